@@ -1,7 +1,7 @@
 /** The bridge: creates the mounts, and starts, reloads and shuts down. */
 
 import { getHeapStatistics } from 'node:v8'
-import { type Listen, type Settings, servedPaths, shareOf } from '../config/settings.js'
+import { groupPaths, groupsOf, type Listen, type Settings, servedPaths, shareOf } from '../config/settings.js'
 import { homeFolder } from '../discovery/home.js'
 import { EventStore } from '../downstream/http/event-store.js'
 import { Refusals } from '../downstream/http/refusals.js'
@@ -10,7 +10,7 @@ import { socketFolder } from '../inspect/socket.js'
 import type { ServerNow } from '../inspect/views.js'
 import type { Log } from '../logging.js'
 import { keepResults } from '../policy/cache/results.js'
-import type { Gauge } from '../ports/events.js'
+import type { Conditions, Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
 import { Fault } from '../protocol/fault.js'
 import { Memory } from '../protocol/memory.js'
@@ -20,11 +20,14 @@ import { pause } from '../time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
 import { type BridgeContext, observerOf } from './context.js'
-import { HttpService, httpListen } from './http-service.js'
+import { Descriptors } from './descriptors.js'
+import { GroupMount, groupPlanOf } from './group-mount.js'
+import { HttpService, httpListen, type Mounts } from './http-service.js'
 import { Mount } from './mount.js'
-import { mountSettings, planOf } from './mount-settings.js'
+import { commonSettings, mountSettings, planOf } from './mount-settings.js'
+import type { Served } from './served.js'
 import type { Shared } from './shared.js'
-import { gaugesOf, readinessOf, serversNow } from './status.js'
+import { certificatesOf, gaugesOf, readinessOf, serversNow } from './status.js'
 
 /**
  * Called with the result of a server's warm-up: its verdict, or a Fault; undefined if that needs the credential of a
@@ -41,9 +44,9 @@ export interface Changes {
   fixed: string[]
 }
 
-/** Milliseconds between two checks during shutdown, and for sending the last answers. */
+/** Milliseconds between two checks during shutdown, and how many there are while the last answers are sent. */
 const DRAIN_CHECK = 20
-const LAST_WORDS = 500
+const LAST_CHECKS = 50
 /** Most servers that are warmed up at the same time. */
 const AT_ONCE = 4
 /** Options that need a restart. */
@@ -54,6 +57,7 @@ export const NEED_RESTART = [
   'admin',
   'redis',
   'metrics',
+  'metricsTools',
   'log',
   'inspect',
   'discover',
@@ -75,8 +79,10 @@ export class Bridge {
   readonly #replicas: RedisReplicas | undefined
   readonly #http: HttpService
   #mounts: ReadonlyMap<string, Mount>
+  #groups: ReadonlyMap<string, GroupMount>
+  #groupUrls: ReadonlyMap<string, string> = new Map()
   /** Retired mounts, whose calls have not ended yet. */
-  readonly #retiring = new Set<Mount>()
+  readonly #retiring = new Set<Served>()
   /** Makes reloads run one after another. */
   #reloading: Promise<unknown> = Promise.resolve()
   /** Whether clients can still answer questions of parked calls. */
@@ -101,20 +107,26 @@ export class Bridge {
       results: keepResults(memory),
       events: new EventStore(memory),
       refusals: this.#refusals,
+      descriptors: new Descriptors(context.log),
       loggedCalls: settings.log.calls,
     }
     const { metrics } = context
     this.#http = new HttpService({
       context,
       refusals: this.#refusals,
-      state: () => readinessOf(this.#mounts, this.#stopping),
-      metrics: metrics && { contentType: metrics.contentType, text: () => metrics.text(this.#gauges) },
+      state: () =>
+        readinessOf(this.#mounts, this.#groups, { isStopping: this.#stopping, redisUp: this.#replicas?.isUp }),
+      metrics: metrics && {
+        contentType: metrics.contentType,
+        text: () => metrics.text(this.#gauges, this.#conditions),
+      },
       now: this.#now,
     })
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(
       names.map((name) => [name, new Mount(name, mountSettings(name, settings), this.#shared, context)]),
     )
+    this.#groups = this.#groupsFor(settings, this.#mounts)
   }
 
   /** The server of the first mount, for commands that have only one. */
@@ -138,21 +150,34 @@ export class Bridge {
     return this.#mounts
   }
 
+  /** The groups by name. */
+  get groups(): ReadonlyMap<string, GroupMount> {
+    return this.#groups
+  }
+
+  /** The URLs of the endpoints of groups, by name, since it listens. */
+  get groupUrls(): ReadonlyMap<string, string> {
+    return this.#groupUrls
+  }
+
   /** Serves HTTP. Resolves to the URLs of the endpoints, by name of their server. */
   async listen(
     listen: Listen & { kind: 'http' } = httpListen(this.#settings.listen),
   ): Promise<ReadonlyMap<string, string>> {
-    const origin = await this.#http.listen(listen, this.#settings, this.#mounts)
-    return new Map([...servedPaths(this.#settings, listen)].map(([name, [first]]) => [name, origin + first]))
+    const origin = await this.#http.listen(listen, this.#settings, this.#served)
+    const urls = (paths: ReadonlyMap<string, readonly string[]>) =>
+      new Map([...paths].map(([name, [first]]) => [name, origin + first]))
+    this.#groupUrls = urls(groupPaths(this.#settings, listen))
+    return urls(servedPaths(this.#settings, listen))
   }
 
-  /** Serves the only server on stdio, until the input ends or the output is closed. */
+  /** Serves the only group, or else the only server, on stdio, until the input ends or the output is closed. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
-    const [mount] = this.#mounts.values()
+    const [served] = [...this.#groups.values(), ...this.#mounts.values()]
     const { inspector, env } = this.#context
     const folder = inspector && socketFolder(env, homeFolder())
     if (folder !== undefined) await inspector?.serveSocket(folder, this.#now)
-    await (mount as Mount).pipe({ ...streams, patience: this.#settings.timeouts.drainTimeout })
+    await (served as Served).pipe({ ...streams, patience: this.#settings.timeouts.drainTimeout })
     this.#answerable = false
   }
 
@@ -166,6 +191,7 @@ export class Bridge {
       const mount = waiting.shift()
       if (!mount) return
       const verdict = await mount.server.warmUp().catch((error: unknown) => Fault.from(error))
+      if (verdict && !(verdict instanceof Fault) && !this.#stopping) mount.learnNames()
       if (!this.#stopping) await report(mount, verdict)
       return next()
     }
@@ -184,21 +210,24 @@ export class Bridge {
   }
 
   /**
-   * Shuts down: for `drainDelay` only readiness fails; then nothing new is admitted, and calls in progress have
-   * `drainTimeout` to end; then everything is ended, the servers' processes last. With `hurry`, without waiting.
+   * Shuts down: for `drainDelay` readiness fails, and each answer ends its connection; then nothing new is admitted, and calls
+   * in progress have `drainTimeout` to end; then everything is ended, the servers' processes last. With `hurry`, without
+   * waiting.
    */
   async close(hurry = false): Promise<void> {
     this.#stopping = true
     this.#hurried ||= hurry
     const { drainDelay, drainTimeout } = this.#settings.timeouts
+    this.#http.leave()
     if (this.#http.listening) await this.#until(performance.now() + drainDelay, () => false)
     this.#http.requests.draining = true
     for (const mount of this.#all) mount.drain()
     this.#logDraining()
     await this.#until(performance.now() + drainTimeout, () => this.#idle)
     for (const mount of this.#all) mount.cut()
-    for (const until = performance.now() + LAST_WORDS; this.#http.requests.open > 0 && performance.now() < until; )
-      await pause(DRAIN_CHECK)
+    if (!this.#hurried) await this.#http.stopAccepting()
+    // Counted in checks, because on a busy machine everything takes longer, and clients need their turns.
+    for (let checks = 0; !this.#isAnswered && checks < LAST_CHECKS; checks++) await pause(DRAIN_CHECK)
     this.#http.stopListening()
     this.#refusals.close()
     await this.#context.inspector?.close()
@@ -206,8 +235,27 @@ export class Bridge {
     await Promise.all([this.#http.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
   }
 
-  get #all(): readonly Mount[] {
-    return [...this.#mounts.values(), ...this.#retiring]
+  /** Groups first: what they have begun ends before their servers do. */
+  get #all(): readonly Served[] {
+    return [...this.#groups.values(), ...this.#mounts.values(), ...this.#retiring]
+  }
+
+  get #served(): Mounts {
+    return { servers: this.#mounts, groups: this.#groups }
+  }
+
+  /** The groups of settings. Those that there are stay, unless what they depend on has changed. */
+  #groupsFor(settings: Settings, mounts: ReadonlyMap<string, Mount>): Map<string, GroupMount> {
+    const own = commonSettings(settings)
+    return new Map(
+      [...groupsOf(settings)].map(([name, entry]) => {
+        const old = this.#groups?.get(name)
+        const group =
+          old?.plan === groupPlanOf(name, own) ? old : new GroupMount(entry, own, this.#shared, this.#context)
+        if (group !== old) group.set(entry, mounts)
+        return [name, group]
+      }),
+    )
   }
 
   get #idle(): boolean {
@@ -217,12 +265,24 @@ export class Bridge {
     )
   }
 
+  /** Whether all clients have their answers, and, without hurry, those that call once more over an open connection. */
+  get #isAnswered(): boolean {
+    return this.#hurried ? this.#http.requests.open === 0 : this.#http.connections === 0
+  }
+
   /** What the inspector shows of the servers now. */
   readonly #now = (): ServerNow[] => serversNow(this.#mounts)
 
   get #gauges(): Gauge[] {
     const connections = { used: this.#http.connections, limit: this.#settings.limits.connections }
-    return gaugesOf(this.#shared, connections, this.#mounts)
+    return gaugesOf(this.#shared, connections, [...this.#mounts.values(), ...this.#groups.values()])
+  }
+
+  get #conditions(): Conditions {
+    return {
+      redisUp: this.#replicas?.isUp,
+      certificates: certificatesOf(this.#mounts, [this.#http.certificate, this.#replicas?.certificate]),
+    }
   }
 
   async #reload(wanted: Settings, report: WarmedUp): Promise<Changes> {
@@ -241,30 +301,35 @@ export class Bridge {
     const fresh = [...mounts.values()].filter((mount) => this.#mounts.get(mount.name) !== mount)
     const gone = [...this.#mounts.values()].filter((mount) => mounts.get(mount.name) !== mount)
     changes.removed = gone.map(({ name }) => name).filter((name) => !mounts.has(name))
+    const groups = this.#groupsFor(settings, mounts)
+    const freshGroups = [...groups.values()].filter((group) => this.#groups.get(group.name) !== group)
+    const goneGroups = [...this.#groups.values()].filter((group) => groups.get(group.name) !== group)
     try {
       if (this.#stopping) throw new Fault('draining', 'The bridge is shutting down')
-      await this.#http.replace(settings, mounts)
+      await this.#http.replace(settings, { servers: mounts, groups })
     } catch (error) {
-      for (const mount of fresh) await mount.close(true)
+      for (const one of [...freshGroups, ...fresh]) await one.close(true)
       throw error
     }
     this.#settings = settings
     this.#mounts = mounts
+    this.#groups = groups
+    for (const [name, entry] of groupsOf(settings)) groups.get(name)?.set(entry, mounts)
     if (this.#replicas) this.#replicas.keys = settings.stateKeys.map(keyOf)
     Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
     Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
     this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
     this.#context.watch?.witness({ kind: 'config', text: `servers: ${inWords(changes)}` })
     this.#warmUp(fresh, report).catch(() => {})
-    for (const mount of gone)
-      this.#retire(mount).catch((error: unknown) =>
+    for (const one of [...goneGroups, ...gone])
+      this.#retire(one).catch((error: unknown) =>
         this.#log.error({ event: 'server_close_failed', err: error }, 'shutting down a removed server failed'),
       )
     return changes
   }
 
   /** Closes a mount that is no longer served, when its calls have ended or `drainTimeout` has passed. */
-  async #retire(mount: Mount): Promise<void> {
+  async #retire(mount: Served): Promise<void> {
     this.#retiring.add(mount)
     mount.drain()
     const { drainTimeout } = this.#settings.timeouts

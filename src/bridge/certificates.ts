@@ -3,28 +3,27 @@ import { ConfigError, isStdio, type ServerSettings } from '../config/settings.js
 import type { Log } from '../logging.js'
 import { bare } from '../net/address.js'
 import type { TlsFor } from '../net/connect.js'
-import { type Pem, PemError, PemFiles, type PemPaths } from '../net/pem-files.js'
+import { PemError, PemFiles, type PemPaths } from '../net/pem-files.js'
 
 /** The files of a server; undefined if its entry names none. Throws a ConfigError. */
 export function pemOfServer(
   name: string,
   own: ServerSettings,
   log: Pick<Log, 'warn'> | undefined,
-): (() => Pem) | undefined {
+): PemFiles | undefined {
   if (isStdio(own) || (own.ca === undefined && own.cert === undefined)) return undefined
-  const files = filesAt(`mcpServers.${name}`, own, log)
-  return () => files.current
+  return filesAt(`mcpServers.${name}`, own, log)
 }
 
 /**
  * For sign-in to a server: its authority is trusted for the authorization server too, beside the public ones. Only the
  * server itself gets the client certificate.
  */
-export function signInTls(url: string, pem: (() => Pem) | undefined): TlsFor | undefined {
+export function signInTls(url: string, pem: PemFiles | undefined): TlsFor | undefined {
   if (!pem) return undefined
   const { hostname, port } = new URL(url)
   return (host, at) => {
-    const { ca, ...own } = pem()
+    const { ca, ...own } = pem.current
     return { ...(ca !== undefined && { ca }), ...(host === bare(hostname) && at === (Number(port) || 443) && own) }
   }
 }

@@ -5,6 +5,7 @@ import { observing } from '../inspect/observed.js'
 import type { Log } from '../logging.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { Observe } from '../ports/events.js'
+import type { ListedNames } from '../ports/listed-names.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
@@ -20,6 +21,8 @@ export interface BridgeContext {
   /** Metrics and traces; none by default. */
   metrics?: Metrics | undefined
   tracer?: Tracer | undefined
+  /** Learns the names of tools and prompts for them; none if they have no such names. */
+  names?: ListedNames | undefined
   /** The connection to the other replicas, if there are several. */
   replicas?: RedisReplicas | undefined
   /** Hears of calls and messages; none by default. */

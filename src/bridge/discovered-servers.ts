@@ -232,6 +232,7 @@ export class FoundServers {
         if (now.state === 'trusted' && !known.facts.handshake) return UNMET
         return withFlags(now, { settings: this.#options.settings, ...known })
       },
+      now: timing?.now,
       readOnly: this.#options.settings.readOnlyTools,
       state: () => {
         const cooling = this.#discovery.cooling(endpoint)

@@ -39,13 +39,13 @@ import { toolList } from '../policy/tool-list.js'
 import { Fault } from '../protocol/fault.js'
 import { Memory } from '../protocol/memory.js'
 import type { Payload } from '../rpc/splice.js'
+import { quoted } from '../shell.js'
 import { within } from '../time.js'
 import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
 import { pemOfServer } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import { inspect } from './inspect.js'
-import { quoted } from './remedy.js'
 import { serverOptions } from './server-options.js'
 
 /** Options of discovery. */
@@ -193,7 +193,7 @@ export class Discovery {
     if (isConfigured(candidate)) {
       if (!pins) return undefined
       const pem = pemOfServer(candidate.name, this.entryOf(candidate), context.log)
-      return pinnedConnector(origin, pins, { proxyOf: proxiesOf(context.env), pem })
+      return pinnedConnector(origin, pins, { proxyOf: proxiesOf(context.env), pem: pem && (() => pem.current) })
     }
     const secured = (socket: TLSSocket, host: string) => {
       try {
@@ -264,7 +264,7 @@ export class Discovery {
       const connect = this.connectorTo(candidate, pins)
       const entry = this.entryOf(candidate)
       accounts = this.#accountsOf(candidate, entry, all, () => server?.verdict?.era === 'modern')
-      const reach = { connect, accounts }
+      const reach = { connect, accounts, pem: pemOfServer(candidate.name, entry, context.log) }
       server = new Server(serverOptions(candidate.name, entry, all, quiet, this.#memory, undefined, reach))
       const limit = MEETING[isProgram ? 'stdio' : 'http']
       return await within(meeting(server), limit, () => {

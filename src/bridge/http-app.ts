@@ -7,9 +7,9 @@ import {
   type FastifyServerOptions,
   fastify,
 } from 'fastify'
-import { isLoopback, type Listen, type Settings, secretOf, servedPaths } from '../config/settings.js'
+import { isLoopback, type Listen, type Settings, secretOf } from '../config/settings.js'
 import { tooLarge } from '../downstream/http/body.js'
-import { checkRequest } from '../downstream/http/headers.js'
+import { checkRequest, readHeaders } from '../downstream/http/headers.js'
 import { type Refusals, refusedOf } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
 import { INSPECT } from '../inspect/address.js'
@@ -19,6 +19,7 @@ import { type HealthOptions, health, OPEN } from '../plugins/health.js'
 import { origin } from '../plugins/origin.js'
 import { rateLimit } from '../plugins/rate-limit.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
+import type { Relayed } from '../protocol/call.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
 import type { HttpMount } from './http-mount.js'
 import { linger } from './linger.js'
@@ -31,12 +32,22 @@ export interface Requests {
   draining: boolean
 }
 
+/** The HTTP side of a mount, and its paths. */
+export interface Endpoint {
+  mount: HttpMount
+  paths: readonly string[]
+  /** The server that clients find there, if there is one alone, as of `Reach`. */
+  relayed: Relayed | undefined
+  /** By path, the server that had it before. */
+  before?: ReadonlyMap<string, HttpMount>
+}
+
 /** Options of the application for clients. */
 export interface FrontOptions {
   settings: Settings
   listen: Listen & { kind: 'http' }
-  /** The HTTP sides of the mounts, by name of their server. */
-  mounts: ReadonlyMap<string, HttpMount>
+  /** Everything that is served, and where. */
+  endpoints: readonly Endpoint[]
   refusals: Refusals
   /** Health and metrics; undefined if `admin` has its own address for them. */
   health: HealthOptions | undefined
@@ -51,7 +62,7 @@ export interface FrontOptions {
 
 /** Builds the application for clients. It does not listen; the listener passes requests to its `routing`. */
 export async function front(options: FrontOptions): Promise<FastifyInstance> {
-  const { settings, listen, mounts, refusals, requests } = options
+  const { settings, listen, endpoints, refusals, requests } = options
   const { bodyBytes } = settings.limits
   const { trustedProxies, auth: configured } = settings
   const app: FastifyInstance = fastify({
@@ -60,20 +71,16 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     exposeHeadRoutes: false,
     trustProxy: trustedProxies.length > 0 && trustedProxies,
   })
-  const served = servedPaths(settings, listen)
-  const notFound = notFoundMessage([...served.values()].flat())
+  const notFound = notFoundMessage(endpoints.flatMap(({ paths }) => paths))
   refuseInJsonRpc(app, { refusals, notFound, bodyBytes })
   const over = () => requests.open--
   app.addHook('onRequest', (request, reply, done) => {
     requests.open++
     reply.raw.on('close', over)
     checkRequest(request.raw)
-    if (requests.draining) {
-      reply.header('connection', 'close')
-      // A stream that opens now would have to end at once.
-      if (request.method === 'GET' && !OPEN.includes(request.routeOptions.url ?? ''))
-        throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
-    }
+    // A stream that opens now would have to end at once.
+    if (requests.draining && request.method === 'GET' && !OPEN.includes(request.routeOptions.url ?? ''))
+      throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     done()
   })
 
@@ -91,7 +98,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     windows: options.windows,
     isForwarded: ({ raw }) => options.isCarried(raw.socket),
   })
-  const open = [...mounts].flatMap(([name, mount]) => mount.open({ paths: served.get(name) ?? [] }))
+  const open = endpoints.flatMap(({ mount, paths, relayed }) => mount.open({ paths, relayed }))
   await app.register(auth, {
     mode: authMode(settings, listen.host),
     open: new Set([...reachable, ...open].flatMap((path) => [path, path.replace(/\/\*$/, '')])),
@@ -106,7 +113,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   if (published) await app.register(wellKnown, { published })
   const address = (request: FastifyRequest) => settings.publicUrl ?? `${request.protocol}://${request.host}`
   const publicPath = own[0]?.pathname ?? '/'
-  for (const [name, mount] of mounts) await mount.register(app, { paths: served.get(name) ?? [], address, publicPath })
+  for (const { mount, ...where } of endpoints) await mount.register(app, { ...where, address, publicPath })
   await app.ready()
   return app
 }
@@ -135,6 +142,8 @@ export async function adminFront({
   })
   app.addHook('onRequest', (request, _reply, done) => {
     checkRequest(request.raw)
+    // Refuses what is repeated and must not be: which of two hosts is checked, and which is used?
+    readHeaders(request.raw)
     done()
   })
   const allowedHosts = hostsOf(settings, listen)
@@ -195,6 +204,11 @@ function waitsToSend({ headers: { expect } }: FastifyRequest): boolean {
   return expect?.toLowerCase() === '100-continue'
 }
 
+/** Whether the client wants its connection to end after the answer. */
+function asksToClose({ raw: { httpVersion }, headers: { connection = '' } }: FastifyRequest): boolean {
+  return httpVersion === '1.0' ? !/keep-alive/i.test(connection) : /close/i.test(connection)
+}
+
 /** Sends "100 Continue" to a client that waits for it. Throws a Fault if its body would be too large. */
 function sendContinue(request: FastifyRequest, reply: FastifyReply, bodyBytes: number): void {
   if (!waitsToSend(request)) return
@@ -215,7 +229,7 @@ function readRest(request: FastifyRequest, reply: FastifyReply): void {
     reply.header('connection', 'close')
     return
   }
-  const closes = !reply.raw.shouldKeepAlive
+  const closes = asksToClose(request)
   reply.removeHeader('connection')
   reply.raw.shouldKeepAlive = true
   setImmediate(() => {

@@ -1,7 +1,7 @@
 /** The HTTP side of a mount: its endpoints, the sessions of its legacy clients, and its relay. */
 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isStdio, shareOf, ssePaths } from '../config/settings.js'
+import { shareOf, ssePaths } from '../config/settings.js'
 import { endpoint } from '../downstream/http/endpoint.js'
 import { extraPaths, METADATA } from '../downstream/http/extra-paths.js'
 import { Relay, type RelayOptions } from '../downstream/http/relay.js'
@@ -11,19 +11,21 @@ import { type SseSession, sse } from '../downstream/http/sse.js'
 import type { SessionSettings } from '../downstream/legacy/session.js'
 import { SharedListening } from '../downstream/legacy/shared-listening.js'
 import type { Logger } from '../downstream/logger.js'
+import { Drain } from '../policy/drain.js'
 import type { Gauge } from '../ports/events.js'
-import type { Relayed, Upstream } from '../protocol/call.js'
-import type { MountSettings } from './mount-settings.js'
+import type { Handler, Relayed, Upstream } from '../protocol/call.js'
+import type { CommonSettings } from './mount-settings.js'
 import type { Shared } from './shared.js'
 
 export interface HttpMountOptions {
-  /** The name of the server. */
+  /** The name of the server or group. */
   name: string
-  /** What is needed to pass messages to the server unchanged; undefined if it is not reached over Streamable HTTP. */
-  relayed: Relayed | undefined
+  isGroup: boolean
   upstream: Upstream
   log: Logger
-  settings: MountSettings
+  settings: CommonSettings
+  /** Further paths that are passed on to the server. */
+  further: readonly string[]
   sessionSettings: SessionSettings
   /** How the relay is made; undefined if nothing may be relayed. */
   relay: Omit<RelayOptions, 'sessions'> | undefined
@@ -33,19 +35,30 @@ export interface HttpMountOptions {
 /** Where a server is served. */
 export interface Reach {
   paths: readonly string[]
+  /**
+   * The server that clients find here, if there is one alone: what is needed to pass messages to it unchanged. Undefined
+   * if it is not reached over Streamable HTTP.
+   */
+  relayed: Relayed | undefined
   /** The address at which a client has reached the bridge. */
   address(request: FastifyRequest): string
   /** The path of `publicUrl`; `/` without one. */
   publicPath: string
+  /** By path, the server that had it before: sessions that were opened there go on with it. */
+  before?: ReadonlyMap<string, HttpMount> | undefined
 }
 
-/** A server as it is served over HTTP. */
+/** A server or group as it is served over HTTP. */
 export class HttpMount {
   readonly #options: HttpMountOptions
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
   readonly #relay: Relay | undefined
   readonly #listening: SharedListening
+  /** Ends the subscriptions of modern clients. */
+  #endings = new Drain()
+  /** Stops listening to other replicas. */
+  readonly #unhear: (() => void) | undefined
 
   constructor(options: HttpMountOptions) {
     this.#options = options
@@ -59,28 +72,34 @@ export class HttpMount {
     this.#listening = new SharedListening(options.upstream.handle)
     const known = replicas && { server: name, records: replicas.records, idle }
     this.#relay = relay && new Relay({ ...relay, sessions: { max, share, shared: known } })
+    const relayed = this.#relay?.sessions
+    this.#unhear = relayed && replicas?.hear(name, { changed() {}, missed: () => void relayed.shareAgain() })
   }
 
   /** The usage of the bounds of sessions. */
   get gauges(): Gauge[] {
-    const { name: server, settings } = this.#options
+    const { name, isGroup, settings } = this.#options
+    const whose = isGroup ? { group: name } : { server: name }
     const { clientSessions: limit } = settings.limits
     return [
-      { bound: 'client_sessions', server, used: this.#sessions.http.size, limit },
-      { bound: 'client_sessions_sse', server, used: this.#sessions.sse.size, limit },
-      { bound: 'relayed_sessions', server, used: this.#relay?.sessions.size ?? 0, limit },
+      { bound: 'client_sessions', ...whose, used: this.#sessions.http.size, limit },
+      { bound: 'client_sessions_sse', ...whose, used: this.#sessions.sse.size, limit },
+      ...(isGroup ? [] : [{ bound: 'relayed_sessions', ...whose, used: this.#relay?.sessions.size ?? 0, limit }]),
     ]
   }
 
   /** Registers the paths of this server at a Fastify instance. */
-  async register(app: FastifyInstance, { paths, address, publicPath }: Reach): Promise<void> {
-    const { relayed, upstream, log, settings, sessionSettings, shared } = this.#options
+  async register(app: FastifyInstance, { paths, relayed, address, publicPath, before }: Reach): Promise<void> {
+    const { upstream, log, settings, sessionSettings, shared } = this.#options
     const { compat, timeouts, auth } = settings
     const { replicas, memory, refusals, events } = shared
     const passthrough = auth?.passthrough ?? false
     const { listen } = this.#listening
     const common = { upstream, log, settings: { ...sessionSettings, listen }, replicas, memory, refusals }
+    const { http, sse: streams } = this.#sessions
+    const subscribe: Handler = (call) => this.#endings.policy(upstream.handle)(call)
     for (const path of paths) {
+      const former = before?.get(path)
       const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href
       const refusing = { draftErrorCodes: compat.draftErrorCodes, ...(passthrough && { passthrough: { metadata } }) }
       if (relayed && passthrough) {
@@ -90,9 +109,10 @@ export class HttpMount {
       await app.register(endpoint, {
         ...common,
         path,
-        sessions: this.#sessions.http,
+        subscribe,
+        sessions: former ? http.beside(former.#sessions.http) : http,
         events,
-        relay: this.#relay,
+        relay: this.#relay ?? (former ? former.#relay?.forSessions : undefined),
         refusing,
         compat,
         keepAlive: timeouts.keepAlive,
@@ -102,23 +122,31 @@ export class HttpMount {
         ...common,
         paths: ssePaths(path),
         publicPrefix: prefixOf(publicPath, path),
-        sessions: this.#sessions.sse,
+        sessions: former ? streams.beside(former.#sessions.sse) : streams,
       })
     }
-    const further = new Map(this.#further.map((path) => [path, path]))
+    const further = new Map(this.#options.further.map((path) => [path, path]))
     const [first = ''] = paths
     const resource = (request: FastifyRequest) => new URL(first, address(request)).href
     if (relayed && further.size > 0) await app.register(extraPaths, { relayed, paths: further, resource, passthrough })
   }
 
   /** Paths of this server without authentication: clients read there how to authenticate. */
-  open({ paths }: Pick<Reach, 'paths'>): readonly string[] {
-    const { relayed, settings } = this.#options
+  open({ paths, relayed }: Pick<Reach, 'paths' | 'relayed'>): readonly string[] {
+    const { settings, further } = this.#options
     if (!relayed) return []
     const metadata = settings.auth?.passthrough
       ? paths.flatMap((path) => [...metadataPaths(relayed.url, path).keys()])
       : []
-    return [...metadata, ...this.#further]
+    return [...metadata, ...further]
+  }
+
+  /** Ends the subscriptions of modern clients, as if they had come to an end: clients begin them again where they belong. */
+  endSubscriptions(): void {
+    const endings = this.#endings
+    this.#endings = new Drain()
+    endings.end()
+    this.#relay?.endSubscriptions()
   }
 
   /** Admits nothing new except what continues requests in progress. */
@@ -135,13 +163,10 @@ export class HttpMount {
 
   /** Ends all sessions. */
   close(): void {
+    this.#unhear?.()
+    this.#relay?.sessions.close()
     this.#sessions.http.close()
     this.#sessions.sse.close()
-  }
-
-  get #further(): readonly string[] {
-    const { server } = this.#options.settings
-    return isStdio(server) ? [] : server.paths
   }
 }
 

@@ -4,16 +4,29 @@
  */
 import type { FastifyInstance } from 'fastify'
 import { INSPECT_ADDRESS } from '../config/schema/inspect.js'
-import { isLoopback, type Listen, parseListen, type Settings } from '../config/settings.js'
+import {
+  groupPaths,
+  groupsOf,
+  isLoopback,
+  type Listen,
+  parseListen,
+  type Settings,
+  servedPaths,
+} from '../config/settings.js'
 import type { Refusals } from '../downstream/http/refusals.js'
+import { prefixed } from '../group/names.js'
 import { INSPECT } from '../inspect/address.js'
 import type { ServerNow } from '../inspect/views.js'
+import type { PemFiles } from '../net/pem-files.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
+import type { Certificate } from '../ports/events.js'
 import { filesAt } from './certificates.js'
 import type { BridgeContext } from './context.js'
+import type { GroupMount } from './group-mount.js'
+import type { Endpoint } from './http-app.js'
 import { throwOf } from './listen-error.js'
-import type { Listener } from './listener.js'
+import type { Listener, ListenerOptions } from './listener.js'
 import type { Mount } from './mount.js'
 import { publisher } from './publisher.js'
 
@@ -27,8 +40,20 @@ export interface HttpServiceOptions {
   now: () => ServerNow[]
 }
 
-type Mounts = ReadonlyMap<string, Mount>
+/** What is served: servers and groups, each by name. */
+export interface Mounts {
+  servers: ReadonlyMap<string, Mount>
+  groups: ReadonlyMap<string, GroupMount>
+}
+
+/** Which server or group has each path, and which server had it before a group took it. */
+interface Places {
+  now: ReadonlyMap<string, Mount | GroupMount>
+  before: ReadonlyMap<string, Mount>
+}
+
 type HttpListen = Listen & { kind: 'http' }
+type Bound = Pick<ListenerOptions, 'maxConnections' | 'maxConnectionsOption'>
 
 /** Most connections to the `admin` address. */
 const ADMIN_CONNECTIONS = 100
@@ -40,8 +65,11 @@ export class HttpService {
   /** The counts for limits of requests. A reload does not begin them anew. */
   readonly #windows: CountedWindows
   #listen: HttpListen | undefined
+  /** The certificate for all addresses. */
+  #pem: PemFiles | undefined
   #listener: Listener | undefined
   #front: FastifyInstance | undefined
+  #places: Places = { now: new Map(), before: new Map() }
   #admin: Listener | undefined
   #adminUrl: string | undefined
   #inspectUrl: string | undefined
@@ -62,6 +90,12 @@ export class HttpService {
     return this.#adminUrl
   }
 
+  /** Its own certificate; undefined without TLS. */
+  get certificate(): Certificate | undefined {
+    const expiresAt = this.#pem?.expiresAt
+    return expiresAt === undefined ? undefined : { use: 'listen', expiresAt }
+  }
+
   get listening(): boolean {
     return this.#listener !== undefined
   }
@@ -75,8 +109,10 @@ export class HttpService {
   async listen(listen: HttpListen, settings: Settings, mounts: Mounts): Promise<string> {
     const { replicas, inspector } = this.#options.context
     this.#listen = listen
+    this.#pem = settings.tls && filesAt('tls', settings.tls, this.#options.context.log)
     this.#front = await this.#build(settings, mounts)
-    this.#listener = await this.#listenerOf(this.#front, settings, settings.limits.connections)
+    const bound = { maxConnections: settings.limits.connections, maxConnectionsOption: 'limits.connections' }
+    this.#listener = await this.#listenerOf(this.#front, settings, bound)
     replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
     await replicas?.connect()
     const origin = await this.#listener.listen(listen)
@@ -88,12 +124,26 @@ export class HttpService {
   /** Serves other mounts with other settings from now on, if it listens. Requests in progress are finished as they began. */
   async replace(settings: Settings, mounts: Mounts): Promise<void> {
     if (!this.#listener) return
+    const known = this.#places.before
     this.#front = await this.#build(settings, mounts)
     this.#listener.front = this.#front
+    for (const [path, mount] of this.#places.before)
+      if (known.get(path) !== mount) await this.#handOver(path, mount, settings)
     this.#listener.maxConnections = settings.limits.connections
     this.#listener.write = settings.timeouts.write
   }
 
+  /** From now on, each answer to a client ends its connection. */
+  leave(): void {
+    this.#listener?.leave()
+  }
+
+  /** Accepts no more connections of clients; open ones stay. */
+  async stopAccepting(): Promise<void> {
+    await this.#listener?.stopAccepting()
+  }
+
+  /** Ends all connections. */
   stopListening(): void {
     this.#listener?.close()
     this.#admin?.close()
@@ -103,25 +153,45 @@ export class HttpService {
     await this.#front?.close()
   }
 
+  /** A group has a path that a server had: who is there begins anew, and knows other names. */
+  async #handOver(path: string, mount: Mount, settings: Settings): Promise<void> {
+    const { name: server } = mount
+    const group = this.#places.now.get(path)?.name
+    const alone = servedPaths(settings, this.#listen as HttpListen)
+      .get(server)
+      ?.at(-1)
+    const { bareNames, members = [] } = groupsOf(settings).get(group ?? '') ?? {}
+    const member = bareNames ? undefined : members.find((one) => one.server === server)
+    const prefix = member && prefixed(member, '')
+    this.#options.context.log.warn(
+      { event: 'path_grouped', path, group, server, prefix, alone },
+      'a group has the path of a server now: names begin with the prefix there, and are as before at the path of the server alone',
+    )
+    const http = await mount.http()
+    http.endSubscriptions()
+  }
+
   async #build(settings: Settings, mounts: Mounts): Promise<FastifyInstance> {
     const { refusals, state, metrics, context } = this.#options
     const listen = this.#listen as HttpListen
+    const places = placesOf(settings, listen, mounts, this.#places)
     // Metrics reveal the servers and their use, so they are served only on the loopback or with `auth.tokens`.
     const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
     const health = { state, detailed: false, metrics: known ? metrics : undefined }
     const { front } = await import('./http-app.js')
-    const served = [...mounts].map(async ([name, mount]) => [name, await mount.http()] as const)
-    return front({
+    const app = await front({
       settings,
       listen,
-      mounts: new Map(await Promise.all(served)),
+      endpoints: await endpointsOf(settings, listen, mounts, places),
       refusals,
       health: settings.admin === undefined ? health : undefined,
-      published: await publisher(settings, listen, mounts),
+      published: await publisher(settings, listen, mounts.servers),
       requests: this.requests,
       windows: this.#windows,
       isCarried: (connection) => context.replicas?.isCarried(connection) ?? false,
     })
+    this.#places = places
+    return app
   }
 
   async #serveAdmin(settings: Settings, listen: HttpListen): Promise<void> {
@@ -151,21 +221,69 @@ export class HttpService {
       ...(health && { health }),
       ...(inspector && { inspect: (app: FastifyInstance) => inspector.register(app, now) }),
     })
-    return this.#listenerOf(front, settings, ADMIN_CONNECTIONS)
+    return this.#listenerOf(front, settings, { maxConnections: ADMIN_CONNECTIONS })
   }
 
-  async #listenerOf(front: FastifyInstance, settings: Settings, maxConnections: number): Promise<Listener> {
-    const { refusals, context } = this.#options
-    const { tls, timeouts, socketMode } = settings
+  async #listenerOf(front: FastifyInstance, settings: Settings, bound: Bound): Promise<Listener> {
+    const { refusals } = this.#options
+    const { timeouts, socketMode } = settings
     const { Listener } = await import('./listener.js')
     return new Listener(front, {
-      maxConnections,
+      ...bound,
       write: timeouts.write,
-      pem: tls && filesAt('tls', tls, context.log),
+      pem: this.#pem,
       socketMode: Number.parseInt(socketMode, 8),
       refused: (fault, request) => refusals.note(fault, request),
     })
   }
+}
+
+/** Where everything is served: groups first, because people look for what has all of their servers. */
+function pathsOf(settings: Settings, listen: HttpListen, { servers, groups }: Mounts) {
+  const paths = { groups: groupPaths(settings, listen), servers: servedPaths(settings, listen) }
+  return [
+    ...[...groups].map(([name, mount]) => [mount, paths.groups.get(name) ?? []] as const),
+    ...[...servers].map(([name, mount]) => [mount, paths.servers.get(name) ?? []] as const),
+  ]
+}
+
+/** Who has each path. A server that had one, and is still served, is remembered as long as a group has it. */
+function placesOf(settings: Settings, listen: HttpListen, mounts: Mounts, last: Places): Places {
+  const now = new Map(pathsOf(settings, listen, mounts).flatMap(([mount, paths]) => paths.map((path) => [path, mount])))
+  const before = new Map<string, Mount>()
+  for (const path of [...groupPaths(settings, listen).values()].flat()) {
+    const had = last.now.get(path)
+    const former = had && mounts.servers.get(had.name) === had ? had : last.before.get(path)
+    if (former && mounts.servers.get(former.name) === former) before.set(path, former as Mount)
+  }
+  return { now, before }
+}
+
+async function endpointsOf(
+  settings: Settings,
+  listen: HttpListen,
+  mounts: Mounts,
+  { before }: Places,
+): Promise<Endpoint[]> {
+  const former = new Map(
+    await Promise.all([...before].map(async ([path, mount]) => [path, await mount.http()] as const)),
+  )
+  return Promise.all(
+    pathsOf(settings, listen, mounts).map(async ([mount, paths]) => ({
+      mount: await mount.http(),
+      paths,
+      relayed: aloneAt(mount, settings, mounts)?.relayed,
+      before: former,
+    })),
+  )
+}
+
+/** The one server that clients find at a mount; undefined if there are several. */
+function aloneAt(mount: Mount | GroupMount, settings: Settings, { servers }: Mounts): Mount | undefined {
+  const server = servers.get(mount.name)
+  if (server === mount) return server
+  const [only, ...others] = groupsOf(settings).get(mount.name)?.members ?? []
+  return only && others.length === 0 ? servers.get(only.server) : undefined
 }
 
 /** The HTTP address in a setting. Throws a TypeError for stdio. */

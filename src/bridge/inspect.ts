@@ -1,10 +1,13 @@
 /** Asks a server for its era, capabilities and tools: what `mcp-bridge probe` prints. */
 import { HangUp } from '../hang-up.js'
+import { nextCursor } from '../policy/pages.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
-import { EMPTY, edit, type Payload, raw, value } from '../rpc/splice.js'
+import { EMPTY, edit, type Payload, value } from '../rpc/splice.js'
+import { Deadline } from '../time.js'
 import type { Server } from '../upstream/server.js'
+import { type Choice, type Left, leftOf, shownTools } from './chosen.js'
 
 /** What was learned about a server. */
 export interface Inspection {
@@ -16,9 +19,12 @@ export interface Inspection {
   server: { name?: string; title?: string; version?: string } | undefined
   instructions: string | undefined
   capabilities: Record<string, unknown>
+  /** As clients see them. */
   tools: { name: string; title?: string; description?: string }[]
   /** Why listing the tools failed, if it did. */
   toolsError?: string
+  /** What the configuration leaves of the server for clients, if it chooses. */
+  left?: Left[]
 }
 
 const MAX_PAGES = 100
@@ -34,12 +40,14 @@ export interface InspectOptions {
    * lists none.
    */
   tools?: 'required' | 'attempted' | 'left out'
+  /** What the configuration chooses of the server. */
+  choice?: Choice
 }
 
 /** Inspects a server. Rejects with a Fault. */
 export async function inspect(
   server: Server,
-  { seen = () => {}, tools = 'required' }: InspectOptions = {},
+  { seen = () => {}, tools = 'required', choice = {} }: InspectOptions = {},
 ): Promise<Inspection> {
   const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
   const { verdict } = server
@@ -53,7 +61,12 @@ export async function inspect(
     server: named === undefined ? undefined : (JSON.parse(named) as Inspection['server']),
     instructions: value(discovered, 'instructions') as string | undefined,
     capabilities,
-    ...(tools !== 'left out' && 'tools' in capabilities ? await listTools(server, seen, tools) : { tools: [] }),
+    ...(tools !== 'left out' && 'tools' in capabilities
+      ? await listTools(server, seen, tools, shownTools(choice))
+      : { tools: [] }),
+    ...((choice.tools ?? choice.prompts ?? choice.resources) && {
+      left: await leftOf(choice, (method, option) => (option in capabilities ? all(pages(server, method)) : [])),
+    }),
   }
 }
 
@@ -61,10 +74,17 @@ async function listTools(
   server: Server,
   seen: (page: Payload) => void,
   needed: 'required' | 'attempted',
+  shown: (page: Payload) => Payload,
 ): Promise<Pick<Inspection, 'tools' | 'toolsError'>> {
   const tools: Inspection['tools'] = []
   try {
-    for await (const tool of toolsOf(server, seen)) tools.push(tool)
+    for await (const page of pages(server, 'tools/list')) {
+      seen(page)
+      const listed = value(shown(page), 'tools')
+      if (!Array.isArray(listed)) throw new Fault('upstreamProtocol', 'The answer to tools/list has no array of tools')
+      for (const { name, title, description } of listed as Inspection['tools'])
+        tools.push({ name, ...(title !== undefined && { title }), ...(description !== undefined && { description }) })
+    }
     return { tools }
   } catch (error) {
     if (needed === 'required') throw error
@@ -72,40 +92,51 @@ async function listTools(
   }
 }
 
-async function* toolsOf(server: Server, seen: (page: Payload) => void): AsyncGenerator<Inspection['tools'][number]> {
+/** All pages of a list. Rejects with a Fault. */
+export async function* pages(server: Pick<Server, 'handle'>, method: string): AsyncGenerator<Payload> {
   let cursor: string | undefined
   for (let page = 0; page < MAX_PAGES; page++) {
-    const { result } = await ask(
-      server,
-      'tools/list',
-      cursor === undefined ? EMPTY : edit(EMPTY, { cursor }),
-      PAGE_WITHIN,
-    )
-    seen(result)
-    const listed = value(result, 'tools')
-    if (!Array.isArray(listed)) throw new Fault('upstreamProtocol', 'The answer to tools/list has no array of tools')
-    for (const { name, title, description } of listed as Inspection['tools'])
-      yield { name, ...(title !== undefined && { title }), ...(description !== undefined && { description }) }
-    cursor = raw(result, 'nextCursor')
+    const params = cursor === undefined ? EMPTY : edit(EMPTY, { cursor })
+    const { result } = await ask(server, method, params, PAGE_WITHIN)
+    yield result
+    cursor = nextCursor(result)
     if (cursor === undefined) return
   }
 }
 
-async function ask(
-  server: Server,
+/** Asks a server or a group, as a client of the newest revision without capabilities. Rejects with a Fault. */
+export async function ask(
+  { handle }: Pick<Server, 'handle'>,
   method: string,
   params: Payload,
   within?: number,
 ): Promise<Final & { kind: 'result' }> {
-  const silent = () => {}
   const hangUp = new HangUp()
   const late = () => hangUp.abort(new Fault('upstreamTimeout', `The server did not answer ${method} in ${within} ms`))
-  const timer = within === undefined ? undefined : setTimeout(late, within)
-  const call: Call = {
+  const timer = within === undefined ? undefined : new Deadline(within, late)
+  const call = ownCall(method, params, hangUp)
+  let last: Final
+  try {
+    last = await handle(call)
+  } catch (error) {
+    throw hangUp.aborted ? hangUp.reason : error
+  } finally {
+    timer?.clear()
+  }
+  if (last.kind === 'result') return last
+  const detail = last.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
+  throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${detail}`)
+}
+
+/** A call of the bridge itself. */
+export function ownCall(method: string, params: Payload = EMPTY, hangUp = new HangUp()): Call {
+  const silent = () => {}
+  return {
     method,
     params,
     meta: EMPTY,
     progress: false,
+    patient: () => true,
     caller: { revision: NEWEST_MODERN, capabilities: '{}' },
     principal: 'local',
     tell: unheard,
@@ -113,23 +144,18 @@ async function ask(
     abort: (reason) => hangUp.abort(reason),
     log: { note: silent, warn: silent },
   }
-  let last: Final
-  try {
-    last = await server.handle(call)
-  } catch (error) {
-    throw hangUp.aborted ? hangUp.reason : error
-  } finally {
-    clearTimeout(timer)
-  }
-  if (last.kind === 'result') return last
-  const detail = last.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
-  throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${detail}`)
+}
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
 }
 
 /** The inspection as text for people. */
 export function describe(
   target: string,
-  { era, revision, transport, why, server, capabilities, tools, toolsError, instructions }: Inspection,
+  { era, revision, transport, why, server, capabilities, tools, toolsError, left = [], instructions }: Inspection,
 ): string {
   const names = { stdio: 'stdio', http: 'Streamable HTTP', sse: 'HTTP+SSE' }
   const lines = [
@@ -141,6 +167,7 @@ export function describe(
     ...(instructions === undefined ? [] : [`  says       ${oneLine(instructions, 100)}`]),
   ]
   if (tools.length > 0) lines.push(`  tools      ${tools.length}`)
+  lines.push(...left.flatMap(leftInWords))
   if (toolsError !== undefined)
     lines.push(`  tools      could not be listed${tools.length > 0 ? ' all' : ''}: ${oneLine(toolsError, 300)}`)
   const width = Math.min(Math.max(0, ...tools.map(({ name }) => name.length)), 40)
@@ -148,7 +175,16 @@ export function describe(
   return lines.join('\n')
 }
 
-function oneLine(text: string, most: number): string {
+function leftInWords({ option, shown, of, unmatched, displaced, error }: Left): string[] {
+  if (error !== undefined) return [`  for clients  ${option} could not be listed: ${oneLine(error, 300)}`]
+  return [
+    `  for clients  ${shown} of ${of} ${option}`,
+    ...unmatched.map((what) => `    ${option}.${what} matches nothing`),
+    ...displaced.map((name) => `    ${name} is hidden, because another tool is called so for clients`),
+  ]
+}
+
+export function oneLine(text: string, most: number): string {
   const flat = text.replace(/\s+/g, ' ').trim()
   return flat.length > most ? `${flat.slice(0, most - 1)}…` : flat
 }

@@ -9,10 +9,12 @@ import {
   STATUS_CODES,
 } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { Connections } from '../net/connections.js'
 import type { PemFiles } from '../net/pem-files.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
 import { error as errorMessage } from '../rpc/message.js'
+import { pause } from '../time.js'
 import { linger } from './linger.js'
 import { Stalled } from './stalled.js'
 import { listenOn } from './unix-socket.js'
@@ -25,6 +27,8 @@ export interface Front {
 /** Bounds of a listener. */
 export interface ListenerOptions {
   maxConnections: number
+  /** The option with that bound, if there is one. */
+  maxConnectionsOption?: string
   /** Milliseconds after which a client is disconnected that reads nothing of what waits to be written. */
   write: number
   /** Milliseconds for the headers of a request, and for the whole request. */
@@ -46,10 +50,16 @@ const OPTIONS = {
   maxHeaderSize: 16 * 1024,
 }
 
+/** Milliseconds without a new connection after which the bridge stops accepting connections, and how often it waits for them. */
+const QUIET = 100
+const QUIET_ROUNDS = 10
 /** Milliseconds for a TLS handshake. */
 const HANDSHAKE = 30_000
 /** Milliseconds between looks at the files of the certificate. */
 const CERTIFICATE_CHECK = 1_000
+
+/** A connection with the response that is being sent on it. Node has no public property for that. */
+type AnsweringSocket = Socket & { _httpMessage?: ServerResponse | null }
 
 /** Where to listen. */
 export interface ListenAt {
@@ -67,12 +77,18 @@ export class Listener {
   readonly #options: ListenerOptions
   readonly #servers: Server[] = []
   readonly #stalled: Stalled
-  #maxConnections: number
+  readonly #connections: Connections
+  /** Every answer ends its connection. */
+  #isLeaving = false
+  /** Number of connections that were accepted until now. */
+  #accepted = 0
+  /** Requests that wait, at most one of each connection; undefined if they do not wait. */
+  #held: (() => void)[] | undefined
 
   constructor(front: Front, options: ListenerOptions) {
     this.front = front
     this.#options = options
-    this.#maxConnections = options.maxConnections
+    this.#connections = new Connections(options.maxConnections)
     this.#stalled = new Stalled(options.write)
   }
 
@@ -81,8 +97,7 @@ export class Listener {
   }
 
   set maxConnections(most: number) {
-    this.#maxConnections = most
-    for (const server of this.#servers) server.maxConnections = most
+    this.#connections.most = most
   }
 
   /** Number of open connections. */
@@ -100,6 +115,32 @@ export class Listener {
     const origin = await this.#bind('127.0.0.1', port, secure)
     await this.#bind('::1', Number(new URL(origin).port), secure).catch(() => {})
     return origin
+  }
+
+  /**
+   * From now on, each answer ends its connection with `Connection: close`: its client sends the next request over another one,
+   * and none over one that is about to be closed. Idle connections stay.
+   */
+  leave(): void {
+    this.#isLeaving = true
+    for (const socket of this.#stalled.sockets) {
+      const { _httpMessage: response } = socket as AnsweringSocket
+      if (response && !response.headersSent) response.shouldKeepAlive = false
+    }
+  }
+
+  /**
+   * Stops accepting connections; open ones stay. The system resets connections that it has accepted and the bridge has not. So
+   * requests wait for a moment first: clients that call again after each answer are not connecting then.
+   */
+  async stopAccepting(): Promise<void> {
+    const held: (() => void)[] = []
+    this.#held = held
+    if (this.#accepted > 0) await this.#quiet()
+    // Not the method of HTTP servers, which also closes idle connections.
+    for (const server of this.#servers) NetServer.prototype.close.call(server)
+    this.#held = undefined
+    for (const route of held) route()
   }
 
   /** Ends all connections. */
@@ -132,26 +173,44 @@ export class Listener {
   }
 
   #serve(secure: boolean): Server {
-    const answer = (request: IncomingMessage, response: ServerResponse) => this.front.routing(request, response)
+    const answer = (request: IncomingMessage, response: ServerResponse) => this.#answer(request, response)
     const { headers: headersTimeout, request: requestTimeout } = this.#options.within ?? WITHIN
     const options = { ...OPTIONS, headersTimeout, requestTimeout }
     const server = secure ? this.#encrypted(options, answer) : createServer(options, answer)
-    server.on(secure ? 'secureConnection' : 'connection', (socket: Socket) => this.#stalled.watch(socket))
+    server.on(secure ? 'secureConnection' : 'connection', (socket: Socket) => this.#watch(socket))
     // The handler decides whether to ask for the rest of the request.
     server.on('checkContinue', answer)
     server.on('checkExpectation', (request, response) => this.#refuseExpectation(request, response))
-    server.on('clientError', (error, socket) => this.#refuse(error, socket as Socket))
-    server.on('drop', (dropped) => {
-      const fault = new Fault(
-        'overloaded',
-        `Too many connections (at most ${this.#maxConnections}, limits.connections)`,
-      )
-      this.#options.refused(fault, { from: dropped?.remoteAddress })
-    })
-    server.maxConnections = this.#maxConnections
+    server.on('clientError', (error, socket) => this.#refuse(error, socket as AnsweringSocket))
+    this.#connections.watch(server, secure)
     // More than the bridge accepts, because Node drops the excess silently, and the bridge must refuse it.
     server.maxHeadersCount = 200
     return server
+  }
+
+  /** Waits until no client is connecting. */
+  async #quiet(): Promise<void> {
+    let before = -1
+    for (let round = 0; this.#accepted !== before && round < QUIET_ROUNDS; round++) {
+      before = this.#accepted
+      await pause(QUIET)
+      // If the process was held up, the timer is due before waiting connections are accepted.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  #watch(socket: Socket): void {
+    this.#accepted++
+    this.#stalled.watch(socket)
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    if (!this.#connections.begin(request.socket, response))
+      return this.#refuseRequest(this.#tooMany(), request, response)
+    if (this.#isLeaving) response.shouldKeepAlive = false
+    const route = () => this.front.routing(request, response)
+    if (this.#held) this.#held.push(route)
+    else route()
   }
 
   /** A server with TLS. Connections stay when its certificate changes; new ones get the new certificate. */
@@ -170,16 +229,26 @@ export class Listener {
     return server
   }
 
-  #refuseExpectation({ socket }: IncomingMessage, response: ServerResponse): void {
+  #tooMany(): Fault {
+    const { maxConnectionsOption: option } = this.#options
+    const bound = `at most ${this.#connections.most}${option === undefined ? '' : `, ${option}`}`
+    return new Fault('overloaded', `Too many connections (${bound})`, { retryAfter: 1 })
+  }
+
+  #refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
     const fault = new Fault('expectationFailed', 'Unsupported Expect header: only "100-continue" is supported')
+    this.#refuseRequest(fault, request, response)
+  }
+
+  /** Refuses a request that the handler does not get, and ends its connection. */
+  #refuseRequest(fault: Fault, { socket }: IncomingMessage, response: ServerResponse): void {
     this.#options.refused(fault, { from: socket.remoteAddress })
     const body = textOf(fault)
-    const headers = { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' }
-    response.writeHead(fault.status, headers).end(body)
+    response.writeHead(fault.status, { ...headersOf(fault, body), connection: 'close' }).end(body)
   }
 
   /** Refuses what Node cannot parse as a request, or what arrives too slowly. */
-  #refuse(error: Error & { code?: string }, socket: Socket & { _httpMessage?: { _headerSent?: boolean } }): void {
+  #refuse(error: Error & { code?: string }, socket: AnsweringSocket): void {
     // Without a handshake, nothing can be answered.
     if (/^ERR_(?:SSL|TLS)_/.test(error.code ?? '')) {
       this.#options.refused(new Fault('invalidRequest', `TLS handshake failed (${error.code})`), {
@@ -190,7 +259,7 @@ export class Listener {
     }
     // The connection is already refused; further input is dropped.
     if (socket.writableEnded) return
-    const answering = socket._httpMessage?._headerSent === true
+    const answering = socket._httpMessage?.headersSent === true
     if (!socket.writable || answering || error.code === 'ECONNRESET') {
       socket.destroy()
       return
@@ -198,11 +267,10 @@ export class Listener {
     const fault = faultOf(error)
     this.#options.refused(fault, { from: socket.remoteAddress })
     const body = textOf(fault)
+    const headers = Object.entries({ connection: 'close', ...headersOf(fault, body) })
     const head = [
       `HTTP/1.1 ${fault.status} ${STATUS_CODES[fault.status]}`,
-      'connection: close',
-      `content-type: ${JSON_TYPE}`,
-      `content-length: ${Buffer.byteLength(body)}`,
+      ...headers.map(([name, value]) => `${name}: ${value}`),
     ]
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
     linger(socket)
@@ -211,6 +279,16 @@ export class Listener {
 
 function textOf(fault: Fault): string {
   return errorMessage(undefined, fault.toRpcError())
+}
+
+/** The headers of an answer with only a fault, as other refusals have them. */
+function headersOf({ row, retryAfter }: Fault, body: string): Record<string, string | number> {
+  return {
+    'content-type': JSON_TYPE,
+    'content-length': Buffer.byteLength(body),
+    ...(row.reason !== undefined && { 'mcp-bridge-error': row.reason }),
+    ...(retryAfter !== undefined && { 'retry-after': Math.ceil(retryAfter) }),
+  }
 }
 
 /** The faults and messages for errors of Node's parser and timers, by error code. */

@@ -8,6 +8,7 @@ import type { ServerSettings, Settings } from '../config/settings.js'
 const AROUND = [
   '$schema',
   'mcpServers',
+  'groups',
   'discover',
   'registry',
   'discoverAllow',
@@ -34,10 +35,8 @@ const LIMITS_AROUND = ['requestsPerMinute', 'wrongTokensPerMinute'] as const sat
 
 type Auth = NonNullable<Settings['auth']>
 
-/** The settings of a mount. */
-export interface MountSettings extends Omit<Settings, (typeof AROUND)[number] | 'timeouts' | 'limits' | 'auth'> {
-  /** The entry of the server, without the path under which it is served. */
-  server: ServerSettings
+/** The settings of every mount. */
+export interface CommonSettings extends Omit<Settings, (typeof AROUND)[number] | 'timeouts' | 'limits' | 'auth'> {
   timeouts: Omit<Settings['timeouts'], (typeof TIMES_AROUND)[number]>
   limits: Omit<Settings['limits'], (typeof LIMITS_AROUND)[number]>
   /** The principals and their scopes, without the tokens. */
@@ -45,12 +44,21 @@ export interface MountSettings extends Omit<Settings, (typeof AROUND)[number] | 
 }
 
 /** The settings of the mount of a server. */
+export interface MountSettings extends CommonSettings {
+  /** The entry of the server, without the path under which it is served. */
+  server: ServerSettings
+}
+
 export function mountSettings(name: string, settings: Settings): MountSettings {
-  const { timeouts, limits, auth, mcpServers } = settings
-  const { path: _path, ...server } = mcpServers[name] as ServerSettings
+  const { path: _path, ...server } = settings.mcpServers[name] as ServerSettings
+  return { ...commonSettings(settings), server }
+}
+
+/** The settings of a mount without what it serves: those of a group, whose servers may change while it stays. */
+export function commonSettings(settings: Settings): CommonSettings {
+  const { timeouts, limits, auth } = settings
   return {
     ...without(settings, AROUND),
-    server,
     timeouts: without(timeouts, TIMES_AROUND),
     limits: without(limits, LIMITS_AROUND),
     auth: auth && { ...auth, tokens: auth.tokens && withoutSecrets(auth.tokens) },
@@ -61,7 +69,7 @@ export function mountSettings(name: string, settings: Settings): MountSettings {
  * The plan of a mount: a text of everything that it depends on. If it is unchanged by a reload, the mount stays.
  * `trust` is the plan of a discovered server's TrustContext.
  */
-export function planOf(name: string, settings: MountSettings, trust?: string): string {
+export function planOf(name: string, settings: CommonSettings, trust?: string): string {
   return JSON.stringify([name, settings, trust])
 }
 

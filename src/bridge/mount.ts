@@ -1,29 +1,32 @@
-/** A mount: one server as the bridge serves it, with its policies. Its HTTP side is made when it is served over HTTP. */
+/** A mount: one server as the bridge serves it, with its policies. */
 
-import { shareOf } from '../config/settings.js'
-import type { RelayOptions } from '../downstream/http/relay.js'
-import type { SessionSettings } from '../downstream/legacy/session.js'
+import { isStdio, shareOf } from '../config/settings.js'
 import type { Logger } from '../downstream/logger.js'
-import { type PipeOptions, servePipe } from '../downstream/stdio.js'
+import type { PemFiles } from '../net/pem-files.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import { type Cache, isOfCache } from '../policy/cache.js'
 import { compose } from '../policy/compose.js'
 import { Drain } from '../policy/drain.js'
 import { Gate, limits } from '../policy/limits.js'
+import { pagesOf, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
 import { SignIn } from '../policy/sign-in.js'
 import { timeout } from '../policy/timeout.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
-import type { Upstream } from '../protocol/call.js'
+import type { Handler, Relayed, Upstream } from '../protocol/call.js'
+import type { Fault } from '../protocol/fault.js'
 import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
+import { pemOfServer } from './certificates.js'
+import { ClientSide, type Pipe } from './client-side.js'
 import { type BridgeContext, observerOf } from './context.js'
 import type { HttpMount } from './http-mount.js'
-import { inspect } from './inspect.js'
+import { inspect, ownCall } from './inspect.js'
 import { type MountSettings, planOf } from './mount-settings.js'
-import { cacheOf, scopesOf, watched } from './pipeline.js'
+import { cacheOf, choiceOf, learning, scopesOf, watched } from './pipeline.js'
+import type { Served } from './served.js'
 import { serverOptions, timesOf } from './server-options.js'
 import type { Shared } from './shared.js'
 
@@ -44,32 +47,38 @@ export interface Health {
 
 /** Milliseconds for which a server's description of itself is used. */
 const INTRODUCED = 300_000
+/** The list of tools. */
+const LIST = 'tools/list'
+/** Milliseconds before the tools of a server are read again for a verdict. */
+const LEARN_AGAIN = 10_000
 
 /** A served server. */
-export class Mount {
+export class Mount implements Served {
   readonly name: string
   readonly server: Server
+  /** The server behind all policies. */
+  readonly upstream: Upstream
   /** The accounts at the server, if the bridge signs in to it. */
   readonly accounts: Accounts | undefined
   /** A text of everything that the mount depends on. If it is unchanged by a reload, the mount stays. */
   readonly plan: string
-  readonly #settings: MountSettings
   readonly #log: Logger
-  readonly #upstream: Upstream
+  readonly #clients: ClientSide
   readonly #gate: Gate
   readonly #calls: Bound
   readonly #drain = new Drain()
   readonly #cache: Cache | undefined
   /** Stops listening to the changes that other replicas report. */
   readonly #unsubscribe: (() => void) | undefined
-  readonly #sessionSettings: SessionSettings
-  /** How the relay is made; undefined if nothing may be relayed. */
-  readonly #relay: Omit<RelayOptions, 'sessions'> | undefined
-  readonly #shared: Shared
-  #http: Promise<HttpMount> | undefined
-  /** The HTTP side, once it is made. */
-  #served: HttpMount | undefined
   readonly #quarantine: Quarantine | undefined
+  /** The server behind the quarantine, which reads its list of tools here. */
+  readonly #behind: Handler
+  /** The names of its tools are wanted for metrics or traces, and the bridge may ask for them. */
+  readonly #learnsNames: boolean
+  /** When the list of tools was last read for a verdict alone. */
+  #learned = Number.NEGATIVE_INFINITY
+  /** Its certificates in the configuration, if there are any. */
+  readonly #pem: PemFiles | undefined
   /** Answers for a discovered server while it is unavailable. */
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
   /** The circuit breaker of a discovered server. */
@@ -81,31 +90,31 @@ export class Mount {
     this.name = name
     const trust = context.lead?.(name)
     this.plan = planOf(name, settings, trust?.plan)
-    this.#settings = settings
-    const { log, tracer, watch } = context
+    const { log, tracer, names, watch } = context
     const observe = observerOf(context)
     // The inspector is told of calls otherwise.
-    const telemetry = { server: name, observe, observeCall: context.metrics?.observe, tracer, watch }
-    this.#log = Object.assign(log.child({ server: name }), { telemetry, calls: shared.loggedCalls })
-    this.#shared = shared
+    const telemetry = { server: name, observe, observeCall: context.metrics?.observe, tracer, names, watch }
+    const { loggedCalls: calls, descriptors } = shared
+    this.#log = Object.assign(log.child({ server: name }), { telemetry, calls, noticed: descriptors.notice })
     // The bridge never signs in to a server that nobody has configured.
     this.accounts = trust
       ? undefined
       : accountsOf(name, own, settings, context, () => this.server.verdict?.era === 'modern')
     const { accounts } = this
     const { replicas, memory } = shared
-    const reach = { connect: trust?.connect, accounts }
+    this.#pem = pemOfServer(name, own, log.child({ server: name }))
+    const reach = { connect: trust?.connect, accounts, pem: this.#pem }
     this.server = new Server(serverOptions(name, own, settings, context, memory, replicas, reach))
     const signIn = accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: context.version })
     const { callsPerServer } = settings.limits
     const share = shareOf(settings)
     const { strictRevisions, emulateTasks } = settings.compat
-    this.#sessionSettings = {
+    const sessionSettings = {
       strict: own.strictRevisions ?? strictRevisions,
       emulateTasks,
       answerWithin: timesOf(settings, own).answer,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: context.version }),
-      begin: (abort) => this.#drain.begin(abort),
+      begin: (abort: (reason: Fault) => void) => this.#drain.begin(abort),
     }
     this.#calls = new Bound({ max: callsPerServer, share })
     this.#gate = new Gate(
@@ -120,57 +129,87 @@ export class Mount {
     this.#cache = cache
     this.#unsubscribe =
       cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
+    const chosen = choiceOf(name, own, memory)
     const scoped = scopesOf(own, settings, trust)
-    const quarantine = trust && new Quarantine({ name, trustStatus: trust.trustStatus, readOnly: trust.readOnly })
+    const quarantine =
+      trust &&
+      new Quarantine({
+        name,
+        trustStatus: trust.trustStatus,
+        readOnly: trust.readOnly,
+        ...(trust.now && { date: trust.now }),
+      })
     this.#quarantine = quarantine
     // Relay and tunnels bypass the policies, so they are not used if every call must be checked.
-    const checksCalls = trust !== undefined || scoped !== undefined
+    const checksCalls = trust !== undefined || scoped !== undefined || chosen !== undefined
+    // They also give each legacy client a session of its own.
+    const translates = checksCalls || own.process === 'single'
     this.#breaker = trust?.state
     this.#unavailable = trust && unavailable({ name, state: trust.state, memory })
-    this.#upstream = {
+    this.#behind = compose(
+      this.server.handle,
+      ...(trust ? [watched(trust)] : []),
+      ...(this.#cache ? [this.#cache.policy] : []),
+      ...(names ? [learning(name, names)] : []),
+    )
+    this.#learnsNames = names !== undefined && !trust
+    this.upstream = {
       handle: compose(
-        this.server.handle,
+        this.#behind,
         limits(this.#gate),
         this.#drain.policy,
         ...(signIn ? [signIn.policy] : []),
         timeout({ idle: call, total: callTotal }),
+        // What clients call is translated into the server's own names, which scopes and trust are about.
+        ...(chosen ? [chosen] : []),
         ...(scoped ? [scoped] : []),
-        ...(trust && quarantine && this.#unavailable
-          ? [this.#unavailable.policy, quarantine.policy, watched(trust)]
-          : []),
-        ...(this.#cache ? [this.#cache.policy] : []),
+        ...(quarantine && this.#unavailable ? [this.#unavailable.policy, quarantine.policy] : []),
       ),
       notify: (notice) => {
-        if (!quarantine || quarantine.open) this.server.notify(notice)
+        // A notification that the bridge does not know could name what is not shown.
+        if (!chosen && (!quarantine || quarantine.open)) this.server.notify(notice)
       },
       legacyRoute: async (sender) => {
-        if (checksCalls) return 'translate'
+        if (translates) return 'translate'
         return signIn
           ? signIn.legacyRoute(sender, () => this.server.legacyRoute(sender))
           : this.server.legacyRoute(sender)
       },
       connected: (principal) => this.server.connected(principal),
     }
-    const relayed = checksCalls ? undefined : this.server.relayed
+    const relayed = translates ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
     const accountOf = signIn && ((principal: string) => signIn.for(principal))
     const asked = { accountOf, isOurs: signIn?.isOurs, keeps }
-    this.#relay = relayed && { relayed, ...asked, log: this.#log, gate: this.#gate, memory }
+    this.#clients = new ClientSide({
+      name,
+      isGroup: false,
+      upstream: this.upstream,
+      log: this.#log,
+      settings,
+      further: isStdio(own) ? [] : own.paths,
+      sessionSettings,
+      relay: relayed && { relayed, ...asked, log: this.#log, gate: this.#gate, memory },
+      shared,
+    })
   }
 
-  /** Number of calls in progress, and of parked calls. */
   get busy(): { calls: number; parked: number } {
     return { calls: this.#calls.used, parked: this.server.parked }
   }
 
-  /** The usage of this server's own bounds. */
   get gauges(): Gauge[] {
     const { used, max: limit } = this.#calls
     return [
       ...this.server.gauges,
       { bound: 'calls_per_server', server: this.name, used, limit },
-      ...(this.#served?.gauges ?? []),
+      ...this.#clients.gauges,
     ]
+  }
+
+  /** When the client certificate for the server expires, in milliseconds of the time of day; undefined without one. */
+  get certificateExpiresAt(): number | undefined {
+    return this.#pem?.expiresAt
   }
 
   /** What `/readyz` reports about the server. */
@@ -207,71 +246,63 @@ export class Mount {
     }
   }
 
-  /** Whether the server may be published: it is configured or trusted. */
+  /** Whether the trust in the server may change: it was found, and nobody has configured it. */
+  get isFound(): boolean {
+    return this.#quarantine !== undefined
+  }
+
+  /**
+   * Reads the list of tools if a verdict waits for it: nobody else may do so before the server is trusted. After a
+   * failure it is tried again later.
+   */
+  learnTools(): void {
+    if (!this.#quarantine?.needsTools || this.pause || performance.now() - this.#learned < LEARN_AGAIN) return
+    this.#learned = performance.now()
+    this.#quarantine.learnTools(ownCall(LIST), this.#behind).catch((error: unknown) => {
+      this.#log.debug({ event: 'tools_not_learned', err: error }, 'tools not listed: the server stays in quarantine')
+    })
+  }
+
+  /** Reads the list of tools for their names in metrics and traces. Without it, they are known when a client has listed them. */
+  learnNames(): void {
+    if (this.#learnsNames) reading(ownCall(LIST), LIST, this.#behind, this.name, pagesOf).catch(() => {})
+  }
+
+  /** Whether the server may be published, and takes part in groups: it is configured or trusted. */
   get isTrusted(): boolean {
     return !this.#quarantine || this.#quarantine.open
   }
 
-  /** The HTTP side. It is loaded and made when it is asked for the first time. */
+  /** What is needed to pass messages to the server unchanged; undefined if it is not reached over Streamable HTTP. */
+  get relayed(): Relayed | undefined {
+    return this.server.relayed
+  }
+
   http(): Promise<HttpMount> {
-    this.#http ??= this.#makeHttp()
-    return this.#http
+    return this.#clients.http()
   }
 
-  async #makeHttp(): Promise<HttpMount> {
-    const { HttpMount } = await import('./http-mount.js')
-    this.#served = new HttpMount({
-      name: this.name,
-      relayed: this.server.relayed,
-      upstream: this.#upstream,
-      log: this.#log,
-      settings: this.#settings,
-      sessionSettings: this.#sessionSettings,
-      relay: this.#relay,
-      shared: this.#shared,
-    })
-    return this.#served
+  pipe(streams: Pipe): Promise<void> {
+    return this.#clients.pipe(streams)
   }
 
-  /**
-   * Serves stdio until the input ends or the output is closed. After the input has ended, requests in flight have
-   * `patience` milliseconds.
-   */
-  async pipe(streams: Pick<PipeOptions, 'input' | 'output' | 'patience'>): Promise<void> {
-    // When the input ends, the subscriptions of this pipe end too, but not those of other pipes of this server.
-    const endings = new Drain()
-    streams.input.once('end', () => endings.end())
-    await servePipe({
-      ...streams,
-      upstream: { ...this.#upstream, handle: compose(this.#upstream.handle, endings.policy) },
-      compat: this.#settings.compat,
-      log: this.#log,
-      lineLimit: this.#settings.limits.lineBytes,
-      memory: this.#shared.memory,
-      settings: this.#sessionSettings,
-    })
-  }
-
-  /** Lets calls in progress end. Admits nothing new except what continues them. */
   drain(): void {
     this.#gate.close()
     this.#drain.end()
     this.#unsubscribe?.()
     this.#cache?.close()
-    this.#served?.drain()
+    this.#clients.drain()
   }
 
-  /** Ends the calls in progress with an error. */
   cut(): void {
     this.#drain.cut()
-    this.#served?.cut()
+    this.#clients.cut()
   }
 
-  /** Ends everything, the server last. With `hurry`, at once. */
   async close(hurry: boolean): Promise<void> {
     this.drain()
     this.cut()
-    this.#served?.close()
+    this.#clients.close()
     this.accounts?.close()
     this.#unavailable?.close()
     await this.server.close(hurry)

@@ -2,13 +2,17 @@
 import { isStdio, type ServerSettings } from '../config/settings.js'
 import type { Results } from '../policy/cache/results.js'
 import { Cache } from '../policy/cache.js'
-import { globs, MAX_NAME } from '../policy/quarantine.js'
+import { choice } from '../policy/choice.js'
+import { globs, MAX_NAME } from '../policy/globs.js'
 import { scopes } from '../policy/scopes.js'
 import type { UnavailableOptions } from '../policy/unavailable.js'
 import type { Observe } from '../ports/events.js'
+import type { ListedNames } from '../ports/listed-names.js'
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
-import type { Policy } from '../protocol/call.js'
+import type { Call, Final, Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
+import { callerOf } from '../protocol/listed.js'
+import type { Memory } from '../protocol/memory.js'
 import type { Json } from '../rpc/splice.js'
 import type { Connect } from '../upstream/transport/origin.js'
 import type { MountSettings } from './mount-settings.js'
@@ -20,6 +24,8 @@ export interface TrustContext {
   connect: Connect
   /** The trust in the server now, given its tools as far as they are known. */
   trustStatus(tools: ToolList | undefined): TrustStatus
+  /** The clock of its decisions, in milliseconds since 1970; that of the system if undefined. */
+  now?: (() => number) | undefined
   /** Globs of tools that may be called in quarantine. */
   readOnly: readonly string[]
   /** Whether the server is paused after failures. */
@@ -55,6 +61,15 @@ export function scopesOf(
   })
 }
 
+/** The policy that shows clients a part of the server; undefined if it shows all of it. */
+export function choiceOf(
+  server: string,
+  { tools, prompts, resources }: ServerSettings,
+  memory: Memory,
+): Policy | undefined {
+  return tools || prompts || resources ? choice({ server, tools, prompts, resources, memory }) : undefined
+}
+
 /** A policy that reports the identity of a discovered server, and that it is unreachable. */
 export function watched({ heard, missed }: TrustContext): Policy {
   return (next) =>
@@ -68,6 +83,18 @@ export function watched({ heard, missed }: TrustContext): Policy {
         throw error
       }
     }
+}
+
+/** A policy that learns which tools and prompts the server lists. */
+export function learning(server: string, names: ListedNames): Policy {
+  return (next) => {
+    async function learningCall(call: Call): Promise<Final> {
+      const last = await next(call)
+      if (last.kind === 'result') names.learn(server, call.method, last.result)
+      return last
+    }
+    return (call) => (callerOf(call.method) === undefined ? next(call) : learningCall(call))
+  }
 }
 
 /** The cache of a server; undefined if it is off. */

@@ -2,6 +2,7 @@
 import type { Settings } from '../config/settings.js'
 import type { Candidate } from '../discovery/candidate.js'
 import type { TrustStatus } from '../ports/trust-status.js'
+import { quoted } from '../shell.js'
 
 /** What decides the flags. */
 export interface Circumstances {
@@ -27,10 +28,5 @@ export function withFlags<T extends TrustStatus>(trustStatus: T, { settings, can
         ...discoverAllow.flatMap((one) => ['--discover-allow', one]),
       ]
   const store = trustStore === undefined ? [] : ['--trust-store', trustStore]
-  return { ...trustStatus, remedy: [trustStatus.remedy, ...[...flags, ...store].map(quoted)].join(' ') }
-}
-
-/** The text as one argument of a POSIX shell. */
-export function quoted(text: string): string {
-  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+  return { ...trustStatus, remedy: [trustStatus.remedy, ...[...flags, ...store].map((word) => quoted(word))].join(' ') }
 }

@@ -8,5 +8,9 @@ import { filesAt } from './certificates.js'
 /** Undefined without Redis, and on stdio, because there no other process can serve the client. Throws a ConfigError. */
 export function replicasOf({ redis, stateKeys, listen }: Settings, log: Log): RedisReplicas | undefined {
   if (!redis || parseListen(listen).kind === 'stdio') return undefined
-  return new RedisReplicas({ ...redis, tls: filesAt('redis', redis, log).current, keys: stateKeys.map(keyOf), log })
+  const files = filesAt('redis', redis, log)
+  // Files that change need a restart.
+  const { current: tls, expiresAt } = files
+  const certificate = expiresAt === undefined ? undefined : ({ use: 'redis', expiresAt } as const)
+  return new RedisReplicas({ ...redis, tls, certificate, keys: stateKeys.map(keyOf), log })
 }

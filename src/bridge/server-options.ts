@@ -10,6 +10,7 @@ import {
   transportOf,
 } from '../config/settings.js'
 import { withoutCredentials } from '../credentials.js'
+import type { PemFiles } from '../net/pem-files.js'
 import { proxiesOf } from '../net/proxy.js'
 import { reachOf } from '../net/server-connect.js'
 import type { Replicas } from '../ports/replicas.js'
@@ -21,7 +22,6 @@ import { HttpTransport } from '../upstream/transport/http.js'
 import type { Connect } from '../upstream/transport/origin.js'
 import { SseTransport } from '../upstream/transport/sse.js'
 import { StdioTransport } from '../upstream/transport/stdio.js'
-import { pemOfServer } from './certificates.js'
 import { type BridgeContext, observerOf } from './context.js'
 import type { MountSettings } from './mount-settings.js'
 
@@ -72,7 +72,14 @@ export function timesOf(settings: Pick<MountSettings, 'timeouts'>, own: ServerSe
   return { ...settings.timeouts, ...Object.fromEntries(given) }
 }
 
-/** Options for the Server of an entry. `connect` replaces the way to connect; `accounts` are for signing in. */
+/** How a server is reached: `connect` replaces the way to connect, `accounts` are for signing in, `pem` is for TLS. */
+export interface Reaching {
+  connect?: Connect | undefined
+  accounts?: AccountsByPrincipal | undefined
+  pem?: PemFiles | undefined
+}
+
+/** Options for the Server of an entry. */
 export function serverOptions(
   name: string,
   settings: ServerSettings,
@@ -80,7 +87,7 @@ export function serverOptions(
   context: BridgeContext,
   memory: Memory,
   replicas?: Replicas,
-  { connect, accounts }: { connect?: Connect | undefined; accounts?: AccountsByPrincipal | undefined } = {},
+  { connect, accounts, pem }: Reaching = {},
 ): ServerOptions {
   const { limits, auth, stateKeys } = all
   const { log, version, env } = context
@@ -90,6 +97,7 @@ export function serverOptions(
     name,
     era: settings.era,
     isolation: settings.session,
+    single: settings.process === 'single',
     share: shareOf(all),
     several: hasSeveral(all),
     passthrough: auth?.passthrough ?? false,
@@ -113,6 +121,8 @@ export function serverOptions(
   const times = (kind: 'http' | 'sse' | 'stdio') => ({
     probe: timeouts.probe ?? PROBE_TIMEOUT[kind],
     initialize: timeouts.initialize,
+    start: timeouts.start,
+    startWait: timeouts.startWait,
     idle: timeouts.idle ?? IDLE[kind],
   })
   if (isStdio(settings)) {
@@ -148,7 +158,7 @@ export function serverOptions(
     ? { connect }
     : reachOf(url, {
         proxyOf: proxiesOf(env),
-        pem: pemOfServer(name, settings, common.log),
+        pem: pem && (() => pem.current),
         socketPath: settings.socket,
       })
   const target = settings.socket === undefined ? undefined : `unix:${settings.socket}:${url.pathname}`

@@ -7,6 +7,7 @@ import type { Results } from '../policy/cache/results.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { Bound } from '../protocol/bound.js'
 import type { Memory } from '../protocol/memory.js'
+import type { Descriptors } from './descriptors.js'
 
 /** What all mounts share. */
 export interface Shared {
@@ -20,6 +21,8 @@ export interface Shared {
   results: Results
   /** Counts and logs requests that are refused before they become calls. */
   refusals: Refusals
+  /** Looks at failures of calls, and says if no file descriptors are left. */
+  descriptors: Descriptors
   /** Which calls are logged when they end. */
   loggedCalls: LoggedCalls
   /** The other replicas, if there are several. */

@@ -1,5 +1,6 @@
 /** Closes connections whose client reads nothing of what waits to be written. */
 import type { Socket } from 'node:net'
+import { lookEvery } from '../time.js'
 
 /** Most milliseconds between two checks. */
 const LOOK = 1_000
@@ -20,12 +21,17 @@ export class Stalled {
 
   constructor(limit: number) {
     this.limit = limit
-    this.#timer = setInterval(() => this.#look(), Math.min(LOOK, limit / 4)).unref()
+    this.#timer = lookEvery(Math.min(LOOK, limit / 4), () => this.look())
   }
 
   /** Number of watched connections. */
   get size(): number {
     return this.#sockets.size
+  }
+
+  /** The watched connections. */
+  get sockets(): Iterable<Socket> {
+    return this.#sockets.keys()
   }
 
   /** Watches a connection until it is closed. */
@@ -38,7 +44,8 @@ export class Stalled {
     clearInterval(this.#timer)
   }
 
-  #look(): void {
+  /** Checks all connections. It happens by itself at least once a second. */
+  look(): void {
     const now = performance.now()
     for (const [socket, before] of this.#sockets) {
       if (socket.writableLength === 0) {

@@ -2,18 +2,30 @@
 
 import type { ServerNow } from '../inspect/views.js'
 import type { HealthOptions } from '../plugins/health.js'
-import type { Gauge } from '../ports/events.js'
+import type { Certificate, Gauge } from '../ports/events.js'
+import type { GroupMount } from './group-mount.js'
 import type { Mount } from './mount.js'
+import type { Served } from './served.js'
 import type { Shared } from './shared.js'
 
 /** The mounts of a bridge, by name of their server. */
 type Mounts = ReadonlyMap<string, Mount>
 
 /** The readiness of a bridge: not while it shuts down, and not while no server is reachable. */
-export function readinessOf(mounts: Mounts, isStopping: boolean): ReturnType<HealthOptions['state']> {
+export function readinessOf(
+  mounts: Mounts,
+  groups: ReadonlyMap<string, GroupMount>,
+  { isStopping, redisUp }: { isStopping: boolean; redisUp: boolean | undefined },
+): ReturnType<HealthOptions['state']> {
   const healths = [...mounts].map(([name, mount]) => [name, { ...mount.health, ...mount.busy }] as const)
-  const servers = Object.fromEntries(healths)
-  if (isStopping) return { ready: false, status: 'draining', servers }
+  const together = [...groups].map(([name, group]) => [name, { ...group.health, calls: group.busy.calls }] as const)
+  const states = {
+    // A bridge without its Redis is ready: it serves what needs no other replica.
+    ...(redisUp !== undefined && { redis: redisUp ? ('up' as const) : ('down' as const) }),
+    servers: Object.fromEntries(healths),
+    ...(together.length > 0 && { groups: Object.fromEntries(together) }),
+  }
+  if (isStopping) return { ready: false, status: 'draining', ...states }
   const reachable = healths.some(([, { state }]) => state === 'ready')
   const unknown = healths.some(([, { state }]) => state === 'unknown')
   // A request for the readiness makes the bridge try the servers again.
@@ -21,7 +33,7 @@ export function readinessOf(mounts: Mounts, isStopping: boolean): ReturnType<Hea
   return {
     ready: reachable,
     status: reachable ? 'ready' : unknown ? 'starting' : 'no server can be reached',
-    servers,
+    ...states,
   }
 }
 
@@ -30,11 +42,19 @@ export function serversNow(mounts: Mounts): ServerNow[] {
   return [...mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy, pause: mount.pause }))
 }
 
+/** The certificates of the bridge that expire: its own, and those that servers want of it. */
+export function certificatesOf(mounts: Mounts, own: readonly (Certificate | undefined)[]): Certificate[] {
+  const ofServers = [...mounts].map(([server, { certificateExpiresAt: expiresAt }]) =>
+    expiresAt === undefined ? undefined : { use: 'server' as const, server, expiresAt },
+  )
+  return [...own, ...ofServers].filter((one) => one !== undefined)
+}
+
 /** The usage of all bounds that can be read cheaply. `connections` are those of clients. */
 export function gaugesOf(
   { calls, subscriptions, memory, results }: Shared,
   connections: Pick<Gauge, 'used' | 'limit'>,
-  mounts: Mounts,
+  served: readonly Served[],
 ): Gauge[] {
   return [
     { bound: 'memory', used: memory.used, limit: memory.max },
@@ -43,6 +63,6 @@ export function gaugesOf(
     { bound: 'connections', ...connections },
     { bound: 'cached_results', used: results.size, limit: results.max },
     { bound: 'cached_bytes', used: results.calculatedSize, limit: results.maxSize },
-    ...[...mounts.values()].flatMap(({ gauges }) => gauges),
+    ...served.flatMap(({ gauges }) => gauges),
   ]
 }

@@ -1,6 +1,9 @@
 /** Addresses: where the bridge listens, the paths of servers, and servers on a command line. */
 import parseCommandLine from 'string-argv'
+import { parseUrl } from '../parse-url.js'
+import { addressHint } from './address-hint.js'
 import { ConfigError } from './error.js'
+import { groupPaths } from './groups.js'
 import type { Settings } from './schema.js'
 
 export type Listen =
@@ -34,12 +37,12 @@ export function parseListen(listen: string, option = 'listen'): Listen {
   if (listen === 'stdio') return { kind: 'stdio' }
   const [, socket, at = ''] = UNIX.exec(listen) ?? []
   if (socket !== undefined) return { kind: 'http', host: 'localhost', port: 0, path: endpointAt(at), socket }
-  const url = /^https?:\/\//.test(listen) && URL.canParse(listen) ? new URL(listen) : undefined
+  const url = /^https?:\/\//.test(listen) ? parseUrl(listen) : undefined
   if (!url || url.search || url.hash || url.username)
     throw new ConfigError([
       {
         path: option,
-        message: `"${listen}" has to be stdio, unix:/path/to.sock, or an address like http://127.0.0.1:8080/mcp`,
+        message: `"${listen}" has to be stdio, unix:/path/to.sock, or an address like http://127.0.0.1:8080/mcp${addressHint(listen, '/mcp')}`,
       },
     ])
   const secure = url.protocol === 'https:'
@@ -71,7 +74,7 @@ export function parseUpstream(text: string): Record<string, unknown> {
   const [, socket, path = '/mcp'] = UNIX.exec(address) ?? []
   if (socket !== undefined) return { url: `http://localhost${path}`, socket, ...(sse && { type: 'sse' }) }
   throw wrong(
-    `"${text}" is not a server: give http(s)://…, sse+http(s)://…, unix:/path/to.sock:/mcp or stdio:"command args"`,
+    `"${text}" is not a server: give http(s)://…, sse+http(s)://…, unix:/path/to.sock:/mcp or stdio:"command args"${addressHint(text)}`,
   )
 }
 
@@ -81,17 +84,22 @@ export function browserOf({ oauth }: Settings): readonly string[] | 'none' | und
   return browser === undefined || browser === 'none' ? browser : parseCommandLine(browser)
 }
 
-/** Paths of the endpoints of each server by name: its own path, and for an only server the path of `listen` as well. */
+/**
+ * Paths of the endpoints of each server by name: its own path, and for an only server the path of `listen` as well,
+ * unless a group has it.
+ */
 export function servedPaths(
-  { mcpServers }: Settings,
-  { path }: Listen & { kind: 'http' },
+  settings: Settings,
+  listen: Listen & { kind: 'http' },
 ): ReadonlyMap<string, readonly string[]> {
-  const entries = Object.entries(mcpServers)
+  const { path } = listen
+  const entries = Object.entries(settings.mcpServers)
   const [, folder, last] = /^(.*\/)([^/]*)$/.exec(path) as unknown as [string, string, string]
+  const isTaken = [...groupPaths(settings, listen).values()].flat().includes(path)
   return new Map(
     entries.map(([name, server]) => {
       const own = server.path ?? `${folder}${name}/${last}`
-      return [name, entries.length === 1 && own !== path ? [path, own] : [own]]
+      return [name, entries.length === 1 && own !== path && !isTaken ? [path, own] : [own]]
     }),
   )
 }

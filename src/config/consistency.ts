@@ -1,44 +1,78 @@
 /** Options that do not go together: each is valid by itself, and the schema cannot say it. */
 import { isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './addresses.js'
+import { chosen } from './chosen.js'
 import { hasSeveral, secretOf } from './derived.js'
 import type { Issue } from './error.js'
+import { groupIssues, groupPaths, groupsOf } from './groups.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
 import type { Settings } from './schema.js'
 
-/** What is wrong with settings as a whole. */
-export function inconsistencies(settings: Settings, listen: Listen): Issue[] {
-  return [
-    ...servers(settings, listen),
-    ...required(settings),
-    ...shared(settings),
-    ...encryption(settings, listen),
-    ...authentication(settings),
-    ...Object.entries(settings.mcpServers).flatMap(([name, own]) => signIn(name, own, settings, listen)),
-    ...Object.entries(settings.mcpServers).flatMap(([name, own]) => certificates(name, own)),
-    ...exposure(settings, listen),
-    ...collisions(settings, listen),
-    ...inspection(settings),
-  ]
+const SECRET = 'a secret of 32 or more characters, the same for all replicas'
+const ADDRESS = 'the address at which clients reach the bridge'
+
+type Check = (settings: Settings, listen: Listen) => Issue[]
+
+/** The checks, with the options that each reads. */
+const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Check])[] = [
+  [['mcpServers', 'discover', 'listen', 'groups', 'auth'], servers],
+  [['mcpServers', 'discover', 'groups', 'auth'], groupIssues],
+  [['redis', 'stateKeys'], required('redis', 'stateKeys', SECRET)],
+  [['publish', 'publicUrl'], required('publish', 'publicUrl', ADDRESS)],
+  [['redis'], shared],
+  [['listen', 'admin', 'tls'], encryption],
+  [['auth', 'discover'], authentication],
+  [['auth', 'allowUnauthenticated', 'listen'], ofEach(signIn)],
+  [[], ofEach(certificates)],
+  [[], ofEach(sharing)],
+  [[], ofEach(chosen)],
+  [['auth', 'allowUnauthenticated', 'listen'], exposure],
+  [['listen', 'admin', 'groups', 'auth'], collisions],
+  [['admin', 'inspect'], inspection],
+]
+
+/**
+ * What is wrong with settings as a whole. Options that are `wrong` by themselves are not in the settings, so that nothing that
+ * reads them is checked.
+ */
+export function inconsistencies(settings: Settings, wrong: ReadonlySet<string> = new Set()): Issue[] {
+  const listen = wrong.has('listen') ? { kind: 'stdio' as const } : parseListen(settings.listen)
+  const checks = CHECKS.filter(([reads]) => !reads.some((option) => wrong.has(option)))
+  return checks.flatMap(([, check]) => check(settings, listen))
 }
 
-function servers({ mcpServers, discover }: Settings, listen: Listen): Issue[] {
+function ofEach(check: (name: string, own: ServerSettings, settings: Settings, listen: Listen) => Issue[]): Check {
+  return (settings, listen) =>
+    Object.entries(settings.mcpServers).flatMap(([name, own]) => check(name, own, settings, listen))
+}
+
+function servers(settings: Settings, listen: Listen): Issue[] {
+  const { mcpServers, discover } = settings
   const count = Object.keys(mcpServers).length
   // The servers are not known yet.
   if (discover.length > 0) return []
-  if (count === 0) return [{ path: 'mcpServers', message: 'has no enabled server' }]
-  if (count === 1 || listen.kind === 'http') return []
-  const message = `has ${count} servers, but on stdio the bridge serves one: choose it with --server <name>`
+  if (count === 0) return [{ path: 'mcpServers', message: 'has no enabled server: enable one' }]
+  return listen.kind === 'http' ? [] : onStdio(settings)
+}
+
+/** On stdio the bridge serves one server or one group. */
+export function onStdio(settings: Settings): Issue[] {
+  const count = Object.keys(settings.mcpServers).length
+  const groups = [...groupsOf(settings).keys()]
+  if (groups.length === 1 || (groups.length === 0 && count === 1)) return []
+  if (groups.length > 1) {
+    const message = `has ${groups.join(', ')}, but on stdio the bridge serves one: choose it with --group <name>`
+    return [{ path: 'groups', message }]
+  }
+  const message = `has ${count} servers and no group of them, but on stdio the bridge serves one: choose it with --server <name>`
   return [{ path: 'mcpServers', message }]
 }
 
-/** Options that require another one. */
-function required({ redis, stateKeys, publish, publicUrl }: Settings): Issue[] {
-  const issues: Issue[] = []
-  const secret = 'is required with "redis": a secret of 32 or more characters, the same for all replicas'
-  if (redis && stateKeys.length === 0) issues.push({ path: 'stateKeys', message: secret })
-  const address = 'is required with "publish": the address at which clients reach the bridge'
-  if (publish && publicUrl === undefined) issues.push({ path: 'publicUrl', message: address })
-  return issues
+/** An option that requires another one. */
+function required(option: 'redis' | 'publish', other: 'stateKeys' | 'publicUrl', what: string): Check {
+  return (settings) => {
+    const isThere = settings[other] !== undefined && settings[other].length > 0
+    return settings[option] && !isThere ? [{ path: other, message: `is required with "${option}": ${what}` }] : []
+  }
 }
 
 /** A Redis that is not at one place, or cannot be reached as configured. */
@@ -117,6 +151,13 @@ function signIn(name: string, own: ServerSettings, settings: Settings, listen: L
   return issues
 }
 
+/** A program that may run only once cannot have a session for each request. */
+function sharing(name: string, { process, session }: ServerSettings): Issue[] {
+  return process === 'single' && session === 'per-request'
+    ? [{ path: `mcpServers.${name}.process`, message: 'cannot be "single" with "session": "per-request"' }]
+    : []
+}
+
 /** Certificates that are incomplete, or for a server without TLS. */
 function certificates(name: string, own: ServerSettings): Issue[] {
   if (isStdio(own)) return []
@@ -154,7 +195,7 @@ function principals(tokens: NonNullable<NonNullable<Settings['auth']>['tokens']>
 
 function exposure({ allowUnauthenticated, auth }: Settings, listen: Listen): Issue[] {
   if (listen.kind === 'stdio' || allowUnauthenticated || auth?.tokens || isLoopback(listen.host)) return []
-  const message = `${listen.host} can be reached from other machines, and anybody there could call: add "auth.tokens", or allow it with --allow-unauthenticated`
+  const message = `${listen.host} can be reached from other machines, and anybody there could call: require a token with --token '\${TOKEN}' or "auth.tokens", or allow it with --allow-unauthenticated`
   return [{ path: 'listen', message }]
 }
 
@@ -192,6 +233,17 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
       }
     }
   }
+  for (const [name, paths] of groupPaths(settings, listen)) {
+    for (const path of paths) {
+      const { stream, messages } = ssePaths(path)
+      for (const one of [path, stream, messages]) {
+        const owner = taken.get(one)
+        if (owner !== undefined)
+          issues.push({ path: groupPathAt(settings, name), message: `${one} is a path of ${owner}` })
+        taken.set(one, `the group ${name}`)
+      }
+    }
+  }
   for (const [name, server] of Object.entries(mcpServers)) {
     for (const path of isStdio(server) ? [] : server.paths) {
       const owner = taken.get(path)
@@ -202,4 +254,9 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
     }
   }
   return issues
+}
+
+function groupPathAt({ groups }: Settings, name: string): string {
+  if (!groups || !(name in groups)) return 'listen'
+  return groups[name]?.path === undefined ? `groups.${name}` : `groups.${name}.path`
 }

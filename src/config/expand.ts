@@ -1,5 +1,5 @@
 /** Replaces references in a configuration by environment variables and the content of files. */
-import { ConfigError, type Issue } from './error.js'
+import type { Issue } from './error.js'
 import { isObject } from './value.js'
 
 /** Where references of a configuration lead. */
@@ -14,7 +14,7 @@ export interface ConfigSources {
 /** A reference, or the beginning of one that is plain text. */
 const REFERENCE = /\$(\$\{)|\$\{(?:(file):([^}]+)|(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}/g
 /** References that only editors know. */
-const EDITORS = /(?<!\$)\$\{((input|command|config|workspaceFolder\w*)(?::[^}]*)?|userHome)\}/g
+const EDITORS = /(?<!\$)\$\{((?:input|command|config|workspaceFolder\w*)(?::[^}]*)?|userHome)\}/g
 
 /** Whether a value is or has a reference. */
 export function refersElsewhere(value: unknown): boolean {
@@ -31,15 +31,18 @@ const ADDRESS = /\.url$|^redis\.(?:sentinels|cluster)\.\d+$/
 
 /**
  * Replaces `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:path}` in these keys of entries of servers, and in secrets.
- * `$${NAME}` becomes `${NAME}`. Throws a ConfigError that names what is missing.
+ * `$${NAME}` becomes `${NAME}`. The issues name what is missing.
  */
-export function expand(input: unknown, { env, read, missing }: ConfigSources, keys: ReadonlySet<string>): unknown {
-  if (!isObject(input)) return input
+export function expand(
+  input: Readonly<Record<string, unknown>>,
+  { env, read, missing }: ConfigSources,
+  keys: ReadonlySet<string>,
+): { value: Record<string, unknown>; issues: Issue[] } {
   const issues: Issue[] = []
   const content = (file: string, path: string): string => {
     try {
-      // Editors and tools end a file with a line break, which is not part of the secret.
-      return read(file).replace(/\r?\n$/, '')
+      // Editors and tools end a file with a line break, and some begin it with a byte order mark. Neither is part of the secret.
+      return read(file).replace(/^\uFEFF|\r?\n$/g, '')
     } catch (error) {
       if (missing) return missing(file)
       issues.push({ path, message: `cannot read ${file}: ${error instanceof Error ? error.message : error}` })
@@ -48,11 +51,13 @@ export function expand(input: unknown, { env, read, missing }: ConfigSources, ke
   }
   const text = (value: unknown, path: string): unknown => {
     if (typeof value !== 'string') return value
-    for (const [reference, what] of value.matchAll(EDITORS))
-      issues.push({ path, message: unknown(reference, String(what)) })
+    const known = value.replace(EDITORS, (reference, what: string) => {
+      issues.push({ path, message: unknown(reference, what) })
+      return ''
+    })
     if (missing && ADDRESS.test(path) && refersElsewhere(value))
       return path.startsWith('redis') ? 'redis://offline.invalid' : 'http://offline.invalid/'
-    return value.replace(
+    return known.replace(
       REFERENCE,
       (_all, plain?: string, isFile?: string, file?: string, name = '', fallback?: string) => {
         if (plain !== undefined) return plain
@@ -73,7 +78,7 @@ export function expand(input: unknown, { env, read, missing }: ConfigSources, ke
       ? mapped(entry, (value, key) => (keys.has(key) ? deep(value, `${path}.${key}`) : value))
       : deep(entry, path)
   const { mcpServers, auth, stateKeys, redis, publish, inspect } = input
-  const expanded = {
+  const value = {
     ...input,
     ...(isObject(mcpServers) && {
       mcpServers: mapped(mcpServers, (entry, name) => server(entry, `mcpServers.${name}`)),
@@ -84,8 +89,7 @@ export function expand(input: unknown, { env, read, missing }: ConfigSources, ke
     ...(isObject(auth) && { auth: { ...auth, tokens: deep(auth['tokens'], 'auth.tokens') } }),
     ...(isObject(inspect) && { inspect: { ...inspect, token: deep(inspect['token'], 'inspect.token') } }),
   }
-  if (issues.length > 0) throw new ConfigError(issues)
-  return expanded
+  return { value, issues }
 }
 
 /** What to do about a reference that only editors know. */

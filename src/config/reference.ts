@@ -74,11 +74,48 @@ export function optionAt(path: string, all: readonly Option[] = options()): Opti
 
 /** Names of the options that an object may have, by the keys that lead to it. */
 export function keysAt(keys: readonly string[]): string[] {
+  const names = nodesAt(keys).flatMap((node) => childrenOf(node).map(([name]) => name))
+  return [...new Set(names)].filter((name) => name !== '<name>')
+}
+
+/** The text of an option, by the keys that lead to it. */
+export function aboutAt(keys: readonly string[]): string | undefined {
+  return nodesAt(keys).find(({ description }) => description !== undefined)?.description
+}
+
+/** What an option may be, in words. */
+export function typeAt(keys: readonly string[]): string | undefined {
+  const types = [
+    ...new Set(
+      nodesAt(keys)
+        .flatMap((node) => node.anyOf ?? [node])
+        .flatMap(inWords),
+    ),
+  ]
+  if (types.length === 0) return undefined
+  return types.length === 1 ? types[0] : `${types.slice(0, -1).join(', ')} or ${types.at(-1)}`
+}
+
+function nodesAt(keys: readonly string[]): readonly Node[] {
   let nodes: readonly Node[] = [jsonSchema() as Node]
   for (const key of keys)
     nodes = nodes.flatMap((node) => childrenOf(node).flatMap(([name, child]) => (fits(name, key) ? [child] : [])))
-  const names = nodes.flatMap((node) => childrenOf(node).map(([name]) => name))
-  return [...new Set(names)].filter((name) => name !== '<name>')
+  return nodes
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+}
+
+function inWords({ enum: values, const: one, type = '' }: Node): string[] {
+  if (values) return values.map((value) => JSON.stringify(value))
+  if (one !== undefined) return [JSON.stringify(one)]
+  return [KINDS[type] ?? 'another value']
 }
 
 function fits(name: string, key: string): boolean {

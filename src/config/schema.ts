@@ -5,6 +5,7 @@
 import * as z from 'zod'
 import { access } from './schema/access.js'
 import { discovery } from './schema/discovery.js'
+import { groups } from './schema/groups.js'
 import { inspect } from './schema/inspect.js'
 import { limits } from './schema/limits.js'
 import { redis } from './schema/redis.js'
@@ -19,6 +20,7 @@ export const fileSchema = z.strictObject({
     .record(entryName, server)
     .default({})
     .describe('Servers by name, as in the configuration of Claude Desktop, Cursor and others.'),
+  groups,
   ...discovery,
   ...access,
   oauth,
@@ -30,6 +32,14 @@ export const fileSchema = z.strictObject({
       'Secrets of 32 or more characters that seal the state which clients keep for the bridge. The first one seals, all of them open. Without any, the bridge makes one at each start.',
     ),
   metrics: z.boolean().default(true).describe('Serve Prometheus metrics.'),
+  metricsTools: z
+    .int()
+    .min(0)
+    .max(1_000)
+    .default(0)
+    .describe(
+      'Most tools of a server with a value of their own in the label "tool" of metrics. Further tools, and names that the server has not listed, are "other". 0: metrics have no such label.',
+    ),
   inspect,
   log: z
     .strictObject({

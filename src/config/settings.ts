@@ -1,49 +1,39 @@
 /** The configuration: file, environment and flags, checked and completed. */
-import { didYouMean, nearest } from '../nearest.js'
 import { parseListen } from './addresses.js'
-import { collisions, inconsistencies } from './consistency.js'
+import { collisions } from './consistency.js'
 import { ConfigError, type Issue } from './error.js'
-import { type ConfigSources, expand, refersElsewhere } from './expand.js'
+import { type Examined, examine } from './examine.js'
+import { type ConfigSources, refersElsewhere } from './expand.js'
+import { groupIssues } from './groups.js'
 import { knownKeys, SERVER_KEYS, type ServerSettings } from './schema/server.js'
-import { fileSchema, type Settings } from './schema.js'
-import { isObject, valueUnder } from './value.js'
-import { flatten } from './zod-issues.js'
+import type { Settings } from './schema.js'
+import { valueUnder } from './value.js'
+import { didYouMean, meantBy } from './words.js'
 
 export * from './addresses.js'
 export { type Callers, hasSeveral, secretOf, shareOf, signInOf } from './derived.js'
 export * from './error.js'
+export { type Examined, examine } from './examine.js'
 export type { ConfigSources } from './expand.js'
+export { ALL, type GroupSettings, groupPaths, groupsOf, withoutServers } from './groups.js'
 export { isStdio, SERVER_KEYS, type ServerSettings, transportOf } from './schema/server.js'
 export { OPTIONS, type Settings } from './schema.js'
+export { meantBy } from './words.js'
 
 /** Checks a configuration and fills in the defaults. Throws a ConfigError that names every place. */
 export function parseSettings(input: unknown, sources: ConfigSources): Settings {
-  checkEntries(input)
-  const expanded = expand(withoutDisabled(input), sources, SERVER_KEYS)
-  // Code that Zod would compile for each object of the schema takes longer than checking one configuration without it.
-  const parsed = fileSchema.safeParse(expanded, { jitless: true })
-  if (!parsed.success) throw new ConfigError(parsed.error.issues.flatMap((issue) => flatten(issue, [], expanded)))
-  const settings = parsed.data
-  const issues = inconsistencies(settings, parseListen(settings.listen))
+  const { settings, issues } = examine(input, sources)
   if (issues.length > 0) throw new ConfigError(issues)
   return settings
 }
 
-/**
- * Checks a configuration for another machine: its variables and files are assumed to exist and to be valid. Throws a
- * ConfigError.
- */
-export function checkOffline(input: unknown, sources: ConfigSources): void {
+/** Checks a configuration for another machine: its variables and files are assumed to exist and to be valid. */
+export function examineOffline(input: unknown, sources: ConfigSources): Examined {
   // As long as the longest secret has to be.
   const missing = (what: string) => what.replace(/\W/g, '-').padEnd(32, '-')
-  try {
-    parseSettings(input, { ...sources, missing })
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    const isPutIn = (path: string) => PUT_IN.test(path) && refersElsewhere(valueUnder(input, path))
-    const issues = error.issues.filter(({ path }) => !isPutIn(path))
-    if (issues.length > 0) throw new ConfigError(issues)
-  }
+  const isPutIn = (path: string) => PUT_IN.test(path) && refersElsewhere(valueUnder(input, path))
+  const { settings, issues } = examine(input, { ...sources, missing })
+  return { settings, issues: issues.filter(({ path }) => !isPutIn(path)) }
 }
 
 /** Where references are replaced. */
@@ -54,61 +44,41 @@ export function foundServer(name: string, entry: unknown, sources: ConfigSources
   return parseSettings({ mcpServers: { [name]: entry } }, sources).mcpServers[name] as ServerSettings
 }
 
-/** A configuration together with found servers. A server whose paths collide with others is left out. */
+/** A configuration together with found servers. A server whose paths or prefixes collide with others is left out. */
 export function withServers(settings: Settings, found: Readonly<Record<string, ServerSettings>>): Settings {
   const listen = parseListen(settings.listen)
   let all = settings
   for (const [name, server] of Object.entries(found)) {
     const more = { ...all, mcpServers: { ...all.mcpServers, [name]: server } }
-    if (collisions(more, listen).length === 0) all = more
+    if (collisions(more, listen).length === 0 && groupIssues(more).length === 0) all = more
   }
   return all
 }
 
-/** Keys of entries that the bridge ignores: they are misspelt, or for another program. */
+/** Keys of entries that the bridge ignores: they are misspelt, for servers of the other kind, or for another program. */
 export function unknownKeys({ mcpServers }: { mcpServers: Readonly<Record<string, object>> }): Issue[] {
   return Object.entries(mcpServers).flatMap(([name, entry]) => {
     const known = knownKeys(entry)
     const unknown = Object.keys(entry).filter((key) => !known.includes(key))
-    return unknown.map((key) => ({
-      path: `mcpServers.${name}.${key}`,
-      message: `is not known to mcp-bridge, and ignored${didYouMean(key, known)}`,
-    }))
+    return unknown.flatMap((key) => {
+      const path = `mcpServers.${name}.${key}`
+      const isOfOther = SERVER_KEYS.has(key)
+      // What should have been the kind of the server is said of the entry.
+      const isKind = isOfOther ? KINDS.includes(key) : !showsKind(entry) && meantBy(key, KINDS) !== undefined
+      if (isKind) return []
+      const other = 'command' in entry ? '"url", and this one is a program' : '"command", and this one has an address'
+      const message = isOfOther ? `is ignored: it is for servers with ${other}` : unknownKey(key, known)
+      return [{ path, message }]
+    })
   })
 }
 
-/** An entry is of one of two kinds, and shows which. A union of both could not say so clearly. */
-function checkEntries(input: unknown): void {
-  if (!isObject(input))
-    throw new ConfigError([{ path: '', message: 'has to be a JSON object with the key "mcpServers"' }])
-  const { mcpServers, discover } = input
-  const isFinding = Array.isArray(discover) && discover.length > 0
-  if (mcpServers === undefined && isFinding) return
-  if (!isObject(mcpServers))
-    throw new ConfigError([{ path: 'mcpServers', message: 'has to be an object of servers by name' }])
-  const issues: Issue[] = []
-  for (const [name, entry] of Object.entries(mcpServers)) {
-    const path = `mcpServers.${name}`
-    if (!isObject(entry)) issues.push({ path, message: 'has to be an object' })
-    else if (entry['disabled'] === true) continue
-    else if ('command' in entry === 'url' in entry) issues.push({ path, message: neitherOrBoth(entry) })
-  }
-  if (Object.keys(mcpServers).length === 0 && !isFinding)
-    issues.push({ path: 'mcpServers', message: 'names no server' })
-  if (issues.length > 0) throw new ConfigError(issues)
+const KINDS: readonly string[] = ['command', 'url']
+
+function showsKind(entry: object): boolean {
+  return KINDS.some((key) => key in entry)
 }
 
-function neitherOrBoth(entry: Record<string, unknown>): string {
-  const meant = 'url' in entry ? undefined : Object.keys(entry).find((key) => nearest(key, ['command']) !== undefined)
-  const hint = meant === undefined ? '' : `. It has "${meant}": did you mean "command"?`
-  return `has to have either "command" (a program) or "url" (an address)${hint}`
-}
-
-/** Disabled servers are not checked. */
-function withoutDisabled(input: unknown): unknown {
-  if (!isObject(input) || !isObject(input['mcpServers'])) return input
-  const enabled = Object.entries(input['mcpServers']).filter(
-    ([, entry]) => !isObject(entry) || entry['disabled'] !== true,
-  )
-  return { ...input, mcpServers: Object.fromEntries(enabled) }
+function unknownKey(key: string, known: readonly string[]): string {
+  return `is not known to mcp-bridge, and ignored${didYouMean(key, known)}`
 }

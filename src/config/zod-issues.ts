@@ -1,29 +1,54 @@
-/** What zod finds wrong, said place by place in the words of the configuration. */
+/** What zod finds wrong, said place by place in the words of the configuration, with what to write in its place. */
 import type * as z from 'zod'
-import { didYouMean } from '../nearest.js'
 import type { Issue } from './error.js'
-import { keysAt } from './reference.js'
+import { example, unitOf } from './hints.js'
+import { keysAt, typeAt } from './reference.js'
 import { isObject, valueUnder } from './value.js'
+import { didYouMean, meantBy } from './words.js'
+
+type ZodIssue = z.core.$ZodIssue
 
 /** One issue of zod as those of the configuration. An entry that may be of two kinds is taken as the kind that it shows. */
-export function flatten(issue: z.core.$ZodIssue, before: readonly PropertyKey[], input: unknown): Issue[] {
-  const path = [...before, ...issue.path]
+export function flatten(issue: ZodIssue, before: readonly PropertyKey[], input: unknown): Issue[] {
+  const path = [...before, ...issue.path].map(String)
   const at = path.join('.')
-  if (issue.code === 'invalid_union') {
-    const entry = valueUnder(input, at)
-    const [stdio, http] = issue.errors
-    const isEntry = path.length === 2 && path[0] === 'mcpServers' && isObject(entry)
-    const meant = isEntry ? ('url' in entry ? http : stdio) : issue.errors.toSorted((a, b) => a.length - b.length)[0]
-    if (meant && meant.length > 0) return meant.flatMap((inner) => flatten(inner, path, input))
+  const found = valueUnder(input, at)
+  const wrong = (message: string) => [{ path: at, message }]
+  switch (issue.code) {
+    case 'invalid_union': {
+      const meant = branchFor(issue.errors, path, found)
+      return meant?.flatMap((inner) => flatten(inner, path, input)) ?? wrong(wrongValue(found, path))
+    }
+    case 'invalid_key':
+      return issue.issues.flatMap((inner) => flatten(inner, path, input))
+    case 'unrecognized_keys':
+      return issue.keys.map((key) => ({
+        path: [...path, key].join('.'),
+        message: `is not an option${didYouMean(key, keysAt(path))}`,
+      }))
+    case 'invalid_type':
+      return wrong(wrongType(issue.expected, found, path))
+    case 'invalid_value':
+      // The schema may have a message of its own.
+      return wrong(/^Invalid /.test(issue.message) ? wrongChoice(issue.values.map(String), found) : issue.message)
+    case 'too_small':
+    case 'too_big':
+      return wrong(/^Too /.test(issue.message) ? wrongSize(issue) : issue.message)
+    case 'custom':
+    case 'invalid_element':
+    case 'invalid_format':
+    case 'not_multiple_of':
+      return wrong(issue.message)
   }
-  if (issue.code === 'invalid_key') return issue.issues.flatMap((inner) => flatten(inner, path, input))
-  if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => ({
-      path: [...path, key].join('.'),
-      message: `is not an option${didYouMean(key, keysAt(path.map(String)))}`,
-    }))
-  if (issue.code === 'invalid_type') return [{ path: at, message: wrongType(issue.expected, valueUnder(input, at)) }]
-  return [{ path: at, message: issue.message }]
+}
+
+/** The alternative that a value was meant to be: of an entry, that of its kind; else the one of its type. */
+function branchFor(branches: readonly ZodIssue[][], path: readonly string[], found: unknown): ZodIssue[] | undefined {
+  const [stdio, http] = branches
+  if (path.length === 2 && path[0] === 'mcpServers' && isObject(found)) return 'url' in found ? http : stdio
+  const isOfType = (issues: ZodIssue[]) =>
+    !issues.some(({ code, path }) => path.length === 0 && (code === 'invalid_type' || code === 'invalid_value'))
+  return branches.filter(isOfType).toSorted((a, b) => a.length - b.length)[0]
 }
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -36,10 +61,66 @@ const KINDS: Readonly<Record<string, string>> = {
   object: 'an object',
 }
 
-function wrongType(expected: string, found: unknown): string {
+function wrongType(expected: string, found: unknown, path: readonly string[]): string {
   const wanted = `has to be ${KINDS[expected] ?? expected}`
   if (found === undefined) return `is missing, and ${wanted}`
-  const kind = found === null ? 'null' : Array.isArray(found) ? 'array' : typeof found
-  const quotes = expected === 'string' && (kind === 'number' || kind === 'boolean') ? ': put it in quotes' : ''
-  return `${wanted}, not ${KINDS[kind] ?? kind}${quotes}`
+  const { name, is } = kindOf(found)
+  if (expected === 'string' && (name === 'number' || name === 'boolean')) {
+    const meant = example(path, found)
+    return `${wanted}, not ${is}: ${meant ?? 'put it in quotes'}`
+  }
+  const isNumber = expected === 'number' || expected === 'int'
+  if (isNumber && typeof found === 'string') return `${wanted}, not ${is}${numberIn(found, path)}`
+  if (expected === 'int') return `${wanted}`
+  if (expected === 'boolean' && typeof found === 'string') {
+    const meant = { true: true, yes: true, on: true, '1': true, false: false, no: false, off: false, '0': false }
+    const value = meant[found.toLowerCase() as keyof typeof meant]
+    return `${wanted}, not ${is}${value === undefined ? '' : `: write ${value} without quotes`}`
+  }
+  const meant = example(path, found)
+  return `${wanted}, not ${is}${meant === undefined ? '' : `: ${meant}`}`
+}
+
+function kindOf(found: unknown): { name: string; is: string } {
+  const name = found === null ? 'null' : Array.isArray(found) ? 'array' : typeof found
+  return { name, is: KINDS[name] ?? name }
+}
+
+/** A value that is of none of the types that an option may have. */
+function wrongValue(found: unknown, path: readonly string[]): string {
+  const type = typeAt(path)
+  const { is } = kindOf(found)
+  const number = typeof found === 'string' ? numberIn(found, path) : ''
+  const meant = example(path, found)
+  const hint = number !== '' ? number : meant === undefined ? '' : `: ${meant}`
+  return type === undefined ? `cannot be ${is}${hint}` : `has to be ${type}, not ${is}${hint}`
+}
+
+/** What to write for a number in a string: `30s` in milliseconds, `4MB` in bytes. */
+function numberIn(text: string, path: readonly string[]): string {
+  const unit = unitOf(path)
+  const [, amount, word = ''] = /^(\d+(?:\.\d+)?)(?:\s*([a-z]+))?$/i.exec(text.trim()) ?? []
+  if (amount === undefined) return unit === undefined ? '' : `: write the number of ${unit.name}`
+  if (word === '') return `: write ${amount} without quotes`
+  const factor = unit?.factors[word.toLowerCase()]
+  if (factor === undefined) return unit === undefined ? '' : `: write the number of ${unit.name}`
+  return `: write ${Math.round(Number(amount) * factor)}, the number of ${unit?.name}`
+}
+
+function wrongChoice(values: readonly string[], found: unknown): string {
+  const quoted = values.map((value) => JSON.stringify(value))
+  const all = quoted.length < 2 ? quoted.join('') : `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`
+  const meant = typeof found === 'string' ? meantBy(found, values) : undefined
+  return `has to be ${all}${meant === undefined ? '' : `: did you mean "${meant}"?`}`
+}
+
+function wrongSize(issue: z.core.$ZodIssueTooSmall | z.core.$ZodIssueTooBig): string {
+  const { origin, inclusive = true } = issue
+  const isSmall = issue.code === 'too_small'
+  const bound = isSmall ? issue.minimum : issue.maximum
+  const isNumber = origin === 'number' || origin === 'int'
+  if (isNumber)
+    return `has to be ${isSmall ? (inclusive ? 'at least' : 'more than') : inclusive ? 'at most' : 'less than'} ${bound}`
+  const unit = origin === 'string' ? 'characters' : 'values'
+  return isSmall && bound === 1 ? 'is empty' : `has to have at ${isSmall ? 'least' : 'most'} ${bound} ${unit}`
 }

@@ -11,7 +11,7 @@ import type { CacheHint, Call, Final, Handler, Policy, Sender, Told } from '../p
 import { methodTraits } from '../protocol/methods.js'
 import { isAbout, UPDATED } from '../protocol/subscriptions.js'
 import { canonical } from '../rpc/canonical.js'
-import { memoize } from '../rpc/memoize.js'
+import { memoize, Recent } from '../rpc/memoize.js'
 import { own } from '../rpc/own.js'
 import { type Json, keys, value, write } from '../rpc/splice.js'
 import { Listening } from './cache/listening.js'
@@ -85,6 +85,8 @@ export class Cache {
   readonly #fetching = new Set<Fetching>()
   /** Subscriptions by the scope of the results that they keep valid. */
   readonly #listening = new Map<string, Listening>()
+  /** The places of calls that recur, by what they depend on. */
+  readonly #places = new Recent<Places>()
   #closed = false
 
   constructor(options: CacheOptions) {
@@ -179,10 +181,22 @@ export class Cache {
     this.#observe('stored')
   }
 
-  /** Results may depend on the client's capabilities, so only clients with equal capabilities share them. */
   #placesOf(call: Call, params: Json): Places {
-    const { mode, shared } = this.#options
     const { method, caller, principal, credential, paramHeaders } = call
+    // Credentials are not kept.
+    if (credential !== undefined) return this.#newPlaces(call, params)
+    // Unambiguous: a method has no space, and a JSON object ends with its bracket.
+    const key = `${method} ${paramHeaders ? '+' : '-'}${params}${caller.capabilities}${principal}`
+    const known = this.#places.get(key)
+    if (known) return known
+    const places = this.#newPlaces(call, params)
+    this.#places.set(key, places)
+    return places
+  }
+
+  /** Results may depend on the client's capabilities, so only clients with equal capabilities share them. */
+  #newPlaces({ method, caller, principal, credential, paramHeaders }: Call, params: Json): Places {
+    const { mode, shared } = this.#options
     // Tools that need headers are not listed to callers without headers.
     const what = digest(method, params, paramHeaders !== undefined)
     const capabilities = canonicalCapabilities(caller.capabilities)

@@ -15,6 +15,11 @@ export class Drain {
   readonly #inFlight = new OpenSet<(reason: Fault) => void>()
   #ended = false
 
+  /** Calls in flight, without subscriptions. */
+  get inFlight(): number {
+    return this.#inFlight.size
+  }
+
   /** Ends subscriptions, the open ones and all later ones. */
   end(): void {
     this.#ended = true

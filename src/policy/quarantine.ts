@@ -9,16 +9,15 @@
  * are dropped.
  */
 
-import picomatch from 'picomatch'
-import { HangUp } from '../hang-up.js'
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import { ECHOED, printable } from '../printable.js'
-import { type Call, type CallLog, type Final, type Handler, type Policy, type Told, unheard } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
+import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
-import { EMPTY, edit, mapElements, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
+import { EMPTY, edit, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import { globs } from './globs.js'
+import { nextCursor, reading } from './pages.js'
 import { OWN, refuse, toolOf } from './refusal.js'
-import { fetchTools, nextCursor, toolList, withTools } from './tool-list.js'
+import { fetchTools, toolList, withTools } from './tool-list.js'
 
 /** What the policy needs to know of a server. */
 export interface QuarantineOptions {
@@ -30,12 +29,24 @@ export interface QuarantineOptions {
   readOnly: readonly string[]
   /** Milliseconds of a monotonic clock. */
   now?: () => number
+  /** Milliseconds since 1970. */
+  date?: () => number
 }
 
 interface Known {
   list: ToolList
-  /** When the whole list was read. */
+  /** When the whole list was asked for. */
+  asked: number
+  /** Its tools have changed since. */
+  isOld: boolean
+}
+
+/** When a list was asked for. */
+interface Asked {
+  asked: number
   at: number
+  /** Number of changes until then. */
+  changes: number
 }
 
 /** Methods that only return what the server states about itself. */
@@ -51,13 +62,6 @@ const MARK = `${OWN}quarantined`
 const TOOLS_CHANGED = 'notifications/tools/list_changed'
 /** Milliseconds for which a list of tools counts as current. */
 const FRESH = 60_000
-const LONG_AGO = Number.NEGATIVE_INFINITY
-/** Milliseconds for reading all pages of the list. */
-const LIST_TIMEOUT = 30_000
-/** Longest name of a tool that is matched against globs, in characters. */
-export const MAX_NAME = 256
-/** The bridge's own requests are not calls of a client, so they have no line in the log. */
-const QUIET: CallLog = { note() {}, warn() {} }
 
 /** The quarantine of one server. */
 export class Quarantine {
@@ -68,7 +72,7 @@ export class Quarantine {
   #changes = 0
 
   constructor(options: QuarantineOptions) {
-    this.#options = { now: () => performance.now(), ...options }
+    this.#options = { now: () => performance.now(), date: () => Date.now(), ...options }
   }
 
   readonly policy: Policy = (next) => (call) => this.#answer(call, next)
@@ -81,6 +85,19 @@ export class Quarantine {
 
   get trustStatus(): TrustStatus {
     return this.#options.trustStatus(this.#known?.list)
+  }
+
+  /** Whether a verdict waits for the list of tools alone: none is known, or only one that is older than a decision. */
+  get needsTools(): boolean {
+    return waitsForTools(this.trustStatus)
+  }
+
+  /** Reads the list of tools with `next`, as the caller of `call`. Rejects with a Fault. */
+  learnTools(call: Call, next: Handler): Promise<void> {
+    this.#fetching ??= this.#fetch(call, next).finally(() => {
+      this.#fetching = undefined
+    })
+    return this.#fetching
   }
 
   async #answer(call: Call, next: Handler): Promise<Final> {
@@ -121,52 +138,26 @@ export class Quarantine {
     const mayRead = tool !== undefined && matches(this.#options.readOnly, tool)
     if (!trustStatus.dependsOnTools && !(trustStatus.state === 'quarantined' && mayRead)) return trustStatus
     const known = this.#known
-    const isFresh = known !== undefined && this.#options.now() - known.at < FRESH
-    if (isFresh && (tool === undefined || known.list.tools.has(tool))) return trustStatus
-    this.#fetching ??= this.#fetch(call, next).finally(() => {
-      this.#fetching = undefined
-    })
-    await this.#fetching
+    const isFresh = known !== undefined && !known.isOld && this.#options.now() - known.asked < FRESH
+    if (isFresh && !waitsForTools(trustStatus) && (tool === undefined || known.list.tools.has(tool))) return trustStatus
+    await this.learnTools(call, next)
     return this.trustStatus
   }
 
   async #fetch(call: Call, next: Handler): Promise<void> {
-    const changes = this.#changes
-    const hangUp = new HangUp()
-    const late = setTimeout(
-      () =>
-        hangUp.abort(new Fault('upstreamTimeout', `The server did not list its tools within ${LIST_TIMEOUT / 1000} s`)),
-      LIST_TIMEOUT,
-    )
-    const { paramHeaders: _none, ...asked } = anonymous(call)
-    const page = async (cursor: string | undefined): Promise<Payload> => {
-      const listing: Call = {
-        ...asked,
-        method: 'tools/list',
-        params: cursor === undefined ? EMPTY : parseObject(`{"cursor":${cursor}}`),
-        answers: undefined,
-        tell: unheard,
-        signal: hangUp,
-        abort: (reason) => hangUp.abort(reason),
-        log: QUIET,
-      }
-      const last = await next(listing)
-      if (last.kind === 'result') return last.result
-      // A server without tools does not know the method.
-      if (last.kind === 'error' && last.error.code === -32601) return EMPTY
-      if (last.kind === 'error')
-        throw new Fault(
-          'upstreamRefused',
-          `${this.#options.name} refused to list its tools: ${printable(last.error.message)}`,
-        )
-      throw new Fault('upstreamProtocol', `${this.#options.name} ended tools/list without a result`)
-    }
-    try {
-      const list = await fetchTools(page)
-      this.#known = { list, at: changes === this.#changes ? this.#options.now() : LONG_AGO }
-    } finally {
-      clearTimeout(late)
-    }
+    const asked = this.#asked()
+    this.#learn(await reading(anonymous(call), 'tools/list', next, this.#options.name, fetchTools), asked)
+  }
+
+  #asked(): Asked {
+    const { now, date } = this.#options
+    return { asked: now(), at: date(), changes: this.#changes }
+  }
+
+  /** Remembers a whole list, unless one is known that was asked for later. */
+  #learn(list: ToolList, { asked, at, changes }: Asked): void {
+    if (this.#known && this.#known.asked > asked) return
+    this.#known = { list: { ...list, at }, asked, isOld: changes !== this.#changes }
   }
 
   /** Forwards a call to a trusted server, and notes changes of its tools. */
@@ -175,8 +166,9 @@ export class Quarantine {
       this.#noteChange(told)
       return call.tell(told)
     }
+    const asked = this.#asked()
     const last = await next({ ...call, tell })
-    return last.kind === 'result' && call.method === 'tools/list' ? this.#listed(call, last) : last
+    return last.kind === 'result' && call.method === 'tools/list' ? this.#listed(call, last, asked) : last
   }
 
   /** Sends a call anonymously, and forwards what a server in quarantine may reply. */
@@ -185,13 +177,14 @@ export class Quarantine {
       this.#noteChange(told)
       return call.method === 'subscriptions/listen' ? call.tell(told) : undefined
     }
+    const asked = this.#asked()
     const last = await next({ ...anonymous(call), tell })
     if (last.kind === 'input')
       return refuse(call, {
         reason: 'quarantined',
         text: `${this.#options.name} asked for input, which a server in quarantine may not do. ${this.#remedyText(this.trustStatus)}`,
       })
-    if (last.kind === 'result' && call.method === 'tools/list') return this.#listed(call, last)
+    if (last.kind === 'result' && call.method === 'tools/list') return this.#listed(call, last, asked)
     if (last.kind === 'result' && call.method === 'server/discover')
       return { ...last, result: edit(last.result, { instructions: undefined }) }
     return last
@@ -201,16 +194,18 @@ export class Quarantine {
   #noteChange({ method }: Told): void {
     if (method !== TOOLS_CHANGED) return
     this.#changes++
-    if (this.#known) this.#known = { ...this.#known, at: LONG_AGO }
+    if (this.#known) this.#known = { ...this.#known, isOld: true }
   }
 
   /** A page of tools for the client, in which tools that cannot be called are marked. Notes its tools. */
-  #listed(call: Call, reply: Final & { kind: 'result' }): Final {
+  #listed(call: Call, reply: Final & { kind: 'result' }, asked: Asked): Final {
     const { result } = reply
     const isWhole = raw(call.params, 'cursor') === undefined && nextCursor(result) === undefined
     const seen = toolList([result])
-    if (isWhole) this.#known = { list: seen, at: this.#options.now() }
-    else if (this.#known) this.#known = { ...this.#known, list: withTools(this.#known.list, seen) }
+    if (isWhole) this.#learn(seen, asked)
+    // A page says nothing of tools that were listed later.
+    else if (this.#known && this.#known.asked <= asked.asked)
+      this.#known = { ...this.#known, list: { ...withTools(this.#known.list, seen), at: this.#known.list.at } }
     const { trustStatus } = this
     if (this.open) return reply
     const mark = JSON.stringify({
@@ -246,6 +241,11 @@ export class Quarantine {
   }
 }
 
+/** Whether a verdict waits for a list of tools. */
+function waitsForTools({ state, dependsOnTools }: TrustStatus): boolean {
+  return state === 'quarantined' && dependsOnTools
+}
+
 /** The call without anything about its caller, and without the capability to be asked. */
 function anonymous(call: Call): Call {
   return {
@@ -274,13 +274,4 @@ function matches(list: readonly string[], name: string): boolean {
     matchers.set(list, matcher)
   }
   return matcher(name)
-}
-
-/** Returns a function that tells whether a tool's name matches one of the globs. `*` matches every name. */
-export function globs(list: readonly string[]): (name: string) => boolean {
-  if (list.length === 0) return () => false
-  const matcher = list.includes('*')
-    ? () => true
-    : picomatch([...list], { dot: true, nonegate: true, strictSlashes: true })
-  return (name) => name.length <= MAX_NAME && matcher(name)
 }

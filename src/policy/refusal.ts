@@ -1,6 +1,7 @@
 /** Replies that the bridge gives instead of the server, in the form that clients and models read. */
 import type { Call, Final } from '../protocol/call.js'
-import { parseObject, value } from '../rpc/splice.js'
+import { parseObject } from '../rpc/splice.js'
+import { stringIn } from './unambiguous.js'
 
 /** Why a call is refused. */
 export interface Refusal {
@@ -35,8 +36,5 @@ export function refuse(call: Call, { reason, text, data = {} }: Refusal): Final 
  * members, some ignore case.
  */
 export function toolOf({ params }: Call): string | undefined {
-  const [only, ...others] = params.members.filter(({ key }) => key.toLowerCase() === 'name')
-  if (only?.key !== 'name' || others.length > 0) return undefined
-  const name = value(params, 'name')
-  return typeof name === 'string' ? name : undefined
+  return stringIn(params, 'name')
 }

@@ -24,7 +24,7 @@ import { uncovered } from '../protocol/input.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Encoded } from '../protocol/rules.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
-import type { Request, Response, Sent } from '../rpc/message.js'
+import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import { EMPTY, edit, objectIn, parseObject, raw, value } from '../rpc/splice.js'
 import { pause } from '../time.js'
 import { refuse } from './refusal.js'
@@ -330,8 +330,8 @@ class SigningTunnel implements Tunnel {
     this.#account = account
   }
 
-  get opened(): Encoded {
-    return this.#tunnel.opened
+  opened(id: Id): Encoded {
+    return this.#tunnel.opened(id)
   }
 
   get revision(): LegacyRevision | undefined {

@@ -2,6 +2,7 @@
 import type { Policy, Told } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
+import { Deadline } from '../time.js'
 
 /** Time limits of a call. */
 export interface Timeouts {
@@ -21,16 +22,20 @@ export function timeout({ idle, total }: Timeouts): Policy {
         const outcome = 'whether it acted on the call is unknown'
         call.abort(new Fault('upstreamTimeout', `The server ${why}; ${outcome}`))
       }
-      const silence = setTimeout(() => giveUp(`sent nothing for ${idle / 1000} s`), idle)
+      const silence = new Deadline(idle, () => giveUp(`sent nothing for ${idle / 1000} s`))
+      let overdue: NodeJS.Immediate | undefined
       const tell = (told: Told) => {
-        if (performance.now() - started > total) giveUp(`did not answer within ${total / 1000} s`)
+        // The answer may have arrived together with what is told.
+        if (performance.now() - started > total)
+          overdue ??= setImmediate(() => giveUp(`did not answer within ${total / 1000} s`))
         silence.refresh()
         return call.tell(told)
       }
       try {
         return await next({ ...call, tell })
       } finally {
-        clearTimeout(silence)
+        silence.clear()
+        clearImmediate(overdue)
       }
     }
 }

@@ -4,41 +4,16 @@ import type { ToolFact, ToolList } from '../ports/trust-status.js'
 import { withoutMisannotated } from '../protocol/annotations.js'
 import { Fault } from '../protocol/fault.js'
 import { canonical } from '../rpc/canonical.js'
-import {
-  arrayIn,
-  duplicateKey,
-  type Json,
-  keys,
-  objectIn,
-  type Payload,
-  payloadAt,
-  raw,
-  value,
-  write,
-} from '../rpc/splice.js'
+import { arrayIn, duplicateKey, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { type Page, pagesOf } from './pages.js'
 
 const MAX_TOOLS = 2_000
-const MAX_PAGES = 100
 /** Members that a model or a person reads. */
 const TELLING: readonly string[] = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations']
 
-/** Reads all pages of a list. Throws a Fault after MAX_PAGES pages. */
-export async function fetchTools(page: (cursor: Json | undefined) => Promise<Payload>): Promise<ToolList> {
-  const pages: Payload[] = []
-  let cursor: Json | undefined
-  do {
-    if (pages.length === MAX_PAGES)
-      throw new Fault('upstreamProtocol', `The list of tools has more than ${MAX_PAGES} pages`)
-    pages.push(await page(cursor))
-    cursor = nextCursor(pages.at(-1) as Payload)
-  } while (cursor !== undefined)
-  return toolList(pages)
-}
-
-/** The cursor of the next page; undefined after the last one. */
-export function nextCursor(page: Payload): Json | undefined {
-  const next = raw(page, 'nextCursor')
-  return next?.startsWith('"') ? next : undefined
+/** Reads all pages of the list of tools. Rejects with a Fault. */
+export async function fetchTools(page: Page): Promise<ToolList> {
+  return toolList(await pagesOf(page))
 }
 
 /** The tools in these pages. Throws a Fault if there are more than MAX_TOOLS. */

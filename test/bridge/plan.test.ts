@@ -16,7 +16,17 @@ const settings = parseSettings(
 const DIFFERENT = { different: true }
 /** Options of the bridge as a whole. What a mount is made of is everything else, and a new option is part of that. */
 const AROUND = [
-  ...['$schema', 'discover', 'registry', 'discoverAllow', 'discoverLoopback', 'readOnlyTools', 'trustStore', 'publish'],
+  ...[
+    '$schema',
+    'groups',
+    'discover',
+    'registry',
+    'discoverAllow',
+    'discoverLoopback',
+    'readOnlyTools',
+    'trustStore',
+    'publish',
+  ],
   ...[
     'listen',
     'tls',

@@ -22,7 +22,7 @@ t.test('credentials of clients are not for servers that were found', async (t) =
   t.ok(parse({ mcpServers: { a }, auth }))
 })
 
-t.test('what is published says where it is', async (t) => {
+t.test('publish needs publicUrl', async (t) => {
   t.throws(() => parse({ mcpServers: { a }, publish: {} }), { message: /publicUrl: is required with "publish"/ })
   const { publish } = parse({
     mcpServers: { a },
@@ -34,7 +34,7 @@ t.test('what is published says where it is', async (t) => {
   t.throws(() => parse({ mcpServers: { a: { ...a, path } } }), { message: /is a path of the bridge itself/ })
 })
 
-t.test('a token may come with scopes', async (t) => {
+t.test('a token may have scopes', async (t) => {
   const tokens = { one: '${TOKEN}', two: { token: 'another-token-of-somebody', scopes: ['read'] } }
   const { auth } = parse({ mcpServers: { a }, auth: { tokens } })
   t.same(Object.values(auth?.tokens ?? {}).map(secretOf), ['token-of-somebody', 'another-token-of-somebody'])
@@ -44,7 +44,7 @@ t.test('a token may come with scopes', async (t) => {
     t.throws(() => parse({ mcpServers: { a: { ...a, scopes: { '*': [scope] } } } }), { message: /scopes/ }, scope)
 })
 
-t.test('what is found has a place if nobody else has it', async (t) => {
+t.test('a found server gets its path if the path is free', async (t) => {
   const settings = parse({ mcpServers: { a: { ...a, path: '/b/mcp' } } })
   const found = { b: foundServer('b', a, elsewhere), c: foundServer('c', a, elsewhere) }
   t.same(Object.keys(withServers(settings, found).mcpServers), ['a', 'c'])

@@ -36,7 +36,7 @@ const checked: [file: string, code: number, said: RegExp[]][] = [
     0,
     [
       /is valid: 2 servers, in the format of Claude Desktop\.$/m,
-      /^ {2}globalShortcut is not an option of mcp-bridge, and is left out$/m,
+      /^ {2}\S+:2:21 globalShortcut is not an option of mcp-bridge, and is left out$/m,
       /json:12:48 mcpServers\.github\.env\.GITHUB_PERSONAL_ACCESS_TOKEN looks like a placeholder/,
     ],
   ],
@@ -112,7 +112,7 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
     'mcp.json',
     { mcpServers: { a: { command: 'x', args: 7 } } },
     78,
-    /mcpServers\.a\.args has to be a list \(an array\), not a number$/m,
+    /mcpServers\.a\.args has to be a list \(an array\), not a number: as in \["-y", "some-server"\]$/m,
   ],
   [
     '11.34 a variable that is missing in a disabled entry and in a key that means nothing',

@@ -4,7 +4,8 @@ import { type ConfigSources, parseSettings } from '../../src/config/settings.js'
 
 const SECRETS: ConfigSources = {
   env: { VIEWERS: 'a-token-of-an-environment' },
-  read: (path) => `a-token-of${path.replaceAll('/', '-')}\n`,
+  // A file as a Windows editor writes it, with a byte order mark (R4).
+  read: (path) => `\ufeffa-token-of${path.replaceAll('/', '-')}\r\n`,
 }
 const parse = (token: string) =>
   parseSettings({ mcpServers: { a: { url: 'https://a.example/mcp' } }, inspect: { token } }, SECRETS).inspect?.token

@@ -11,7 +11,7 @@ t.test('the file is fresh (npm run schema writes it)', async (t) => {
   t.same(file, JSON.parse(settingsSchema()))
 })
 
-t.test('it takes what the bridge takes, and names what is wrong', async (t) => {
+t.test('the schema accepts what the bridge accepts, and names mistakes', async (t) => {
   const validate = new Ajv({ allErrors: true, strict: false, validateFormats: false }).compile(file)
   const stdio = {
     command: 'npx',
@@ -47,7 +47,7 @@ t.test('it takes what the bridge takes, and names what is wrong', async (t) => {
   }
 })
 
-t.test('every option says what it is', async (t) => {
+t.test('every option has a description', async (t) => {
   const undescribed: string[] = []
   const look = (schema: object, path: string) => {
     for (const [name, option] of Object.entries((schema as { properties?: Record<string, object> }).properties ?? {})) {
@@ -59,7 +59,7 @@ t.test('every option says what it is', async (t) => {
   t.same(undescribed, [])
 })
 
-t.test('the examples are right by it', async (t) => {
+t.test('the examples are valid', async (t) => {
   const validate = new Ajv({ allErrors: true, strict: false, validateFormats: false }).compile(file)
   const examples = new URL('examples/', config)
   const names = readdirSync(examples)

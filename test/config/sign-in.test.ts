@@ -43,7 +43,7 @@ t.test('scopes are a list or a text, and secrets stand elsewhere', async (t) => 
   t.match(parse({ url, oauth: { clientId: 'x', clientSecret: '${SECRET}' } }), { clientSecret: 'hush' })
 })
 
-t.test('what cannot be meant is said with its place', async (t) => {
+t.test('a setting that makes no sense is reported with its place', async (t) => {
   const open = { listen: 'http://0.0.0.0:8080/mcp', allowUnauthenticated: true }
   const tokens = { one: 'one-one-one-one-one', two: 'two-two-two-two-two' }
   const cases: [server: object, more: object, issue: RegExp][] = [

@@ -346,7 +346,7 @@ t.test('long strings stay the bytes that they are', async (t) => {
   t.equal(write(again.result), write(result))
 })
 
-t.test('what has changed is asked for again, and nothing else', async (t) => {
+t.test('only what has changed is fetched again', async (t) => {
   const asked: Changes[] = [
     ...CACHEABLE.filter((method) => method !== 'resources/read').map((method) => ({ method })),
     ...['test://a', 'test://a/b', 'test://ab'].map((uri) => ({ method: 'resources/read', params: { uri } })),
@@ -614,7 +614,7 @@ t.test('there is a bound to subscriptions, and what is kept beyond it lives by i
   t.equal(subscriptions.at(-1)?.call.principal, 'three', 'when the others have gone')
 })
 
-t.test('servers share the room, and nothing else', async (t) => {
+t.test('servers share the memory, but no entries', async (t) => {
   const results: Results = keepResults(unlimited(), () => Date.now())
   const clock = stopClock(t)
   const [one, other] = [1, 2].map(() => start(t, numbered(PUBLIC), { results }, clock)) as [

@@ -17,7 +17,7 @@ function make(max = 64 * KIB) {
   return { memory, cache, gone, keep: (id: number, bytes: number) => cache.keep(String(id), { id, bytes }) }
 }
 
-t.test('what is kept is lent, and given back when it goes', async (t) => {
+t.test('an entry takes memory, and returns it when it goes', async (t) => {
   const { memory, cache, keep } = make()
   t.ok(keep(1, 20 * KIB))
   t.ok(keep(2, 20 * KIB))
@@ -48,7 +48,7 @@ t.test('others get the room of what nobody has asked for longest', async (t) => 
   t.equal(memory.used, 0)
 })
 
-t.test('where others have everything, nothing is kept', async (t) => {
+t.test('without memory, nothing is kept', async (t) => {
   const { memory, cache, keep } = make()
   const loan = memory.lend('somebody', 60 * KIB)
   t.notOk(keep(1, 10 * KIB))

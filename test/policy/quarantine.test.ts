@@ -6,6 +6,7 @@ import type { Call, Reply } from '../../src/protocol/call.js'
 import { methods } from '../../src/protocol/methods.js'
 import { write } from '../../src/rpc/splice.js'
 import { callOf, outcomeOf, Played, payload, repliesOf, result, toolCall } from '../support/calls.js'
+import { until } from '../support/eventually.js'
 import { DELETE_ALL, listOf, READ } from '../support/trust.js'
 
 const MARK = 'io.github.mcp-bridge/quarantined'
@@ -64,7 +65,7 @@ function approving(...tools: object[]) {
 /** What a policy may not change in a call that it forwards: all but how its notifications are passed on. */
 const withoutTell = (call: Call | undefined) => ({ ...call, tell: undefined })
 
-t.test('in quarantine', async (t) => {
+t.test('a server in quarantine runs only tools that read', async (t) => {
   await t.test(
     'a tool that acts is not called, and the caller is told what is missing and which command allows it',
     async (t) => {
@@ -251,7 +252,7 @@ t.test('in quarantine', async (t) => {
     t.match(peek?._meta, { [MARK]: {} })
   })
 
-  await t.test('notifications of clients are not for it', async (t) => {
+  await t.test('notifications of clients are not sent to it', async (t) => {
     const { quarantine, state } = setUp()
     t.equal(quarantine.open, false)
     state.trustStatus = () => ({ ...CONFIGURED, only: ['read'] })
@@ -286,7 +287,7 @@ t.test('a server that the operator has configured is not looked at', async (t) =
   t.same(await ask(callOf({})), { kind: 'result', result: { tools: [READ, DELETE_ALL, PEEK] } })
 })
 
-t.test('after consent', async (t) => {
+t.test('after consent calls reach the server', async (t) => {
   const consented = () => setUp({ trustStatus: approving(READ, DELETE_ALL, PEEK), readOnly: [] })
 
   await t.test('tools are called as they come, once they are known to be those that were approved', async (t) => {
@@ -374,7 +375,7 @@ t.test('after consent', async (t) => {
     t.same(server.called, ['delete_all', 'delete_all'])
   })
 
-  await t.test('pages are put together', async (t) => {
+  await t.test('pages of a list are joined', async (t) => {
     const { server, ask } = setUp({ trustStatus: approving(READ, DELETE_ALL) })
     const { answer } = server
     server.answer = (call) => {
@@ -422,7 +423,7 @@ t.test('after consent', async (t) => {
     t.same(server.called, [])
   })
 
-  await t.test('of some tools, the others stay where they were', async (t) => {
+  await t.test('tools that are not approved stay in quarantine', async (t) => {
     const trustStatus = (now: ToolList | undefined) => {
       const whole = approving(READ, DELETE_ALL, PEEK)(now)
       return whole.state === 'trusted' ? { ...whole, only: ['pe*'], missing: 'an approval of this tool' } : whole
@@ -459,4 +460,56 @@ t.test('a list that becomes old while it is fetched is fetched again', async (t:
   await ask(toolCall('read'))
   await ask(toolCall('read'))
   t.same(server.methods, ['tools/list', 'tools/call', 'tools/list', 'tools/call', 'tools/call'])
+})
+
+t.test('a list that was asked for before a decision, or before another list, does not count after it', async (t) => {
+  const answers: ((reply: Reply) => void)[] = []
+  const server = new Played(() => new Promise((resolve) => answers.push(resolve)))
+  let date = 1_000
+  let decided = 0
+  const known = () => quarantine.trustStatus.reason
+  const quarantine = new Quarantine({
+    name: 'weather',
+    trustStatus: (tools) => {
+      const reason = tools ? `${[...tools.tools.keys()].join(' ')} at ${tools.at}` : 'nothing'
+      const isOld = tools === undefined || (tools.at ?? 0) < decided
+      return { ...(isOld ? { ...QUARANTINED, dependsOnTools: true } : APPROVED), reason }
+    },
+    readOnly: [],
+    now: () => date,
+    date: () => date,
+  })
+  const list = async () => {
+    const count = answers.length
+    const listed = outcomeOf(quarantine.policy, server.handle, callOf({}))
+    await until(() => answers.length > count, 'the request')
+    return { listed }
+  }
+  const say = (at: number, ...tools: object[]) => answers[at]?.(result({ tools }))
+
+  const early = await list()
+  date += 1
+  const late = await list()
+  say(1, READ, PEEK)
+  await late.listed
+  t.equal(known(), 'read peek at 1001')
+  say(0, DELETE_ALL)
+  await early.listed
+  t.equal(known(), 'read peek at 1001', 'what was asked for later stays')
+
+  date += 1
+  const before = await list()
+  date += 1
+  decided = date
+  say(2, DELETE_ALL)
+  await before.listed
+  t.equal(quarantine.needsTools, true, 'after a decision, the list is to be read again')
+  const called = outcomeOf(quarantine.policy, server.handle, toolCall('read'))
+  await until(() => answers.length === 4, 'another request for the list')
+  say(3, READ)
+  await until(() => answers.length === 5, 'the call')
+  answers[4]?.(result({ content: [] }))
+  t.match(await called, { kind: 'result', result: { content: [] } })
+  t.equal(known(), 'read at 1003')
+  t.equal(quarantine.needsTools, false)
 })

@@ -40,7 +40,7 @@ for (const [principal, may] of cases)
     t.same(server.called, may)
   })
 
-t.test('what is missing is said, to the model and to programs', async (t) => {
+t.test('missing scopes are told to the model and to programs', async (t) => {
   const { ask } = setUp()
   t.match(await ask(toolCall('admin', { principal: 'carol' })), {
     result: {
@@ -76,7 +76,7 @@ t.test('who names a tool in two ways, or a tool without a name is listed, gets n
   t.match(await ask(callOf({})), { result: { tools: ['x', { name: 'read' }] } })
 })
 
-t.test('everything else goes through', async (t) => {
+t.test('other methods need no scope', async (t) => {
   const { server, ask } = setUp()
   for (const method of ['server/discover', 'prompts/get', 'resources/read']) await ask(callOf({ method }))
   t.same(server.methods, ['server/discover', 'prompts/get', 'resources/read'])

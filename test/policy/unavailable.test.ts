@@ -33,7 +33,7 @@ async function faultOf(work: Promise<unknown>): Promise<Fault> {
   throw new TypeError(`no Fault but ${String(error)}`)
 }
 
-t.test('while the server is there, nothing is changed', async (t) => {
+t.test('answers of a reachable server are not changed', async (t) => {
   const { server, ask } = setUp()
   t.same(await ask(callOf({})), { kind: 'result', result: { tools: TOOLS } })
   t.same(await ask(callOf({ method: 'prompts/list' })), { kind: 'result', result: { method: 'prompts/list' } })
@@ -88,7 +88,7 @@ t.test('everything else is answered at once, with the reason and when to try aga
   t.equal(server.seen.length, 1)
 })
 
-t.test('what somebody was told is for nobody else', async (t) => {
+t.test('a remembered list is only for its principal', async (t) => {
   const { state, ask } = setUp()
   await ask(callOf({ caller: { capabilities: '{"a":{},"b":{}}' } }))
   state.open = true
@@ -119,7 +119,7 @@ t.test('the newest list counts, and one that is too large is none', async (t) =>
   t.equal((await faultOf(ask(callOf({})))).fault, 'upstreamUnavailable')
 })
 
-t.test('no more is remembered than there is room for', async (t) => {
+t.test('remembered lists are bounded', async (t) => {
   const { state, ask } = setUp()
   for (let nth = 0; nth < 300; nth++) await ask(callOf({ principal: `p${nth}` }))
   state.open = true

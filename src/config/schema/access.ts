@@ -42,7 +42,7 @@ export const access = {
       'A separate address for /healthz, /readyz and /metrics, such as http://127.0.0.1:9090. Everybody who reaches it can read them. Default: none; /healthz, /readyz and /metrics are at the address of "listen".',
     ),
   publicUrl: z
-    .url()
+    .url('has to be an address like https://example.com/tools')
     .optional()
     .describe(
       'Address at which clients reach the bridge if a proxy stands before it, with the path that the proxy removes.',
@@ -51,7 +51,10 @@ export const access = {
     .array(z.string())
     .default([])
     .describe('Host names by which clients may address the bridge, in addition to the loopback names.'),
-  allowedOrigins: z.array(z.url()).default([]).describe('Origins of web pages that may call the bridge.'),
+  allowedOrigins: z
+    .array(z.url('has to be an origin like https://app.example.com; all of them, as *, are not possible'))
+    .default([])
+    .describe('Origins of web pages that may call the bridge.'),
   trustedProxies: z
     .array(proxy)
     .default([])

@@ -55,6 +55,11 @@ export const limits = z
     sessions: count
       .default(200)
       .describe('Sessions with one HTTP server. When there is no room, the longest idle session ends.'),
+    instructionBytes: count
+      .default(16 * 1024)
+      .describe(
+        'Longest instructions of a group, in bytes. Those of each server are cut off if together they are longer.',
+      ),
     processes: count
       .default(16)
       .describe('Processes of one stdio server. When there is no room, the longest idle process ends.'),

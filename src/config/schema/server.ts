@@ -1,8 +1,9 @@
 /** Options of one server: the entries of `mcpServers`. */
 import * as z from 'zod'
+import { choice } from './choice.js'
 import { oauthOfServer } from './sign-in.js'
 import { timeoutsOfServer } from './timeouts.js'
-import { milliseconds, scope, text, webAddress } from './values.js'
+import { milliseconds, scope, servedPath, text, webAddress } from './values.js'
 
 /** Names that other programs use for the transports. */
 const TRANSPORTS: Readonly<Record<string, 'stdio' | 'http' | 'sse'>> = {
@@ -15,10 +16,6 @@ const TRANSPORTS: Readonly<Record<string, 'stdio' | 'http' | 'sse'>> = {
   sse: 'sse',
 }
 
-const servedPath = z
-  .string()
-  .regex(/^(?:\/[\w.~%-]+)+$/, 'has to be a path like /tools/mcp, which does not end in a slash')
-
 const serverSettings = {
   disabled: z.boolean().default(false).describe('Leave this server out.'),
   path: servedPath.optional().describe('Path at which the bridge serves this server. Default: /<name>/mcp.'),
@@ -29,8 +26,17 @@ const serverSettings = {
     .describe(
       'Who shares a session with a legacy server, or a process of a modern stdio server that logs: the calls of one principal, everybody, or nobody.',
     ),
+  process: z
+    .enum(['per-session', 'single'])
+    .default('per-session')
+    .describe(
+      'Whether clients have processes of a program of their own (per-session), or all clients of a principal share one (single): for programs that can run only once. Of an HTTP server, they share a session.',
+    ),
   roots: z
-    .union([z.enum(['ask', 'off']), z.array(z.string().regex(/^file:\/\//, 'has to be a file:// address'))])
+    .union([
+      z.enum(['ask', 'off']),
+      z.array(z.string().regex(/^file:\/\//, 'has to be an address like file:///srv/data')),
+    ])
     .default('ask')
     .describe(
       'Roots of a legacy server: "ask" asks the client, "off" does not declare the capability, and a list of file:// addresses is sent as it is.',
@@ -65,6 +71,7 @@ const serverSettings = {
     .describe(
       'Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }.',
     ),
+  ...choice,
   strictRevisions: z
     .boolean()
     .optional()
@@ -73,7 +80,10 @@ const serverSettings = {
 }
 
 const stdioServer = z.looseObject({
-  type: z.literal('stdio').optional().describe('Transport. Not needed: "command" implies stdio.'),
+  type: z
+    .literal('stdio', 'has to be "stdio" or left out, because this server is a program')
+    .optional()
+    .describe('Transport. Not needed: "command" implies stdio.'),
   command: text.describe('Program to start. It is not run in a shell.'),
   args: z.array(z.string()).default([]).describe('Arguments of the program.'),
   env: z
@@ -92,7 +102,10 @@ const stdioServer = z.looseObject({
 
 const httpServer = z.looseObject({
   type: z
-    .enum(Object.keys(TRANSPORTS).filter((name) => name !== 'stdio') as [string, ...string[]])
+    .enum(
+      Object.keys(TRANSPORTS).filter((name) => name !== 'stdio') as [string, ...string[]],
+      'has to be "http" (Streamable HTTP), "sse" (HTTP+SSE) or left out, because this server has an address',
+    )
     .optional()
     .describe(
       'Transport: Streamable HTTP (http and its synonyms) or HTTP+SSE (sse). Default: Streamable HTTP, then HTTP+SSE if the server does not support it.',

@@ -12,6 +12,12 @@ const serverTimes = {
   initialize: milliseconds.describe(
     'Timeout of initialize, in milliseconds. If server/discover has timed out over HTTP, timeouts.probe applies instead.',
   ),
+  start: milliseconds.describe(
+    'Time that a program has to start, in milliseconds. A program that has not answered yet is waited for until then if it writes something to stderr or stdout within each timeouts.initialize, or if its command downloads programs (npx, uvx, docker and others).',
+  ),
+  startWait: milliseconds.describe(
+    'Milliseconds that a request waits for a program to start before it gets the error "The server is starting". Requests with a progress token get progress instead, and go on waiting.',
+  ),
   idle: milliseconds.describe(
     'Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP, none on stdio.',
   ),
@@ -42,6 +48,8 @@ export const timeouts = z
     callTotal: serverTimes.callTotal.default(3_600_000),
     probe: serverTimes.probe.optional(),
     initialize: serverTimes.initialize.default(60_000),
+    start: serverTimes.start.default(300_000),
+    startWait: serverTimes.startWait.default(50_000),
     idle: serverTimes.idle.optional(),
     answer: serverTimes.answer.default(600_000),
     clientIdle: milliseconds

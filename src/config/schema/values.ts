@@ -1,5 +1,6 @@
 /** Kinds of values that several options take. */
 import * as z from 'zod'
+import { addressHint } from '../address-hint.js'
 
 /** A duration. The texts of the options say that it is in milliseconds. */
 export const milliseconds = z.number().int().positive()
@@ -15,10 +16,21 @@ export const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/, 'has 
 
 /** An address of something on the web. */
 export const webAddress = (example: 'http:// or https://' | 'https://') =>
-  z.url({ protocol: /^https?$/, error: `has to be an ${example} address` })
+  z.url({
+    protocol: /^https?$/,
+    error: ({ input }) => `has to be an ${example} address${addressHint(input)}`,
+  })
 
 /** A text that is not empty. */
 export const text = z.string().min(1)
 
 /** Hosts, addresses and networks that the guard against private networks lets through. */
 export const reachable = z.array(text).default([])
+
+/** A path at which the bridge serves something. */
+export const servedPath = z
+  .string()
+  .regex(/^(?:\/[\w.~%-]+)+$/, 'has to be a path like /tools/mcp, which does not end in a slash')
+
+/** A glob of names, or a pattern of URIs. */
+export const namePattern = z.string().min(1).max(256, 'is too long: a pattern has at most 256 characters')

@@ -1,0 +1,121 @@
+/** What the configuration leaves of a server for its clients, as `probe` and `check` tell it. */
+import type { ServerSettings } from '../config/settings.js'
+import { addresses } from '../policy/choice/addresses.js'
+import { Names, type Rules } from '../policy/choice/names.js'
+import { renamed, type ToolRules, toolsAsSeen } from '../policy/choice/seen.js'
+import { globs } from '../policy/globs.js'
+import { Fault } from '../protocol/fault.js'
+import { type Payload, value } from '../rpc/splice.js'
+
+export type Choice = Pick<ServerSettings, 'tools' | 'prompts' | 'resources'>
+type Option = keyof Choice
+
+/** What clients see of what the server lists. */
+export interface Left {
+  option: Option
+  shown: number
+  of: number
+  /** Patterns, and names of rewritten tools, that fit nothing of it, as in `deny "x_*"`. */
+  unmatched: string[]
+  /** Tools that are hidden because clients know another one by their name. */
+  displaced: string[]
+  /** Why it could not be listed, if it could not. */
+  error?: string
+}
+
+/** Lists, and the member of their items that patterns are compared with. */
+const LISTS: Readonly<Record<Option, readonly (readonly [method: string, key: string, named: string])[]>> = {
+  tools: [['tools/list', 'tools', 'name']],
+  prompts: [['prompts/list', 'prompts', 'name']],
+  resources: [
+    ['resources/list', 'resources', 'uri'],
+    ['resources/templates/list', 'resourceTemplates', 'uriTemplate'],
+  ],
+}
+
+/** Reads all pages of a list. Rejects with a Fault. */
+type Read = (method: string, option: Option) => Promise<readonly Payload[]> | readonly Payload[]
+
+/** What is left of everything that the configuration chooses from. */
+export async function leftOf(choice: Choice, read: Read): Promise<Left[]> {
+  const left: Left[] = []
+  for (const option of ['tools', 'prompts', 'resources'] as const) {
+    const rules = choice[option]
+    if (!rules) continue
+    try {
+      left.push(leftBy(option, rules, await namesOf(option, read)))
+    } catch (error) {
+      left.push({ option, shown: 0, of: 0, unmatched: [], displaced: [], error: Fault.from(error).message })
+    }
+  }
+  return left
+}
+
+async function namesOf(option: Option, read: Read): Promise<string[]> {
+  const names = new Set<string>()
+  for (const [method, key, named] of LISTS[option])
+    for (const page of await read(method, option)) for (const name of namesIn(page, key, named)) names.add(name)
+  return [...names]
+}
+
+function leftBy(option: Option, rules: AllRules, names: readonly string[]): Left {
+  const { isAllowed, isShown } = testsOf(option, rules)
+  return {
+    option,
+    shown: names.filter(isShown).length,
+    of: names.length,
+    unmatched: unmatched(option, rules, names),
+    displaced: names.filter((name) => isAllowed(name) && !isShown(name)),
+  }
+}
+
+/** Returns a function that gives a page of tools as clients see it. */
+export function shownTools({ tools }: Choice): (page: Payload) => Payload {
+  const see = tools && toolsAsSeen(tools)
+  return (page) => see?.(page).result ?? page
+}
+
+/** Tools of `override` that `allow` or `deny` hides. */
+export function hiddenOverrides({ tools }: Choice): string[] {
+  if (!tools) return []
+  const names = new Names(tools)
+  return Object.keys(tools.override).filter((name) => names.shown(name) === undefined)
+}
+
+type Test = (name: string) => boolean
+type AllRules = Rules & { override?: ToolRules['override'] }
+
+function testsOf(option: Option, rules: AllRules): { isAllowed: Test; isShown: Test } {
+  if (option === 'resources') {
+    const isShown = addresses(rules)
+    return { isAllowed: isShown, isShown }
+  }
+  const [allowed, shown] = [new Names(rules), new Names(rules, renamed(rules.override ?? {}))]
+  return { isAllowed: (name) => allowed.shown(name) !== undefined, isShown: (name) => shown.shown(name) !== undefined }
+}
+
+function unmatched(option: Option, rules: AllRules, names: readonly string[]): string[] {
+  const patterns = (['allow', 'deny'] as const).flatMap((key) =>
+    (rules[key] ?? [])
+      .filter((pattern) => !names.some(fits(option, key, pattern)))
+      .map((pattern) => `${key} "${pattern}"`),
+  )
+  const overrides = Object.keys(rules.override ?? {}).filter((name) => !names.includes(name))
+  return [...patterns, ...overrides.map((name) => `override "${name}"`)]
+}
+
+function fits(option: Option, key: 'allow' | 'deny', pattern: string): Test {
+  if (option !== 'resources') return globs([pattern])
+  if (key === 'allow') return addresses({ allow: [pattern], deny: [] })
+  const isOther = addresses({ deny: [pattern] })
+  return (uri) => !isOther(uri)
+}
+
+function namesIn(page: Payload, key: string, named: string): string[] {
+  const items = value(page, key)
+  if (!Array.isArray(items)) return []
+  return items.flatMap((item) => {
+    const name: unknown = (item as Record<string, unknown> | null)?.[named]
+    return typeof name === 'string' ? name : []
+  })
+}

@@ -1,0 +1,75 @@
+/** The side of a mount that clients see: over HTTP, which is made when it is asked for, and on stdio. */
+
+import { type PipeOptions, servePipe } from '../downstream/stdio.js'
+import { compose } from '../policy/compose.js'
+import { Drain } from '../policy/drain.js'
+import type { Gauge } from '../ports/events.js'
+import type { HttpMount, HttpMountOptions } from './http-mount.js'
+import type { Shared } from './shared.js'
+
+export interface ClientSideOptions extends HttpMountOptions {
+  shared: Shared
+}
+
+/** Streams of a client on stdio. */
+export type Pipe = Pick<PipeOptions, 'input' | 'output' | 'patience'>
+
+export class ClientSide {
+  readonly #options: ClientSideOptions
+  #http: Promise<HttpMount> | undefined
+  /** The HTTP side, once it is made. */
+  #served: HttpMount | undefined
+
+  constructor(options: ClientSideOptions) {
+    this.#options = options
+  }
+
+  /** The usage of its bounds. */
+  get gauges(): Gauge[] {
+    return this.#served?.gauges ?? []
+  }
+
+  /** The HTTP side. It is loaded and made when it is asked for the first time. */
+  http(): Promise<HttpMount> {
+    this.#http ??= this.#makeHttp()
+    return this.#http
+  }
+
+  async #makeHttp(): Promise<HttpMount> {
+    const { HttpMount } = await import('./http-mount.js')
+    this.#served = new HttpMount(this.#options)
+    return this.#served
+  }
+
+  /**
+   * Serves stdio until the input ends or the output is closed. After the input has ended, requests in flight have
+   * `patience` milliseconds.
+   */
+  async pipe(streams: Pipe): Promise<void> {
+    const { upstream, settings, sessionSettings, log, shared } = this.#options
+    // When the input ends, the subscriptions of this pipe end too, but not those of other pipes of this server.
+    const endings = new Drain()
+    streams.input.once('end', () => endings.end())
+    await servePipe({
+      ...streams,
+      upstream: { ...upstream, handle: compose(upstream.handle, endings.policy) },
+      compat: settings.compat,
+      log,
+      lineLimit: settings.limits.lineBytes,
+      memory: shared.memory,
+      settings: sessionSettings,
+    })
+  }
+
+  drain(): void {
+    this.#served?.drain()
+  }
+
+  cut(): void {
+    this.#served?.cut()
+  }
+
+  close(): void {
+    this.#served?.close()
+  }
+}

@@ -1,0 +1,38 @@
+/** Says that no file descriptors are left: in one line, besides those of the calls that fail because of it. */
+import type { Log } from '../logging.js'
+import type { Fault } from '../protocol/fault.js'
+import { causeOf } from '../upstream/transport/causes.js'
+
+/** Codes of errors of the system, and of starts of programs that failed with them. */
+const NONE_LEFT: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'ERR_START_EMFILE', 'ERR_START_ENFILE'])
+/** Milliseconds for which it is not said again. */
+const QUIET = 600_000
+/** Causes of causes that are looked at. */
+const MOST = 8
+
+/** Looks at the failures of calls. */
+export class Descriptors {
+  readonly #log: Pick<Log, 'error'>
+  #saidAt = Number.NEGATIVE_INFINITY
+
+  constructor(log: Pick<Log, 'error'>) {
+    this.#log = log
+  }
+
+  readonly notice = (fault: Fault): void => {
+    const error = exhaustionIn(fault)
+    const now = performance.now()
+    if (!error || now - this.#saidAt < QUIET) return
+    this.#saidAt = now
+    this.#log.error({ event: 'descriptors_exhausted', next: causeOf(error)?.next }, 'no file descriptors are left')
+  }
+}
+
+/** The error of the system that says so. */
+function exhaustionIn(error: unknown, left = MOST): Error | undefined {
+  if (!(error instanceof Error) || left === 0) return undefined
+  if ('code' in error && NONE_LEFT.has(error.code)) return error
+  // A host with several addresses fails once for each of them.
+  const [first] = error instanceof AggregateError ? error.errors : [error.cause]
+  return exhaustionIn(first, left - 1)
+}

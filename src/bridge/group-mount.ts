@@ -1,0 +1,252 @@
+/** A group as the bridge serves it: several mounts behind one endpoint. It stays while its servers come and go. */
+import type { GroupSettings } from '../config/settings.js'
+import type { Logger } from '../downstream/logger.js'
+import { Group } from '../group/group.js'
+import type { Member, Plan } from '../group/member.js'
+import { compose } from '../policy/compose.js'
+import { Drain } from '../policy/drain.js'
+import type { Gauge } from '../ports/events.js'
+import type { Policy, Upstream } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { methodTraits } from '../protocol/methods.js'
+import { keyOf } from '../seal.js'
+import { lookEvery } from '../time.js'
+import { ClientSide, type Pipe } from './client-side.js'
+import { type BridgeContext, observerOf } from './context.js'
+import type { HttpMount } from './http-mount.js'
+import type { Health, Mount } from './mount.js'
+import { type CommonSettings, planOf } from './mount-settings.js'
+import type { Served } from './served.js'
+import type { Shared } from './shared.js'
+
+/** The health of a group. */
+export interface GroupHealth {
+  state: Health['state']
+  servers: string[]
+  /** Servers that do not answer, and why. */
+  missing?: Readonly<Record<string, string>>
+}
+
+/** Milliseconds between two looks at whether servers that were found are trusted: decisions about them are in a file. */
+const LOOK_EVERY = 1_000
+/** Most characters of a title that is made of the names of servers. */
+const MAX_TITLE = 60
+
+export class GroupMount implements Served {
+  readonly name: string
+  readonly plan: string
+  readonly #settings: CommonSettings
+  /** The group behind its policies. */
+  readonly upstream: Upstream
+  readonly #group: Group
+  readonly #drain = new Drain()
+  readonly #clients: ClientSide
+  #entry: GroupSettings
+  #mounts: readonly Mount[] = []
+  /** Of each mount, what the group has of it. */
+  #members = new Map<Mount, Member>()
+  /** Looks at the trust in servers that were found. */
+  #looking: NodeJS.Timeout | undefined
+  /** Which servers were trusted then. */
+  #trusted = ''
+  #draining = false
+
+  constructor(entry: GroupSettings, settings: CommonSettings, shared: Shared, context: BridgeContext) {
+    const { name } = entry
+    const { log, tracer, names, watch, version } = context
+    const observe = observerOf(context)
+    this.name = name
+    this.plan = groupPlanOf(name, settings)
+    this.#settings = settings
+    this.#entry = entry
+    // The inspector is told of calls otherwise.
+    const telemetry = {
+      server: name,
+      isGroup: true,
+      observe,
+      observeCall: context.metrics?.observe,
+      tracer,
+      names,
+      watch,
+    }
+    const { loggedCalls: calls, descriptors } = shared
+    const named: Logger = Object.assign(log.child({ group: name }), { telemetry, calls, noticed: descriptors.notice })
+    this.#group = new Group({
+      name,
+      plan: this.#planOf(),
+      keys: settings.stateKeys.map(keyOf),
+      version,
+      memory: shared.memory,
+      log: named,
+      observe,
+    })
+    const group = this.#group
+    this.upstream = {
+      handle: compose(group.handle, this.#admitted, this.#drain.policy),
+      notify: (notice) => group.notify(notice),
+      legacyRoute: () => group.legacyRoute(),
+      connected: (principal) => group.connected(principal),
+    }
+    this.#clients = new ClientSide({
+      name,
+      isGroup: true,
+      upstream: this.upstream,
+      log: named,
+      settings,
+      further: [],
+      sessionSettings: {
+        strict: settings.compat.strictRevisions,
+        emulateTasks: settings.compat.emulateTasks,
+        answerWithin: settings.timeouts.answer,
+        serverInfo: JSON.stringify({ name: 'mcp-bridge', version }),
+        begin: (abort) => this.#drain.begin(abort),
+      },
+      relay: undefined,
+      shared,
+    })
+  }
+
+  /** Sets what the group is and which servers it has: those of its entry that are served now. */
+  set(entry: GroupSettings, mounts: ReadonlyMap<string, Mount>): void {
+    const served = entry.members.flatMap(({ server }) => mounts.get(server) ?? [])
+    const isSame = JSON.stringify(entry) === JSON.stringify(this.#entry) && isEqual(served, this.#mounts)
+    if (isSame) return
+    this.#entry = entry
+    this.#mounts = served
+    this.#members = new Map(
+      served.map((mount) => {
+        const prefix = entry.members.find(({ server }) => server === mount.name)?.prefix ?? mount.name
+        const known = this.#members.get(mount)
+        return [mount, known?.prefix === prefix ? known : memberOf(mount, prefix)]
+      }),
+    )
+    this.#trusted = this.#trustedNow
+    this.#group.change(this.#planOf())
+    clearInterval(this.#looking)
+    this.#looking = served.some(({ isFound }) => isFound) ? lookEvery(LOOK_EVERY, () => this.#look()) : undefined
+  }
+
+  /** The group as if its tools were listed; undefined if they are not searched. */
+  get withoutSearch(): Pick<Upstream, 'handle'> | undefined {
+    return this.#entry.search && { handle: this.#group.withoutSearch }
+  }
+
+  /** Tools and prompts that are left out of its lists, because an earlier server has one of the same name. */
+  get hidden(): readonly { server: string; name: string }[] {
+    return this.#group.hidden.map(({ server, name }) => ({ server, name }))
+  }
+
+  get busy(): { calls: number; parked: number } {
+    return { calls: this.#drain.inFlight, parked: 0 }
+  }
+
+  get gauges(): Gauge[] {
+    return this.#clients.gauges
+  }
+
+  /** What `/readyz` reports: ready if a server is, down if all are or a required one is. */
+  get health(): GroupHealth {
+    const states = this.#mounts.map((mount) => [mount.name, mount.health] as const)
+    const down = states.filter(([, { state }]) => state === 'down')
+    const isDown = down.length === states.length || down.some(([name]) => this.#entry.required.includes(name))
+    const isReady = states.some(([, { state }]) => state === 'ready')
+    const missing = {
+      ...Object.fromEntries(this.#group.missing),
+      ...Object.fromEntries(down.map(([name, { why = 'down' }]) => [name, why])),
+    }
+    return {
+      state: isDown ? 'down' : isReady ? 'ready' : 'unknown',
+      servers: states.map(([name]) => name),
+      ...(Object.keys(missing).length > 0 && { missing }),
+    }
+  }
+
+  http(): Promise<HttpMount> {
+    return this.#clients.http()
+  }
+
+  pipe(streams: Pipe): Promise<void> {
+    return this.#clients.pipe(streams)
+  }
+
+  drain(): void {
+    this.#draining = true
+    this.#drain.end()
+    this.#clients.drain()
+  }
+
+  cut(): void {
+    this.#drain.cut()
+    this.#clients.cut()
+  }
+
+  /** Ends everything of the group. Its servers are ended by their own mounts. */
+  close(): Promise<void> {
+    this.drain()
+    this.cut()
+    this.#clients.close()
+    clearInterval(this.#looking)
+    this.#group.close()
+    return Promise.resolve()
+  }
+
+  /** Tells clients if a server is trusted now, or no longer. Nobody else asks for the tools that this may depend on. */
+  #look(): void {
+    for (const mount of this.#mounts) mount.learnTools()
+    const trusted = this.#trustedNow
+    if (trusted === this.#trusted) return
+    this.#trusted = trusted
+    this.#group.refresh()
+  }
+
+  get #trustedNow(): string {
+    return JSON.stringify(this.#mounts.flatMap(({ name, isTrusted }) => (isTrusted ? name : [])))
+  }
+
+  #planOf(): Plan {
+    const { name, isImplied, title, instructions, bareNames, bareUris, wait, required, search } = this.#entry
+    const members = [...this.#members.values()]
+    const shown = title ?? (isImplied ? titleOf(members) : name)
+    return {
+      members,
+      name: isImplied ? shown : name,
+      title: shown,
+      instructions,
+      instructionBytes: this.#settings.limits.instructionBytes,
+      bareNames,
+      bareUris,
+      wait,
+      required: new Set(required),
+      search,
+    }
+  }
+
+  /** Only what continues a call may begin during shutdown. The bounds of calls are those of the servers. */
+  readonly #admitted: Policy = (next) => (call) =>
+    this.#draining && call.answers === undefined && !methodTraits(call.method).endless
+      ? Promise.reject(new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 }))
+      : next(call)
+}
+
+/** The plan of the mount of a group. What it is made of may change while it stays. */
+export function groupPlanOf(name: string, settings: CommonSettings): string {
+  return planOf(name, settings)
+}
+
+function memberOf(mount: Mount, prefix: string): Member {
+  return { server: mount.name, prefix, upstream: mount.upstream, takesPart: () => mount.isTrusted }
+}
+
+/** A title for a group that nobody has named. */
+function titleOf(members: readonly Member[]): string {
+  const names = members.map(({ server }) => server)
+  let shown = names.length
+  const title = () =>
+    names.slice(0, shown).join(', ') + (shown < names.length ? ` and ${names.length - shown} more` : '')
+  while (shown > 1 && title().length > MAX_TITLE) shown--
+  return title()
+}
+
+function isEqual<T>(one: readonly T[], other: readonly T[]): boolean {
+  return one.length === other.length && one.every((value, i) => value === other[i])
+}

@@ -1,0 +1,92 @@
+/** Asks a group what its clients see: the part of `mcp-bridge probe` about groups. */
+import { isTooLong } from '../group/names.js'
+import { OWN } from '../policy/refusal.js'
+import type { Upstream } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { objectIn, raw, value } from '../rpc/splice.js'
+import type { GroupMount } from './group-mount.js'
+import { oneLine, pages } from './inspect.js'
+
+/** What was learned about a group. */
+export interface GroupInspection {
+  servers: readonly string[]
+  /** Servers that did not answer, and why. */
+  unavailable: readonly { server: string; message: string }[]
+  tools: readonly string[]
+  prompts: readonly string[]
+  resources: readonly string[]
+  /** Bytes of the lists of tools as clients get them. */
+  toolBytes: number
+  /** The tools that `search_tools` finds, and the bytes of their definitions, if they are searched. */
+  searched?: { tools: readonly string[]; toolBytes: number } | undefined
+  /** Tools whose names are too long for some clients. */
+  tooLong: readonly string[]
+  /** Tools and prompts that are left out, because an earlier server has one of the same name. */
+  leftOut: readonly { server: string; name: string }[]
+}
+
+interface Named {
+  name: string
+  uri: string
+}
+
+/** Asks for the lists of a group. Rejects with a Fault if it has none at all. */
+export async function inspectGroup(group: GroupMount): Promise<GroupInspection> {
+  const unavailable = new Map<string, string>()
+  const all = async (method: string, key: string, from: Pick<Upstream, 'handle'> = group.upstream) => {
+    const items: Named[] = []
+    let bytes = 0
+    for await (const result of pages(from, method)) {
+      const meta = objectIn(result, '_meta')
+      const missing = (meta && value(meta, `${OWN}unavailable`)) as { server: string; message: string }[] | undefined
+      for (const { server, message } of missing ?? []) unavailable.set(server, message)
+      bytes += Buffer.byteLength(raw(result, key) ?? '')
+      const listed = value(result, key)
+      if (!Array.isArray(listed)) throw new Fault('upstreamProtocol', `The answer to ${method} has no array of ${key}`)
+      items.push(...(listed as Named[]))
+    }
+    return { items, bytes }
+  }
+  const { tools, toolBytes } = toolsOf(await all('tools/list', 'tools'))
+  const { withoutSearch } = group
+  const searched = withoutSearch && toolsOf(await all('tools/list', 'tools', withoutSearch))
+  const prompts = await all('prompts/list', 'prompts')
+  const resources = await all('resources/list', 'resources')
+  return {
+    servers: group.health.servers,
+    unavailable: [...unavailable].map(([server, message]) => ({ server, message })),
+    tools,
+    prompts: prompts.items.map(({ name }) => name),
+    resources: resources.items.map(({ uri }) => uri),
+    toolBytes,
+    searched,
+    // What is found is called through call_tool.
+    tooLong: tools.filter((name) => isTooLong(group.name, name)),
+    leftOut: group.hidden,
+  }
+}
+
+function toolsOf({ items, bytes }: { items: readonly Named[]; bytes: number }): { tools: string[]; toolBytes: number } {
+  return { tools: items.map(({ name }) => name), toolBytes: bytes }
+}
+
+/** The inspection as text for people. */
+export function describeGroup(name: string, inspection: GroupInspection): string {
+  const { servers, unavailable, tools, prompts, resources, toolBytes, searched, tooLong, leftOut } = inspection
+  return [
+    `group ${name}`,
+    `  servers    ${servers.join(', ')}`,
+    ...unavailable.map(({ server, message }) => `  missing    ${server}: ${oneLine(message, 200)}`),
+    `  lists      ${sizeOf({ tools, toolBytes })}, ${prompts.length} prompts, ${resources.length} resources`,
+    ...(searched ? [`  searches   ${sizeOf(searched)}`] : []),
+    ...leftOut.map((one) => `  left out   ${one.name} of ${one.server}: an earlier server has that name`),
+    ...tooLong.map(
+      (tool) => `  too long   ${tool}: some clients allow 64 characters, and put mcp__${name}__ before it`,
+    ),
+    ...[...new Set([...tools, ...(searched?.tools ?? [])])].map((tool) => `    ${tool}`),
+  ].join('\n')
+}
+
+function sizeOf({ tools, toolBytes }: Pick<GroupInspection, 'tools' | 'toolBytes'>): string {
+  return `${tools.length} tools (${toolBytes.toLocaleString('en')} bytes)`
+}

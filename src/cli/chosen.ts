@@ -1,0 +1,30 @@
+/** What `check` says of the part of a server that clients see. */
+import { type Choice, hiddenOverrides } from '../bridge/chosen.js'
+import type { Issue } from '../config/settings.js'
+
+/** Whether clients see a part only. */
+export function isChoice({ tools, prompts, resources }: Choice): boolean {
+  return (tools ?? prompts ?? resources) !== undefined
+}
+
+/** The choice in one line. */
+export function inWords({ tools, prompts, resources }: Choice): string {
+  const parts = Object.entries({ tools, prompts, resources }).flatMap(([option, rules]) => {
+    if (!rules) return []
+    const { allow, deny } = rules
+    const allowed = allow === undefined ? `all ${option}` : `${option} ${allow.join(', ') || '(none)'}`
+    return deny.length > 0 ? `${allowed} but not ${deny.join(', ')}` : allowed
+  })
+  const rewritten = Object.entries(tools?.override ?? {}).map(([name, { name: shown }]) =>
+    shown === undefined ? name : `${name} as ${shown}`,
+  )
+  return [...parts, ...(rewritten.length > 0 ? [`rewritten: ${rewritten.join(', ')}`] : [])].join('; ')
+}
+
+/** What has no effect. */
+export function ineffective(server: string, choice: Choice): Issue[] {
+  return hiddenOverrides(choice).map((name) => ({
+    path: `mcpServers.${server}.tools.override.${name}`,
+    message: 'has no effect: "allow" or "deny" hides this tool',
+  }))
+}

@@ -1,0 +1,30 @@
+/** Guesses which address was meant by one that is none. */
+
+const HOST =
+  /^(localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[\da-f:]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)+)(:\d{1,5})?(\/[^\s?#]*)?(?:[?#]|$)/i
+/** Schemes as people write them: with a slash too few, with letters that are missing, of WebSocket. */
+const SCHEMES: readonly (readonly [pattern: RegExp, scheme: string])[] = [
+  [/^wss:\/\//i, 'https://'],
+  [/^ws:\/\//i, 'http://'],
+  [/^(?:https:?\/{1,2}|https:(?!\/)|ht?t?ps:\/\/)/i, 'https://'],
+  [/^(?:http:?\/{1,2}|http:(?!\/)|ht?t?p:\/\/)/i, 'http://'],
+  [/^(?:sse|streamable-?http|tcp):\/\//i, 'http://'],
+]
+
+/** The http address that was probably meant, without user and query, which may be secret; undefined if none is likely. */
+export function addressMeant(text: string): string | undefined {
+  const port = /^:?(\d{2,5})(\/[^\s?#]*)?$/.exec(text)
+  if (port) return `http://127.0.0.1:${port[1]}${port[2] ?? ''}`
+  const [pattern, scheme] = SCHEMES.find(([one]) => one.test(text)) ?? []
+  const [, host, at = '', path = ''] = HOST.exec(pattern === undefined ? text : text.replace(pattern, '')) ?? []
+  if (host === undefined) return undefined
+  const isPublic = /[a-z]/i.test(host) && host.toLowerCase() !== 'localhost' && (at === '' || at === ':443')
+  return `${scheme ?? (isPublic ? 'https://' : 'http://')}${host}${at}${path}`
+}
+
+/** The end of a message about a text that is no address: the one that was probably meant, or nothing. */
+export function addressHint(text: unknown, path = ''): string {
+  const meant = typeof text === 'string' && !/^https?:\/\/\S+$/.test(text) ? addressMeant(text) : undefined
+  if (meant === undefined) return ''
+  return `: did you mean ${meant}${new URL(meant).pathname === '/' ? path : ''}?`
+}

@@ -1,0 +1,44 @@
+/** What is wrong with the choice of what clients see of a server. */
+
+import { parseUrl } from '../parse-url.js'
+import type { Issue } from './error.js'
+import { isStdio, type ServerSettings } from './schema/server.js'
+
+/** Names that two tools would have, and paths at which clients would reach the server past the choice. */
+export function chosen(name: string, own: ServerSettings): Issue[] {
+  const path = `mcpServers.${name}`
+  const issues: Issue[] = []
+  const owners = new Map<string, string>()
+  for (const [tool, { name: shown }] of Object.entries(own.tools?.override ?? {})) {
+    const owner = shown === undefined ? undefined : owners.get(shown)
+    if (owner !== undefined)
+      issues.push({ path: `${path}.tools.override.${tool}.name`, message: `is the name of "${owner}" too` })
+    else if (shown !== undefined) owners.set(shown, tool)
+  }
+  return [...issues, ...bypasses(path, own)]
+}
+
+function bypasses(path: string, own: ServerSettings): Issue[] {
+  const isRestricted = own.tools || own.prompts || own.resources || Object.keys(own.scopes).length > 0
+  if (isStdio(own) || !isRestricted) return []
+  const url = parseUrl(own.url)
+  if (!url) return []
+  const endpoint = plain(url.pathname)
+  const covers = (pattern: string) =>
+    pattern.endsWith('/*') ? isBelow(endpoint, plain(pattern.slice(0, -1))) : plain(pattern) === endpoint
+  return own.paths.filter(covers).map((pattern) => ({
+    path: `${path}.paths`,
+    message: `${pattern} is where the server answers, so clients could use it without "tools", "prompts", "resources" and "scopes"`,
+  }))
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return folder === '/' || `${path}/`.startsWith(`${folder}/`)
+}
+
+/** A path as servers compare it. */
+function plain(pathname: string): string {
+  const decoded = pathname.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+  const { pathname: resolved } = new URL(decoded.replace(/[\\/]+/g, '/'), 'http://x')
+  return resolved.toLowerCase().replace(/(?<=.)\/$/, '')
+}

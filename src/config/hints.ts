@@ -1,0 +1,79 @@
+/** What to write for an option, if something of another type is there. */
+import { aboutAt } from './reference.js'
+
+/** Examples of values, by the end of the path of their option. They repeat nothing that is there, which may be secret. */
+const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
+  [/^mcpServers\.[^.]+\.args$/, '["-y", "some-server"]'],
+  [/^mcpServers\.[^.]+\.env$/, '{ "NAME": "value" }'],
+  [/^mcpServers\.[^.]+\.headers$/, '{ "Name": "value" }'],
+  [/^mcpServers\.[^.]+\.timeouts$/, '{ "call": 60000 }'],
+  [/^mcpServers\.[^.]+\.oauth$/, '{ "clientId": "…" }'],
+  [/^mcpServers\.[^.]+\.roots$/, '["file:///srv/data"]'],
+  [/^mcpServers\.[^.]+\.scopes$/, '{ "delete_*": ["write"] }'],
+  [/^mcpServers\.[^.]+\.scopes\.[^.]+$/, '["write"]'],
+  [/^mcpServers\.[^.]+\.paths$/, '["/files/*"]'],
+  [/^(?:listen|admin)$/, '"http://127.0.0.1:8080/mcp"'],
+  [/^tls$/, '{ "cert": "bridge.pem", "key": "bridge-key.pem" }'],
+  [/^auth$/, `{ "tokens": { "<principal>": "\${TOKEN}" } }`],
+  [/^auth\.tokens$/, `{ "<principal>": "\${TOKEN}" }`],
+  [/^log$/, '{ "level": "debug" }'],
+  [/^redis$/, `{ "url": "\${REDIS_URL}" }`],
+  [/^inspect$/, '{ "payloads": "errors" }'],
+  [/^publish$/, '{}'],
+  [/^stateKeys$/, `["\${STATE_KEY}"]`],
+  [/^discover$/, '["example.com"]'],
+  [/^allowedOrigins$/, '["https://app.example.com"]'],
+  [/^(?:allowedHosts)$/, '["mcp.example.com"]'],
+  [/^trustedProxies$/, '["10.0.0.0/8"]'],
+  [/^timeouts$/, '{ "call": 60000 }'],
+  [/^limits$/, '{ "calls": 2000 }'],
+]
+
+/** An example for an option, as the end of a message: `as in …`, or with the port that is there, `write …`. */
+export function example(path: readonly string[], found: unknown): string | undefined {
+  const at = path.join('.')
+  const value = EXAMPLES.find(([pattern]) => pattern.test(at))?.[1]
+  if (value === undefined) return undefined
+  if (typeof found === 'number' && value.includes(':8080')) return `write ${value.replace('8080', String(found))}`
+  return `as in ${value}`
+}
+
+/** What an option counts. */
+interface Unit {
+  name: string
+  /** How many there are in one of a unit that people write. */
+  factors: Readonly<Record<string, number>>
+}
+
+const KIB = 1024
+const UNITS: readonly Unit[] = [
+  {
+    name: 'milliseconds',
+    factors: {
+      ...of(1, 'ms', 'msec', 'millisecond', 'milliseconds'),
+      ...of(1_000, 's', 'sec', 'secs', 'second', 'seconds'),
+      ...of(60_000, 'm', 'min', 'mins', 'minute', 'minutes'),
+      ...of(3_600_000, 'h', 'hr', 'hour', 'hours'),
+      ...of(86_400_000, 'd', 'day', 'days'),
+    },
+  },
+  {
+    name: 'bytes',
+    factors: {
+      ...of(1, 'b', 'byte', 'bytes'),
+      ...of(KIB, 'k', 'kb', 'kib'),
+      ...of(KIB ** 2, 'm', 'mb', 'mib'),
+      ...of(KIB ** 3, 'g', 'gb', 'gib'),
+    },
+  },
+]
+
+function of(factor: number, ...words: string[]): Record<string, number> {
+  return Object.fromEntries(words.map((word) => [word, factor]))
+}
+
+/** The unit of a number, as the text of its option says; undefined if it has none. */
+export function unitOf(path: readonly string[]): Unit | undefined {
+  const about = aboutAt(path)?.toLowerCase() ?? ''
+  return UNITS.find(({ name }) => about.includes(name))
+}

@@ -1,0 +1,62 @@
+/** Options of one server: which of its tools, prompts and resources clients see. */
+import * as z from 'zod'
+import { namePattern } from './values.js'
+
+const toolName = z.string().regex(/^[\w.-]{1,128}$/, 'has to be made of up to 128 letters, digits, ".", "_" and "-"')
+
+const override = z.strictObject({
+  name: toolName.optional().describe('Name that clients see. The one of the server is then unknown to them.'),
+  title: z.string().optional().describe('Title that clients see.'),
+  description: z.string().optional().describe('Description that clients see.'),
+  annotations: z
+    .strictObject({
+      title: z.string().optional(),
+      readOnlyHint: z.boolean().optional(),
+      destructiveHint: z.boolean().optional(),
+      idempotentHint: z.boolean().optional(),
+      openWorldHint: z.boolean().optional(),
+    })
+    .optional()
+    .describe('Annotations that clients see, in place of those of the server with the same name.'),
+  set: z
+    .record(z.string().min(1), z.json())
+    .optional()
+    .describe(
+      'Arguments with fixed values, as in { "org": "acme" }. Clients do not see these arguments, and cannot send them.',
+    ),
+})
+
+const rulesFor = (what: string, patterns: string) => ({
+  allow: z
+    .array(namePattern)
+    .optional()
+    .describe(`${what} that clients see and can use, by ${patterns}. Default: all.`),
+  deny: z
+    .array(namePattern)
+    .default([])
+    .describe(`${what} that clients neither see nor can use, even if "allow" has them.`),
+})
+
+const GLOBS = 'globs of their names at the server'
+const URIS = 'patterns of their URIs, in which * stands for any characters'
+
+const toolRules = z.strictObject({
+  ...rulesFor('Tools', GLOBS),
+  override: z
+    .record(z.string().min(1), override)
+    .default({})
+    .describe('What clients see of a tool in place of what the server says, by its name at the server.'),
+})
+
+/** Options of a server that choose what clients see of it. */
+export const choice = {
+  tools: z
+    .union([z.array(namePattern).transform((allow) => toolRules.parse({ allow })), toolRules])
+    .optional()
+    .describe('Tools that clients see and can use: a list of globs, or an object. Default: all.'),
+  prompts: z.strictObject(rulesFor('Prompts', GLOBS)).optional().describe('Prompts that clients see and can use.'),
+  resources: z
+    .strictObject(rulesFor('Resources and templates', URIS))
+    .optional()
+    .describe('Resources that clients see and can use.'),
+}

@@ -1,0 +1,85 @@
+/** Options of groups: several servers that are served together at one endpoint. */
+import * as z from 'zod'
+import { entryName, milliseconds, namePattern, servedPath, text } from './values.js'
+
+/** A prefix of names and URIs: without "_", so that the first "__" ends it, and legal in the scheme of a URI. */
+const namePrefix = z
+  .string()
+  .regex(
+    /^[A-Za-z][A-Za-z0-9-]{0,31}$/,
+    'has to begin with a letter and to have letters, digits and "-" only, at most 32',
+  )
+
+const SEARCHED = { always: [], limit: 5 }
+
+/** Which tools are listed, and how many are found. */
+const search = z.union([
+  z.boolean().transform((on) => (on ? SEARCHED : undefined)),
+  z.strictObject({
+    always: z
+      .array(namePattern)
+      .default(SEARCHED.always)
+      .describe('Tools that are listed as well, by globs of their names in the group, as in "files__*".'),
+    limit: z
+      .int()
+      .min(1)
+      .max(50)
+      .default(SEARCHED.limit)
+      .describe('How many tools search_tools finds, if its caller does not say.'),
+  }),
+])
+
+/** One entry of `groups`. */
+export const groupEntry = z.strictObject({
+  servers: z
+    .array(entryName)
+    .min(1, 'names no server')
+    .optional()
+    .describe('Names of the servers, in the order in which their tools are listed. Default: all servers.'),
+  path: servedPath.optional().describe('Path at which the bridge serves the group. Default: /<group>/mcp.'),
+  title: text.optional().describe('Title of the group for people. Default: its name.'),
+  instructions: z
+    .string()
+    .optional()
+    .describe('Instructions of the group for models. Default: those of its servers, under a heading for each.'),
+  prefix: z
+    .enum(['auto', 'always', 'never'])
+    .default('auto')
+    .describe(
+      'Whether tools and prompts are called <prefix>__<name>: always, never, or if the group has more than one server (auto). With "never", a name that two servers have belongs to the first.',
+    ),
+  prefixes: z
+    .record(entryName, namePrefix)
+    .default({})
+    .describe('Prefixes of servers, as in { "github": "gh" }. Default: the name of the server.'),
+  resources: z
+    .enum(['prefix', 'as-is'])
+    .default('prefix')
+    .describe(
+      'Whether URIs of resources get the prefix of their server, as in files+file:///a.txt, or stay as they are.',
+    ),
+  wait: milliseconds
+    .default(5_000)
+    .describe(
+      'Milliseconds for which a list waits for a server that is slow or starting. Then it is listed without it.',
+    ),
+  required: z
+    .union([z.literal(true), z.array(entryName)])
+    .default([])
+    .describe('Servers without which the lists of the group are an error; true for all of them.'),
+  search: search
+    .optional()
+    .describe(
+      'Lists two tools in place of all: search_tools finds tools by words, and call_tool calls them. true, or an object. Default: off.',
+    ),
+})
+
+/** `groups` of the bridge. */
+export const groups = z
+  .union([z.literal(false), z.record(entryName, groupEntry)])
+  .optional()
+  .describe(
+    'Groups of servers by name, each served at one endpoint. Default: one group of all servers, at the path of "listen", if there are several; false for none.',
+  )
+
+export type GroupEntry = z.infer<typeof groupEntry>

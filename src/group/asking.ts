@@ -1,0 +1,182 @@
+/**
+ * Asks the servers of a group, and does not wait for those that are slow: a server has so much time for its first answer,
+ * and after that nobody waits for it until it has answered. What comes late is not lost.
+ */
+import { HangUp, type Signal } from '../hang-up.js'
+import { type Call, type Final, unheard } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { raw } from '../rpc/splice.js'
+import { Deadline } from '../time.js'
+import type { Member } from './member.js'
+
+/** What a server has answered in time, or why it has not. */
+export type Asked = { kind: 'answer'; reply: Final & { kind: 'result' } } | { kind: 'none' } | Missing
+
+/** A server that is slow or unreachable. */
+export interface Missing {
+  kind: 'missing'
+  why: Fault
+  /** It may answer yet. */
+  isLate: boolean
+}
+
+/** One question to one server. */
+export interface Question {
+  member: Member
+  call: Call
+  /** Whose question it is, as of `whoOf`. */
+  who: string
+  /** Milliseconds to wait, and to wait in all for a server that has not answered this caller for a while. */
+  wait: number
+  patience: number
+}
+
+/** Most calls that go on after nobody waits for them. Further ones are given up. */
+const MAX_LATE = 1_000
+
+/** A call that goes on. */
+interface Running {
+  answer: Promise<Asked>
+  since: number
+  hangUp: HangUp
+}
+
+/** A question, and how long its caller waits for the answer. */
+interface Waiting {
+  question: Question
+  running: Running
+  /** Nobody has asked it before. */
+  isOwn: boolean
+  /** Milliseconds. */
+  left: number
+}
+
+export class Asking {
+  readonly #late = new Map<string, Running>()
+  /** Since when callers wait for servers that are late, by both. */
+  readonly #since = new Map<string, number>()
+  readonly #came: (question: Question, asked: Asked) => void
+
+  /** `came` is told of each late answer. */
+  constructor(came: (question: Question, asked: Asked) => void) {
+    this.#came = came
+  }
+
+  /**
+   * Asks several questions of one call, or goes on waiting for the answers to equal ones. Resolves to the answers in this
+   * order. Rejects only if the call is given up.
+   */
+  ask(questions: readonly Question[], signal: Signal): Promise<Asked[]> {
+    if (signal.aborted) return Promise.reject(signal.reason as Error)
+    if (questions.length === 0) return Promise.resolve([])
+    const waiting = questions.map((question) => this.#begin(question))
+    return new Promise((resolve, reject) => {
+      const answers = new Map<Waiting, Asked>()
+      const answered = (one: Waiting, answer: Asked) => {
+        if (answers.has(one)) return
+        answers.set(one, answer)
+        if (answers.size < waiting.length) return
+        release()
+        resolve(waiting.map((each) => answers.get(each) as Asked))
+      }
+      const late = (time: number) => {
+        for (const one of waiting) {
+          if (one.left > time || answers.has(one)) continue
+          if (one.isOwn) this.#goOn(one)
+          const { server } = one.question.member
+          answered(one, missing(new Fault('upstreamTimeout', `${server} has not answered yet`), true))
+        }
+      }
+      const abort = () => {
+        release()
+        for (const one of waiting) if (one.isOwn && !answers.has(one)) one.running.hangUp.abort(signal.reason)
+        reject(signal.reason as Error)
+      }
+      // Almost always there is one time for all.
+      const times = new Set(waiting.map(({ left }) => left))
+      const deadlines = [...times].map((time) => new Deadline(time, () => late(time)))
+      const release = () => {
+        for (const deadline of deadlines) deadline.clear()
+        signal.removeEventListener('abort', abort)
+      }
+      signal.addEventListener('abort', abort)
+      for (const one of waiting) one.running.answer.then((answer) => answered(one, answer), reject)
+    })
+  }
+
+  /** Gives up everything that goes on. */
+  close(): void {
+    for (const { hangUp } of [...this.#late.values()]) hangUp.abort()
+  }
+
+  /** Asks a question, unless an equal one has not been answered yet. */
+  #begin(question: Question): Waiting {
+    const { member, call, wait, patience } = question
+    // Almost always nobody is late.
+    const known = this.#late.size === 0 ? undefined : this.#late.get(idOf(question))
+    const since = this.#since.size === 0 ? undefined : this.#since.get(keyOf(question))
+    const left = since === undefined ? wait : Math.max(0, Math.min(wait, since + patience - performance.now()))
+    return { question, running: known ?? begin(member, call), isOwn: known === undefined, left }
+  }
+
+  #goOn({ running, question }: Waiting): void {
+    if (this.#late.size >= MAX_LATE) return running.hangUp.abort()
+    const key = keyOf(question)
+    const id = idOf(question)
+    this.#late.set(id, running)
+    if (!this.#since.has(key)) this.#since.set(key, running.since)
+    running.answer.then(
+      (asked) => {
+        this.#late.delete(id)
+        // It answers again, or it does not in a way that is quick to see.
+        this.#since.delete(key)
+        this.#came(question, asked)
+      },
+      () => {
+        this.#late.delete(id)
+        this.#since.delete(key)
+      },
+    )
+  }
+}
+
+function keyOf({ member, who }: Question): string {
+  return `${who} ${member.server}`
+}
+
+function idOf(question: Question): string {
+  const { method, params } = question.call
+  return `${keyOf(question)} ${method} ${raw(params, 'cursor') ?? ''}`
+}
+
+/** Sends the call to the server. The answer is never rejected. */
+function begin(member: Member, call: Call): Running {
+  const hangUp = new HangUp()
+  const abort = (reason?: unknown) => hangUp.abort(reason)
+  const asked: Call = { ...call, progress: false, patient: () => true, tell: unheard, signal: hangUp, abort }
+  const answer = member.upstream.handle(asked).then(
+    (reply) => askedOf(reply),
+    (error: unknown) => ofFault(hangUp.aborted && hangUp.reason instanceof Fault ? hangUp.reason : Fault.from(error)),
+  )
+  return { answer, since: performance.now(), hangUp }
+}
+
+function askedOf(reply: Final): Asked {
+  if (reply.kind === 'result' && reply.type === undefined) return { kind: 'answer', reply }
+  if (reply.kind !== 'error')
+    return missing(new Fault('upstreamProtocol', 'The server did not answer with a result'), false)
+  return ofError(reply.error.code, () => new Fault('upstreamProtocol', reply.error.message))
+}
+
+function ofFault(fault: Fault): Asked {
+  return ofError(fault.row.code, () => fault)
+}
+
+/** A server that does not have the method has none of what is asked for. */
+function ofError(code: number, why: () => Fault): Asked {
+  return code === -32601 ? { kind: 'none' } : missing(why(), false)
+}
+
+function missing(why: Fault, isLate: boolean): Missing {
+  return { kind: 'missing', why, isLate }
+}

@@ -1,0 +1,56 @@
+/**
+ * Seals what clients keep for a group, together with what a server has given them to keep: a cursor, or the state of a
+ * question. The server's text stays readable, as without a group, but is only accepted with the seal that came with it.
+ */
+import type { Json } from '../rpc/splice.js'
+import { digest, newKey, Sealer, type SealKey } from '../seal.js'
+
+/** Fields of the group, and the text of the server, if it has given any. */
+export interface Carried {
+  fields: Readonly<Record<string, unknown>>
+  text: Json | undefined
+}
+
+/** Parts of a sealed text; what follows them is the server's. */
+const PARTS = 3
+const SEPARATOR = '.'
+
+export class Carrier {
+  readonly #sealer: Sealer
+
+  /** The first key seals; all keys open. By default a random key of this process. */
+  constructor(keys: readonly SealKey[], purpose: string) {
+    this.#sealer = new Sealer(keys.length > 0 ? keys : [newKey()], purpose)
+  }
+
+  /** A keyed hash that stands for a secret text. */
+  hash(text: string): string {
+    return this.#sealer.hash(text)
+  }
+
+  standsFor(hash: unknown, text: string): boolean {
+    return this.#sealer.standsFor(hash, text)
+  }
+
+  /** A string for the client. `text` is the server's JSON string. */
+  carry(fields: Readonly<Record<string, string | number>>, text: Json | undefined): Json {
+    if (text === undefined) return JSON.stringify(this.#sealer.seal(fields))
+    const theirs = JSON.parse(text) as string
+    return JSON.stringify(this.#sealer.seal({ ...fields, t: digest(theirs) }) + SEPARATOR + theirs)
+  }
+
+  /** What a string of a client carries; undefined if the group has not made it. */
+  open(json: Json): Carried | undefined {
+    const given: unknown = JSON.parse(json)
+    if (typeof given !== 'string') return undefined
+    let end = -1
+    for (let part = 0; part < PARTS; part++) {
+      end = given.indexOf(SEPARATOR, end + 1)
+      if (end < 0) break
+    }
+    const theirs = end < 0 ? undefined : given.slice(end + 1)
+    const fields = this.#sealer.open(end < 0 ? given : given.slice(0, end))
+    if (!fields || fields['t'] !== (theirs === undefined ? undefined : digest(theirs))) return undefined
+    return { fields, text: theirs === undefined ? undefined : JSON.stringify(theirs) }
+  }
+}

@@ -1,0 +1,337 @@
+/**
+ * Several servers as one: a group is an Upstream made of the Upstreams of its servers. It knows no era. Each call goes to the
+ * server that it is for, on the path of that server's own policies; lists and discovery go to all of them.
+ */
+import type { Log } from '../logging.js'
+import type { Observe } from '../ports/events.js'
+import { ECHOED, printable, publicAddress } from '../printable.js'
+import type { Call, Final, Handler, LegacyRoute, Notice, Told, Upstream } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import type { Memory } from '../protocol/memory.js'
+import { methodTraits } from '../protocol/methods.js'
+import type { ChangingList } from '../protocol/subscriptions.js'
+import { edit, type Json, parseObject, raw, write } from '../rpc/splice.js'
+import type { SealKey } from '../seal.js'
+import { type Asked, Asking, type Question } from './asking.js'
+import { GroupListening } from './listen.js'
+import { LISTS, Listings, whoOf } from './listings.js'
+import { Lists } from './lists.js'
+import type { Member, Plan } from './member.js'
+import { offersIn, onlyForeign } from './merge.js'
+import { isTooLong, prefixed, prefixedLogger } from './names.js'
+import { Owners } from './owners.js'
+import { type Kind, mayHavePlaces, type Replace, replaced } from './places.js'
+import { Search } from './search.js'
+import { States } from './states.js'
+import { isAlone, type Target, Targets } from './targets.js'
+import { prefixedUri } from './uris.js'
+
+export interface GroupOptions {
+  name: string
+  plan: Plan
+  /** The first key seals what clients keep; all keys open. */
+  keys: readonly SealKey[]
+  version: string
+  memory: Memory
+  log: Pick<Log, 'info' | 'warn'>
+  observe?: Observe | undefined
+}
+
+const LISTEN = 'subscriptions/listen'
+/** Most characters of a name in a log. */
+const MAX_LOGGED = 120
+/** Most names that are logged as left out, and as too long; and most in one line. */
+const MAX_HIDDEN = 1_000
+const MAX_LONG = 20
+
+/** A tool or prompt that is left out: an earlier server of a group without prefixes has one of the same name. */
+export interface Hidden {
+  server: string
+  method: string
+  name: string
+}
+
+export class Group implements Upstream {
+  readonly #options: GroupOptions
+  #plan: Plan
+  /** The group as it describes itself: an Implementation. */
+  #identity: Json
+  readonly #listings: Listings
+  readonly #asking: Asking
+  readonly #lists: Lists
+  readonly #targets: Targets
+  readonly #states: States
+  readonly #search: Search
+  readonly #listening = new Set<GroupListening>()
+  /** Servers whose last list or discovery has failed, and why. */
+  readonly #missing = new Map<string, string>()
+  /** Names that are left out, because an earlier server has them. */
+  readonly #hidden = new Map<string, Hidden>()
+  /** Names that were logged as too long. */
+  readonly #long = new Set<string>()
+
+  constructor(options: GroupOptions) {
+    const { name, keys, memory } = options
+    this.#options = options
+    this.#plan = options.plan
+    this.#identity = identityOf(options)
+    const plan = () => this.#plan
+    this.#listings = new Listings(memory)
+    this.#asking = new Asking((question, asked) => this.#came(question, asked))
+    this.#lists = new Lists({
+      group: name,
+      keys,
+      plan,
+      asking: this.#asking,
+      listings: this.#listings,
+      memory,
+      identity: () => this.#identity,
+      replaceFor: (member) => this.#replaceFor(member),
+      heard: (member, asked, principal) => this.#heard(member, asked, principal),
+      hidden: (member, method, one) => this.#hide(member, method, one),
+      named: (member, names) => this.#measure(member, names),
+    })
+    this.#targets = new Targets(plan, this.#lists, new Owners(this.#lists, this.#listings))
+    this.#states = new States(name, keys)
+    this.#search = new Search({ plan, lists: this.#lists, memory, identity: () => this.#identity })
+  }
+
+  /** Servers that did not answer when they were last asked for a list, and why. */
+  get missing(): ReadonlyMap<string, string> {
+    return this.#missing
+  }
+
+  /** Tools and prompts that were left out of lists so far. */
+  get hidden(): readonly Hidden[] {
+    return [...this.#hidden.values()]
+  }
+
+  readonly handle: Handler = (call) => this.#search.handle(call, this.withoutSearch)
+
+  /** Answers as if the tools were listed, and not searched. */
+  readonly withoutSearch: Handler = async (call) => {
+    const { method } = call
+    if (method === 'server/discover') return this.#lists.discover(call)
+    if (Object.hasOwn(LISTS, method)) return this.#lists.page(call)
+    if (method === LISTEN) return this.#listen(call)
+    const target = this.#targets.of(call)
+    return this.#send(call, target instanceof Promise ? await target : (target ?? (await this.#unnamed(call))))
+  }
+
+  notify(notice: Notice): void {
+    for (const { upstream } of this.#lists.members) upstream.notify(notice)
+  }
+
+  /** The session of a client is the bridge's: no server alone could answer for the group. */
+  legacyRoute(): Promise<LegacyRoute> {
+    return Promise.resolve('translate')
+  }
+
+  connected(principal: string): () => void {
+    const ends = this.#plan.members.map(({ upstream }) => upstream.connected?.(principal))
+    return () => {
+      for (const end of ends) end?.()
+    }
+  }
+
+  /** Goes on with other servers, or with other names for them. Clients that listen are told. */
+  change(plan: Plan): void {
+    this.#plan = plan
+    this.#identity = identityOf({ ...this.#options, plan })
+    this.#listings.clear()
+    this.#lists.clear()
+    for (const server of this.#missing.keys())
+      if (!plan.members.some((member) => member.server === server)) this.#missing.delete(server)
+    this.refresh()
+  }
+
+  /** Servers take part that did not before, or the reverse. */
+  refresh(): void {
+    for (const listening of this.#listening) listening.changed()
+  }
+
+  close(): void {
+    this.#asking.close()
+    this.#listings.close()
+    this.#lists.close()
+    this.#search.close()
+  }
+
+  /** Sends a call to its server, and says the answer in the terms of the group. */
+  async #send(call: Call, target: Target): Promise<Final> {
+    const { member, id, params } = target
+    const { server, upstream } = member
+    const { method, answers } = call
+    call.log.note(params === call.params ? { server } : { server, ...originalOf(method, id) })
+    const belonging = { call, server, name: id }
+    const state = answers?.state === undefined ? undefined : this.#states.opened(answers.state, belonging)
+    const theirs: Call = {
+      ...call,
+      params,
+      answers: answers && { ...answers, state },
+      tell: (told) => call.tell(this.#shown(member, told)),
+    }
+    const reply = await upstream.handle(theirs)
+    switch (reply.kind) {
+      case 'error':
+        return this.#shownError(call, target, reply)
+      case 'input':
+        return { ...reply, result: this.#states.sealed(reply.result, belonging), server: this.#identity }
+      case 'result': {
+        const kind = reply.type === 'task' ? 'task' : method
+        const result = mayHavePlaces(kind, reply.result)
+          ? replaced(
+              kind,
+              reply.result,
+              this.#replaceFor(member, () => whoOf(call), target.bare),
+            )
+          : reply.result
+        return { ...reply, result, server: this.#identity }
+      }
+    }
+  }
+
+  /** The target of a call that names nothing of which the group knows: the one server that could understand it. */
+  async #unnamed(call: Call): Promise<Target> {
+    const { members } = this.#lists
+    const [only, ...others] = members
+    const foreign = others.length === 0 ? undefined : onlyForeign(await this.#lists.describe(call))
+    const member = others.length === 0 ? only : members.find(({ server }) => server === foreign?.server)
+    if (!member)
+      throw new Fault(
+        'methodNotFound',
+        `Method not found: no server of the group alone has ${printable(call.method, ECHOED)}`,
+      )
+    return { member, id: '', params: call.params }
+  }
+
+  async #listen(call: Call): Promise<Final> {
+    const listening = new GroupListening({
+      call,
+      members: () => this.#lists.members,
+      offered: (lists) => this.#offered(call, lists),
+      uri: (uri) => this.#targets.uri(call, uri),
+      task: (taskId) => this.#targets.task(taskId),
+      shown: (member, told) => this.#shown(member, told),
+    })
+    this.#listening.add(listening)
+    try {
+      return await listening.run()
+    } finally {
+      this.#listening.delete(listening)
+    }
+  }
+
+  /** The lists that the group has: a server that has not answered or does not take part yet may have all. */
+  async #offered(call: Call, lists: readonly ChangingList[]): Promise<readonly ChangingList[]> {
+    const described = this.#lists.known(call)
+    if (!described || this.#lists.isPartial) return lists
+    return lists.filter(({ capability }) => described.some((one) => offersIn(one, capability)))
+  }
+
+  /** A server has answered a question for which nobody waits any more. */
+  #came({ member, call, who }: Question, asked: Asked): void {
+    this.#heard(member, asked, call.principal)
+    if (asked.kind !== 'answer') return
+    const { result } = asked.reply
+    if (call.method === 'server/discover') this.#lists.learnDiscovered(who, member, result)
+    else this.#lists.learn(who, member, call, result)
+    for (const listening of this.#listening) if (listening.principal === call.principal) listening.came()
+  }
+
+  /** Notes whether a server has answered. */
+  #heard(member: Member, asked: Asked, principal: string): void {
+    const { log, name: group, observe } = this.#options
+    const { server } = member
+    if (asked.kind !== 'missing') {
+      if (!this.#missing.delete(server)) return
+      observe?.({ kind: 'member', group, server, what: 'back' })
+      log.info({ event: 'group_complete', server }, 'a server of the group answers again')
+      return
+    }
+    const why = asked.why.message
+    for (const listening of this.#listening) if (listening.principal === principal) listening.expect(member)
+    if (this.#missing.has(server)) return
+    this.#missing.set(server, why)
+    observe?.({ kind: 'member', group, server, what: 'missing', why })
+    log.warn(
+      { event: 'group_incomplete', server, why },
+      'a server of the group does not answer; the others are served without it',
+    )
+  }
+
+  #hide({ server }: Member, method: string, name: string): void {
+    const key = `${server} ${method} ${name}`
+    if (this.#hidden.has(key) || this.#hidden.size >= MAX_HIDDEN) return
+    this.#hidden.set(key, { server, method, name })
+    const message = 'name left out: an earlier server of the group has it'
+    this.#options.log.warn({ event: 'group_name_hidden', server, method, name: printable(name) }, message)
+  }
+
+  /** Warns of names of tools that are too long for some clients, of each once. */
+  #measure({ server }: Member, names: Iterable<string>): void {
+    const { name: group, log } = this.#options
+    const fresh = [...names].filter((name) => isTooLong(group, name) && !this.#long.has(name))
+    if (fresh.length === 0 || this.#long.size >= MAX_HIDDEN) return
+    for (const name of fresh) this.#long.add(name)
+    const some = fresh.slice(0, MAX_LONG).map((name) => printable(name))
+    log.warn(
+      { event: 'group_names_long', server, names: some, count: fresh.length },
+      'names of tools are too long for some clients: set a shorter prefix in "prefixes"',
+    )
+  }
+
+  /** What a server has said, in the terms of the group. */
+  #shown(member: Member, told: Told): Told {
+    const { method, params } = told
+    if (isAlone(this.#plan) || !mayHavePlaces(method, params)) return told
+    const shown = replaced(method, params, this.#replaceFor(member))
+    const isLog = method === 'notifications/message' && raw(shown, 'logger') === undefined
+    const named = isLog ? edit(shown, { logger: JSON.stringify(prefixedLogger(member, undefined)) }) : shown
+    return named === params ? told : { ...told, params: named }
+  }
+
+  /** An error about a resource names the URI that the client has given. */
+  #shownError(call: Call, { id, params }: Target, reply: Final & { kind: 'error' }): Final {
+    const { data } = reply.error
+    const uri = raw(call.params, 'uri')
+    if (params === call.params || uri === undefined || !data?.startsWith('{'))
+      return { ...reply, server: this.#identity }
+    const details = parseObject(data)
+    const isAbout = raw(details, 'uri') === JSON.stringify(id)
+    const error = isAbout ? { ...reply.error, data: write(edit(details, { uri })) } : reply.error
+    return { ...reply, error, server: this.#identity }
+  }
+
+  /** How names and URIs of a server are shown. `who` is the caller, who may ask for a URI without its prefix later. */
+  #replaceFor(member: Member, who?: () => string, bare?: string): Replace {
+    const { bareNames, bareUris } = this.#plan
+    const alone = isAlone(this.#plan)
+    let known: string | undefined
+    const replace: Readonly<Record<Kind, (text: string) => string>> = {
+      name: (name) => (bareNames ? name : prefixed(member, name)),
+      uri: (uri) => {
+        if (alone || uri === bare) return uri
+        if (who) {
+          known ??= who()
+          this.#targets.sent(known, member, uri)
+        }
+        return bareUris ? uri : prefixedUri(member, uri)
+      },
+      task: (taskId) => (alone ? taskId : prefixed(member, taskId)),
+      logger: (logger) => (alone ? logger : prefixedLogger(member, logger)),
+    }
+    return (kind, text) => replace[kind](text)
+  }
+}
+
+function identityOf({ plan: { name, title }, version }: Pick<GroupOptions, 'plan' | 'version'>): Json {
+  return JSON.stringify({ name, title, version })
+}
+
+/** What a call names at its server, as it may be logged. Ids of tasks are not for a log. */
+function originalOf(method: string, id: string): { original: string } | undefined {
+  const { named } = methodTraits(method)
+  if (named !== 'name' && named !== 'uri') return undefined
+  return { original: (named === 'uri' ? publicAddress(id) : id).slice(0, MAX_LOGGED) }
+}

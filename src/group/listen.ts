@@ -1,0 +1,259 @@
+/**
+ * One `subscriptions/listen` of a client to a group (MCP 2026-07-28, basic/patterns/subscriptions): behind it is a
+ * subscription to each server that is concerned. It goes on whatever becomes of one of them.
+ */
+import type { Call, Final, Told } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { withoutEnvelope } from '../protocol/meta.js'
+import {
+  acknowledgement,
+  type ChangingList,
+  type Filter,
+  filterOf,
+  isAbout,
+  isNothing,
+  UPDATED,
+} from '../protocol/subscriptions.js'
+import { EMPTY, edit, OWN, textUnder, value } from '../rpc/splice.js'
+import { within } from '../time.js'
+import type { Member } from './member.js'
+import { MemberStream } from './member-stream.js'
+import type { Found } from './targets.js'
+
+export interface GroupListeningOptions {
+  call: Call
+  /** The servers that take part now. */
+  members(): readonly Member[]
+  /** Lists that the group has, as far as it is known. */
+  offered(lists: readonly ChangingList[]): Promise<readonly ChangingList[]>
+  /** The server of a URI or of a task. Rejects with a Fault, or is undefined, if there is none. */
+  uri(uri: string): Found | Promise<Found>
+  task(taskId: string): Found | undefined
+  /** The notification of a server in the terms of the group. */
+  shown(member: Member, told: Told): Told
+}
+
+/** A resource or task that a client subscribes to: its name for the client, and its server. */
+interface Subject {
+  given: string
+  server: string
+  id: string
+  /** The client has given the URI without a prefix. */
+  isBare: boolean
+}
+
+/** Most resources and tasks of one subscription. */
+const MAX_SUBJECTS = 1_024
+/** Milliseconds that a server has to accept a subscription to a resource or task. */
+const AGREE_WITHIN = 2_000
+/** Milliseconds in which equal changes are one. */
+const GATHER = 100
+/** Most changes that wait to be read. */
+const MAX_UNREAD = 1_024
+
+export class GroupListening {
+  readonly #options: GroupListeningOptions
+  readonly #streams = new Map<Member, MemberStream>()
+  #lists: readonly ChangingList[] = []
+  #uris: readonly Subject[] = []
+  #tasks: readonly Subject[] = []
+  /** Changes that the client has not been told yet: of several that say the same, the last one. */
+  readonly #unread = new Map<string, Told>()
+  #gathering: NodeJS.Timeout | undefined
+  #telling = false
+  #dropped = false
+  #acknowledged = false
+  #over = false
+
+  constructor(options: GroupListeningOptions) {
+    this.#options = options
+  }
+
+  /** The principal that listens. */
+  get principal(): string {
+    return this.#options.call.principal
+  }
+
+  /** Acknowledges the subscription, and tells changes until the call is given up. Rejects with a Fault if it is invalid. */
+  async run(): Promise<Final> {
+    const { call } = this.#options
+    const wanted = filterOf(call, MAX_SUBJECTS)
+    try {
+      this.#lists = await this.#options.offered(wanted.lists)
+      this.#uris = (await Promise.all(wanted.uris.map((uri) => this.#locate(uri)))).flatMap((found) => found ?? [])
+      this.#tasks = wanted.tasks.flatMap((taskId) => {
+        const found = this.#options.task(taskId)
+        return found ? [{ given: taskId, server: found.member.server, id: found.id, isBare: false }] : []
+      })
+      this.#open()
+      const honoured = { lists: this.#lists, uris: await this.#agreed('uris'), tasks: await this.#agreed('tasks') }
+      call.signal.throwIfAborted()
+      await call.tell(acknowledgement(honoured))
+      if (isNothing(honoured)) return { kind: 'result', result: EMPTY }
+      this.#acknowledged = true
+      this.#gather()
+      await aborted(call)
+      throw call.signal.reason
+    } finally {
+      this.#stop()
+    }
+  }
+
+  /** The servers of the group, or their names, are others. */
+  changed(): void {
+    if (this.#over) return
+    this.#open()
+    this.#tellLists()
+  }
+
+  /** A server has not answered: its subscription may have ended without a word. */
+  expect(member: Member): void {
+    this.#streams.get(member)?.expect()
+  }
+
+  /** A server has answered late what others wait for. */
+  came(): void {
+    this.#tellLists()
+  }
+
+  /** Subscribes to servers that are new, and ends the subscriptions to those that are gone. */
+  #open(): void {
+    const members = this.#options.members()
+    for (const [member, stream] of this.#streams) {
+      if (members.includes(member)) continue
+      this.#streams.delete(member)
+      stream.stop()
+    }
+    for (const member of members) {
+      if (this.#streams.has(member)) continue
+      const filter = this.#filterFor(member)
+      if (isNothing(filter)) continue
+      const { call } = this.#options
+      const stream: MemberStream = new MemberStream({
+        member,
+        call,
+        filter,
+        heard: (told) => this.#heard(member, told),
+        missed: () => this.#missed(member, filter),
+      })
+      this.#streams.set(member, stream)
+      stream.open()
+    }
+  }
+
+  #filterFor({ server }: Member): Filter {
+    const of = (subjects: readonly Subject[]) => subjects.flatMap((one) => (one.server === server ? one.id : []))
+    return { lists: this.#lists, uris: of(this.#uris), tasks: of(this.#tasks) }
+  }
+
+  /** What is subscribed to of the wanted resources or tasks: a server that has not answered yet may agree. */
+  async #agreed(what: 'uris' | 'tasks'): Promise<readonly string[]> {
+    const subjects = what === 'uris' ? this.#uris : this.#tasks
+    const concerned = new Set(subjects.map(({ server }) => server))
+    const refused = new Set<Subject>()
+    await Promise.all(
+      [...this.#streams].map(async ([{ server }, stream]) => {
+        if (!concerned.has(server)) return
+        const filter = await within(stream.agreed, AGREE_WITHIN, undefined, this.#options.call.signal)
+        if (!filter) return
+        const agreed: unknown = value(filter, what === 'uris' ? 'resourceSubscriptions' : 'taskIds') ?? []
+        for (const one of subjects)
+          if (one.server === server && !(Array.isArray(agreed) && agreed.includes(one.id))) refused.add(one)
+      }),
+    )
+    return subjects.flatMap((one) => (refused.has(one) ? [] : one.given))
+  }
+
+  async #locate(uri: string): Promise<Subject | undefined> {
+    try {
+      const { member, id, bare } = await this.#options.uri(uri)
+      return { given: uri, server: member.server, id, isBare: bare !== undefined }
+    } catch (error) {
+      // Nobody has it, or a server that has not answered yet.
+      if (error instanceof Fault && (error.fault === 'invalidParams' || error.fault === 'upstreamBusy'))
+        return undefined
+      throw error
+    }
+  }
+
+  #heard(member: Member, told: Told): void {
+    const { method, params } = told
+    const bare = { ...told, params: withoutEnvelope(params) }
+    const isBare = method === UPDATED && this.#isBare(member, textUnder(params, 'uri'))
+    this.#keep(isBare ? bare : this.#options.shown(member, bare))
+  }
+
+  /** Whether the client has subscribed to this resource, or to one above it, without a prefix. */
+  #isBare({ server }: Member, uri: string): boolean {
+    const about = this.#uris.filter((one) => one.server === server && isAbout(uri, one.id))
+    return about.length > 0 && about.every((one) => one.isBare)
+  }
+
+  /** Tells everything of a server as changed: it has come, gone, or changes may have been missed. */
+  #missed(member: Member, { uris }: Filter): void {
+    this.#tellLists()
+    for (const uri of uris)
+      this.#heard(member, { kind: 'notification', method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) })
+  }
+
+  #tellLists(): void {
+    for (const { method } of this.#lists) this.#keep({ kind: 'notification', method, params: EMPTY })
+  }
+
+  #keep(told: Told): void {
+    if (this.#over) return
+    const key = keyOf(told)
+    if (this.#unread.size >= MAX_UNREAD && !this.#unread.has(key)) {
+      if (!this.#dropped)
+        this.#options.call.log.warn({ event: 'changes_dropped' }, 'changes dropped: the client reads too slowly')
+      this.#dropped = true
+      return
+    }
+    this.#unread.set(key, told)
+    this.#gather()
+  }
+
+  /** Tells what has changed, a moment later. */
+  #gather(): void {
+    if (!this.#acknowledged || this.#gathering || this.#telling || this.#unread.size === 0) return
+    this.#gathering = setTimeout(() => {
+      this.#gathering = undefined
+      this.#tell().catch(() => {})
+    }, GATHER)
+  }
+
+  async #tell(): Promise<void> {
+    this.#telling = true
+    try {
+      const all = [...this.#unread.values()]
+      this.#unread.clear()
+      for (const told of all) {
+        if (this.#over) return
+        await this.#options.call.tell(told)
+      }
+    } finally {
+      this.#telling = false
+      this.#gather()
+    }
+  }
+
+  #stop(): void {
+    this.#over = true
+    clearTimeout(this.#gathering)
+    for (const stream of this.#streams.values()) stream.stop()
+    this.#streams.clear()
+    this.#unread.clear()
+  }
+}
+
+/** What a change is about. */
+function keyOf({ method, params }: Told): string {
+  const what =
+    method === UPDATED ? textUnder(params, 'uri') : method === 'notifications/tasks' ? textUnder(params, 'taskId') : ''
+  return `${method} ${what}`
+}
+
+function aborted({ signal }: Call): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+}

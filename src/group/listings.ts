@@ -1,0 +1,226 @@
+/** What a group knows of the lists of its servers: the last pages that each caller has got. */
+import { LentCache } from '../policy/lent-cache.js'
+import type { Call } from '../protocol/call.js'
+import type { Memory } from '../protocol/memory.js'
+import { canonical } from '../rpc/canonical.js'
+import { memoize, Recent } from '../rpc/memoize.js'
+import { own } from '../rpc/own.js'
+import { cut } from '../rpc/source.js'
+import { arrayIn, edit, type Json, OWN, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
+import { digest } from '../seal.js'
+import type { Member } from './member.js'
+import { itemsOf } from './merge.js'
+import { type Replace, replaced } from './places.js'
+
+/** A list that servers have: the member of its result, and what identifies an item. */
+export interface ListTraits {
+  key: string
+  id: 'name' | 'uri' | 'uriTemplate'
+}
+
+export const LISTS: Readonly<Record<string, ListTraits>> = {
+  'tools/list': { key: 'tools', id: 'name' },
+  'prompts/list': { key: 'prompts', id: 'name' },
+  'resources/list': { key: 'resources', id: 'uri' },
+  'resources/templates/list': { key: 'resourceTemplates', id: 'uriTemplate' },
+  'skills/list': { key: 'skills', id: 'uri' },
+}
+
+/** An item of a list: its name or URI at its server, and for clients of the group, with its text for them. */
+export interface Item {
+  id: string | undefined
+  shown: string | undefined
+  text: Json
+}
+
+let pages = 0
+
+/** One page of a list of one server. */
+export class Page {
+  /** Stands for the page in keys. */
+  readonly number = ++pages
+  /** The list as the server gave it. */
+  readonly received: Json
+  /** The cursor of the next page. */
+  readonly next: Json | undefined
+  /** The items for clients of the group, without the brackets of the list. */
+  readonly text: string
+  readonly bytes: number
+  readonly #id: ListTraits['id']
+  #items: readonly Item[] | undefined
+  #ids: ReadonlySet<string> | undefined
+
+  constructor(method: string, result: Payload, received: Json, replace: Replace) {
+    const { key, id } = LISTS[method] as ListTraits
+    this.#id = id
+    this.received = own(received)
+    this.next = own(nextOf(result))
+    this.text = own(itemsOf(raw(replaced(method, result, replace), key) ?? '[]'))
+    // The items one by one are in memory a second time.
+    this.bytes = this.received.length + 2 * this.text.length
+  }
+
+  /** The items one by one. */
+  get items(): readonly Item[] {
+    this.#items ??= this.#read()
+    return this.#items
+  }
+
+  /** The names or URIs of all items, as the server knows them. */
+  get ids(): ReadonlySet<string> {
+    this.#ids ??= new Set(this.items.flatMap(({ id }) => id ?? []))
+    return this.#ids
+  }
+
+  #read(): Item[] {
+    const theirs = elementsOf(this.received)
+    const ours = elementsOf(`[${this.text}]`)
+    return ours.map(({ text, idOf }, i) => ({ id: theirs[i]?.idOf(this.#id), shown: idOf(this.#id), text }))
+  }
+}
+
+function elementsOf(list: Json): { text: Json; idOf(key: string): string | undefined }[] {
+  const array = arrayIn(edit(OWN, { list }), 'list')
+  if (!array) return []
+  const { source, elements } = array
+  return elements.map((span) => ({
+    text: cut(source, span.start, span.end),
+    idOf(key) {
+      const element = payloadAt(source, span)
+      const id = element && value(element, key)
+      return typeof id === 'string' ? id : undefined
+    },
+  }))
+}
+
+function nextOf(result: Payload): Json | undefined {
+  const next = raw(result, 'nextCursor')
+  return next?.startsWith('"') ? next : undefined
+}
+
+/** Most pages of all callers that are remembered, and their bytes. */
+const MAX_PAGES = 2_048
+const MAX_BYTES = 16 * 1024 * 1024
+/** Most callers that are remembered as one person with other capabilities. */
+const MAX_KIN = 8
+/** Most pages of one list of one server that are compared with a new one: most callers get equal ones. */
+const RECENT = 4
+/** Most pages of one list of one server. */
+const MOST_PAGES = 100
+
+export class Listings {
+  readonly #pages: LentCache<{ bytes: number; page: Page }>
+  readonly #discovered: LentCache<{ bytes: number; result: Payload }>
+  /** The last pages of each list of each server, whoever has got them, as long as they are remembered. */
+  readonly #recent = new Map<string, readonly WeakRef<Page>[]>()
+  /** The pages that results were read as: a cache gives the same result again and again. */
+  #read = new WeakMap<Payload, { server: string; method: string; page: Page }>()
+  /** The callers that are one person with other capabilities, first the one that has got something new last. */
+  readonly #kin = new Recent<readonly string[]>()
+
+  constructor(memory: Memory) {
+    this.#pages = new LentCache({ memory, max: MAX_PAGES, maxBytes: MAX_BYTES })
+    this.#discovered = new LentCache({ memory, max: MAX_PAGES, maxBytes: MAX_BYTES })
+  }
+
+  /** The page that a server has given, as clients of the group see it. */
+  read({ server }: Member, { method }: Pick<Call, 'method'>, result: Payload, replace: Replace): Page {
+    const before = this.#read.get(result)
+    if (before?.server === server && before.method === method) return before.page
+    const received = raw(result, (LISTS[method] as ListTraits).key) ?? '[]'
+    const list = `${server} ${method}`
+    const recent = this.#recent.get(list) ?? []
+    const next = nextOf(result)
+    const pages = recent.flatMap((page) => page.deref() ?? [])
+    const known = pages.find((one) => one.received === received && one.next === next)
+    const page = known ?? new Page(method, result, received, replace)
+    if (!known) this.#recent.set(list, [new WeakRef(page), ...recent.slice(0, RECENT - 1)])
+    this.#read.set(result, { server, method, page })
+    return page
+  }
+
+  /** Remembers the page that a caller has got. */
+  keep(who: string, { server }: Member, call: Pick<Call, 'method' | 'params'>, page: Page): void {
+    const key = keyOf(who, server, call)
+    if (this.#pages.get(key)?.page === page) return
+    this.#pages.keep(key, { bytes: page.bytes, page })
+    const kin = this.#kin.get(personIn(who)) ?? []
+    if (kin[0] !== who) this.#kin.set(personIn(who), [who, ...kin.filter((one) => one !== who)].slice(0, MAX_KIN))
+  }
+
+  /** The page that a caller has got before; undefined if none is known. */
+  known(who: string, { server }: Member, call: Pick<Call, 'method' | 'params'>): Page | undefined {
+    return this.#pages.get(keyOf(who, server, call))?.page
+  }
+
+  /** All pages of a list that a caller has got before, in order, as far as they are known. */
+  *all(who: string, member: Member, method: string): Generator<Page> {
+    let params = OWN
+    for (let pages = 0; pages < MOST_PAGES; pages++) {
+      const page = this.known(who, member, { method, params })
+      if (!page) return
+      yield page
+      if (page.next === undefined) return
+      params = edit(OWN, { cursor: page.next })
+    }
+  }
+
+  /** All pages that the same person has got before with other capabilities: they may differ from those of the caller. */
+  *ofKin(who: string, member: Member, method: string): Generator<Page> {
+    for (const one of this.#kin.get(personIn(who)) ?? []) if (one !== who) yield* this.all(one, member, method)
+  }
+
+  learnDiscovered(who: string, { server }: Member, result: Payload, bytes: number): void {
+    this.#discovered.keep(`${who} ${server}`, { bytes, result })
+  }
+
+  discovered(who: string, { server }: Member): Payload | undefined {
+    return this.#discovered.get(`${who} ${server}`)?.result
+  }
+
+  /** Forgets everything: names may be others. */
+  clear(): void {
+    this.#recent.clear()
+    this.#read = new WeakMap()
+    this.#pages.clear()
+  }
+
+  close(): void {
+    this.#recent.clear()
+    this.#pages.close()
+    this.#discovered.close()
+  }
+}
+
+function keyOf(who: string, server: string, { method, params }: Pick<Call, 'method' | 'params'>): string {
+  const cursor = raw(params, 'cursor')
+  return `${who} ${server} ${method}${cursor === undefined ? '' : ` ${digest(cursor)}`}`
+}
+
+const digestOfCapabilities = memoize((capabilities) => digest(canonical(capabilities)))
+
+/**
+ * Stands for a caller to whom a server may list the same: its principal and credential, which are the person, and its
+ * capabilities.
+ */
+export function whoOf({
+  principal,
+  credential,
+  caller,
+  paramHeaders,
+}: Pick<Call, 'principal' | 'credential' | 'caller' | 'paramHeaders'>): string {
+  const person = credential === undefined ? digestOfPrincipal(principal) : digestOf(principal, credential)
+  return `${person}${OF_PERSON}${digestOfCapabilities(caller.capabilities)}${paramHeaders ? '+' : ''}`
+}
+
+function digestOf(principal: string, credential?: string): string {
+  return digest(JSON.stringify([principal, credential]))
+}
+const digestOfPrincipal = memoize((principal) => digestOf(principal))
+
+/** Between a person and its capabilities. No digest has it. */
+const OF_PERSON = '/'
+
+function personIn(who: string): string {
+  return who.slice(0, who.indexOf(OF_PERSON))
+}

@@ -1,0 +1,102 @@
+/** The subscription of a client of a group to one of its servers. It is opened again when it breaks. */
+import type { HangUp } from '../hang-up.js'
+import type { Call, CallLog, Final, Tell, Told } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { type Filter, paramsOf } from '../protocol/subscriptions.js'
+import { Resubscriber } from '../resubscriber.js'
+import { isEmpty, type Payload } from '../rpc/splice.js'
+import type { Member } from './member.js'
+
+export interface MemberStreamOptions {
+  member: Member
+  /** The subscription of the client. */
+  call: Call
+  filter: Filter
+  heard(told: Told): void
+  /** The server has come or gone, or changes may have been missed. */
+  missed(): void
+}
+
+/** Milliseconds before it is opened again. */
+const REOPEN = { first: 1_000, most: 30_000 }
+
+export class MemberStream {
+  /** What the server has accepted first; undefined if it could not be asked. */
+  readonly agreed: Promise<Payload | undefined>
+  readonly #options: MemberStreamOptions
+  readonly #subscription: Resubscriber
+  #settle: (filter: Payload | undefined) => void = () => {}
+  /** The server is not there. The client has been told. */
+  #isGone = false
+  #stopped = false
+
+  constructor(options: MemberStreamOptions) {
+    this.#options = options
+    this.agreed = new Promise((resolve) => {
+      this.#settle = resolve
+    })
+    this.#subscription = new Resubscriber({
+      listen: (params, controller, tell) => this.#listen(params, controller, tell),
+      heard: options.heard,
+      // A server that reports nothing has ended the subscription itself.
+      ended: (filter) => !isEmpty(filter),
+      reopen: () => this.#open(),
+      failed: (error) => {
+        this.#gone()
+        return !isRefusal(error)
+      },
+      missed: options.missed,
+      delays: REOPEN,
+    })
+  }
+
+  open(): void {
+    this.#open().catch((error: unknown) => {
+      this.#settle(undefined)
+      if (this.#stopped || isRefusal(error)) return
+      this.#isGone = true
+      this.#subscription.retry()
+    })
+  }
+
+  /** The server has not answered a call: watches for its return, even if it reports no changes. */
+  expect(): void {
+    if (this.#stopped || this.#subscription.isOpen || this.#subscription.isOpening) return
+    this.#isGone = true
+    this.#subscription.retry()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#subscription.stop()
+    this.#settle(undefined)
+  }
+
+  #open(): Promise<void> {
+    return this.#subscription.open(paramsOf(this.#options.filter), (filter) => {
+      this.#settle(filter)
+      if (!this.#isGone) return
+      this.#isGone = false
+      this.#options.missed()
+    })
+  }
+
+  #gone(): void {
+    if (this.#isGone || this.#stopped) return
+    this.#isGone = true
+    this.#options.missed()
+  }
+
+  #listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final> {
+    const { member, call } = this.#options
+    const abort = (reason?: unknown) => controller.abort(reason)
+    // What the server has noted would not be about the call of the client.
+    const log: CallLog = { call: call.log.call, note() {}, warn: (fields, message) => call.log.warn(fields, message) }
+    return member.upstream.handle({ ...call, params, progress: false, tell, signal: controller, abort, log })
+  }
+}
+
+/** Whether the server does not have subscriptions, or not this one: asking again would not help. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof Fault && (error.fault === 'methodNotFound' || error.fault === 'invalidParams')
+}

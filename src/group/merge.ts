@@ -1,0 +1,194 @@
+/** Puts together what the servers of a group say: their capabilities, instructions and lists. */
+import type { CacheHint } from '../protocol/call.js'
+import { MODERN } from '../protocol/eras.js'
+import { TASKS_EXTENSION } from '../protocol/meta.js'
+import { CHANGING_LISTS } from '../protocol/subscriptions.js'
+import { EMPTY, edit, type Json, keys, OWN, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
+
+/** What a server of a group has answered to `server/discover`. */
+export interface Discovered {
+  server: string
+  prefix: string
+  result: Payload
+}
+
+/** Extensions whose messages a group can bring to their server: they name a tool, a task or a URI. */
+const ROUTED: ReadonlySet<string> = new Set([
+  TASKS_EXTENSION,
+  'io.modelcontextprotocol/ui',
+  'io.modelcontextprotocol/skills',
+])
+/** Capabilities of servers that are no objects of extensions. */
+const PLAIN = ['completions', 'logging'] as const
+
+/** The text of a list without its brackets; empty for an empty list. */
+export function itemsOf(list: Json): string {
+  return list.slice(1, -1).trim()
+}
+
+/** The list of all items, in this order. */
+export function joinedLists(items: readonly string[]): Json {
+  return `[${items.filter((text) => text !== '').join(',')}]`
+}
+
+/** How long a result of several may be cached: as long as the first one of them, for whom all of them may. */
+export function leastHint(hints: readonly (CacheHint | undefined)[]): CacheHint {
+  if (hints.length === 0) return { ttlMs: 0, scope: 'private' }
+  const known = hints.map((hint) => hint ?? ({ ttlMs: 0, scope: 'private' } as const))
+  return {
+    ttlMs: Math.min(...known.map(({ ttlMs }) => ttlMs)),
+    scope: known.every(({ scope }) => scope === 'public') ? 'public' : 'private',
+  }
+}
+
+/**
+ * The capabilities of all servers. `isComplete`: no server is missing that may have further ones. `hasTools`: the group
+ * itself has tools.
+ */
+export function joinedCapabilities(
+  discovered: readonly Discovered[],
+  { isComplete, hasTools = false }: { isComplete: boolean; hasTools?: boolean },
+): Payload {
+  const offered = discovered.map(({ result }) => objectIn(result, 'capabilities') ?? EMPTY)
+  const all: Record<string, Json> = {}
+  for (const { capability } of CHANGING_LISTS) {
+    const given = offered.flatMap((one) => objectIn(one, capability) ?? [])
+    if (given.length === 0 && isComplete && !(hasTools && capability === 'tools')) continue
+    // The group itself reports that a server has come or gone.
+    const subscribes =
+      capability === 'resources' && (!isComplete || given.some((one) => value(one, 'subscribe') === true))
+    all[capability] = subscribes ? '{"listChanged":true,"subscribe":true}' : '{"listChanged":true}'
+  }
+  for (const name of PLAIN) if (!isComplete || offered.some((one) => objectIn(one, name))) all[name] = '{}'
+  const extensions = joinedSettings(
+    offered.flatMap((one) => objectIn(one, 'extensions') ?? []),
+    ROUTED,
+  )
+  const only = onlyForeign(discovered)
+  const foreign = only && objectIn(only.result, 'capabilities')
+  const theirs = foreign && objectIn(foreign, 'extensions')
+  const merged = theirs
+    ? edit(extensions, Object.fromEntries(foreignKeys(theirs).map((key) => [key, raw(theirs, key)])))
+    : extensions
+  if (keys(merged).length > 0) all['extensions'] = write(merged)
+  const experimental = foreign && objectIn(foreign, 'experimental')
+  if (experimental) all['experimental'] = write(experimental)
+  return edit(OWN, all)
+}
+
+/** The one server that has capabilities of which the group knows nothing. Messages that name no server are for it. */
+export function onlyForeign<D extends Pick<Discovered, 'result'>>(discovered: readonly D[]): D | undefined {
+  const [only, ...others] = discovered.filter(({ result }) => {
+    const capabilities = objectIn(result, 'capabilities')
+    const extensions = capabilities && objectIn(capabilities, 'extensions')
+    const experimental = capabilities && objectIn(capabilities, 'experimental')
+    return (extensions && foreignKeys(extensions).length > 0) || (experimental && keys(experimental).length > 0)
+  })
+  return others.length === 0 ? only : undefined
+}
+
+function foreignKeys(extensions: Payload): string[] {
+  return keys(extensions).filter((key) => !ROUTED.has(key))
+}
+
+/** The settings of the named extensions: of each setting the values of all servers together. */
+function joinedSettings(all: readonly Payload[], named: ReadonlySet<string>): Payload {
+  const joined: Record<string, Json> = {}
+  for (const name of named) {
+    const settings = all.flatMap((one) => objectIn(one, name) ?? [])
+    const [only, ...others] = settings.map(write)
+    if (only === undefined) continue
+    joined[name] =
+      others.length === 0 ? only : JSON.stringify(settings.map((one) => JSON.parse(write(one)) as object).reduce(union))
+  }
+  return edit(OWN, joined)
+}
+
+function union(one: object, other: object): object {
+  const merged = new Map<string, unknown>(Object.entries(one))
+  for (const [key, more] of Object.entries(other)) {
+    const known = merged.get(key)
+    if (Array.isArray(known) && Array.isArray(more)) merged.set(key, [...new Set([...known, ...(more as unknown[])])])
+    else if (typeof known === 'boolean' && typeof more === 'boolean') merged.set(key, known || more)
+    else if (!merged.has(key)) merged.set(key, more)
+  }
+  return Object.fromEntries(merged)
+}
+
+/**
+ * The instructions of all servers, each under a heading, after those of the group itself: of at most `most` bytes.
+ * Undefined if there are none.
+ */
+export function joinedInstructions(
+  discovered: readonly Discovered[],
+  { bareNames, most, own }: { bareNames: boolean; most: number; own?: string | undefined },
+): string | undefined {
+  const texts = discovered.flatMap(({ server, prefix, result }) => {
+    const text = value(result, 'instructions')
+    if (typeof text !== 'string' || text.trim() === '') return []
+    const heading = bareNames
+      ? `# ${server}\n\n`
+      : `# ${server}\n\nThe names of its tools and prompts begin with ${prefix}__.\n\n`
+    return [{ heading, text: text.trim() }]
+  })
+  if (texts.length === 0) return own
+  const headings = texts.reduce((sum, { heading }) => sum + heading.length + 2, own === undefined ? 0 : own.length + 2)
+  const shares = sharesOf(
+    texts.map(({ text }) => bytesOf(text)),
+    Math.max(0, most - headings),
+  )
+  const theirs = texts.map(({ heading, text }, i) => heading + cutOff(text, shares[i] as number))
+  return [...(own === undefined ? [] : [own]), ...theirs].join('\n\n')
+}
+
+/** How much each may have of `most`: what a short one leaves is for the others. */
+function sharesOf(sizes: readonly number[], most: number): number[] {
+  const shares = sizes.map(() => 0)
+  let left = most
+  const order = sizes.map((size, i) => ({ size, i })).toSorted((a, b) => a.size - b.size)
+  for (const [at, { size, i }] of order.entries()) {
+    const share = Math.min(size, Math.floor(left / (order.length - at)))
+    shares[i] = share
+    left -= share
+  }
+  return shares
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+const bytesOf = (text: string) => encoder.encode(text).length
+const ELLIPSIS = '…'
+
+function cutOff(text: string, most: number): string {
+  const bytes = encoder.encode(text)
+  if (bytes.length <= most) return text
+  const kept = decoder.decode(bytes.subarray(0, Math.max(0, most - bytesOf(ELLIPSIS)))).replace(/\uFFFD+$/, '')
+  return kept + ELLIPSIS
+}
+
+/** The answer of a group to `server/discover`. */
+export function joinedDiscovery(
+  discovered: readonly Discovered[],
+  { instructions, ...capabilities }: { isComplete: boolean; hasTools?: boolean; instructions: string | undefined },
+): Payload {
+  return edit(OWN, {
+    supportedVersions: JSON.stringify(MODERN),
+    capabilities: write(joinedCapabilities(discovered, capabilities)),
+    instructions: instructions === undefined ? undefined : JSON.stringify(instructions),
+  })
+}
+
+/** Whether a server offers a capability, as far as its answer says. */
+export function offersIn({ result }: Pick<Discovered, 'result'>, capability: string): boolean {
+  const capabilities = objectIn(result, 'capabilities')
+  return capabilities !== undefined && objectIn(capabilities, capability) !== undefined
+}
+
+/** The `_meta` of several results; of equal keys, the first one counts. */
+export function joinedMeta(results: readonly Payload[], own: Readonly<Record<string, Json>> = {}): Json | undefined {
+  const all = new Map<string, Json>()
+  for (const meta of results.flatMap((result) => objectIn(result, '_meta') ?? []))
+    for (const key of keys(meta)) if (!all.has(key)) all.set(key, raw(meta, key) as Json)
+  for (const [key, json] of Object.entries(own)) all.set(key, json)
+  return all.size === 0 ? undefined : write(edit(OWN, Object.fromEntries(all)))
+}

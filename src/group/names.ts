@@ -1,0 +1,44 @@
+/** Names of tools, prompts and tasks in a group: `<prefix>__<name>`. Both ways, and nothing else. */
+
+/** A server of a group, as its names tell. A prefix has no "_", so it ends before the first separator. */
+export interface Prefixed {
+  readonly prefix: string
+}
+
+/**
+ * Between prefix and name. APIs of models refuse ".", ":" and "/" in names of tools, and a single "_" would be
+ * ambiguous: "a_b" and "c" or "a" and "b_c".
+ */
+const SEPARATOR = '__'
+
+/** The name as clients of the group see it. */
+export function prefixed({ prefix }: Prefixed, name: string): string {
+  return `${prefix}${SEPARATOR}${name}`
+}
+
+/** A name of the group as its server knows it, and that server; undefined if no server has the prefix. */
+export function splitName<M extends Prefixed>(
+  members: readonly M[],
+  name: string,
+): { member: M; name: string } | undefined {
+  const at = name.indexOf(SEPARATOR)
+  if (at < 0) return undefined
+  const member = members.find(({ prefix }) => prefix.length === at && name.startsWith(prefix))
+  return member && { member, name: name.slice(at + SEPARATOR.length) }
+}
+
+/** Most characters that APIs of models allow in the name of a tool. */
+const LONGEST = 64
+
+/**
+ * Whether a name of a group is too long for clients that put the name of the server, here that of the group, before
+ * those of its tools, as in `mcp__team__github__search`.
+ */
+export function isTooLong(group: string, name: string): boolean {
+  return `mcp__${group}__${name}`.length > LONGEST
+}
+
+/** The name of a logger as clients of the group see it. */
+export function prefixedLogger({ prefix }: Prefixed, logger: string | undefined): string {
+  return logger === undefined ? prefix : `${prefix}/${logger}`
+}

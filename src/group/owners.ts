@@ -1,0 +1,81 @@
+/** Finds the servers of a group that list a name or URI, for the caller that asks for it. */
+import type { Call } from '../protocol/call.js'
+import { Recent } from '../rpc/memoize.js'
+import { unlessAborted } from '../time.js'
+import { type Listings, type Page, whoOf } from './listings.js'
+import type { Lists, Unheard } from './lists.js'
+import type { Member } from './member.js'
+
+/** Whose a name or URI is. */
+export interface Owned {
+  owners: readonly Member[]
+  /** If nobody has it: servers that may have it, because the caller has not got their list. */
+  unheard: readonly Unheard[]
+}
+
+/** Whether a page has what is meant, by the names or URIs of its items. */
+type Has = (ids: ReadonlySet<string>) => boolean
+
+/** Milliseconds in which lists are not read again to find a name: it is not there. */
+const FRESH = 1_000
+
+export class Owners {
+  readonly #lists: Lists
+  readonly #listings: Listings
+  /** When all pages were last read, and who has not answered, by caller and list. Undefined if that was given up. */
+  readonly #read = new Recent<{ at: number; unheard: Promise<readonly Unheard[] | undefined> }>()
+
+  constructor(lists: Lists, listings: Listings) {
+    this.#lists = lists
+    this.#listings = listings
+  }
+
+  /** The server that a name belongs to: the first one that lists it. */
+  async first(call: Call, method: string, name: string): Promise<Owned> {
+    const { owners, unheard } = await this.#find(call, method, (ids) => ids.has(name), true)
+    return { owners: owners.slice(0, 1), unheard }
+  }
+
+  /** All servers whose lists have an item of which `test` says that it is meant. */
+  all(call: Call, method: string, test: (id: string) => boolean): Promise<Owned> {
+    const has: Has = (ids) => {
+      for (const id of ids) if (test(id)) return true
+      return false
+    }
+    return this.#find(call, method, has, false)
+  }
+
+  /** The lists are read if none of the known ones has it. With `isOne`, only the first server counts. */
+  async #find(call: Call, method: string, has: Has, isOne: boolean): Promise<Owned> {
+    const who = whoOf(call)
+    const some = (pages: Iterable<Page>) => {
+      for (const { ids } of pages) if (has(ids)) return true
+      return false
+    }
+    const lists = (member: Member) => some(this.#listings.all(who, member, method))
+    const find = () => {
+      const { members } = this.#lists
+      return isOne ? (members.find(lists) ?? []) : members.filter(lists)
+    }
+    const known = [find()].flat()
+    if (known.length > 0) return { owners: known, unheard: [] }
+    const unheard = await this.#readAll(call, who, method)
+    const found = [find()].flat()
+    if (found.length > 0) return { owners: found, unheard: [] }
+    // In place of a list that the caller has not got, one of the same person will do: few servers list by capabilities.
+    const likely = unheard.flatMap(({ member }) => (some(this.#listings.ofKin(who, member, method)) ? member : []))
+    return { owners: likely, unheard }
+  }
+
+  /** Reads a list of all servers, unless the caller has had that done a moment ago. */
+  async #readAll(call: Call, who: string, method: string): Promise<readonly Unheard[]> {
+    const key = `${who} ${method}`
+    const now = performance.now()
+    const last = this.#read.get(key)
+    const recent = last && now - last.at < FRESH ? await unlessAborted(last.unheard, call.signal) : undefined
+    if (recent) return recent
+    const reading = this.#lists.readAll(call, method)
+    this.#read.set(key, { at: now, unheard: reading.catch(() => undefined) })
+    return reading
+  }
+}

@@ -1,0 +1,117 @@
+/** Where the messages of a server have names, URIs and ids of tasks, as data, and how they are replaced there. */
+import { edit, listIn, mapElements, objectIn, opens, type Payload, type Value, value } from '../rpc/splice.js'
+
+/** What stands at a place. */
+export type Kind = 'name' | 'uri' | 'task' | 'logger'
+
+/** Gives the new value; the same one if it stays. */
+export type Replace = (kind: Kind, text: string) => string
+
+/** What is below a place: members of an object, elements of a list, or the value itself. */
+interface Places {
+  kind?: Kind
+  members?: Map<string, Places>
+  elements?: Places
+}
+
+const CONTENT = ['/content/*/uri', '/content/*/resource/uri']
+/** A skill has the addresses of its files. */
+const SKILL = ['/uri', '/resources/*/uri']
+/** A task that has ended has the result of its call. */
+const TASK = { task: ['/taskId'], uri: CONTENT.map((path) => `/result${path}`) }
+const under = (place: string, paths: readonly string[]) => paths.map((path) => place + path)
+
+/** By method: JSON Pointers with `*` for each element. `task` is a result that creates a task. */
+const PATHS: Readonly<Record<string, Partial<Record<Kind, readonly string[]>>>> = {
+  'tools/list': {
+    name: ['/tools/*/name'],
+    // Where hosts look for the user interface of a tool: MCP Apps, its drafts, and the SDK for apps in ChatGPT.
+    uri: under('/tools/*/_meta', ['/ui/resourceUri', '/ui~1resourceUri', '/openai~1outputTemplate']),
+  },
+  'prompts/list': { name: ['/prompts/*/name'] },
+  'resources/list': { uri: ['/resources/*/uri'] },
+  'resources/templates/list': { uri: ['/resourceTemplates/*/uriTemplate'] },
+  'skills/list': { uri: under('/skills/*', SKILL) },
+  'tools/call': { uri: CONTENT },
+  task: TASK,
+  'prompts/get': {
+    uri: [...under('/messages/*/content', ['/uri', '/resource/uri']), ...under('/messages/*', CONTENT)],
+  },
+  'resources/read': { uri: ['/contents/*/uri'] },
+  'resources/directory/read': { uri: ['/resources/*/uri'] },
+  'skills/get': { uri: [...SKILL, ...under('/skill', SKILL)] },
+  'tasks/get': TASK,
+  'tasks/update': TASK,
+  'tasks/cancel': TASK,
+  'notifications/tasks': TASK,
+  'notifications/resources/updated': { uri: ['/uri'] },
+  'notifications/message': { logger: ['/logger'] },
+}
+
+const PLACES: ReadonlyMap<string, Places> = new Map(
+  Object.entries(PATHS).map(([method, paths]) => {
+    const root: Places = {}
+    for (const [kind, pointers] of Object.entries(paths)) for (const one of pointers) add(root, one, kind as Kind)
+    return [method, root]
+  }),
+)
+
+function add(root: Places, pointer: string, kind: Kind): void {
+  let at = root
+  for (const token of pointer.split('/').slice(1)) {
+    if (token === '*') {
+      at.elements ??= {}
+      at = at.elements
+    } else {
+      const key = token.replaceAll('~1', '/')
+      at.members ??= new Map()
+      const below = at.members.get(key) ?? {}
+      at.members.set(key, below)
+      at = below
+    }
+  }
+  at.kind = kind
+}
+
+/** The params of a notification, or the result of a call, of this method with other names, URIs and ids. */
+export function replaced(method: string, payload: Payload, replace: Replace): Payload {
+  const places = PLACES.get(method)
+  return places ? inObject(payload, places, replace) : payload
+}
+
+/** Whether a message of this method may have something to replace. Reading large results takes time. */
+export function mayHavePlaces(method: string, { source, edits }: Payload): boolean {
+  if (!PLACES.has(method)) return false
+  if (edits !== undefined || method !== 'tools/call') return true
+  // Escapes in a key are legal.
+  return source.text.includes('uri"') || source.text.includes('\\u')
+}
+
+function inObject(payload: Payload, { members }: Places, replace: Replace): Payload {
+  let edits: Record<string, Value> | undefined
+  for (const [key, places] of members ?? []) {
+    const changed = at(payload, key, places, replace)
+    if (changed === undefined) continue
+    edits ??= {}
+    edits[key] = changed
+  }
+  return edits ? edit(payload, edits) : payload
+}
+
+/** What the value under `key` becomes; undefined if it stays. */
+function at(payload: Payload, key: string, { kind, members, elements }: Places, replace: Replace): Value | undefined {
+  const opening = opens(payload, key)
+  if (kind && opening === '"') {
+    const text = value(payload, key) as string
+    const other = replace(kind, text)
+    return other === text ? undefined : JSON.stringify(other)
+  }
+  if (elements && opening === '[')
+    return listIn(payload, key) && mapElements(payload, key, (element) => inObject(element, elements, replace))
+  if (members && opening === '{') {
+    const object = objectIn(payload, key)
+    const changed = object && inObject(object, { members }, replace)
+    return changed === object ? undefined : changed
+  }
+  return undefined
+}

@@ -1,0 +1,123 @@
+/**
+ * A group whose tools are found by words in place of being listed. A call through `call_tool` is answered as if the
+ * client had sent it directly, so everything that holds for calls holds for it too.
+ */
+import { globs } from '../policy/globs.js'
+import { LentCache } from '../policy/lent-cache.js'
+import { SIGN_IN_TOOL } from '../policy/sign-in.js'
+import { stringIn } from '../policy/unambiguous.js'
+import type { Call, Final, Handler } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import type { Memory } from '../protocol/memory.js'
+import { edit, type Json, OWN, raw } from '../rpc/splice.js'
+import type { Item } from './listings.js'
+import type { Lists, Whole } from './lists.js'
+import type { Plan, SearchPlan } from './member.js'
+import { joinedLists } from './merge.js'
+import { CALL, definitions, queryOf, SEARCH, unwrapped } from './search-tools.js'
+import { type Find, indexOf } from './tool-index.js'
+
+export interface SearchOptions {
+  plan(): Plan
+  lists: Lists
+  memory: Memory
+  /** The group as it describes itself: an Implementation as JSON. */
+  identity(): Json
+}
+
+const LIST = 'tools/list'
+/** Most indexes, and their bytes. Callers with the same tools have the same index. */
+const MAX_INDEXES = 32
+const MAX_BYTES = 32 * 1024 * 1024
+/** Bytes of an index for each character of definitions. */
+const PER_CHARACTER = 4
+const MAX_LOGGED = 120
+
+export class Search {
+  readonly #options: SearchOptions
+  readonly #indexes: LentCache<{ bytes: number; find: Promise<Find> }>
+  #matchers: { always: readonly string[]; isListed: (name: string) => boolean } | undefined
+
+  constructor(options: SearchOptions) {
+    this.#options = options
+    this.#indexes = new LentCache({ memory: options.memory, max: MAX_INDEXES, maxBytes: MAX_BYTES })
+  }
+
+  /** Answers calls that are about the tools of the group itself; `next` answers others. */
+  handle(call: Call, next: Handler): Promise<Final> {
+    const { search } = this.#options.plan()
+    if (search && call.method === LIST) return this.#list(call, search)
+    return search && call.method === 'tools/call' ? this.#call(call, next, search) : next(call)
+  }
+
+  close(): void {
+    this.#indexes.close()
+  }
+
+  async #call(call: Call, next: Handler, search: SearchPlan): Promise<Final> {
+    const name = stringIn(call.params, 'name')
+    if (name === SEARCH) return this.#search(call, search)
+    return next(name === CALL ? this.#unwrapped(call) : call)
+  }
+
+  async #list(call: Call, search: SearchPlan): Promise<Final> {
+    const cursor = raw(call.params, 'cursor')
+    if (cursor !== undefined && cursor !== 'null')
+      throw new Fault(
+        'invalidParams',
+        'params.cursor is not a cursor of this list, or the servers of the group have changed',
+      )
+    const { lists, identity } = this.#options
+    const { items, meta, cache } = await lists.whole(call, LIST)
+    const always = items.filter((item) => this.#isListed(item, search)).map(({ text }) => text)
+    const own = definitions(
+      lists.members.map(({ server }) => server),
+      search.limit,
+    )
+    const result = edit(OWN, { tools: joinedLists([...own, ...always]), _meta: meta })
+    return { kind: 'result', result, server: identity(), cache }
+  }
+
+  async #search(call: Call, search: SearchPlan): Promise<Final> {
+    const { query, limit } = queryOf(call, search.limit)
+    const { identity, lists } = this.#options
+    // What is found is called without headers of the client.
+    const { paramHeaders: _none, ...caller } = call
+    const whole = await lists.whole(caller, LIST)
+    const find = await this.#indexOf(whole)
+    const found = joinedLists(find(query, limit).flatMap((at) => whole.items[at]?.text ?? []))
+    const texts = [`{"tools":${found}}`, ...notSearched(whole)]
+    const content = JSON.stringify(texts.map((text) => ({ type: 'text', text })))
+    return { kind: 'result', result: edit(OWN, { content, structuredContent: texts[0] }), server: identity() }
+  }
+
+  /** The call for which `call_tool` stands. The log and the inspector name the tool that runs. */
+  #unwrapped(call: Call): Call {
+    const meant = unwrapped(call)
+    call.log.note({ name: (stringIn(meant.params, 'name') ?? '').slice(0, MAX_LOGGED), through: CALL })
+    return meant
+  }
+
+  /** A sign-in is listed wherever a person is waited for; a tool with a name of the two is not. */
+  #isListed({ id, shown }: Item, { always }: SearchPlan): boolean {
+    if (id === SIGN_IN_TOOL) return true
+    if (shown === undefined || shown === SEARCH || shown === CALL) return false
+    if (this.#matchers?.always !== always) this.#matchers = { always, isListed: globs(always) }
+    return this.#matchers.isListed(shown)
+  }
+
+  #indexOf({ pages, items }: Whole): Promise<Find> {
+    const key = `${items.length}: ${pages.map(({ number }) => number).join(' ')}`
+    const known = this.#indexes.get(key)
+    if (known) return known.find
+    const find = indexOf(items.map(({ text }) => text))
+    const bytes = PER_CHARACTER * items.reduce((sum, { text }) => sum + text.length, 0) + key.length
+    this.#indexes.keep(key, { bytes, find })
+    find.catch(() => this.#indexes.delete(key))
+    return find
+  }
+}
+
+function notSearched({ missing }: Whole): string[] {
+  return missing.length === 0 ? [] : [`Not searched, because they do not answer: ${missing.join(', ')}`]
+}

@@ -1,0 +1,70 @@
+/**
+ * The `requestState` of a group (MCP 2026-07-28, basic/patterns/mrtr): that of a server, sealed with what it belongs to. The
+ * state of one server never reaches another one, nor the call of another person.
+ */
+import type { Call } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { stateOf } from '../protocol/input.js'
+import { canonical } from '../rpc/canonical.js'
+import { edit, type Json, type Payload, write } from '../rpc/splice.js'
+import { digest, type SealKey } from '../seal.js'
+import { Carrier } from './carried.js'
+
+/** Milliseconds for which a client may answer, at most. Servers and the halves of the bridge have shorter times of their own. */
+const LIFETIME = 3_600_000
+
+/** What a state belongs to. */
+interface Belonging {
+  /** The call as its client sent it. */
+  call: Call
+  server: string
+  /** What the call is about, as the server knows it. */
+  name: string
+}
+
+export class States {
+  readonly #group: string
+  readonly #carrier: Carrier
+
+  constructor(group: string, keys: readonly SealKey[]) {
+    this.#group = group
+    this.#carrier = new Carrier(keys, 'group-state')
+  }
+
+  /** The question of a server with a sealed state. One without a state needs none. */
+  sealed(input: Payload, { call, server, name }: Belonging): Payload {
+    const state = stateOf(input)
+    if (state === undefined) return input
+    const fields = {
+      g: this.#group,
+      s: server,
+      n: digest(name),
+      m: call.method,
+      p: this.#carrier.hash(call.principal),
+      d: digestOf(call),
+      e: Date.now() + LIFETIME,
+    }
+    return edit(input, { requestState: this.#carrier.carry(fields, state) })
+  }
+
+  /** The state of the server. Throws a Fault if the group did not seal it, or sealed it for another call. */
+  opened(state: Json, { call, server, name }: Belonging): Json | undefined {
+    const carried = this.#carrier.open(state)
+    if (!carried) throw invalid('requestState is invalid: this bridge did not issue it, or has changed its key since')
+    const { g, s, n, m, p, d, e } = carried.fields
+    const isOfCall =
+      g === this.#group && s === server && n === digest(name) && m === call.method && d === digestOf(call)
+    if (!isOfCall || !this.#carrier.standsFor(p, call.principal)) throw invalid('requestState belongs to another call')
+    if (typeof e !== 'number' || e < Date.now()) throw invalid('requestState has expired')
+    return carried.text
+  }
+}
+
+/** A digest of the parameters that does not depend on the order of members or on white space. */
+function digestOf({ params }: Call): string {
+  return digest(canonical(write(params)))
+}
+
+function invalid(message: string): Fault {
+  return new Fault('invalidState', message)
+}

@@ -1,0 +1,231 @@
+/** Finds the server that a call of a group is for, and says the call in the terms of that server. */
+import { ECHOED, printable } from '../printable.js'
+import type { Call } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { memoize, Recent } from '../rpc/memoize.js'
+import { edit, type Json, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
+import { whoOf } from './listings.js'
+import type { Lists, Unheard } from './lists.js'
+import type { Member, Plan } from './member.js'
+import { offersIn } from './merge.js'
+import { splitName } from './names.js'
+import type { Owners } from './owners.js'
+import { mayExpandTo } from './templates.js'
+import { prefixedUri, splitUri } from './uris.js'
+
+/** A server, and what is meant there, as that server knows it. */
+export interface Found {
+  member: Member
+  id: string
+  /** The URI that the client has given, if it has no prefix: it is shown as it was given. */
+  bare?: string | undefined
+}
+
+/** The server of a call, and the params for it. */
+export interface Target extends Found {
+  params: Payload
+}
+
+/** What a method names: a tool or prompt of a list, a URI, a task, or one of the first two in `ref`. */
+type Naming = Named | { kind: 'uri' } | { kind: 'task' } | { kind: 'ref' }
+interface Named {
+  kind: 'name'
+  list: string
+  what: string
+}
+const TOOLS: Named = { kind: 'name', list: 'tools/list', what: 'tool' }
+const PROMPTS: Named = { kind: 'name', list: 'prompts/list', what: 'prompt' }
+const NAMING: Readonly<Record<string, Naming>> = {
+  'tools/call': TOOLS,
+  'prompts/get': PROMPTS,
+  'resources/read': { kind: 'uri' },
+  'resources/directory/read': { kind: 'uri' },
+  'skills/get': { kind: 'uri' },
+  'completion/complete': { kind: 'ref' },
+  'tasks/get': { kind: 'task' },
+  'tasks/update': { kind: 'task' },
+  'tasks/cancel': { kind: 'task' },
+}
+const APPS = 'io.modelcontextprotocol/ui'
+/** Most URIs of results that are remembered. */
+const MAX_SENT = 2_000
+
+export class Targets {
+  readonly #plan: () => Plan
+  readonly #lists: Lists
+  readonly #owners: Owners
+  /** Servers that have sent callers these URIs, by both. */
+  readonly #sent = new Recent<Set<string>>({ max: MAX_SENT })
+
+  constructor(plan: () => Plan, lists: Lists, owners: Owners) {
+    this.#plan = plan
+    this.#lists = lists
+    this.#owners = owners
+  }
+
+  /** The server of a call. Undefined if its method names nothing. Throws or rejects with a Fault if no server has it. */
+  of(call: Call): Target | Promise<Target> | undefined {
+    const { method, params } = call
+    const naming = Object.hasOwn(NAMING, method) ? NAMING[method] : undefined
+    switch (naming?.kind) {
+      case undefined:
+        return undefined
+      case 'name':
+        return this.#named(call, naming, params, (name) => edit(params, { name }))
+      case 'uri':
+        return this.#addressed(call, params, (uri) => edit(params, { uri }))
+      case 'task':
+        return this.#ofTask(params)
+      case 'ref': {
+        const ref = objectIn(params, 'ref')
+        if (!ref) throw new Fault('invalidParams', 'params.ref has to be an object')
+        const put = (key: string) => (json: Json) => edit(params, { ref: edit(ref, { [key]: json }) })
+        return value(ref, 'type') === 'ref/prompt'
+          ? this.#named(call, PROMPTS, ref, put('name'))
+          : this.#addressed(call, ref, put('uri'))
+      }
+    }
+  }
+
+  /** Remembers that a server has sent a caller a URI. */
+  sent(who: string, { server }: Member, uri: string): void {
+    const key = `${who} ${uri}`
+    const known = this.#sent.get(key)
+    if (known) known.add(server)
+    else this.#sent.set(key, new Set([server]))
+  }
+
+  /** The server that a task belongs to, and its id there; undefined if there is none. */
+  task(taskId: string): Found | undefined {
+    const { members } = this.#lists
+    const found = isAlone(this.#plan()) ? undefined : splitName(members, taskId)
+    if (found) return { member: found.member, id: found.name }
+    const [only] = members
+    return only && isAlone(this.#plan()) ? { member: only, id: taskId } : undefined
+  }
+
+  /** The server that a URI belongs to, and the URI there. Rejects with a Fault if none has it, or several. */
+  uri(call: Call, uri: string): Found | Promise<Found> {
+    const { bareUris } = this.#plan()
+    const { members } = this.#lists
+    const found = bareUris ? undefined : splitUri(members, uri)
+    if (found) return { member: found.member, id: found.uri }
+    const [only, ...others] = members
+    return only && others.length === 0 ? { member: only, id: uri, bare: uri } : this.#ownerOf(call, uri)
+  }
+
+  #named(call: Call, { list, what }: Named, at: Payload, put: (json: Json) => Payload): Target | Promise<Target> {
+    const name = value(at, 'name')
+    if (typeof name !== 'string') throw new Fault('invalidParams', `The name of the ${what} has to be a string`)
+    const { members } = this.#lists
+    const { bareNames } = this.#plan()
+    if (!bareNames) {
+      const found = splitName(members, name)
+      if (found) return { member: found.member, id: found.name, params: put(JSON.stringify(found.name)) }
+      // A user interface knows its tools by the names that its server gives them, and its host passes them on.
+      if (list !== TOOLS.list || !hasApps(call.caller.capabilities)) throw unknown(what, name)
+      return this.#only(call, list, what, name)
+    }
+    const [only] = members
+    if (isAlone(this.#plan()) && only) return { member: only, id: name, params: call.params }
+    return this.#owner(call, list, what, name)
+  }
+
+  async #owner(call: Call, list: string, what: string, name: string): Promise<Target> {
+    const { owners, unheard } = await this.#owners.first(call, list, name)
+    const [member] = owners
+    if (!member) throw unknown(what, name, unheard)
+    return { member, id: name, params: call.params }
+  }
+
+  /** The one server that lists a name. */
+  async #only(call: Call, list: string, what: string, name: string): Promise<Target> {
+    const { owners, unheard } = await this.#owners.all(call, list, (id) => id === name)
+    const [member, ...others] = owners
+    if (!member || others.length > 0) throw unknown(what, name, member ? [] : unheard)
+    return { member, id: name, params: call.params }
+  }
+
+  #addressed(call: Call, at: Payload, put: (json: Json) => Payload): Target | Promise<Target> {
+    const uri = value(at, 'uri')
+    if (typeof uri !== 'string') throw new Fault('invalidParams', 'The URI has to be a string')
+    const found = this.uri(call, uri)
+    const target = (one: Found) => ({
+      ...one,
+      params: one.bare === undefined ? put(JSON.stringify(one.id)) : call.params,
+    })
+    return found instanceof Promise ? found.then(target) : target(found)
+  }
+
+  /** The owner of a URI without a prefix: the only server that has listed it, sent it, has a template for it, or has any. */
+  async #ownerOf(call: Call, uri: string): Promise<Found> {
+    const sent = this.#sent.get(`${whoOf(call)} ${uri}`)
+    const listed = await this.#owners.all(call, 'resources/list', (id) => id === uri)
+    const exact = this.#lists.members.filter((member) => listed.owners.includes(member) || sent?.has(member.server))
+    const templates =
+      exact.length > 0
+        ? undefined
+        : await this.#owners.all(call, 'resources/templates/list', (template) => mayExpandTo(template, uri))
+    const fitting = templates?.owners ?? exact
+    const owners = fitting.length > 0 ? fitting : await this.#withResources(call)
+    const [owner, ...others] = owners
+    if (owner && others.length === 0) return { member: owner, id: uri, bare: uri }
+    if (!owner || fitting.length === 0) {
+      const unheard = [...listed.unheard, ...(templates?.unheard ?? [])]
+      const shown = printable(uri, ECHOED)
+      throw (
+        mayBeLate(`the resource ${shown}`, unheard) ??
+        noResource(uri, `No server of the group is known to have ${shown}`)
+      )
+    }
+    throw noResource(uri, this.#ambiguous(uri, owners))
+  }
+
+  async #withResources(call: Call): Promise<readonly Member[]> {
+    const described = await this.#lists.describe(call)
+    const offering = new Set(described.flatMap((one) => (offersIn(one, 'resources') ? one.server : [])))
+    // A server that has not answered yet may have it.
+    const isSure = described.length === this.#lists.members.length
+    return isSure ? this.#lists.members.filter(({ server }) => offering.has(server)) : []
+  }
+
+  #ambiguous(uri: string, owners: readonly Member[]): string {
+    const shown = printable(uri, ECHOED)
+    if (this.#plan().bareUris) return `Several servers have ${shown}: ${owners.map(({ server }) => server).join(', ')}`
+    return `Several servers have ${shown}: say which, as ${owners.map((owner) => prefixedUri(owner, shown)).join(' or ')}`
+  }
+
+  #ofTask(params: Payload): Target {
+    const taskId = value(params, 'taskId')
+    const found = typeof taskId === 'string' ? this.task(taskId) : undefined
+    if (!found) throw new Fault('invalidParams', 'Unknown or expired taskId')
+    return { ...found, params: edit(params, { taskId: JSON.stringify(found.id) }) }
+  }
+}
+
+/** Whether a group is its only server: nothing is renamed. */
+export function isAlone({ members, bareNames, bareUris }: Plan): boolean {
+  return members.length === 1 && bareNames && bareUris
+}
+
+const hasApps = memoize((capabilities): boolean => {
+  const extensions = objectIn(parseObject(capabilities), 'extensions')
+  return extensions !== undefined && objectIn(extensions, APPS) !== undefined
+})
+
+function unknown(what: string, name: string, unheard: readonly Unheard[] = []): Fault {
+  const shown = printable(name, ECHOED)
+  return mayBeLate(`the ${what} ${shown}`, unheard) ?? new Fault('invalidParams', `Unknown ${what}: ${shown}`)
+}
+
+/** If servers have not answered yet, one of them may have what no other has. Of those that are down, nobody can tell. */
+function mayBeLate(what: string, unheard: readonly Unheard[]): Fault | undefined {
+  const late = [...new Set(unheard.flatMap(({ member, isLate }) => (isLate ? member.server : [])))]
+  if (late.length === 0) return undefined
+  const message = `No server of the group that has answered has ${what}. Not answered yet: ${late.join(', ')}`
+  return new Fault('upstreamBusy', message, { retryAfter: 1 })
+}
+
+function noResource(uri: string, message: string): Fault {
+  return new Fault('invalidParams', message, uri.length > ECHOED ? {} : { data: { uri } })
+}

@@ -1,0 +1,33 @@
+/**
+ * URIs of resources in a group: `<prefix>+<uri>`, which is a legal URI because "+" is legal in a scheme. A host
+ * recognizes a user interface by `ui://`, so there the prefix follows the scheme. Both ways, and nothing else.
+ */
+import type { Prefixed } from './names.js'
+
+const PLUS = '+'
+const OF_APPS = 'ui://'
+
+/** The URI, or the template of URIs, as clients of the group see it. */
+export function prefixedUri({ prefix }: Prefixed, uri: string): string {
+  const isOfApp = startsWithScheme(uri)
+  return isOfApp ? uri.slice(0, OF_APPS.length) + prefix + PLUS + uri.slice(OF_APPS.length) : prefix + PLUS + uri
+}
+
+/** A URI of the group as its server knows it, and that server; undefined if no server has the prefix. */
+export function splitUri<M extends Prefixed>(
+  members: readonly M[],
+  uri: string,
+): { member: M; uri: string } | undefined {
+  const scheme = startsWithScheme(uri) ? uri.slice(0, OF_APPS.length) : ''
+  const rest = uri.slice(scheme.length)
+  const at = rest.indexOf(PLUS)
+  if (at < 0) return undefined
+  // A scheme has no case, and programs write it in lower case.
+  const given = rest.slice(0, at).toLowerCase()
+  const member = members.find(({ prefix }) => prefix.toLowerCase() === given)
+  return member && { member, uri: scheme + rest.slice(at + PLUS.length) }
+}
+
+function startsWithScheme(uri: string): boolean {
+  return uri.slice(0, OF_APPS.length).toLowerCase() === OF_APPS
+}

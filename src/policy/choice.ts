@@ -1,0 +1,194 @@
+/**
+ * Shows clients a chosen part of what a server offers, in other words if wanted, and lets them use nothing else. What is
+ * not shown is unknown: it cannot be called, read, completed or subscribed to, in any spelling. Methods that the bridge
+ * does not know are refused, because they could name something that is not shown.
+ *
+ * Results of what may be used are not changed. They may contain links to resources that are not shown, which then cannot
+ * be read.
+ */
+import { ECHOED, printable } from '../printable.js'
+import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import type { Memory } from '../protocol/memory.js'
+import { UPDATED } from '../protocol/subscriptions.js'
+import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../rpc/splice.js'
+import { addresses } from './choice/addresses.js'
+import { Listed } from './choice/listed.js'
+import type { Rules } from './choice/names.js'
+import { asSeen, type Item, promptsAsSeen, type ToolRules, toolsAsSeen } from './choice/seen.js'
+import { withHeaders } from './choice/tools.js'
+import { isUnambiguous, stringIn } from './unambiguous.js'
+
+/** What clients see of a server. What is undefined is not restricted. */
+export interface ChoiceOptions {
+  /** The server's name. */
+  server: string
+  tools?: ToolRules | undefined
+  prompts?: Rules | undefined
+  resources?: Rules | undefined
+  memory: Memory
+  /** Milliseconds of a monotonic clock. */
+  now?: () => number
+}
+
+type Answer = (call: Call, next: Handler) => Promise<Final>
+
+/** Methods that name no tool, prompt or resource. */
+const NAMELESS = ['server/discover', 'tasks/get', 'tasks/update', 'tasks/cancel']
+/** Methods that do, as long as nothing restricts them. */
+const NAMING = [
+  ...['tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'subscriptions/listen'],
+  ...['resources/list', 'resources/templates/list', 'resources/read'],
+  ...['skills/list', 'skills/get', 'resources/directory/read'],
+]
+
+/** Most characters of a name in a log. */
+const MAX_LOGGED = 120
+
+/** The policy of one server. */
+export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions): Policy {
+  const shownTools = tools && new Listed({ ...shared, method: 'tools/list', see: toolsAsSeen(tools) })
+  const shownPrompts = prompts && new Listed({ ...shared, method: 'prompts/list', see: promptsAsSeen(prompts) })
+  const isShown = resources && addresses(resources)
+  const pass: Answer = (call, next) => next(call)
+  const answers: Readonly<Record<string, Answer>> = {
+    ...Object.fromEntries([...NAMELESS, ...NAMING].map((method) => [method, pass])),
+    ...(shownTools && { 'tools/list': listing(shownTools), 'tools/call': using(shownTools, 'tool') }),
+    ...(shownPrompts && { 'prompts/list': listing(shownPrompts), 'prompts/get': using(shownPrompts, 'prompt') }),
+    ...(isShown && {
+      'resources/list': filtering('resources', isShown),
+      'resources/templates/list': filtering('resourceTemplates', isShown, 'uriTemplate'),
+      'skills/list': filtering('skills', isShown),
+      'resources/read': reading(isShown, pass),
+      'skills/get': reading(isShown, pass),
+      'resources/directory/read': reading(isShown, filtering('resources', isShown)),
+      'subscriptions/listen': listening(isShown),
+    }),
+    'completion/complete': completing(shownPrompts, isShown),
+  }
+  return (next) =>
+    async function chosenCall(call) {
+      const answer = Object.hasOwn(answers, call.method) ? answers[call.method] : undefined
+      if (answer) return answer(call, next)
+      throw new Fault('methodNotFound', `Method not found: ${printable(call.method, ECHOED)}`)
+    }
+}
+
+/** A list of tools or prompts. */
+function listing(shown: Listed<Item>): Answer {
+  return async (call, next) => {
+    const last = await next(call)
+    return last.kind === 'result' ? { ...last, result: shown.learn(call, last.result) } : last
+  }
+}
+
+/** The call of a tool, or the use of a prompt. */
+function using(shown: Listed<Item>, what: 'tool' | 'prompt'): Answer {
+  return async (call, next) => {
+    const name = stringIn(call.params, 'name')
+    const item = await found(shown, what, call, name, next)
+    if (item.name !== name) call.log.note({ original: item.name.slice(0, MAX_LOGGED) })
+    const { rewriting, headers } = item
+    const params = withExactly(rewriting ? rewriting.params(call.params) : call.params, 'name', item.name)
+    const paramHeaders = headers && call.paramHeaders && withHeaders(call.paramHeaders, headers)
+    return next(params === call.params ? call : { ...call, params, ...(paramHeaders && { paramHeaders }) })
+  }
+}
+
+/** What is shown under a name. Rejects with a Fault, as for a name that the server does not know. */
+async function found(
+  shown: Listed<Item>,
+  what: 'tool' | 'prompt',
+  call: Call,
+  name: string | undefined,
+  next: Handler,
+): Promise<Item> {
+  if (name === undefined) throw new Fault('invalidParams', 'The name has to be given once, as a string')
+  const item = await shown.find(call, name, next)
+  if (item) return item
+  call.log.note({ refused: `unknown_${what}` })
+  const named = printable(name, ECHOED)
+  throw new Fault('invalidParams', what === 'tool' ? `Unknown tool: ${named}` : `Unknown prompt: ${named}`)
+}
+
+type IsShown = (uri: string) => boolean
+
+/** A list of what has a URI. */
+function filtering(key: string, isShown: IsShown, name = 'uri'): Answer {
+  const see = asSeen(key, name, (item, uri) => (isShown(uri) ? { shown: item, name: uri, item } : undefined))
+  return async (call, next) => {
+    const last = await next(call)
+    return last.kind === 'result' ? { ...last, result: see(last.result).result } : last
+  }
+}
+
+/** A request for one resource. */
+function reading(isShown: IsShown, answer: Answer): Answer {
+  return async (call, next) => {
+    const uri = checked(isShown, call, call.params)
+    const params = withExactly(call.params, 'uri', uri)
+    return answer(params === call.params ? call : { ...call, params }, next)
+  }
+}
+
+/** The URI in an object. Throws a Fault, as for a resource that does not exist. */
+function checked(isShown: IsShown, call: Call, naming: Payload): string {
+  const uri = stringIn(naming, 'uri')
+  if (uri === undefined) throw new Fault('invalidParams', 'The URI has to be given once, as a string')
+  if (isShown(uri)) return uri
+  call.log.note({ refused: 'unknown_resource' })
+  const data = uri.length > ECHOED ? {} : { uri }
+  throw new Fault('invalidParams', `Resource not found: ${printable(uri, ECHOED)}`, { data })
+}
+
+/** A completion, which refers to a prompt or to a template of URIs, and to nothing else. */
+function completing(prompts: Listed<Item> | undefined, isShown: IsShown | undefined): Answer {
+  return async (call, next) => {
+    const { params } = call
+    const ref = isUnambiguous(params, 'ref') ? objectIn(params, 'ref') : undefined
+    const type = ref && stringIn(ref, 'type')
+    if (!ref || (type !== 'ref/prompt' && type !== 'ref/resource'))
+      throw new Fault('invalidParams', 'params.ref has to be given once, with the type "ref/prompt" or "ref/resource"')
+    let exact = ref
+    // A server may go by the members that are there.
+    if (prompts && (type === 'ref/prompt' || !isUnambiguous(ref, 'name') || has(ref, 'name')))
+      exact = withExactly(exact, 'name', (await found(prompts, 'prompt', call, stringIn(ref, 'name'), next)).name)
+    if (isShown && (type === 'ref/resource' || !isUnambiguous(ref, 'uri') || has(ref, 'uri')))
+      exact = withExactly(exact, 'uri', checked(isShown, call, ref))
+    return next(exact === ref ? call : { ...call, params: edit(params, { ref: exact }) })
+  }
+}
+
+/** A subscription without resources that are not shown, to which it says nothing of them. */
+function listening(isShown: IsShown): Answer {
+  const isUpdateShown = ({ method, params }: Told) => {
+    const uri = method === UPDATED ? stringIn(params, 'uri') : undefined
+    return method !== UPDATED || (uri !== undefined && isShown(uri))
+  }
+  return (call, next) => {
+    const { params } = call
+    const filter = objectIn(params, 'notifications')
+    if (!isUnambiguous(params, 'notifications') || (filter && !isList(filter, 'resourceSubscriptions')))
+      throw new Fault('invalidParams', 'The filter and its resourceSubscriptions have to be given once')
+    const uris = filter && mapElements(filter, 'resourceSubscriptions', () => [], keptIf(isShown))
+    return next({
+      ...call,
+      ...(uris && { params: edit(params, { notifications: edit(filter, { resourceSubscriptions: uris }) }) }),
+      tell: (told) => (isUpdateShown(told) ? call.tell(told) : undefined),
+    })
+  }
+}
+
+const keptIf = (isShown: IsShown) => (json: Json) =>
+  json.startsWith('"') && isShown(JSON.parse(json) as string) ? undefined : []
+
+/** Whether a member is a list or missing, whoever reads it. */
+function isList(payload: Payload, key: string): boolean {
+  return isUnambiguous(payload, key) && [undefined, '['].includes(opens(payload, key))
+}
+
+/** The object with this text under `key`, written as everybody reads it. */
+function withExactly(payload: Payload, key: string, text: string): Payload {
+  const json = JSON.stringify(text)
+  return raw(payload, key) === json ? payload : edit(payload, { [key]: json })
+}

@@ -1,0 +1,135 @@
+/**
+ * What the server has listed to each caller. Nothing else may be called: a server may take a name in another spelling,
+ * and know names that it does not list.
+ */
+import { createHash } from 'node:crypto'
+import type { Call, Handler } from '../../protocol/call.js'
+import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
+import { Recent } from '../../rpc/memoize.js'
+import { own } from '../../rpc/own.js'
+import { type Json, type Payload, raw } from '../../rpc/splice.js'
+import { unlessAborted } from '../../time.js'
+import { pagesOf, reading } from '../pages.js'
+
+/** A page as clients see it, and what is on it, by the names under which they see it. */
+export interface Seen<T> {
+  result: Payload
+  items: ReadonlyMap<string, T>
+}
+
+/** What is listed, and how. */
+export interface ListedOptions<T> {
+  /** The server's name. */
+  server: string
+  method: string
+  /** What clients see of a page of the server. */
+  see(page: Payload): Seen<T>
+  memory: Memory
+  /** Milliseconds of a monotonic clock. */
+  now?: () => number
+}
+
+/** What one caller has seen. */
+interface Known<T> {
+  /** By the cursors of their pages; the first page has none. The ones seen last are at the end. */
+  pages: Map<Json | undefined, ReadonlyMap<string, T>>
+  /** When all of the list was last read and remembered. */
+  readAt: number
+  reading: Promise<ReadonlyMap<string, T>> | undefined
+  loan: Loan
+}
+
+/** Milliseconds for which a list that was read is current: for a name that is not on it, it is not read again. */
+const CURRENT = 1_000
+/** Most pages, and most names, that are remembered for one caller. */
+const MAX_PAGES = 100
+const MAX_NAMES = 2_000
+/** Longest part of a key, in characters; longer ones are replaced by their digest. */
+const SHORT = 256
+/** Assumed bytes of an item beside its name. */
+const PER_ITEM = 100
+const LONG_AGO = Number.NEGATIVE_INFINITY
+
+export class Listed<T> {
+  readonly #options: Required<ListedOptions<T>>
+  readonly #known = new Recent<Known<T>>({ dropped: ({ loan }) => loan.end() })
+
+  constructor(options: ListedOptions<T>) {
+    this.#options = { now: () => performance.now(), ...options }
+  }
+
+  /** A page of the server as clients see it. What is on it is remembered for this caller. */
+  learn(call: Call, page: Payload): Payload {
+    const { result, items } = this.#options.see(page)
+    this.#keep(this.#of(call), own(raw(call.params, 'cursor')), items)
+    return result
+  }
+
+  /** What was listed to the caller under this name. Reads the list if the name is unknown. Rejects with a Fault. */
+  async find(call: Call, name: string, next: Handler): Promise<T | undefined> {
+    const known = this.#of(call)
+    for (const items of known.pages.values()) {
+      const item = items.get(name)
+      if (item !== undefined) return item
+    }
+    if (this.#options.now() - known.readAt < CURRENT) return undefined
+    known.reading ??= this.#read(known, call, next).finally(() => {
+      known.reading = undefined
+    })
+    return (await unlessAborted(known.reading, call.signal)).get(name)
+  }
+
+  async #read(known: Known<T>, call: Call, next: Handler): Promise<ReadonlyMap<string, T>> {
+    const { method, server, see } = this.#options
+    const pages = await reading(call, method, next, server, pagesOf)
+    const items = new Map(pages.flatMap((page) => [...see(page).items]))
+    known.pages.clear()
+    if (this.#keep(known, undefined, items)) known.readAt = this.#options.now()
+    return items
+  }
+
+  /** Remembers a page, in place of those that were seen first if there are too many. Returns whether all are known. */
+  #keep(known: Known<T>, cursor: Json | undefined, items: ReadonlyMap<string, T>): boolean {
+    const { pages, loan } = known
+    pages.delete(cursor)
+    pages.set(cursor, items)
+    let names = 0
+    for (const { size } of pages.values()) names += size
+    let isWhole = true
+    for (const [oldest, { size }] of pages) {
+      if (pages.size <= MAX_PAGES && names <= MAX_NAMES && loan.hold(weightOf(pages)) === undefined) break
+      pages.delete(oldest)
+      names -= size
+      isWhole = false
+    }
+    loan.hold(weightOf(pages))
+    // What is forgotten here can be read again.
+    if (!isWhole) known.readAt = LONG_AGO
+    return isWhole
+  }
+
+  /** A server may list other things to other principals, and for other capabilities. */
+  #of({ principal, credential = '', caller: { capabilities }, paramHeaders }: Call): Known<T> {
+    const key = JSON.stringify([short(principal), short(credential), short(capabilities), paramHeaders !== undefined])
+    let known = this.#known.get(key)
+    if (!known) {
+      const loan = this.#options.memory.borrow(principal, SMALL)
+      known = { pages: new Map(), readAt: LONG_AGO, reading: undefined, loan }
+      this.#known.set(key, known)
+    }
+    return known
+  }
+}
+
+function short(text: string): string {
+  return text.length > SHORT ? createHash('sha256').update(text).digest('base64url') : text
+}
+
+function weightOf(pages: ReadonlyMap<Json | undefined, ReadonlyMap<string, unknown>>): number {
+  let weight = 0
+  for (const [cursor, items] of pages) {
+    weight += cursor?.length ?? 0
+    for (const name of items.keys()) weight += name.length + PER_ITEM
+  }
+  return weight
+}

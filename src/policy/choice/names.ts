@@ -1,0 +1,37 @@
+/** Which tools or prompts of a server clients see, and under which names. It depends on the configuration alone. */
+import { globs, MAX_NAME } from '../globs.js'
+
+/** Globs of the names at the server. Without `allow`, all are allowed; `deny` wins. */
+export interface Rules {
+  readonly allow?: readonly string[] | undefined
+  readonly deny: readonly string[]
+}
+
+export class Names {
+  readonly #allowed: (name: string) => boolean
+  readonly #denied: (name: string) => boolean
+  readonly #renamed = new Map<string, string>()
+  readonly #taken = new Set<string>()
+
+  /** `renamed` has names of clients by names at the server. */
+  constructor({ allow = ['*'], deny }: Rules, renamed: Iterable<readonly [name: string, shown: string]> = []) {
+    this.#allowed = globs(allow)
+    this.#denied = globs(deny)
+    for (const [name, shown] of renamed) {
+      this.#renamed.set(name, shown)
+      // A name that is given to a tool belongs to it, whatever the server calls its other tools.
+      if (this.#isAllowed(name)) this.#taken.add(shown)
+    }
+  }
+
+  /** The name under which clients see what the server calls `name`; undefined if they do not see it. */
+  shown(name: string): string | undefined {
+    if (!this.#isAllowed(name)) return undefined
+    return this.#renamed.get(name) ?? (this.#taken.has(name) ? undefined : name)
+  }
+
+  /** Globs do not match longer names, so these would pass `deny`. */
+  #isAllowed(name: string): boolean {
+    return name.length <= MAX_NAME && this.#allowed(name) && !this.#denied(name)
+  }
+}

@@ -1,0 +1,99 @@
+/** Pages of lists as clients see them. Each page is edited once, however often it is sent. */
+import { edit, mapElements, opens, type Payload, raw, type Value } from '../../rpc/splice.js'
+import { folded, stringIn } from '../unambiguous.js'
+import type { Seen } from './listed.js'
+import { Names, type Rules } from './names.js'
+import { type Headers, type Override, Rewriting } from './tools.js'
+
+/** What clients see of the tools of a server. */
+export interface ToolRules extends Rules {
+  /** By the tool's name at the server. `name` is the one that clients see. */
+  readonly override: Readonly<Record<string, Override & { readonly name?: string | undefined }>>
+}
+
+/** A tool or prompt, as it is used. */
+export interface Item {
+  /** Its name at the server. */
+  name: string
+  /** How calls of it are rewritten. */
+  rewriting?: Rewriting
+  headers?: Headers
+}
+
+/** An element of a list as clients see it. */
+interface SeenElement<T> {
+  shown: Payload
+  name: string
+  item: T
+}
+
+/** Names of clients, by names at the server. */
+export function renamed(overrides: ToolRules['override']): [name: string, shown: string][] {
+  return Object.entries(overrides).flatMap(([name, { name: shown }]) => (shown === undefined ? [] : [[name, shown]]))
+}
+
+export function toolsAsSeen({ override, ...rules }: ToolRules): (page: Payload) => Seen<Item> {
+  const names = new Names(rules, renamed(override))
+  const rewritings = new Map(Object.entries(override).map(([name, rewritten]) => [name, new Rewriting(rewritten)]))
+  return asSeen('tools', 'name', (tool, name) => {
+    const rewriting = rewritings.get(name)
+    const shown = names.shown(name)
+    if (shown === undefined) return undefined
+    const definition = rewriting ? rewriting.definition(tool) : tool
+    return {
+      shown: shown === name ? definition : edit(definition, { name: JSON.stringify(shown) }),
+      name: shown,
+      item: rewriting ? { name, rewriting, headers: rewriting.headers(tool) } : { name },
+    }
+  })
+}
+
+export function promptsAsSeen(rules: Rules): (page: Payload) => Seen<Item> {
+  const names = new Names(rules)
+  return asSeen('prompts', 'name', (prompt, name) =>
+    names.shown(name) === undefined ? undefined : { shown: prompt, name, item: { name } },
+  )
+}
+
+/**
+ * Returns a function that edits a page: `see` decides what clients see of each element of the list under `key`, by its
+ * name. Elements without a name of one meaning are not seen.
+ */
+export function asSeen<T>(
+  key: string,
+  named: string,
+  see: (element: Payload, name: string) => SeenElement<T> | undefined,
+): (page: Payload) => Seen<T> {
+  const known = new WeakMap<Payload, Seen<T>>()
+  return (page) => {
+    const before = known.get(page)
+    if (before) return before
+    const items = new Map<string, T>()
+    const result = withList(page, key, (element) => {
+      const name = stringIn(element, named)
+      const seen = name === undefined ? undefined : see(element, name)
+      if (!seen) return []
+      items.set(seen.name, seen.item)
+      return seen.shown
+    })
+    const seen = { result, items }
+    known.set(page, seen)
+    return seen
+  }
+}
+
+/** The page with each element of its list changed, and without anything else that could be taken for the list. */
+function withList(page: Payload, key: string, change: (element: Payload) => Payload | []): Payload {
+  const edits: Record<string, Value | undefined> = {}
+  let times = 0
+  for (const { key: name } of page.members) {
+    if (name === key) times++
+    else if (folded(name) === folded(key)) edits[name] = undefined
+  }
+  const list = mapElements(page, key, change, () => [])
+  const isList = [undefined, '['].includes(opens(page, key))
+  if (list) edits[key] = list
+  else if (!isList) edits[key] = '[]'
+  else if (times > 1) edits[key] = raw(page, key)
+  return edit(page, edits)
+}

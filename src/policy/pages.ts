@@ -1,0 +1,87 @@
+/** Reads the lists of a server for the bridge itself, page by page. */
+import { HangUp } from '../hang-up.js'
+import { printable } from '../printable.js'
+import { type Call, type CallLog, type Final, type Handler, unheard } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { EMPTY, edit, type Json, NO_PARAMS, OWN, type Payload, raw } from '../rpc/splice.js'
+import { Deadline } from '../time.js'
+
+/** Asks for the page at a cursor; for the first one without a cursor. */
+export type Page = (cursor: Json | undefined) => Promise<Payload>
+
+/** Most pages of a list. */
+const MAX_PAGES = 100
+/** Milliseconds for reading all pages of a list. */
+const LIST_TIMEOUT = 30_000
+/** The bridge's own requests are not calls of a client, so they have no line in the log. */
+const QUIET: CallLog = { note() {}, warn() {} }
+
+/**
+ * Reads a list of the server with `read`, as the caller of `asked` but independently of that call. Rejects with a Fault,
+ * also after LIST_TIMEOUT.
+ */
+export async function reading<T>(
+  asked: Call,
+  method: string,
+  next: Handler,
+  server: string,
+  read: (page: Page) => Promise<T>,
+): Promise<T> {
+  const hangUp = new HangUp()
+  const late = () =>
+    hangUp.abort(new Fault('upstreamTimeout', `The server did not answer ${method} within ${LIST_TIMEOUT / 1000} s`))
+  const timer = new Deadline(LIST_TIMEOUT, late)
+  const { paramHeaders: _none, ...caller } = asked
+  /** The answer; undefined from a server that has nothing to list and does not know the method. */
+  const answered = async (call: Call): Promise<Final | undefined> => {
+    try {
+      const last = await next(call)
+      return last.kind === 'error' && last.error.code === -32601 ? undefined : last
+    } catch (error) {
+      if (error instanceof Fault && error.fault === 'methodNotFound') return undefined
+      throw error
+    }
+  }
+  const page: Page = async (cursor) => {
+    const last = await answered({
+      ...caller,
+      method,
+      params: cursor === undefined ? NO_PARAMS : edit(OWN, { cursor }),
+      answers: undefined,
+      progress: false,
+      tell: unheard,
+      signal: hangUp,
+      abort: (reason) => hangUp.abort(reason),
+      log: QUIET,
+    })
+    if (!last) return EMPTY
+    if (last.kind === 'result') return last.result
+    if (last.kind === 'error')
+      throw new Fault('upstreamRefused', `${server} refused to answer ${method}: ${printable(last.error.message)}`)
+    throw new Fault('upstreamProtocol', `${server} ended ${method} without a result`)
+  }
+  try {
+    return await read(page)
+  } finally {
+    timer.clear()
+  }
+}
+
+/** All pages of a list. Rejects with a Fault after MAX_PAGES pages. */
+export async function pagesOf(page: Page): Promise<Payload[]> {
+  const pages: Payload[] = []
+  let cursor: Json | undefined
+  do {
+    if (pages.length === MAX_PAGES)
+      throw new Fault('upstreamProtocol', `The list of the server has more than ${MAX_PAGES} pages`)
+    pages.push(await page(cursor))
+    cursor = nextCursor(pages.at(-1) as Payload)
+  } while (cursor !== undefined)
+  return pages
+}
+
+/** The cursor of the next page; undefined after the last one. */
+export function nextCursor(page: Payload): Json | undefined {
+  const next = raw(page, 'nextCursor')
+  return next?.startsWith('"') ? next : undefined
+}

@@ -1,0 +1,103 @@
+/** What `probe` and `check` say of the part of a server that clients see. */
+import type { ServerResponse } from 'node:http'
+import t from 'tap'
+import { describe, inspect } from '../../src/bridge/inspect.js'
+import { parseSettings } from '../../src/config/settings.js'
+import { createBridge } from '../support/bridge.js'
+import { check } from '../support/check.js'
+import { temporaryFile } from '../support/folder.js'
+import { LegacyHttp, type Received } from '../support/legacy-http.js'
+
+t.test('probe shows what is left for clients, and what fits nothing', async (t) => {
+  const http = await LegacyHttp.start(t, { pages: 2 })
+  const entry = {
+    url: http.url,
+    tools: {
+      allow: ['e*', 'act', 'log', 'lst_*'],
+      deny: ['act', '*_admin'],
+      override: { echo: { name: 'log', description: 'Says it' }, eco: { title: 'Echo' } },
+    },
+    prompts: { deny: ['*'] },
+    resources: { allow: ['TEST://static', 'test://item/*', 'test://x'], deny: ['test://x?y', 'docs://*'] },
+  }
+  const { bridge } = createBridge(t, entry)
+  const choice = parseSettings({ mcpServers: { a: entry } }, { env: {}, read: () => '' }).mcpServers['a']
+  const inspection = await inspect(bridge.server, { tools: 'attempted', ...(choice && { choice }) })
+  t.same(inspection.tools, [{ name: 'log', description: 'Says it' }])
+  t.same(inspection.left, [
+    {
+      option: 'tools',
+      shown: 1,
+      of: 11,
+      unmatched: ['allow "lst_*"', 'deny "*_admin"', 'override "eco"'],
+      displaced: ['log'],
+    },
+    { option: 'prompts', shown: 0, of: 2, unmatched: [], displaced: [] },
+    { option: 'resources', shown: 1, of: 4, unmatched: ['allow "TEST://static"', 'deny "docs://*"'], displaced: [] },
+  ])
+  t.match(
+    describe('x', inspection),
+    new RegExp(
+      [
+        '  tools      1',
+        '  for clients  1 of 11 tools',
+        '    tools.allow "lst_\\*" matches nothing',
+        '    tools.deny "\\*_admin" matches nothing',
+        '    tools.override "eco" matches nothing',
+        '    log is hidden, because another tool is called so for clients',
+        '  for clients  0 of 2 prompts',
+        '  for clients  1 of 4 resources',
+      ].join('\\n'),
+    ),
+  )
+})
+
+t.test('a list that fails says why, and one that the server does not have is empty', async (t) => {
+  const failing = ({ message }: Received, response: ServerResponse) => {
+    if (message['method'] !== 'prompts/list') return false
+    const error = { code: -32000, message: 'Busy' }
+    response.setHeader('content-type', 'application/json')
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: message['id'], error }))
+    return true
+  }
+  const http = await LegacyHttp.start(t, { capabilities: { tools: {}, prompts: {} }, override: failing })
+  const { bridge } = createBridge(t, { url: http.url })
+  const inspection = await inspect(bridge.server, {
+    choice: { prompts: { deny: [] }, resources: { deny: ['x'] } },
+  })
+  t.match(inspection.left, [
+    { option: 'prompts', error: /Busy/ },
+    { option: 'resources', of: 0, unmatched: ['deny "x"'] },
+  ])
+  t.match(describe('x', inspection), /for clients {2}prompts could not be listed: .*Busy/)
+})
+
+t.test('check says what clients see of a server, and which rewritten tools they do not see', async (t) => {
+  const file = temporaryFile(t, 'mcp.json', {
+    mcpServers: {
+      all: { command: 'x' },
+      some: {
+        command: 'x',
+        tools: { allow: ['get_*'], deny: ['*_admin'], override: { get_x: { name: 'x' }, put_x: { title: 'Put' } } },
+        prompts: { allow: [] },
+        resources: { deny: ['file:*'] },
+      },
+      short: { command: 'x', tools: ['search'] },
+    },
+  })
+  const { code, said } = check(file)
+  t.equal(code, 0)
+  t.match(said, /tools\.override\.put_x has no effect: "allow" or "deny" hides this tool/)
+  t.ok(
+    said.endsWith(
+      [
+        `Clients see a part of these servers (mcp-bridge probe --config ${file} --server <name> lists it):`,
+        '  some: tools get_* but not *_admin; prompts (none); all resources but not file:*; rewritten: get_x as x, put_x',
+        '  short: tools search',
+        '',
+      ].join('\n'),
+    ),
+    said,
+  )
+  t.match(check(file, { args: ['--offline'] }).said, '  short: tools search')
+})

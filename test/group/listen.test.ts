@@ -1,0 +1,215 @@
+/** Subscriptions to a group: one of the client, and behind it one to each server that is concerned. */
+import t from 'tap'
+import { Fault } from '../../src/protocol/fault.js'
+import { until } from '../support/eventually.js'
+import { ask, callOf, FakeServer, faultOf, groupOf, named, paramsOf } from './fakes.js'
+
+const LISTEN = 'subscriptions/listen'
+const TOOLS = 'notifications/tools/list_changed'
+const UPDATED = 'notifications/resources/updated'
+const TASKS = { revision: '2026-07-28', capabilities: '{"extensions":{"io.modelcontextprotocol/tasks":{}}}' }
+const ALL = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true }
+
+type Group = ReturnType<typeof groupOf>['group']
+
+/** A subscription that has been acknowledged, and is ended with the test. */
+async function listen(t: Tap, group: Group, notifications: object, more: Parameters<typeof callOf>[2] = {}) {
+  const call = callOf(LISTEN, { notifications }, more)
+  const ended = group.handle(call).then(
+    (last) => last,
+    (error: unknown) => error,
+  )
+  t.teardown(() => call.end.abort())
+  await until(() => call.told.length > 0)
+  const said = () => call.told.slice(1).map((told) => [told.method, paramsOf(told)] as const)
+  return { call, ended, said, acknowledged: call.told[0] && paramsOf(call.told[0]) }
+}
+type Tap = { teardown(end: () => void): void }
+
+t.test(
+  'a subscription is acknowledged at once, also while a server is down, and tells changes of all servers',
+  async (t) => {
+    const [a, b, down] = [new FakeServer(), new FakeServer(), new FakeServer()]
+    down.down = new Fault('upstreamUnavailable', 'down')
+    const { group } = groupOf({ a, b, down })
+    const { said, acknowledged } = await listen(t, group, { toolsListChanged: true })
+    t.same(acknowledged, { notifications: { toolsListChanged: true } })
+    for (const one of [a, b]) t.same(one.got(LISTEN), [{ notifications: { toolsListChanged: true } }])
+    a.tell(TOOLS)
+    await until(() => said().length > 0)
+    t.same(said(), [[TOOLS, {}]])
+  },
+)
+
+t.test('equal changes of several servers are one', async (t) => {
+  const [a, b] = [new FakeServer(), new FakeServer()]
+  const { group } = groupOf({ a, b })
+  const { said } = await listen(t, group, ALL)
+  for (const one of [a, b, a]) one.tell(TOOLS)
+  b.tell('notifications/prompts/list_changed')
+  await until(() => said().length > 1)
+  t.same(said(), [
+    [TOOLS, {}],
+    ['notifications/prompts/list_changed', {}],
+  ])
+})
+
+t.test('only lists that some server has are acknowledged, as far as it is known', async (t) => {
+  const discovered = (capabilities: object) => ({ 'server/discover': { supportedVersions: [], capabilities } })
+  const { group } = groupOf({
+    a: new FakeServer(discovered({ tools: {} })),
+    b: new FakeServer(discovered({ prompts: {} })),
+  })
+  await ask(group, 'server/discover')
+  const { acknowledged } = await listen(t, group, ALL)
+  t.same(acknowledged, { notifications: { toolsListChanged: true, promptsListChanged: true } })
+})
+
+t.test(
+  'resources and tasks are subscribed to at their server only, and told as the client has named them',
+  async (t) => {
+    const a = new FakeServer({ 'resources/list': { resources: [{ uri: 'x:bare' }] } })
+    const b = new FakeServer()
+    const { group } = groupOf({ a, b })
+    const wanted = { resourceSubscriptions: ['a+x:y', 'x:bare', 'c+x:z'], taskIds: ['b__t1', 'nobody'] }
+    const { said, acknowledged } = await listen(t, group, wanted, { caller: TASKS })
+    t.same(acknowledged, { notifications: { resourceSubscriptions: ['a+x:y', 'x:bare'], taskIds: ['b__t1'] } })
+    t.same(a.got(LISTEN), [{ notifications: { resourceSubscriptions: ['x:y', 'x:bare'] } }])
+    t.same(b.got(LISTEN), [{ notifications: { taskIds: ['t1'] } }])
+    a.tell(UPDATED, { uri: 'x:y' })
+    a.tell(UPDATED, { uri: 'x:bare' })
+    a.tell(UPDATED, { uri: 'x:y/below' })
+    b.tell('notifications/tasks', { taskId: 't1', status: 'working' })
+    b.tell('notifications/tasks', { taskId: 't1', status: 'completed' })
+    await until(() => said().length >= 4)
+    t.same(said(), [
+      [UPDATED, { uri: 'a+x:y' }],
+      [UPDATED, { uri: 'x:bare' }],
+      [UPDATED, { uri: 'a+x:y/below' }],
+      ['notifications/tasks', { taskId: 'b__t1', status: 'completed' }],
+    ])
+  },
+)
+
+t.test('what a server does not agree to is not acknowledged', async (t) => {
+  const a = new FakeServer({
+    [LISTEN]: async (call) => {
+      await call.tell({ kind: 'notification', method: 'notifications/subscriptions/acknowledged', params: agreed })
+      return { kind: 'result', result: agreed }
+    },
+  })
+  const agreed = callOf('x', { notifications: {} }).params
+  const { group } = groupOf({ a, b: new FakeServer() })
+  const { acknowledged, ended } = await listen(t, group, { resourceSubscriptions: ['a+x:y'] })
+  t.same(acknowledged, { notifications: {} })
+  t.match(await ended, { kind: 'result' })
+})
+
+t.test('a subscription that breaks is opened again, and everything is told as changed', async (t) => {
+  const [a, b] = [new FakeServer(), new FakeServer()]
+  const { group } = groupOf({ a, b })
+  const { said } = await listen(t, group, { toolsListChanged: true, resourceSubscriptions: ['a+x:y'] })
+  a.breakOff()
+  await until(() => a.got(LISTEN).length === 2)
+  await until(() => said().length >= 2)
+  t.same(said(), [
+    [TOOLS, {}],
+    [UPDATED, { uri: 'a+x:y' }],
+  ])
+  t.equal(b.got(LISTEN).length, 1, 'that of the other server goes on')
+})
+
+t.test('a client that listens is told when a server comes, and when one goes', async (t) => {
+  const [a, b] = [new FakeServer(), new FakeServer()]
+  b.down = new Fault('upstreamUnavailable', 'down')
+  const { group } = groupOf({ a, b })
+  const { said } = await listen(t, group, { toolsListChanged: true })
+  await until(() => b.got(LISTEN).length > 0)
+  b.down = undefined
+  await until(() => said().length === 1)
+  b.down = new Fault('upstreamUnavailable', 'down')
+  b.breakOff()
+  await until(() => said().length === 2)
+  b.down = undefined
+  await until(() => said().length === 3)
+  t.ok(said().every(([method]) => method === TOOLS))
+})
+
+t.test('a server that reports no changes is watched once it has not answered', async (t) => {
+  const agreed = callOf('x', { notifications: {} }).params
+  const mute = new FakeServer({
+    'tools/list': { tools: named('x') },
+    [LISTEN]: async (call) => {
+      await call.tell({ kind: 'notification', method: 'notifications/subscriptions/acknowledged', params: agreed })
+      return { kind: 'result', result: agreed }
+    },
+  })
+  const { group } = groupOf({ mute, b: new FakeServer({ 'tools/list': { tools: [] } }) })
+  const { said } = await listen(t, group, { toolsListChanged: true })
+  await until(() => mute.got(LISTEN).length === 1)
+  mute.down = new Fault('upstreamUnavailable', 'down')
+  await ask(group, 'tools/list')
+  await until(() => mute.got(LISTEN).length === 2)
+  mute.down = undefined
+  await until(() => said().length > 0)
+  t.same(said()[0], [TOOLS, {}])
+})
+
+t.test('a group with other servers tells clients that listen, and goes on with these', async (t) => {
+  const [a, b, c] = [new FakeServer(), new FakeServer(), new FakeServer()]
+  const { group, planOf } = groupOf({ a, b })
+  const { said } = await listen(t, group, { toolsListChanged: true })
+  group.change(planOf({ a, c }))
+  await until(() => said().length === 1)
+  t.same(
+    [a, b, c].map(({ listening }) => listening.size),
+    [1, 0, 1],
+  )
+  c.tell(TOOLS)
+  await until(() => said().length === 2)
+})
+
+t.test('a subscription that ends takes those to all servers along', async (t) => {
+  const [a, b] = [new FakeServer(), new FakeServer()]
+  const { group } = groupOf({ a, b })
+  const { call, ended } = await listen(t, group, ALL)
+  call.end.abort(new Fault('requestTimeout', 'gone'))
+  t.match(await ended, { message: 'gone' })
+  t.same(
+    [a, b].map(({ listening }) => listening.size),
+    [0, 0],
+  )
+  a.tell(TOOLS)
+  group.change(groupOf({ a, b }).planOf({ a }))
+  t.equal(call.told.length, 1)
+})
+
+t.test('a slow client holds back the group, and no server; of what waits, the last of each kind is kept', async (t) => {
+  const a = new FakeServer()
+  const { group } = groupOf({ a, b: new FakeServer() })
+  let read = () => {}
+  const told: string[] = []
+  const call = callOf(LISTEN, { notifications: { resourceSubscriptions: ['a+x:y', 'a+x:z'] } })
+  call.tell = (one) => {
+    told.push(one.method === UPDATED ? String(paramsOf(one)['uri']) : one.method)
+    return told.length === 2 ? new Promise<void>((resolve) => (read = resolve)) : undefined
+  }
+  const ended = group.handle(call).catch(() => {})
+  await until(() => told.length === 1)
+  a.tell(UPDATED, { uri: 'x:y' })
+  await until(() => told.length === 2)
+  for (let times = 0; times < 100; times++) for (const uri of ['x:y', 'x:z']) a.tell(UPDATED, { uri })
+  read()
+  await until(() => told.length === 4)
+  t.same(told.slice(1), ['a+x:y', 'a+x:y', 'a+x:z'])
+  call.end.abort()
+  await ended
+})
+
+t.test('an invalid subscription is refused', async (t) => {
+  const { group } = groupOf({ a: new FakeServer(), b: new FakeServer() })
+  t.equal((await faultOf(group, LISTEN, {})).fault, 'invalidParams')
+  t.equal((await faultOf(group, LISTEN, { notifications: { taskIds: ['a__t'] } })).fault, 'missingCapability')
+  const uris = Array.from({ length: 1_100 }, (_, i) => `a+x:${i}`)
+  t.equal((await faultOf(group, LISTEN, { notifications: { resourceSubscriptions: uris } })).fault, 'overloaded')
+})

@@ -1,0 +1,171 @@
+/** Lists of a group: equal ones are put together once, and the order in which servers start or answer changes nothing (7.2). */
+import fc from 'fast-check'
+import t from 'tap'
+import { Fault } from '../../src/protocol/fault.js'
+import { type Payload, parseObject, value } from '../../src/rpc/splice.js'
+import { ask, callOf, FakeServer, groupOf, named, resultOf } from './fakes.js'
+
+type Result = Record<string, unknown>
+
+const textOf = (text: string) => ({ content: [{ type: 'text', text }] })
+const listOf = (...names: string[]) => parseObject(JSON.stringify({ tools: named(...names) }))
+const given = (result: Payload) => () => ({ kind: 'result', result }) as const
+
+t.test('a list is put together again only when a part of it is another one', async (t) => {
+  for (const bareNames of [false, true]) {
+    const [x, y] = [listOf('x', 'z'), listOf('y', 'z')]
+    const a = new FakeServer({ 'tools/list': given(x) })
+    const b = new FakeServer({ 'tools/list': given(y) })
+    const { group, planOf } = groupOf({ a, b }, { bareNames })
+    const list = async (principal = 'alice') => {
+      const reply = await group.handle(callOf('tools/list', {}, { principal }))
+      return reply.kind === 'result' ? reply.result : undefined
+    }
+    const names = async (principal?: string) =>
+      ((await ask(group, 'tools/list', {}, principal === undefined ? {} : { principal }))['tools'] as Result[]).map(
+        ({ name }) => name,
+      )
+    const first = await list()
+    t.equal(await list(), first, 'what a cache gives twice')
+    t.equal(await list('bob'), first, 'what another caller gets alike')
+    b.answers['tools/list'] = () => resultOf({ tools: named('y', 'z') })
+    t.equal(await list(), first, 'what a server says again')
+
+    b.answers['tools/list'] = ({ principal }) => given(principal === 'bob' ? listOf('secret') : listOf('q'))()
+    t.same(await names(), bareNames ? ['x', 'z', 'q'] : ['a__x', 'a__z', 'b__q'])
+    t.same(await names('bob'), bareNames ? ['x', 'z', 'secret'] : ['a__x', 'a__z', 'b__secret'])
+    b.answers['tools/list'] = () => resultOf({ tools: named('q'), _meta: { 'com.example/of': 'b' } })
+    t.match(await ask(group, 'tools/list'), { _meta: { 'com.example/of': 'b' } })
+    b.answers['tools/list'] = () => resultOf({ tools: named('q'), _meta: { 'com.example/of': 'c' } })
+    t.match(await ask(group, 'tools/list'), { _meta: { 'com.example/of': 'c' } })
+
+    b.answers['tools/list'] = given(y)
+    t.equal(await list(), first)
+    group.change(planOf({ a, b }, { bareNames: !bareNames }))
+    t.same(await names(), bareNames ? ['a__x', 'a__z', 'b__y', 'b__z'] : ['x', 'z', 'y'], 'with other names')
+    group.change(planOf({ b, a }, { bareNames }))
+    t.same(await names(), bareNames ? ['y', 'z', 'x'] : ['b__y', 'b__z', 'a__x', 'a__z'], 'in another order')
+  }
+})
+
+t.test(
+  'a name on an earlier page of an earlier server is left out of a list that begins with its last page',
+  async (t) => {
+    const pageOf = (call: { params: Payload }) =>
+      value(call.params, 'cursor') === undefined
+        ? resultOf({ tools: named('x'), nextCursor: '2' })
+        : resultOf({ tools: named('y') })
+    const servers = {
+      a: new FakeServer({ 'tools/list': pageOf }),
+      b: new FakeServer({ 'tools/list': { tools: named('x', 'z') } }),
+    }
+    const { group } = groupOf(servers, { bareNames: true })
+    const { nextCursor, tools } = await ask(group, 'tools/list')
+    t.match(tools, [{ name: 'x' }])
+    const last = (await ask(group, 'tools/list', { cursor: nextCursor }))['tools'] as Result[]
+    t.same(
+      last.map(({ name }) => name),
+      ['y', 'z'],
+    )
+  },
+)
+
+/** Four servers, which have names in common. Each is down until it is `started`. */
+function servers() {
+  const tools = [['one', 'both'], ['both', 'two'], [], ['one', 'three', 'both']]
+  const all = Object.fromEntries(
+    tools.map((names, i) => {
+      const answers = {
+        'tools/list': { tools: named(...names) },
+        'prompts/list': { prompts: names.map((name) => ({ name })) },
+        'resources/list': { resources: names.map((name) => ({ uri: `file:///${name}`, name })) },
+        'server/discover': { capabilities: { tools: {}, prompts: {}, resources: {} }, instructions: `server ${i}` },
+        'tools/call': textOf('abcd'.charAt(i)),
+      }
+      return ['abcd'.charAt(i), new FakeServer(answers)]
+    }),
+  )
+  return all as Record<'a' | 'b' | 'c' | 'd', FakeServer>
+}
+const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'server/discover']
+const MODES = [{}, { bareNames: true }, { bareNames: true, bareUris: true }]
+const order = fc.shuffledSubarray(['a', 'b', 'c', 'd'] as const, { minLength: 4 })
+
+/** All lists, and which server gets a call of each tool that is listed. */
+async function seen(group: ReturnType<typeof groupOf>['group'], principal: string) {
+  const lists: Record<string, Result> = {}
+  for (const method of LISTS) lists[method] = await ask(group, method, {}, { principal })
+  const owners: Record<string, unknown> = {}
+  for (const { name } of lists['tools/list']?.['tools'] as { name: string }[])
+    owners[name] = (await ask(group, 'tools/call', { name }, { principal }))['content']
+  return { lists, owners }
+}
+
+t.test('7.2: the order in which servers start does not change a list, a name or an owner', async (t) => {
+  for (const plan of MODES) {
+    const expected = await seen(groupOf(servers(), plan).group, 'alice')
+    await fc.assert(
+      fc.asyncProperty(order, fc.boolean(), async (starts, looksBetween) => {
+        const all = servers()
+        for (const server of Object.values(all)) server.down = new Fault('upstreamUnavailable', 'not started')
+        const { group } = groupOf(all, plan)
+        for (const name of starts) {
+          all[name].down = undefined
+          if (looksBetween) await seen(group, 'alice')
+        }
+        for (const principal of ['alice', 'bob']) t.same(await seen(group, principal), expected)
+      }),
+      { numRuns: 30 },
+    )
+  }
+})
+
+t.test('7.2: the order in which servers answer does not change a list, a name or an owner', async (t) => {
+  for (const plan of MODES) {
+    const expected = await seen(groupOf(servers(), plan).group, 'alice')
+    await fc.assert(
+      fc.asyncProperty(order, async (answers) => {
+        const all = servers()
+        const { group } = groupOf(all, plan)
+        for (const method of LISTS) {
+          const gates = new Map<string, () => void>()
+          for (const [name, server] of Object.entries(all)) {
+            const answer = server.answers[method] as Result
+            const opened = new Promise<void>((resolve) => gates.set(name, resolve))
+            server.answers[method] = async () => {
+              await opened
+              return resultOf(answer)
+            }
+          }
+          const asked = ask(group, method)
+          for (const name of answers) {
+            gates.get(name)?.()
+            // All that follows from this answer happens before the next one.
+            await new Promise(setImmediate)
+          }
+          t.same(await asked, expected.lists[method], method)
+        }
+        t.same(await seen(group, 'alice'), expected)
+      }),
+      { numRuns: 15 },
+    )
+  }
+})
+
+t.test('7.2: while servers start, the names of those that answer are theirs already', async () => {
+  await fc.assert(
+    fc.asyncProperty(order, fc.integer({ min: 0, max: 4 }), async (starts, count) => {
+      const all = servers()
+      const { group } = groupOf(all)
+      const up = new Set<string>(starts.slice(0, count))
+      const whole = (await ask(group, 'tools/list'))['tools'] as { name: string }[]
+      for (const [name, server] of Object.entries(all))
+        if (!up.has(name)) server.down = new Fault('upstreamUnavailable', 'not started')
+      const later = groupOf(all).group
+      if (count === 0) return
+      const some = (await ask(later, 'tools/list'))['tools'] as { name: string }[]
+      const expected = whole.filter(({ name }) => up.has(name.charAt(0)))
+      if (JSON.stringify(some) !== JSON.stringify(expected)) throw new Error(JSON.stringify({ some, expected }))
+    }),
+  )
+})

@@ -1,0 +1,293 @@
+/** A group whose tools are searched: what is listed, what is found, and what a call through `call_tool` passes. */
+import fc from 'fast-check'
+import t from 'tap'
+import type { SearchPlan } from '../../src/group/member.js'
+import { scopes } from '../../src/policy/scopes.js'
+import { SIGN_IN_TOOL } from '../../src/policy/sign-in.js'
+import type { Call } from '../../src/protocol/call.js'
+import { Fault } from '../../src/protocol/fault.js'
+import { parseObject, raw, write } from '../../src/rpc/splice.js'
+import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, inputOf, named, paramsOf, resultOf } from './fakes.js'
+
+type Json = Record<string, unknown>
+const SEARCH: SearchPlan = { always: [], limit: 5 }
+const content = (text: string) => ({ content: [{ type: 'text', text }] })
+const tool = (name: string, description = '') => ({ name, description, inputSchema: { type: 'object' } })
+const namesIn = (result: Json) => (result['tools'] as Json[]).map(({ name }) => name)
+const OWN = ['search_tools', 'call_tool']
+
+const search = (args: Json) => ({ name: 'search_tools', arguments: args })
+async function found(group: Parameters<typeof ask>[0], query: string, more: Partial<Call> = {}, limit?: number) {
+  const result = await ask(group, 'tools/call', search({ query, ...(limit !== undefined && { limit }) }), more)
+  return namesIn(result['structuredContent'] as Json)
+}
+
+function setUp() {
+  const a = new FakeServer({
+    'tools/list': { tools: [tool('search_code', 'Finds code'), tool('get_issue', 'Reads an issue')] },
+    'tools/call': content('a'),
+  })
+  const b = new FakeServer({
+    'tools/list': { tools: [tool('read_file', 'Reads a file'), tool('search', 'Finds files')] },
+    'tools/call': content('b'),
+  })
+  return { a, b }
+}
+
+t.test('the list has two tools, and those that are always listed', async (t) => {
+  const { a, b } = setUp()
+  const { group } = groupOf({ a, b }, { search: { always: ['b__read*', '*_issue'], limit: 5 } })
+  const result = await ask(group, 'tools/list')
+  t.same(namesIn(result), [...OWN, 'a__get_issue', 'b__read_file'])
+  t.match((result['tools'] as Json[])[0], {
+    description: /of a, b by words/,
+    inputSchema: { type: 'object', required: ['query'] },
+    annotations: { readOnlyHint: true },
+  })
+  t.equal(result['nextCursor'], undefined)
+  t.match((await faultOf(group, 'tools/list', { cursor: 'x' })).toRpcError(), { code: -32602 })
+  t.same(namesIn(await ask(groupOf({ a, b }, { search: SEARCH }).group, 'tools/list')), OWN)
+  t.same(namesIn(await ask(groupOf({ a, b }).group, 'tools/list')).length, 4, 'it is off by default')
+})
+
+t.test('all pages of all servers are read, and a list may be cached as long as the first of them', async (t) => {
+  const { a } = setUp()
+  const paged = new FakeServer({
+    'tools/list': (call) =>
+      raw(call.params, 'cursor') === undefined
+        ? resultOf({ tools: [tool('one')], nextCursor: '2' }, { cache: { ttlMs: 500, scope: 'public' } })
+        : resultOf({ tools: [tool('two')] }, { cache: { ttlMs: 100, scope: 'private' } }),
+  })
+  const { group } = groupOf({ a, paged }, { search: { always: ['paged__*'], limit: 5 } })
+  t.match(await group.handle(callOf('tools/list')), { cache: { ttlMs: 0, scope: 'private' } })
+  t.same(namesIn(await ask(group, 'tools/list')), [...OWN, 'paged__one', 'paged__two'])
+  const alone = groupOf({ paged, none: new FakeServer() }, { search: { always: ['*'], limit: 5 } }).group
+  t.match(await alone.handle(callOf('tools/list')), { cache: { ttlMs: 100, scope: 'private' } })
+  t.same(await found(group, 'two'), ['paged__two'])
+})
+
+t.test('tools are found as they would be listed, as text and as data', async (t) => {
+  const definition = '{ "name":"tool" ,"description":"Finds code","n":1.0,"inputSchema":{"type":"object"}}'
+  const a = new FakeServer({
+    'tools/list': () => ({ kind: 'result', result: parseObject(`{"tools":[${definition}]}`) }),
+  })
+  const { group } = groupOf({ a, b: setUp().b }, { search: SEARCH })
+  const reply = await group.handle(callOf('tools/call', search({ query: 'code' })))
+  if (reply.kind !== 'result') return t.fail('no result')
+  const listed = await groupOf({ a, b: new FakeServer() }).group.handle(callOf('tools/list'))
+  const expected = `{"tools":${listed.kind === 'result' ? raw(listed.result, 'tools') : ''}}`
+  t.match(expected, '"n":1.0')
+  t.equal(raw(reply.result, 'structuredContent'), expected)
+  t.same(JSON.parse(write(reply.result)), {
+    content: [{ type: 'text', text: expected }],
+    structuredContent: JSON.parse(expected) as object,
+  })
+  t.match(JSON.parse(reply.server ?? ''), { name: 'team' })
+})
+
+t.test('no more are found than the caller or the configuration says', async (t) => {
+  const a = new FakeServer({ 'tools/list': { tools: Array.from({ length: 100 }, (_, at) => tool(`word_${at}`)) } })
+  const { group } = groupOf({ a, b: new FakeServer() }, { search: { always: [], limit: 3 } })
+  const count = async (limit?: number) => (await found(group, 'word', {}, limit)).length
+  t.same(
+    [await count(), await count(1), await count(7), await count(0), await count(-5), await count(1_000)],
+    [3, 1, 7, 1, 1, 50],
+  )
+})
+
+t.test('what changes is found at the next search', async (t) => {
+  const { a, b } = setUp()
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  t.same(await found(group, 'issue'), ['a__get_issue'])
+  a.answers['tools/list'] = { tools: [tool('close_issue')] }
+  t.same(await found(group, 'issue'), ['a__close_issue'])
+  a.answers['tools/list'] = { tools: [] }
+  t.same(await found(group, 'issue'), [])
+})
+
+t.test('each caller finds what its servers list to it', async (t) => {
+  const policy = scopes({
+    required: (name) => (name === 'get_issue' ? ['issues'] : []),
+    scopesOf: (principal) => new Set(principal === 'alice' ? ['issues'] : []),
+  })
+  const { a, b } = setUp()
+  const scoped = Object.assign(new FakeServer(), { handle: policy(a.handle) })
+  const { group } = groupOf({ a: scoped, b }, { search: SEARCH })
+  t.same(await found(group, 'issue'), ['a__get_issue'])
+  t.same(await found(group, 'issue', { principal: 'bob' }), [])
+  const params = { name: 'call_tool', arguments: { name: 'a__get_issue' } }
+  t.same(await ask(group, 'tools/call', params), content('a'))
+  t.match(await ask(group, 'tools/call', params, { principal: 'bob' }), { isError: true })
+  t.equal(a.got('tools/call').length, 1)
+})
+
+t.test('a call through call_tool is the call of the tool, with its arguments to the byte', async (t) => {
+  const { a, b } = setUp()
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  const args = '{"n":1.0, "big":12345678901234567890,"e":"\\u00e9"}'
+  const call = callOf('tools/call', {}, { paramHeaders: new Map([['mcp-param-x', 'y']]), progress: true })
+  const text = `{"name":"call_tool","arguments":{"name":"a__search_code","arguments":${args}},"task":{"ttl":1}}`
+  await group.handle({ ...call, params: parseObject(text) })
+  const [sent] = a.calls
+  t.equal(write(sent?.params ?? parseObject('{}')), `{"name":"search_code","arguments":${args},"task":{"ttl":1}}`)
+  t.match(sent, { progress: true, principal: 'alice' })
+  t.equal(sent?.paramHeaders, undefined, 'headers of the client are about other arguments')
+  t.match(call.noted, { name: 'a__search_code', through: 'call_tool', server: 'a', original: 'search_code' })
+  await ask(group, 'tools/call', { name: 'call_tool', arguments: { name: 'a__get_issue' } })
+  t.same(a.got('tools/call')[1], { name: 'get_issue' })
+  t.same(await ask(group, 'tools/call', { name: 'b__search', arguments: {} }), content('b'), 'directly too')
+})
+
+t.test('what call_tool cannot call is refused as of a direct call, and nothing is sent', async (t) => {
+  const { a, b } = setUp()
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  for (const name of ['search_code', 'c__x', 'A__search_code', '', 'search_tools', 'call_tool', 'a']) {
+    const through = await faultOf(group, 'tools/call', { name: 'call_tool', arguments: { name } })
+    const direct = await faultOf(groupOf({ a, b }).group, 'tools/call', { name })
+    t.same(through.toRpcError(), direct.toRpcError(), name)
+  }
+  const invalid = [
+    '{"name":"call_tool"}',
+    '{"name":"call_tool","arguments":{}}',
+    '{"name":"call_tool","arguments":[]}',
+    '{"name":"call_tool","arguments":null}',
+    '{"name":"call_tool","arguments":{"name":7}}',
+    '{"name":"call_tool","arguments":{"name":"a__get_issue","name":"a__search_code"}}',
+    '{"name":"call_tool","arguments":{"name":"a__get_issue","Name":"a__search_code"}}',
+    '{"name":"call_tool","arguments":{"name":"a__get_issue","arguments":"{}"}}',
+    '{"name":"call_tool","arguments":{"name":"a__get_issue","arguments":[]}}',
+    '{"name":"call_tool","arguments":{"name":"a__get_issue","arguments":{},"arguments":{}}}',
+    '{"name":"call_tool","arguments":{"name":"a__get_issue"},"arguments":{"name":"a__search_code"}}',
+    '{"name":"call_tool","name":"search_tools"}',
+    '{"name":"search_tools"}',
+    '{"name":"search_tools","arguments":{"query":7}}',
+    '{"name":"search_tools","arguments":{"query":"x","query":"y"}}',
+    '{"name":"search_tools","arguments":{"query":"x","limit":"5"}}',
+    '{"name":"search_tools","arguments":"x"}',
+  ]
+  for (const params of invalid) {
+    const failed = await group.handle({ ...callOf('tools/call'), params: parseObject(params) }).catch(Fault.from)
+    t.match(failed, { fault: 'invalidParams' }, params)
+  }
+  t.same([...a.got('tools/call'), ...b.got('tools/call')], [])
+})
+
+t.test('questions, tasks, messages and errors come through call_tool as they come directly', async (t) => {
+  const { b } = setUp()
+  const a = new FakeServer({
+    'tools/call': async (call) => {
+      await call.tell({
+        kind: 'notification',
+        method: 'notifications/message',
+        params: parseObject('{"level":"info","data":1}'),
+      })
+      const { name } = paramsOf(call)
+      if (name === 'asks')
+        return call.answers ? resultOf(content('answered')) : inputOf({ inputRequests: {}, requestState: 's' })
+      if (name === 'task') return resultOf({ taskId: 't1' }, { type: 'task' })
+      return errorOf(-32000, 'Busy')
+    },
+  })
+  const through = (name: string) => ({ name: 'call_tool', arguments: { name, arguments: { q: 1 } } })
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  const call = callOf('tools/call', through('a__asks'))
+  const asked = await group.handle(call)
+  t.match(call.told, [{ method: 'notifications/message' }])
+  t.match(JSON.parse(write(call.told[0]?.params ?? parseObject('{}'))), { logger: 'a' })
+  if (asked.kind !== 'input') return t.fail('no question')
+  const state = raw(asked.result, 'requestState')
+  const answers = { responses: '{}', state }
+  t.same(await ask(group, 'tools/call', through('a__asks'), { answers }), content('answered'))
+  t.equal(a.calls.at(-1)?.answers?.state, '"s"')
+  for (const other of [
+    through('b__search'),
+    through('a__task'),
+    { name: 'call_tool', arguments: { name: 'a__asks', arguments: { q: 2 } } },
+  ])
+    t.match(await faultOf(group, 'tools/call', other, { answers }), { fault: 'invalidState' })
+  t.match(await group.handle(callOf('tools/call', through('a__task'))), { type: 'task' })
+  t.same(await ask(group, 'tools/call', through('a__task')), { taskId: 'a__t1' })
+  t.match(await group.handle(callOf('tools/call', through('a__x'))), { kind: 'error', error: { message: 'Busy' } })
+})
+
+t.test(
+  'without prefixes, the two tools hide tools of their names, which can be called through call_tool',
+  async (t) => {
+    const a = new FakeServer({
+      'tools/list': { tools: [tool('search_tools', 'mine'), tool('same', 'of a')] },
+      'tools/call': (call) => resultOf(content(`a ${String(paramsOf(call)['name'])}`)),
+    })
+    const b = new FakeServer({ 'tools/list': { tools: [tool('same', 'of b'), tool('other')] } })
+    const { group } = groupOf({ a, b }, { search: { always: ['*'], limit: 5 }, bareNames: true, bareUris: true })
+    t.same(namesIn(await ask(group, 'tools/list')), [...OWN, 'same', 'other'])
+    t.same(await found(group, 'mine'), ['search_tools'])
+    t.same(await found(group, 'of'), ['same'], 'the first server has the name')
+    const params = { name: 'call_tool', arguments: { name: 'search_tools' } }
+    t.same(await ask(group, 'tools/call', params), content('a search_tools'))
+  },
+)
+
+t.test('servers that do not answer are named, in the list and by a search', async (t) => {
+  const { a, b } = setUp()
+  b.down = new Fault('upstreamUnavailable', 'down')
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  const reply = await group.handle(callOf('tools/list'))
+  t.match(reply, { cache: { ttlMs: 0 } })
+  t.match(JSON.parse(write(reply.kind === 'result' ? reply.result : parseObject('{}'))), {
+    _meta: { 'io.github.mcp-bridge/unavailable': [{ server: 'b' }] },
+  })
+  const result = await ask(group, 'tools/call', search({ query: 'issue' }))
+  t.match(result['content'], [{}, { text: 'Not searched, because they do not answer: b' }])
+  const { group: other } = groupOf({ b, c: b }, { search: SEARCH })
+  t.match(await faultOf(other, 'tools/list'), { fault: 'upstreamUnavailable' })
+})
+
+t.test('a sign-in that a server waits for is listed', async (t) => {
+  const { b } = setUp()
+  const a = new FakeServer({ 'tools/list': { tools: named(SIGN_IN_TOOL) } })
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  t.same(namesIn(await ask(group, 'tools/list')), [...OWN, `a__${SIGN_IN_TOOL}`])
+})
+
+t.test('the group says that it has tools and how to find them', async (t) => {
+  const { a, b } = setUp()
+  a.answers['server/discover'] = { capabilities: {}, instructions: 'Be brief.' }
+  b.answers['server/discover'] = { capabilities: {} }
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  const discovered = await ask(group, 'server/discover')
+  t.match(discovered, {
+    capabilities: { tools: { listChanged: true } },
+    instructions: /^Most tools are not listed\. Find them with search_tools.*# a\n.*Be brief\.$/s,
+  })
+  const { capabilities, instructions } = await ask(groupOf({ a, b }).group, 'server/discover')
+  t.same(capabilities, {})
+  t.notMatch(instructions, 'search_tools')
+})
+
+t.test('without memory, the tools are indexed for each search', async (t) => {
+  const { a, b } = setUp()
+  const { Memory } = await import('../../src/protocol/memory.js')
+  const { group } = groupOf({ a, b }, { search: SEARCH }, { memory: new Memory({ max: 0 }) })
+  t.same(await found(group, 'issue'), ['a__get_issue'])
+  t.same(await found(group, 'issue'), ['a__get_issue'])
+})
+
+t.test('whatever is searched, only what would be listed is found, and every tool is found by its name', async () => {
+  const name = fc.stringMatching(/^[a-z]{1,6}(?:_[a-z]{1,6}){0,2}$/)
+  const list = fc.uniqueArray(name, { maxLength: 6 })
+  await fc.assert(
+    fc.asyncProperty(list, list, fc.string({ maxLength: 20 }), async (one, two, query) => {
+      const servers = {
+        a: new FakeServer({ 'tools/list': { tools: named(...one) } }),
+        b: new FakeServer({ 'tools/list': { tools: named(...two) } }),
+      }
+      const { group } = groupOf(servers, { search: SEARCH })
+      const all = namesIn(await ask(groupOf(servers).group, 'tools/list'))
+      const some = await found(group, query, {}, 50)
+      if (some.some((each) => !all.includes(each))) return false
+      for (const each of all) if ((await found(group, String(each), {}, 1))[0] !== each) return false
+      return true
+    }),
+    { numRuns: 50 },
+  )
+})
