@@ -34,7 +34,8 @@ export const LOG_EVENTS = {
   era_unknown: 'The protocol era of a server stays unknown until the first authenticated request.',
   message_skipped:
     'A server sent something that is no message. At most one line in 10 seconds for each process or session.',
-  message_repaired: 'A server sent something that had to be repaired to be read. Once for each process or session.',
+  message_repaired:
+    'A server sent something that had to be repaired to be read. Once for each kind of repair in a process or session.',
   message_dropped: 'A message of a server was dropped: nobody waits for it.',
   server_request_dropped: 'A modern server sent a request, which its revision does not allow. It was dropped.',
   log_message_dropped: 'A log message of a server was dropped: it belongs to no call.',
@@ -46,9 +47,21 @@ export const LOG_EVENTS = {
   capabilities_changed:
     'The capabilities of a server differ from those that the client was given, after a session was lost.',
 
+  group_incomplete: 'A server of a group did not answer when it was asked for a list. Once until it answers again.',
+  path_grouped:
+    'After a reload, a group has the path that a server had. Names have a prefix there; at its own path, the server has them as before. Sessions that were opened at the path go on with the server.',
+  group_complete: 'A server of a group answers again.',
+  tools_not_learned:
+    'The tools of a server that was found could not be listed: it stays in quarantine. It is tried again.',
+  group_name_hidden:
+    'A tool or prompt is left out, because an earlier server of a group without prefixes has one of the same name. Once for each.',
+  group_names_long:
+    'Names of tools of a group are so long that some clients refuse them: those that allow 64 characters, and put the name of the server before. Once for each.',
+
   sign_in_required: 'A server requires a sign-in, which the first request starts.',
   sign_in_started: 'Somebody is asked to sign in to a server.',
-  browser_unavailable: 'No browser could be opened. The address to sign in is shown instead.',
+  browser_unavailable:
+    'No browser could be opened. The address to sign in is on the terminal; without one, a command shows it.',
   signed_in: 'Somebody signed in to a server.',
   sign_in_failed: 'A sign-in failed.',
   tokens_not_stored: 'Tokens cannot be stored. They are lost when the process ends.',
@@ -66,6 +79,8 @@ export const LOG_EVENTS = {
   command_line_invalid: 'The command line is invalid. The bridge ends with exit code 2.',
   unexpected_error: 'The bridge made a mistake. It ends with exit code 1.',
   log_lines_dropped: 'Lines are missing here, because the log was not read or written fast enough.',
+  descriptors_exhausted:
+    'No file descriptors are left, so connections and programs cannot be opened. At most one line in 10 minutes.',
   node_outdated: 'This version of Node.js has a known vulnerability.',
 
   config_invalid:
@@ -76,7 +91,7 @@ export const LOG_EVENTS = {
   config_adjusted: 'A part of the configuration was left out or changed.',
   config_format_detected: 'The configuration is in the format of another program.',
   config_writable:
-    'All users of the group of a configuration file can change it, and with it which programs are started.',
+    'All users of the group of a configuration file, or of its folder, can change it, and with it which programs are started.',
   restart_required: 'Options changed that only a restart applies.',
 
   search_started: 'The bridge looks for servers.',
@@ -112,6 +127,6 @@ export interface Log {
   error: Write
   fatal: Write
   isLevelEnabled(level: string): boolean
-  /** A log whose lines all name the server. */
-  child(fields: { server: string }): Log
+  /** A log whose lines all name the server or group. */
+  child(fields: { server: string } | { group: string }): Log
 }

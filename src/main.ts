@@ -1,5 +1,5 @@
 /** The process: arguments, signals, exit codes. The only file that touches `process`. */
-import { readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import process from 'node:process'
 import { isatty } from 'node:tty'
 import type { Discovery, DiscoveryOptions } from './bridge/discovery-runtime.js'
@@ -10,6 +10,7 @@ import { type EndSignal, type Program, quietLog, sourcesOf } from './cli/program
 import type { Settings } from './config/settings.js'
 import { LineWriter } from './log/writer.js'
 import { createLog } from './log.js'
+import { waitForEachAddress } from './net/families.js'
 import { endPrograms } from './upstream/transport/stdio/process-group.js'
 
 /** Milliseconds at the end in which what waits to be written to stderr may still be read. */
@@ -19,6 +20,16 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 const argv = process.argv.slice(2)
 const terminal = isatty(2)
 const { env } = process
+/**
+ * The streams that are terminals of a process that was not detached by `nohup`, which replaces them. Only on Linux does it
+ * replace the input as well.
+ */
+const STREAMS = process.platform === 'linux' ? [0, 1, 2] : [1, 2]
+/** Milliseconds between looks for the terminal, and how many without it show that the process was detached (`disown`). */
+const LOOK = { every: 1_000, most: 5 }
+/** Whether the process has a terminal whose end is its own. */
+let attached = STREAMS.some((fd) => isatty(fd)) && hasTerminal()
+if (attached) lookForTerminal()
 
 /** What a signal does that ends the process. */
 let onSignal = (signal: EndSignal): void => {
@@ -53,7 +64,8 @@ const program: Program = {
   onSignal(handle) {
     onSignal = handle
   },
-  onReload: (handle) => process.on('SIGHUP', handle),
+  // The system sends the same signal when the terminal of the process is closed.
+  onReload: (handle) => process.on('SIGHUP', () => (attached && !hasTerminal() ? onSignal('SIGHUP') : handle())),
   onCrash: (handle) =>
     process.on('uncaughtException', (error) => {
       program.fail(error)
@@ -73,6 +85,13 @@ const program: Program = {
   abort: () => process.exit(EXIT.failed),
 }
 
+// What is experimental in a package is nothing that a person who runs the bridge could change.
+const [printWarning] = process.listeners('warning')
+process.removeAllListeners('warning')
+process.on('warning', (warning) => {
+  if (warning.name !== 'ExperimentalWarning') printWarning?.(warning)
+})
+waitForEachAddress()
 main().catch((error: unknown) => {
   program.fail(error)
   return end()
@@ -104,8 +123,7 @@ async function run(command: Command): Promise<number | undefined> {
       return EXIT.ok
     case 'probe': {
       const { probe } = await import('./cli/probe.js')
-      await probe(command.settings, command.json, program)
-      return EXIT.ok
+      return codeOf(await probe(command.settings, command.json, program))
     }
     case 'tail': {
       const { tail } = await import('./cli/tail.js')
@@ -119,7 +137,10 @@ async function run(command: Command): Promise<number | undefined> {
       return undefined
     }
     case 'demo server': {
-      const { serveDemo } = await import('./demo/server.js')
+      const serveDemo =
+        command.era === 'legacy'
+          ? (await import('./demo/server.js')).serveDemo
+          : (await import('./demo/modern-server.js')).serveModernDemo
       await serveDemo(program.stdin, program.stdout)
       return EXIT.ok
     }
@@ -159,6 +180,29 @@ async function run(command: Command): Promise<number | undefined> {
       await serve(command, program)
       return undefined
     }
+  }
+}
+
+/** A terminal that is closed sends its signal at once: without one, the process was detached. */
+function lookForTerminal(): void {
+  let without = 0
+  // Looks are counted and not the time, because the process may have been stopped (Ctrl-Z) when the terminal was closed.
+  const looking = setInterval(() => {
+    without = hasTerminal() ? 0 : without + 1
+    if (without < LOOK.most) return
+    attached = false
+    clearInterval(looking)
+  }, LOOK.every).unref()
+}
+
+/** Whether a terminal controls the process. */
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync('/dev/tty', 'r'))
+    return true
+  } catch (error) {
+    // Without a file descriptor for it, there may be one.
+    return /^E[MN]FILE$/.test(String((error as NodeJS.ErrnoException).code))
   }
 }
 

@@ -16,6 +16,10 @@ export interface Place<T> {
 export class OpenSet<T extends object> implements Iterable<T> {
   readonly #places = new Set<Place<T>>()
 
+  get size(): number {
+    return this.#places.size
+  }
+
   /** Adds an object. Returns its place, which is needed to delete it. */
   add(held: T): Place<T> {
     const place: Place<T> = { held }

@@ -15,6 +15,44 @@ const DOUBLINGS = 31
 const nothing = (): undefined => undefined
 
 /**
+ * A time limit. When it is over, one turn of the event loop passes before `late` is called, in which `clear` or `refresh`
+ * is still in time: the process or the machine may have stood still, and what it waits for may have arrived meanwhile.
+ * Node runs timers before it reads from sockets.
+ */
+export class Deadline {
+  readonly #timer: NodeJS.Timeout
+  #turn: NodeJS.Immediate | undefined
+
+  constructor(milliseconds: number, late: () => void) {
+    this.#timer = setTimeout(() => {
+      this.#turn = setImmediate(late)
+    }, milliseconds)
+  }
+
+  /** Begins anew. */
+  refresh(): void {
+    clearImmediate(this.#turn)
+    this.#timer.refresh()
+  }
+
+  clear(): void {
+    clearImmediate(this.#turn)
+    clearTimeout(this.#timer)
+  }
+
+  /** Does not keep the process running. */
+  unref(): this {
+    this.#timer.unref()
+    return this
+  }
+}
+
+/** Calls `look` again and again, as a `Deadline` does. */
+export function lookEvery(milliseconds: number, look: () => void): NodeJS.Timeout {
+  return setInterval(() => setImmediate(look), milliseconds).unref()
+}
+
+/**
  * Waits for `work`, but no longer than `milliseconds`. Resolves to the result of `work`; after a timeout to the result
  * of `late` (undefined by default). Rejects with the error of `work`, with the error that `late` throws, or, as soon as
  * `signal` aborts, with its reason. A timeout or an abort does not stop `work`; its later error is ignored. Removes its
@@ -38,10 +76,10 @@ export function within<T, L = undefined>(
     const abort =
       signal &&
       (() => {
-        clearTimeout(timer)
+        timer?.clear()
         reject(signal.reason as Error)
       })
-    const timer = milliseconds > LONGEST ? undefined : setTimeout(expire, milliseconds)
+    const timer = milliseconds > LONGEST ? undefined : new Deadline(milliseconds, expire)
     work.then(
       (value) => {
         release(timer, signal, abort)
@@ -76,7 +114,8 @@ export function pause(milliseconds: number, signal?: Signal): Promise<boolean> {
   if (milliseconds <= 0) return Promise.resolve(true)
   return new Promise((resolve) => {
     const end = () => {
-      release(timer, signal, end)
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
       resolve(!signal?.aborted)
     }
     const timer = setTimeout(end, Math.min(milliseconds, LONGEST))
@@ -89,11 +128,7 @@ export function backoff(failures: number, { first, most }: Backoff): number {
   return Math.min(first * 2 ** Math.min(failures, DOUBLINGS), most)
 }
 
-function release(
-  timer: ReturnType<typeof setTimeout> | undefined,
-  signal: Signal | undefined,
-  listener: (() => void) | undefined,
-): void {
-  clearTimeout(timer)
+function release(timer: Deadline | undefined, signal: Signal | undefined, listener: (() => void) | undefined): void {
+  timer?.clear()
   if (listener) signal?.removeEventListener('abort', listener)
 }

@@ -5,6 +5,7 @@ import type { Fault } from '../protocol/fault.js'
 import { type Refusal, saidIn } from '../protocol/refusal.js'
 import { causeOf } from '../upstream/transport/causes.js'
 import { ChannelError } from '../upstream/transport/channel.js'
+import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
 
 export interface Advice {
   /** The HTTP status with which the server refused. */
@@ -20,6 +21,8 @@ const CREDENTIAL =
   'The server requires a credential. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.'
 const PATH = 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.'
 const ITS_LOG = 'The server, or a proxy before it, has failed. Look for the reason in its own log.'
+const SLOW =
+  'If the server needs longer, raise timeouts.initialize; for a program that writes to stderr while it starts, timeouts.start.'
 const BUSY = 'The server is busy or down: try again later.'
 
 /** What to do about a server that refuses with an HTTP status. */
@@ -42,7 +45,7 @@ export const BY_STATUS: Readonly<Record<number, string>> = {
 export function adviceOn(fault: Fault): Advice {
   const refusal = refusalIn(fault)
   if (!refusal) {
-    const next = nextIn(fault)
+    const next = nextIn(fault) ?? nextByStderr(fault)
     return next === undefined ? {} : { next }
   }
   const { status } = refusal
@@ -68,8 +71,38 @@ function refusalIn(fault: Fault): Refusal | undefined {
 
 function nextIn(fault: Fault): string | undefined {
   return causesOf(fault)
-    .flatMap((cause) => causeOf(cause)?.next ?? [])
+    .flatMap((cause) => (cause instanceof ChannelError && cause.late ? SLOW : (causeOf(cause)?.next ?? [])))
     .at(-1)
+}
+
+/** What to do about what a program wrote before it ended. */
+const BY_STDERR: readonly (readonly [reason: RegExp, next: string])[] = [
+  [
+    /^npm .*(?:could not be found|is not in this registry)/,
+    'Check the name of the package: the registry does not have it.',
+  ],
+  [/^npm .*notarget/, 'Check the version of the package: the registry does not have it.'],
+  [
+    /^npm .*could not determine executable/,
+    'The package has no program: check its name, or name the program with npx -p <package> <program>.',
+  ],
+  [
+    /^npm .*(?:FetchError|request to|network)/,
+    'npm could not download the package: check the network, and the proxy (HTTPS_PROXY).',
+  ],
+  [/No module named/, 'Install the module for the Python that the command starts.'],
+  [
+    /Cannot find module|can't open file|No such file or directory/,
+    'Check the path of the program, and the folder in which it is started ("cwd").',
+  ],
+  [/docker.*(?:pull access denied|not found|manifest unknown)/i, 'Check the name of the image.'],
+  [/Cannot connect to the Docker daemon|permission denied.*docker/i, 'Start Docker, and let this user use it.'],
+]
+
+function nextByStderr(fault: Fault): string | undefined {
+  const { cause } = fault
+  const reason = cause instanceof ChannelError ? reasonIn(cause.allStderr) : undefined
+  return reason === undefined ? undefined : BY_STDERR.find(([pattern]) => pattern.test(reason))?.[1]
 }
 
 /** A query may be secret. */

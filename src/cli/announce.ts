@@ -2,10 +2,11 @@
 
 import type { Bridge } from '../bridge/bridge.js'
 import type { Mount } from '../bridge/mount.js'
-import { quoted } from '../bridge/remedy.js'
 import type { Settings } from '../config/settings.js'
+import { literal, powershellOf } from '../inspect/powershell.js'
 import type { Log } from '../logging.js'
 import { Fault } from '../protocol/fault.js'
+import { quoted, usualShell } from '../shell.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import { adviceOn } from './advice.js'
 import { inspectorAddress, inspectorLine, openable } from './inspector-address.js'
@@ -13,6 +14,7 @@ import { inspectorAddress, inspectorLine, openable } from './inspector-address.j
 export interface Announcing {
   log: Log
   version: string
+  platform: string
   /** Says something to people, in place of the log; undefined where the log is for programs. */
   say: ((text: string) => void) | undefined
   /** The token of the inspector, if it was made at this start. Only people are told. */
@@ -24,9 +26,9 @@ export interface Announcing {
 /** Says where to go from here. */
 export function announce(
   { auth }: Settings,
-  { mounts, adminUrl, inspectUrl }: Bridge,
+  { mounts, groups, groupUrls, adminUrl, inspectUrl }: Bridge,
   urls: ReadonlyMap<string, string>,
-  { log, version, say, token: viewer, tries }: Announcing,
+  { log, version, platform, say, token: viewer, tries }: Announcing,
 ): void {
   if (adminUrl !== undefined) log.info({ event: 'admin_listening', url: adminUrl }, 'serving health and metrics')
   if (inspectUrl !== undefined) {
@@ -36,33 +38,47 @@ export function announce(
     if (say) say(`\n${inspectorLine(address, `mcp-bridge tail ${quoted(address)}`)}\n`)
     else log.info({ event: 'inspector_listening', url: inspectUrl, ...(next && { next }) }, 'serving the inspector')
   }
-  const token = auth?.tokens === undefined && !auth?.passthrough ? '' : ' -H "authorization: Bearer $TOKEN"'
-  const [first = ''] = [...urls.values()].map(openable)
-  const [, socket, at] = /^unix:(.*):([^:]*)$/.exec(first) ?? []
-  const asked = socket === undefined ? first : `--unix-socket ${quoted(socket)} http://localhost${at}`
-  const curl = discoverCommand(asked, token)
+  const needsToken = auth?.tokens !== undefined || auth?.passthrough === true
+  const [first = ''] = [...groupUrls.values(), ...urls.values()].map(openable)
+  const command = discoverCommand(first, { platform, needsToken })
   if (urls.size === 0)
     return log.warn({ event: 'no_servers' }, 'no server found yet; the bridge serves each one as soon as it finds it')
   if (say) {
-    const targets = [...urls].map(([name, url]) => ({ url, target: mounts.get(name)?.server.target ?? name }))
+    const targets = [
+      ...[...groupUrls].map(([name, url]) => ({ url, target: groups.get(name)?.health.servers.join(' and ') ?? name })),
+      ...[...urls].map(([name, url]) => ({ url, target: mounts.get(name)?.server.target ?? name })),
+    ]
     const lines =
       targets.length === 1
         ? targets.map(({ url, target }) => ` listens on ${url}\n  for ${target}\n`)
         : ['\n', ...targets.map(({ url, target }) => `  ${url}  for ${target}\n`)]
-    const commands = tries?.(first) ?? [curl]
+    const commands = tries?.(first) ?? [command]
     say(`\nmcp-bridge ${version}${lines.join('')}\nTry it:\n${commands.map((command) => `  ${command}\n\n`).join('')}`)
   } else {
-    for (const [i, [server, url]] of [...urls].entries())
-      log.info(
-        { event: 'listening', url, ...(urls.size > 1 && { server }), ...(i === 0 && { try: curl }) },
-        'listening',
-      )
+    const all = [
+      ...[...groupUrls].map(([group, url]) => ({ url, group })),
+      ...[...urls].map(([server, url]) => ({ url, ...(urls.size > 1 && { server }) })),
+    ]
+    for (const [i, where] of all.entries())
+      log.info({ event: 'listening', ...where, ...(i === 0 && { try: command }) }, 'listening')
   }
 }
 
-/** The command that asks a bridge what its server offers. */
-export function discoverCommand(url: string, token = ''): string {
-  return `curl -s ${url} -H 'content-type: application/json'${token} -d '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'`
+/** The command that asks a bridge what its server offers, for the usual shell of the platform. */
+export function discoverCommand(
+  url: string,
+  { platform, needsToken = false }: { platform: string; needsToken?: boolean },
+): string {
+  const body = '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'
+  const [, socket, at] = /^unix:(.*):([^:]*)$/.exec(url) ?? []
+  // PowerShell reaches no sockets.
+  if (usualShell(platform) === 'powershell' && socket === undefined) {
+    const headers = needsToken ? { authorization: '"Bearer $env:TOKEN"' } : {}
+    return powershellOf({ url: literal(url), headers, body })
+  }
+  const asked = socket === undefined ? url : `--unix-socket ${quoted(socket, 'sh')} http://localhost${at}`
+  const token = needsToken ? ' -H "authorization: Bearer $TOKEN"' : ''
+  return `curl -s ${asked} -H 'content-type: application/json'${token} -d '${body}'`
 }
 
 /** Says what has become of a server that was asked what it speaks. */

@@ -1,5 +1,7 @@
 /** Reads arguments by the tables of commands and flags: the command, its words, its flags, and the program of a server. */
 import { parseArgs } from 'node:util'
+import { addressHint } from '../config/address-hint.js'
+import { OPTIONS, SERVER_KEYS } from '../config/settings.js'
 import { nearest } from '../nearest.js'
 import { isProgram } from '../upstream/transport/stdio/on-path.js'
 import {
@@ -12,7 +14,8 @@ import {
   FIRST_WORDS,
   rowOf,
 } from './commands.js'
-import { FLAGS, type FlagName, type Flags, flagOf } from './flags.js'
+import { FLAGS, type Flag, type FlagName, type Flags, flagOf } from './flags.js'
+import { BEFORE_PROGRAM, insteadOf, insteadOfWord } from './habits.js'
 import { UsageError } from './usage-error.js'
 
 export interface Arguments {
@@ -30,12 +33,13 @@ const SERVER = /^(?:(?:sse\+)?(?:https?:\/\/|unix:)|stdio:)/
 /** Reads arguments. Throws a UsageError. */
 export function readArguments(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Arguments {
   const { tokens, program: afterDashes } = tokensIn(argv)
+  checkDashes(argv, tokens)
   const first = tokens.find((token) => token.kind === 'positional')
   const isNamed = first !== undefined && FIRST_WORDS.includes(first.value)
   const isCommand = first === undefined || isNamed || SERVER.test(first.value)
   // Everything after a program is its own.
   const own = isCommand ? tokens : tokens.filter(({ index }) => index <= first.index)
-  const given = own.flatMap((token) => (token.kind === 'option' ? [token] : []))
+  const given = own.flatMap((token) => (token.kind === 'option' ? [{ ...token, next: wordAfter(token, tokens) }] : []))
   const said = own.flatMap((token) => (token.kind === 'positional' ? [token.value] : []))
   // Help wins over mistakes.
   if (given.some(({ name }) => name === 'help')) {
@@ -44,12 +48,14 @@ export function readArguments(argv: readonly string[], env: Readonly<Record<stri
   }
   if (!isCommand) {
     const flags = flagsIn(given, 'serve')
-    if (!flags.version && !isProgram(first.value, env, flags.cwd)) throw notAProgram(first.value)
-    return { command: 'serve', words: [], flags, program: argv.slice(first.index) }
+    const program = argv.slice(first.index)
+    if (!flags.version) checkProgram(program, isProgram(first.value, env, flags.cwd))
+    return { command: 'serve', words: [], flags, program }
   }
   const command = isNamed ? commandIn(said) : 'serve'
   if (command === undefined) throw incomplete(said)
   const words = isNamed ? said.slice(command.split(' ').length) : said
+  if (command === 'probe' && words[0] !== undefined && !SERVER.test(words[0])) throw notProbed(words[0])
   return { command, words, flags: flagsIn(given, command), program: afterDashes }
 }
 
@@ -90,15 +96,54 @@ interface Given {
   rawName: string
   value: string | undefined
   inlineValue: boolean | undefined
+  /** The word after it, which is the value of a flag that is not known. */
+  next: string | undefined
+}
+
+type Token = ReturnType<typeof tokensIn>['tokens'][number]
+
+function wordAfter({ index }: Token, tokens: readonly Token[]): string | undefined {
+  const after = tokens.find((token) => token.index > index)
+  return after?.kind === 'positional' && after.index === index + 1 ? after.value : undefined
+}
+
+/** Refuses flags with a name after one dash: they would be read as a letter and its value. */
+function checkDashes(argv: readonly string[], tokens: readonly Token[]): void {
+  const first = tokens.find((token) => token.kind === 'positional')
+  for (const token of tokens) {
+    if (token.kind !== 'option' || (first && token.index > first.index && !FIRST_WORDS.includes(first.value))) continue
+    const [word = ''] = (argv[token.index] ?? '').split('=')
+    const name = /^-([A-Za-z][\w-]+)$/.exec(word)?.[1]
+    if (name === undefined) continue
+    const instead = flagOf(name) ? '' : insteadOf(name, argv[token.index + 1])
+    if (instead === undefined) continue
+    const next = instead === '' ? `: write -${word}` : `. -${word}${instead}`
+    throw new UsageError(`${word} has one dash, and names of more than one letter need two${next}`)
+  }
+}
+
+/** Refuses a program that does not exist, is no server, or has flags after it that were probably meant for the bridge. */
+function checkProgram(program: readonly string[], exists: boolean): void {
+  const [word = '', ...args] = program
+  const instead = insteadOfWord(word)
+  if (instead !== undefined) throw new UsageError(`"${word}" is no command of mcp-bridge: ${instead}`)
+  if (!exists) throw notAProgram(word)
+  const flag = args.find((arg) => BEFORE_PROGRAM.includes(/^--([\w-]+)/.exec(arg)?.[1] ?? ''))?.replace(/=.*$/s, '')
+  if (flag !== undefined)
+    throw new UsageError(
+      `${flag} stands after the program ${word}, which would get it. Write it before the program, or -- before the program if it is a flag of the program`,
+    )
 }
 
 /** What flags were given to a command. Throws a UsageError for a flag that it does not take. */
 function flagsIn(given: readonly Given[], command: CommandName): Flags {
   const flags: Record<string, string | string[] | true> = {}
-  for (const { name, rawName, value, inlineValue } of given) {
-    const flag = flagOf(name)
-    const wrong = (message: string) => new UsageError(message, command)
-    if (!flag) throw wrong(`unknown flag ${rawName}${suggested(name, command)}`)
+  const wrong = (message: string) => new UsageError(message, command)
+  const unknown = given.filter(({ name }) => flagOf(name) === undefined)
+  if (unknown.length > 0)
+    throw wrong(unknown.map(({ rawName, value, next }) => unknownFlag(rawName, value ?? next, command)).join('\n  '))
+  for (const { name, value, inlineValue } of given) {
+    const flag = flagOf(name) as Flag
     const taken = [...EVERYWHERE, ...rowOf(command).flags]
     if (!taken.includes(name as FlagName)) throw wrong(misplaced(name as FlagName, command))
     if (flag.value === undefined) {
@@ -109,15 +154,28 @@ function flagsIn(given: readonly Given[], command: CommandName): Flags {
     if (value === undefined) throw wrong(`--${name} needs a value: --${name} ${flag.value}`)
     if (!inlineValue && /^-./.test(value))
       throw wrong(`--${name} needs a value. If "${value}" is the value, write --${name}=${value}`)
+    // Refused here rather than after what seems to follow it.
+    flag.read?.((flag.many ? [value] : value) as never)
+    if (flag.once && name in flags) throw wrong(`--${name} is given twice: ${flag.once}`)
     if (flag.many) flags[name] = [...((flags[name] as string[] | undefined) ?? []), value]
     else flags[name] = value
   }
   return flags as Flags
 }
 
-function suggested(name: string, command: CommandName): string {
+function unknownFlag(rawName: string, value: string | undefined, command: CommandName): string {
+  const name = rawName.replace(/^-+/, '')
+  const instead = insteadOf(name, value)
+  if (instead !== undefined)
+    return `${rawName}${instead.startsWith(':') ? ` is no flag of mcp-bridge${instead}` : instead}`
   const meant = nearest(name, rowOf(command).flags) ?? nearest(name, Object.keys(FLAGS))
-  return meant === undefined ? '' : `: did you mean --${meant}?`
+  const option = name.replace(/-(\w)/g, (_all, letter: string) => letter.toUpperCase())
+  if (SERVER_KEYS.has(option)) {
+    const member = value !== undefined && /^[a-z-]+$/.test(value) ? `"${option}": "${value}"` : `"${option}"`
+    return `${rawName} is no flag: write ${member} into the entry of the server in a configuration file`
+  }
+  if (OPTIONS.includes(option)) return `${rawName} is no flag: write "${option}" into a configuration file`
+  return `unknown flag ${rawName}${meant === undefined ? '' : `: did you mean --${meant}?`}`
 }
 
 function misplaced(flag: FlagName, command: CommandName): string {
@@ -132,10 +190,31 @@ function nameOf(command: CommandName): string {
 }
 
 function notAProgram(word: string): UsageError {
-  if (/\.(?:jsonc?|toml)$/.test(word)) return new UsageError(`a configuration file needs --config: --config ${word}`)
+  const is = `"${word}" is no command of mcp-bridge, and no program on this machine`
+  if (/\.(?:jsonc?|json5|toml)$/.test(word))
+    return new UsageError(`a configuration file needs --config: --config ${word}`)
+  if (/\.ya?ml$/.test(word))
+    return new UsageError(`${word} is YAML, and mcp-bridge reads JSON and TOML: convert it (yq -o json ${word})`)
+  if (/^\S+\.(?:[cm]?[jt]s|py|rb|php|jar|sh|exe)$/.test(word))
+    return new UsageError(`${is}: check its path, and write the program that runs it before it, as in node server.js`)
+  const address = addressHint(word, '/mcp')
+  if (address !== '') return new UsageError(`"${word}" is no address${address}`)
+  const [first = '', ...more] = word.split(' ')
+  if (more.length > 0)
+    return new UsageError(
+      `there is no program with the name "${first} …": write it without quotes, as in mcp-bridge npx -y some-server`,
+    )
   const meant = nearest(word, FIRST_WORDS)
   const hint = meant === undefined ? 'a server is an address (https://…) or a program' : `did you mean ${meant}?`
-  return new UsageError(`"${word}" is no command of mcp-bridge, and no program on this machine: ${hint}`)
+  return new UsageError(`${is}: ${hint}`)
+}
+
+function notProbed(word: string): UsageError {
+  const isFile = /\.(?:jsonc?|toml)$/.test(word)
+  const hint = isFile
+    ? `: for a configuration file, write mcp-bridge probe --config ${word}`
+    : addressHint(word, '/mcp') || ': before a program write --, as in mcp-bridge probe -- npx -y some-server'
+  return new UsageError(`"${word}" is no address${hint}`, 'probe')
 }
 
 /** `trust` or `auth` without the command that follows, or with one that does not exist. */

@@ -31,11 +31,16 @@ export async function runLogin(
   if (settings.grant === 'token')
     throw new Fault('authFailed', `"${name}" has its token from "oauth.tokenFile": write the token into that file`)
   // Its refusal says what the sign-in is for. If it cannot be reached, the next step fails.
-  await ask().catch(() => {})
+  const isOpen = await ask().then(
+    (verdict) => verdict !== undefined,
+    () => false,
+  )
   const account = accounts.of(LOCAL)
   output.err(`Signing in to ${printable(name, 100)} …\n`)
   readPasted(typed, (text) => account.paste(text), output).catch(() => {})
-  const status = await account.login(undefined, signal)
+  const status = await account.login(undefined, signal).catch((error: unknown) => {
+    throw isOpen ? notNeeded(name, Fault.from(error)) : error
+  })
   const told = statusLines(status, Date.now()).map((line) => `  ${line}\n`)
   output.out(`Signed in to ${printable(name, 100)}\n${told.join('')}`)
 }
@@ -127,6 +132,16 @@ export async function describeSignIn(accounts: Accounts, fault: Fault, target: s
     ...signInRows(explanation).map(([label, text]) => `  ${label.padEnd(11)}${text}`),
     `  next       mcp-bridge login ${accounts.loginName}`,
   ].join('\n')
+}
+
+/** Why there is no sign-in at a server that answers without one. */
+function notNeeded(name: string, fault: Fault): Fault {
+  if (fault.fault === 'signInRefused') return fault
+  return new Fault(
+    'authFailed',
+    `"${printable(name, 100)}" answers without a sign-in, so it needs none: start the bridge, and clients can use it. If some of its tools require one: ${fault.message}`,
+    { cause: fault },
+  )
 }
 
 function notOne(name: string): Fault {

@@ -1,20 +1,36 @@
 /** What `mcp-bridge check` prints. */
 import type { Issue } from '../config/settings.js'
-import type { Checked } from './settings.js'
+import type { Checked, CheckedGroup } from './settings.js'
 
-export function checkedInWords({ file, servers, format, notes, warnings }: Checked & { file: string }): string {
+export function checkedInWords(checked: Checked & { file: string }): string {
+  const { file, servers, groups, format, notes, warnings, chosen } = checked
   const count = servers.length === 1 ? '1 server' : `${servers.length} servers`
   const whose = format === undefined ? '' : `, in the format of ${format}`
   return [
     `${file} is valid: ${count}${whose}.`,
-    ...section('Left out or changed:', notes),
-    ...section('Probably mistakes:', warnings),
+    ...section('Served together:', groups.map(groupInWords)),
+    ...section('Left out or changed:', notes.map(inLine)),
+    ...section('Probably mistakes:', warnings.map(inLine)),
+    ...section(
+      `Clients see a part of these servers (mcp-bridge probe --config ${file} --server <name> lists it):`,
+      [...chosen].map(([name, words]) => `${name}: ${words}`),
+    ),
     '',
   ].join('\n')
 }
 
-function section(title: string, issues: readonly Issue[]): string[] {
-  return issues.length === 0 ? [] : [title, ...issues.map((issue) => `  ${inLine(issue)}`)]
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)]
+}
+
+/** The names that a group gives to tools, as far as they are known without the servers. */
+function groupInWords({ name, path, members, bareNames }: CheckedGroup): string {
+  const where = path === undefined ? name : `${name} at ${path}`
+  const servers = members.map(({ server, prefix }) =>
+    bareNames ? server : prefix === server ? `${prefix}__…` : `${prefix}__… (${server})`,
+  )
+  const names = bareNames && members.length > 1 ? ' without prefixes; of equal names, the first one counts' : ''
+  return `${where}: ${servers.join(', ')}${names}`
 }
 
 /** An issue in one line, with where it stands. */

@@ -16,13 +16,30 @@ export interface CommandRow {
 }
 
 const SOURCES = ['upstream', 'config', 'server'] as const
+const TOGETHER = [...SOURCES, 'group'] as const
 const TLS = ['ca', 'client-cert', 'client-key'] as const
-const SERVER = ['era', 'session', 'tasks', 'header', 'header-env', ...TLS, 'env', 'pass-environment', 'cwd'] as const
+const SERVER = [
+  'era',
+  'session',
+  'process',
+  'tasks',
+  'header',
+  'header-env',
+  ...TLS,
+  'env',
+  'pass-environment',
+  'cwd',
+] as const
 const SIGN_IN = [
   'client-id',
   'client-secret',
+  'issuer',
   'scope',
   'callback-port',
+  'redirect-uri',
+  'resource',
+  'oauth-param',
+  'sign-in-wait',
   'account',
   'browser',
   'no-browser',
@@ -38,6 +55,8 @@ const FRONT = [
   'public-url',
   'allowed-host',
   'allowed-origin',
+  'token',
+  'token-file',
   'allow-unauthenticated',
   'publish',
   'redis',
@@ -48,7 +67,7 @@ const BRIDGE = [...FRONT, ...SERVER, ...SIGN_IN, ...FINDING, 'read-only-tool', .
 
 /** Subjects of flags, in the order of a page. A flag of no group is special to its command. */
 export const GROUPS: readonly (readonly [title: string, flags: readonly FlagName[]])[] = [
-  ['Servers', SOURCES],
+  ['Servers', TOGETHER],
   ['Where clients connect', FRONT],
   ['How a server is used', SERVER],
   ['Sign-in to a server', SIGN_IN],
@@ -72,7 +91,7 @@ export const COMMANDS = {
     usage: '[<server> | <program> [args]]',
     about: 'serve one server, or all servers of a configuration file; this is the default',
     words: 1,
-    flags: [...SOURCES, ...BRIDGE],
+    flags: [...TOGETHER, ...BRIDGE],
     details: [
       'The server:',
       '  https://…, http://…          Streamable HTTP, or HTTP+SSE if the server supports nothing else',
@@ -82,7 +101,7 @@ export const COMMANDS = {
       '  stdio:"program args"         the same in one word; -- before a program ends the flags of mcp-bridge',
       '',
       'Clients of both eras connect to the same address, by default http://127.0.0.1:8080/mcp; HTTP+SSE clients to /sse.',
-      'With several servers, each one is at /<name>/mcp.',
+      'With several servers, all of them together are there, and each one is at /<name>/mcp.',
     ],
     examples: [
       ['A program, for clients over HTTP', 'mcp-bridge npx -y @modelcontextprotocol/server-everything'],
@@ -94,26 +113,28 @@ export const COMMANDS = {
         'A remote server, for a client that starts programs',
         `mcp-bridge --listen stdio -H 'Authorization: Bearer \${TOKEN}' https://example.com/mcp`,
       ],
-      ['All servers of a file', 'mcp-bridge --config mcp.json'],
+      ['All servers of a file, together and one by one', 'mcp-bridge --config mcp.json'],
+      ['The same, together, for a client that starts programs', 'mcp-bridge --listen stdio --config mcp.json'],
       ['Servers that are found', 'mcp-bridge --discover example.com'],
     ],
   },
   probe: {
     usage: '[<server>]',
-    about: 'show what a server speaks and offers',
+    about: 'show what a server speaks and offers, or a group',
     words: 1,
-    flags: [...SOURCES, 'json', ...SERVER, ...SIGN_IN, ...LOG],
+    flags: [...TOGETHER, 'json', ...SERVER, ...SIGN_IN, ...LOG],
     examples: [
       ['A server with an address', 'mcp-bridge probe https://example.com/mcp'],
       ['A program', 'mcp-bridge probe stdio:"npx -y @modelcontextprotocol/server-everything"'],
       ['A server of a configuration file', 'mcp-bridge probe --config mcp.json --server github'],
+      ['All of them, and the names under which clients see their tools', 'mcp-bridge probe --config mcp.json'],
     ],
   },
   check: {
     usage: '',
     about: 'check a configuration file',
     words: 0,
-    flags: ['config', 'server', 'offline', ...BRIDGE],
+    flags: ['config', 'server', 'group', 'offline', ...BRIDGE],
     details: ['Other flags change the configuration as they do for serve; the result is checked.'],
     examples: [
       ['A file', 'mcp-bridge check --config mcp.json'],
@@ -147,17 +168,17 @@ export const COMMANDS = {
     ],
   },
   demo: {
-    usage: '[server]',
-    about: 'try the bridge with a server and a client of its own; opens the inspector',
+    usage: '[server | modern-server]',
+    about: 'try the bridge with two servers and a client of its own; opens the inspector',
     words: 1,
     flags: ['listen', 'admin', 'no-browser', ...LOG],
     details: [
-      'A modern client calls a tool of a legacy server every second. "mcp-bridge demo server" runs the server alone, on stdio.',
+      'A modern client calls a tool of a legacy or a modern server every second, at one address. "mcp-bridge demo server" and "mcp-bridge demo modern-server" run one server alone, on stdio.',
     ],
     examples: [
-      ['The bridge with a server and a client', 'mcp-bridge demo'],
+      ['The bridge with two servers and a client', 'mcp-bridge demo'],
       ['At another address', 'mcp-bridge demo --listen http://127.0.0.1:8090/mcp'],
-      ['What the server speaks', 'mcp-bridge probe stdio:"mcp-bridge demo server"'],
+      ['What the legacy server speaks', 'mcp-bridge probe stdio:"mcp-bridge demo server"'],
     ],
   },
   discover: {
@@ -245,7 +266,7 @@ export const COMMANDS = {
     usage: '[<server>]',
     about: 'forget the tokens of a server, or all with --all',
     words: 1,
-    flags: [...SOURCES, 'all', 'client-id', 'client-secret', 'account', 'token-store', ...LOG],
+    flags: [...SOURCES, 'all', 'client-id', 'client-secret', 'issuer', 'account', 'token-store', ...LOG],
     examples: [
       ['One server', 'mcp-bridge logout https://mcp.example.com/mcp'],
       ['All servers', 'mcp-bridge logout --all'],
@@ -262,14 +283,15 @@ export const COMMANDS = {
     usage: '[<client> [<server>]]',
     about: 'put the bridge before the servers of a client on this machine, all or one; without a client, list them',
     words: 2,
-    flags: ['file', 'dry-run'],
+    flags: ['together', 'file', 'dry-run'],
     details: [
-      'Clients: claude-desktop, claude-code, cursor, vscode, windsurf, gemini, zed.',
-      'The file of the client is changed, and a backup written beside it. Variables and headers stay in the file.',
+      'Clients: claude-desktop, claude-code, cursor, vscode, windsurf, gemini, zed, opencode, codex.',
+      'The file of the client is changed, and a backup written beside it. Variables and headers stay in the file; with --together the servers move into a configuration of the bridge beside it.',
     ],
     examples: [
       ['The clients of this machine, and their files', 'mcp-bridge wrap'],
       ['All servers of a client', 'mcp-bridge wrap claude-desktop'],
+      ['One entry for all servers of a client', 'mcp-bridge wrap claude-desktop --together'],
       ['One server, to see what would change', 'mcp-bridge wrap cursor github --dry-run'],
     ],
   },

@@ -38,6 +38,7 @@ const SECTIONS: readonly Section[] = [
     text: 'For servers with an address. [auth.md](auth.md) says how sign-in works.',
     has: signIn,
   },
+  { title: 'Groups', text: '[groups.md](groups.md) says what clients of a group see.', has: under('groups') },
   {
     title: 'Where clients connect',
     has: under('listen', 'tls', 'socketMode', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'trustedProxies'),
@@ -54,7 +55,7 @@ const SECTIONS: readonly Section[] = [
     text: '[operations.md](operations.md#replicas) says how replicas work together.',
     has: under('redis', 'stateKeys'),
   },
-  { title: 'Log and metrics', has: under('log', 'metrics') },
+  { title: 'Log and metrics', has: under('log', 'metrics', 'metricsTools') },
   { title: 'Inspector', text: '[inspect.md](inspect.md) says what it shows.', has: under('inspect') },
   { title: 'Compatibility', has: under('compat') },
   { title: 'Timeouts', has: under('timeouts') },
@@ -94,6 +95,7 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
     ['APPDATA', 'LOCALAPPDATA'],
     'On Windows: folders in which "discover files:" and "wrap" look for the files of other programs.',
   ],
+  [['CODEX_HOME'], 'Folder in which "discover files:" and "wrap" look for the file of Codex. Default: ~/.codex.'],
   [['CLAUDE_CONFIG_DIR'], 'Folder in which "wrap" looks for the file of Claude Code. Default: the home folder.'],
   [['BROWSER'], 'Command that opens the sign-in page, if "oauth.browser" is not set.'],
   [

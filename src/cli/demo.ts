@@ -1,9 +1,11 @@
-/** What `mcp-bridge demo` does: serves a legacy server of its own, calls it as a modern client, and opens the inspector. */
+/** What `mcp-bridge demo` does: serves two servers of its own together, calls them as a modern client, and opens the inspector. */
 import { basename, relative } from 'node:path'
-import { quoted } from '../bridge/remedy.js'
+import { isStdio } from '../config/schema/server.js'
 import { browserOf, type Settings } from '../config/settings.js'
 import { callDemo, paramsOf, requestOf, SAMPLE } from '../demo/client.js'
+import { literal, powershellOf } from '../inspect/powershell.js'
 import { browser } from '../oauth/person/browser.js'
+import { quoted, usualShell } from '../shell.js'
 import { discoverCommand } from './announce.js'
 import { isForBrowsers } from './inspector-address.js'
 import type { Program } from './program.js'
@@ -11,7 +13,7 @@ import { serve } from './serve.js'
 
 function welcome(program: Program, inspector: string | undefined): string {
   const ways = inspector === undefined ? '' : waysTo(program, inspector)
-  return `A modern client calls a tool of a legacy server every second. ${ways}Ctrl-C ends the demo.\n`
+  return `A modern client calls a tool of a legacy or a modern server every second, at one address. ${ways}Ctrl-C ends the demo.\n`
 }
 
 /** How to look at the calls, by the address of the inspector with its token. */
@@ -31,7 +33,7 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
   const stopping = new AbortController()
   const own = ofThisProgram(settings, program)
   await serve({ kind: 'run', settings: own, files: [], notes: [], format: undefined }, program, {
-    tries: (url) => [callCommand(url), discoverCommand(url)],
+    tries: (url) => [callCommand(url, platform), discoverCommand(url, { platform })],
     onListening(url, inspector) {
       output.err(welcome(program, inspector))
       callDemo(url, stopping.signal).catch(() => {})
@@ -44,19 +46,24 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
   })
 }
 
-/** The settings with the server of this very program. */
+/** The settings with the servers of this very program. */
 function ofThisProgram(settings: Settings, { node, script }: Program): Settings {
   const { mcpServers } = settings
   const servers = Object.entries(mcpServers).map(([name, server]) => [
     name,
-    { ...server, command: node, args: [script, 'demo', 'server'] },
+    { ...server, command: node, args: [script, ...(isStdio(server) ? server.args : [])] },
   ])
   return { ...settings, mcpServers: Object.fromEntries(servers) as Settings['mcpServers'] }
 }
 
-/** The command that calls a tool. */
-function callCommand(url: string): string {
+/** The command that calls a tool, for the usual shell of the platform. */
+export function callCommand(url: string, platform: string): string {
   const { headers, body } = requestOf('tools/call', paramsOf(SAMPLE), 1)
+  if (usualShell(platform) === 'powershell') {
+    const others = Object.entries(headers).filter(([name]) => name !== 'content-type')
+    const literals = Object.fromEntries(others.map(([name, value]) => [name, literal(value)]))
+    return powershellOf({ url: literal(url), headers: literals, body })
+  }
   const lines = Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`)
   return [`curl -s ${url}`, ...lines, `-d '${body}'`].join(' \\\n    ')
 }

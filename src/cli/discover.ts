@@ -5,6 +5,8 @@ import { withFlags } from '../bridge/remedy.js'
 import type { Settings } from '../config/settings.js'
 import type { Candidate, PlaceFailure } from '../discovery/candidate.js'
 import { type Discovered, discover, type Examined, type Progress } from '../discovery/discover.js'
+import type { Endpoint } from '../discovery/endpoint.js'
+import { isLoopback } from '../net/guard.js'
 import { signInRows } from '../oauth/client/explain.js'
 import { printable } from '../printable.js'
 
@@ -20,8 +22,15 @@ export interface Output {
 
 const WIDTH = 100
 /** What to do about a host that the guard refuses. */
-export const HINT =
+const HINT =
   'Discovery reaches public hosts over TLS only. Allow others with --discover-allow <host or network>, and this machine with --discover-loopback.'
+
+/** What to do about refused hosts. */
+export function guardHint(endpoints: readonly Endpoint[]): string {
+  const hosts = endpoints.flatMap((one) => (one.kind === 'http' ? [new URL(one.url).hostname] : []))
+  const isHere = hosts.length > 0 && hosts.every((host) => isLoopback(host.replace(/^\[|\]$/g, '')))
+  return isHere ? 'Discovery reaches this machine only with --discover-loopback: add it to the command.' : HINT
+}
 
 /** Finds and examines servers, and shows the progress. The commands in the verdicts can be pasted. */
 export async function look(
@@ -105,8 +114,9 @@ function signatureIn({ manifest }: Examined): object {
 function inWords({ servers, failures, leftOut }: Discovered): string {
   const blocks = servers.map(describe)
   if (blocks.length === 0) blocks.push('No server was found.')
+  const guardedAt = servers.flatMap(({ failure, candidate }) => (failure ? [candidate.endpoint] : []))
   const guarded = [...failures.map(({ error }) => error), ...servers.flatMap(({ failure }) => failure ?? [])]
-  if (guarded.some(({ phase, reason }) => phase === 'guard' || reason === 'scheme')) blocks.push(HINT)
+  if (guarded.some(({ phase, reason }) => phase === 'guard' || reason === 'scheme')) blocks.push(guardHint(guardedAt))
   if (leftOut > 0) blocks.push(`${leftOut} more were found and are not shown.`)
   if (failures.length > 0) blocks.push(failures.map(inLine).join('\n'))
   return `${blocks.join('\n\n')}\n`

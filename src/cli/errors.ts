@@ -4,7 +4,7 @@ import { ListenError, type ListenOption, optionOf } from '../bridge/listen-error
 import { ConfigError } from '../config/settings.js'
 import type { LogEvent, LogFields } from '../logging.js'
 import { printable } from '../printable.js'
-import { Fault } from '../protocol/fault.js'
+import { Fault, isOfSignIn } from '../protocol/fault.js'
 import { ChannelError } from '../upstream/transport/channel.js'
 import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
 import { adviceOn } from './advice.js'
@@ -103,7 +103,8 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
   const { next, ...known } = adviceOn(fault)
   const { status, said } = known
   const inner = cause instanceof ChannelError && cause.cause instanceof ChannelError ? cause.cause.message : ''
-  const further = `${probing ? '' : 'mcp-bridge probe <server> shows which step fails. '}--log-level debug shows more.`
+  const shown = isOfSignIn(fault) ? 'what the server requires' : 'which step fails'
+  const further = `${probing ? '' : `mcp-bridge probe <server> shows ${shown}. `}--log-level debug shows more.`
   return {
     code: EXIT.failed,
     event: 'server_unavailable',

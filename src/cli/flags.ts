@@ -9,6 +9,8 @@ export interface Flag {
   value?: string
   /** It may be given several times. */
   many?: true
+  /** It may not be given twice, and what to do instead. Of other flags the last one counts. */
+  once?: string
   /** The option that it sets. The schema has its text, its values and its default. */
   option?: string
   /** Servers that it is for: those with this key in their entry. */
@@ -23,11 +25,14 @@ export interface Flag {
 }
 
 const SERVER = 'mcpServers.<name>'
+/** The principal of callers with the token of the command line. */
+const CALLER = 'client'
 
 export const FLAGS = {
   upstream: {
     short: 'u',
     value: '<server>',
+    once: 'write several servers into a configuration file, and name it with --config',
     about:
       'The server: http(s)://…, sse+http(s)://… for HTTP+SSE, unix:/path/to.sock:/mcp, stdio:"command args", or env:NAME for an environment variable with one of these.',
     example: '--upstream https://example.com/mcp',
@@ -35,6 +40,7 @@ export const FLAGS = {
   config: {
     short: 'c',
     value: '<file>',
+    once: 'write all servers into one file',
     about:
       'Configuration file: JSON with "mcpServers", or the file of Claude Desktop, VS Code, Cursor, Windsurf, Gemini CLI, opencode, Zed or Codex. Flags win over it.',
     example: '--config mcp.json',
@@ -45,6 +51,12 @@ export const FLAGS = {
     many: true,
     about: 'Use only this server of the configuration file. Default: all of them.',
     example: '--server github',
+  },
+  group: {
+    short: 'g',
+    value: '<name>',
+    about: 'Serve only this group of the configuration file, and its servers.',
+    example: '--group team',
   },
   listen: { short: 'l', value: '<where>', option: 'listen', example: '--listen stdio' },
   'tls-cert': { value: '<file>', option: 'tls.cert', example: '--tls-cert bridge.pem' },
@@ -58,11 +70,31 @@ export const FLAGS = {
     option: 'allowedOrigins',
     example: '--allowed-origin https://app.example.com',
   },
+  token: {
+    value: '<reference>',
+    option: 'auth.tokens',
+    read: (given: string) => ({
+      [CALLER]: reference(
+        given,
+        `--token needs a variable, as in --token '\${TOKEN}' with single quotes, or --token-file <file>`,
+      ),
+    }),
+    about: 'The bearer token of all clients, in an environment variable.',
+    example: `--token '\${TOKEN}'`,
+  },
+  'token-file': {
+    value: '<file>',
+    option: 'auth.tokens',
+    read: (file: string) => ({ [CALLER]: inFile(file) }),
+    about: 'As --token, in a file.',
+    example: '--token-file /run/secrets/token',
+  },
   'allow-unauthenticated': { option: 'allowUnauthenticated' },
   redis: { value: '<url>', option: 'redis.url', example: '--redis redis://redis:6379' },
   publish: { option: 'publish', to: {} },
   era: { value: '<era>', option: `${SERVER}.era`, example: '--era modern' },
   session: { value: '<who>', option: `${SERVER}.session`, example: '--session shared' },
+  process: { value: '<how>', option: `${SERVER}.process`, example: '--process single' },
   tasks: { value: '<which>', option: `${SERVER}.tasks`, example: '--tasks async' },
   header: {
     short: 'H',
@@ -112,16 +144,51 @@ export const FLAGS = {
     value: '<reference>',
     option: `${SERVER}.oauth.clientSecret`,
     servers: 'url',
-    read: (given: string) => reference(given),
+    read: (given: string) =>
+      reference(given, `--client-secret needs a variable or a file, as in '\${SECRET}' or '\${file:/run/secrets/x}'`),
     example: `--client-secret '\${SECRET}'`,
   },
   scope: { value: "'<scopes>'", option: `${SERVER}.oauth.scopes`, servers: 'url', example: "--scope 'read write'" },
+  issuer: {
+    value: '<url>',
+    option: `${SERVER}.oauth.issuer`,
+    servers: 'url',
+    example: '--issuer https://login.example.com/tenant',
+  },
   'callback-port': {
     value: '<port>',
     option: `${SERVER}.oauth.callbackPort`,
     servers: 'url',
-    read: (given: string) => portOf(given),
+    read: (given: string) => numberOf('callback-port', given),
     example: '--callback-port 8765',
+  },
+  'redirect-uri': {
+    value: '<url>',
+    option: `${SERVER}.oauth.redirectUri`,
+    servers: 'url',
+    example: '--redirect-uri http://localhost:8765/callback',
+  },
+  resource: {
+    value: '<uri>',
+    option: `${SERVER}.oauth.resource`,
+    servers: 'url',
+    read: (given: string) => (given === 'false' ? false : given),
+    example: '--resource false',
+  },
+  'oauth-param': {
+    value: 'name=value',
+    many: true,
+    option: `${SERVER}.oauth.params`,
+    servers: 'url',
+    read: (lines: string[]) => pairs(lines, '=', '--oauth-param needs name=value'),
+    example: '--oauth-param prompt=consent',
+  },
+  'sign-in-wait': {
+    value: '<milliseconds>',
+    option: `${SERVER}.oauth.wait`,
+    servers: 'url',
+    read: (given: string) => numberOf('sign-in-wait', given),
+    example: '--sign-in-wait 60000',
   },
   account: { value: '<name>', option: 'oauth.account', example: '--account work' },
   browser: { value: '<command>', option: 'oauth.browser', example: '--browser firefox' },
@@ -160,6 +227,7 @@ export const FLAGS = {
     about: 'The file, if it is not the one of the user in its usual place.',
     example: '--file .cursor/mcp.json',
   },
+  together: { about: 'Put one entry in the place of all servers, whose tools it offers together.' },
   'dry-run': { about: 'Show what would change, and change nothing.' },
   both: { about: 'Show the messages on both wires under each call.' },
   help: { short: 'h', about: 'Show help: of the program, or of the command.' },
@@ -188,7 +256,7 @@ function pairs(lines: readonly string[], separator: string, usage: string): Reco
     lines.map((line) => {
       const at = line.indexOf(separator)
       // The rest may be a secret.
-      if (at <= 0) throw new UsageError(`${usage}, not "${line.slice(0, 20)}"`)
+      if (at <= 0) throw new UsageError(`${usage} as one word, not "${line.slice(0, 20)}"`)
       return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
     }),
   )
@@ -204,12 +272,19 @@ function fromVariables(lines: readonly string[]): Record<string, string> {
 }
 
 /** Other users of the machine can read the arguments of a process. */
-function reference(given: string): string {
+function reference(given: string, usage: string): string {
+  const variable = /^env:([A-Za-z_]\w*)$/.exec(given)?.[1]
+  if (variable !== undefined) return `\${${variable}}`
   if (/^\$\{[^}]+\}$/.test(given)) return given
-  throw new UsageError(`--client-secret needs a variable or a file, as in '\${SECRET}' or '\${file:/run/secrets/x}'`)
+  throw new UsageError(`${usage}: other users of the machine can see arguments`)
 }
 
-function portOf(given: string): number {
-  if (/^\d{1,5}$/.test(given)) return Number(given)
-  throw new UsageError(`--callback-port needs a number, not "${given}"`)
+function inFile(file: string): string {
+  if (file === '' || file.includes('}')) throw new UsageError('--token-file needs the name of a file, without }')
+  return `\${file:${file}}`
+}
+
+function numberOf(flag: string, given: string): number {
+  if (/^\d{1,6}$/.test(given)) return Number(given)
+  throw new UsageError(`--${flag} needs a number, not "${given}"`)
 }

@@ -1,6 +1,9 @@
 /** The command line: which command, with which settings. */
 import { readFileSync } from 'node:fs'
+import { addressHint } from '../config/address-hint.js'
 import type { ConfigSources, Settings } from '../config/settings.js'
+import { utf8Text } from '../formats/utf8.js'
+import { printable } from '../printable.js'
 import { type Arguments, commandsFor, isForPeople, readArguments } from './arguments.js'
 import { type CommandName, rowOf } from './commands.js'
 import { readConfig } from './config-file.js'
@@ -16,7 +19,7 @@ export type Command =
   | ({ kind: 'check'; file: string } & Checked)
   | { kind: 'tail'; target: string | undefined; filter: string; json: boolean; both: boolean }
   | { kind: 'demo'; settings: Settings }
-  | { kind: 'demo server' }
+  | { kind: 'demo server'; era: 'legacy' | 'modern' }
   | { kind: 'discover'; settings: Settings; json: boolean }
   | { kind: 'trust'; action: TrustAction; trustStore: string | undefined }
   | { kind: 'login'; settings: Settings }
@@ -61,7 +64,7 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
   const read = (path: string) => {
     files.add(path)
     checkWritable(path)
-    return readFileSync(path, 'utf8')
+    return utf8Text(readFileSync(path))
   }
   const sources = { env, read }
   const json = flags.json ?? false
@@ -87,8 +90,9 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'demo': {
       const [word] = words
       if (word === undefined) return { kind: 'demo', settings: demoSettings(flags, sources) }
-      if (word !== 'server') throw new UsageError(`demo takes nothing or "server", not "${word}"`, command)
-      return { kind: 'demo server' }
+      if (word === 'server') return { kind: 'demo server', era: 'legacy' }
+      if (word === 'modern-server') return { kind: 'demo server', era: 'modern' }
+      throw new UsageError(`demo takes nothing, "server" or "modern-server", not "${word}"`, command)
     }
     case 'discover': {
       const where = [...words, ...(flags.discover ?? [])]
@@ -110,7 +114,8 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'wrap':
     case 'unwrap': {
       const [client, server] = words
-      return { kind: 'wrap', action: { command, client, server, file: flags.file, dryRun: flags['dry-run'] ?? false } }
+      const { file, together = false, 'dry-run': dryRun = false } = flags
+      return { kind: 'wrap', action: { command, client, server, file, dryRun, together } }
     }
     case 'trust list':
     case 'trust approve':
@@ -128,9 +133,17 @@ function checkWords({ command, words, flags }: Arguments): void {
   const { words: most, usage } = rowOf(command)
   // All words after --tools are globs.
   if (words.length <= most || (command === 'trust approve' && flags.tools !== undefined)) return
+  const [address, port = ''] = words
+  // As mcp-remote takes the port of its sign-in.
+  if (command === 'serve' && /^\d+$/.test(port))
+    throw new UsageError(
+      `${port} is not expected after ${printable(String(address), 200)}: for the port of the sign-in, write --callback-port ${port}`,
+      command,
+    )
+  if (command === 'check') throw new UsageError(`check needs --config: mcp-bridge check --config ${words[0]}`, command)
   if (command === 'probe')
     throw new UsageError(
-      `probe takes one server, not ${words.length} words: put a command in quotes, as in stdio:"command args"`,
+      `probe takes one server, not ${words.length} words: write -- before a program, as in mcp-bridge probe -- npx -y some-server`,
       command,
     )
   const takes = usage === '' ? 'takes flags only' : `takes ${usage}`
@@ -138,7 +151,8 @@ function checkWords({ command, words, flags }: Arguments): void {
 }
 
 /** The one server that the command line describes, in any of three ways. */
-function described({ command, words: [word], flags: { upstream }, program }: Arguments): Described {
+function described({ command, words: [word], flags, program }: Arguments): Described {
+  const { upstream } = flags
   const ways = [
     upstream !== undefined && '--upstream',
     word !== undefined && 'a server',
@@ -146,7 +160,15 @@ function described({ command, words: [word], flags: { upstream }, program }: Arg
   ]
   const [one, two] = ways.filter((way) => way !== false)
   if (two !== undefined) throw new UsageError(`there is ${one} and ${two}: give one of them`, command)
+  if (flags.server && flags.config === undefined) throw new UsageError(withoutFile(flags.server), command)
   return { upstream: word ?? upstream, program }
+}
+
+/** `--server` has another meaning in mcp-proxy. */
+function withoutFile(names: readonly string[]): string {
+  const isTransport = names.every((name) => name === 'sse' || name === 'stream')
+  const hint = isTransport ? 'clients of both transports are served without it' : 'name the file with --config'
+  return `--server chooses a server of a configuration file, and there is none: ${hint}`
 }
 
 function probed(given: Arguments, sources: ConfigSources): Settings {
@@ -159,7 +181,6 @@ function probed(given: Arguments, sources: ConfigSources): Settings {
     )
   const { settings } = configured(flags, sources, { upstream, program: program ?? [] })
   const names = Object.keys(settings.mcpServers)
-  if (names.length > 1) throw new UsageError(`choose one of ${names.join(', ')} with --server`, command)
   if (names.length === 0)
     throw new UsageError('the configuration file names no server: to find servers, use mcp-bridge discover', command)
   return settings
@@ -174,7 +195,7 @@ function signInSettings(given: Arguments, sources: ConfigSources): Settings {
     throw new UsageError(`${command} needs a server: an address, or with --config <file> a name of the file`, command)
   if (!isAddress && server !== undefined && flags.config === undefined)
     throw new UsageError(
-      `${JSON.stringify(server)} is no address: give one with https://, or a name and its file with --config`,
+      `${JSON.stringify(server)} is no address${addressHint(server) || ': give one with https://, or a name and its file with --config'}`,
       command,
     )
   const named = isAddress || server === undefined ? flags : { ...flags, server: [server] }

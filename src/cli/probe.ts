@@ -1,6 +1,7 @@
 /** What `mcp-bridge probe` does and prints. */
 import { Bridge } from '../bridge/bridge.js'
 import { describe, inspect } from '../bridge/inspect.js'
+import { describeGroup, inspectGroup } from '../bridge/inspect-group.js'
 import type { Settings } from '../config/settings.js'
 import { createLog } from '../log.js'
 import { Fault, needsSignIn } from '../protocol/fault.js'
@@ -10,21 +11,36 @@ import { signInFor, targetOf } from './sign-in.js'
 /** Milliseconds after which it says what it is waiting for. */
 const SILENCE = 2_000
 
-/** Connects to the one server of the settings, and prints what it is. Rejects with a Fault. */
-export async function probe(settings: Settings, json: boolean, program: Program): Promise<void> {
+/**
+ * Connects to the servers of the settings, and prints what they are, and what their groups are. Resolves to whether all
+ * could be reached. Rejects with a Fault if there is one server, and it could not.
+ */
+export async function probe(settings: Settings, json: boolean, program: Program): Promise<boolean> {
   const { version, env, output, errors } = program
   errors.probing = true
   const { level } = settings.log
   const log = createLog({ ...settings.log, level: level === 'info' ? 'error' : level }, output)
   const bridge = new Bridge(settings, { log, version, env, signIn: signInFor(program, settings) })
+  if (bridge.mounts.size !== 1) return probeAll(bridge, settings, json, program)
+  await probeOne(bridge, settings, json, program)
+  return true
+}
+
+async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { output, errors }: Program): Promise<void> {
   const { server } = bridge
+  const [choice = {}] = Object.values(settings.mcpServers)
   if (!server.isProgram) errors.target = server.target
   if (output.terminal && !json) output.err(`Asking ${server.target} …\n`)
   const { patience } = server
-  const limits = `up to ${patience.probe / 1000} s for server/discover, then up to ${patience.initialize / 1000} s for initialize`
+  const { probe: toProbe, initialize, start } = patience
+  const toStart =
+    start === undefined
+      ? ''
+      : `; while the program writes or downloads, up to ${start / 1000} s from its start (timeouts.probe, timeouts.initialize, timeouts.start)`
+  const limits = `up to ${toProbe / 1000} s for server/discover, then up to ${initialize / 1000} s for initialize${toStart}`
   const waiting = setTimeout(() => output.err(`No answer yet. mcp-bridge waits ${limits}.\n`), SILENCE).unref()
   try {
-    const inspection = await inspect(server, { tools: 'attempted' }).catch(async (error: unknown) => {
+    const inspection = await inspect(server, { tools: 'attempted', choice }).catch(async (error: unknown) => {
       const { accounts } = targetOf(bridge)
       if (!accounts || !needsSignIn(error)) throw error
       const { describeSignIn } = await import('./auth.js')
@@ -39,6 +55,56 @@ export async function probe(settings: Settings, json: boolean, program: Program)
     output.out(`${json ? JSON.stringify(inspection, null, 2) : describe(server.target, inspection)}\n`)
   } finally {
     clearTimeout(waiting)
+    await bridge.close()
+  }
+}
+
+/** One server after the other, as they answer, and then the groups, which wait for nobody any more. */
+async function probeAll(
+  bridge: Bridge,
+  { mcpServers }: Settings,
+  json: boolean,
+  { output }: Program,
+): Promise<boolean> {
+  try {
+    const servers = await Promise.all(
+      [...bridge.mounts].map(async ([name, { server, accounts }]) => {
+        try {
+          return [name, server, await inspect(server, { tools: 'attempted', choice: mcpServers[name] ?? {} })] as const
+        } catch (error) {
+          const { message } = Fault.from(error)
+          const login = accounts && needsSignIn(error) ? `: mcp-bridge login ${accounts.loginName}` : ''
+          return [name, server, { error: message + login }] as const
+        }
+      }),
+    )
+    const groups = await Promise.all(
+      [...bridge.groups].map(async ([name, group]) => {
+        try {
+          return [name, await inspectGroup(group)] as const
+        } catch (error) {
+          return [name, { error: Fault.from(error).message }] as const
+        }
+      }),
+    )
+    if (json) {
+      const all = { servers: Object.fromEntries(servers.map(([name, , found]) => [name, found])) }
+      output.out(`${JSON.stringify({ ...all, groups: Object.fromEntries(groups) }, null, 2)}\n`)
+    } else {
+      const parts = [
+        ...servers.map(([name, server, found]) =>
+          'error' in found ? `${name}\n  unavailable: ${found.error}` : `${name}: ${describe(server.target, found)}`,
+        ),
+        ...groups.map(([name, found]) =>
+          'error' in found ? `group ${name}\n  unavailable: ${found.error}` : describeGroup(name, found),
+        ),
+      ]
+      output.out(`${parts.join('\n\n')}\n`)
+    }
+    return [...servers.map(([, , found]) => found), ...groups.map(([, found]) => found)].every(
+      (found) => !('error' in found),
+    )
+  } finally {
     await bridge.close()
   }
 }

@@ -8,8 +8,8 @@ import type { Log } from '../logging.js'
 import type { Output } from './discover.js'
 import type { Circumstances } from './errors.js'
 
-/** A signal that ends the process. */
-export type EndSignal = 'SIGTERM' | 'SIGINT'
+/** A signal that ends the process. SIGHUP does if the terminal of the process was closed. */
+export type EndSignal = 'SIGTERM' | 'SIGINT' | 'SIGHUP'
 
 /** What commands may do with the process. */
 export interface Program {
@@ -30,7 +30,7 @@ export interface Program {
   errors: Circumstances & { readable: boolean }
   /** Replaces what a signal does. Until then it ends the programs that were started, and the process. */
   onSignal(handle: (signal: EndSignal) => void): void
-  /** Calls back when the process is asked to read its configuration again (SIGHUP). */
+  /** Calls back when the process is asked to read its configuration again (SIGHUP, while its terminal is open). */
   onReload(handle: () => void): void
   /** Calls back after an error that nobody has caught. The error has been written, and the exit code set. */
   onCrash(handle: (error: Error) => void): void

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { Bridge } from '../bridge/bridge.js'
 import type { BridgeContext } from '../bridge/context.js'
 import type { FoundServers } from '../bridge/discovered-servers.js'
+import type { Mount } from '../bridge/mount.js'
 import type { Issue } from '../config/error.js'
 import { ConfigError, parseListen, type Settings } from '../config/settings.js'
 import { createLog, isReadable } from '../log.js'
@@ -12,6 +13,7 @@ import { Fault } from '../protocol/fault.js'
 import { startTracing } from '../telemetry/tracing.js'
 import type { Tracing } from '../telemetry/types.js'
 import { within } from '../time.js'
+import type { Verdict } from '../upstream/era/verdict.js'
 import { announce, report } from './announce.js'
 import { collectLessOften } from './garbage.js'
 import { inspectorAddress } from './inspector-address.js'
@@ -28,7 +30,7 @@ export type RunCommand = Command & { kind: 'run' }
 export interface Serving {
   /** Commands for a person to try, in place of `server/discover`. */
   tries?(url: string): readonly string[]
-  /** Called when clients can connect, with the address of the first server and the one of the inspector with its token. */
+  /** Called when clients can connect, with the address of the first group or server and the one of the inspector with its token. */
   onListening?(url: string, inspector: string | undefined): void
   /** Called before the bridge stops because of a signal. */
   onStop?(): void
@@ -40,6 +42,8 @@ const FILE_CHECK = 1_000
 const FINDING = 10_000
 /** The cause to end that a client on stdio gives by closing its output. */
 const INPUT_ENDED = 'the input has ended'
+/** The same of a terminal that is closed: the system and the shell may each send a signal. */
+const TERMINAL_CLOSED = 'the terminal was closed'
 
 /** Starts the bridge, and follows its configuration until the process ends. Resolves when it serves, or has ended. */
 export async function serve(
@@ -61,17 +65,20 @@ export async function serve(
   }
   const listen = parseListen(settings.listen)
   // On a pipe there is nobody who could ask for them.
+  const tools = settings.metricsTools
   const counted = settings.metrics && listen.kind === 'http'
   // What only some configurations use is loaded only for them.
-  const metrics = counted ? new (await import('../telemetry/metrics.js')).Metrics({ version }) : undefined
+  const metrics = counted ? new (await import('../telemetry/metrics.js')).Metrics({ version, tools }) : undefined
   const tracing = await startTracing(env, { version, log })
+  const named = tracing !== undefined || (counted && tools > 0)
+  const names = named ? new (await import('../telemetry/listed-names.js')).Names() : undefined
   const signIn = signInFor(program, settings, { log })
   const replicas = settings.redis && (await import('../bridge/replicas.js')).replicasOf(settings, log)
   const inspector =
     settings.inspect &&
     new (await import('../bridge/inspector.js')).Inspector(settings.inspect, { version, log, replica: replicas?.id })
   const watch = inspector?.watch
-  const context = { log, version, env, metrics, tracer: tracing?.tracer, replicas, signIn, inspector, watch }
+  const context = { log, version, env, metrics, tracer: tracing?.tracer, names, replicas, signIn, inspector, watch }
   const found = await finding(settings, context, listen.kind === 'stdio')
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
@@ -79,14 +86,17 @@ export async function serve(
   program.onSignal((signal) => {
     log.info({ event: 'stopping', signal }, 'shutting down')
     onStop?.()
-    stop(Symbol(signal)).catch(program.abort)
+    stop(signal === 'SIGHUP' ? TERMINAL_CLOSED : Symbol(signal)).catch(program.abort)
   })
   program.onCrash((error) => {
     stop(error, true).catch(program.abort)
   })
   try {
     if (listen.kind === 'stdio') {
-      const ready = bridge.server.warmUp()
+      const ready = bridge.warmUp((mount, verdict) => {
+        endIfUseless(bridge, mount, verdict)
+        if (bridge.mounts.size > 1 || verdict instanceof Fault) report(log, bridge.mounts, mount, verdict)
+      })
       ready.catch(() => {})
       const piped = bridge.pipe({ input: program.stdin, output: program.stdout })
       collectLessOften()
@@ -100,22 +110,22 @@ export async function serve(
     })
     const warm = bridge.warmUp(async (mount, verdict) => {
       await listening
-      // A program that cannot be started is a mistake of whoever has named it, if there is no other server.
-      if (verdict instanceof Fault && bridge.mounts.size === 1 && mount.server.isProgram) throw verdict
+      endIfUseless(bridge, mount, verdict)
       report(log, bridge.mounts, mount, verdict)
     })
     warm.catch(() => {})
     const say = errors.readable ? output.err : undefined
     const urls = await bridge.listen(listen)
-    announce(settings, bridge, urls, { log, version, say, token: inspector?.token, tries })
+    announce(settings, bridge, urls, { log, version, platform: program.platform, say, token: inspector?.token, tries })
     announced()
     collectLessOften()
-    const [url] = urls.values()
+    const [url] = [...bridge.groupUrls.values(), ...urls.values()]
     const { inspectUrl } = bridge
     if (url !== undefined) onListening?.(url, inspectUrl && inspectorAddress(inspectUrl, inspector?.token))
     const current = { settings }
     found?.follow(() => reload(log, bridge, found.with(current.settings)))
-    if (files.length > 0) followChanges(log, bridge, files, { found, current, program })
+    const reloaded = (isSuccessful: boolean) => metrics?.reloaded(isSuccessful)
+    if (files.length > 0) followChanges(log, bridge, files, { found, current, program, reloaded })
     await warm
   } catch (error) {
     program.fail(error)
@@ -123,12 +133,29 @@ export async function serve(
   }
 }
 
+/**
+ * Throws a Fault if the only server is a program that cannot be started: a mistake of whoever has named it. A server at an
+ * address may come later, and is tried again on the next request.
+ */
+function endIfUseless({ mounts }: Bridge, { server }: Mount, verdict: Verdict | Fault | undefined): void {
+  if (verdict instanceof Fault && mounts.size === 1 && server.isProgram) throw verdict
+}
+
+/** What following the configuration needs. */
+interface Following {
+  found: FoundServers | undefined
+  current: { settings: Settings }
+  program: Program
+  /** Called with whether a changed configuration is in use. */
+  reloaded(isSuccessful: boolean): void
+}
+
 /** Goes over to another configuration when one of its files changes, and on SIGHUP. */
 function followChanges(
   log: Log,
   bridge: Bridge,
   files: readonly string[],
-  { found, current, program }: { found: FoundServers | undefined; current: { settings: Settings }; program: Program },
+  { found, current, program, reloaded }: Following,
 ): void {
   let followed: readonly string[] = []
   const follow = (now: readonly string[]) => {
@@ -146,6 +173,7 @@ function followChanges(
     } catch (error) {
       const issues = error instanceof ConfigError ? error.issues : [{ path: '', message: String(error) }]
       log.error({ event: 'config_invalid', issues }, 'invalid configuration; keeping the previous one')
+      reloaded(false)
       return
     }
     if (command.kind !== 'run') return
@@ -154,7 +182,7 @@ function followChanges(
     follow(command.files)
     warnOfConfig(log, command.notes, command.files)
     current.settings = settings
-    reload(log, bridge, found?.with(settings) ?? settings)
+    reload(log, bridge, found?.with(settings) ?? settings, reloaded)
   }
   follow(files)
   program.onReload(() => look())
@@ -167,20 +195,29 @@ function warnOfConfig(log: Log, notes: readonly Issue[], files: readonly string[
   for (const path of writableByGroup(files))
     log.warn(
       { event: 'config_writable', path },
-      'all users of the group can write this file; if unintended, run chmod g-w',
+      'all users of the group can write this file or folder; if unintended, run chmod g-w',
     )
 }
 
-function reload(log: Log, bridge: Bridge, settings: Settings): void {
+/** Applies settings. `reloaded` is called with whether they are in use. */
+function reload(
+  log: Log,
+  bridge: Bridge,
+  settings: Settings,
+  reloaded: (isSuccessful: boolean) => void = () => {},
+): void {
   bridge
     .reload(settings, (mount, verdict) => report(log, bridge.mounts, mount, verdict))
     .then(
       ({ fixed, ...changes }) => {
         log.info({ event: 'config_changed', ...changes }, 'configuration changed')
         if (fixed.length > 0) log.warn({ event: 'restart_required', options: fixed }, 'these options need a restart')
+        reloaded(true)
       },
-      (error: unknown) =>
-        log.error({ event: 'config_unusable', err: error }, 'unusable configuration; keeping the previous one'),
+      (error: unknown) => {
+        log.error({ event: 'config_unusable', err: error }, 'unusable configuration; keeping the previous one')
+        reloaded(false)
+      },
     )
 }
 

@@ -4,9 +4,14 @@ import { escaped } from '../config/expand.js'
 import {
   ConfigError,
   type ConfigSources,
-  checkOffline,
+  type Examined,
+  examine,
+  examineOffline,
+  type GroupSettings,
+  groupPaths,
+  groupsOf,
   type Issue,
-  parseSettings,
+  parseListen,
   parseUpstream,
   type Settings,
   unknownKeys,
@@ -16,7 +21,8 @@ import { isObject } from '../config/value.js'
 import { addressName, programName } from '../discovery/sources/address.js'
 import { pathName } from '../formats/names.js'
 import type { ConfigFile } from '../formats/read.js'
-import { chosenServers, readConfig } from './config-file.js'
+import { ineffective, inWords, isChoice } from './chosen.js'
+import { chosen, readConfig } from './config-file.js'
 import { type Flags, flagOf } from './flags.js'
 import { flagAt, serverWithFlags, withFlags } from './from-flags.js'
 import { UsageError } from './usage-error.js'
@@ -30,14 +36,24 @@ export interface Configured {
   format: string | undefined
 }
 
+/** A group, as far as it is known without its servers. */
+export interface CheckedGroup extends GroupSettings {
+  /** Undefined on stdio. */
+  path: string | undefined
+}
+
 /** The result of checking a file. */
 export interface Checked {
   /** Names of its enabled servers. */
   servers: readonly string[]
+  /** Its groups, and where they are served. */
+  groups: readonly CheckedGroup[]
   notes: readonly Issue[]
   /** Values that are valid, and probably mistakes. */
   warnings: readonly Issue[]
   format: string | undefined
+  /** What clients see of the servers of which they see a part, by name. */
+  chosen: ReadonlyMap<string, string>
 }
 
 /** A server that the command line describes: an address or `stdio:…`, or a program and its arguments. */
@@ -46,13 +62,17 @@ export type Described = { upstream?: string | undefined; program?: readonly stri
 /** The settings of flags and the file that they name. Throws a UsageError or a ConfigError. */
 export function configured(flags: Flags, sources: ConfigSources, server: Described = {}): Configured {
   const given = inputOf(flags, sources, server)
-  const settings = explaining(given, () => withFiles(parseSettings(given.input, sources)))
+  const { settings, issues } = withFiles(examine(given.input, sources))
+  refuse(issues, given)
   return { settings, notes: notesOn(given), format: given.file?.config.program }
 }
 
-/** What `mcp-bridge demo` serves, and how it is watched. The command of the server is its name alone. */
+/** What `mcp-bridge demo` serves, and how it is watched. The commands of the servers are their names alone. */
 const DEMO = {
-  mcpServers: { demo: { command: 'mcp-bridge', args: ['demo', 'server'] } },
+  mcpServers: {
+    legacy: { command: 'mcp-bridge', args: ['demo', 'server'] },
+    modern: { command: 'mcp-bridge', args: ['demo', 'modern-server'] },
+  },
   inspect: { payloads: 'all' },
   log: { level: 'warn', format: 'pretty' },
   timeouts: { drainTimeout: 1_000 },
@@ -61,18 +81,31 @@ const DEMO = {
 /** The settings of `mcp-bridge demo`. Throws a UsageError or a ConfigError. */
 export function demoSettings(flags: Flags, sources: ConfigSources): Settings {
   const given: Given = { input: withFlags(DEMO, flags), file: undefined, name: undefined, flags }
-  return explaining(given, () => parseSettings(given.input, sources))
+  const { settings, issues } = examine(given.input, sources)
+  refuse(issues, given)
+  return settings
 }
 
-/** Checks the file that the flags name. Throws a UsageError or a ConfigError. */
+/** Checks the file that the flags name. Throws a UsageError, or a ConfigError that names every mistake. */
 export function checked(flags: Flags, sources: ConfigSources): Checked {
   const given = inputOf(flags, sources)
   const { input, file } = given
-  explaining(given, () => (flags.offline ? checkOffline(input, sources) : withFiles(parseSettings(input, sources))))
+  const { settings, issues } = flags.offline ? examineOffline(input, sources) : withFiles(examine(input, sources))
   const servers = object(input['mcpServers'])
-  const enabled = Object.keys(servers).filter((name) => object(servers[name])['disabled'] !== true)
-  const warnings = suspicious(servers).map((issue) => placed(issue, given))
-  return { servers: enabled, notes: notesOn(given), warnings, format: file?.config.program }
+  const choices = Object.entries(settings.mcpServers)
+  const unsure = [...suspicious(servers), ...choices.flatMap(([name, own]) => ineffective(name, own))]
+  const warnings = unsure.map((issue) => placed(issue, given))
+  const notes = notesOn(given)
+  refuse(issues, given, [...notes, ...warnings])
+  const parts = new Map(choices.flatMap(([name, own]) => (isChoice(own) ? [[name, inWords(own)]] : [])))
+  const names = Object.keys(settings.mcpServers)
+  return { servers: names, groups: groupsIn(settings), notes, warnings, format: file?.config.program, chosen: parts }
+}
+
+function groupsIn(settings: Settings): CheckedGroup[] {
+  const listen = parseListen(settings.listen)
+  const paths = listen.kind === 'http' ? groupPaths(settings, listen) : undefined
+  return [...groupsOf(settings)].map(([name, group]) => ({ ...group, path: paths?.get(name)?.[0] }))
 }
 
 /** A configuration before it is checked, and where it comes from. */
@@ -99,8 +132,17 @@ function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] 
     throw new UsageError(
       'no server: give an address (https://…), a program, a configuration file with --config, or --discover',
     )
+  if (flags.token !== undefined && flags['token-file'] !== undefined)
+    throw new UsageError('there is --token and --token-file: give one of them')
   const name = entry && nameOf(entry)
-  const servers = name !== undefined ? { [name]: entry } : file && chosenServers(file.config, flags.server)
+  if (flags.group !== undefined && (name !== undefined || file === undefined))
+    throw new UsageError('--group is for the servers of a configuration file: give --config <file>')
+  const { servers, groups } =
+    name !== undefined
+      ? { servers: { [name]: entry }, groups: false }
+      : file
+        ? chosen(file.config, flags)
+        : { servers: undefined, groups: undefined }
   const withServers = isObject(servers)
     ? Object.fromEntries(
         Object.entries(servers).map(([key, one]) => [key, isObject(one) ? serverWithFlags(one, flags) : one]),
@@ -109,6 +151,7 @@ function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] 
   const input = {
     ...withFlags(file?.config.options ?? {}, flags),
     ...(servers !== undefined && { mcpServers: withServers }),
+    ...(groups !== undefined && { groups }),
   }
   return { input, file, name, flags }
 }
@@ -122,22 +165,41 @@ function addressIn(upstream: string, env: ConfigSources['env']): string {
   throw new UsageError(`the environment variable ${name}, which --upstream names, is not set`)
 }
 
-/** The settings, if the certificates and keys that they name can be used. Throws a ConfigError. */
-function withFiles(settings: Settings): Settings {
-  for (const [name, own] of Object.entries(settings.mcpServers)) pemOfServer(name, own, undefined)
-  if (settings.tls) filesAt('tls', settings.tls, undefined)
-  if (settings.redis) filesAt('redis', settings.redis, undefined)
-  return settings
+/** With the certificates and keys that settings name, and that cannot be used. */
+function withFiles({ settings, issues }: Examined): Examined {
+  return { settings, issues: [...issues, ...fileIssues(settings)] }
 }
 
-/** Does something that may find mistakes, and adds to each of them where it stands. */
-function explaining<T>(given: Given, check: () => T): T {
-  try {
-    return check()
-  } catch (error) {
-    if (error instanceof ConfigError) throw new ConfigError(error.issues.map((issue) => placed(issue, given)))
-    throw error
-  }
+function fileIssues({ mcpServers, tls, redis }: Settings): Issue[] {
+  const uses = [
+    ...Object.entries(mcpServers).map(
+      ([name, own]) =>
+        () =>
+          pemOfServer(name, own, undefined),
+    ),
+    ...(tls ? [() => filesAt('tls', tls, undefined)] : []),
+    ...(redis ? [() => filesAt('redis', redis, undefined)] : []),
+  ]
+  return uses.flatMap((use) => {
+    try {
+      use()
+      return []
+    } catch (error) {
+      if (error instanceof ConfigError) return [...error.issues]
+      throw error
+    }
+  })
+}
+
+/** Throws a ConfigError with the issues, each with its place, if there are any; with further ones that are placed. */
+function refuse(issues: readonly Issue[], given: Given, further: readonly Issue[] = []): void {
+  if (issues.length === 0) return
+  throw new ConfigError([...issues.map((issue) => placed(issue, given)), ...further].toSorted(byPlace))
+}
+
+function byPlace({ at: one }: Issue, { at: other }: Issue): number {
+  const [a, b] = [one, other].map((at) => at?.match(/\d+/g)?.slice(-2).map(Number) ?? [0, 0]) as [number[], number[]]
+  return (a[0] ?? 0) - (b[0] ?? 0) || (a[1] ?? 0) - (b[1] ?? 0)
 }
 
 function notesOn(given: Given): readonly Issue[] {
@@ -145,7 +207,11 @@ function notesOn(given: Given): readonly Issue[] {
   if (name !== undefined) return []
   const servers = object(input['mcpServers'])
   const entries = Object.fromEntries(Object.entries(servers).map(([key, entry]) => [key, object(entry)]))
-  return [...(file?.config.notes ?? []), ...unknownKeys({ mcpServers: entries }).map((issue) => placed(issue, given))]
+  const notes = (file?.config.notes ?? []).map(({ line, column, ...note }) => ({
+    ...note,
+    ...(line !== undefined && { at: `${file?.path}:${line}:${column}` }),
+  }))
+  return [...notes, ...unknownKeys({ mcpServers: entries }).map((issue) => placed(issue, given))]
 }
 
 /** An issue as it was given: `mcpServers.<name>.era` may be `--era`, or `servers.<name>.era` in line 3. */
@@ -156,7 +222,7 @@ function placed(issue: Issue, { file, name, flags }: Given): Issue {
     const flag = flagAt(issue.path, flags)
     if (flag !== undefined) return { path: `--${flag}`, message: issue.message }
   }
-  const isInFile = file !== undefined && (first === 'mcpServers' || first in file.config.options)
+  const isInFile = file !== undefined && (first === '' || first === 'mcpServers' || first in file.config.options)
   if (!isInFile) return issue
   const { path, line, column } = file.config.place(issue.path)
   return { path, message: issue.message, at: `${file.path}:${line}:${column}` }

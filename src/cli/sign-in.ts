@@ -68,8 +68,9 @@ export function signInFor(
       uid: program.uid,
       // A log is kept, and read by others: the address must not be in it.
       show: (address) => {
-        if (program.errors.readable)
-          program.output.err(`Open this address in a browser to sign in:\n\n  ${address}\n\n${hint}`)
+        const { readable } = program.errors
+        if (readable) program.output.err(`Open this address in a browser to sign in:\n\n  ${address}\n\n${hint}`)
+        return readable
       },
       onDegraded: (why) =>
         log.warn({ event: 'tokens_not_stored', why }, 'cannot store tokens; they are lost when the process ends'),

@@ -3,7 +3,7 @@ import { get as getHttp, type IncomingMessage, type OutgoingHttpHeaders } from '
 import { get as getHttps } from 'node:https'
 import { proxyAgent } from '../net/agent.js'
 import { connectTo, type HttpProxy, proxiesOf } from '../net/proxy.js'
-import { causeOf } from '../upstream/transport/causes.js'
+import { causeOf, whatOf } from '../upstream/transport/causes.js'
 
 /** Where an inspector is. */
 export interface Target {
@@ -47,7 +47,8 @@ async function connectVia(proxy: HttpProxy, url: URL, headers: OutgoingHttpHeade
 
 /** Why a bridge cannot be reached, and what to do. The part after # is secret. */
 export function unreachable({ url, socketPath }: Target, error: unknown): string {
-  const { what, next } = causeOf(error) ?? { what: error instanceof Error ? error.message : String(error) }
+  const what = error instanceof Error ? whatOf(error) : String(error)
+  const next = causeOf(error)?.next
   const place = socketPath ?? url.origin
   return [`cannot connect to ${place}: ${what}`, ...(next === undefined ? [] : [`  ${next}`])].join('\n')
 }

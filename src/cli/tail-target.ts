@@ -5,6 +5,7 @@ import { homeFolder } from '../discovery/home.js'
 import { INSPECT } from '../inspect/address.js'
 import { socketFolder } from '../inspect/socket.js'
 import { folderProblem } from '../net/private-file.js'
+import { parseUrl } from '../parse-url.js'
 import { printable } from '../printable.js'
 import { connect, type Environment, type Target } from './tail-connection.js'
 import { UsageError } from './usage-error.js'
@@ -28,9 +29,8 @@ const UNIX = /^unix:([^:#]+)[^#]*(?:#(.*))?$/
 /** The inspector at an address. Throws a UsageError. */
 function targetAt(address: string): Target {
   const [, socketPath, own = ''] = UNIX.exec(address) ?? []
-  if (socketPath === undefined && !URL.canParse(address))
-    throw new UsageError(`${printable(address)} is not a valid address`, 'tail')
-  const url = new URL(socketPath === undefined ? address : 'http://localhost')
+  const url = parseUrl(socketPath === undefined ? address : 'http://localhost')
+  if (!url) throw new UsageError(`${printable(address)} is not a valid address`, 'tail')
   const token = socketPath === undefined ? url.hash.slice(1) : own
   return { url: new URL(`${INSPECT}/events`, url), token: token === '' ? undefined : token, socketPath }
 }

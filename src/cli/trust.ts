@@ -12,7 +12,7 @@ import { isPin, originToPin } from '../discovery/trust/pin.js'
 import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
 import { Failure } from '../net/failure.js'
 import { printable } from '../printable.js'
-import { HINT, look, type Output, targetOf, toolLines } from './discover.js'
+import { guardHint, look, type Output, targetOf, toolLines } from './discover.js'
 import type { TrustAction } from './parse.js'
 
 export interface TrustContext {
@@ -98,7 +98,7 @@ async function approve(
   const name = manifest?.server?.name ?? candidate.name
   if (isConfigured(candidate)) throw new CannotError(`${name} is in the configuration, so it is trusted already`)
   if (!meeting) {
-    const help = failure?.phase === 'guard' ? `. ${HINT}` : ''
+    const help = failure?.phase === 'guard' ? `. ${guardHint([candidate.endpoint])}` : ''
     throw new CannotError(`${targetOf(candidate)} did not answer: ${failure?.message ?? verdict.reason}${help}`)
   }
   // A person can approve a server that nobody vouches for, but not one that failed a check.

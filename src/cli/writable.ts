@@ -1,26 +1,52 @@
 /** Who may write to configuration files: they decide which programs are started and who gets credentials. */
-import { statSync } from 'node:fs'
+import { accessSync, constants, realpathSync, type Stats, statSync } from 'node:fs'
 import { platform } from 'node:os'
+import { dirname, resolve } from 'node:path'
 import { ConfigError } from '../config/settings.js'
 
 /** Bits of the mode of a file. */
 const WRITABLE = { group: 0o020, others: 0o002 }
+/** In such a folder, only the owner of a file can replace it. */
+const STICKY = 0o1000
 
-/** Throws a ConfigError if every user of the machine may write to a file. Pipes and devices are not checked. */
+/**
+ * Throws a ConfigError if every user of the machine may write to a file, or to a folder in which it can be replaced. Pipes and
+ * devices are not checked.
+ */
 export function checkWritable(path: string): void {
-  if ((modeOf(path) & WRITABLE.others) === 0) return
-  const message = `every user of this machine may write to ${path}, and could so start any program. Run: chmod o-w ${path}`
+  const [open] = writable(path, WRITABLE.others)
+  if (open === undefined) return
+  const message = `every user of this machine may write to ${open}, and could so start any program. Run: chmod o-w ${open}`
   throw new ConfigError([{ path: '', message }])
 }
 
-/** The files that all users of their group may write to. */
+/** The files, and their folders, that all users of their group may write to. */
 export function writableByGroup(paths: readonly string[]): string[] {
-  return paths.filter((path) => (modeOf(path) & WRITABLE.group) !== 0)
+  return [...new Set(paths.flatMap((path) => writable(path, WRITABLE.group)))]
 }
 
-function modeOf(path: string): number {
+/** Which of a file and its folders has a bit in its mode. If it is a link, there are two folders: where either may be replaced. */
+function writable(path: string, bit: number): string[] {
   // The mode says nothing on Windows.
-  if (platform() === 'win32') return 0
-  const stat = statSync(path, { throwIfNoEntry: false })
-  return stat?.isFile() ? stat.mode : 0
+  if (platform() === 'win32') return []
+  const file = statSync(path, { throwIfNoEntry: false })
+  if (!file?.isFile()) return []
+  const folders = [...new Set([dirname(resolve(path)), dirname(realpathSync(path))])]
+  const isOpen = (folder: string) => has(bit, statSync(folder)) && !has(STICKY, statSync(folder)) && !isReadOnly(folder)
+  const replaceable = folders.filter(isOpen)
+  return [...(has(bit, file) ? [path] : []), ...replaceable]
+}
+
+/** Kubernetes mounts its volumes of configuration in this way, with a mode that lets all write. */
+function isReadOnly(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EROFS'
+  }
+}
+
+function has(bit: number, { mode }: Pick<Stats, 'mode'>): boolean {
+  return (mode & bit) !== 0
 }

@@ -15,18 +15,20 @@ export interface DemoCall {
 }
 
 /** The call that a person tries first. */
-export const SAMPLE: DemoCall = { name: 'weather', args: { city: 'Oslo' } }
+export const SAMPLE: DemoCall = { name: 'legacy__weather', args: { city: 'Oslo' } }
 
 /** The calls, in turn. */
 const CALLS: readonly DemoCall[] = [
   SAMPLE,
-  { name: 'weather', args: { city: 'Lisbon' } },
-  { name: 'write_report', args: { subject: 'bridges' }, progress: true },
-  { name: 'weather', args: { city: 'Atlantis' } },
-  { name: 'book_table', args: { guests: 4 } },
-  { name: 'open_safe', args: { safe: 'small', combination: '12-34-56' } },
-  { name: 'weather', args: { city: 'Nairobi' } },
-  { name: 'sell_table', args: {} },
+  { name: 'legacy__weather', args: { city: 'Lisbon' } },
+  { name: 'legacy__write_report', args: { subject: 'bridges' }, progress: true },
+  { name: 'legacy__weather', args: { city: 'Atlantis' } },
+  { name: 'legacy__book_table', args: { guests: 4 } },
+  { name: 'legacy__open_safe', args: { safe: 'small', combination: '12-34-56' } },
+  { name: 'legacy__weather', args: { city: 'Nairobi' } },
+  { name: 'modern__find_train', args: { to: 'Oslo' } },
+  { name: 'modern__buy_ticket', args: { to: 'Lisbon' } },
+  { name: 'legacy__sell_table', args: {} },
 ]
 /** Milliseconds between two calls. */
 const EVERY = 1_000

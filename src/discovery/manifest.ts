@@ -5,6 +5,7 @@
  */
 
 import * as z from 'zod'
+import { parseUrl } from '../parse-url.js'
 import { DECEPTIVE, printable } from '../printable.js'
 import { readStrictly, StrictJsonError } from '../rpc/strict-json.js'
 import { httpEndpoint } from './endpoint.js'
@@ -58,8 +59,9 @@ const address = z
   })
 
 function wrongWith(url: string): string | undefined {
-  if (!URL.canParse(url)) return 'has to be an https:// address'
-  const { protocol, hostname, username, password } = new URL(url)
+  const parsed = parseUrl(url)
+  if (!parsed) return 'has to be an https:// address'
+  const { protocol, hostname, username, password } = parsed
   if (username !== '' || password !== '') return 'must not have a user name or password'
   if (url.includes('#')) return 'must not have a fragment'
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))

@@ -11,7 +11,7 @@ import type { Made } from '../protocol/rules.js'
 import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
 import type { Wire } from '../rpc/source.js'
 import { type Payload, value } from '../rpc/splice.js'
-import type { Logger } from './logger.js'
+import { type Logger, whoseOf } from './logger.js'
 import { type Answered, endOf, outcomeOf } from './outcome.js'
 import { type CallFields, WatchedCall, type Whose } from './watched-call.js'
 
@@ -64,6 +64,12 @@ export class CallLogEntry implements CallLog {
     if (watched?.continues(answers) === undefined) return
     this.call = watched.number
     this.watched = watched
+  }
+
+  /** The call has asked the server for a list, and this is its answer. */
+  listed(reply: Final): void {
+    const { names, server } = this.#logger.telemetry ?? {}
+    if (reply.kind === 'result' && server !== undefined) names?.learn(server, this.#fields.method, reply.result)
   }
 
   warn(fields: LogFields, message: string): void {
@@ -143,9 +149,10 @@ export class CallLogEntry implements CallLog {
   /** Ends the call with a fault. `text` is the answer as sent, `status` its HTTP status, if it has one that is not 200. */
   failed(fault: Fault, text?: Wire, status?: number): void {
     logged.add(fault)
+    this.#logger.noticed?.(fault)
     if (text !== undefined) this.watched?.said(text, undefined, status)
     if (this.#logs('fault')) this.#logFault(fault)
-    this.#tell('fault', fault, endOf(fault))
+    this.#tell('fault', fault, this.#span && endOf(fault))
   }
 
   #logs(outcome: Outcome): boolean {
@@ -214,13 +221,17 @@ export class CallLogEntry implements CallLog {
       why: fault?.message,
       upstreamMs: this.#upstreamTotal,
     })
-    const { clientEra, serverEra, method, relayed = false } = this.#fields
+    const { clientEra, serverEra, method, relayed = false, server } = this.#fields
+    const tool = method === 'tools/call' ? this.#listedName : undefined
     telemetry.observeCall?.({
       kind: 'call',
-      server: telemetry.server,
+      ...whoseOf(telemetry),
+      // The server of a group that the call was for.
+      ...(server !== undefined && { server }),
       clientEra,
       serverEra,
       method,
+      ...(tool !== undefined && { tool }),
       outcome,
       blame: fault?.blame,
       ms: performance.now() - this.#started,
@@ -241,8 +252,18 @@ export class CallLogEntry implements CallLog {
     return this.#passages > 0 ? this.#upstreamMs : undefined
   }
 
+  /** The name of the tool or prompt at its server, if the server has listed it. Clients may invent others. */
+  get #listedName(): string | undefined {
+    const { telemetry } = this.#logger
+    const { method, server, name, original = name } = this.#fields
+    if (!telemetry?.names || typeof original !== 'string') return undefined
+    return telemetry.names.has(server ?? telemetry.server, method, original) ? original : undefined
+  }
+
   #known(end: object): Record<string, unknown> {
-    return { ...this.#fields, server: this.#logger.telemetry?.server, ...end }
+    const { telemetry } = this.#logger
+    const target = this.#listedName === undefined ? undefined : this.#fields['name']
+    return { ...(telemetry && whoseOf(telemetry)), ...this.#fields, ...end, target }
   }
 }
 

@@ -1,6 +1,8 @@
 /** The log of a server, with its metrics, traces and inspector. */
 import type { Log } from '../logging.js'
 import type { BridgeEvent, Observe } from '../ports/events.js'
+import type { ListedNames } from '../ports/listed-names.js'
+import type { Fault } from '../protocol/fault.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { Watch } from './watch.js'
 
@@ -10,6 +12,8 @@ export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 
   readonly telemetry?: Telemetry | undefined
   /** Which calls have a line; all by default. */
   readonly calls?: LoggedCalls | undefined
+  /** Called with the fault of each call that fails. */
+  readonly noticed?: ((fault: Fault) => void) | undefined
 }
 
 /** Which calls are logged when they end. `failed`: those with a tool error, an error or a fault. */
@@ -17,12 +21,15 @@ export type LoggedCalls = 'all' | 'failed' | 'none'
 
 /** Where events and spans of a server go. */
 export interface Telemetry {
-  /** The name of the server in the configuration. */
+  /** The name of the server or group in the configuration. */
   server: string
+  isGroup?: boolean | undefined
   observe?: Observe | undefined
   /** Counts calls when they end; none without metrics. */
   observeCall?: Observe | undefined
   tracer?: Tracer | undefined
+  /** Which names of tools and prompts may be in metrics and in names of spans; none without both. */
+  names?: ListedNames | undefined
   /** The inspector; none by default. */
   watch?: Watch | undefined
 }
@@ -31,5 +38,13 @@ type Unnamed<E> = E extends BridgeEvent ? Omit<E, 'server'> : never
 
 /** Reports an event of the server to the metrics, if there are any. */
 export function tell({ telemetry }: Logger, event: Unnamed<BridgeEvent>): void {
-  telemetry?.observe?.({ ...event, server: telemetry.server })
+  telemetry?.observe?.({ ...event, ...whoseOf(telemetry) } as BridgeEvent)
+}
+
+/** Whose an event is. */
+export function whoseOf({ server, isGroup }: Pick<Telemetry, 'server' | 'isGroup'>): {
+  server: string
+  group?: string
+} {
+  return isGroup ? { server: '', group: server } : { server }
 }

@@ -34,6 +34,8 @@ export interface Arrived {
   principal: string
   /** The client's own `Authorization`, if credentials are passed through. */
   credential?: string | undefined
+  /** Whether the client waits for a program to start, however long that takes. */
+  patient?: () => boolean
   /** Aborts when the client disconnects. */
   abort: HangUp
   log: Logger
@@ -54,11 +56,15 @@ export interface Arrived {
 
 /** The half. One instance serves all clients of a server. */
 export class ModernDownstream {
-  readonly #upstream: Upstream
+  readonly #upstream: Pick<Upstream, 'handle' | 'notify'>
   readonly #draftErrorCodes: boolean
   readonly #memory: Memory
 
-  constructor(upstream: Upstream, { draftErrorCodes }: Pick<Compat, 'draftErrorCodes'>, memory: Memory) {
+  constructor(
+    upstream: Pick<Upstream, 'handle' | 'notify'>,
+    { draftErrorCodes }: Pick<Compat, 'draftErrorCodes'>,
+    memory: Memory,
+  ) {
     this.#upstream = upstream
     this.#memory = memory
     this.#draftErrorCodes = draftErrorCodes
@@ -160,7 +166,7 @@ function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry
 
 function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tell): Call {
   const { method, params, meta, caller, progressToken, answers } = decoded
-  const { principal, credential, abort: controller, paramHeaders } = arrived
+  const { principal, credential, patient, abort: controller, paramHeaders } = arrived
   const progress = progressToken !== undefined
   const abort = (reason?: unknown) => controller.abort(reason)
   const call: Call = {
@@ -171,6 +177,7 @@ function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tel
     caller,
     principal,
     credential,
+    patient,
     answers,
     tell,
     signal: controller,
@@ -192,7 +199,7 @@ function refuseUnknown({ method, caller }: Decoded): void {
     'missingCapability',
     `${printable(method, ECHOED)} requires the extension ${TASKS_EXTENSION}, which the client did not declare`,
     {
-      data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
+      data: { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
     },
   )
 }

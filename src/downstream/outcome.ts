@@ -1,5 +1,6 @@
 /** How a call ended: the outcome of every kind of answer, for the log, the metrics, the traces and the inspector. */
 
+import { withoutCredentials } from '../credentials.js'
 import type { Cancelled, Outcome } from '../ports/seen.js'
 import type { Final, Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -21,12 +22,15 @@ export function outcomeOf(reply: Final): Answered {
   return raw(reply.result, 'isError') === 'true' ? 'tool_error' : 'ok'
 }
 
-/** The fields of a span at its end. Of a server's error they have only the code, not the text. */
+/**
+ * The fields of a span at its end. Of a server's error they have only the code, not the text. The message of a fault,
+ * which may have the text of an HTTP refusal, is as in the log.
+ */
 export function endOf(last: Reply | Fault | undefined): Record<string, unknown> {
   if (last === undefined) return { outcome: 'cancelled' }
   if (last instanceof Fault) {
-    const { fault, blame, message: why, row } = last
-    return { outcome: 'fault', fault, blame, why, code: row.code }
+    const { fault, blame, message, row } = last
+    return { outcome: 'fault', fault, blame, why: withoutCredentials(message), code: row.code }
   }
   if (last.kind === 'notification') return { outcome: 'ok' }
   return { outcome: outcomeOf(last), ...(last.kind === 'error' && { code: last.error.code }) }

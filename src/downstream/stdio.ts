@@ -7,8 +7,9 @@ import { type Compat, classifyLine } from '../protocol/classify.js'
 import { Fault } from '../protocol/fault.js'
 import { type Memory, SMALL } from '../protocol/memory.js'
 import { methodTraits } from '../protocol/methods.js'
-import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../rpc/lines.js'
+import { encodeLine, type Line, LineDecoder } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
+import { Outline } from '../rpc/outline.js'
 import { own } from '../rpc/own.js'
 import { cut, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
 import { within } from '../time.js'
@@ -30,7 +31,7 @@ export interface PipeOptions {
   log: Logger
   /** Most bytes of one line. */
   lineLimit: number
-  /** Milliseconds for requests in flight after the input has ended. */
+  /** Milliseconds for requests in flight after the input has ended, and after the answer to `initialize`. */
   patience: number
   settings: SessionSettings
   memory: Memory
@@ -40,8 +41,9 @@ export interface PipeOptions {
 const PRINCIPAL = 'local'
 
 /**
- * Serves a client until the input ends or the client closes the output. After the input has ended, requests in flight
- * have `patience` milliseconds; then they are aborted. Resolves when all have ended.
+ * Serves a client until the input ends or the client closes the output. After the input has ended, `initialize` is
+ * still answered. Then requests in flight have `patience` milliseconds before they are aborted. Resolves when all have
+ * ended.
  */
 export async function servePipe(options: PipeOptions): Promise<void> {
   const { input, output, upstream, compat, log, lineLimit, patience, settings, memory } = options
@@ -78,9 +80,13 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     })
   }
 
+  /** A client that has ended its input cannot ask again. */
+  let hasEnded = false
+  const patient = () => hasEnded
+
   const conversation = new Conversation({
     upstream,
-    sender: { principal: PRINCIPAL },
+    sender: { principal: PRINCIPAL, patient },
     transport: 'stdio',
     log,
     memory,
@@ -92,6 +98,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     const controller = running.begin(request.id)
     const arrived = {
       principal: PRINCIPAL,
+      patient,
       abort: controller,
       log,
       transport: 'stdio' as const,
@@ -126,8 +133,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
    * Handles a message. The promise resolves when it has been answered; undefined if it needs no answer or is endless.
    */
   function take(message: Message): Promise<void> | undefined {
-    const { revision } = conversation
-    const verdict = classifyLine(message, revision ? { revision } : 'none', compat)
+    const verdict = classifyLine(message, conversation.state, compat)
     if (message.kind === 'invalid') return undefined
     if (message.kind === 'request' && (running.has(message.id) || inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'Duplicate id: a request with this id is still in progress')
@@ -139,7 +145,10 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       running.cancel(message.params)
       return undefined
     }
-    if (verdict.era === 'legacy') return inBackground(answerInSession(message))
+    if (verdict.era === 'legacy') {
+      const turn = conversation.turn(message)
+      return inBackground(turn ? turn.then(() => takeAgain(message)) : answerInSession(message))
+    }
     // An endless call keeps a copy of what it needs, so its line can be dropped.
     if (message.kind === 'request') {
       const answering = inBackground(answerModern(message, 'bare' in verdict))
@@ -147,6 +156,15 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     }
     if (message.kind === 'notification') modern.notify(message, { principal: PRINCIPAL, log })
     return undefined
+  }
+
+  /** Handles a message that has waited for the session. */
+  async function takeAgain(message: Message): Promise<void> {
+    try {
+      await take(message)
+    } catch (error) {
+      await refuseMessage(error, message)
+    }
   }
 
   function inBackground(answering: Promise<void>): Promise<void> {
@@ -175,7 +193,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   }
 
   async function takeLine(line: Line): Promise<void> {
-    if (line === TOO_LONG)
+    if (line instanceof Outline)
       return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
     // A message is in memory twice: as received, and as sent to the server.
     const size = 2 * line.reduce((sum, { length }) => sum + length, 0)
@@ -203,14 +221,23 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   })
   try {
     for await (const chunk of input) {
-      for (const line of decoder.push(chunk as Uint8Array)) await takeLine(line)
+      for (const line of decoder.push(chunk as Uint8Array)) {
+        const { room } = conversation
+        if (room) await room
+        await takeLine(line)
+      }
     }
     for (const line of decoder.end()) await takeLine(line)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     if (!closed) log.warn({ event: 'stdin_failed', why }, 'reading from stdin failed; shutting down')
   }
-  if (!closed) await within(Promise.all(answers), patience)
+  hasEnded = true
+  if (!closed) {
+    // A script that sends all its messages at once ends the input before the server has started.
+    await conversation.opened
+    await within(Promise.all(answers), patience)
+  }
   disconnected?.()
   running.abortAll()
   conversation.close()

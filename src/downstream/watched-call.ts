@@ -32,6 +32,8 @@ export interface CallFields {
   method: string
   serverEra?: Era
   relayed?: true
+  /** The server of a group that the call is for. */
+  server?: string
   [further: string]: unknown
 }
 
@@ -59,6 +61,8 @@ export class WatchedCall {
   #session: string | undefined
   /** What the client calls itself. */
   #client: string | undefined
+  /** What the call named when it began. */
+  #name: unknown
   /** The id of the client's message. */
   #messageId: string | number | undefined
   /** `performance.now()` of the answer. */
@@ -97,6 +101,7 @@ export class WatchedCall {
   /** Tells that the call of this client has begun, whose message is told otherwise. `answers` are as in `begun`. */
   begunBy(client: string | undefined, answers: Answers | undefined): void {
     this.#client = client
+    this.#name = this.#fields['name']
     const sight = this.#sight('begun', this.#started)
     if (answers) sight.continues = this.continues(answers)
     this.#watch.witness(sight)
@@ -156,7 +161,7 @@ export class WatchedCall {
   /** Whose call of what it is: the calls of one round have that in common. */
   get #whose(): string {
     const { method, name } = this.#fields
-    return JSON.stringify([this.#server, this.#principal, method, name])
+    return JSON.stringify([this.#server, this.#principal, method, this.#name ?? name])
   }
 
   /** A message of the call with its client. */

@@ -13,18 +13,26 @@ export interface Document {
   value: unknown
   /** The position of the value under these keys, or of the innermost enclosing one that exists. */
   locate(keys: readonly string[]): Position
+  /** Keys that stand twice in the object under these keys, with the position of the last one, which counts. */
+  repeated(keys: readonly string[]): (readonly [key: string, position: Position])[]
 }
 
 /** Why a text cannot be parsed, and where. It does not quote the text, which may contain secrets. */
 export class FormatError extends Error {
   override name = 'FormatError'
-  readonly position: Position
+  /** All that is wrong, each in words. */
+  readonly problems: readonly string[]
 
-  constructor(message: string, position: Position) {
-    super(`${message} at line ${position.line}, column ${position.column}`)
-    this.position = position
+  constructor(what: string, places: readonly (readonly [why: string, position: Position])[]) {
+    const problems = places.map(([why, { line, column }]) => `${why} at line ${line}, column ${column}`)
+    const [first = '', ...more] = problems
+    super(`${what}: ${first}`)
+    this.problems = [`${what}: ${first}`, ...more]
   }
 }
+
+/** Problems of one text that are named. */
+const MOST_PROBLEMS = 10
 
 const START: Position = { line: 1, column: 1 }
 
@@ -51,38 +59,95 @@ const EXPECTED: Readonly<Record<string, string>> = {
 export function readJson(text: string): Document {
   // A byte order mark, as some Windows editors write it.
   const plain = text.replace(/^\uFEFF/, '')
-  if (plain.trim() === '') throw new FormatError('not valid JSON: the file is empty', START)
+  if (plain.trim() === '') throw invalidJson('the file is empty', START)
   const errors: ParseError[] = []
   try {
     const root = parseTree(plain, errors, { allowTrailingComma: true, disallowComments: false })
-    const [first] = errors
-    if (first)
-      throw new FormatError(
-        `not valid JSON: ${EXPECTED[printParseErrorCode(first.error)] ?? 'an error'}`,
-        at(plain, first.offset),
-      )
-    if (!root) throw new FormatError('not valid JSON: a value is missing', START)
-    return { value: valueIn(root), locate: (keys) => at(plain, nodeAt(root, keys).offset) }
+    if (errors.length > 0) throw syntaxError(plain, errors)
+    if (!root) throw invalidJson('a value is missing', START)
+    return {
+      value: valueIn(root),
+      locate: (keys) => at(plain, nodeAt(root, keys).offset),
+      repeated: (keys) => repeatedIn(plain, root, keys),
+    }
   } catch (error) {
-    if (error instanceof RangeError) throw new FormatError('not valid JSON: nested too deep', START)
+    if (error instanceof RangeError) throw invalidJson('nested too deep', START)
     throw error
   }
+}
+
+function invalidJson(why: string, position: Position): FormatError {
+  return new FormatError('not valid JSON', [[why, position]])
+}
+
+/** What other formats begin with, in the first lines that are no comments. */
+const YAML = /^(?:---|-\s|["']?[\w.-]+["']?:(?:\s|$))/
+const TOML = /^(?:\[+[\w."-]+\]+\s*$|[\w.-]+\s*=\s)/
+
+function syntaxError(text: string, errors: readonly ParseError[]): FormatError {
+  const line = text.split(/\r?\n/).find((one) => !/^\s*(?:[#/]|$)/.test(one)) ?? ''
+  const position = at(text, text.indexOf(line))
+  if (YAML.test(line))
+    return invalidJson('it looks like YAML, which has to be converted (yq -o json file.yaml)', position)
+  if (TOML.test(line)) return invalidJson('it looks like TOML, of which the name has to end in .toml', position)
+  // One error leads to others in the same line.
+  let lineEnd = -1
+  const places: (readonly [string, Position])[] = []
+  for (const { error, offset } of errors) {
+    if (offset <= lineEnd) continue
+    places.push([whyAt(text.slice(offset), printParseErrorCode(error)), at(text, offset)])
+    if (places.length === MOST_PROBLEMS) break
+    const end = text.slice(offset).search(/[\r\n]/)
+    lineEnd = end < 0 ? text.length : offset + end
+  }
+  return new FormatError('not valid JSON', places)
+}
+
+/** What people write in place of JSON. */
+const SLIPS: readonly (readonly [pattern: RegExp, why: string])[] = [
+  [/^#/, 'a comment has to begin with //'],
+  [/^--/, 'a comment has to begin with //'],
+  [/^['`]/, 'a string has to be in double quotes'],
+  [/^[\u2018-\u201f\u00ab\u00bb]/, 'typographic quotes have to be replaced by double quotes (")'],
+  [/^(?:True|False|None|TRUE|FALSE|yes|no|on|off|undefined|NULL|nil)\b/, 'an invalid word (write true, false or null)'],
+  [/^[\w$-]+\s*:/, 'a key has to be in double quotes'],
+  [/^;/, 'a comma has to be written in place of a semicolon'],
+  [/^=/, 'a colon has to be written in place of ='],
+]
+
+function whyAt(rest: string, code: string): string {
+  return SLIPS.find(([pattern]) => pattern.test(rest))?.[1] ?? EXPECTED[code] ?? 'an error'
 }
 
 /** Parses TOML. Positions are those of tables: the parser provides no others. Throws a FormatError. */
 export function readToml(text: string): Document {
   const plain = text.replace(/^\uFEFF/, '')
+  const wrong = (why: string, position: Position) => new FormatError('not valid TOML', [[why, position]])
   try {
-    return { value: parseToml(plain), locate: (keys) => tableAt(plain, keys) }
+    // TOML forbids that a key stands twice.
+    return { value: parseToml(plain), locate: (keys) => tableAt(plain, keys), repeated: () => [] }
   } catch (error) {
+    if (/^\s*\{/.test(plain)) throw wrong('it looks like JSON, of which the name has to end in .json', START)
     // The rest of the message is an excerpt of the text.
     if (error instanceof TomlError) {
       const [message = ''] = error.message.replace(/^Invalid TOML document: /, '').split('\n')
-      throw new FormatError(`not valid TOML: ${message}`, { line: error.line, column: error.column })
+      throw wrong(message, { line: error.line, column: error.column })
     }
-    if (error instanceof RangeError) throw new FormatError('not valid TOML: nested too deep', START)
+    if (error instanceof RangeError) throw wrong('nested too deep', START)
     throw error
   }
+}
+
+function repeatedIn(text: string, root: Node, keys: readonly string[]): (readonly [string, Position])[] {
+  const object = nodeAt(root, keys)
+  const seen = new Set<string>()
+  const last = new Map<string, number>()
+  for (const { children: [key] = [], offset } of object.type === 'object' ? (object.children ?? []) : []) {
+    const name = String(key?.value)
+    if (seen.has(name)) last.set(name, offset)
+    seen.add(name)
+  }
+  return [...last].slice(0, MOST_PROBLEMS).map(([key, offset]) => [key, at(text, offset)] as const)
 }
 
 function at(text: string, offset: number): Position {

@@ -1,8 +1,24 @@
 /** Changes members of objects in the text of a JSON file. Every other byte stays: comments, order, indentation. */
 import { applyEdits, type Edit, type Node, parseTree } from 'jsonc-parser'
+import { readJson } from './document.js'
 
-/** A JSON file, without byte order mark. */
-export interface JsonText {
+/** The text of a file whose members can be changed. Each change gives the text after it. */
+export interface Editable {
+  value: unknown
+  /** The text of the value under these keys; undefined if there is none. */
+  textUnder(keys: readonly string[]): string | undefined
+  /** With the text that the value under these keys has in another file; the same if one of them has none. */
+  restored(keys: readonly string[], old: Editable): string
+  /** With changes of the object under these keys. The members that they name exist. Throws an Uneditable. */
+  changed(keys: readonly string[], changes: readonly Change[]): string
+}
+
+/** Why a text cannot be changed. */
+export class Uneditable extends Error {
+  override name = 'Uneditable'
+}
+
+interface JsonText {
   text: string
   root: Node
 }
@@ -17,36 +33,32 @@ interface Before {
 
 const STEP = '  '
 
-/** The text must be valid, as `readJson` accepts it. */
-export function jsonText(text: string): JsonText {
-  return { text, root: parseTree(text, [], { allowTrailingComma: true }) as Node }
+/** A JSON file, without byte order mark. Throws a FormatError. */
+export function editableJson(text: string): Editable {
+  const { value } = readJson(text)
+  const root = parseTree(text, [], { allowTrailingComma: true }) as Node
+  return {
+    value,
+    textUnder: (keys) => {
+      const node = nodeUnder(root, keys)
+      return node && text.slice(node.offset, node.offset + node.length)
+    },
+    restored: (keys, old) => {
+      const [node, content] = [nodeUnder(root, keys), old.textUnder(keys)]
+      if (!node || content === undefined) return text
+      return applyEdits(text, [{ offset: node.offset, length: node.length, content }])
+    },
+    changed: (keys, changes) => applyEdits(text, editsFor({ text, root }, keys, changes)),
+  }
 }
 
-/** The text of the value under these keys; undefined if there is none. */
-export function textUnder({ text, root }: JsonText, keys: readonly string[]): string | undefined {
-  const node = nodeUnder(root, keys)
-  return node && text.slice(node.offset, node.offset + node.length)
-}
-
-/** An edit that replaces the value under these keys, which exists, by a text. */
-export function replacement({ root }: JsonText, keys: readonly string[], content: string): Edit {
-  const { offset, length } = nodeUnder(root, keys) as Node
-  return { offset, length, content }
-}
-
-/** Edits for changes of the object under these keys. The members that they name exist. */
-export function editsFor(json: JsonText, keys: readonly string[], changes: readonly Change[]): Edit[] {
+function editsFor(json: JsonText, keys: readonly string[], changes: readonly Change[]): Edit[] {
   const object = nodeUnder(json.root, keys) as Node
   return changes.map((change) => {
     const member = memberOf(object, change.key) as Node
     if ('before' in change) return elementsBefore(json, member, change)
     return change.by.length === 0 ? removal(object, member) : inPlaceOf(json, object, member, change.by)
   })
-}
-
-/** The text after edits, which must not overlap. */
-export function edited({ text }: JsonText, edits: readonly Edit[]): string {
-  return applyEdits(text, [...edits])
 }
 
 /** Of members with the same key the last one counts, as for all programs. */

@@ -65,24 +65,58 @@ const WORDS: readonly [theirs: string, ours: string][] = [
   ['http_headers', 'headers'],
 ]
 
+/** Keys of which an empty string is as good as none. */
+const MAY_BE_EMPTY: readonly string[] = [
+  'command',
+  'url',
+  'serverUrl',
+  'httpUrl',
+  'type',
+  'cwd',
+  'env',
+  'headers',
+  'args',
+]
+/** Keys of programs that switch a server on. */
+const SWITCHES: readonly string[] = ['enabled', 'isEnabled', 'isActive', 'active']
+
 /** An entry in the terms of `mcpServers`. */
-export function translated(entry: Entry, program: Program): Record<string, unknown> {
+export function translated(given: Entry, program: Program): Record<string, unknown> {
+  const entry = withoutEmpty(given)
   const words = { ...(program.translate?.(entry) ?? entry) }
   for (const [theirs, ours] of WORDS) {
     const value = words[theirs]
     delete words[theirs]
     if (value !== undefined) words[ours] ??= value
   }
-  const { enabled, command, type, oauth, ...rest } = words
+  const isOff = isSet(words['disabled'], true) || SWITCHES.some((key) => isSet(words[key], false))
+  for (const key of SWITCHES) delete words[key]
+  const { command, type, oauth, ...rest } = words
   const [first, ...args] = Array.isArray(command) ? (command as unknown[]) : [command]
   return {
     ...rest,
     ...(oauth !== undefined && { oauth: program.name === 'mcpServers' ? oauth : signIn(oauth) }),
     ...(first !== undefined && { command: first }),
     ...(args.length > 0 && { args: [...args, ...(Array.isArray(rest['args']) ? rest['args'] : [])] }),
-    ...(enabled === false && { disabled: true }),
+    ...(isOff && { disabled: true }),
     ...(type === 'local' ? { type: 'stdio' } : type !== undefined && type !== 'remote' && { type }),
   }
+}
+
+/** An entry without members that say nothing: null, and texts without characters where that means nothing. */
+export function withoutEmpty(entry: Entry): Entry {
+  const isEmpty = (key: string, value: unknown) => value === '' && MAY_BE_EMPTY.includes(key)
+  return withoutNull(Object.fromEntries(Object.entries(entry).filter(([key, value]) => !isEmpty(key, value))))
+}
+
+function withoutNull(entry: Entry): Entry {
+  const members = Object.entries(entry).filter(([, value]) => value !== null)
+  return Object.fromEntries(members.map(([key, value]) => [key, isRecord(value) ? withoutNull(value) : value]))
+}
+
+/** Whether a switch has a position, also as a text. */
+function isSet(value: unknown, position: boolean): boolean {
+  return value === position || (typeof value === 'string' && value.toLowerCase() === String(position))
 }
 
 /** Other programs' options for signing in, as far as they have the same meaning. Discovery finds the rest. */
@@ -94,7 +128,8 @@ function signIn(oauth: unknown): unknown {
 }
 
 /** The name in an entry for a key of mcp-bridge. */
-export function originalKey(entry: Entry, key: string): string {
+export function originalKey(given: Entry, key: string): string {
+  const entry = withoutEmpty(given)
   if (key in entry) return key
   return WORDS.find(([theirs, ours]) => ours === key && theirs in entry)?.[0] ?? key
 }

@@ -5,7 +5,16 @@
 import { nearest } from '../nearest.js'
 import { type Document, type Position, readJson, readToml } from './document.js'
 import { servedNames } from './names.js'
-import { deep, type Entry, isRecord, originalKey, type Program, programOf, translated } from './programs.js'
+import {
+  deep,
+  type Entry,
+  isRecord,
+  originalKey,
+  type Program,
+  programOf,
+  translated,
+  withoutEmpty,
+} from './programs.js'
 
 export { FormatError, type Position } from './document.js'
 
@@ -17,10 +26,12 @@ export interface ReadOptions {
   home?: string | undefined
   /** Names of the options of mcp-bridge, which may stand beside the servers. */
   options: readonly string[]
+  /** The option that an unknown key was probably meant to be; the nearest one by default. */
+  meantBy?(key: string, options: readonly string[]): string | undefined
 }
 
 /** Something in the file that was left out or changed. */
-export interface Note {
+export interface Note extends Partial<Position> {
   /** As in `servers.github.envFile`. */
   path: string
   message: string
@@ -65,9 +76,27 @@ export function readConfigFile(text: string, options: ReadOptions): ConfigFile {
     servers: read ? read.servers : (named as ConfigFile['servers']),
     given: read?.given ?? new Map(),
     options: own,
-    notes: [...notes, ...(read?.notes ?? [])],
+    notes: [...notes, ...(read?.notes ?? []), ...repeated(document, program)].map((note) => located(note, document)),
     place: (at) => placeIn(document, originalKeys(at, file, program, read?.given ?? new Map())),
   }
+}
+
+/** Keys that stand twice: servers, members of their entries, and members beside them. */
+function repeated(document: Document, { servers }: Program): Note[] {
+  const named = valueAt(document.value, servers)
+  const inside = (keys: readonly string[], message: string): Note[] =>
+    document.repeated(keys).map(([key, position]) => ({ path: [...keys, key].join('.'), message, ...position }))
+  const last = 'stands twice: the last one counts'
+  return [
+    ...inside([], last),
+    ...inside(servers, 'is the name of two servers: the last one counts, and the other one needs another name'),
+    ...Object.keys(isRecord(named) ? named : {}).flatMap((name) => inside([...servers, name], last)),
+  ]
+}
+
+function located(note: Note, document: Document): Note {
+  if (note.path === '' || note.line !== undefined) return note
+  return { ...note, ...document.locate(keysOf(document.value, note.path)) }
 }
 
 function readServers(named: Entry, program: Program, options: ReadOptions) {
@@ -78,7 +107,7 @@ function readServers(named: Entry, program: Program, options: ReadOptions) {
   for (const [name, entry] of Object.entries(named)) {
     const path = [...program.servers, name].join('.')
     const served = names.get(name) as string
-    if (isRecord(entry) && !program.mayHaveOptions && !isServer(entry)) {
+    if (isRecord(entry) && !program.mayHaveOptions && !isServer(withoutEmpty(entry))) {
       notes.push({ path, message: 'has neither a command nor an address, and is left out' })
       continue
     }
@@ -94,7 +123,11 @@ function isServer(entry: Entry): boolean {
 }
 
 /** The members beside the servers: options of mcp-bridge, or settings of the program, which are ignored. */
-function beside(file: Entry, program: Program, { options }: ReadOptions): { own: Entry; notes: Note[] } {
+function beside(
+  file: Entry,
+  program: Program,
+  { options, meantBy = nearest }: ReadOptions,
+): { own: Entry; notes: Note[] } {
   const [first] = program.servers
   const others = Object.keys(file).filter((key) => key !== first && key !== '$schema')
   const ours = program.mayHaveOptions ? others.filter((key) => options.includes(key)) : []
@@ -106,11 +139,14 @@ function beside(file: Entry, program: Program, { options }: ReadOptions): { own:
     : []
   const ignored = foreign.filter((key) => !misspelt.includes(key) || key === 'inputs')
   const kept = [...ours, ...misspelt.filter((key) => key !== 'inputs')]
-  const message = 'is not an option of mcp-bridge, and is left out'
+  const message = (key: string) => {
+    const meant = program.mayHaveOptions ? meantBy(key, options) : undefined
+    return `is not an option of mcp-bridge, and is left out${meant === undefined ? '' : `: did you mean "${meant}"?`}`
+  }
   const notes =
     ignored.length > LISTED
       ? [{ path: '', message: `${ignored.length} settings of ${program.name} are left out` }]
-      : ignored.map((path) => ({ path, message: path === 'inputs' ? INPUTS : message }))
+      : ignored.map((path) => ({ path, message: path === 'inputs' ? INPUTS : message(path) }))
   return { own: Object.fromEntries(kept.map((key) => [key, file[key]])), notes }
 }
 

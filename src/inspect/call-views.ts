@@ -180,7 +180,8 @@ function askIn(call: CallView, seen: Seen): void {
 function tellCall(call: CallView, seen: CallSeen & Seen): void {
   call.server = seen.server ?? call.server
   call.method = call.method === '' ? seen.method : call.method
-  call.name ??= seen.name
+  // What it is about may be known better when it ends.
+  call.name = seen.what === 'ended' ? (seen.name ?? call.name) : (call.name ?? seen.name)
   call.principal ??= seen.principal
   call.session ??= seen.session
   call.client ??= seen.client

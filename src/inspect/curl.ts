@@ -1,13 +1,15 @@
-/** The client's request of a call as a command line that sends it again. */
+/** The client's request of a call as a command that sends it again: for sh with curl, and for PowerShell. */
 import { ANONYMOUS } from '../protocol/call.js'
 import { legacyRevision, NEWEST_MODERN, traits } from '../protocol/eras.js'
 import { encodeValue } from '../protocol/headers.js'
 import { methodTraits } from '../protocol/methods.js'
+import { inQuotes } from '../shell.js'
+import { literal, powershellOf } from './powershell.js'
 import type { Message } from './rows.js'
 import type { CallView } from './views.js'
 
-/** A command line. */
-export interface Curl {
+/** A command. */
+export interface RequestCommand {
   command: string
   /** Variables that it needs: what the inspector does not know or show. */
   variables: readonly string[]
@@ -19,11 +21,56 @@ type Json = Readonly<Record<string, unknown>>
 /** Principals of callers that need no token. */
 const WITHOUT_TOKEN: readonly (string | undefined)[] = ['local', ANONYMOUS, undefined]
 
+/** A request that can be sent again. */
+interface Again {
+  /** Headers whose values are known, without the content type. */
+  headers: Readonly<Record<string, string>>
+  /** The others: what comes before the value, and the variable that has it. */
+  secret: Readonly<Record<string, { before: string; variable: string }>>
+  body: string
+}
+
+const URL_VARIABLE = 'MCP_BRIDGE_URL'
+
 /**
- * The command; undefined if there is none: for a client that did not use Streamable HTTP, or if the text of its request is not
- * there as a whole.
+ * The command for sh; undefined if there is none: for a client that did not use Streamable HTTP, or if the text of its request
+ * is not there as a whole.
  */
-export function curlOf(call: Told): Curl | undefined {
+export function curlOf(call: Told): RequestCommand | undefined {
+  const again = againOf(call)
+  if (!again) return undefined
+  const { headers, secret, body } = again
+  const known = Object.entries({ 'content-type': 'application/json', ...headers })
+  const lines = [
+    `curl "$${URL_VARIABLE}"`,
+    ...known.map(([name, value]) => `-H ${inQuotes(`${name}: ${value}`, 'sh')}`),
+    // The shell replaces variables between these quotes only.
+    ...Object.entries(secret).map(([name, { before, variable }]) => `-H "${name}: ${before}$${variable}"`),
+    `--data-binary ${inQuotes(body, 'sh')}`,
+  ]
+  return { command: lines.join(' \\\n  '), variables: variablesOf(again, '$') }
+}
+
+/** The command for PowerShell, of any version from 5.1 on; undefined if there is none. */
+export function powershellRequestOf(call: Told): RequestCommand | undefined {
+  const again = againOf(call)
+  if (!again) return undefined
+  const { headers, secret, body } = again
+  const known = Object.entries(headers).map(([name, value]) => [name, literal(value)])
+  const others = Object.entries(secret).map(([name, { before, variable }]) => [name, `"${before}$env:${variable}"`])
+  const command = powershellOf({
+    url: `$env:${URL_VARIABLE}`,
+    headers: Object.fromEntries([...known, ...others]) as Record<string, string>,
+    body,
+  })
+  return { command, variables: variablesOf(again, '$env:') }
+}
+
+function variablesOf({ secret }: Again, sign: string): string[] {
+  return [URL_VARIABLE, ...Object.values(secret).map(({ variable }) => variable)].map((name) => sign + name)
+}
+
+function againOf(call: Told): Again | undefined {
   const request = call.events.find(
     (seen): seen is Message =>
       seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'in' && seen.form === 'request',
@@ -32,20 +79,13 @@ export function curlOf(call: Told): Curl | undefined {
   if (call.client?.transport !== 'http' || !payload || payload.cut > 0 || payload.hidden > 0) return undefined
   const message = objectIn(payload.text)
   if (!message) return undefined
-  const known = Object.entries({ ...CONTENT, ...metadataOf(call.client, message) })
-  const secret = secretsOf(call, message)
-  const lines = [
-    'curl "$MCP_BRIDGE_URL"',
-    ...known.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
-    // The shell replaces variables between these quotes only.
-    ...secret.map((header) => `-H "${header}"`),
-    `--data-binary ${quoted(payload.text)}`,
-  ]
-  const command = lines.join(' \\\n  ')
-  return { command, variables: ['$MCP_BRIDGE_URL', ...secret.flatMap((header) => /\$\w+/.exec(header) ?? [])] }
+  return {
+    headers: { accept: 'application/json, text/event-stream', ...metadataOf(call.client, message) },
+    secret: secretsOf(call, message),
+    // Line breaks and tabs stand between tokens only, and would do something else in a terminal.
+    body: payload.text.replaceAll(/[\t\r\n]/g, ' '),
+  }
 }
-
-const CONTENT = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 
 /** The headers that repeat what the message, or the session, says. */
 function metadataOf({ era, revision }: NonNullable<Told['client']>, { method, params }: Json): Record<string, string> {
@@ -64,11 +104,12 @@ function metadataOf({ era, revision }: NonNullable<Told['client']>, { method, pa
 }
 
 /** The headers whose values the inspector does not have. */
-function secretsOf({ session, principal }: Told, { method }: Json): string[] {
-  return [
-    ...(session === undefined || method === 'initialize' ? [] : ['mcp-session-id: $MCP_SESSION_ID']),
-    ...(WITHOUT_TOKEN.includes(principal) ? [] : ['authorization: Bearer $TOKEN']),
-  ]
+function secretsOf({ session, principal }: Told, { method }: Json): Again['secret'] {
+  const inSession = session !== undefined && method !== 'initialize'
+  return {
+    ...(inSession && { 'mcp-session-id': { before: '', variable: 'MCP_SESSION_ID' } }),
+    ...(!WITHOUT_TOKEN.includes(principal) && { authorization: { before: 'Bearer ', variable: 'TOKEN' } }),
+  }
 }
 
 function objectIn(text: string): Json | undefined {
@@ -78,8 +119,4 @@ function objectIn(text: string): Json | undefined {
   } catch {
     return undefined
   }
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`
 }

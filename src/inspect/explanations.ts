@@ -17,6 +17,8 @@ export const RULE_ROWS = {
     'The client sends: `completion/complete`. The server gets: the same; `context` from 2025-06-18 on. The client gets: at most 100 values.',
   'completion-limit':
     'The client sends: `completion/complete`. The server gets: the same; `context` from 2025-06-18 on. The client gets: at most 100 values.',
+  'content-form':
+    'In every direction: between eras: content of results in another form than blocks. The bridge: makes blocks of it, so that nothing is lost: a text becomes a text block; a single block, message or resource gets its list; an object without `type` gets the type of a text, or becomes its JSON as text; a prompt message with several blocks becomes several messages; empty content beside changed `structuredContent` becomes its JSON as text.',
   'emulated-tasks':
     'Of emulated tasks: in lists and results. Every tool has `"taskSupport":"optional"`; the result of a task names the task in `_meta`.',
   envelope:
@@ -25,8 +27,12 @@ export const RULE_ROWS = {
     'The server answers: -32602 for an unknown resource. The client gets: -32002 with `data.uri`.',
   'errors-for-modern-clients':
     'The server answers: -32002 or -32602 for `resources/read`. The client gets: -32602 with `data.uri`.',
+  'exact-names':
+    'In every direction: a name or URI with needless escapes, if the configuration chooses what clients see of the server; a URI in a [group](groups.md#names). The bridge: sends it without them, and without the prefix of the server.',
   'fewer-completions':
     "In the server's result: more than 100 completion values. Clients of: all. Becomes: the first 100.",
+  'group-names':
+    'In every direction: in a [group](groups.md#names): URIs in what clients get, ids of tasks, loggers, cursors of lists. The bridge: adds the prefix of the server for clients, and removes it for the server. A cursor of the group contains that of the server.',
   'header-annotations': "In the server's result: an invalid `x-mcp-header`. For the client: removed; the tool stays.",
   ids: 'In every direction: request ids. The bridge: sends its own to the server, and restores those of the client.',
   initialize:
@@ -64,6 +70,8 @@ export const RULE_ROWS = {
     "In the server's result: every result. For the client: plus `resultType`, and the server's identity in `_meta`.",
   retries:
     'The client sends: a retry with `inputResponses` and `requestState`. The server gets: the answers to its input requests; the call is still open there. The client gets: the result of the call, or the next round.',
+  'rewritten-tools':
+    "In every direction: tools that the [configuration rewrites](choice.md#rewritten-tools), that are called through [`call_tool`](groups.md#search), or whose server is not available; names of tools and prompts in a [group](groups.md#names). The bridge: lists them with the configured name, title, description and annotations, without arguments that have fixed values; or marks them in `title`. In a group, names have the prefix of their server. Calls have the server's own name, the arguments for the tool and the fixed values.",
   'schema-dialect':
     'In the server\'s result: `"$schema"` of 2020-12 on a tool or form schema that uses no feature of it. Clients of: all. Becomes: removed, except with `compat.strictRevisions`: clients that only support draft 7 reject such tools.',
   'structured-content':
@@ -80,13 +88,13 @@ export const RULE_ROWS = {
     "Task support of the server's tool (2025-11-25): `required`. A client with the tasks extension: gets a task. A client without it: gets the result when the task has ended; the call stays open for that time.",
   'tool-execution': "In the server's result: `execution` of a tool. For the client: removed.",
   'tool-result-content':
-    "In the server's result: a tool result without `content`. For the client: an empty list; `toolResult` of old servers becomes text.",
+    "In the server's result: a tool result without `content`. For the client: an empty list; without `structuredContent` too, all other members as text, such as `toolResult` of old servers.",
   'trace-context':
     'In every direction: trace context in `_meta`. The bridge: forwards it; with tracing, sends that of its own span.',
   'unknown-content':
     "In the server's result: a content block of an unknown type. Clients of: all. Becomes: text: its JSON, up to 4 KiB.",
   'unusable-tools':
-    'In every direction: tools that the configuration hides from a caller, or whose server is not trusted or not available. The bridge: removes them from lists, or marks them in `title` and `_meta`.',
+    'In every direction: tools, prompts and resources that the [configuration hides](choice.md) from a caller, or whose server is not trusted or not available. The bridge: removes them from lists and subscriptions, or marks them in `_meta`.',
 } as const
 
 export const FAULT_ADVICE = {
@@ -236,6 +244,17 @@ export const MESSAGE_ADVICE = [
   [['Connection refused'], 'Check whether the server is running, and on which port.'],
   [['The host name could not be resolved'], 'Check the host name, and whether this machine can resolve it.'],
   [['The host is unreachable'], 'Check the address, and whether this machine can reach it.'],
+  [['The host is down'], 'Check the address, and whether this machine can reach it.'],
+  [['The network of this machine is down'], 'Check the address, and whether this machine can reach it.'],
+  [
+    ['This machine has no address or port left for the connection'],
+    'Check the address. With very many connections, raise the range of local ports.',
+  ],
+  [
+    ['too many open files'],
+    'Raise the limit of open files of the bridge (ulimit -n, or LimitNOFILE of systemd): each connection and each program takes some.',
+  ],
+  [['The connection timed out'], 'Check the address, and whether this machine can reach it.'],
   [['The network of the host is unreachable'], 'Check the address, and whether this machine can reach it.'],
   [
     ['The connection could not be opened in time'],
@@ -324,7 +343,10 @@ export const MESSAGE_ADVICE = [
     'Give the address with a host name that the certificate contains.',
   ],
   [['The answer is not HTTP'], 'Check the port. If the server uses TLS there, its address has to begin with https://.'],
-  [['Cannot start ', ': '], 'Run the command in a terminal, in the folder where the bridge runs.'],
+  [
+    ['Cannot start ', ': '],
+    'Correct what the message names in its entry. Run the command in a terminal, in the folder where the bridge runs.',
+  ],
   [
     ['The server has exited'],
     'Run the command in a terminal. Programs get only a few environment variables: see `env` and `passEnvironment`.',
@@ -336,8 +358,12 @@ export const MESSAGE_ADVICE = [
     'Check the address or command. `timeouts.initialize` and `timeouts.call` set the time.',
   ],
   [
-    ['No answer to server/discover in ', ' ms'],
-    'Set `"era": "legacy"` if the server is older and silent on unknown requests, or raise `timeouts.probe`.',
+    ['No answer to ', ' in the ', ' ms that the program had to start (timeouts.start)'],
+    'Run the command in a terminal to see how long it takes. Raise `timeouts.start`, or install what it downloads first.',
+  ],
+  [
+    ['No answer to ', ' in ', ' ms, in which the program wrote nothing (timeouts.initialize)'],
+    'Run the command in a terminal. If it is only slow, raise `timeouts.initialize`.',
   ],
   [['The server did not answer ', ' with a result'], 'Check the address: most servers are at /mcp.'],
   [
@@ -362,10 +388,17 @@ export const MESSAGE_ADVICE = [
     'Report it to the author of the server.',
   ],
   [['The server sent an invalid answer: it is '], 'Report it to the author of the server.'],
+  [
+    ['The server stopped in the middle of its answer'],
+    'Send the request again, if it may be executed twice. Report it to the author of the server.',
+  ],
   [['The body of the answer is not a JSON-RPC response to the request'], 'Report it to the author of the server.'],
+  [['The server has lost the session'], 'Call again, if the call may be executed twice.'],
+  [['The answer of the server is not in the encoding that its Content-Encoding names'], 'Turn off compression there.'],
   [['The server compressed its answer (', '), which the request does not allow'], 'Turn off compression there.'],
   [['The server closed the stream'], 'Look into the log of the server.'],
   [['The server closed the stream without an answer'], 'Look into the log of the server.'],
+  [['The stream on which the server was to answer has ended'], 'Send the request again, if it may be executed twice.'],
   [['The stream failed'], 'Check proxies between the bridge and the server for time limits.'],
   [['The server did not resume the stream'], 'Send the request again, if it may be executed twice.'],
   [

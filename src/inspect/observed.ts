@@ -13,11 +13,17 @@ export function observing(witness: Witness): Observe {
 function sightOf(event: BridgeEvent): Sight | undefined {
   switch (event.kind) {
     case 'question':
-      return event.call === UNRECORDED ? undefined : event
-    case 'verdict':
+      return event.call === UNRECORDED ? undefined : named(event)
     case 'session':
+      return named(event)
+    case 'verdict':
     case 'child':
       return event
+    case 'member': {
+      const { group, server, what, why } = event
+      const text = what === 'back' ? `${server} answers again` : `${server} does not answer: ${why}`
+      return { kind: 'config', text: `group ${group}: ${text}` }
+    }
     case 'refusal': {
       const { server, status, reason: why, said, path, from } = event
       return { kind: 'refused', status, why, said, path, from, ...(server !== '' && { server }) }
@@ -31,4 +37,9 @@ function sightOf(event: BridgeEvent): Sight | undefined {
     case 'forwarded':
       return undefined
   }
+}
+
+/** The event, with the group in place of a server if it is one of a group. */
+function named<E extends { server: string; group?: string | undefined }>({ group, ...event }: E): Omit<E, 'group'> {
+  return group === undefined ? event : { ...event, server: group }
 }

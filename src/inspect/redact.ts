@@ -3,6 +3,7 @@
  * not hidden stays as it was sent.
  */
 import { createHash } from 'node:crypto'
+import { isOfOAuth, isSecretFlag, isSecretInList, isSecretValue } from '../credentials/names.js'
 import { HIDDEN, isSecret, withoutCredentials } from '../credentials.js'
 import { begins, LONGEST, patternOf } from './paths.js'
 import { endOfString } from './strings.js'
@@ -14,9 +15,20 @@ export interface Redacted {
 }
 
 /** Names of members that hold base64. */
-const BINARY = new Set(['blob', 'data'])
-/** Levels of JSON within strings of JSON that are examined. */
+const BINARY: ReadonlySet<string> = new Set(['blob', 'data'])
+/** Levels of JSON within strings of JSON that are examined. Deeper ones are hidden. */
 const DEEPEST = 4
+/** Members of an object that describe a value, in lower case: what it is called, and the value. */
+const CALLED: ReadonlySet<string> = new Set(
+  'attribute env field header id k key label name param parameter property type variable'.split(' '),
+)
+const VALUES: ReadonlySet<string> = new Set('default defaultvalue v val value values'.split(' '))
+/** Lists of names only, in lower case. In others, a value may follow a name: `["Authorization", "x"]`. */
+const NAMES_ONLY: ReadonlySet<string> = new Set(
+  'columns dependentrequired enum fields keys names properties required roles scopes tags types'.split(' '),
+)
+/** Where JSON begins in a text. */
+const JSON_WITHIN = /[{[]\s*(?:["{[]|$)/
 
 /**
  * A function that hides secrets. `hide` has globs of JSON Pointers: `*` is one name, `**` any number of them. `isHidden`
@@ -27,10 +39,17 @@ export function redactor(hide: readonly string[]): (text: string, isHidden?: IsH
   return (text, isHidden) => {
     // In a batch, a path begins with the number of a message.
     const start = text.startsWith('[') ? 1 : 0
+    if (!/^\s*(?:[{["\d-]|true|false|null)/.test(text)) return plainly(text)
     const hides: IsHidden = (path) =>
       patterns.some((pattern) => begins(pattern, path) || begins(pattern, path, start)) || isHidden?.(path) === true
     return new Redaction(text, hides, 0).run()
   }
+}
+
+/** A text that is no JSON. */
+function plainly(text: string): Redacted {
+  const shown = withoutCredentials(text)
+  return { text: shown, hidden: shown === text ? 0 : 1 }
 }
 
 /** Whether the value at a path is hidden. The path is valid during the call only. */
@@ -45,8 +64,22 @@ interface Open {
   key: string
   /** Whether a name comes next. */
   named: boolean
-  /** A member has said that the value is that of something secret, as in a list of headers. */
+  /** Of an object: a member has said that the value is that of something secret, as in a list of headers. */
   isSecret: boolean
+  /** Where its values begin that a later member may call secret. */
+  values: number[]
+  /** A member has said that its `code` is one of OAuth, and where one begins that came before. */
+  isOAuth: boolean
+  codes: number[]
+  /** Of an array: the element that is hidden, because the one before it is the name of something secret. */
+  hides: string | undefined
+}
+
+/** A part of the text that is replaced. */
+interface Replacement {
+  start: number
+  end: number
+  shown: string
 }
 
 /** One pass over a text. */
@@ -57,10 +90,8 @@ class Redaction {
   readonly #open: Open[] = []
   /** The path of the current value. */
   readonly #path: string[] = []
-  #out = ''
-  #copied = 0
+  readonly #replacements: Replacement[] = []
   #at = 0
-  #hidden = 0
 
   constructor(text: string, isHidden: IsHidden, depth: number) {
     this.#text = text
@@ -85,13 +116,28 @@ class Redaction {
         inside.key = stringAt(text, this.#at, end)
         inside.named = true
         this.#at = end
+        if (isOfOAuth(inside.key)) this.#isOAuth(inside)
       } else {
         // After a value a name comes, also if the comma is missing.
         if (inside) inside.named = false
         this.#value(char, inside)
       }
     }
-    return { text: this.#out + text.slice(this.#copied), hidden: this.#hidden }
+    return this.#replaced()
+  }
+
+  /** The text with the replacements. Within one that is larger, others do not count. */
+  #replaced(): Redacted {
+    let [out, copied, hidden] = ['', 0, 0]
+    for (const { start, end, shown } of this.#replacements.sort(
+      (one, other) => one.start - other.start || other.end - one.end,
+    )) {
+      if (start < copied) continue
+      out += this.#text.slice(copied, start) + shown
+      copied = end
+      hidden++
+    }
+    return { text: out + this.#text.slice(copied), hidden }
   }
 
   #value(char: string, inside: Open | undefined): void {
@@ -102,18 +148,43 @@ class Redaction {
     if (key === 'requestState') {
       const end = endOfValue(this.#text, this.#at)
       this.#replace(end, JSON.stringify(`‹sealed, ${end - this.#at - (char === '"' ? 2 : 0)} B›`))
-    } else if (length > LONGEST || (key !== undefined && isSecret(key)) || this.#isHidden(this.#path)) {
+    } else if (length > LONGEST || this.#isSecret(key, inside) || this.#isHidden(this.#path)) {
       this.#replace(endOfValue(this.#text, this.#at), JSON.stringify(HIDDEN))
-    } else if (char === '{' || char === '[') {
-      this.#open.push({ isArray: char === '[', length, key: char === '[' ? '0' : '', named: false, isSecret: false })
-      this.#at++
-    } else if (char === '"') this.#string(key, inside)
-    else this.#literal()
+    } else {
+      if (key !== undefined && VALUES.has(key.toLowerCase())) inside?.values.push(this.#at)
+      if (key === 'code') inside?.codes.push(this.#at)
+      if (char === '{' || char === '[') this.#enter(char === '[', length)
+      else if (char === '"') this.#string(key, inside)
+      else this.#literal()
+    }
   }
 
-  /** A number or a word; in a text that is no JSON, anything. */
+  /** Whether the current value is secret because of what is beside it. */
+  #isSecret(key: string | undefined, inside: Open | undefined): boolean {
+    if (inside?.isArray) return inside.hides === inside.key
+    if (key === undefined || !inside) return false
+    if (inside.isSecret && VALUES.has(key.toLowerCase())) return true
+    return isSecret(key) || (key === 'code' && inside.isOAuth)
+  }
+
+  #enter(isArray: boolean, length: number): void {
+    this.#open.push({
+      isArray,
+      length,
+      key: isArray ? '0' : '',
+      named: false,
+      isSecret: false,
+      values: [],
+      isOAuth: false,
+      codes: [],
+      hides: undefined,
+    })
+    this.#at++
+  }
+
+  /** A number or a word; in a text that is no JSON, anything. After quotes of another kind, it is none to its end. */
   #literal(): void {
-    const end = endOfValue(this.#text, this.#at)
+    const end = /['`]/.test(this.#text[this.#at] as string) ? this.#text.length : endOfValue(this.#text, this.#at)
     const value = this.#text.slice(this.#at, end)
     const shown = withoutCredentials(value)
     if (shown !== value) this.#replace(end, shown)
@@ -123,28 +194,64 @@ class Redaction {
   #string(key: string | undefined, inside: Open | undefined): void {
     const end = endOfString(this.#text, this.#at)
     const value = stringAt(this.#text, this.#at, end)
-    if (inside && (key === 'name' || key === 'key') && isSecret(value)) inside.isSecret = true
-    if (inside?.isSecret && key === 'value') return this.#replace(end, JSON.stringify(HIDDEN))
+    if (inside) this.#learn(key, value, inside)
+    const isCutOff = end === this.#text.length
+    if (key !== undefined && isSecretValue(key, value, isCutOff)) return this.#replace(end, JSON.stringify(HIDDEN))
     if (key !== undefined && BINARY.has(key) && /^[\w+/=\s-]{64,}$/.test(value)) {
       const digest = createHash('sha256').update(value).digest('hex').slice(0, 16)
       return this.#replace(end, JSON.stringify(`‹${value.length} characters, sha256 ${digest}›`))
     }
-    let shown = value
-    if (/^\s*[{["]/.test(value) && this.#depth < DEEPEST) {
-      const within = new Redaction(value, () => false, this.#depth + 1).run()
-      if (within.hidden > 0) shown = within.text
-    }
-    shown = withoutCredentials(shown)
+    const shown = shownOf(value, this.#depth)
     if (shown !== value) this.#replace(end, JSON.stringify(shown))
     else this.#at = end
   }
 
-  #replace(end: number, replacement: string): void {
-    this.#out += this.#text.slice(this.#copied, this.#at) + replacement
-    this.#copied = end
-    this.#at = end
-    this.#hidden++
+  /** What a string says of values beside it. */
+  #learn(key: string | undefined, value: string, inside: Open): void {
+    if (key !== undefined) {
+      if (!CALLED.has(key.toLowerCase()) || !isSecret(value)) return
+      inside.isSecret = true
+      this.#hide(inside.values)
+    } else if (isSecretFlag(value) || (Number(inside.key) % 2 === 0 && !this.#hasNamesOnly() && isSecretInList(value)))
+      inside.hides = String(Number(inside.key) + 1)
   }
+
+  /** Whether the current array is one of names, by its own name. */
+  #hasNamesOnly(): boolean {
+    const around = this.#open.findLast(({ isArray }) => !isArray)
+    return around !== undefined && NAMES_ONLY.has(around.key.toLowerCase())
+  }
+
+  #isOAuth(inside: Open): void {
+    inside.isOAuth = true
+    this.#hide(inside.codes)
+  }
+
+  /** Hides values that have been passed. */
+  #hide(starts: number[]): void {
+    for (const start of starts.splice(0))
+      if (start < this.#at)
+        this.#replacements.push({ start, end: endOfValue(this.#text, start), shown: JSON.stringify(HIDDEN) })
+  }
+
+  #replace(end: number, shown: string): void {
+    this.#replacements.push({ start: this.#at, end, shown })
+    this.#at = end
+  }
+}
+
+/** A string as it is shown, which may be or have JSON. */
+function shownOf(value: string, depth: number): string {
+  const at = value.search(JSON_WITHIN)
+  const isJson = at >= 0 || value.startsWith('"')
+  if (isJson && depth >= DEEPEST) return HIDDEN
+  let shown = value
+  if (isJson) {
+    const start = Math.max(at, 0)
+    const within = new Redaction(value.slice(start), () => false, depth + 1).run()
+    if (within.hidden > 0) shown = value.slice(0, start) + within.text
+  }
+  return withoutCredentials(shown)
 }
 
 /** The value of a string, which may be cut off. */

@@ -113,7 +113,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
 
     secret.get(`${INSPECT}/events`, { exposeHeadRoute: false }, (request, reply) => {
       if (viewers.size >= MAX_VIEWERS)
-        throw new Fault('overloaded', `Too many viewers of the inspector (at most ${MAX_VIEWERS})`)
+        throw new Fault('overloaded', `Too many viewers of the inspector (at most ${MAX_VIEWERS})`, { retryAfter: 1 })
       const query = queryOf(request)
       const after = numberOf(query.get('after') ?? request.headers['last-event-id'])
       const show = query.has('payloads') ? withText : undefined

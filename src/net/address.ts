@@ -1,4 +1,6 @@
 /** Parses addresses, and refuses ambiguous ones. */
+
+import { parseUrl } from '../parse-url.js'
 import { failure } from './failure.js'
 
 /**
@@ -7,9 +9,9 @@ import { failure } from './failure.js'
  */
 export function parseAddress(address: string): URL {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  if (address.length > 2048 || /[\s\\\u0000-\u001f\u007f]/.test(address) || !URL.canParse(address))
-    throw failure('url', 'malformed', 'Invalid or ambiguous address')
-  const url = new URL(address)
+  const isClear = address.length <= 2048 && !/[\s\\\u0000-\u001f\u007f]/.test(address)
+  const url = isClear ? parseUrl(address) : undefined
+  if (!url) throw failure('url', 'malformed', 'Invalid or ambiguous address')
   // A name in DNS has at most 253 characters, and no label of it is empty or longer than 63.
   if (url.host !== '' && !/^(?=.{1,254}$)[^.]{1,63}(?:\.[^.]{1,63})*\.?$/.test(url.hostname))
     throw failure('url', 'malformed', 'Invalid or ambiguous address')

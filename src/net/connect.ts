@@ -4,9 +4,10 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { rootCertificates, type TLSSocket, connect as upgrade } from 'node:tls'
 import ip from 'ipaddr.js'
 import type { buildConnector } from 'undici'
-import { unlessAborted, within } from '../time.js'
+import { Deadline, unlessAborted, within } from '../time.js'
 import { bare } from './address.js'
 import { Failure, failure, type NetworkReason } from './failure.js'
+import { ONE_AFTER_THE_OTHER } from './families.js'
 import { type Guard, isLoopback } from './guard.js'
 import type { Pem } from './pem-files.js'
 import { type HttpProxy, openTunnel, type ProxyOf } from './proxy.js'
@@ -54,8 +55,6 @@ const TIMEOUT = 8_000
 /** Milliseconds for this machine to resolve a host that a proxy will resolve again. */
 const RESOLVE_FOR_PROXY = 2_000
 
-/** Options for hosts with several addresses. */
-const ONE_AFTER_THE_OTHER = { autoSelectFamily: true, autoSelectFamilyAttemptTimeout: 1_000 }
 /** System errors, and their reasons. */
 const CONNECTING: Readonly<Record<string, NetworkReason<'connect'>>> = {
   ECONNREFUSED: 'refused',
@@ -83,7 +82,7 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
   let phase: Phase = 'resolve'
   const end = new AbortController()
   const stop = () => end.abort(failure(phase, 'timeout', `${target.host} took too long (${phase})`))
-  const timer = setTimeout(stop, timeout)
+  const timer = new Deadline(timeout, stop)
   if (options.signal?.aborted) stop()
   options.signal?.addEventListener('abort', stop)
   const enter = (next: typeof phase) => {
@@ -126,7 +125,7 @@ async function open(target: Target, options: ConnectOptions): Promise<Socket> {
     socket?.destroy()
     throw error
   } finally {
-    clearTimeout(timer)
+    timer.clear()
     options.signal?.removeEventListener('abort', stop)
   }
 }

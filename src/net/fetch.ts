@@ -1,6 +1,7 @@
 /** All requests over the network, except those to configured servers and Redis. */
 import { Client, type Dispatcher } from 'undici'
-import { within } from '../time.js'
+import { parseUrl } from '../parse-url.js'
+import { Deadline, within } from '../time.js'
 import { bare, parseAddress } from './address.js'
 import { type ConnectOptions, guardedConnector, type Phase, routeTo } from './connect.js'
 import { Failure, failure, type NetworkPhase } from './failure.js'
@@ -92,9 +93,8 @@ async function exchange(
   options.signal?.throwIfAborted()
   // Aborted with the Failure that ends the exchange.
   const end = new AbortController()
-  const timer = setTimeout(
-    () => end.abort(failure(phase, 'timeout', `${url.host} took more than ${timeLimit} ms (${phase})`)),
-    timeLimit,
+  const timer = new Deadline(timeLimit, () =>
+    end.abort(failure(phase, 'timeout', `${url.host} took more than ${timeLimit} ms (${phase})`)),
   )
   const stop = () => end.abort(options.signal?.reason)
   options.signal?.addEventListener('abort', stop)
@@ -150,7 +150,7 @@ async function exchange(
     options.signal?.throwIfAborted()
     throw asFailure(error, phase, url)
   } finally {
-    clearTimeout(timer)
+    timer.clear()
     options.signal?.removeEventListener('abort', stop)
     client.destroy().catch(() => {})
   }
@@ -208,7 +208,7 @@ function tooLong({ host }: URL): Failure {
 
 /** The origin that a redirect points to. The rest of the address may be secret. */
 function whereTo(location: string | string[] | undefined): string {
-  const origin = typeof location === 'string' && URL.canParse(location) ? new URL(location).origin : 'null'
+  const origin = (typeof location === 'string' && parseUrl(location)?.origin) || 'null'
   return origin === 'null' ? '' : ` to ${origin}`
 }
 

@@ -1,6 +1,7 @@
 /** The hosts that may be contacted: public ones, and those that the operator has listed. */
 import { isIP } from 'node:net'
 import ip from 'ipaddr.js'
+import { parseUrl } from '../parse-url.js'
 import { failure } from './failure.js'
 
 /** Which hosts are allowed. */
@@ -55,6 +56,12 @@ export class Guard {
       // Addresses in unusual spellings are not interpreted.
       const parsed = isIP(address) === 0 ? undefined : ip.parse(address)
       const loopback = this.#loopback && parsed?.range() === 'loopback'
+      if (plain && parsed?.range() === 'loopback' && !loopback)
+        throw failure(
+          'guard',
+          'plain-http',
+          `${host} is this machine, which may be contacted only where that is allowed`,
+        )
       if (plain && !loopback)
         throw failure('guard', 'plain-http', `Without TLS, only this machine may be contacted: ${host} is another one`)
       if (!loopback && !(parsed && (this.#hosts.has(host) || this.#isListed(parsed) || isPublic(parsed))))
@@ -75,8 +82,7 @@ function isPublic(address: ip.IPv4 | ip.IPv6): boolean {
 
 /** A host in ASCII and lower case. */
 function hostName(text: string): string {
-  const address = `https://${text}`
-  if (text === '' || /[\s:/?#@\\]/.test(text) || !URL.canParse(address))
-    throw new TypeError(`"${text}" is neither a host nor an address nor a network like 10.0.0.0/8`)
-  return new URL(address).hostname.replace(/\.$/, '')
+  const url = text === '' || /[\s:/?#@\\]/.test(text) ? undefined : parseUrl(`https://${text}`)
+  if (!url) throw new TypeError(`"${text}" is neither a host nor an address nor a network like 10.0.0.0/8`)
+  return url.hostname.replace(/\.$/, '')
 }

@@ -1,11 +1,13 @@
 /**
  * A lock between processes: the process that creates the lock file has it. If a process is killed, its lock file stays,
  * so a lock that has not changed for a while is removed. In the rare case that its owner was only slow, the owner can
- * check that it still has the lock before an irreversible step.
+ * check that it still has the lock before an irreversible step. What is no lock file of this user is neither read nor
+ * removed.
  */
 import { randomUUID } from 'node:crypto'
-import { linkSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import { linkSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { pause } from '../time.js'
+import { readPrivateFile } from './private-file.js'
 
 /** Times of the lock. */
 export interface LockOptions {
@@ -15,41 +17,63 @@ export interface LockOptions {
   interval?: number
 }
 
+/** Times of the lock, and the user that must own its file, unless root does. */
+export type OwnLock = LockOptions & { uid: number }
+
 /** Throws if the lock was lost. */
 export type StillMine = () => void
 
 class LockLost extends Error {}
 
-/** Runs `work` under the lock. It must be short, and runs again if the lock was lost meanwhile. */
-export async function locked<T>(
-  path: string,
-  change: (stillMine: StillMine) => T,
-  options: LockOptions = {},
-): Promise<T> {
+/** Something at the path of the lock file cannot be one. The message continues a sentence that ends with a colon. */
+export class LockRefused extends Error {
+  override name = 'LockRefused'
+
+  constructor(path: string, why: string) {
+    super(`its lock file ${path} is refused (${why}). Remove that file`)
+  }
+}
+
+/** Most bytes of a lock file, which has the id of its owner. */
+const MAX_BYTES = 64
+/** Looks at content alone: the id of an owner is one that nobody else has. */
+const WHOEVER = -1
+
+/**
+ * Makes a change under the lock. It must be short, and is made again if the lock was lost meanwhile. Rejects with
+ * LockRefused if there is something else in the place of the lock file.
+ */
+export async function locked<T>(path: string, change: (stillMine: StillMine) => T, options: OwnLock): Promise<T> {
   for (;;) {
     const own = randomUUID()
+    const isMine = () => {
+      const found = lookAt(path, WHOEVER)
+      return found.kind === 'held' && found.owner === own
+    }
     await take(path, own, options)
     try {
       return change(() => {
-        if (ownerOf(path) !== own) throw new LockLost()
+        if (!isMine()) throw new LockLost()
       })
     } catch (error) {
       if (!(error instanceof LockLost)) throw error
     } finally {
-      if (ownerOf(path) === own) unlinkSync(path)
+      if (isMine()) unlinkSync(path)
     }
   }
 }
 
-async function take(path: string, own: string, { patience = 3_000, interval = 20 }: LockOptions): Promise<void> {
+async function take(path: string, own: string, { uid, patience = 3_000, interval = 20 }: OwnLock): Promise<void> {
   let seen: { owner: string; since: number } | undefined
   while (!create(path, own)) {
-    const owner = ownerOf(path)
-    const now = performance.now()
-    if (owner === undefined) continue
-    if (owner !== seen?.owner) seen = { owner, since: now }
-    if (now - seen.since > patience) takeAway(path, owner, own)
-    else await pause(interval * (0.5 + Math.random()))
+    const found = lookAt(path, uid)
+    if (found.kind === 'refused') throw new LockRefused(path, found.why)
+    if (found.kind === 'held') {
+      const now = performance.now()
+      if (found.owner !== seen?.owner) seen = { owner: found.owner, since: now }
+      if (now - seen.since > patience) takeAway(path, found.owner, own)
+    }
+    await pause(interval * (0.5 + Math.random()))
   }
 }
 
@@ -63,14 +87,14 @@ function create(path: string, owner: string): boolean {
   }
 }
 
-/** Undefined if there is no lock. A lock file that is being created has no owner yet. */
-function ownerOf(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined
-    throw error
-  }
+/** What is at the path of the lock file. One that is being created has the owner ''. */
+type Look = { kind: 'free' } | { kind: 'held'; owner: string } | { kind: 'refused'; why: string }
+
+function lookAt(path: string, uid: number): Look {
+  const found = readPrivateFile(path, { uid, maxBytes: MAX_BYTES })
+  if (found.kind === 'absent') return { kind: 'free' }
+  if (found.kind === 'refused') return found
+  return { kind: 'held', owner: Buffer.from(found.bytes).toString() }
 }
 
 /**
@@ -80,7 +104,8 @@ function takeAway(path: string, dead: string, own: string): void {
   const aside = `${path}.${own}`
   try {
     renameSync(path, aside)
-    if (readFileSync(aside, 'utf8') !== dead) linkSync(aside, path)
+    const found = lookAt(aside, WHOEVER)
+    if (found.kind !== 'held' || found.owner !== dead) linkSync(aside, path)
   } catch (error) {
     if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'EEXIST') throw error
   }

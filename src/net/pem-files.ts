@@ -30,20 +30,27 @@ export class PemError extends Error {
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs
+/** A byte order mark, as some Windows editors write it. */
+const MARK = /^\xEF\xBB\xBF/
 const BEGIN = '-----BEGIN'
 /** How ASN.1 of this length begins in binary. */
 const DER = /^\x30[\x82\x83]/
 
 /** Reads and checks the files. Throws a PemError. */
-export function readPem({ ca, cert, key }: PemPaths): Pem {
+export function readPem(paths: PemPaths): Pem {
+  return readDated(paths).pem
+}
+
+/** The same, with the time when the certificate expires, or one of those that lead to its authority; undefined without one. */
+function readDated({ ca, cert, key }: PemPaths): { pem: Pem; expiresAt?: number } {
   const read: Pem = {}
   if (ca !== undefined) read.ca = certificates('ca', ca).text
-  if (cert === undefined || key === undefined) return read
-  const { text, first } = certificates('cert', cert)
+  if (cert === undefined || key === undefined) return { pem: read }
+  const { text, first, expiresAt } = certificates('cert', cert)
   const secret = contentOf('key', key)
   if (!first.checkPrivateKey(privateKey(secret, key)))
     throw new PemError('key', `${key} is not the private key of the certificate in ${cert}`)
-  return { ...read, cert: text, key: secret }
+  return { pem: { ...read, cert: text, key: secret }, expiresAt }
 }
 
 /** PEM files in use. If changed files are unusable, the previous content stays in use. */
@@ -51,28 +58,37 @@ export class PemFiles {
   readonly #paths: PemPaths
   readonly #onProblem: (error: PemError) => void
   #stamp: string
-  #current: Pem
+  #read: { pem: Pem; expiresAt?: number }
 
   /** Throws a PemError. `onProblem` is called when files have become unusable. */
   constructor(paths: PemPaths, onProblem: (error: PemError) => void = () => {}) {
     this.#paths = paths
     this.#onProblem = onProblem
     this.#stamp = this.#look()
-    this.#current = readPem(paths)
+    this.#read = readDated(paths)
   }
 
   /** The content of the files now: the same object as long as they do not change. */
   get current(): Pem {
+    return this.#now().pem
+  }
+
+  /** When the certificate in use expires, in milliseconds of the time of day; undefined without one. */
+  get expiresAt(): number | undefined {
+    return this.#now().expiresAt
+  }
+
+  #now(): { pem: Pem; expiresAt?: number } {
     const stamp = this.#look()
-    if (stamp === this.#stamp) return this.#current
+    if (stamp === this.#stamp) return this.#read
     this.#stamp = stamp
     try {
-      this.#current = readPem(this.#paths)
+      this.#read = readDated(this.#paths)
     } catch (error) {
       if (!(error instanceof PemError)) throw error
       this.#onProblem(error)
     }
-    return this.#current
+    return this.#read
   }
 
   /** Changes with any of the files, also with what a symbolic link leads to. */
@@ -96,7 +112,7 @@ function contentOf(option: keyof PemPaths, path: string): string {
   if (path.includes(BEGIN)) throw new PemError(option, 'has to be the path of a PEM file, not its content')
   let text: string
   try {
-    text = readFileSync(path, 'latin1')
+    text = readFileSync(path, 'latin1').replace(MARK, '')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
     throw new PemError(option, code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be read (${code})`)
@@ -111,13 +127,17 @@ function contentOf(option: keyof PemPaths, path: string): string {
   )
 }
 
-function certificates(option: 'ca' | 'cert', path: string): { text: string; first: X509Certificate } {
+function certificates(
+  option: 'ca' | 'cert',
+  path: string,
+): { text: string; first: X509Certificate; expiresAt: number } {
   const text = contentOf(option, path)
   const [first, ...more] = text.match(CERTIFICATE) ?? []
   if (first === undefined) throw new PemError(option, `${path} has no certificate, but something else in PEM`)
   try {
-    for (const one of more) new X509Certificate(one)
-    return { text, first: new X509Certificate(first) }
+    const own = new X509Certificate(first)
+    const all = [own, ...more.map((one) => new X509Certificate(one))]
+    return { text, first: own, expiresAt: Math.min(...all.map(({ validTo }) => Date.parse(validTo))) }
   } catch {
     throw new PemError(option, `${path} has a damaged certificate`)
   }

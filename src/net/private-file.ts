@@ -51,16 +51,18 @@ export function readPrivateFile(path: string, rules: PrivateFileRules): PrivateF
       const wrong = folder && wrongWithFolder(folder, rules)
       return wrong === undefined ? { kind: 'absent', stamp } : { kind: 'refused', why: wrong, stamp }
     }
+    // Opening a pipe waits, and opening a device may act on it.
+    const unusual = wrongWithKind(lstatSync(path))
+    if (unusual !== undefined) return { kind: 'refused', why: unusual, stamp }
     fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
     const wrong = wrongWith(fstatSync(fd), rules) ?? wrongWithFolder(statSync(dirname(path)), rules)
     if (wrong !== undefined) return { kind: 'refused', why: wrong, stamp }
     return { kind: 'file', bytes: readFileSync(fd), stamp }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // A path through something that is not a folder does not exist.
-    if (code === 'ENOTDIR') return { kind: 'absent', stamp }
-    const why = code === 'ELOOP' ? 'it is a symbolic link' : `it cannot be read (${code || String(error)})`
-    return { kind: 'refused', why, stamp }
+    // A path through something that is not a folder does not exist; a file can go while it is looked at.
+    if (code === 'ENOTDIR' || code === 'ENOENT') return { kind: 'absent', stamp }
+    return { kind: 'refused', why: `it cannot be read (${code || String(error)})`, stamp }
   } finally {
     if (fd !== undefined) closeSync(fd)
   }
@@ -74,8 +76,9 @@ export function writePrivateFile(path: string, bytes: Uint8Array, stillMine: () 
   const folder = dirname(path)
   const prefix = `.${basename(path)}.`
   // Remains of a process that was killed while writing: only the owner of the lock creates such files.
-  for (const name of readdirSync(folder))
-    if (name.startsWith(prefix) && name.endsWith('.new')) rmSync(join(folder, name), { force: true })
+  for (const entry of readdirSync(folder, { withFileTypes: true }))
+    if (entry.isFile() && entry.name.startsWith(prefix) && entry.name.endsWith('.new'))
+      rmSync(join(folder, entry.name), { force: true })
   const aside = join(folder, `${prefix}${randomUUID()}.new`)
   try {
     writeFileSync(aside, bytes, { flag: 'wx', mode: 0o600, flush: true })
@@ -116,8 +119,14 @@ function syncFolder(folder: string): void {
   }
 }
 
+function wrongWithKind(stats: Stats): string | undefined {
+  if (stats.isSymbolicLink()) return 'it is a symbolic link'
+  return stats.isFile() ? undefined : 'it is not a regular file'
+}
+
 function wrongWith(stats: Stats, { uid, maxBytes, secret = false }: PrivateFileRules): string | undefined {
-  if (!stats.isFile()) return 'it is not a regular file'
+  const unusual = wrongWithKind(stats)
+  if (unusual !== undefined) return unusual
   if (stats.size > maxBytes) return `it is larger than ${maxBytes} bytes`
   if (uid < 0) return undefined
   if (stats.uid !== uid && stats.uid !== 0) return 'it belongs to another user'

@@ -3,8 +3,11 @@ import { request } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import ip from 'ipaddr.js'
+import { parseUrl } from '../parse-url.js'
+import { Deadline } from '../time.js'
 import { bare } from './address.js'
 import { Failure, NETWORK_REASONS, type NetworkReason } from './failure.js'
+import { ONE_AFTER_THE_OTHER } from './families.js'
 import { isLoopback } from './guard.js'
 
 /** A proxy, as an environment variable names it. */
@@ -68,7 +71,7 @@ export function proxiesOf(env: Environment): ProxyOf {
 
 function parseProxy(variable: string, text: string): HttpProxy {
   const address = text.includes('://') ? text : `http://${text}`
-  const url = URL.canParse(address) ? new URL(address) : undefined
+  const url = parseUrl(address)
   if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '')
     return { variable, origin: 'http://proxy.invalid', invalid: true }
   const { origin, username, password } = url
@@ -182,7 +185,7 @@ export function connectTo(proxy: HttpProxy, { timeout = TIMEOUT, signal }: Tunne
   const { protocol, hostname, port } = new URL(proxy.origin)
   const secure = protocol === 'https:'
   const host = bare(hostname)
-  const target = { host, port: Number(port) || (secure ? 443 : 80) }
+  const target = { host, port: Number(port) || (secure ? 443 : 80), ...ONE_AFTER_THE_OTHER }
   return new Promise((resolve, reject) => {
     const socket = secure
       ? connectTls({ ...target, ...(isIP(host) === 0 && { servername: host }), ALPNProtocols: ['http/1.1'] })
@@ -214,11 +217,11 @@ function watch(
   aborted: (reason: unknown) => void,
   late: () => void,
 ): () => void {
-  const timer = setTimeout(late, milliseconds)
+  const timer = new Deadline(milliseconds, late)
   const abort = () => aborted(signal?.reason)
   signal?.addEventListener('abort', abort, { once: true })
   return () => {
-    clearTimeout(timer)
+    timer.clear()
     signal?.removeEventListener('abort', abort)
   }
 }

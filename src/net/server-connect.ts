@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { buildConnector } from 'undici'
 import { bare } from './address.js'
+import { ONE_AFTER_THE_OTHER } from './families.js'
 import type { Pem } from './pem-files.js'
 import { connectTo, type HttpProxy, openTunnel, type ProxyOf } from './proxy.js'
 
@@ -19,11 +20,14 @@ export interface ReachOptions {
 
 /** How the connections to a server are made. */
 export interface Reach {
-  /** Opens them; undefined for direct connections without options. */
-  connect?: buildConnector.connector | undefined
+  /** Opens them. */
+  connect: buildConnector.connector
   /** A proxy that gets whole requests. */
   via?: Via | undefined
 }
+
+/** Milliseconds for a connection without a proxy. */
+const DIRECT = 5_000
 
 /** A proxy that gets requests with a whole address as their target (RFC 9112, 3.2.2), and passes them on. */
 export interface Via {
@@ -40,8 +44,8 @@ export interface Via {
 export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout }: ReachOptions): Reach {
   if (socketPath !== undefined) return { connect: serverConnector({ socketPath, pem, timeout }) }
   const proxy = proxyOf(url)
-  if (!proxy || url.protocol === 'https:')
-    return proxy || pem ? { connect: serverConnector({ proxy, pem, timeout }) } : {}
+  if (!proxy) return { connect: serverConnector({ pem, timeout: timeout ?? DIRECT }) }
+  if (url.protocol === 'https:') return { connect: serverConnector({ proxy, pem, timeout }) }
   const { origin, authorization } = proxy
   return {
     connect: calling(() => connectTo(proxy, { timeout })),
@@ -77,7 +81,8 @@ export function serverConnector({
       // Loaded when it is needed. The bundle has no names of a CommonJS package that is imported on demand, only its default.
       const { buildConnector } = (await import('undici')).default
       const path = socketPath === undefined ? {} : { socketPath }
-      made = { from, connect: buildConnector({ ...tls, ...from, ...path, ...(timeout !== undefined && { timeout }) }) }
+      const limit = timeout === undefined ? {} : { timeout }
+      made = { from, connect: buildConnector({ ...ONE_AFTER_THE_OTHER, ...tls, ...from, ...path, ...limit }) }
     }
     const { connect } = made
     if (socketPath !== undefined) return connected(connect, target).catch((error) => throwOf(socketPath, error))

@@ -2,6 +2,7 @@
  * Schemas of documents from others, as far as the bridge uses them: metadata of resources and issuers, registrations.
  */
 import * as z from 'zod'
+import { parseUrl } from '../parse-url.js'
 
 const isText = (one: unknown): one is string => typeof one === 'string' && one.length <= 2_048
 /** Informative only, so anything that is not a list of strings counts as absent. */
@@ -47,6 +48,19 @@ export const ENDPOINTS = [
   'registration_endpoint',
   'revocation_endpoint',
 ] as const satisfies readonly (keyof IssuerMetadata)[]
+
+/** Members of OAuth documents whose values are addresses, also of those that the bridge does not use. */
+const ADDRESS = /_(?:endpoint|uri|documentation)$/
+const ON_THE_WEB: ReadonlySet<string> = new Set(['https:', 'http:'])
+
+/** A member with an address that is not on the web (`javascript:`, `file:` and others); undefined if there is none. */
+export function memberOffTheWeb(document: object): string | undefined {
+  const isOff = (value: unknown) => {
+    const url = typeof value === 'string' ? parseUrl(value) : undefined
+    return url !== undefined && !ON_THE_WEB.has(url.protocol)
+  }
+  return Object.entries(document).find(([name, value]) => ADDRESS.test(name) && isOff(value))?.[0]
+}
 
 const visible = z.string().regex(/^[\x20-\x7e]{1,4096}$/, 'has to be visible ASCII')
 

@@ -1,6 +1,7 @@
 /** Fetches a published JSON object, and distinguishes the reasons why there is none. */
 import { guardedRequest, type RequestOptions } from '../net/fetch.js'
-import { networkFault, unavailable } from './failure.js'
+import { parseUrl } from '../parse-url.js'
+import { networkFault, quotedAddress, unavailable } from './failure.js'
 
 /** The object, or why there is none. */
 export type Got =
@@ -17,7 +18,7 @@ const TRANSIENT: ReadonlySet<number> = new Set([408, 425, 429])
 
 /** Rejects with a Fault if the answer says nothing about the object, or if the address must not be contacted. */
 export async function getObject(url: string, options: RequestOptions): Promise<Got> {
-  const what = new URL(url).host
+  const what = parseUrl(url)?.host || quotedAddress(url)
   const { status, bytes } = await guardedRequest(url, options).catch((error: unknown) => {
     throw networkFault(error, what)
   })
@@ -29,10 +30,10 @@ export async function getObject(url: string, options: RequestOptions): Promise<G
   return value === undefined ? { kind: 'absent' } : { kind: 'object', value }
 }
 
-/** The JSON object in the bytes; undefined if there is none. */
+/** The JSON object in the bytes, with or without a byte order mark; undefined if there is none. */
 export function objectIn(bytes: Uint8Array): object | undefined {
   try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
+    const value: unknown = JSON.parse(new TextDecoder().decode(bytes))
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
   } catch {
     return undefined

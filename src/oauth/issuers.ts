@@ -2,10 +2,12 @@
 import { bare, parseAddress } from '../net/address.js'
 import type { RequestOptions } from '../net/fetch.js'
 import { isLoopback } from '../net/guard.js'
+import { printable } from '../printable.js'
 import { Fault } from '../protocol/fault.js'
-import { ENDPOINTS, type IssuerMetadata, issuerMetadata } from './documents.js'
+import { ENDPOINTS, type IssuerMetadata, issuerMetadata, memberOffTheWeb } from './documents.js'
 import { failed, networkFault, quoted, quotedAddress, unsafe } from './failure.js'
 import { getObject } from './get-object.js'
+import { sameIssuer } from './issuer.js'
 import type { Reach } from './reach.js'
 import { issuerMetadataPlaces } from './well-known.js'
 
@@ -53,7 +55,7 @@ function keyOf({ issuer, reach, metadataUrl }: IssuerQuestion): string {
 }
 
 /**
- * The metadata at one address. It must be valid and name exactly this issuer (RFC 8414, 3.3). Undefined if there is
+ * The metadata at one address. It must be valid and name this issuer (RFC 8414, 3.3). Undefined if there is
  * none. Rejects with a Fault if it must not be used.
  */
 export async function metadataAt(
@@ -65,12 +67,17 @@ export async function metadataAt(
   if (got.kind !== 'object') return undefined
   const { success, data } = issuerMetadata.safeParse(got.value)
   if (!success) throw unsafe(`${quotedAddress(place)} has no valid metadata of an authorization server`)
-  if (issuer !== undefined && data.issuer !== issuer)
+  if (issuer !== undefined && !sameIssuer(data.issuer, issuer))
     throw unsafe(
       `The metadata of the authorization server ${quoted(issuer)} names ${quoted(data.issuer)} as the issuer. ` +
-        'If both are the same, set "oauth.issuer" to the second',
+        'If both are the same, set "oauth.issuer" (--issuer) to the second',
     )
   for (const name of ENDPOINTS) checkEndpoint(name, data[name], reach)
+  const off = memberOffTheWeb(got.value)
+  if (off !== undefined)
+    throw unsafe(
+      `The metadata of the authorization server ${quoted(data.issuer)} name an address that is not on the web: ${printable(off, 100)}`,
+    )
   return data
 }
 
@@ -90,8 +97,13 @@ async function fetchMetadata({ issuer, metadataUrl, reach }: IssuerQuestion): Pr
 }
 
 function placesOf(issuer: string): readonly string[] {
-  if (/[?#]/.test(issuer)) throw unsafe(`The issuer ${quoted(issuer)} has a query or a fragment`)
+  if (/[?#]/.test(issuer)) throw unsafe(`The issuer ${quotedAddress(issuer)} has a query or a fragment`)
   try {
+    const { protocol, username, password } = parseAddress(issuer)
+    // Other schemes have no origin that could publish metadata, or one that is not their own.
+    if (protocol !== 'https:' && protocol !== 'http:')
+      throw unsafe(`The issuer ${quoted(issuer)} is not an https:// address`)
+    if (username !== '' || password !== '') throw unsafe('The issuer has a user name or password in its address')
     return issuerMetadataPlaces(issuer)
   } catch (error) {
     throw networkFault(error, quoted(issuer))
@@ -102,13 +114,16 @@ function placesOf(issuer: string): readonly string[] {
 function checkEndpoint(name: string, endpoint: string | undefined, { allowLoopback }: RequestOptions): void {
   if (endpoint === undefined) return
   try {
-    const { protocol, hostname } = parseAddress(endpoint)
-    if (protocol === 'https:' || (protocol === 'http:' && allowLoopback && isLoopback(bare(hostname)))) return
+    const { protocol, hostname, username, password } = parseAddress(endpoint)
+    const isPlain = username === '' && password === '' && !endpoint.includes('#')
+    const isHere = protocol === 'http:' && allowLoopback && isLoopback(bare(hostname))
+    if (isPlain && (protocol === 'https:' || isHere)) return
   } catch {
     // Reported below.
   }
   throw unsafe(
-    `The authorization server names ${quotedAddress(endpoint)} as its ${name}, which must be an https:// address`,
+    `The authorization server names ${quotedAddress(endpoint)} as its ${name}, ` +
+      'which must be an https:// address without user name, password and fragment',
   )
 }
 

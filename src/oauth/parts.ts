@@ -26,8 +26,11 @@ export interface SignInPartsOptions {
   platform: string
   /** The user id of this process; undefined if the system has none. */
   uid: number | undefined
-  /** Shows an address to a person if no browser can be started. It is secret: never log it. */
-  show(address: string): void
+  /**
+   * Shows an address to a person if no browser can be started. It is secret: never log it. Returns whether there is a
+   * place for it.
+   */
+  show(address: string): boolean
   /** Called once with the reason why tokens are not written to disk. */
   onDegraded(why: string): void
 }

@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { curlOf } from '../inspect/curl.js'
+import { curlOf, powershellRequestOf } from '../inspect/curl.js'
 import { elapsed, isRunning } from '../inspect/phases.js'
 import { httpStatus, type Message } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
@@ -77,7 +77,7 @@ export function Detail() {
         <p class="facts">${facts.map((fact, i) => (i === 0 ? fact : html` · ${fact}`))}</p>
         <div class="buttons">
           ${source.value.kind !== 'file' && html`<button type="button" onClick=${copyLink}>Copy link</button>`}
-          <${CurlButton} call=${shownCall} />
+          <${CommandButtons} call=${shownCall} />
           <button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>
           <button type="button" onClick=${close} aria-label="Close the call">✕</button>
         </div>
@@ -156,10 +156,16 @@ function RawMessages({ call }: { call: CallView }) {
   `
 }
 
-/** Copies the client's request as a command line, if it can be sent again. */
-function CurlButton({ call }: { call: CallView }) {
-  const curl = curlOf(call)
-  if (!curl) return null
-  const needs = `it needs ${curl.variables.join(', ')}`
-  return html`<button type="button" title=${`The request of the client. In a shell, ${needs}`} onClick=${() => copyText(curl.command, `the command: ${needs}`)}>Copy as curl</button>`
+/** Copies the client's request as a command, if it can be sent again. Each shell has quotes of its own. */
+function CommandButtons({ call }: { call: CallView }) {
+  const all = [
+    { label: 'Copy as curl (sh)', shell: 'sh', made: curlOf(call) },
+    { label: 'Copy for PowerShell', shell: 'PowerShell', made: powershellRequestOf(call) },
+  ]
+  return all.map(({ label, shell, made }) => {
+    if (!made) return null
+    const { command, variables } = made
+    const needs = `it needs ${variables.join(', ')}`
+    return html`<button type="button" title=${`The request of the client, as a command for ${shell}: ${needs}`} onClick=${() => copyText(command, `the command for ${shell}: ${needs}`)}>${label}</button>`
+  })
 }

@@ -4,8 +4,16 @@ import type { FastifyInstance } from 'fastify'
 /** What the endpoints report. */
 export interface HealthOptions {
   /** Whether calls can be sent here, and the state of the servers. */
-  state(): { ready: boolean; status: string; servers: Readonly<Record<string, object>> }
-  /** Report the state of the servers too. */
+  state(): {
+    ready: boolean
+    status: string
+    /** Whether Redis can be used, if there is one. */
+    redis?: 'up' | 'down'
+    servers: Readonly<Record<string, object>>
+    /** Groups of servers, if there are any. */
+    groups?: Readonly<Record<string, object>>
+  }
+  /** Report the state of the servers and groups too. */
   detailed: boolean
   /** Metrics in the format of Prometheus. */
   metrics?: { readonly contentType: string; text(): Promise<string> } | undefined
@@ -19,9 +27,9 @@ export async function health(app: FastifyInstance, { state, detailed, metrics }:
   // The process answers, so it is alive. A failing server is no reason to restart the bridge.
   app.get('/healthz', async (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {
-    const { ready, status, servers } = state()
+    const { ready, status, ...states } = state()
     reply.code(ready ? 200 : 503).header('cache-control', 'no-store')
-    return reply.send(detailed ? { status, servers } : { status })
+    return reply.send(detailed ? { status, ...states } : { status })
   })
   if (metrics)
     app.get('/metrics', async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()))

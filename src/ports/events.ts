@@ -2,8 +2,10 @@
 import type { Era } from '../protocol/eras.js'
 import type { Blame, FaultName } from '../protocol/fault.js'
 
-/** Something that happened. */
-export type BridgeEvent =
+/** Something that happened. `group` is the group that a client has called; then `server` is empty, or the server in it. */
+export type BridgeEvent = Happening & { group?: string | undefined }
+
+type Happening =
   /** A call has ended. Times are milliseconds; `upstreamMs` is the part spent waiting for the server. */
   | {
       kind: 'call'
@@ -16,6 +18,8 @@ export type BridgeEvent =
       ms: number
       upstreamMs: number | undefined
       relayed: boolean
+      /** The tool that was called, by its name at the server; undefined if the server has not listed it. */
+      tool?: string | undefined
     }
   /**
    * A request was refused before it became a call. `server` is empty if it was for none, `from` is the IP address of the
@@ -72,18 +76,37 @@ export type BridgeEvent =
     }
   /** A request that was forwarded to another replica. */
   | { kind: 'forwarded'; server: string; what: 'answered' | 'lost' | 'unavailable' }
+  /** A server of a group has not answered when it was asked for a list, or it answers again. */
+  | { kind: 'member'; group: string; server: string; what: 'missing' | 'back'; why?: string | undefined }
   /** A server, or information about it, was unreachable despite retries. `server` is its address. */
   | { kind: 'discovery'; server: string; phase: string; reason: string }
 
 /** Receives events. */
 export type Observe = (event: BridgeEvent) => void
 
+/** What does not happen, but is: it is read when metrics are requested. */
+export interface Conditions {
+  /** Whether Redis can be used; undefined without Redis. */
+  redisUp?: boolean | undefined
+  certificates?: Iterable<Certificate>
+}
+
+/** A certificate of the bridge: for clients, for a server that wants one, or for Redis. */
+export interface Certificate {
+  use: 'listen' | 'server' | 'redis'
+  /** The server that gets it. */
+  server?: string
+  /** Milliseconds of the time of day. */
+  expiresAt: number
+}
+
 /** How much of a bound is used now. */
 export interface Gauge {
   /** The name of the bound; docs/operations.md lists them all. */
   bound: string
-  /** The server, if the bound concerns a single one. */
+  /** The server or group, if the bound concerns a single one. */
   server?: string
+  group?: string
   used: number
   limit: number
 }

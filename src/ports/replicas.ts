@@ -53,7 +53,7 @@ export interface ChangeNotice {
 /** Listens to changes that other replicas report about a server. */
 export interface ChangeListener {
   changed(notice: ChangeNotice): void
-  /** Changes may have been missed. */
+  /** Changes may have been missed, and the store may have lost its values. */
   missed(): void
 }
 
@@ -61,8 +61,8 @@ export interface ChangeListener {
 export interface Store {
   /** The shared value; undefined if there is none. Rejects with a Fault if the store is unreachable. */
   recall(kind: string, name: string): Promise<string | undefined>
-  /** Shares a value for so many milliseconds, if the store is reachable. */
-  remember(kind: string, name: string, text: string, milliseconds: number): Promise<void>
+  /** Shares a value for so many milliseconds. Resolves to false if the store is unreachable. */
+  remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean>
   forget(kind: string, name: string): void
   /**
    * Counts one more under a name. Resolves to the count since the first one, and the milliseconds until it begins anew,

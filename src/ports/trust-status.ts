@@ -21,6 +21,8 @@ export interface ToolList {
   /** Equal for lists of the same tools with the same descriptions, in any order. */
   digest: string
   tools: ReadonlyMap<string, ToolFact>
+  /** When it was asked for, in milliseconds since 1970. Undefined: just now. A decision that is younger is not about it. */
+  at?: number | undefined
 }
 
 /** The facts about one tool. */

@@ -4,7 +4,7 @@
  */
 import type { Signal } from '../hang-up.js'
 import type { Log } from '../logging.js'
-import type { Request, Response, RpcError, Sent } from '../rpc/message.js'
+import type { Id, Request, Response, RpcError, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Era, LegacyRevision } from './eras.js'
@@ -42,6 +42,11 @@ export interface Call {
   meta: Payload
   /** The caller wants `notifications/progress`. Each half handles its own tokens. */
   progress: boolean
+  /**
+   * Whether the caller waits for a program to start, however long that takes. Others are told after a while; this is asked
+   * then.
+   */
+  patient?: (() => boolean) | undefined
   caller: Caller
   /** The authenticated caller; `local` on stdio and on a loopback address without authentication. */
   principal: string
@@ -115,7 +120,7 @@ export type Handler = (call: Call) => Promise<Final>
 export type Policy = (next: Handler) => Handler
 
 /** Who sends a message that is not a call. */
-export type Sender = Pick<Call, 'caller' | 'principal' | 'credential'>
+export type Sender = Pick<Call, 'caller' | 'principal' | 'credential' | 'patient'>
 
 /** A notification from a client, to be forwarded. */
 export interface Notice extends Sender {
@@ -156,8 +161,8 @@ export interface ConnectOptions {
  * tokens are renamed, so that equal ones of two requests in flight are not confused.
  */
 export interface Tunnel {
-  /** The server's answer to `initialize`, under the client's id. */
-  readonly opened: Encoded
+  /** The server's answer to `initialize`, under this id. */
+  opened(id: Id): Encoded
   /** The negotiated revision; undefined if the server refused `initialize`. Then nothing else can be sent. */
   readonly revision: LegacyRevision | undefined
   /**
@@ -214,16 +219,72 @@ export interface Relayed {
   headers: Readonly<Record<string, string>>
   /** The connections to the server: an undici dispatcher, when undici is loaded. */
   dispatcher: Promise<unknown>
+  /** An empty jar for the cookies of a session. */
+  cookies(): SessionCookies
+  /** Where the server redirects requests to. */
+  redirects: Redirects
   /** The server's era, if it is known now. */
   speaks(): Era | undefined
   /** Detects the server's era again. Whether it is no longer `era`; false if it cannot be detected. */
   turned(era: Era, sender: Sender): Promise<boolean>
+  /** Most bytes of an answer, or of one event of a stream. */
+  bodyLimit: number
   /** The Fault for a failed connection. */
   failed(error: Error): Fault
+  /** Whether a request of this method can be sent once more after such a failure: the server does nothing twice then. */
+  mayRepeat(error: Error, method: string): boolean
+  /**
+   * The Fault for an answer that cannot be passed on, of which at least so many bytes come: it is in an unknown encoding,
+   * or larger than `bodyLimit`. Undefined for other answers.
+   */
+  unusable(headers: Readonly<Record<string, string | string[] | undefined>>, bytes: number): Fault | undefined
   /** The Fault for a refusal; undefined if its body is the server's own JSON-RPC error. */
   refused(refusal: Refusal): Fault | undefined
   /** Whether no server of this era answers with such a refusal. */
   contradicts(refusal: Refusal, era: Era): boolean
+  /**
+   * Whether a refusal of this method means that the server has lost the session. If it does not say so, looks with
+   * another request in the session, for this principal and with these headers.
+   */
+  hasLostSession(
+    refusal: Refusal,
+    method: string,
+    look: { principal: string; headers: Readonly<Record<string, string>> },
+  ): Promise<boolean>
+}
+
+/** The cookies of one session with a server. */
+export interface SessionCookies {
+  /** Resolves when all cookies have been kept; undefined if they have. */
+  readonly settled: Promise<void> | undefined
+  /** How many answers have set cookies. */
+  readonly taken: number
+  /** Whether any cookies are kept. */
+  readonly any: boolean
+  /** All cookies, for `adopt` in another replica; undefined without any. To be read when they are settled. */
+  readonly text: string | undefined
+  /** Replaces the cookies by those of another replica, unless they are of another origin or an answer sets some meanwhile. */
+  adopt(text: string): Promise<void>
+  /** Keeps the cookies that an answer from this path sets. */
+  take(path: string, headers: Readonly<Record<string, string | string[] | undefined>>): void
+  /** These headers with the cookies for a request to this path. */
+  addTo<T extends Readonly<Record<string, string | string[] | undefined>>>(path: string, headers: T): T
+}
+
+/** Where requests to the address of a server go, as far as the server redirects them. */
+export interface Redirects {
+  /** The path and query for requests of a principal. */
+  pathFor(principal: string): string
+  /**
+   * The path to which a request has to be sent again; undefined if the answer is final. `asked`: the path where it was
+   * sent. `times`: how often it has been sent before.
+   */
+  next(
+    principal: string,
+    asked: string,
+    answer: { status: number; headers: Readonly<Record<string, string | string[] | undefined>> },
+    times: number,
+  ): string | undefined
 }
 
 /** The log of one call. */

@@ -69,7 +69,7 @@ export function classify(
   }
   if (version !== undefined && legacyRevision(version) === undefined)
     throw new Fault('invalidRequest', `Unsupported MCP-Protocol-Version "${version.slice(0, 64)}"`, {
-      data: { supported: JSON.stringify([...MODERN, ...LEGACY]) },
+      data: { supported: [...MODERN, ...LEGACY] },
     })
 
   if (message.kind === 'request' && message.method === 'initialize') return { era: 'legacy', as: 'initialize' }
@@ -90,29 +90,33 @@ export function classify(
   )
 }
 
-/** Classifies a line of stdio, where there are no headers and at most one session. */
-export function classifyLine(
-  message: Message,
-  session: 'none' | { revision: LegacyRevision },
-  compat: Pick<Compat, 'bareDiscover'>,
-): Verdict {
+/** The only session on stdio. `failed`: its last `initialize` was answered with an error. */
+export type ProcessSession = 'none' | 'opening' | 'failed' | { revision: LegacyRevision }
+
+/**
+ * Classifies a line of stdio, where there are no headers and at most one session. While that is `opening`, its messages
+ * wait, and are classified again afterwards.
+ */
+export function classifyLine(message: Message, session: ProcessSession, compat: Pick<Compat, 'bareDiscover'>): Verdict {
   if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
   if (message.kind === 'batch') {
-    if (session !== 'none' && traits[session.revision].batches) return { era: 'legacy', as: 'batch' }
+    if (session === 'opening') return { era: 'legacy', as: 'batch' }
+    if (typeof session === 'object' && traits[session.revision].batches) return { era: 'legacy', as: 'batch' }
     throw new Fault('invalidRequest', 'This revision has no batches: send one message per line')
   }
   const claim = message.kind === 'response' ? undefined : claimOf(message.params)
   if (claim !== undefined) return classifyClaim(claim, stringIn(claim))
   if (message.kind === 'request' && message.method === 'initialize') {
-    if (session !== 'none')
+    if (typeof session === 'object')
       throw new Fault('invalidRequest', 'This process already has a session: initialize was called before')
     return { era: 'legacy', as: 'initialize' }
   }
-  if (session !== 'none' || message.kind !== 'request' || message.method === 'ping') {
-    return { era: 'legacy', as: 'message' }
-  }
+  const isOpen = session === 'opening' || typeof session === 'object'
+  if (isOpen || message.kind !== 'request' || message.method === 'ping') return { era: 'legacy', as: 'message' }
   if (message.method === 'server/discover' && compat.bareDiscover) return { era: 'modern', bare: true }
   if (methodTraits(message.method).eras === 'modern') throw missingEnvelope()
+  // The client is told why there is no session.
+  if (session === 'failed') return { era: 'legacy', as: 'message' }
   throw new Fault('invalidRequest', 'Session required: call initialize first, or send the envelope of 2026-07-28')
 }
 
@@ -132,7 +136,7 @@ function classifyClaim(claimText: string, version: string | undefined): Verdict 
   if (isModern(claim)) return { era: 'modern' }
   const hint = legacyRevision(claim) ? ': this revision starts with initialize' : ''
   throw new Fault('unsupportedRevision', `Unsupported protocol version${hint}`, {
-    data: { supported: JSON.stringify(MODERN), requested: JSON.stringify(printable(claim, ECHOED)) },
+    data: { supported: MODERN, requested: printable(claim, ECHOED) },
   })
 }
 
@@ -180,7 +184,7 @@ function twice({ members }: Payload, name: string): boolean {
 }
 
 function missingData() {
-  return { missing: JSON.stringify([PROTOCOL_VERSION, CLIENT_CAPABILITIES]), supported: JSON.stringify(MODERN) }
+  return { missing: [PROTOCOL_VERSION, CLIENT_CAPABILITIES], supported: MODERN }
 }
 
 function missingEnvelope(): Fault {

@@ -171,3 +171,11 @@ export function legacyRevision(version: unknown): LegacyRevision | undefined {
 export function looksModern(version: string): boolean {
   return version >= NEWEST_MODERN
 }
+
+/** Names of revisions: dates, and drafts of them. */
+const NAMED = /^(?:\d{4}-\d{2}-\d{2}|draft)/i
+
+/** Whether a version names a revision that is later than all that the bridge knows. */
+export function isLater(version: unknown): version is string {
+  return typeof version === 'string' && NAMED.test(version) && version > NEWEST_MODERN
+}

@@ -1,6 +1,5 @@
 /** Everything that can go wrong, as one table: the JSON-RPC code, the HTTP status, whose fault it is. */
 import type { RpcError } from '../rpc/message.js'
-import type { Json } from '../rpc/splice.js'
 import type { AccountRefusal } from './account.js'
 
 /** Who must change something. Decides the log level and whether a circuit breaker counts the fault. */
@@ -116,8 +115,11 @@ export type FaultName = keyof typeof faults
 /** Details of a fault. */
 export interface FaultOptions {
   cause?: unknown
-  /** Members of `error.data`, as JSON texts, in addition to the reason and the outcome. */
-  data?: Record<string, Json>
+  /**
+   * Members of `error.data`, in addition to the reason and the outcome. They are values, not JSON texts, so that the data of
+   * every fault is valid JSON. Undefined ones are left out.
+   */
+  data?: Readonly<Record<string, unknown>>
   /** Seconds after which a retry makes sense. */
   retryAfter?: number
   /** The HTTP status to use instead of the one in the table. */
@@ -150,7 +152,7 @@ const MAX_MESSAGE = 1_000
 export class Fault extends Error {
   override name = 'Fault'
   readonly fault: FaultName
-  readonly data: Record<string, Json>
+  readonly data: Readonly<Record<string, unknown>>
   readonly retryAfter: number | undefined
   readonly refused: CredentialRefusal | undefined
   readonly signInFor: AccountRefusal | undefined
@@ -199,12 +201,12 @@ export class Fault extends Error {
   toRpcError(draftErrorCodes = false): RpcError {
     const { reason, outcome } = this.row
     const code = (draftErrorCodes && DRAFT_CODES[this.row.code]) || this.row.code
-    const members = Object.entries(this.data).map(([key, json]) => `${JSON.stringify(key)}:${json}`)
-    if (reason !== undefined) {
-      members.unshift(`"reason":${JSON.stringify(reason)}`, `"outcome":"${outcome ?? 'not_executed'}"`)
-    }
-    if (this.retryAfter !== undefined) members.push(`"retryAfterMs":${Math.round(this.retryAfter * 1000)}`)
-    return { code, message: this.message, data: members.length === 0 ? undefined : `{${members.join(',')}}` }
+    const data = JSON.stringify({
+      ...(reason !== undefined && { reason, outcome: outcome ?? 'not_executed' }),
+      ...this.data,
+      ...(this.retryAfter !== undefined && { retryAfterMs: Math.round(this.retryAfter * 1000) }),
+    })
+    return { code, message: this.message, data: data === '{}' ? undefined : data }
   }
 }
 

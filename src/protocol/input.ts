@@ -1,4 +1,6 @@
 /** Questions that a server asks during a call, and their answers (MCP 2026-07-28, mrtr and client). */
+
+import { parseUrl } from '../parse-url.js'
 import {
   arrayIn,
   EMPTY,
@@ -193,8 +195,9 @@ export function lowerAnswer(method: string, answer: Payload, revision: LegacyRev
 
 /** Whether a person may be sent to an address: https, or http on this machine, without a user name or password. */
 export function isShowable(address: unknown): boolean {
-  if (typeof address !== 'string' || !URL.canParse(address)) return false
-  const { protocol, hostname, username, password } = new URL(address)
+  const url = typeof address === 'string' ? parseUrl(address) : undefined
+  if (!url) return false
+  const { protocol, hostname, username, password } = url
   // A user name before the host can be mistaken for the host.
   if (username !== '' || password !== '') return false
   return protocol === 'https:' || (protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname))

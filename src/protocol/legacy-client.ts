@@ -24,6 +24,7 @@ import { Fault } from './fault.js'
 import { MAX_CAPABILITIES } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
+import { declaredBy } from './offered.js'
 import { type Encoded, encodedResult } from './rules.js'
 
 /** What a client states in `initialize`. */
@@ -80,7 +81,7 @@ export function initializeResult(
   to: Downlevel,
   serverInfo: Json,
 ): { answer: Json; offered: Payload } {
-  const offered = objectIn(discovered, 'capabilities') ?? EMPTY
+  const offered = declaredBy(discovered)
   const capabilities: Record<string, Json | undefined> = {}
   for (const name of CAPABILITIES) if (objectIn(offered, name)) capabilities[name] = raw(offered, name)
   const extensions = objectIn(offered, 'extensions')

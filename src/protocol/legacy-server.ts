@@ -17,12 +17,15 @@ import {
   write,
 } from '../rpc/splice.js'
 import type { Call, Final, RpcError } from './call.js'
-import { type LegacyRevision, legacyRevision, looksModern, MODERN, NEWEST_LEGACY, traits } from './eras.js'
+import { isLater, type LegacyRevision, legacyRevision, looksModern, MODERN, NEWEST_LEGACY, traits } from './eras.js'
 import { Fault } from './fault.js'
 import { lift } from './lift.js'
 import { TASKS_EXTENSION, unlessEmpty } from './meta.js'
 import { methodTraits } from './methods.js'
+import { declaredBy } from './offered.js'
 import { offersTasks } from './tasks.js'
+
+const SUPPORTED = [...MODERN, ...Object.keys(traits)]
 
 /** What a server states in its answer to `initialize`. */
 export interface Handshake {
@@ -117,22 +120,38 @@ function withMember(data: Json | undefined, key: string, json: Json): Json {
 
 /** Reads the answer to `initialize`. Throws a Fault if server and bridge have no revision in common. */
 export function decodeHandshake(result: Payload, revision: LegacyRevision | undefined): Handshake {
-  if (revision === undefined) {
-    const offered = raw(result, 'protocolVersion') ?? 'none'
-    throw new Fault(
-      'upstreamIncompatible',
-      `The server offers protocol version ${offered}, which the bridge does not support`,
-      {
-        data: { offered, supported: JSON.stringify([...MODERN, ...Object.keys(traits)]) },
-      },
-    )
-  }
+  if (revision === undefined) throw unsupported(value(result, 'protocolVersion') ?? null)
   return {
     revision,
-    capabilities: objectIn(result, 'capabilities') ?? EMPTY,
+    capabilities: declaredBy(result),
     serverInfo: objectIn(result, 'serverInfo') && raw(result, 'serverInfo'),
     instructions: typeof value(result, 'instructions') === 'string' ? raw(result, 'instructions') : undefined,
   }
+}
+
+/** The Fault for a server that speaks only revisions that are later than those of the bridge. */
+export function speaksOnly(later: readonly string[]): Fault {
+  const offered = printable(later.join(', '), ECHOED)
+  return new Fault(
+    'upstreamIncompatible',
+    `The server speaks only ${offered}, and this version of the bridge knows revisions up to ${MODERN[0]}: update mcp-bridge, or have the server also support one of them`,
+    { data: { offered, supported: SUPPORTED } },
+  )
+}
+
+function unsupported(version: unknown): Fault {
+  const supported = SUPPORTED
+  if (version === null)
+    return new Fault('upstreamIncompatible', 'The server answered initialize without a protocolVersion', {
+      data: { offered: null, supported },
+    })
+  if (isLater(version)) return speaksOnly([version])
+  const offered = printable(typeof version === 'string' ? version : JSON.stringify(version), ECHOED)
+  return new Fault(
+    'upstreamIncompatible',
+    `The server offers protocol version "${offered}", which the bridge does not support`,
+    { data: { offered, supported } },
+  )
 }
 
 /** What the transport to the server can carry. This limits what the bridge may offer to clients. */

@@ -1,6 +1,7 @@
 /** Turns a legacy result into the bridge's form: removes what modern clients must not see, adds what they require. */
-import { edit, mapElements, objectIn, opens, type Payload, raw, value, write } from '../rpc/splice.js'
+import { edit, mapElements, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './annotations.js'
+import { withBlocks, withList, withMessageBlocks } from './content.js'
 import { withoutEnvelope } from './meta.js'
 
 const MAX_COMPLETIONS = 100
@@ -11,11 +12,12 @@ const byMethod: Readonly<Record<string, (result: Payload) => Payload>> = {
   'prompts/list': (result) => list(result, 'prompts'),
   'resources/list': (result) => list(result, 'resources'),
   'resources/templates/list': (result) => list(result, 'resourceTemplates'),
-  'resources/read': (result) => edit(result, OWN_HINTS),
+  'resources/read': (result) => edit(withList(result, 'contents'), OWN_HINTS),
   'skills/list': (result) => list(result, 'skills'),
   'skills/get': (result) => edit(result, OWN_HINTS),
   'resources/directory/read': (result) => list(result, 'resources'),
-  'tools/call': withContent,
+  'tools/call': withBlocks,
+  'prompts/get': withMessageBlocks,
   'completion/complete': fewCompletions,
 }
 
@@ -58,14 +60,6 @@ function withSoundAnnotations(schema: Payload): Payload {
     if (error instanceof AnnotationError) return withoutAnnotations(schema)
     throw error
   }
-}
-
-function withContent(result: Payload): Payload {
-  if (opens(result, 'content') === '[') return result
-  const toolResult = raw(result, 'toolResult')
-  if (toolResult === undefined) return edit(result, { content: '[]' })
-  const block = `{"type":"text","text":${JSON.stringify(toolResult)}}`
-  return edit(result, { content: `[${block}]`, toolResult: undefined })
 }
 
 /** A result with at most 100 values, the maximum of the protocol (MCP 2026-07-28, server/utilities/completion). */

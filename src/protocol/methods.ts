@@ -63,6 +63,11 @@ export function methodTraits(method: string): MethodTraits {
   return Object.hasOwn(methods, method) ? (methods[method] as MethodTraits) : UNKNOWN
 }
 
+/** Whether clients send requests with this method. */
+export function isOfClients(method: string): boolean {
+  return Object.hasOwn(methods, method)
+}
+
 /** Notifications of the legacy era that modern clients must not send. */
 export const LEGACY_CLIENT_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/initialized',

@@ -22,7 +22,7 @@ import {
 } from '../rpc/splice.js'
 import type { Answers, CacheHint, Caller, Reply } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
-import { Fault } from './fault.js'
+import { Fault, type FaultOptions } from './fault.js'
 import { MAX_CAPABILITIES, MAX_SUBSCRIPTION } from './lengths.js'
 import {
   CLIENT_CAPABILITIES,
@@ -163,7 +163,7 @@ function decodeCapabilities(meta: Payload): Json {
   const capabilities = raw(meta, CLIENT_CAPABILITIES)
   if (capabilities === undefined || opens(meta, CLIENT_CAPABILITIES) !== '{') {
     const what = capabilities === undefined ? 'is missing' : 'has to be an object'
-    throw invalid(`${CLIENT_CAPABILITIES} ${what}`, { missing: JSON.stringify([CLIENT_CAPABILITIES]) })
+    throw invalid(`${CLIENT_CAPABILITIES} ${what}`, { missing: [CLIENT_CAPABILITIES] })
   }
   checkLength(capabilities, CLIENT_CAPABILITIES)
   const wrong = wrongCapability(capabilities)
@@ -194,8 +194,8 @@ function decodeProgressToken(meta: Payload): Json | undefined {
   return token
 }
 
-function invalid(message: string, data?: Record<string, Json>): Fault {
-  return new Fault('invalidEnvelope', message, data ? { data } : {})
+function invalid(message: string, data: FaultOptions['data'] = {}): Fault {
+  return new Fault('invalidEnvelope', message, { data })
 }
 
 /** The message for a reply to the request `decoded`, which the client sent under `id`, and what it was made of. */

@@ -51,7 +51,7 @@ const SAID = 200
  * Whether the server certainly has not acted on the request. True for redirects, and for 503 only with `Retry-After`:
  * without it, a 503 may come from a gateway whose connection broke after the request was sent.
  */
-export function notActedOn({ status, retryAfter }: Refusal): boolean {
+export function notActedOn({ status, retryAfter }: Pick<Refusal, 'status' | 'retryAfter'>): boolean {
   if (status === 503) return retryAfter !== undefined
   return status < 400 || NOT_ACTED_ON.has(status)
 }

@@ -39,6 +39,16 @@ type Row = readonly [ops: string, path: RegExp, rule: string]
 
 const META = 'io\\.modelcontextprotocol~1'
 const ANY = 'add replace remove'
+/** A list, and the members of tools in it, that `tools` of a server changes. */
+const REWRITTEN: readonly Row[] = [
+  ['add replace', /^\/result\/tools\/\*\/(?:name|title|description)$/, 'rewritten-tools'],
+  ['add replace', /^\/result\/tools\/\*\/annotations(?:\/[^/]*)?$/, 'rewritten-tools'],
+  ['remove', /^\/result\/tools\/\*\/inputSchema\/(?:properties\/[^/]*|required\/\*)$/, 'rewritten-tools'],
+]
+/** Blocks, or what stands in their place. */
+const CONTENT = /^\/result\/(?:content(?:\/\*(?:\/type)?)?|messages(?:\/\*\/content(?:\/type)?)?|contents)$/
+/** What has the prefix of its server in a group. */
+const OF_GROUPS: readonly Row[] = [['add replace', /\/(?:uri|taskId|logger)$/, 'group-names']]
 const EVERY: readonly Row[] = [
   ['replace', /^\/id$/, 'ids'],
   [ANY, /^\/params\/(?:_meta\/)?progressToken$/, 'progress-tokens'],
@@ -65,6 +75,10 @@ const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
     ['remove', /^\/params\/context$/, 'completion-context'],
     ['remove', /^\/params\/(?:inputResponses|requestState)$/, 'retries'],
     ['add replace', /^\/params\/(?:inputResponses|requestState)$/, 'answers-to-input-requests'],
+    ['add replace', /^\/params\/(?:name|arguments(?:\/[^/]*)?)$/, 'rewritten-tools'],
+    ['replace', /^\/params\/(?:uri|ref\/(?:name|uri))$/, 'exact-names'],
+    ['replace remove', /^\/params\/(?:cursor|taskId)$/, 'group-names'],
+    ['remove', /^\/params\/notifications\/resourceSubscriptions\/\*$/, 'unusable-tools'],
   ],
   'modern client': [
     ...EVERY,
@@ -80,10 +94,13 @@ const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
     ['remove', /^\/result\/tools\/\*\/execution$/, 'tool-execution'],
     ['remove', /^\/result\/tools\/\*\/inputSchema\/.*x-mcp-header$/, 'header-annotations'],
     [ANY, /^\/result\/tools\/\*\/inputSchema(?:\/(?:type|properties))?$/, 'input-schema-root'],
-    ['add replace', /^\/result\/content$/, 'tool-result-content'],
+    ['add', /^\/result\/content$/, 'tool-result-content'],
     ['remove', /^\/result\/toolResult$/, 'tool-result-content'],
+    [ANY, CONTENT, 'content-form'],
     ['add replace', /^\/result\/completion\/(?:values|hasMore)$/, 'completion-limit'],
-    [ANY, /^\/result\/tools\/\*(?:\/(?:title|_meta)(?:\/.*)?)?$/, 'unusable-tools'],
+    ...OF_GROUPS,
+    ...REWRITTEN,
+    [ANY, /^\/result\/tools\/\*(?:\/_meta(?:\/.*)?)?$/, 'unusable-tools'],
     [ANY, /^\/error(?:\/.*)?$/, 'errors-for-modern-clients'],
   ],
   'legacy client': [
@@ -94,16 +111,20 @@ const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
     ['add replace', /^\/result\/tools\/\*\/execution$/, 'emulated-tasks'],
     ['remove', /^\/result\/(?:resultType|ttlMs|cacheScope)$/, 'modern-members'],
     ['remove', /^\/(?:result|params)\/_meta(?:\/.*)?$/, 'modern-members'],
-    ['add replace', /^\/result\/tools\/\*\/(?:title|_meta)(?:\/.*)?$/, 'unusable-tools'],
+    ...OF_GROUPS,
+    ...REWRITTEN,
+    ['add replace', /^\/result\/tools\/\*\/_meta(?:\/.*)?$/, 'unusable-tools'],
     ['remove', /^\/result\/tools\/\*\/outputSchema$/, 'output-schemas'],
     ['remove', /^\/result\/structuredContent$/, 'structured-content'],
-    ['add replace', /^\/result\/content$/, 'structured-content'],
+    ['add', /^\/result\/content$/, 'structured-content'],
+    ['remove', /^\/result\/toolResult$/, 'content-form'],
     ['replace', /^\/result\/structuredContent$/, 'structured-content-values'],
     ['add remove', /Schema\/\$schema$/, 'schema-dialect'],
     ['replace', /Schema\/properties\/[^/]*$/, 'boolean-schemas'],
     ['add replace', /^\/result\/tools\/\*\/outputSchema(?:\/.*)?$/, 'output-schema-root'],
     [ANY, /^\/result\/tools\/\*\/inputSchema(?:\/(?:type|required|properties))?$/, 'input-schema-type'],
     ['replace', /\/(?:content\/\*|messages\/\*\/content)$/, 'unknown-content'],
+    ['add replace', CONTENT, 'content-form'],
     ['add replace', /^\/result\/completion\/(?:values|hasMore)$/, 'fewer-completions'],
     ['remove', /^\/params\/message$/, 'progress-message'],
     [ANY, /^\/error(?:\/.*)?$/, 'errors-for-legacy-clients'],
@@ -123,9 +144,17 @@ const OF_ELEMENTS: readonly {
     rule: 'misannotated-tools',
     fits: (path, before, after) => path === TOOL && !after && annotationsOfTool(before).misannotated !== undefined,
   },
-  { rule: 'unusable-tools', fits: (path, before, after) => path === TOOL && !after && opens(before, 'name') === '"' },
+  {
+    rule: 'unusable-tools',
+    fits: (path, before, after) => {
+      const known = LISTED.exec(path)?.[1] === 'skills' ? 'uri' : 'name'
+      return LISTED.test(path) && !after && opens(before, known) === '"'
+    },
+  },
 ]
 const TOOL = '/result/tools/*'
+/** Elements of lists that the bridge may hide. */
+const LISTED = /^\/result\/(tools|prompts|resources|resourceTemplates|skills)\/\*$/
 
 function isOf(block: Payload | undefined, type: string): boolean {
   return block !== undefined && raw(block, 'type') === `"${type}"`

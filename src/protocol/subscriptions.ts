@@ -1,7 +1,10 @@
 /** Changes that clients can subscribe to, in the terms of both eras (MCP 2026-07-28, basic/patterns/subscriptions). */
-import { objectIn, type Payload, value } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
+import type { Call, Told } from './call.js'
 import { Fault } from './fault.js'
 import { MAX_ADDRESS, MAX_ADDRESSES } from './lengths.js'
+import { TASKS_EXTENSION } from './meta.js'
+import { knowsTasks } from './tasks.js'
 
 /** Lists that can change: the capability that offers them, their name in a subscription, and their notification. */
 export const CHANGING_LISTS = [
@@ -60,4 +63,57 @@ export function checkFilter(params: Payload): void {
 /** Whether an update of `uri` concerns a subscription to `other`: it is the same resource or lies below it. */
 export function isAbout(uri: string, other: string): boolean {
   return uri === other || uri.startsWith(other.endsWith('/') ? other : `${other}/`)
+}
+
+/** The content of a subscription, as requested or as accepted. */
+export interface Filter {
+  lists: readonly ChangingList[]
+  uris: readonly string[]
+  /** Ids of tasks, as the client knows them. */
+  tasks: readonly string[]
+}
+
+/** What a `subscriptions/listen` asks for. Throws a Fault if it is invalid, or names more than `most` resources and tasks. */
+export function filterOf({ params, caller }: Call, most: number): Filter {
+  const filter = objectIn(params, 'notifications')
+  if (!filter) throw new Fault('invalidParams', 'params.notifications has to be an object')
+  const uris = textsIn(filter, 'resourceSubscriptions')
+  const tasks = textsIn(filter, 'taskIds')
+  if (tasks.length > 0 && !knowsTasks(caller.capabilities))
+    throw new Fault('missingCapability', `taskIds needs the extension ${TASKS_EXTENSION}`, {
+      data: { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
+    })
+  if (uris.length + tasks.length > most)
+    throw new Fault('overloaded', `Too many resources and tasks in one subscription (at most ${most})`, {
+      status: 200,
+    })
+  return {
+    lists: CHANGING_LISTS.filter((list) => value(filter, list.filter) === true),
+    uris: [...new Set(uris)],
+    tasks: [...new Set(tasks)],
+  }
+}
+
+function textsIn(filter: Payload, key: string): string[] {
+  const texts = value(filter, key) ?? []
+  if (!Array.isArray(texts) || !texts.every((text): text is string => typeof text === 'string'))
+    throw new Fault('invalidParams', `${key} has to be an array of strings`)
+  return texts
+}
+
+export function isNothing({ lists, uris, tasks }: Filter): boolean {
+  return lists.length === 0 && uris.length === 0 && tasks.length === 0
+}
+
+/** The params of a `subscriptions/listen`, or of its acknowledgement, with this content. */
+export function paramsOf({ lists, uris, tasks }: Filter): Payload {
+  const filter: Record<string, Json> = Object.fromEntries(lists.map((list) => [list.filter, 'true']))
+  if (uris.length > 0) filter['resourceSubscriptions'] = JSON.stringify(uris)
+  if (tasks.length > 0) filter['taskIds'] = JSON.stringify(tasks)
+  return parseObject(`{"notifications":${write(edit(EMPTY, filter))}}`)
+}
+
+/** The acknowledgement of a subscription: the part of it that is accepted. */
+export function acknowledgement(accepted: Filter): Told {
+  return { kind: 'notification', method: ACKNOWLEDGED, params: paramsOf(accepted) }
 }

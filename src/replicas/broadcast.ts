@@ -17,7 +17,10 @@ export interface BroadcastOptions {
 /** A change as sent. */
 type Sent = Omit<ChangeNotice, 'params'> & { params: Json; from: string }
 
-/** Milliseconds within which equal changes are sent once, even if several sessions receive them. */
+/**
+ * Milliseconds within which equal changes are sent once, even if several sessions receive them: at once, and at the end again
+ * if there were more, because a client may have read between two changes.
+ */
 const TOGETHER = 100
 /** Longest notification, in characters. */
 const MAX_LENGTH = 64 * 1024
@@ -26,7 +29,8 @@ const MAX_LENGTH = 64 * 1024
 export class Broadcast {
   readonly #options: BroadcastOptions
   readonly #channel: string
-  readonly #justTold = new Set<string>()
+  /** What was sent within this time, and whether the same has changed again since. */
+  readonly #justSent = new Map<string, { again: boolean }>()
   readonly #listeners = new Map<string, Set<ChangeListener>>()
 
   constructor(options: BroadcastOptions) {
@@ -40,12 +44,10 @@ export class Broadcast {
 
   /** Sends a change to the other replicas, if Redis is reachable. */
   tell(notice: ChangeNotice): void {
-    const { id, redis, sealer } = this.#options
-    const text = JSON.stringify({ ...notice, params: write(notice.params), from: id })
-    if (text.length > MAX_LENGTH || this.#justTold.has(text)) return
-    this.#justTold.add(text)
-    setTimeout(() => this.#justTold.delete(text), TOGETHER).unref()
-    redis.publish(this.#channel, sealer().sealBytes(Buffer.from(text), this.#channel)).catch(() => {})
+    const text = JSON.stringify({ ...notice, params: write(notice.params), from: this.#options.id })
+    const sent = this.#justSent.get(text)
+    if (sent) sent.again = true
+    else if (text.length <= MAX_LENGTH) this.#send(text)
   }
 
   hear(server: string, listener: ChangeListener): () => void {
@@ -55,6 +57,17 @@ export class Broadcast {
       listeners.delete(listener)
       if (listeners.size === 0 && this.#listeners.get(server) === listeners) this.#listeners.delete(server)
     }
+  }
+
+  #send(text: string): void {
+    const { redis, sealer } = this.#options
+    const sent = { again: false }
+    this.#justSent.set(text, sent)
+    setTimeout(() => {
+      this.#justSent.delete(text)
+      if (sent.again) this.#send(text)
+    }, TOGETHER).unref()
+    redis.publish(this.#channel, sealer().sealBytes(Buffer.from(text), this.#channel)).catch(() => {})
   }
 
   #take(sealed: Buffer): void {

@@ -3,7 +3,7 @@
  * and after a failure no commands are sent for a moment.
  */
 import type { Log } from '../logging.js'
-import { within } from '../time.js'
+import { Deadline, within } from '../time.js'
 import type { Channels, Client, Keys, RedisAddress } from './connection.js'
 
 type Library = typeof import('./client.js')
@@ -138,11 +138,9 @@ export class Redis {
   async #ask<T>(lane: Lane, command: (client: Client) => Promise<T>): Promise<T> {
     if (!this.#asking?.isReady || !lane.answers) throw new RedisAway('Redis does not answer')
     const over = lane.begin()
-    let timer: NodeJS.Timeout | undefined
+    let timer: Deadline | undefined
     const late = new Promise<never>((_resolve, reject) => {
-      // What has come while this process was busy is still to be read.
-      const tooLong = () => setImmediate(() => reject(new RedisAway('Redis takes too long')))
-      timer = setTimeout(tooLong, this.#options.timeout)
+      timer = new Deadline(this.#options.timeout, () => reject(new RedisAway('Redis takes too long')))
     })
     try {
       return await Promise.race([command(this.#asking), late])
@@ -153,7 +151,7 @@ export class Redis {
     } finally {
       // Also if it has no answer: the client for Sentinels may never answer commands that a primary had when it was lost.
       over()
-      clearTimeout(timer)
+      timer?.clear()
     }
   }
 

@@ -1,6 +1,7 @@
 /** The replicas of a bridge, connected by Redis: what one of them owns can be reached through all. */
 import { randomBytes } from 'node:crypto'
 import type { RequestListener } from 'node:http'
+import type { Certificate } from '../ports/events.js'
 import type {
   ChangeListener,
   ChangeNotice,
@@ -25,6 +26,8 @@ export interface ReplicasOptions extends RedisAddress {
   prefix: string
   /** Milliseconds that one command may take. */
   timeout: number
+  /** Of the bridge, for Redis. */
+  certificate?: Certificate | undefined
   /** Equal in all replicas. */
   keys: readonly SealKey[]
   log: RedisLog
@@ -38,6 +41,7 @@ const GOODBYE = 3_600_000
 /** The `Replicas` over Redis. */
 export class RedisReplicas implements Replicas {
   readonly id = randomBytes(8).toString('hex')
+  readonly certificate: Certificate | undefined
   readonly #redis: Redis
   #sealer: Sealer
   readonly records: RedisStore
@@ -47,7 +51,8 @@ export class RedisReplicas implements Replicas {
   /** Replicas that are gone, and since when that is known. */
   readonly #lost = new Map<string, number>()
 
-  constructor({ prefix, keys, ...connecting }: ReplicasOptions) {
+  constructor({ prefix, keys, certificate, ...connecting }: ReplicasOptions) {
+    this.certificate = certificate
     this.#redis = new Redis(connecting)
     this.#sealer = new Sealer(keys, 'replica')
     const common = { id: this.id, prefix, redis: this.#redis, sealer: () => this.#sealer }
@@ -64,6 +69,11 @@ export class RedisReplicas implements Replicas {
   /** Replaces the keys. The first one seals, all of them open. */
   set keys(keys: readonly SealKey[]) {
     this.#sealer = new Sealer(keys, 'replica')
+  }
+
+  /** Whether Redis can be used now. */
+  get isUp(): boolean {
+    return this.#redis.working
   }
 
   /** Connects to Redis. Without Redis, everything works that needs no other replica. */

@@ -32,10 +32,14 @@ export class RedisStore implements Store {
     return sealed && this.#options.sealer().openBytes(sealed, key)?.toString('utf8')
   }
 
-  async remember(kind: string, name: string, text: string, milliseconds: number): Promise<void> {
+  async remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean> {
     const { redis, sealer } = this.#options
     const key = this.#keyOf(kind, name)
-    await redis.set(key, sealer().sealBytes(Buffer.from(text), key), milliseconds).catch(() => {})
+    const written = redis.set(key, sealer().sealBytes(Buffer.from(text), key), milliseconds)
+    return written.then(
+      () => true,
+      () => false,
+    )
   }
 
   forget(kind: string, name: string): void {

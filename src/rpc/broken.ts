@@ -42,7 +42,8 @@ export function brokenAnswerTo({ text }: Source): Json | undefined {
     }
   }
   const complete = depth === 0 || found.has('result') || found.has('error')
-  return found.has('jsonrpc') && !found.has('method') && complete ? found.get('id') : undefined
+  const isAnswer = (found.get('method') ?? 'null') === 'null'
+  return found.has('jsonrpc') && isAnswer && complete ? found.get('id') : undefined
 }
 
 /** Index after the closing quote of the string at `start`; the length of the text if it does not end. */

@@ -37,6 +37,20 @@ export class Gathering {
     this.#used += piece.length
   }
 
+  /** A copy of the first bytes, `most` at most. */
+  copy(most: number): Uint8Array {
+    const copied = new Uint8Array(Math.min(most, this.#length))
+    let at = 0
+    for (const piece of this.#pieces) {
+      const used = piece === this.#block ? this.#used : piece.length
+      const room = copied.length - at
+      if (room === 0) break
+      copied.set(piece.subarray(0, Math.min(used, room)), at)
+      at += Math.min(used, room)
+    }
+    return copied
+  }
+
   /** Returns everything, and starts again. */
   take(): Uint8Array[] {
     this.#close()

@@ -3,6 +3,8 @@
  * somebody else reads.
  */
 
+import { MARK_LENGTH, startsWithMark } from './source.js'
+
 /** What kind of message it is. The id is undefined in a notification, and in an error without one. */
 export interface Head {
   form: 'request' | 'notification' | 'result' | 'error'
@@ -18,6 +20,8 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
+/** The first letter of null. */
+const LETTER_N = 0x6e
 const ZERO = 0x30
 const NINE = 0x39
 /** Most bytes of an id or a method. */
@@ -30,12 +34,14 @@ const decoder = new TextDecoder()
 
 /** Reads what a message is; undefined for a batch, and for what is no message. */
 export function headIn(bytes: Uint8Array): Head | undefined {
-  let at = space(bytes, 0)
+  let at = space(bytes, startsWithMark(bytes) ? MARK_LENGTH : 0)
   if (bytes[at] !== OPEN_BRACE) return undefined
   let form: 'result' | 'error' | undefined
   let method: string | undefined
   let id: string | number | undefined
   let hasId = false
+  let isIdNull = false
+  let isResultNull = false
   while (at < bytes.length) {
     const key = space(bytes, at + 1)
     if (bytes[key] !== QUOTE) break
@@ -44,19 +50,23 @@ export function headIn(bytes: Uint8Array): Head | undefined {
     if (bytes[colon] !== COLON) return undefined
     const start = space(bytes, colon + 1)
     const name = keyAt(bytes, key + 1, end - 1)
-    if (name === RESULT) form ??= 'result'
-    else if (name === ERROR) form = 'error'
+    const isNull = bytes[start] === LETTER_N
+    if (name === RESULT && isNull) isResultNull = true
+    else if (name === RESULT) form ??= 'result'
+    else if (name === ERROR && !isNull) form = 'error'
     if (form && hasId) break
     at = endOfValue(bytes, start)
     if (name === ID) {
       id = idAt(bytes, start, at)
       hasId = true
+      isIdNull = isNull
     } else if (name === METHOD && bytes[start] === QUOTE) method = stringAt(bytes, start, at)
     if (hasId && (method !== undefined || form)) break
     at = space(bytes, at)
     if (bytes[at] !== COMMA) break
   }
-  if (method !== undefined) return { form: hasId ? 'request' : 'notification', method, id }
+  if (method !== undefined) return { form: hasId && !isIdNull ? 'request' : 'notification', method, id }
+  if (isResultNull) form ??= 'result'
   return form && { form, method: undefined, id }
 }
 

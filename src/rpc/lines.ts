@@ -4,28 +4,29 @@
  */
 
 import { Gathering } from './gathering.js'
-import type { Piece, Wire } from './source.js'
+import { Outline } from './outline.js'
+import { MARK_LENGTH, type Piece, startsWithMark, type Wire, whole } from './source.js'
 
+const TAB = 0x09
 const SPACE = 0x20
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const NOTHING = new Uint8Array(0)
 
-/** Replaces a line that was too long. */
-export const TOO_LONG = Symbol('too long')
-/** The pieces of memory of a line: one, unless a chunk ended in the middle of it. */
-export type Line = readonly Uint8Array[] | typeof TOO_LONG
+/** The pieces of memory of a line: one, unless a chunk ended in the middle of it; or the outline of one that was not kept. */
+export type Line = readonly Uint8Array[] | Outline
 
 /**
- * Turns chunks of bytes into lines, without their line ends (LF or CRLF). Empty lines are dropped. A line of more than
- * `limit` bytes is not kept: it becomes TOO_LONG.
+ * Turns chunks of bytes into lines, without white space before them and their line ends (LF or CRLF). So lines of white
+ * space are no lines, and do not begin one. Of a line of more than `limit` bytes, only the outline is kept.
  */
 export class LineDecoder {
   /** Bytes of the current, unfinished line. */
   pending = 0
   readonly #limit: number
-  /** The beginning of the current line, unless it is already too long. */
+  /** The beginning of the current line, or its outline if it is not kept. */
   readonly #rest = new Gathering()
+  #outline: Outline | undefined
 
   constructor(limit: number) {
     this.#limit = limit
@@ -42,6 +43,21 @@ export class LineDecoder {
     return lines
   }
 
+  /** Bytes of the unfinished line that are kept. */
+  get kept(): number {
+    return this.#rest.length
+  }
+
+  /** A copy of the beginning of the unfinished line. */
+  beginning(most: number): Uint8Array {
+    return this.#outline?.beginning.subarray(0, most) ?? this.#rest.copy(most)
+  }
+
+  /** Keeps no more of the unfinished line than its outline, also of what is to come. */
+  skip(): void {
+    this.#outline ??= new Outline(this.#rest.take())
+  }
+
   /** The rest after the last line end, when the stream has ended. */
   end(): Line[] {
     const lines: Line[] = []
@@ -49,20 +65,30 @@ export class LineDecoder {
     return lines
   }
 
-  #keep(piece: Uint8Array): void {
+  #keep(received: Uint8Array): void {
+    const piece = this.pending === 0 ? afterSpace(received) : received
+    if (piece.length === 0) return
     this.pending += piece.length
-    if (this.pending > this.#limit) this.#rest.take()
+    if (this.pending > this.#limit) this.skip()
+    if (this.#outline) this.#outline.add(piece)
     else this.#rest.push(piece)
   }
 
-  #finish(piece: Uint8Array, lines: Line[]): void {
-    const tooLong = this.pending + piece.length > this.#limit
+  #finish(received: Uint8Array, lines: Line[]): void {
+    const piece = this.pending === 0 ? afterSpace(received) : received
+    if (this.pending + piece.length > this.#limit) this.skip()
+    if (this.#outline) {
+      this.#outline.add(piece)
+      lines.push(this.#outline)
+      this.#outline = undefined
+      this.pending = 0
+      return
+    }
     // Most lines arrive in one piece.
     const pieces = this.pending === 0 ? [piece] : this.#gathered(piece)
     const last = pieces.at(-1)
     if (last?.at(-1) === CARRIAGE_RETURN) pieces[pieces.length - 1] = last.subarray(0, -1)
-    if (tooLong) lines.push(TOO_LONG)
-    else if (pieces.length > 1 || pieces[0]?.length) lines.push(pieces)
+    if (!isBlank(pieces)) lines.push(pieces)
   }
 
   /** The pieces of the current line, with the last one. */
@@ -71,6 +97,23 @@ export class LineDecoder {
     this.pending = 0
     return this.#rest.take()
   }
+}
+
+/** Whether a line is empty, or only a byte order mark. */
+function isBlank(pieces: readonly Uint8Array[]): boolean {
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  return length === 0 || (length === MARK_LENGTH && startsWithMark(whole(pieces, length)))
+}
+
+/** The bytes after white space at the beginning: spaces, tabs and carriage returns. */
+function afterSpace(bytes: Uint8Array): Uint8Array {
+  let start = 0
+  while (isSpace(bytes[start])) start++
+  return start === 0 ? bytes : bytes.subarray(start)
+}
+
+function isSpace(byte: number | undefined): boolean {
+  return byte === SPACE || byte === TAB || byte === CARRIAGE_RETURN
 }
 
 /** A message as one line. Raw line breaks, which are legal only between tokens, become spaces. */

@@ -1,4 +1,5 @@
 /** JSON-RPC 2.0 messages, with their ids kept exactly as received. */
+import { integerIn } from './integer.js'
 import { own } from './own.js'
 import { firstCharacter, type Member, type ScanOptions, type Span, scanArray, scanValue, unquote } from './scan.js'
 import { cut, join, pieces, type Source, type Wire } from './source.js'
@@ -27,7 +28,7 @@ export interface Notification {
   source?: Source
 }
 
-/** An answer. If a peer sends both a result and an error, the error counts. */
+/** An answer. If a peer sends both a result and an error, the error counts, unless it is null. */
 export interface Response {
   kind: 'response'
   id: Id | undefined
@@ -52,10 +53,12 @@ export interface Invalid {
 export type Params = Payload | 'absent' | 'not an object'
 
 const DESCEND: ReadonlySet<string> = new Set(['params', 'result', '_meta'])
-const MAX_STRING_ID = 256
+/** What the methods of all notifications of MCP begin with. */
+const NOTIFICATIONS = 'notifications/'
+/** Most characters of an id, without quotes. */
+const MAX_ID = 256
 /** Most messages in a batch. */
 export const MAX_BATCH = 100
-const INTEGER = /^-?(?:0|[1-9][0-9]{0,63})$/
 
 /** Reads one message. Throws a JsonError if the text is not JSON. */
 export function parseMessage(source: Source, options: Omit<ScanOptions, 'descend'> = {}): Message {
@@ -66,7 +69,10 @@ export function parseMessage(source: Source, options: Omit<ScanOptions, 'descend
   return { kind: 'invalid', id: undefined, why: 'A message must be a JSON object' }
 }
 
-/** The message with these members. Members of the envelope must not be duplicated. */
+/**
+ * The message with these members. Members of the envelope must not be duplicated. A member that is null counts as absent
+ * where JSON-RPC allows no null: some libraries write all members that they know.
+ */
 function shape({ source, members }: Payload): Message {
   let version: Member | undefined
   let idMember: Member | undefined
@@ -110,16 +116,18 @@ function shape({ source, members }: Payload): Message {
 
   if (twice) return invalid(id, `The member "${twice}" appears twice in the message`)
   if (!version || cut(source, version.start, version.end) !== '"2.0"') return invalid(id, '"jsonrpc" has to be "2.0"')
-  if (methodMember) {
+  if (methodMember && !isNull(source, methodMember)) {
     const method = stringAt(source, methodMember)
     if (!method) return invalid(id, '"method" has to be a string')
     const payload = paramsOf(source, params)
-    if (idText === undefined) return { kind: 'notification', method, params: payload, source }
+    const isNotification = idText === undefined || (idText === 'null' && method.startsWith(NOTIFICATIONS))
+    if (isNotification) return { kind: 'notification', method, params: payload, source }
     if (!id) return invalid(id, '"id" has to be a string or an integer')
     return { kind: 'request', id, method, params: payload, source }
   }
   if (idText !== undefined && idText !== 'null' && !id) return invalid(id, '"id" has to be a string or an integer')
-  if (failure) return { kind: 'response', id, outcome: { kind: 'error', source, member: failure } }
+  if (failure && !isNull(source, failure))
+    return { kind: 'response', id, outcome: { kind: 'error', source, member: failure } }
   if (result) return { kind: 'response', id, outcome: { kind: 'result', source, member: result } }
   return invalid(id, 'The message has none of "method", "result" and "error"')
 }
@@ -133,20 +141,25 @@ function stringAt(source: Source, { start, end }: Member): string | undefined {
   return source.text.startsWith('"', start) ? unquote(source, start, end) : undefined
 }
 
+function isNull({ text }: Source, { start }: Member): boolean {
+  return text.startsWith('null', start)
+}
+
 function paramsOf(source: Source, member: Member | undefined): Params {
-  if (!member) return 'absent'
+  if (!member || isNull(source, member)) return 'absent'
   if (!member.members) return 'not an object'
   return { source, start: member.start, end: member.end, members: member.members, edits: undefined }
 }
 
-/** The id in a JSON text; undefined if it is not a valid one: null, a fraction, an exponent, an object, or too long. */
+/** The id in a JSON text; undefined if it is not a valid one: null, a fraction, an object, or too long. */
 export function readId(text: Json): Id | undefined {
-  const ok = text.startsWith('"') ? text.length <= MAX_STRING_ID + 2 : INTEGER.test(text)
-  return ok ? (text as Id) : undefined
+  if (text.length > MAX_ID + 2) return undefined
+  return text.startsWith('"') || integerIn(text) !== undefined ? (text as Id) : undefined
 }
 
-/** A key that is equal for equal ids, regardless of escapes. */
+/** A key that is equal for equal ids, regardless of escapes and of how a number is written. */
 export function idKey(id: Id): string {
+  if (!id.startsWith('"')) return integerIn(id) ?? id
   return id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id
 }
 
@@ -154,7 +167,7 @@ export function idKey(id: Id): string {
 export function idValue(id: Id): string | number {
   if (id.startsWith('"')) return JSON.parse(id) as string
   const number = Number(id)
-  return Number.isSafeInteger(number) ? number : own(id)
+  return Number.isSafeInteger(number) ? number : own(idKey(id))
 }
 
 /**
@@ -173,8 +186,8 @@ export function numberOf(id: Json): number | undefined {
 export function keptKey(kept: ReadonlyMap<string, unknown>, id: Id): string | undefined {
   const key = idKey(id)
   if (kept.has(key)) return key
-  const other = key.startsWith('"') ? key.slice(1, -1) : `"${key}"`
-  return kept.has(other) ? other : undefined
+  const other = key.startsWith('"') ? integerIn(key.slice(1, -1)) : `"${key}"`
+  return other !== undefined && kept.has(other) ? other : undefined
 }
 
 /** Params to send; undefined for none. */
@@ -235,7 +248,8 @@ export interface Head {
 }
 
 const STRING = '"(?:[^"\\\\]|\\\\.){0,1024}"'
-const HEAD = new RegExp(`^{"jsonrpc":"2.0",(?:"id":(${STRING}|-?\\d{1,64}),)?"(?:(result|error)":|method":(${STRING}))`)
+const NUMBER = '-?\\d[-+.eE\\d]{0,255}'
+const HEAD = new RegExp(`^{"jsonrpc":"2.0",(?:"id":(${STRING}|${NUMBER}),)?"(?:(result|error)":|method":(${STRING}))`)
 
 /** What an encoded message is, without reading all of it. Undefined for a text that the bridge has not encoded. */
 export function headOf(encoded: Wire): Head | undefined {

@@ -33,6 +33,7 @@ const LONG = 8 * 1024
 const SAMPLE = 64
 const AVERAGE = 256
 
+const BYTE_ORDER_MARK = 0xfeff
 const MARK = `"aside-${Math.random().toString(36).slice(2)}-`
 const MARKS = new RegExp(`${MARK}(\\d+)"`, 'g')
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -40,7 +41,20 @@ const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** A Source without any string set aside. */
 export function sourceOf(text: string): Source {
-  return { text, asides: undefined, plain: false, seen: 0 }
+  return { text: withoutMark(text), asides: undefined, plain: false, seen: 0 }
+}
+
+/** The length of a byte order mark in bytes. */
+export const MARK_LENGTH = 3
+
+/** Whether bytes begin with a byte order mark. */
+export function startsWithMark([first, second, third]: Uint8Array): boolean {
+  return first === 0xef && second === 0xbb && third === 0xbf
+}
+
+/** The text without a byte order mark before it, which parsers may ignore (RFC 8259, section 8.1). */
+export function withoutMark(text: string): string {
+  return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
 }
 
 /** The memory that a text keeps alive, in characters and bytes. A part keeps the whole text alive. */
@@ -175,7 +189,7 @@ function setAside(chunks: readonly Uint8Array[]): Source | undefined {
   }
   // A string without an end is invalid JSON. The scanner reports that.
   if (asides.length === 0 || start >= 0) return undefined
-  return { text: text + decodeAll(rest.upTo(seen)), asides, plain: false, seen: 0 }
+  return { text: withoutMark(text + decodeAll(rest.upTo(seen))), asides, plain: false, seen: 0 }
 }
 
 function* blocksOf(pieces: readonly Uint8Array[]): Generator<Uint8Array, void> {

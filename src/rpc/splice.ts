@@ -47,6 +47,8 @@ export const EMPTY: Payload = { source: sourceOf('{}'), start: 0, end: 2, member
 
 /** The object `{}`, for what the bridge says itself: its edits are no changes of a received message. */
 export const OWN: Payload = parseObject('{}')
+/** Params that a request of the bridge itself has not: as those of EMPTY they are left out, but of no message of a client. */
+export const NO_PARAMS: Payload = { ...OWN, edits: new Map() }
 
 /** The object in a text. Throws a JsonError if it is not one JSON object. */
 export function parseObject(text: Json, options?: ScanOptions): Payload {
@@ -97,13 +99,13 @@ const NOTHING: List['replaced'] = new Map()
 
 /**
  * The array under `key`, with each object in it replaced by the result of `change`: one, several or none. Other
- * elements stay, unless `others` replaces them. Undefined if nothing changes.
+ * elements stay, unless `others` replaces them. Undefined if nothing changes, or if there is no array.
  */
 export function mapElements(
   payload: Payload,
   key: string,
   change: (element: Payload) => Payload | readonly Payload[],
-  others?: (element: Json) => Payload | readonly Payload[],
+  others?: (element: Json) => Payload | readonly Payload[] | undefined,
 ): List | undefined {
   const list = listIn(payload, key)
   if (!list) return undefined

@@ -2,6 +2,7 @@
 
 import { Gathering } from './gathering.js'
 import { flat } from './lines.js'
+import { Outline } from './outline.js'
 import { forgivingText, type Wire, whole } from './source.js'
 
 /** One event. */
@@ -14,6 +15,8 @@ export interface SseEvent {
   id?: string
   /** Bytes that are missing at the end of the data, because it is too large. */
   missing?: number
+  /** The outline of the data, none of which was kept. */
+  dropped?: Outline
 }
 
 const SPACE = 0x20
@@ -32,6 +35,10 @@ const LIMIT = 16 * 1024 * 1024
 /** An event of a stream exceeds its bound. */
 export class SseError extends Error {
   override name = 'SseError'
+
+  constructor(limit: number) {
+    super(`The server sent an event of more than ${limit} bytes (limits.answerBytes)`)
+  }
 }
 
 /** An event with a JSON text. Raw line breaks, which are legal only between tokens, become spaces. */
@@ -51,6 +58,8 @@ export class FieldFilter {
   readonly #longest: number
   /** The start of a line that may have one of the fields. */
   #held: Uint8Array = new Uint8Array(0)
+  /** A byte order mark may come first. */
+  #mayBeMark = true
   #atStart = true
   #dropping = false
   /** The last byte was a carriage return: a following line feed belongs to the same line end. */
@@ -69,7 +78,13 @@ export class FieldFilter {
     const bytes = this.#held.length === 0 ? chunk : concat(this.#held, chunk)
     this.#held = new Uint8Array(0)
     const passed: Uint8Array[] = []
+    if (this.#mayBeMark && bytes.length < BYTE_ORDER_MARK.length && startsWith(BYTE_ORDER_MARK, bytes)) {
+      this.#held = bytes.slice()
+      return []
+    }
     let start = this.#carriage !== undefined && bytes[0] === LINE_FEED ? 1 : 0
+    if (this.#mayBeMark && startsWith(bytes, BYTE_ORDER_MARK)) start = BYTE_ORDER_MARK.length
+    this.#mayBeMark = false
     let from = this.#carriage === 'dropped' ? start : 0
     if (bytes.length > 0) this.#carriage = undefined
     let feed = bytes.indexOf(LINE_FEED, start)
@@ -115,6 +130,12 @@ function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
   return joined
 }
 
+/**
+ * Ends an event that was begun and will not go on. Readers of MCP take no events with another name than `message`, and the last name
+ * counts.
+ */
+export const DROP_EVENT = '\nevent: dropped\n\n'
+
 /** A comment line, which readers ignore. It keeps the connection from timing out. */
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
@@ -136,6 +157,9 @@ export class SseDecoder {
   /** The data of the current event; undefined if it has none. */
   #data: Uint8Array[] | undefined
   #dataLength = 0
+  /** The outline of the data of the current event, if it is not kept; and that of the current line. */
+  #dropped: Outline | undefined
+  #droppedLine: Outline | undefined
   #event = ''
   #id: string | undefined
 
@@ -146,7 +170,27 @@ export class SseDecoder {
 
   /** Bytes of the current, incomplete event. */
   get pending(): number {
-    return this.#line.length + this.#dataLength
+    const line = this.#droppedLine && this.#droppedLine !== this.#dropped ? this.#droppedLine.length : 0
+    return this.#line.length + line + (this.#dropped?.length ?? this.#dataLength)
+  }
+
+  /** Those of them that are kept. */
+  get kept(): number {
+    return this.#line.length + (this.#dropped ? 0 : this.#dataLength)
+  }
+
+  /** Keeps no more of the data of the incomplete event than its outline, also of what is to come. */
+  skip(): void {
+    if (this.#data) this.#dropped ??= new Outline(this.#data.splice(0))
+    // A line that has just begun does not say yet what it is.
+    if (this.#line.length < WITHIN) return
+    const { field, value } = fieldOf(this.#unmarked(whole(this.#line.take())))
+    if (field !== 'data') this.#droppedLine = new Outline()
+    else {
+      this.#dropped?.add(BETWEEN_LINES)
+      this.#droppedLine = this.#dropped ??= new Outline()
+    }
+    this.#droppedLine.add(value)
   }
 
   push(chunk: Uint8Array): SseEvent[] {
@@ -177,34 +221,45 @@ export class SseDecoder {
 
   #keep(piece: Uint8Array): void {
     if (piece.length === 0) return
+    if (this.#droppedLine && piece.length <= this.#limit - this.pending) return this.#droppedLine.add(piece)
     const room = this.#limit - this.pending
     if (piece.length > room && this.#cuts) {
       this.#missing += piece.length - room
       if (room > 0) this.#line.push(piece.subarray(0, room))
       return
     }
-    if (piece.length > room)
-      throw new SseError(`The server sent an event of more than ${this.#limit} bytes (limits.answerBytes)`)
+    if (piece.length > room) throw new SseError(this.#limit)
     this.#line.push(piece)
   }
 
   /** Takes a line. Its field is read in the first piece, so that is made long enough. */
   #take(pieces: readonly Uint8Array[], events: SseEvent[]): void {
+    if (this.#droppedLine) {
+      this.#droppedLine = undefined
+      return
+    }
     const [first, ...more] = pieces.length > 1 && (pieces[0]?.length ?? 0) < WITHIN ? [whole(pieces)] : pieces
-    const line = first && this.#atStart && startsWith(first, BYTE_ORDER_MARK) ? first.subarray(3) : first
-    this.#atStart = false
+    const line = first && this.#unmarked(first)
     if (!line || line.length === 0) return this.#dispatch(events)
-    const colon = line.subarray(0, WITHIN).indexOf(COLON)
-    const field =
-      FIELDS[ENCODED.findIndex((name) => name.length === (colon < 0 ? line.length : colon) && startsWith(line, name))]
+    const { field, value } = fieldOf(line)
     if (field === undefined) return
-    const rest = colon < 0 ? line.length : line[colon + 1] === SPACE ? colon + 2 : colon + 1
-    const value = rest < line.length ? [line.subarray(rest), ...more] : more
-    if (field === 'data') this.#addData(value)
-    else this.#set(field, forgivingText(value))
+    const all = value.length > 0 ? [value, ...more] : more
+    if (field === 'data') this.#addData(all)
+    else this.#set(field, forgivingText(all))
+  }
+
+  /** A line without the byte order mark that a stream may begin with. */
+  #unmarked(line: Uint8Array): Uint8Array {
+    const isMarked = this.#atStart && startsWith(line, BYTE_ORDER_MARK)
+    this.#atStart = false
+    return isMarked ? line.subarray(BYTE_ORDER_MARK.length) : line
   }
 
   #addData(value: readonly Uint8Array[]): void {
+    if (this.#dropped) {
+      for (const piece of [BETWEEN_LINES, ...value]) this.#dropped.add(piece)
+      return
+    }
     if (this.#data) this.#data.push(BETWEEN_LINES)
     this.#data ??= []
     for (const piece of value) {
@@ -223,15 +278,27 @@ export class SseDecoder {
   /** Events without data are returned too: servers send them to set an id early. */
   #dispatch(events: SseEvent[]): void {
     const id = this.#id
-    if (this.#data || id !== undefined) {
+    const dropped = this.#dropped
+    if (this.#data || dropped || id !== undefined) {
       const missing = this.#missing
       const event = { event: this.#event || 'message', data: this.#data ?? [] }
-      events.push({ ...event, ...(id !== undefined && { id }), ...(missing > 0 && { missing }) })
+      const more = { ...(missing > 0 && { missing }), ...(dropped && { dropped }) }
+      events.push({ ...event, ...(id !== undefined && { id }), ...more })
     }
+    this.#dropped = undefined
     this.#missing = 0
     this.#data = undefined
     this.#dataLength = 0
     this.#event = ''
     this.#id = undefined
   }
+}
+
+/** The field of a line, and its value. */
+function fieldOf(line: Uint8Array): { field: (typeof FIELDS)[number] | undefined; value: Uint8Array } {
+  const colon = line.subarray(0, WITHIN).indexOf(COLON)
+  const length = colon < 0 ? line.length : colon
+  const field = FIELDS[ENCODED.findIndex((name) => name.length === length && startsWith(line, name))]
+  const rest = colon < 0 ? line.length : line[colon + 1] === SPACE ? colon + 2 : colon + 1
+  return { field, value: line.subarray(rest) }
 }

@@ -1,6 +1,6 @@
 /** Counts and times what happens in the bridge, for Prometheus. docs/operations.md explains each metric. */
 import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
-import type { BridgeEvent, Gauge, Observe } from '../ports/events.js'
+import type { BridgeEvent, Conditions, Gauge, Observe } from '../ports/events.js'
 import { faults } from '../protocol/fault.js'
 import { methods } from '../protocol/methods.js'
 import { type Tally, Timer } from './timer.js'
@@ -49,6 +49,10 @@ export class Metrics {
   /** The last one of each known method: most calls are like the one before. */
   readonly #last = new Map<string, Series>()
   readonly #servers = atMost(MAX_VALUES, (server) => this.#begin(server))
+  readonly #tools: number
+  /** By server. */
+  readonly #toolNames = new Map<string, (name: string) => string>()
+  readonly #groups = atMost(MAX_VALUES, (group) => this.#beginGroup(group))
   readonly #reasons = atMost(MAX_VALUES)
   readonly #features = atMost(MAX_VALUES)
   readonly #calls: Counter
@@ -60,18 +64,24 @@ export class Metrics {
   readonly #sessions: Counter
   readonly #children: Counter
   readonly #forwarded: Counter
+  readonly #members: Counter
   readonly #discoveries: Counter
   readonly #refusals: Counter
   readonly #used: Level
   readonly #limit: Level
+  readonly #reload: { successful: Level; at: Level }
+  readonly #redisUp: Level
+  readonly #expiry: Level
 
-  constructor({ version }: { version: string }) {
+  /** `tools`: most tools of a server with a value of their own in the label `tool`; 0 for no such label. */
+  constructor({ version, tools = 0 }: { version: string; tools?: number }) {
+    this.#tools = tools
     const registers = [this.#registry]
-    const about = (name: string, help: string, labels: string) => {
-      return { name: `mcp_bridge_${name}`, help, labelNames: labels.split(' '), registers }
+    const about = (name: string, help: string, labels = '') => {
+      return { name: `mcp_bridge_${name}`, help, labelNames: labels.split(' ').filter(Boolean), registers }
     }
     const counter = (name: string, help: string, labels: string) => new Counter(about(`${name}_total`, help, labels))
-    const level = (name: string, help: string, labels: string) => new Level(about(name, help, labels))
+    const level = (name: string, help: string, labels?: string) => new Level(about(name, help, labels))
     const timer = (name: string, help: string, bounds: readonly number[]) => {
       const made = new Timer(`mcp_bridge_${name}_seconds`, help, bounds)
       this.#registry.registerMetric(made as unknown as Metric)
@@ -81,7 +91,7 @@ export class Metrics {
     this.#calls = counter(
       'calls',
       'Calls that have ended.',
-      'server client_era server_era method outcome blame relayed',
+      'server group client_era server_era method tool outcome blame relayed',
     )
     this.#times = {
       total: timer('call_duration', 'From the arrival of a call to its answer.', OF_CALLS),
@@ -89,21 +99,38 @@ export class Metrics {
       bridge: timer('call_bridge', 'The rest of it.', OF_THE_BRIDGE),
     }
     this.#verdicts = counter('verdicts', 'Detected eras of servers, by the kind of evidence.', 'server era why')
-    this.#questions = counter('questions', 'Rounds of questions to clients, by outcome.', 'server event')
+    this.#questions = counter('questions', 'Rounds of questions to clients, by outcome.', 'server group event')
     this.#downlevelled = counter(
       'downlevelled',
       'Changes to results and notifications for older clients, by feature.',
-      'server feature',
+      'server group feature',
     )
     this.#cache = counter('cache_events', 'Hits, misses, insertions and drops of cached results.', 'server event')
-    this.#sessions = counter('session_events', 'Sessions of clients and with servers.', 'server side event')
+    this.#sessions = counter('session_events', 'Sessions of clients and with servers.', 'server group side event')
     this.#children = counter('child_events', 'Processes of servers on stdio.', 'server event')
-    this.#forwarded = counter('forwarded', 'Requests that were forwarded to another replica.', 'server outcome')
+    this.#forwarded = counter('forwarded', 'Requests that were forwarded to another replica.', 'server group outcome')
+    this.#members = counter(
+      'group_member_events',
+      'Servers of groups that do not answer, or answer again.',
+      'group server event',
+    )
     this.#discoveries = counter('discovery_failures', 'Failed discovery cycles.', 'phase reason')
     this.#refusals = counter('refusals', 'Requests that were refused before they became calls.', 'reason')
     for (const reason of REFUSALS) this.#refusals.inc({ reason }, 0)
-    this.#used = level('bound_used', 'How much of a bound is used.', 'bound server')
-    this.#limit = level('bound_limit', 'The value of a bound.', 'bound server')
+    this.#used = level('bound_used', 'How much of a bound is used.', 'bound server group')
+    this.#limit = level('bound_limit', 'The value of a bound.', 'bound server group')
+    this.#reload = {
+      successful: level('config_last_reload_successful', 'Whether the last change of the configuration is in use.'),
+      at: level('config_last_reload_success_timestamp_seconds', 'When the configuration in use was read.'),
+    }
+    this.reloaded(true)
+    this.#redisUp = level('redis_up', 'Whether Redis can be used.')
+    this.#redisUp.remove()
+    this.#expiry = level(
+      'certificate_expiry_timestamp_seconds',
+      'When a certificate of the bridge expires.',
+      'use server',
+    )
     level('build_info', 'The version of the bridge.', 'version').set({ version }, 1)
     collectDefaultMetrics({ register: this.#registry })
     for (const name of LEFT_OUT) this.#registry.removeSingleMetric(name)
@@ -113,17 +140,27 @@ export class Metrics {
     return this.#registry.contentType
   }
 
-  /** All metrics, with the current use of bounds, in the text format of Prometheus. */
-  text(gauges: Iterable<Gauge>): Promise<string> {
+  /** Tells whether a changed configuration is in use. */
+  reloaded(isSuccessful: boolean): void {
+    this.#reload.successful.set(Number(isSuccessful))
+    if (isSuccessful) this.#reload.at.setToCurrentTime()
+  }
+
+  /** All metrics, with the current use of bounds and conditions, in the text format of Prometheus. */
+  text(gauges: Iterable<Gauge>, { redisUp, certificates = [] }: Conditions = {}): Promise<string> {
     this.#calls.reset()
     for (const { labels, calls } of this.#series.values()) this.#calls.inc(labels, calls)
     this.#used.reset()
     this.#limit.reset()
-    for (const { bound, server = '', used, limit } of gauges) {
-      const labels = { bound, server: server && this.#servers(server) }
+    for (const { bound, used, limit, ...whose } of gauges) {
+      const labels = { bound, ...this.#whose(whose) }
       this.#used.set(labels, used)
       this.#limit.set(labels, limit)
     }
+    if (redisUp !== undefined) this.#redisUp.set(Number(redisUp))
+    this.#expiry.reset()
+    for (const { use, server = '', expiresAt } of certificates)
+      this.#expiry.set({ use, server: server && this.#servers(server) }, expiresAt / 1000)
     return this.#registry.metrics()
   }
 
@@ -131,23 +168,40 @@ export class Metrics {
     if (event.kind === 'call') return this.#called(event)
     if (event.kind === 'refusal') return this.#refusals.inc({ reason: event.reason })
     if (event.kind === 'discovery') return this.#discoveries.inc({ phase: event.phase, reason: event.reason })
-    const server = this.#servers(event.server)
+    const whose = this.#whose(event)
+    const { server } = whose
     switch (event.kind) {
       case 'verdict':
         return this.#verdicts.inc({ server, era: event.era, why: this.#reasons(event.why) })
       case 'question':
-        return this.#questions.inc({ server, event: event.what })
+        return this.#questions.inc({ ...whose, event: event.what })
       case 'downlevelled':
-        return this.#downlevelled.inc({ server, feature: this.#features(event.what) })
+        return this.#downlevelled.inc({ ...whose, feature: this.#features(event.what) })
       case 'cache':
         return this.#cache.inc({ server, event: event.what })
       case 'session':
-        return this.#sessions.inc({ server, side: event.side, event: event.what })
+        return this.#sessions.inc({ ...whose, side: event.side, event: event.what })
       case 'child':
         return this.#children.inc({ server, event: event.what })
       case 'forwarded':
-        return this.#forwarded.inc({ server, outcome: event.what })
+        return this.#forwarded.inc({ ...whose, outcome: event.what })
+      case 'member':
+        return this.#members.inc({ ...whose, event: event.what })
     }
+  }
+
+  /** The labels of an event of a server or a group. Those of a group have no server, unless it is about one. */
+  #whose({ server = '', group }: { server?: string | undefined; group?: string | undefined }): {
+    server: string
+    group?: string
+  } {
+    const named = server && this.#servers(server)
+    return group === undefined ? { server: named } : { server: named, group: this.#groups(group) }
+  }
+
+  #beginGroup(group: string): void {
+    for (const event of EVENTS.question) this.#questions.inc({ server: '', group, event }, 0)
+    for (const event of EVENTS.session) this.#sessions.inc({ server: '', group, side: 'client', event }, 0)
   }
 
   #begin(server: string): void {
@@ -168,27 +222,41 @@ export class Metrics {
     series.times?.bridge.observe(Math.max(0, ms - upstreamMs) / 1000)
   }
 
+  /** The value of the label `tool`; undefined for none. */
+  #toolOf({ method, tool }: CallEvent, server: string): string | undefined {
+    if (this.#tools === 0 || method !== 'tools/call') return undefined
+    if (tool === undefined) return OTHER
+    let shown = this.#toolNames.get(server)
+    if (!shown) {
+      shown = atMost(this.#tools)
+      this.#toolNames.set(server, shown)
+    }
+    return shown(tool)
+  }
+
   #seriesOf(event: CallEvent): Series {
     const { clientEra, outcome, relayed } = event
-    const server = this.#servers(event.server)
+    const whose = this.#whose(event)
     const serverEra = event.serverEra ?? 'unknown'
     const blame = event.blame ?? 'nobody'
     const traits = Object.hasOwn(methods, event.method) ? methods[event.method] : undefined
     const method = traits ? event.method : OTHER
-    const key = `${server} ${clientEra} ${serverEra} ${method} ${outcome} ${blame} ${relayed}`
+    const tool = this.#toolOf(event, whose.server)
+    const key = `${Object.values(whose).join('/')} ${clientEra} ${serverEra} ${method} ${outcome} ${blame} ${relayed} ${tool}`
     let series = this.#series.get(key)
     if (!series) {
       const eras = { client_era: clientEra, server_era: serverEra }
       const { total, upstream, bridge } = this.#times
+      const named = tool === undefined ? {} : { tool }
       series = {
         first: event,
-        labels: { server, ...eras, method, outcome, blame, relayed: String(relayed) },
+        labels: { ...whose, ...eras, method, ...named, outcome, blame, relayed: String(relayed) },
         calls: 0,
         times:
           traits && !traits.endless
             ? {
-                total: total.tally({ server, method }),
-                upstream: upstream.tally({ server, method }),
+                total: total.tally({ ...whose, method, ...named }),
+                upstream: upstream.tally({ ...whose, method }),
                 bridge: bridge.tally({ ...eras, method }),
               }
             : undefined,
@@ -205,6 +273,8 @@ function isAlike(one: CallEvent, other: CallEvent): boolean {
   return (
     one.outcome === other.outcome &&
     one.server === other.server &&
+    one.group === other.group &&
+    one.tool === other.tool &&
     one.clientEra === other.clientEra &&
     one.serverEra === other.serverEra &&
     one.blame === other.blame &&

@@ -24,7 +24,7 @@ import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trac
 import { proxyAgent } from '../net/agent.js'
 import type { HttpProxy } from '../net/proxy.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
-import { methods } from '../protocol/methods.js'
+import { LEGACY_CLIENT_NOTIFICATIONS, methods } from '../protocol/methods.js'
 import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
 import { within } from '../time.js'
 import type { Encoding, Tracing, TracingOptions } from './types.js'
@@ -33,6 +33,13 @@ import type { Encoding, Tracing, TracingOptions } from './types.js'
 const CLOSE_WITHIN = 3_000
 const MAX_COMPLAINT = 300
 const TRACEPARENT = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
+
+/** What clients notify servers of. */
+const NOTIFICATIONS: ReadonlySet<string> = new Set([...LEGACY_CLIENT_NOTIFICATIONS, 'notifications/cancelled'])
+/** Relayed HTTP requests that carry no message: they open the stream of a session, or end the session. */
+const HTTP_METHODS: ReadonlySet<string> = new Set(['GET', 'DELETE'])
+/** Relayed messages without a method: the answer to a request of the server, and several messages in one. */
+const MESSAGES: ReadonlySet<string> = new Set(['response', 'batch'])
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -140,12 +147,18 @@ function readContext({ traceparent, tracestate }: TraceContext): SpanContext | u
 }
 
 /**
- * The method, followed by the name of a tool or prompt. Unknown methods get a fixed name: their number is unlimited.
+ * The method, followed by the name of a tool or prompt that the server has listed. Unknown methods get a fixed name: their
+ * number is unlimited.
  */
-function nameOf({ method, name }: Fields): string {
-  const known = Object.hasOwn(methods, String(method)) ? methods[String(method)] : undefined
-  if (!known) return '_OTHER'
-  return known.named === 'name' && typeof name === 'string' ? `${String(method)} ${name}` : String(method)
+function nameOf({ method, target }: Fields): string {
+  const name = String(method)
+  if (!Object.hasOwn(methods, name) && !NOTIFICATIONS.has(name) && !isUnnamed(name)) return '_OTHER'
+  return typeof target === 'string' ? `${name} ${target}` : name
+}
+
+/** Whether a relayed HTTP request is recorded by what it is, because it has no method of MCP. */
+function isUnnamed(method: string): boolean {
+  return HTTP_METHODS.has(method) || MESSAGES.has(method)
 }
 
 /** The attributes of a call, seen from the side of `peer`. */
@@ -154,7 +167,8 @@ function attributesOf(fields: Fields, peer: 'client' | 'server'): Attributes {
   const transport = fields[`${peer}Transport`]
   const revision = fields[`${peer}Revision`] ?? (fields[`${peer}Era`] === 'modern' ? NEWEST_MODERN : undefined)
   return {
-    'mcp.method.name': String(method),
+    ...(!isUnnamed(String(method)) && { 'mcp.method.name': String(method) }),
+    ...(HTTP_METHODS.has(String(method)) && { 'http.request.method': String(method) }),
     ...textOf('mcp.protocol.version', revision),
     ...(method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool', ...textOf('gen_ai.tool.name', name) }),
     ...(method === 'prompts/get' && textOf('gen_ai.prompt.name', name)),

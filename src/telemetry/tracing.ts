@@ -1,4 +1,6 @@
 /** Starts tracing with OpenTelemetry if the usual environment variables ask for it. Its code is loaded only then. */
+
+import { parseUrl } from '../parse-url.js'
 import type { Encoding, Tracing, TracingOptions } from './types.js'
 
 const ENCODINGS: readonly string[] = ['http/protobuf', 'http/json'] satisfies Encoding[]
@@ -25,6 +27,7 @@ export async function startTracing(
   }
   const { OpenTelemetry } = await import('./opentelemetry.js')
   const { proxiesOf } = await import('../net/proxy.js')
-  const proxy = endpoint !== undefined && URL.canParse(endpoint) ? proxiesOf(env)(new URL(endpoint)) : undefined
+  const url = endpoint === undefined ? undefined : parseUrl(endpoint)
+  const proxy = url && proxiesOf(env)(url)
   return new OpenTelemetry(protocol as Encoding, { ...options, proxy })
 }

@@ -2,6 +2,7 @@
 import type { Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
 import { Occupancy } from '../protocol/occupancy.js'
+import { lookEvery } from '../time.js'
 import type { Detection } from './era/detection.js'
 import type { ServerOptions } from './options.js'
 import { Starts } from './transport/stdio/starts.js'
@@ -25,8 +26,7 @@ export class Capacity {
     const what = this.#isProgram ? 'processes of the server' : 'sessions with the server'
     this.occupancy = new Occupancy(new Bound({ max: maxSessions, ...(share !== undefined && { share }) }), what)
     const { idle } = timeouts
-    if (idle !== undefined)
-      this.#sweeper = setInterval(() => this.occupancy.endIdle(), Math.min(idle, SWEEP_EVERY)).unref()
+    if (idle !== undefined) this.#sweeper = lookEvery(Math.min(idle, SWEEP_EVERY), () => this.occupancy.endIdle())
     // With `per-request` isolation every call starts a process, so the rate of starts is not limited.
     if (this.#isProgram && startsPerMinute !== undefined && isolation !== 'per-request')
       this.#starts = new Starts({ burst: maxSessions, perMinute: startsPerMinute })

@@ -39,7 +39,7 @@ export class Contradiction extends Error {
 }
 
 /** Errors that only servers of the modern era give, with HTTP 400 (MCP 2026-07-28, basic/index, error codes). */
-const MODERN_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
+export const MODERN_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
 /** Words in errors of legacy servers that require a session, or do not support the version in the header. */
 const LEGACY_WORDS = /session|initiali[sz]|protocol.?version/i
 /** HTTP statuses that contradict the modern era without a JSON-RPC error: a modern server would send one. */
@@ -78,7 +78,10 @@ export function callFault(error: unknown): Fault {
   if (error.noMemory && unsent) return new Fault('overloaded', error.message, { cause: error, retryAfter: 1 })
   if (error.noMemory) return new Fault('answerLost', `${error.message}; it has acted on the call`, { cause: error })
   if (unsent) return new Fault('upstreamUnavailable', error.message, { cause: error })
-  if (error.protocol) return new Fault('upstreamProtocol', error.message, { cause: error })
+  if (error.protocol) {
+    const said = error.said === undefined ? undefined : saidIn({ body: error.said })
+    return new Fault('upstreamProtocol', error.message, { cause: error, said })
+  }
   return new Fault('upstreamClosed', `${error.message}; ${UNKNOWN}`, { cause: error })
 }
 
@@ -131,7 +134,7 @@ function optionsOf(refusal: Refusal, cause: unknown): FaultOptions {
   const { status, location } = refusal
   const said =
     status < 400 && location !== undefined ? `Location: ${printable(withoutQuery(location), 200)}` : saidIn(refusal)
-  return { cause, data: { httpStatus: String(status) }, said }
+  return { cause, data: { httpStatus: status }, said }
 }
 
 /** Appends the server's text, if callers may see it. */
@@ -155,12 +158,16 @@ export function errorIn({ body }: Refusal): Said | undefined {
   } catch {
     return undefined
   }
-  if (message.kind !== 'response' || message.outcome.kind !== 'error') return undefined
-  const error = payloadAt(message.outcome.source, message.outcome.member)
-  if (!error) return undefined
-  const code = value(error, 'code')
-  const said = value(error, 'message')
-  return typeof code === 'number' ? { ...message, code, message: typeof said === 'string' ? said : '' } : undefined
+  return message.kind === 'response' ? saidBy(message) : undefined
+}
+
+/** An answer as a JSON-RPC error; undefined if it is a result, or a malformed error. */
+export function saidBy(answer: Response): Said | undefined {
+  const { kind, source, member } = answer.outcome
+  const error = kind === 'error' ? payloadAt(source, member) : undefined
+  const code = error && value(error, 'code')
+  const said = error && value(error, 'message')
+  return typeof code === 'number' ? { ...answer, code, message: typeof said === 'string' ? said : '' } : undefined
 }
 
 /**
@@ -170,22 +177,22 @@ export function errorIn({ body }: Refusal): Said | undefined {
  */
 export function answerOf(
   error: unknown,
-  other: (error: ChannelError, said: Said | undefined) => Error | undefined,
+  other?: (error: ChannelError, said: Said | undefined) => Error | undefined,
 ): Said {
   if (!(error instanceof ChannelError) || !error.refusal) throw error
   const said = errorIn(error.refusal)
-  const instead = other(error, said)
+  const instead = other?.(error, said)
   if (instead) throw instead
   const { status } = error.refusal
   if (!said || status === 401 || status === 403) throw error
   return said
 }
 
-/** For `answerOf`: the error if a refusal is about the session: it is lost, or the server is modern. */
-export function outsideSession(error: ChannelError, said: Said | undefined): Error | undefined {
-  if (error.refusal && contradicts(error.refusal, 'legacy', said))
-    return new Contradiction('legacy', 'The server answered with an error of 2026-07-28')
-  return sessionGone(error) ? error : undefined
+/** A Contradiction if no legacy server sends such a refusal. */
+export function notLegacy({ refusal }: ChannelError): Contradiction | undefined {
+  return refusal && contradicts(refusal, 'legacy')
+    ? new Contradiction('legacy', 'The server answered with an error of 2026-07-28')
+    : undefined
 }
 
 /**
@@ -224,19 +231,4 @@ export function worthRepeating(error: unknown, repeatable: boolean): number | un
     return repeatable && wait <= PATIENCE ? wait : undefined
   }
   return error.delivered === 'no' || repeatable ? 0 : undefined
-}
-
-/**
- * Whether a refusal shows that the server has lost the session (MCP 2025-11-25, basic/transports): 404, a 400 as in the
- * examples of @modelcontextprotocol/sdk 1.x ("No valid session ID provided"), or an error of the other era. In all
- * these cases the server has not acted on the request.
- */
-export function sessionGone(error: unknown): boolean {
-  if (!(error instanceof ChannelError) || !error.refusal) return false
-  const { status } = error.refusal
-  const answered = errorIn(error.refusal)
-  if (status === 404) return answered?.code !== -32601
-  if (status !== 400 || !answered) return false
-  if (MODERN_ERRORS.has(answered.code)) return true
-  return [-32000, -32001, -32600].includes(answered.code) && /session|initiali[sz]/i.test(answered.message)
 }

@@ -1,33 +1,56 @@
 /**
- * Detects programs that may hang: several calls in a row were given up, and no message has arrived since they were
- * sent.
+ * Detects programs that may hang, and streams of HTTP+SSE that may be dead: calls were given up in a row, and no message
+ * has arrived since they were sent.
  */
 import { type Exchange, TIMED_OUT } from './exchange.js'
+import type { Channel } from './transport/channel.js'
 
-/** Number of such calls in a row after which the program should be tested. */
-const AFTER = 2
-/** A call that its client gave up counts if it ran for this many milliseconds and no other call is open. */
-const PATIENCE = 30_000
+interface Limits {
+  /** Number of such calls in a row after which the server should be tested. */
+  calls: number
+  /** A call that its client gave up counts if it ran for this many milliseconds and no other call is open. */
+  patience: number
+  /** Milliseconds that the server has to answer the test. */
+  answer: number
+}
+
+/** A program that fails the test is killed. A dead stream is opened anew, which costs less. */
+const LIMITS: Readonly<Partial<Record<Channel['transport'], Limits>>> = {
+  stdio: { calls: 2, patience: 30_000, answer: 10_000 },
+  // A connection without a FIN ends nowhere: the machine slept, or a balancer has forgotten it.
+  sse: { calls: 1, patience: 2_000, answer: 5_000 },
+}
 
 export class HangDetector {
+  readonly #limits: Limits | undefined
   /** Calls given up in a row, without a message since they were sent. */
   #inARow = 0
   /** The number of received messages when the last of them was given up. */
   #received = 0
 
+  constructor(transport: Channel['transport']) {
+    this.#limits = LIMITS[transport]
+  }
+
   get inARow(): number {
     return this.#inARow
   }
 
+  /** Milliseconds that the server has to answer the test. */
+  get answerWithin(): number {
+    return this.#limits?.answer ?? Number.POSITIVE_INFINITY
+  }
+
   /**
-   * Notes that a call was given up. Returns whether to test if the program still answers. `received`: the number of
-   * messages received so far. `alone`: no other call is open; while one is, the program may be busy with it.
+   * Notes that a call was given up. Returns whether to test if the server still answers. `received`: the number of
+   * messages received so far. `alone`: no other call is open; while one is, the server may be busy with it.
    */
   givenUp({ sentAt, receivedBefore }: Exchange, reason: string, received: number, alone: boolean): boolean {
-    if (receivedBefore !== received) return false
+    if (!this.#limits || receivedBefore !== received) return false
     if (received !== this.#received) this.#inARow = 0
     this.#received = received
-    const counts = reason === TIMED_OUT || (alone && performance.now() - sentAt >= PATIENCE)
-    return counts && ++this.#inARow >= AFTER
+    const { calls, patience } = this.#limits
+    const counts = reason === TIMED_OUT || (alone && performance.now() - sentAt >= patience)
+    return counts && ++this.#inARow >= calls
   }
 }

@@ -26,6 +26,8 @@ export interface ServerOptions {
   fallback?: Transport
   era: 'auto' | Era
   isolation: Isolation
+  /** All clients that may share anything share one session, whatever they declare, or one process of a program. */
+  single?: boolean
   tasks: TaskMode
   /** `safe`: a tool that declares repetition harmless is called again when its answer was lost. */
   retry: 'off' | 'safe'
@@ -42,8 +44,7 @@ export interface ServerOptions {
   observe?: Observe | undefined
   /** The inspector, which is told all messages. */
   watching?: Watching | undefined
-  /** Milliseconds. Without `idle`, idle sessions end only when others need the room. */
-  timeouts: { probe: number; initialize: number; idle?: number | undefined }
+  timeouts: ServerTimeouts
   /** The maximum number of concurrent sessions, or processes of a program. */
   maxSessions: number
   /** One principal's share of the room that others leave; 1 by default. */
@@ -57,6 +58,18 @@ export interface ServerOptions {
   memory: Memory
   /** The other replicas, if there are any. */
   replicas?: Pick<Replicas, 'id' | 'records' | 'tell' | 'hear'> | undefined
+}
+
+/** Timeouts of a server, in milliseconds. */
+export interface ServerTimeouts {
+  probe: number
+  initialize: number
+  /** Until a program must have answered, while it writes. By default it has no more time than other servers. */
+  start?: number | undefined
+  /** For which a call waits for a program to start before its caller is told so. Infinite by default. */
+  startWait?: number | undefined
+  /** Without it, idle sessions end only when others need the room. */
+  idle?: number | undefined
 }
 
 /** Bounds of calls that wait for answers of their clients. */

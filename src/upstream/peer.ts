@@ -5,8 +5,10 @@ import type { Account } from '../protocol/account.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, SMALL } from '../protocol/memory.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
+import { isOfClients } from '../protocol/methods.js'
 import type { Made } from '../protocol/rules.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
+import { type Head, headIn } from '../rpc/head.js'
 import {
   type Batch,
   error as errorMessage,
@@ -25,13 +27,18 @@ import {
   result as resultMessage,
   type Sent,
 } from '../rpc/message.js'
+import { objectAtEnd } from '../rpc/message-at-end.js'
+import type { Outline } from '../rpc/outline.js'
 import { cut, repairedSourceOf, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, raw } from '../rpc/splice.js'
+import { Deadline } from '../time.js'
 import { type Arrival, Exchange, type ExchangePeer } from './exchange.js'
 import { errorIn } from './failure.js'
 import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
+import { leftToStart, notStarted } from './start.js'
 import {
+  answerTooLarge,
   type Channel,
   ChannelError,
   type ChannelErrorOptions,
@@ -60,7 +67,7 @@ export interface PeerEvents {
   missed?(): void
   /** The server has answered a request that was given up. */
   answeredLate?(id: number): void
-  /** A request to test if a program still answers. Without it, a program that hangs is never ended. */
+  /** A request to test if the server still answers. Without it, a program that hangs is never ended. */
   readonly ping?: { method: string; params: Sent }
 }
 
@@ -74,11 +81,11 @@ export interface CallOptions {
   account?: Account | undefined
   /** The number of the call for the inspector that the request belongs to. */
   call?: number | undefined
+  /** Milliseconds that a program may take to start: until then it is waited for while it writes. */
+  start?: number | undefined
 }
 
 const SILENT: PeerLog = { debug: () => {}, warn: () => {} }
-/** Milliseconds that a program has to answer the test. */
-const ANSWERS_WITHIN = 10_000
 /** Maximum open requests of the server. `ParkedCalls` bounds those that wait for clients further. */
 const MAX_ASKED = 4_096
 
@@ -90,7 +97,8 @@ export class Peer implements Receiver, ExchangePeer {
   account: Account | undefined
   /** Why the channel has ended; undefined while it has not. */
   end: ChannelError | undefined
-  events: PeerEvents = { asked: () => {}, notified: () => {}, ended: () => {} }
+  /** Until somebody else handles them, requests of the server are answered all the same: it may wait for a `ping`. */
+  events: PeerEvents = { asked: (request) => this.refuse(request), notified: () => {}, ended: () => {} }
   readonly #log: PeerLog
   /** Created when the first one arrives. */
   #invalidMessages: InvalidMessages | undefined
@@ -99,14 +107,17 @@ export class Peer implements Receiver, ExchangePeer {
   #asked = 0
   /** The number of messages received so far. */
   #received = 0
-  readonly #hangDetector = new HangDetector()
-  #checking = false
-  #hasRepaired = false
+  readonly #hangDetector: HangDetector
+  /** Requests that wait while the server is tested, and how they are sent. Undefined if it is not. */
+  #held: Map<Exchange, () => void> | undefined
+  /** What has been repaired, so that each kind is logged once. */
+  readonly #repaired = new Set<string>()
   readonly #watch: Watch | undefined
 
   constructor(channel: Channel, log: PeerLog = SILENT, watching?: Watching) {
     this.channel = channel
     this.#log = log
+    this.#hangDetector = new HangDetector(channel.transport)
     this.#watch = watching && new Watch(watching, channel.transport !== 'stdio')
     channel.attach(this)
   }
@@ -126,23 +137,34 @@ export class Peer implements Receiver, ExchangePeer {
     return exchange
   }
 
-  /** Sends a request and waits for its answer, within `timeout` milliseconds. Rejects with a ChannelError. */
+  /**
+   * Sends a request and waits for its answer, within `timeout` milliseconds; of a program that is starting, longer with
+   * `start`. Rejects with a ChannelError.
+   */
   async call(
     method: string,
     params: Sent,
     timeout: number,
-    { headers, account, call }: CallOptions = {},
+    { headers, account, call, start }: CallOptions = {},
   ): Promise<Response> {
     const exchange = this.begin()
     exchange.account = account
     exchange.call = call
-    const late = () => exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`, { late: true }))
-    const timer = setTimeout(late, timeout)
+    const { channel } = this
+    const late = () => {
+      if (start === undefined || !channel.startingUntil)
+        return exchange.fail(new ChannelError(`No answer to ${method} in ${timeout} ms`, { late: true }))
+      const limits = { silence: timeout, start }
+      const left = leftToStart(channel, limits)
+      if (left > 0) timer = new Deadline(left, late)
+      else exchange.fail(notStarted(channel, method, limits))
+    }
+    let timer = new Deadline(timeout, late)
     try {
       exchange.send(method, params, headers)
       return await exchange.answer()
     } finally {
-      clearTimeout(timer)
+      timer.clear()
       exchange.release()
     }
   }
@@ -171,6 +193,11 @@ export class Peer implements Receiver, ExchangePeer {
     else this.answer('error', id, errorMessage(id, answer), made)
   }
 
+  /** Answers a request that no client may answer: `ping` with a result, all others with an error. */
+  refuse({ id, method }: Request): void {
+    this.respond(id, method === 'ping' ? '{}' : { code: -32601, message: `Method not found: ${method}` })
+  }
+
   /** Sends an encoded answer to a request of the server. */
   answer(form: 'result' | 'error', id: Id, text: string, made?: Made): void {
     this.settled()
@@ -186,6 +213,10 @@ export class Peer implements Receiver, ExchangePeer {
 
   send(exchange: Exchange, method: string, params: Sent, headers?: Headers): void {
     if (this.end) return
+    if (this.#held) {
+      this.#held.set(exchange, () => this.send(exchange, method, params, headers))
+      return
+    }
     exchange.sentAt = performance.now()
     exchange.receivedBefore = this.#received
     const text = request(exchange.id, method, params)
@@ -220,6 +251,7 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   cancel(exchange: Exchange, reason: string): void {
+    if (this.#held?.delete(exchange)) return
     if (this.channel.stateless) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.id},"reason":${JSON.stringify(reason)}}`
     this.#notify('notifications/cancelled', params, this.headers, this.account, exchange.call)
@@ -228,7 +260,7 @@ export class Peer implements Receiver, ExchangePeer {
       .catch(() => {})
     const alone = this.#exchanges.size === 0
     const mayHang = this.#hangDetector.givenUp(exchange, reason, this.#received, alone)
-    if (mayHang && this.channel.transport === 'stdio') this.#check().catch(() => {})
+    if (mayHang) this.#check().catch(() => {})
   }
 
   forget(exchange: Exchange): void {
@@ -242,10 +274,24 @@ export class Peer implements Receiver, ExchangePeer {
   message(bytes: readonly Uint8Array[], stream: number | undefined, http?: HttpHead): void {
     if (this.end) return
     const { source, repaired } = repairedSourceOf(bytes, isUtf8)
-    if (repaired) this.#warnOfRepair()
+    if (repaired) this.#warnOfRepair('bytes that are not UTF-8')
     const message = parse(source)
     if (message?.kind === 'batch') this.#takeAll(message, stream, http)
     else this.#take(source, message, stream, http)
+  }
+
+  stalled(beginning: Uint8Array): void {
+    const exchange = this.#answeredBy(headIn(beginning))
+    exchange?.fail(new ChannelError('The server stopped in the middle of its answer', { protocol: true }))
+  }
+
+  dropped(outline: Outline, stream: number | undefined): void {
+    if (this.end) return
+    this.#received++
+    const head = headIn(outline.beginning)
+    if (head?.form === 'request' && head.id !== undefined) this.#refuseDropped(JSON.stringify(head.id) as Id)
+    else this.#answeredBy(head, outline.idAtEnd, stream)?.fail(answerTooLarge())
+    this.#drop('a message that there is no memory for')
   }
 
   streamLost(): void {
@@ -259,7 +305,8 @@ export class Peer implements Receiver, ExchangePeer {
   ended(error: ChannelError): void {
     if (this.end) return
     this.end = error
-    for (const exchange of this.#exchanges.values()) exchange.fail(error)
+    for (const exchange of this.#exchanges.values()) exchange.fail(exchange.sentAt === 0 ? notSent(error) : error)
+    this.#held = undefined
     this.events.ended(error)
   }
 
@@ -280,12 +327,48 @@ export class Peer implements Receiver, ExchangePeer {
       this.#received++
       return this.#route(message, stream, http)
     }
+    const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
+    if (!message && this.channel.transport === 'stdio' && this.#takeFromEnd(source, what)) return
+    this.#failAnswer(source, what)
+    this.#skip(what, source)
+  }
+
+  /**
+   * Takes the message at the end of a line that begins with a banner or a prompt. Returns whether there is one. A program
+   * that prints what its callers say gains nothing by this: a line break in it would do the same.
+   */
+  #takeFromEnd(source: Source, what: string): boolean {
+    const text = cut(source, 0, source.text.length)
+    const place = objectAtEnd(text)
+    const message = place && parse(sourceOf(text.slice(place.start, place.end)))
+    if (!message || !this.#isExpected(message)) return false
+    this.#warnOfRepair('text without a line break before a message')
+    this.#failAnswer(sourceOf(text.slice(0, place.start)), what)
+    this.#take(source, message, undefined, undefined)
+    return true
+  }
+
+  /** Whether a program may send this message now. A log of messages also has those of the bridge, and old ones. */
+  #isExpected(message: Message): boolean {
+    switch (message.kind) {
+      case 'response':
+        return message.id !== undefined && this.waiting(numberOf(message.id) ?? 0)
+      case 'request':
+        return message.method === 'ping' || !isOfClients(message.method)
+      case 'notification':
+        return true
+      case 'batch':
+      case 'invalid':
+        return false
+    }
+  }
+
+  /** Fails the call that a text answers, although it is no valid message. */
+  #failAnswer(source: Source, what: string): void {
     const id = brokenAnswerTo(source)
     const exchange = id === undefined ? undefined : this.#exchanges.get(numberOf(id) ?? 0)
-    const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
     if (exchange && !exchange.answered)
       exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
-    this.#skip(what, source)
   }
 
   #skip(what: string, { text }: Source): void {
@@ -294,15 +377,31 @@ export class Peer implements Receiver, ExchangePeer {
       this.#giveUp('The server sent too much data that is not JSON-RPC', { protocol: true })
   }
 
-  #warnOfRepair(): void {
-    if (this.#hasRepaired) return
-    this.#hasRepaired = true
-    const what = 'bytes that are not UTF-8'
+  #warnOfRepair(what: string): void {
+    if (this.#repaired.has(what)) return
+    this.#repaired.add(what)
     this.#log.warn({ event: 'message_repaired', what }, 'server sent a malformed message; repaired')
   }
 
   #drop(what: string): void {
     this.#log.debug({ event: 'message_dropped', what }, 'message from the server dropped')
+  }
+
+  /** A request of the server that was not read gets an error, because the server waits for an answer. */
+  #refuseDropped(id: Id): void {
+    this.#asked++
+    const message = 'The bridge has no memory left for the request (limits.memory)'
+    this.respond(id, { code: -32603, message })
+  }
+
+  /** The exchange that is answered by a message which has not been read. Some servers write its id last. */
+  #answeredBy(head: Head | undefined, last?: string, stream?: number): Exchange | undefined {
+    const on = stream === undefined ? undefined : this.#exchanges.get(stream)
+    if (head?.form !== 'result' && head?.form !== 'error') return head ? undefined : on
+    const id = head.id === undefined ? last && numberOf(last) : Number(head.id)
+    if (id !== undefined) return this.#exchanges.get(Number(id))
+    const [only] = this.#exchanges.size === 1 ? this.#exchanges.values() : []
+    return on ?? only
   }
 
   /** Ends the channel, and a program at once, so that it begins no further work. */
@@ -311,24 +410,31 @@ export class Peer implements Receiver, ExchangePeer {
     this.channel.close(true).catch(() => {})
   }
 
-  /** Tests if the program still answers. Ends it if no message of any kind arrives. */
+  /**
+   * Tests if the server still answers. Ends the channel if no message of any kind arrives. Requests wait for the result,
+   * so that they are not lost on a channel that is dead.
+   */
   async #check(): Promise<void> {
     const { ping } = this.events
-    if (!ping || this.#checking) return
-    this.#checking = true
+    if (!ping || this.#held) return
     const received = this.#received
-    const { inARow } = this.#hangDetector
-    await this.call(ping.method, ping.params, ANSWERS_WITHIN).catch(() => {})
-    this.#checking = false
+    const { inARow, answerWithin } = this.#hangDetector
+    const asking = this.call(ping.method, ping.params, answerWithin)
+    this.#held = new Map()
+    await asking.catch(() => {})
+    const calls = inARow === 1 ? 'the last call' : `${inARow} calls in a row`
     if (received === this.#received && !this.end)
-      this.#giveUp(`The server hangs: it answered neither ${inARow} calls in a row nor ${ping.method}`)
+      this.#giveUp(`The server hangs: it answered neither ${calls} nor ${ping.method}`)
+    const held = this.#held
+    this.#held = undefined
+    for (const send of held?.values() ?? []) send()
   }
 
   #route(message: Request | Notification | Response, stream: number | undefined, http: HttpHead | undefined): void {
     switch (message.kind) {
       case 'response': {
         const id = message.id === undefined ? undefined : numberOf(message.id)
-        const exchange = this.#exchanges.get(id ?? 0) ?? this.#first(message)
+        const exchange = this.#exchanges.get(id ?? 0) ?? this.#withoutId(message, stream) ?? this.#first(message)
         this.#watch?.received(message, exchange?.call, http)
         if (exchange && !exchange.answered) this.#give(exchange, message)
         else {
@@ -364,6 +470,11 @@ export class Peer implements Receiver, ExchangePeer {
     if (exchange.push(message)) this.events.arrived?.(exchange)
   }
 
+  /** The exchange on whose stream an error without an id has arrived: servers refuse a session in this way. */
+  #withoutId({ id, outcome: { kind } }: Response, stream: number | undefined): Exchange | undefined {
+    return kind === 'error' && id === undefined && stream !== undefined ? this.#exchanges.get(stream) : undefined
+  }
+
   /**
    * The exchange that an error with an unknown id answers: the first one, as long as there has been no other. The
    * server of @effect/ai answers an unknown method with the id -32603, others with null.
@@ -376,6 +487,11 @@ export class Peer implements Receiver, ExchangePeer {
 /** What params were made of, if that is known. */
 function madeOf(params: Sent): Payload | undefined {
   return typeof params === 'object' ? params : undefined
+}
+
+/** The failure of a request that had not been sent when its channel ended. */
+function notSent(end: ChannelError): ChannelError {
+  return new ChannelError(end.message, { cause: end, delivered: 'no', stderr: end.allStderr })
 }
 
 function parse(source: Source): Message | undefined {

@@ -4,7 +4,7 @@
  */
 import type { Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { EMPTY, edit, raw, value, write } from '../rpc/splice.js'
+import { type Json, raw, value } from '../rpc/splice.js'
 import type { Refusal } from './legacy/server-requests.js'
 
 /**
@@ -18,10 +18,15 @@ export function throwIfRefused(reply: Reply, refusals: readonly Refusal[]): void
   const causes = refusals.filter(({ certain, said }) => certain || failed.text.includes(said))
   if (causes.length === 0) return
   const names = [...new Set(causes.map(({ name }) => name))].join(', ')
-  const required = Object.fromEntries(causes.map(({ name, needed }) => [name, needed]))
+  const requiredCapabilities = Object.fromEntries(causes.map(({ name, needed }) => [name, parsed(needed)]))
   throw new Fault('missingCapability', `The server requires capabilities that the client did not declare: ${names}`, {
-    data: { requiredCapabilities: write(edit(EMPTY, required)), ...(failed.content && { content: failed.content }) },
+    data: { requiredCapabilities, content: failed.content && parsed(failed.content) },
   })
+}
+
+/** What a failed call says: an error, or a result with `isError`. Undefined if the call has not failed. */
+export function failureIn(reply: Reply): string | undefined {
+  return failureOf(reply)?.text
 }
 
 function failureOf(reply: Reply): { text: string; content?: string | undefined } | undefined {
@@ -29,4 +34,13 @@ function failureOf(reply: Reply): { text: string; content?: string | undefined }
   if (reply.kind !== 'result' || value(reply.result, 'isError') !== true) return undefined
   const content = raw(reply.result, 'content')
   return { text: content ?? '', content }
+}
+
+/** The value of a JSON text; undefined if it is invalid, as strings of large results may be (see `ScanOptions.strict`). */
+function parsed(json: Json): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
 }

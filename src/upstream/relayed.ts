@@ -1,14 +1,21 @@
 /** What the relay needs to pass messages unchanged to a server over Streamable HTTP. */
 import type { Relayed } from '../protocol/call.js'
+import { methodTraits } from '../protocol/methods.js'
 import type { Detection } from './era/detection.js'
-import { callFault, contradicts, errorIn, refusedCall } from './failure.js'
+import { callFault, contradicts, errorIn, refusedCall, worthRepeating } from './failure.js'
+import { SessionCheck } from './session-check.js'
+import { doubtIn } from './session-loss.js'
+import { ChannelError } from './transport/channel.js'
+import { Cookies } from './transport/cookies.js'
 import type { HttpTransport } from './transport/http.js'
-import { channelError } from './transport/origin.js'
+import { askOnce } from './transport/once.js'
+import { channelError, overLimit, undecodedIn } from './transport/origin.js'
 
 /** Describes a server to the relay: its address, its era, and what its failures mean. */
 export function relayedBy(transport: HttpTransport, detection: Detection): Relayed {
   return {
     ...transport.address,
+    cookies: () => new Cookies(transport.address.url),
     speaks: () => {
       const verdict = detection.current
       return verdict?.transport === transport ? verdict.era : undefined
@@ -19,11 +26,31 @@ export function relayedBy(transport: HttpTransport, detection: Detection): Relay
       return verdict !== undefined && verdict.era !== era
     },
     failed: (error) => callFault(channelError(error)),
+    mayRepeat: (error, method) => worthRepeating(channelError(error), methodTraits(method).idempotent === true) === 0,
+    unusable: (headers, bytes) => {
+      const { bodyLimit } = transport.address
+      const error = undecodedIn(headers) ?? (bytes > bodyLimit ? overLimit(bodyLimit) : undefined)
+      return error && callFault(error)
+    },
     refused: (refusal) => {
       const { status } = refusal
       const answered = status >= 400 && status !== 401 && status !== 403 && errorIn(refusal) !== undefined
       return answered ? undefined : refusedCall(refusal)
     },
     contradicts,
+    hasLostSession: async (refusal, method, { principal, headers }) => {
+      const { status } = refusal
+      const failure = new ChannelError(`The server answered with HTTP ${status}`, { refusal })
+      const doubt = doubtIn(failure, method)
+      // Without a new session, a refusal of credentials is not told from that of a session.
+      if (doubt !== 'lost' && !doubt?.speaks && (status === 401 || status === 403)) return false
+      const check = new SessionCheck(
+        (look, timeout) =>
+          askOnce(transport, look, { path: transport.address.redirects.pathFor(principal), headers }, timeout),
+        () => false,
+      )
+      check.served()
+      return (await check.lossBehind(failure, method)) !== undefined
+    },
   }
 }

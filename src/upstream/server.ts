@@ -96,12 +96,17 @@ export class Server implements Upstream {
   }
 
   /**
-   * Milliseconds to wait for a server without a verdict: for the answer to the probe, then for that to `initialize`.
+   * Milliseconds to wait for a server without a verdict: for the answer to the probe, then for that to `initialize`; and
+   * from the start of a program, while it writes.
    */
-  get patience(): { probe: number; initialize: number } {
+  get patience(): { probe: number; initialize: number; start: number | undefined } {
     const { timeouts, transport } = this.#options
-    const { probe, initialize } = timeouts
-    return { probe, initialize: transport.kind === 'http' ? Math.min(probe, initialize) : initialize }
+    const { probe, initialize, start } = timeouts
+    return {
+      probe,
+      initialize: transport.kind === 'http' ? Math.min(probe, initialize) : initialize,
+      start: this.isProgram ? start : undefined,
+    }
   }
 
   /** The address or command of the server, for people. */
@@ -211,7 +216,7 @@ export class Server implements Upstream {
 
   async #answerOnceKnown(call: Call): Promise<Final> {
     const known = this.#detection.known(call)
-    return this.#half(await (this.isProgram && call.progress ? starting(call, known) : known), call)
+    return this.#half(await (this.isProgram ? starting(call, known, this.#options.timeouts) : known), call)
   }
 
   /**

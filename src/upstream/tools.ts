@@ -36,6 +36,8 @@ export class ToolCache {
   #unread: Payload[] = []
   /** The cursor of the next page, while a client lists page by page. */
   #next: Json | undefined
+  /** The tools have been listed since they were forgotten, or that has failed. */
+  #wasListed = false
   readonly #loan: Loan
 
   /** `fetchPage` requests a page of `tools/list`. Facts are kept as long as `loan` has room for them. */
@@ -53,6 +55,7 @@ export class ToolCache {
   /** Returns the facts about a tool; lists the tools if they are not all known. Undefined if the tool is not listed. */
   async find(name: string): Promise<ToolFacts | undefined> {
     if (this.knowsAll) return this.known(name)
+    this.#wasListed = true
     this.#asked ??= this.#walk().catch(() => undefined)
     const asked = this.#asked
     const facts = await asked
@@ -62,6 +65,12 @@ export class ToolCache {
       if (facts) this.#take(facts)
     }
     return facts?.get(name)
+  }
+
+  /** As `find`, but does not list the tools once more for a tool that is not listed, or if listing them has failed. */
+  async findOnce(name: string): Promise<ToolFacts | undefined> {
+    const known = this.known(name)
+    return known || (this.#wasListed && !this.#asked) ? known : this.find(name)
   }
 
   /** Returns the facts about a tool if they are known already. */
@@ -86,6 +95,7 @@ export class ToolCache {
   forget(): void {
     this.#asked = undefined
     this.#next = undefined
+    this.#wasListed = false
     this.#take(new Map(), false)
   }
 

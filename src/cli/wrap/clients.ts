@@ -1,6 +1,11 @@
 /** The clients whose files `wrap` changes: which files they have, and where in them servers are. */
 import { posix, win32 } from 'node:path'
 import { type Machine, type UsualFile, usualFiles } from '../../discovery/sources/usual-files.js'
+import { editableJson } from '../../formats/edit.js'
+import { editableToml } from '../../formats/edit-toml.js'
+import { CODEX } from './codex.js'
+import { type Dialect, GEMINI, MCP_SERVERS, OPENCODE, ZED } from './dialects.js'
+import type { Layout } from './plan.js'
 
 export interface Client {
   /** The word on the command line. */
@@ -9,6 +14,10 @@ export interface Client {
   program: string
   /** The keys that may lead to its servers. */
   servers(machine: Machine): readonly (readonly string[])[]
+  /** How it writes an entry, if not as most do. */
+  dialect?: Dialect
+  /** The file is TOML in place of JSON. */
+  isToml?: true
   /** How it reads its file again. */
   again: string
 }
@@ -40,9 +49,35 @@ export const CLIENTS: readonly Client[] = [
     again: 'Run "MCP: List Servers" in VS Code and restart the servers',
   },
   { id: 'windsurf', program: 'Windsurf', servers: IN_MCP_SERVERS, again: 'Restart Windsurf' },
-  { id: 'gemini', program: 'Gemini CLI', servers: IN_MCP_SERVERS, again: 'Start Gemini CLI again' },
-  { id: 'zed', program: 'Zed', servers: () => [['context_servers']], again: 'Restart Zed' },
+  {
+    id: 'gemini',
+    program: 'Gemini CLI',
+    servers: IN_MCP_SERVERS,
+    dialect: GEMINI,
+    again: 'Start Gemini CLI again',
+  },
+  { id: 'zed', program: 'Zed', servers: () => [['context_servers']], dialect: ZED, again: 'Restart Zed' },
+  {
+    id: 'opencode',
+    program: 'opencode',
+    servers: () => [['mcp']],
+    dialect: OPENCODE,
+    again: 'Start opencode again',
+  },
+  {
+    id: 'codex',
+    program: 'Codex',
+    servers: () => [['mcp_servers']],
+    dialect: CODEX,
+    isToml: true,
+    again: 'Start Codex again',
+  },
 ]
+
+/** How the file of a client is written. */
+export function layoutOf({ servers, dialect = MCP_SERVERS, isToml }: Client, machine: Machine): Layout {
+  return { places: servers(machine), dialect, open: isToml ? editableToml : editableJson }
+}
 
 /** The files of a client: those of the user, then those of the project in the working directory. */
 export function filesOf({ id, program }: Client, machine: Machine): UsualFile[] {

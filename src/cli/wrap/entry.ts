@@ -4,7 +4,10 @@ import type { Change } from '../../formats/edit.js'
 import { readArguments } from '../arguments.js'
 import type { Flags } from '../flags.js'
 import { UsageError } from '../usage-error.js'
+import { ADDRESS, headersFrom, type Start, startAt, startInPlaceOf } from './at-address.js'
 import type { Launcher } from './launcher.js'
+import { type Remote, remoteIn } from './proxies.js'
+import { Unfit } from './unfit.js'
 
 export type Entry = Readonly<Record<string, unknown>>
 
@@ -16,28 +19,77 @@ export interface Wrapped {
   program: readonly string[]
 }
 
-/** Why an entry stays as it is. */
-export class Unfit extends Error {
-  override name = 'Unfit'
-}
-
 const ON_STDIO = ['--listen', 'stdio']
-/** The variables that have the address and the headers of a server: other users can read arguments, not variables. */
-const ADDRESS = 'MCP_BRIDGE_URL'
-const HEADER = 'MCP_BRIDGE_HEADER_'
+/** A token of RFC 9110. It may begin with dashes, as a flag does. */
+const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]+$/
 /** What programs call the address of a server. */
 const ADDRESS_KEYS = ['url', 'serverUrl', 'httpUrl']
 const TYPES = ['http', 'streamable-http', 'streamableHttp', 'streamable_http', 'sse']
 /** Keys that say how the client itself signs in to a server with an address. */
-const SIGN_IN = ['oauth', 'auth', 'headersHelper', 'authProviderType']
+const SIGN_IN = ['oauth', 'auth', 'headersHelper', 'authProviderType', 'oauth_resource', 'scopes']
+/** Keys that name variables which the client passes on, or puts into headers. */
+const FROM_VARIABLES = ['env_vars', 'bearer_token_env_var', 'env_http_headers']
+/** Variables that a process uses for all servers: proxies, and what Node.js reads. */
+const OF_PROCESS = /^(?:https?_proxy|all_proxy|no_proxy|node_\w+)$/i
 
-/** The changes that put the bridge before the server of an entry. Throws an Unfit. */
+/** The changes that put the bridge before the server of an entry, or in the place of a proxy. Throws an Unfit. */
 export function wrapping(entry: Entry, launcher: Launcher): Change[] {
   if (startsBridge(entry)) throw new Unfit('it starts mcp-bridge already')
-  if ('command' in entry) return aroundProgram(entry, launcher)
-  const key = ADDRESS_KEYS.find((one) => typeof entry[one] === 'string')
+  if (!isProgram(entry)) return aroundAddress(entry, addressKeyOf(entry), launcher)
+  const remote = proxyIn(entry)
+  return remote ? inPlaceOf(entry, remote, launcher) : aroundProgram(entry, launcher)
+}
+
+/** The server of an entry, as an entry of a configuration of the bridge. `reference` is what the client replaces beside `${…}`. Throws an Unfit. */
+export function serverIn(entry: Entry, reference?: RegExp): Entry {
+  if (startsBridge(entry)) throw new Unfit('it starts mcp-bridge already')
+  const { args, env, cwd, type, headers, oauth } = entry
+  const kept = (members: Entry) => Object.fromEntries(Object.entries(members).filter(([, one]) => one !== undefined))
+  const remote = isProgram(entry) ? proxyIn(entry) : undefined
+  const server = remote
+    ? remoteServer(remote, isObject(env) ? env : {})
+    : isProgram(entry)
+      ? kept({ command: commandOf(entry), args, env, cwd, passEnvironment: true })
+      : kept({
+          ...(type === 'sse' && { type }),
+          url: addressOf(entry, addressKeyOf(entry)).url,
+          headers,
+          oauth: oauth === false ? oauth : undefined,
+        })
+  if (entry['disabled'] === true || entry['enabled'] === false) throw new Unfit('it is disabled')
+  const variable = FROM_VARIABLES.find((one) => one in entry)
+  if (variable !== undefined) throw new Unfit(`it has variables of the client ("${variable}")`)
+  if ('envFile' in entry) throw new Unfit('the client reads a file of variables for it ("envFile")')
+  // In a configuration of the bridge, the bridge would replace it: by something else, or not at all.
+  const text = JSON.stringify(server)
+  const [found] = text.includes('${') ? ['$'] : (reference?.exec(text) ?? [])
+  if (found !== undefined) throw new Unfit(`it has a reference ("${found}…") that the client replaces`)
+  return server
+}
+
+/** Whether the server of an entry is a program. Throws an Unfit if that cannot be said. */
+function isProgram(entry: Entry): boolean {
+  const isEmpty = entry['command'] === null || entry['command'] === ''
+  if (isEmpty && findAddressKey(entry) !== undefined)
+    throw new Unfit('it has an empty "command" beside its address: remove it')
+  return 'command' in entry && !isEmpty
+}
+
+function commandOf(entry: Entry): string {
+  const [command] = wordsOf(entry)
+  if ('args' in entry && !Array.isArray(entry['args'])) throw new Unfit('its "args" are no list')
+  if (command === undefined) throw new Unfit('its command or arguments are no texts')
+  return command
+}
+
+function findAddressKey(entry: Entry): string | undefined {
+  return ADDRESS_KEYS.find((one) => typeof entry[one] === 'string' && entry[one] !== '')
+}
+
+function addressKeyOf(entry: Entry): string {
+  const key = findAddressKey(entry)
   if (key === undefined) throw new Unfit('it has neither a command nor an address')
-  return aroundAddress(entry, key, launcher)
+  return key
 }
 
 /** The changes that take the bridge out of an entry. `before` is the entry as it was once, if that is known. */
@@ -48,18 +100,18 @@ export function unwrapping(entry: Entry, { flags, program }: Wrapped, before: En
       { key: 'command', by: [['command', command]] },
       { key: 'args', by: args.length === 0 && !('args' in before) ? [] : [['args', args]] },
     ]
-  const { [ADDRESS]: address, ...env } = isObject(entry['env']) ? entry['env'] : {}
+  const all = isObject(entry['env']) ? entry['env'] : {}
+  const address = all[ADDRESS]
   if (typeof address !== 'string') throw new Unfit(`its environment has no ${ADDRESS}`)
-  const headers: Record<string, unknown> = {}
-  for (const [name, variable] of variablesIn(flags)) {
-    if (variable in env) headers[name] = env[variable]
-    delete env[variable]
-  }
+  const { headers, variables } = headersFrom(flags, all)
+  const env = Object.fromEntries(Object.entries(all).filter(([name]) => !variables.includes(name)))
   const url = address.replace(/^sse\+/, '')
+  if ('command' in before) return backToProxy(before, { url, headers, env })
   const type = url === address ? (before['type'] ?? 'http') : 'sse'
   const members = Object.entries({ headers, env }).filter(([, value]) => Object.keys(value).length > 0)
+  const oauth = flags['no-oauth'] ? [['oauth', false] as const] : []
   return [
-    { key: 'command', by: [[ADDRESS_KEYS.find((key) => key in before) ?? 'url', url]] },
+    { key: 'command', by: [[ADDRESS_KEYS.find((key) => key in before) ?? 'url', url], ...oauth] },
     { key: 'args', by: [] },
     { key: 'env', by: members },
     ...('type' in entry ? [{ key: 'type', by: [['type', type] as const] }] : []),
@@ -68,14 +120,22 @@ export function unwrapping(entry: Entry, { flags, program }: Wrapped, before: En
 
 /** How an entry starts the bridge, if `wrapping` has made it; a person may have added flags. */
 export function wrappedIn(entry: Entry): Wrapped | undefined {
+  const found = launched(entry)
+  if (!found) return undefined
+  const { flags, program } = found
+  const isOurs = program.length > 0 ? flags['pass-environment'] : flags.upstream === `env:${ADDRESS}`
+  return isOurs ? found : undefined
+}
+
+/** How an entry starts the bridge on stdio, if it may do so at all: the words before `--listen stdio`, and those after. */
+export function launched(entry: Entry): Wrapped | undefined {
   const words = wordsOf(entry)
   const at = words.findIndex((word, i) => word === ON_STDIO[0] && words[i + 1] === ON_STDIO[1])
   const [command = '', ...args] = words.slice(0, Math.max(0, at))
   if (at < 1) return undefined
   try {
     const { flags, program } = readArguments(words.slice(at), {})
-    const isOurs = program.length > 0 ? flags['pass-environment'] : flags.upstream === `env:${ADDRESS}`
-    return isOurs ? { launcher: { command, args }, flags, program } : undefined
+    return { launcher: { command, args }, flags, program }
   } catch (error) {
     if (error instanceof UsageError) return undefined
     throw error
@@ -84,7 +144,8 @@ export function wrappedIn(entry: Entry): Wrapped | undefined {
 
 /** Whether an entry starts the bridge, by `wrapping` or as a person has written it. */
 function startsBridge(entry: Entry): boolean {
-  if (wrappedIn(entry)) return true
+  const found = launched(entry)
+  if (found && (wrappedIn(entry) || found.flags.config !== undefined)) return true
   const words = wordsOf(entry)
   const at = words.findIndex((word) => /(?:^|[\\/])mcp-bridge(?:$|[@\\/:.])/.test(word))
   return at >= 0 && words.slice(at).join(' ').includes(ON_STDIO.join(' '))
@@ -96,9 +157,7 @@ function wordsOf({ command, args = [] }: Entry): string[] {
 }
 
 function aroundProgram(entry: Entry, launcher: Launcher): Change[] {
-  const [command] = wordsOf(entry)
-  if (command === undefined) throw new Unfit('its command or arguments are no texts')
-  const words = [...launcher.args, ...ON_STDIO, '--pass-environment', '--', command]
+  const words = [...launcher.args, ...ON_STDIO, '--pass-environment', '--', commandOf(entry)]
   if ('args' in entry)
     return [
       { key: 'command', by: [['command', launcher.command]] },
@@ -108,44 +167,110 @@ function aroundProgram(entry: Entry, launcher: Launcher): Change[] {
 }
 
 function aroundAddress(entry: Entry, key: string, launcher: Launcher): Change[] {
-  const { [key]: url, type, headers = {}, env } = entry
-  const own = SIGN_IN.find((one) => one in entry)
-  if (own !== undefined) throw new Unfit(`the client signs in to this server by itself ("${own}")`)
-  if (type !== undefined && !TYPES.includes(String(type))) throw new Unfit(`its type "${type}" is none of mcp-bridge`)
-  if (!/^https?:\/\/|^\$/.test(String(url))) throw new Unfit('its address does not begin with https:// or http://')
-  if (!isObject(headers) || Object.values(headers).some((value) => typeof value !== 'string'))
-    throw new Unfit('its headers are no texts')
-  const variables = new Map(Object.keys(headers).map((name, at) => [name, variableFor(name, at)]))
-  const args = [
-    ...launcher.args,
-    ...ON_STDIO,
-    '--upstream',
-    `env:${ADDRESS}`,
-    ...[...variables].flatMap(([name, variable]) => ['--header-env', `${name}=${variable}`]),
-  ]
-  const environment = {
-    ...(isObject(env) ? env : {}),
-    [ADDRESS]: `${type === 'sse' ? 'sse+' : ''}${url}`,
-    ...Object.fromEntries([...variables].map(([name, variable]) => [variable, headers[name]])),
-  }
-  const command = Object.entries({ command: launcher.command, args })
+  const { type, env } = entry
+  const { url, headers } = addressOf(entry, key)
+  const start = startAt(url, type === 'sse', headers)
+  const flags = entry['oauth'] === false ? ['--no-oauth'] : []
+  const { words, environment } = starting(launcher, { ...start, args: [...start.args, ...flags] }, env)
+  const command = Object.entries({ command: launcher.command, args: words })
   const place = ['env', 'headers'].find((one) => one in entry)
   return [
     { key, by: place === undefined ? [...command, ['env', environment]] : command },
     ...(place === undefined ? [] : [{ key: place, by: [['env', environment] as const] }]),
     ...(place === 'env' && 'headers' in entry ? [{ key: 'headers', by: [] }] : []),
     ...(type === undefined ? [] : [{ key: 'type', by: [['type', 'stdio'] as const] }]),
+    ...(entry['oauth'] === false ? [{ key: 'oauth', by: [] }] : []),
   ]
 }
 
-/** The name of the variable for a header, of which there may be two that differ in signs only. */
-function variableFor(header: string, at: number): string {
-  return `${HEADER}${at === 0 ? '' : `${at + 1}_`}${header.toUpperCase().replace(/\W/g, '_')}`
+function inPlaceOf(entry: Entry, remote: Remote, launcher: Launcher): Change[] {
+  const { words, environment } = starting(launcher, startInPlaceOf(remote), entry['env'])
+  const changes: [key: string, value: unknown][] = [
+    ['command', launcher.command],
+    ['args', words],
+    ['env', environment],
+  ]
+  // What the entry does not have yet comes after its command.
+  return changes
+    .filter(([key]) => key in entry)
+    .map(([key, value]) => {
+      const further = key === 'command' ? changes.filter(([one]) => !(one in entry)) : []
+      return { key, by: [[key, value], ...further] }
+    })
 }
 
-function variablesIn(flags: Flags): [name: string, variable: string][] {
-  return (flags['header-env'] ?? []).map((line) => {
-    const at = line.indexOf('=')
-    return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
+function starting({ args }: Launcher, start: Start, env: unknown) {
+  const words = [...args, ...ON_STDIO, ...start.args]
+  return { words, environment: { ...(isObject(env) ? env : {}), ...start.env } }
+}
+
+/** The proxy that an entry was before, with what has changed since. */
+function backToProxy(before: Entry, now: { url: string; headers: Entry; env: Entry }): Change[] {
+  const [command, ...args] = wordsOf(before)
+  const old = proxyIn(before)
+  const headers = Object.entries(now.headers).filter(([name, value]) => old?.headers[name] !== value)
+  const changed = args.map((word) => {
+    if (word === old?.url) return now.url
+    const header = headers.find(([name]) => new RegExp(`^${name}:`).test(word))
+    return header ? `${header[0]}:${header[1]}` : word
   })
+  return [
+    { key: 'command', by: [['command', command]] },
+    { key: 'args', by: changed.length === 0 ? [] : [['args', changed]] },
+    { key: 'env', by: Object.keys(now.env).length === 0 && !('env' in before) ? [] : [['env', now.env]] },
+  ]
+}
+
+/** The proxy that an entry starts for an address. Throws an Unfit. */
+function proxyIn(entry: Entry): Remote | undefined {
+  const remote = remoteIn(wordsOf(entry))
+  const { env } = entry
+  if (remote && env !== undefined && env !== null && !isObject(env)) throw new Unfit('its "env" is no object')
+  const { token } = remote ?? {}
+  return remote && token !== undefined && isObject(env) && token in env
+    ? { ...remote, headers: { Authorization: `Bearer \${${token}}`, ...remote.headers } }
+    : remote
+}
+
+/** The server of a proxy in a configuration of the bridge, with the values of the variables that it refers to. */
+function remoteServer({ url, isSse, headers, options }: Remote, env: Entry): Entry {
+  const own = Object.keys(env).find((name) => OF_PROCESS.test(name))
+  if (own !== undefined) throw new Unfit(`its variable ${own} would be for all servers`)
+  const filled = (text: string) =>
+    text.replace(/\$\{([^${}]+)\}/g, (all, name) => (typeof env[name] === 'string' ? (env[name] as string) : all))
+  const server: Record<string, unknown> = {
+    ...(isSse && { type: 'sse' }),
+    url,
+    ...(Object.keys(headers).length > 0 && {
+      headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, filled(value)])),
+    }),
+  }
+  for (const { path, value } of options) set(server, path.split('.'), typeof value === 'string' ? filled(value) : value)
+  return server
+}
+
+/** Lists and objects are added to those that are there. */
+function set(record: Record<string, unknown>, [key = '', ...below]: readonly string[], value: unknown): void {
+  const before = record[key]
+  if (below.length > 0) {
+    const inside = isObject(before) ? { ...before } : {}
+    set(inside, below, value)
+    record[key] = inside
+  } else if (Array.isArray(before) && Array.isArray(value)) record[key] = [...before, ...value]
+  else record[key] = isObject(before) && isObject(value) ? { ...before, ...value } : value
+}
+
+/** The address of a server and the headers for it. Throws an Unfit if the bridge cannot be put before it. */
+function addressOf(entry: Entry, key: string): { url: string; headers: Entry } {
+  const { [key]: url, type, headers = {}, env } = entry
+  const own = SIGN_IN.find((one) => one in entry && !(one === 'oauth' && entry[one] === false))
+  if (own !== undefined) throw new Unfit(`the client signs in to this server by itself ("${own}")`)
+  if (type !== undefined && !TYPES.includes(String(type))) throw new Unfit(`its type "${type}" is none of mcp-bridge`)
+  if (!/^https?:\/\/|^\$/.test(String(url))) throw new Unfit('its address does not begin with https:// or http://')
+  if (!isObject(headers) || Object.values(headers).some((value) => typeof value !== 'string'))
+    throw new Unfit('its headers are no texts')
+  const wrong = Object.keys(headers).find((name) => !HEADER_NAME.test(name))
+  if (wrong !== undefined) throw new Unfit(`${JSON.stringify(wrong)} is no name of a header`)
+  if (env !== undefined && env !== null && !isObject(env)) throw new Unfit('its "env" is no object')
+  return { url: String(url), headers }
 }

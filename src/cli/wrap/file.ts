@@ -1,6 +1,7 @@
 /** The files of clients: reading one, and replacing it as a whole, so that a client reads either the old or the new text. */
 import {
   closeSync,
+  existsSync,
   fchmodSync,
   fchownSync,
   fsyncSync,
@@ -15,6 +16,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { ConfigError } from '../../config/error.js'
+import { utf8Text } from '../../formats/utf8.js'
 
 /** A file of a client as it was read. */
 export interface ClientFile {
@@ -40,7 +42,7 @@ export function readClientFile(path: string): ClientFile {
     if (!stats.isFile()) throw new Error('it is not a regular file')
     if (stats.size > MOST_BYTES) throw new Error(`it has more than ${MOST_BYTES} bytes`)
     const bytes = readFileSync(real)
-    const [, mark = '', text = ''] = /^(\uFEFF?)(.*)$/s.exec(decoded(bytes)) ?? []
+    const [, mark = '', text = ''] = /^(\uFEFF?)(.*)$/s.exec(utf8Text(bytes)) ?? []
     return { path: real, text, mark, bytes, stats }
   })
 }
@@ -70,12 +72,28 @@ export function writeBackup({ path, mark, stats }: ClientFile, text: string): st
   return backup
 }
 
+/** The text of a file beside a client's file; undefined without one. Throws a ConfigError. */
+export function readBeside(path: string): string | undefined {
+  return existsSync(path) ? readClientFile(path).text : undefined
+}
+
+/** Writes a file beside a client's file, with its owner, for the owner only: it has what the client's file had. Throws a ConfigError. */
+export function writeBeside(path: string, text: string, { stats }: ClientFile): void {
+  const { uid, gid, mode } = stats
+  attempt(`cannot write ${path}`, () => replace(path, text, { uid, gid, mode: mode & 0o600 }, () => {}))
+}
+
 /** Removes the backup of a file. */
 export function removeBackup({ path }: ClientFile): void {
   rmSync(path + BACKUP, { force: true })
 }
 
-function replace(path: string, text: string, { mode, uid, gid }: Stats, check: () => void): void {
+function replace(
+  path: string,
+  text: string,
+  { mode, uid, gid }: Pick<Stats, 'mode' | 'uid' | 'gid'>,
+  check: () => void,
+): void {
   const aside = join(dirname(path), `.${basename(path)}.${crypto.randomUUID()}.new`)
   try {
     const fd = openSync(aside, 'wx', 0o600)
@@ -92,14 +110,6 @@ function replace(path: string, text: string, { mode, uid, gid }: Stats, check: (
     renameSync(aside, path)
   } finally {
     rmSync(aside, { force: true })
-  }
-}
-
-function decoded(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    throw new Error('it is not UTF-8')
   }
 }
 

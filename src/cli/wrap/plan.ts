@@ -1,16 +1,29 @@
 /** What `wrap` and `unwrap` make of the text of a client's file. No side effects. */
 import { isObject } from '../../config/value.js'
-import { readJson } from '../../formats/document.js'
-import { edited, editsFor, type JsonText, jsonText, replacement, textUnder } from '../../formats/edit.js'
-import { type Entry, Unfit, unwrapping, type Wrapped, wrappedIn, wrapping } from './entry.js'
+import { type Change, type Editable, Uneditable } from '../../formats/edit.js'
+import type { Dialect } from './dialects.js'
+import { type Entry, unwrapping, type Wrapped, wrappedIn, wrapping } from './entry.js'
 import type { Launcher } from './launcher.js'
+import { Unfit } from './unfit.js'
+
+/** How a client's file is written. */
+export interface Layout {
+  /** The keys that may lead to its servers. */
+  places: readonly (readonly string[])[]
+  dialect: Dialect
+  /** Reads its text. Throws a FormatError. */
+  open(text: string): Editable
+}
 
 /** An entry of a file. */
 export interface Named {
   name: string
   /** The keys that lead to it. */
   keys: readonly string[]
+  /** In the terms of `mcpServers`. */
   entry: Entry
+  /** As it is in the file. */
+  own: Entry
 }
 
 /** A file after a change, and what became of each entry that was to be changed. */
@@ -21,71 +34,91 @@ export interface Plan {
   left: readonly { name: string; why: string }[]
 }
 
-/** The entries under these keys of a file. */
-export function entriesIn(text: string, places: readonly (readonly string[])[]): Named[] {
-  const { value } = readJson(text)
+/** The entries of a file. Throws a FormatError. */
+export function entriesIn(text: string, { places, dialect, open }: Layout): Named[] {
+  const { value } = open(text)
   return places.flatMap((place) =>
-    Object.entries(objectUnder(value, place)).map(([name, entry]) => {
-      const keys = [...place, name]
-      return { name, keys, entry: isObject(entry) ? entry : {} }
+    Object.entries(objectUnder(value, place)).map(([name, given]) => {
+      const own = isObject(given) ? given : {}
+      return { name, keys: [...place, name], entry: dialect.read(own), own }
     }),
   )
 }
 
 /** Puts the bridge before the servers of entries. */
-export function wrapped(text: string, entries: readonly Named[], launcher: Launcher): Plan {
-  return planned(text, entries, (json, { keys, entry }) =>
-    edited(json, editsFor(json, keys, wrapping(entry, launcher))),
-  )
+export function wrapped(text: string, layout: Layout, entries: readonly Named[], launcher: Launcher): Plan {
+  return planned(text, layout, entries, (file, one) => changed(file, layout, one, wrapping(one.entry, launcher)))
 }
 
 /**
  * Takes the bridge out of entries. An entry that is still as `wrapped` has left it gets the text that it has in the
  * backup. Of any other only what starts the bridge is changed.
  */
-export function unwrapped(text: string, entries: readonly Named[], backup: string | undefined): Plan {
-  const old = backup === undefined ? undefined : jsonText(backup)
-  return planned(text, entries, (json, { keys, entry }) => {
-    const found = wrappedIn(entry)
+export function unwrapped(text: string, layout: Layout, entries: readonly Named[], backup: string | undefined): Plan {
+  const old = backup === undefined ? [] : entriesIn(backup, layout)
+  const again = backup === undefined ? undefined : wrappedAgain(backup, layout, entries)
+  if (backup !== undefined && again?.text === text) return { text: backup, changed: again.changed.map(back), left: [] }
+  return planned(text, layout, entries, (file, one, current) => {
+    const found = wrappedIn(one.entry)
     if (!found) throw new Unfit('it is not as mcp-bridge wrap makes it')
-    const original = old && textUnder(old, keys)
-    if (old && original !== undefined && isAsLeft(json, old, keys, found))
-      return edited(json, [replacement(json, keys, original)])
-    const before = original === undefined ? {} : objectUnder(readJson(original).value, [])
+    const before = old.find(({ keys }) => keys.join('\n') === one.keys.join('\n'))
+    if (before && backup !== undefined && isAsLeft(file, backup, before, layout, found))
+      return file.restored(one.keys, layout.open(backup))
     // One after the other, because two may touch the same comma.
-    return unwrapping(entry, found, before).reduce((current, change) => {
-      const now = jsonText(current)
-      return edited(now, editsFor(now, keys, [change]))
-    }, json.text)
+    const { within, changes } = layout.dialect.changes(unwrapping(one.entry, found, before?.entry), one.own)
+    return changes.reduce((now, change) => layout.open(now).changed([...one.keys, ...within], [change]), current)
   })
 }
 
-function planned(text: string, entries: readonly Named[], change: (json: JsonText, one: Named) => string): Plan {
-  const changed: { name: string; before: Entry; after: Entry }[] = []
+/** What `wrapped` makes of the backup for the same entries, as these start the bridge. */
+function wrappedAgain(backup: string, layout: Layout, entries: readonly Named[]): Plan | undefined {
+  const [first] = entries
+  const launcher = first && wrappedIn(first.entry)?.launcher
+  if (!launcher) return undefined
+  const names = entries.map(({ keys }) => keys.join('\n'))
+  const same = entriesIn(backup, layout).filter(({ keys }) => names.includes(keys.join('\n')))
+  return same.length === entries.length ? wrapped(backup, layout, same, launcher) : undefined
+}
+
+function back({ name, before, after }: Plan['changed'][number]): Plan['changed'][number] {
+  return { name, before: after, after: before }
+}
+
+function changed(file: Editable, { dialect }: Layout, { keys, own }: Named, canonical: readonly Change[]): string {
+  const { within, changes } = dialect.changes(canonical, own)
+  return file.changed([...keys, ...within], changes)
+}
+
+function planned(
+  text: string,
+  { dialect, open }: Layout,
+  entries: readonly Named[],
+  change: (file: Editable, one: Named, text: string) => string,
+): Plan {
+  const done: { name: string; before: Entry; after: Entry }[] = []
   const left: { name: string; why: string }[] = []
   let current = text
   for (const one of entries) {
     const { name, keys, entry } = one
     try {
-      current = change(jsonText(current), one)
-      changed.push({ name, before: entry, after: objectUnder(readJson(current).value, keys) })
+      current = change(open(current), one, current)
+      done.push({ name, before: entry, after: dialect.read(objectUnder(open(current).value, keys)) })
     } catch (error) {
-      if (!(error instanceof Unfit)) throw error
+      if (!(error instanceof Unfit || error instanceof Uneditable)) throw error
       left.push({ name, why: error.message })
     }
   }
-  return { text: current, changed, left }
+  return { text: current, changed: done, left }
 }
 
 /** Whether an entry has the text that `wrapped` makes of the one in the backup. */
-function isAsLeft(json: JsonText, old: JsonText, keys: readonly string[], { launcher }: Wrapped): boolean {
-  const entry = objectUnder(readJson(old.text).value, keys)
-  if (wrappedIn(entry)) return false
+function isAsLeft(file: Editable, backup: string, before: Named, layout: Layout, { launcher }: Wrapped): boolean {
+  if (wrappedIn(before.entry)) return false
   try {
-    const again = jsonText(edited(old, editsFor(old, keys, wrapping(entry, launcher))))
-    return textUnder(json, keys) === textUnder(again, keys)
+    const again = changed(layout.open(backup), layout, before, wrapping(before.entry, launcher))
+    return file.textUnder(before.keys) === layout.open(again).textUnder(before.keys)
   } catch (error) {
-    if (error instanceof Unfit) return false
+    if (error instanceof Unfit || error instanceof Uneditable) return false
     throw error
   }
 }

@@ -1,7 +1,8 @@
 /** What `mcp-bridge wrap` and `mcp-bridge unwrap` do. */
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { ConfigError } from '../../config/error.js'
+import { parseSettings } from '../../config/settings.js'
 import { valueUnder } from '../../config/value.js'
 import { homeFolder } from '../../discovery/home.js'
 import type { Machine } from '../../discovery/sources/usual-files.js'
@@ -10,11 +11,21 @@ import { nearest } from '../../nearest.js'
 import { printable } from '../../printable.js'
 import type { Program } from '../program.js'
 import { UsageError } from '../usage-error.js'
-import { CLIENTS, type Client, filesOf } from './clients.js'
-import { wrappedIn } from './entry.js'
-import { type ClientFile, readBackup, readClientFile, removeBackup, writeBackup, writeClientFile } from './file.js'
+import { CLIENTS, type Client, filesOf, layoutOf } from './clients.js'
+import { type Entry, wrappedIn } from './entry.js'
+import {
+  type ClientFile,
+  readBackup,
+  readBeside,
+  readClientFile,
+  removeBackup,
+  writeBackup,
+  writeBeside,
+  writeClientFile,
+} from './file.js'
 import { launcherOf } from './launcher.js'
-import { entriesIn, type Named, type Plan, unwrapped, wrapped } from './plan.js'
+import { entriesIn, type Layout, type Named, type Plan, unwrapped, wrapped } from './plan.js'
+import { configOf, isAsJoined, type Joining, joined, parted, togetherIn } from './together.js'
 import { launcherInWords, planInWords } from './words.js'
 
 /** What the command line asks for. */
@@ -27,6 +38,8 @@ export interface WrapAction {
   /** A file elsewhere. */
   file: string | undefined
   dryRun: boolean
+  /** One entry for all servers. */
+  together: boolean
 }
 
 /** Characters of a word of the command line in a message. */
@@ -42,37 +55,116 @@ export function runWrap(action: WrapAction, program: Program): void {
     output.out(listing(machine))
     return
   }
+  if (action.together && server !== undefined)
+    throw new UsageError('--together is for all servers of a client: leave out the name of the server', command)
   const client = clientNamed(action.client, command)
   const path = action.file ?? fileOf(client, machine, command)
   const file = readClientFile(path)
-  const entries = entriesOf(file, client, machine)
+  const layout = layoutOf(client, machine)
+  const entries = entriesOf(file, client, layout)
   const chosen = chosenFrom(entries, action, path)
   const launcher = command === 'wrap' ? launcherOf(program) : undefined
-  const plan = launcher ? wrapped(file.text, chosen, launcher) : unwrapped(file.text, chosen, readBackup(file))
+  const outcome = !launcher
+    ? takeOut(file, chosen, layout)
+    : action.together
+      ? putTogether(file, entries, { layout, launcher }, program)
+      : { plan: wrapped(file.text, layout, chosen, launcher) }
+  const { plan } = outcome
   const { changed, left } = plan
   const [unfit] = left
   if (server !== undefined && unfit && changed.length === 0)
     throw new UsageError(`"${printable(server, WORD)}" in ${path} stays as it is: ${unfit.why}`, command)
-  const done = changed.length === 0 || dryRun ? [] : written(client, entries, file, plan, launcher !== undefined)
+  const done =
+    changed.length === 0 || dryRun ? [] : written(client, { entries, layout }, file, outcome, launcher !== undefined)
   const started = launcher && changed.length > 0 ? [launcherInWords(launcher)] : []
   output.out(`${[...planInWords(plan, path, dryRun), ...started, ...done].join('\n')}\n`)
 }
 
+/** What becomes of a file, and of the configuration of the bridge beside it. */
+interface Outcome {
+  plan: Plan
+  /** The text of the configuration; null if it is removed. */
+  config?: string | null
+  /** What else there is to say. */
+  words?: string[]
+}
+
+/** All servers of a file behind one entry, also those that have the bridge before them already. */
+function putTogether(
+  file: ClientFile,
+  entries: readonly Named[],
+  where: Pick<Joining, 'layout' | 'launcher'>,
+  { env }: Program,
+): Outcome {
+  const configPath = configOf(file.path)
+  const apart = entries.filter(({ entry }) => wrappedIn(entry))
+  const { text } = unwrapped(file.text, where.layout, apart, readBackup(file))
+  const { config, ...plan } = joined(text, { ...where, configPath, config: readBeside(configPath) })
+  parseSettings(readJson(config).value, { env, read: (path) => readFileSync(path, 'utf8'), missing: () => '' })
+  return { plan, config, words: [`Servers that are together: ${configPath}`] }
+}
+
+/** The servers without the bridge. */
+function takeOut(file: ClientFile, chosen: readonly Named[], layout: Layout): Outcome {
+  const together = chosen.find(({ entry }) => togetherIn(entry))
+  const found = together && togetherIn(together.entry)
+  const backup = readBackup(file)
+  const config = found && readBeside(found.config)
+  const apart = chosen.filter((one) => one !== together)
+  if (!together || !found || config === undefined) return { plan: unwrapped(file.text, layout, apart, backup) }
+  const joining = { layout, launcher: found.launcher, configPath: found.config, config }
+  const isSame = backup !== undefined && isAsJoined(file.text, config, backup, joining)
+  if (isSame) {
+    const changed = entriesIn(backup, layout).filter(({ name }) => !textHas(file.text, layout, name))
+    const names = changed.map(({ name, entry }) => ({ name, before: together.entry, after: entry }))
+    return { plan: { text: backup, changed: names, left: [] }, config: null }
+  }
+  const plan = unwrapped(file.text, layout, apart, backup)
+  const text = parted(plan.text, layout, together, { config, backup })
+  const was = new Set(entriesIn(file.text, layout).map(({ name }) => name))
+  const back = entriesIn(text, layout).filter(({ name }) => !was.has(name))
+  const changed = [...plan.changed, ...back.map(({ name, entry }) => ({ name, before: together.entry, after: entry }))]
+  return { plan: { ...plan, text, changed }, words: [`Their settings stay in ${found.config}`] }
+}
+
+function textHas(text: string, layout: Layout, name: string): boolean {
+  return entriesIn(text, layout).some((one) => one.name === name)
+}
+
 /** Writes what is planned. Gives lines that say what was done. */
-function written(client: Client, entries: readonly Named[], file: ClientFile, plan: Plan, isWrap: boolean): string[] {
+function written(
+  client: Client,
+  all: { entries: readonly Named[]; layout: Layout },
+  file: ClientFile,
+  { plan, config, words = [] }: Outcome,
+  isWrap: boolean,
+): string[] {
   const again = `${client.again}, so that it reads the file.`
   const old = readBackup(file)
   if (isWrap) {
-    // The backup has all entries as they are without the bridge, also those that were changed before.
-    const before = entries.filter(({ entry }) => wrappedIn(entry))
-    const backup = writeBackup(file, unwrapped(file.text, before, old).text)
+    const backup = writeBackup(file, withoutBridge(file, all, old))
+    if (config) writeBeside(configOf(file.path), config, file)
     writeClientFile(file, plan.text)
-    return [`Backup: ${backup}`, again]
+    return [...words, `Backup: ${backup}`, again]
   }
   writeClientFile(file, plan.text)
-  if (plan.text !== old) return [again]
+  if (config === null) rmSync(configOf(file.path), { force: true })
+  if (plan.text !== old) return [...words, again]
   removeBackup(file)
-  return ['The file is as it was before mcp-bridge wrap, and its backup is removed.', again]
+  return ['The file is as it was before mcp-bridge wrap, and its backup is removed.', ...words, again]
+}
+
+/** The file with all entries as they are without the bridge, also those that were changed before. */
+function withoutBridge(
+  file: ClientFile,
+  { entries, layout }: { entries: readonly Named[]; layout: Layout },
+  old: string | undefined,
+): string {
+  const apart = entries.filter(({ entry }) => wrappedIn(entry))
+  const { text } = unwrapped(file.text, layout, apart, old)
+  const together = entries.find(({ entry }) => togetherIn(entry))
+  const config = together && readBeside(configOf(file.path))
+  return together && config !== undefined ? parted(text, layout, together, { config, backup: old }) : text
 }
 
 /** The entries that are to be changed. Throws a UsageError if the server that is named is not there. */
@@ -85,17 +177,22 @@ function chosenFrom(entries: readonly Named[], { command, server }: WrapAction, 
     const hint = meant === undefined ? all : `did you mean "${meant}"?`
     throw new UsageError(`${path} has no server "${printable(server, WORD)}": ${hint}`, command)
   }
-  return named.filter(({ entry }) => (wrappedIn(entry) === undefined) === (command === 'wrap'))
+  return named.filter(({ entry }) => startsIn(entry) === (command === 'unwrap'))
+}
+
+/** Whether an entry starts the bridge, as wrap has made it. */
+function startsIn(entry: Entry): boolean {
+  return wrappedIn(entry) !== undefined || togetherIn(entry) !== undefined
 }
 
 /** The entries of a file. Throws a ConfigError if it is damaged, or not a file of this client. */
-function entriesOf({ path, text }: ClientFile, client: Client, machine: Machine): Named[] {
+function entriesOf({ path, text }: ClientFile, client: Client, layout: Layout): Named[] {
   const wrong = (message: string) =>
     new ConfigError([{ path: '', message: `${path} ${message}. Nothing was changed.` }])
   try {
-    const { value } = readJson(text)
-    const places = client.servers(machine)
-    if (places.some((keys) => valueUnder(value, keys.join('.')) !== undefined)) return entriesIn(text, places)
+    const { places, open } = layout
+    const { value } = open(text)
+    if (places.some((keys) => valueUnder(value, keys.join('.')) !== undefined)) return entriesIn(text, layout)
     throw wrong(`has no "${places[0]?.join('.')}", so it has no servers, or is not a file of ${client.program}`)
   } catch (error) {
     if (error instanceof FormatError) throw wrong(`is ${error.message}`)
@@ -147,8 +244,8 @@ function listing(machine: Machine): string {
 
 function countIn(path: string, client: Client, machine: Machine): string {
   try {
-    const entries = entriesIn(readClientFile(path).text, client.servers(machine))
-    const done = entries.filter(({ entry }) => wrappedIn(entry)).length
+    const entries = entriesIn(readClientFile(path).text, layoutOf(client, machine))
+    const done = entries.filter(({ entry }) => startsIn(entry)).length
     return `${entries.length === 1 ? '1 server' : `${entries.length} servers`}, ${done} behind the bridge`
   } catch (error) {
     if (error instanceof FormatError || error instanceof ConfigError) return error.message

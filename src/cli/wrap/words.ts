@@ -4,6 +4,12 @@ import type { Entry } from './entry.js'
 import type { Launcher } from './launcher.js'
 import type { Plan } from './plan.js'
 
+/** Flags of proxies whose values may be secret. */
+const SECRET = /^(?:-H|--headers?|--oauth2Bearer|--static-oauth-client-info)$/
+
+/** Those with a name before the value. */
+const TWO = /^(?:-H|--headers)$/
+
 /** Characters of a line that somebody else has written. */
 const LINE = 2_000
 
@@ -28,11 +34,22 @@ export function launcherInWords({ command, args }: Launcher): string {
 /** What an entry starts, or its address. Values of variables and headers, and the query of an address, may be secret. */
 function inWords({ command, args, env, headers, ...rest }: Entry): string {
   const isProgram = command !== undefined
-  const address = String(rest['url'] ?? rest['serverUrl'] ?? rest['httpUrl']).replace(/[?#].*$/s, '')
+  const address = withoutQuery(String(rest['url'] ?? rest['serverUrl'] ?? rest['httpUrl']))
   const names = Object.keys((isProgram ? env : headers) ?? {}).join(', ')
   const beside = names === '' ? '' : ` (${isProgram ? 'variables' : 'headers'}: ${names})`
-  const words = [command, ...(Array.isArray(args) ? args : [])].map(quoted).join(' ')
+  const all = [command, ...(Array.isArray(args) ? (args as unknown[]) : [])]
+  const words = all.map((word, i) => quoted(shown(String(word), [String(all[i - 1]), String(all[i - 2])]))).join(' ')
   return printable(`${isProgram ? words : address}${beside}`, LINE)
+}
+
+/** A word of a command line, without what may be secret. */
+function shown(word: string, [before = '', earlier = '']: readonly string[]): string {
+  if (SECRET.test(before) || TWO.test(earlier)) return '…'
+  return /^https?:\/\//.test(word) ? withoutQuery(word) : word
+}
+
+function withoutQuery(address: string): string {
+  return address.replace(/[?#].*$/s, '')
 }
 
 function quoted(word: unknown): string {

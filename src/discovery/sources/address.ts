@@ -2,6 +2,7 @@
 import { posix, win32 } from 'node:path'
 import parseCommandLine from 'string-argv'
 import { parseAddress } from '../../net/address.js'
+import { parseUrl } from '../../parse-url.js'
 import type { Finding, Transport } from '../candidate.js'
 import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
@@ -78,7 +79,7 @@ function command(text: string, from: string): Meaning {
 
 /** The default name of a server at an address: its host. */
 export function addressName(address: string): string {
-  return URL.canParse(address) ? new URL(address).hostname : address
+  return parseUrl(address)?.hostname ?? address
 }
 
 /** The default name of a program: `server` for `npx -y @scope/server@1.2` and for `/usr/bin/server.exe --flag`. */

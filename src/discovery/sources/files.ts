@@ -1,6 +1,6 @@
 /** Servers in the configuration files of other programs. */
 
-import { open } from 'node:fs/promises'
+import { constants, open } from 'node:fs/promises'
 import { FormatError, readConfigFile } from '../../formats/read.js'
 import { Failure } from '../../net/failure.js'
 import { printable } from '../../printable.js'
@@ -85,7 +85,8 @@ function serversOf(
 
 async function readBounded(path: string): Promise<string> {
   try {
-    await using file = await open(path)
+    // Opening a pipe would wait.
+    await using file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const stat = await file.stat()
     if (!stat.isFile()) throw failure('file', 'unreadable', `${path} is not a regular file`)
     const bytes = Buffer.alloc(FILE_BYTES + 1)

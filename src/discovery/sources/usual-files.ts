@@ -30,6 +30,7 @@ export function usualFiles({ platform, home, cwd, env }: Machine): UsualFile[] {
     : platform === 'darwin'
       ? join(home, 'Library', 'Application Support')
       : env['XDG_CONFIG_HOME'] || join(home, '.config')
+  const config = env['XDG_CONFIG_HOME'] || join(home, '.config')
   const packaged = windows ? join(env['LOCALAPPDATA'] || join(home, 'AppData', 'Local'), ...CLAUDE_PACKAGE) : undefined
   const desktop = (folder: string) => join(folder, 'Claude', 'claude_desktop_config.json')
   const project = (program: string, ...names: readonly string[]): UsualFile => ({
@@ -44,13 +45,20 @@ export function usualFiles({ platform, home, cwd, env }: Machine): UsualFile[] {
     project('VS Code', '.vscode', 'mcp.json'),
     project('Gemini CLI', '.gemini', 'settings.json'),
     project('Codex', '.codex', 'config.toml'),
+    project('opencode', 'opencode.jsonc'),
     project('opencode', 'opencode.json'),
     user('Cursor', join(home, '.cursor', 'mcp.json')),
     user('Windsurf', join(home, '.codeium', 'windsurf', 'mcp_config.json')),
     user('Gemini CLI', join(home, '.gemini', 'settings.json')),
-    user('Codex', join(home, '.codex', 'config.toml')),
-    user('opencode', join(home, '.config', 'opencode', 'opencode.json')),
-    user('Zed', windows ? join(data, 'Zed', 'settings.json') : join(home, '.config', 'zed', 'settings.json')),
+    user('Codex', join(env['CODEX_HOME'] || join(home, '.codex'), 'config.toml')),
+    user('opencode', join(config, 'opencode', 'opencode.jsonc')),
+    user('opencode', join(config, 'opencode', 'opencode.json')),
+    user(
+      'Zed',
+      windows
+        ? join(data, 'Zed', 'settings.json')
+        : join(platform === 'linux' ? config : join(home, '.config'), 'zed', 'settings.json'),
+    ),
     ...(packaged === undefined ? [] : [user('Claude Desktop', desktop(packaged))]),
     user('Claude Desktop', desktop(data)),
     user('VS Code', join(data, 'Code', 'User', 'mcp.json')),

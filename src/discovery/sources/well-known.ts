@@ -2,6 +2,7 @@
 
 import * as z from 'zod'
 import type { Fetched } from '../../net/fetch.js'
+import { parseUrl } from '../../parse-url.js'
 import { printable } from '../../printable.js'
 import { Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
@@ -153,6 +154,7 @@ function about(from: string, name: string, version: string | undefined, descript
 
 /** An address in a document, which may be relative to the document's own. */
 function resolved(address: string, base: string): string {
-  if (!URL.canParse(address, base)) throw failure('url', 'malformed', 'A document names an invalid address')
-  return new URL(address, base).href
+  const url = parseUrl(address, base)
+  if (!url) throw failure('url', 'malformed', 'A document names an invalid address')
+  return url.href
 }

@@ -6,6 +6,7 @@
 
 import type { ToolList, TrustStatus } from '../../ports/trust-status.js'
 import { printable } from '../../printable.js'
+import { quoted } from '../../shell.js'
 import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
 import type { Untrusted, Verification } from './jws.js'
@@ -117,6 +118,11 @@ export function judge(facts: Facts, trust: Trust, now: number): Verdict {
 
   const seen = trust.seenOf(endpoint)
   const noted = seen?.bound === bound ? seen : undefined
+  const decided = Math.max(approved?.since ?? 0, (by && noted?.since) ?? 0)
+  if (tools?.at !== undefined && tools.at < decided)
+    return quarantined('its tools have not been listed since they were approved', 'a list of its tools', {
+      dependsOnTools: true,
+    })
   const changed = by && tools && noted && changeOf(noted, tools, 'first seen')
   if (by && changed === undefined) {
     const reason = signed ? `its manifest is signed by ${signed.publisher}` : 'it has the pinned key'
@@ -254,9 +260,4 @@ function namesIn(names: readonly string[]): string {
 
 function dayOf(moment: number): string {
   return new Date(moment).toISOString().slice(0, 10)
-}
-
-/** Quoted for a shell. */
-function quoted(text: string): string {
-  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -34,10 +34,11 @@ export class KeyError extends Error {
 }
 
 /** Reads a public key: a JWK, or PEM as written by openssl. Throws a KeyError. */
-export async function readPublicKey(text: string): Promise<PublisherKey> {
+export async function readPublicKey(file: string): Promise<PublisherKey> {
+  const text = file.trim()
   if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(text) || hasPrivatePart(text))
     throw new KeyError('This is a private key. Give the public key: only its publisher may have the private one')
-  if (!text.trim().startsWith('{') && !text.includes('-----BEGIN PUBLIC KEY-----'))
+  if (!text.startsWith('{') && !text.includes('-----BEGIN PUBLIC KEY-----'))
     throw new KeyError('This is not a public key: it is neither a JWK nor PEM with BEGIN PUBLIC KEY')
   const jwk = publicPart(read(text, createPublicKey))
   return { id: await idOf(jwk), jwk }
@@ -45,7 +46,7 @@ export async function readPublicKey(text: string): Promise<PublisherKey> {
 
 /** Reads a private key. Throws a KeyError. */
 export async function readSigningKey(text: string): Promise<SigningKey> {
-  const key = read(text, createPrivateKey)
+  const key = read(text.trim(), createPrivateKey)
   const jwk = publicPart(createPublicKey(key))
   return { id: await idOf(jwk), algorithm: algorithmOf(jwk), key }
 }
@@ -62,7 +63,7 @@ export function algorithmOf({ kty }: PublicJwk): Algorithm {
 
 function read(text: string, create: (key: string | JsonWebKeyInput) => KeyObject): KeyObject {
   try {
-    return create(text.trim().startsWith('{') ? { key: JSON.parse(text) as JsonWebKey, format: 'jwk' } : text)
+    return create(text.startsWith('{') ? { key: JSON.parse(text) as JsonWebKey, format: 'jwk' } : text)
   } catch (cause) {
     throw new KeyError('The key cannot be read: it must be PEM or a JWK', { cause })
   }

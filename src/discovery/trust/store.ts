@@ -4,9 +4,8 @@
  */
 
 import { mkdirSync } from 'node:fs'
-import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
-import { type LockOptions, locked } from '../../net/lock.js'
+import { type LockOptions, LockRefused, locked, type StillMine } from '../../net/lock.js'
 import { stampOf } from '../../net/private-file.js'
 import type { ToolList } from '../../ports/trust-status.js'
 import { printable } from '../../printable.js'
@@ -65,7 +64,7 @@ export class TrustStore implements Trust {
   readonly #withdrawn = new Map<string, string>()
   #degraded: string | undefined
 
-  constructor({ path, uid = userInfo().uid, now = Date.now, lock = {} }: TrustStoreOptions) {
+  constructor({ path, uid = process.geteuid?.() ?? -1, now = Date.now, lock = {} }: TrustStoreOptions) {
     this.path = path
     this.#options = { uid, now, lock }
   }
@@ -193,7 +192,7 @@ export class TrustStore implements Trust {
   /** Records the tools of a server that is trusted for its key, when they are first seen. */
   async noteTools(endpoint: string, bound: string, list: ToolList): Promise<void> {
     if (this.seenOf(endpoint)?.bound === bound) return
-    const noted: Seen = { endpoint, bound, list: keptListOf(list), since: this.#options.now() }
+    const noted: Seen = { endpoint, bound, list: keptListOf(list), since: list.at ?? this.#options.now() }
     this.#seen.set(endpoint, noted)
     await this.#note(({ seen }) => {
       if (seen.some((one) => one.endpoint === endpoint && one.bound === bound)) return this.#seen.delete(endpoint)
@@ -234,18 +233,20 @@ export class TrustStore implements Trust {
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 })
     const found = readStoreFile(this.path, this.#options.uid)
     if (found.refusal !== undefined) throw new TrustStoreError(found.refusal)
-    return locked(
-      `${this.path}.lock`,
-      (stillMine) => {
-        const { file, refusal } = readStoreFile(this.path, this.#options.uid)
-        if (refusal !== undefined) throw new TrustStoreError(refusal)
-        const changed = structuredClone(file)
-        const result = edit(changed)
-        writeStoreFile(this.path, changed, stillMine)
-        return result
-      },
-      this.#options.lock,
-    )
+    const change = (stillMine: StillMine) => {
+      const { file, refusal } = readStoreFile(this.path, this.#options.uid)
+      if (refusal !== undefined) throw new TrustStoreError(refusal)
+      const changed = structuredClone(file)
+      const result = edit(changed)
+      writeStoreFile(this.path, changed, stillMine)
+      return result
+    }
+    try {
+      return await locked(`${this.path}.lock`, change, { uid: this.#options.uid, ...this.#options.lock })
+    } catch (error) {
+      if (!(error instanceof LockRefused)) throw error
+      throw new TrustStoreError(`The trust store ${this.path} is not changed: ${error.message}`)
+    }
   }
 }
 

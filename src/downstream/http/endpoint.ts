@@ -2,6 +2,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
+import type { Handler } from '../../protocol/call.js'
 import { type Compat, classify, type SessionState } from '../../protocol/classify.js'
 import { type LegacyRevision, legacyRevision, looksModern } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
@@ -25,6 +26,8 @@ import { passingOf, type RequestAtEndpoint, SessionRequests, type SessionRequest
 export interface EndpointOptions extends SessionRequestsOptions {
   path: string
   compat: Compat
+  /** Handles the subscriptions of modern clients, in place of `upstream`. */
+  subscribe?: Handler | undefined
   /** Counts and logs requests that are refused before they become calls. */
   refusals: Refusals
   /** The other replicas, if there are several. */
@@ -72,7 +75,9 @@ class Endpoint {
   constructor(options: EndpointOptions) {
     this.#options = options
     this.#legacy = new SessionRequests(options)
-    this.#modern = new ModernDownstream(options.upstream, options.compat, options.memory)
+    const { upstream, subscribe = upstream.handle, compat, memory } = options
+    const handle: Handler = (call) => (methodTraits(call.method).endless ? subscribe(call) : upstream.handle(call))
+    this.#modern = new ModernDownstream({ handle, notify: (notice) => upstream.notify(notice) }, compat, memory)
   }
 
   /** Answers a request. Its failure is an answer, too. */

@@ -1,6 +1,7 @@
 /** Configured paths in addition to the MCP endpoint, whose requests are passed on to the server's origin. */
 import type { FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { parseUrl } from '../../parse-url.js'
 import type { Relayed } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { edit, type Payload, parseObject, write } from '../../rpc/splice.js'
@@ -103,8 +104,9 @@ async function wholeOf(stream: NodeJS.ReadableStream): Promise<string> {
  */
 function withoutOrigin(headers: Record<string, unknown>, origin: string): Record<string, unknown> {
   const { location } = headers
-  if (typeof location !== 'string' || !URL.canParse(location) || new URL(location).origin !== origin) return headers
-  const { pathname, search, hash } = new URL(location)
+  const url = typeof location === 'string' ? parseUrl(location) : undefined
+  if (url?.origin !== origin) return headers
+  const { pathname, search, hash } = url
   return { ...headers, location: pathname + search + hash }
 }
 

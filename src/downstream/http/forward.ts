@@ -1,6 +1,7 @@
 /** Forwards a request to the replica that owns its session or call. */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { withoutCredentials } from '../../credentials.js'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { Fault } from '../../protocol/fault.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
@@ -46,7 +47,7 @@ export async function forward(
     if (fault.fault === 'requestTimeout') return
     tell(log, { kind: 'forwarded', what: fault.fault === 'storeUnavailable' ? 'unavailable' : 'lost' })
     if (fault.fault === 'suspendedCallLost') tell(log, { kind: 'question', what: 'lost' })
-    const fields = { owner, what, fault: fault.fault, why: fault.message }
+    const fields = { owner, what, fault: fault.fault, why: withoutCredentials(fault.message) }
     log.info({ event: 'forward_failed', ...fields }, 'replica that owns the call did not answer')
     refuse(reply, fault, { ...refusing, id })
   }

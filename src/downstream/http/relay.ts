@@ -12,6 +12,7 @@ import { isModern, legacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { decodeValue, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import { MAX_SUBSCRIPTION } from '../../protocol/lengths.js'
+import { callerOf } from '../../protocol/listed.js'
 import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { idValue } from '../../rpc/message.js'
@@ -22,6 +23,7 @@ import { WatchedQuestions } from '../watched-questions.js'
 import { traceHeaders } from './headers.js'
 import { type Headers, headerOf, sentBack } from './relay-headers.js'
 import { answersIn, clientIn } from './relayed-bodies.js'
+import { RelayedList } from './relayed-list.js'
 import { questionKey, RelayedMessages } from './relayed-messages.js'
 import { RelayedRequest, type RelayedRequestOptions, type Response } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
@@ -44,7 +46,7 @@ export interface RelayOptions {
   log: Logger
   /** Admits a request, or throws a Fault. Returns the function that releases its place. */
   gate: { enter(entering: { principal: string; endless: boolean; goesOn?: boolean | undefined }): () => void }
-  sessions: Omit<RelayedSessionsOptions, 'report'>
+  sessions: Omit<RelayedSessionsOptions, 'report' | 'cookies'>
   memory: Memory
   /** Whether a modern method is not relayed, because the bridge caches its results. */
   keeps?: ((method: string) => boolean) | undefined
@@ -52,11 +54,29 @@ export interface RelayOptions {
   isOurs?: ((name: string | undefined, body: Uint8Array | undefined) => boolean) | undefined
 }
 
+/** What an endpoint needs of the relay. */
+export type RelayAt = Pick<Relay, 'register' | 'takesModern' | 'modern' | 'takesSession' | 'endOurs'>
+
 /** Relays a request. `fallback` answers it without the relay, if the server turns out to have changed its era. */
 export type Pass = (passing: RelayedRequestOptions, fallback?: () => void) => void
 
+/** An answer, as undici gives it. */
+interface Answered {
+  statusCode: number
+  headers: Headers
+  body: { dump(): Promise<void> }
+}
+
+interface Sending {
+  principal: string
+  signal: Signal
+  method: string
+}
+
+type Done = (error: Error | null, response?: Answered) => void
+
 interface Requestable {
-  request(options: object, done: (error: Error | null, response: unknown) => void): void
+  request(options: object, done: Done): void
 }
 
 /** The relay of one server. */
@@ -68,14 +88,15 @@ export class Relay {
   readonly #questions: WatchedQuestions
   /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
-  /** The signal of the request that is being handed to undici at this moment. */
-  #signal: Signal | undefined
+  /** The request that is being handed to undici at this moment. */
+  #sending: Sending | undefined
 
   constructor(options: RelayOptions) {
     this.#options = options
     this.#questions = new WatchedQuestions(options.log)
     this.sessions = new RelayedSessions({
       ...options.sessions,
+      cookies: () => options.relayed.cookies(),
       report: (what, session, principal) =>
         tell(options.log, { kind: 'session', side: 'client', what, session, principal }),
     })
@@ -90,13 +111,9 @@ export class Relay {
     const { url } = this.#options.relayed
     const { default: replyFrom } = await import('@fastify/reply-from')
     const dispatcher = (await this.#options.relayed.dispatcher) as Requestable
-    const query = url.search.slice(1)
-    const undici: Requestable = {
-      request: (options, done) => dispatcher.request({ ...options, signal: this.#signal }, done),
-    }
+    const undici: Requestable = { request: (options, done) => this.#request(dispatcher, options, done) }
     const options = { base: url.origin, undici, retryMethods: [], disableRequestLogging: true }
     const hooks = {
-      queryString: () => query,
       rewriteRequestHeaders: (request: FastifyRequest, headers: Headers) => this.#of(request).headersSentOn(headers),
       rewriteHeaders: (headers: Headers, request: FastifyRequest) =>
         sentBack(headers, this.#of(request).passing.era === 'legacy'),
@@ -116,7 +133,7 @@ export class Relay {
     await app.register(
       async (scope) => {
         scope.decorateRequest('relayed', undefined)
-        // Only the client decides whether to repeat a request.
+        // What may be repeated is decided in `#request`, by the method of the message.
         await scope.register(replyFrom, options as unknown as FastifyReplyFromOptions)
         scope.route({ method: ['GET', 'POST', 'DELETE'], url: '/', handler })
       },
@@ -149,9 +166,26 @@ export class Relay {
     return open && this.#options.relayed.speaks() === 'legacy'
   }
 
+  /** The relay at an endpoint that is no longer its own: sessions that it knows go on, and nothing else is relayed. */
+  get forSessions(): RelayAt {
+    return {
+      register: (app, at, handle) => this.register(app, at, handle),
+      takesModern: () => false,
+      modern: (lookup) => this.modern(lookup),
+      // A session that is not known may be one of the endpoint itself, which has ended.
+      takesSession: (id, principal) => this.sessions.isOf(principal, id, true),
+      endOurs: (id) => this.endOurs(id),
+    }
+  }
+
   /** Ends the streams that have no end of their own. */
   drain(): void {
     for (const one of [...this.#open]) one.drain()
+  }
+
+  /** Ends the subscriptions of modern clients. They belong to no session. */
+  endSubscriptions(): void {
+    for (const one of [...this.#open]) if (one.passing.era === 'modern') one.drain()
   }
 
   /** Ends all unanswered requests with an error, as far as an error can still be sent. */
@@ -182,15 +216,28 @@ export class Relay {
   ): RelayedRequest {
     const { principal, body } = request
     const { record, messages } = this.#record(request, passing)
+    const list = this.#listOf(principal, passing, record)
     let leave = () => {}
     try {
       leave = this.#enter(principal, passing, body instanceof Uint8Array ? body.length : 0)
     } catch (error) {
+      list?.close()
       record.failed(Fault.from(error))
       throw error
     }
     const { relayed } = this.#options
-    const parts = { request, reply, passing, refusing, fallback, record, messages, relayed, sessions: this.sessions }
+    const parts = {
+      request,
+      reply,
+      passing,
+      refusing,
+      fallback,
+      record,
+      messages,
+      list,
+      relayed,
+      sessions: this.sessions,
+    }
     const relayedRequest = new RelayedRequest(parts, () => {
       leave()
       this.#open.delete(place)
@@ -239,6 +286,13 @@ export class Relay {
     return { record, messages }
   }
 
+  /** Reads the list that a request asks for; undefined if it asks for another thing, or nobody needs the names. */
+  #listOf(principal: string, { method }: RelayedRequestOptions, record: CallLogEntry): RelayedList | undefined {
+    const { log, memory } = this.#options
+    if (!log.telemetry?.names || callerOf(method) === undefined) return undefined
+    return new RelayedList(record, memory.borrow(principal))
+  }
+
   /**
    * Admits a request, or throws a Fault. Returns the function that releases its place. Endless requests borrow memory
    * for their body.
@@ -264,18 +318,39 @@ export class Relay {
     }
   }
 
+  /**
+   * Sends a request, and sends it again where the server redirects it. Once more after a failed connection, if the server does
+   * nothing twice then: it may have closed one that was kept open for the next request.
+   */
+  #request(dispatcher: Requestable, options: object, done: Done): void {
+    const { principal, signal, method } = this.#sending as Sending
+    const { relayed } = this.#options
+    const { redirects } = relayed
+    const ask = (path: string, times: number, again = false): void =>
+      dispatcher.request({ ...options, path, signal }, (error, response) => {
+        if (error && !again && !signal.aborted && relayed.mayRepeat(error, method)) return ask(path, times, true)
+        if (error || !response) return done(error, response)
+        const { statusCode: status, headers, body } = response
+        const next = redirects.next(principal, path, { status, headers }, times)
+        if (next === undefined) return done(null, response)
+        body.dump().catch(() => {})
+        ask(next, times + 1, again)
+      })
+    ask(redirects.pathFor(principal), 0)
+  }
+
   #send(
-    { signal, messages }: RelayedRequest,
-    { body, headers }: FastifyRequest,
+    { signal, messages, passing: { method } }: RelayedRequest,
+    { body, headers, principal }: FastifyRequest,
     reply: FastifyReply,
     { source, hooks }: { source: string; hooks: object },
   ): void {
     const contentType = headers['content-type'] ?? 'application/json'
     const sent = body instanceof Uint8Array ? { ...hooks, body, contentType } : hooks
     messages?.sent()
-    this.#signal = signal
+    this.#sending = { principal, signal, method }
     reply.from(source, sent as Parameters<FastifyReply['from']>[1])
-    this.#signal = undefined
+    this.#sending = undefined
   }
 }
 

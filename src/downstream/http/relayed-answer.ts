@@ -4,12 +4,16 @@
  */
 import type { Readable } from 'node:stream'
 import { type Message, parseMessage, type Response } from '../../rpc/message.js'
-import { repairedSourceOf, sourceOfBytes } from '../../rpc/source.js'
+import { cut, repairedSourceOf, sourceOf, sourceOfBytes } from '../../rpc/source.js'
 import { FieldFilter, SseDecoder } from '../../rpc/sse.js'
 import { RelayedEnding } from './relayed-ending.js'
 
 /** Most bytes of an answer that are read before any of them is sent. */
 export const READ_FIRST = 64 * 1024
+/** Milliseconds for which an event stream that needs no message is held back, because it may have none. */
+const HELD = 1_000
+/** How JSON-RPC messages begin. Some have an id or a method before the version. */
+const BEGINNING = /^\s*(?:\[\s*)?\{\s*(?:"(?:id|method)"\s*:\s*(?:"[^"]*"|[^\s"{}[\],]+)\s*,\s*)*"jsonrpc"\s*:/
 /** Bytes at the end of an event stream that are remembered. */
 const REMEMBERED = 16 * 1024
 /** Most pieces of the remembered bytes before they are joined. */
@@ -64,10 +68,56 @@ export function responseIn(bytes: Buffer): Response | undefined {
   return message?.kind === 'response' ? message : undefined
 }
 
-/** Whether a body is a JSON-RPC message, whatever its content type. */
+/** Whether a body is a JSON-RPC message, or a batch with one, whatever its content type. */
 export function isMessage(bytes: Buffer): boolean {
-  const message = read(() => sourceOfBytes([bytes]))
-  return message !== undefined && message.kind !== 'invalid'
+  return holdsMessage(read(() => sourceOfBytes([bytes])))
+}
+
+/** Whether a body that is too large to be read looks like a JSON-RPC message, by its beginning. */
+export function beginsMessage(bytes: Buffer): boolean {
+  return BEGINNING.test(bytes.toString('latin1'))
+}
+
+function holdsMessage(message: Message | undefined): boolean {
+  if (message?.kind !== 'batch') return message !== undefined && message.kind !== 'invalid'
+  const { source, elements } = message
+  return elements.some(({ start, end }) => {
+    const element = read(() => sourceOf(cut(source, start, end)))
+    return element?.kind !== 'batch' && holdsMessage(element)
+  })
+}
+
+/**
+ * Waits for the first message in an event stream, and calls `then` with what has come put back into the stream: `ended` if
+ * it has ended without a message, or with an error if it has broken off. One that goes on is held back for HELD at most.
+ */
+export function awaitMessage(events: Readable, then: (error: Error | undefined, ended: boolean) => void): void {
+  const chunks: Buffer[] = []
+  const decoder = new SseDecoder()
+  let length = 0
+  const done = (error: Error | undefined, ended: boolean) => {
+    clearTimeout(timer)
+    events.off('data', onData).off('end', onEnd).off('close', onClose)
+    // Later errors of a stream that is over are ignored, and must not be thrown.
+    if (error || ended) events.on('error', () => {})
+    else {
+      events.pause()
+      if (length > 0) events.unshift(Buffer.concat(chunks, length))
+    }
+    events.off('error', onError)
+    then(error, ended)
+  }
+  const onData = (chunk: Buffer) => {
+    chunks.push(chunk)
+    length += chunk.length
+    const found = decoder.push(chunk).some(({ data }) => holdsMessage(read(() => repairedSourceOf(data).source)))
+    if (found || length > READ_FIRST) done(undefined, false)
+  }
+  const onEnd = () => done(undefined, true)
+  const onError = (error: Error) => done(error, false)
+  const onClose = () => done(new Error('The connection was closed before the stream ended'), false)
+  const timer = setTimeout(() => done(undefined, false), HELD)
+  events.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
 }
 
 /** An event stream on its way to the client. */

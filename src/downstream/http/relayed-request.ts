@@ -4,19 +4,21 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { HangUp, type Signal } from '../../hang-up.js'
 import type { Account, AccountRefusal } from '../../protocol/account.js'
-import type { Final, Relayed, UpstreamSpan } from '../../protocol/call.js'
+import type { Final, Relayed, SessionCookies, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { type Refusal, refusalOf } from '../../protocol/refusal.js'
 import type { Id } from '../../rpc/message.js'
+import { MARK_LENGTH, startsWithMark } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import type { CallLogEntry } from '../call-log.js'
 import { replyIn } from '../outcome.js'
 import { idIn } from '../read-message.js'
 import { type Headers, headerOf, isEvents, mediaType, sentOn } from './relay-headers.js'
-import { isMessage, READ_FIRST, readBeginning, responseIn } from './relayed-answer.js'
+import { awaitMessage, beginsMessage, isMessage, READ_FIRST, readBeginning, responseIn } from './relayed-answer.js'
 import { RelayedCredential } from './relayed-credential.js'
 import { RelayedEnding } from './relayed-ending.js'
+import type { RelayedList } from './relayed-list.js'
 import type { RelayedMessages } from './relayed-messages.js'
 import type { RelayedSessions } from './relayed-sessions.js'
 import { RelayedStream } from './relayed-stream.js'
@@ -30,6 +32,8 @@ export interface RelayedRequestOptions {
   id?: Id | undefined
   /** The answer is a stream without an end of its own. */
   endless: boolean
+  /** Nothing in the request needs an answer, though it has no `id` of its own: set for a batch. */
+  silent?: boolean | undefined
   /** The request is `initialize`: the answer brings the id of a session. */
   opens: boolean
   /** It continues a call in progress: the client answers a request of the server. */
@@ -55,12 +59,17 @@ interface Parts {
   record: CallLogEntry
   /** Tells the inspector the messages; undefined without one. */
   messages: RelayedMessages | undefined
+  /** Reads the list that is asked for; undefined if nobody needs its names. */
+  list: RelayedList | undefined
   relayed: Relayed
   sessions: RelayedSessions
 }
 
 /** Statuses that say nothing about the server's era when it refuses `initialize` with them. */
 const NOT_ABOUT_ERA: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
+/** Headers that belong to one message. */
+const OF_MESSAGE = ['host', 'connection', 'content-length', 'content-encoding', 'transfer-encoding', 'last-event-id']
+const BOTH = 'application/json, text/event-stream'
 const OK: Final = { kind: 'result', result: EMPTY }
 
 /** A relayed request. */
@@ -81,12 +90,18 @@ export class RelayedRequest {
   /** The credential of the account that the request is sent for. */
   #credential: RelayedCredential | undefined
   #send: () => void = () => {}
+  /** The cookies of the session; undefined in the modern era, which has none. */
+  readonly #cookies: SessionCookies | undefined
 
   constructor(parts: Parts, onOver: () => void) {
     this.passing = parts.passing
     this.#parts = parts
     this.#span = parts.record.handedOver()
     this.#onOver = onOver
+    const { relayed, sessions } = parts
+    const session = this.#inSession
+    if (this.passing.era === 'legacy')
+      this.#cookies = session === undefined ? relayed.cookies() : sessions.cookiesOf(session)
   }
 
   /** Tells the inspector the messages; undefined without one. */
@@ -110,7 +125,8 @@ export class RelayedRequest {
     const credential = this.#credential?.value ?? request.credential
     if (credential !== undefined) sent['authorization'] = credential
     if (this.#span.trace) Object.assign(sent, { tracestate: undefined, ...this.#span.trace })
-    return { ...sent, 'accept-encoding': 'identity', ...relayed.headers }
+    const all = { ...sent, 'accept-encoding': 'identity', ...relayed.headers }
+    return this.#cookies?.addTo(this.#path, all) ?? all
   }
 
   /** Sends it with the credential of an account, as soon as the account has one. */
@@ -168,15 +184,40 @@ export class RelayedRequest {
 
   /** Handles the server's answer, once its headers have come. */
   answered({ statusCode, headers, stream }: Response): void {
+    this.#cookies?.take(this.#path, headers)
     const refusal = this.#credential?.refusedBy(statusCode, headers['www-authenticate'])
     if (this.#credential && refusal) {
       stream.on('error', () => {}).resume()
       return this.#sendAgain(this.#credential, refusal)
     }
-    if (statusCode < 300 && this.passing.era === 'legacy') this.#noteSession(headers)
-    if (statusCode < 300 && isEvents(headers)) return this.#sendEvents(stream)
-    readBeginning(stream, READ_FIRST, (error, bytes, whole) => {
+    const known = statusCode < 300 && this.passing.era === 'legacy' ? this.#noteSession(headers) : undefined
+    const session = this.#inSession
+    const kept = (session && this.#parts.sessions.cookiesTaken(session)) ?? this.#cookies?.settled
+    if (!known && !kept) return this.#pass({ statusCode, headers, stream })
+    // With the answer, the client may send to any replica, and its next request has the cookies.
+    const noted = () => {}
+    stream.on('error', noted)
+    Promise.all([known, kept]).then(() => {
+      stream.off('error', noted)
+      if (stream.destroyed) this.failed(stream.errored ?? new Error('The connection was closed before the answer came'))
+      else this.#pass({ statusCode, headers, stream })
+    }, this.failed.bind(this))
+  }
+
+  #pass({ statusCode, headers, stream }: Response): void {
+    const { relayed, request } = this.#parts
+    if (statusCode < 300 && isEvents(headers)) {
+      const unusable = relayed.unusable(headers, 0)
+      if (unusable) return this.#drop(stream, unusable)
+      return this.#isSilent ? this.#sendEventsIfAny(stream) : this.#sendEvents(stream)
+    }
+    if (statusCode < 300 && request.method === 'GET') return this.#sayNoStream(stream)
+    readBeginning(stream, READ_FIRST, (error, beginning, whole) => {
       if (error) return this.failed(error)
+      const length = Math.max(beginning.length, Number(headerOf(headers, 'content-length') ?? 0))
+      const unusable = statusCode < 300 && this.#id !== undefined && length > 0 && relayed.unusable(headers, length)
+      if (unusable) return this.#drop(stream, unusable)
+      const bytes = this.#withoutMark(beginning, !whole && stream)
       if (statusCode >= 300) {
         // The unread body emits an error when it is destroyed, which must not be thrown.
         if (!whole) stream.on('error', () => {}).destroy()
@@ -185,8 +226,19 @@ export class RelayedRequest {
           bytes,
         )
       } else if (whole) this.#sendWhole(statusCode, headers, bytes)
-      else this.#sendLarge(stream, statusCode)
+      else if (this.#isSilent && !beginsMessage(bytes)) {
+        stream.on('error', () => {}).destroy()
+        this.#accept()
+      } else this.#sendLarge(stream, statusCode, headers)
     })
+  }
+
+  /** Removes a byte order mark, which not all clients ignore, from the beginning of a body, and from its stream. */
+  #withoutMark(beginning: Buffer, stream: Readable | false): Buffer {
+    if (!startsWithMark(beginning)) return beginning
+    if (stream) stream.read(MARK_LENGTH)
+    this.#parts.reply.removeHeader('content-length')
+    return beginning.subarray(MARK_LENGTH)
   }
 
   /** Handles a connection that failed before or during the answer. */
@@ -202,17 +254,18 @@ export class RelayedRequest {
   }
 
   #sendWhole(status: number, headers: Headers, bytes: Buffer): void {
-    const { request, reply } = this.#parts
+    const { reply } = this.#parts
+    if (this.#isSilent && !isMessage(bytes)) return this.#accept()
     if (bytes.length === 0) {
       reply.send()
       return
     }
-    const strange = request.method === 'GET' || (mediaType(headers) !== 'application/json' && !isMessage(bytes))
-    if (strange && (request.method === 'GET' || this.#id !== undefined)) {
+    const strange = mediaType(headers) !== 'application/json' && !isMessage(bytes)
+    if (strange && (this.#id !== undefined || this.passing.silent === false)) {
       const type = mediaType(headers) || 'no content type'
       const message = `The server answered with HTTP ${status} and ${type} instead of a message`
       this.#fault = new Fault('upstreamProtocol', message)
-      return this.#refuse(this.#fault, this.#id === undefined ? 502 : this.#fault.status)
+      return this.#refuse(this.#fault, this.#fault.status)
     }
     if (strange) {
       clearHeaders(reply)
@@ -223,22 +276,80 @@ export class RelayedRequest {
     if (response) this.#ending = replyIn(response)
     this.#span.over(this.#ending)
     this.#parts.messages?.answer(bytes, status)
+    this.#parts.list?.answer(bytes)
     reply.send(bytes)
   }
 
-  /** Sends an answer on as it comes, and reads how the call ended. */
-  #sendLarge(stream: Readable, status: number): void {
-    const { messages } = this.#parts
+  /** Whether the request needs no answer: a notification, the answer to a question of the server, or a batch of such. */
+  get #isSilent(): boolean {
+    if (this.#parts.request.method !== 'POST') return false
+    return this.passing.silent ?? this.#id === undefined
+  }
+
+  /**
+   * Answers a request that needs no answer. Some servers answer it with `null`, an object or a page, which clients would take
+   * for a message.
+   */
+  #accept(): void {
+    const { reply } = this.#parts
+    clearHeaders(reply)
+    reply.code(202).send()
+  }
+
+  /** Sends an event stream on that answers a request without need of an answer, unless it has no message. */
+  #sendEventsIfAny(stream: Readable): void {
+    awaitMessage(stream, (error, ended) => {
+      if (error) return this.failed(error)
+      if (ended) return this.#accept()
+      this.#sendEvents(stream)
+      stream.resume()
+    })
+  }
+
+  /**
+   * The server answers a GET with something else than a stream, so it has none. With 405, which says so, clients do not ask
+   * again and again.
+   */
+  #sayNoStream(body: Readable): void {
+    body.on('error', () => {}).destroy()
+    this.#ending = errorOf(405)
+    this.#parts.reply.header('allow', 'POST, DELETE')
+    this.#refuse(new Fault('methodNotAllowed', 'The server has no stream for its own messages'), 405)
+  }
+
+  /** Answers with a fault instead of an answer that cannot be passed on. */
+  #drop(stream: Readable, fault: Fault): void {
+    // The unread body emits an error when it is destroyed, which must not be thrown.
+    stream.on('error', () => {}).destroy()
+    this.#fault = fault
+    this.#refuse(fault, this.#id === undefined ? 502 : fault.status)
+  }
+
+  /**
+   * Sends an answer on as it comes, and reads how the call ended. One that turns out to be too large breaks off: its
+   * beginning has been sent.
+   */
+  #sendLarge(stream: Readable, status: number, headers: Headers): void {
+    const { messages, list, relayed } = this.#parts
     const ending = new RelayedEnding()
+    let length = 0
     stream.on('data', (chunk: Buffer) => {
+      length += chunk.length
+      if (length > relayed.bodyLimit) {
+        this.#fault ??= relayed.unusable(headers, length)
+        stream.destroy(this.#fault)
+        return
+      }
       ending.push(chunk)
       messages?.part(chunk)
+      list?.part(chunk)
     })
     stream.on('error', (broken) => this.#lose(broken))
     stream.once('end', () => {
       this.#ending = ending.final ?? OK
       this.#span.over(this.#ending)
       messages?.partsEnded(status, this.#ending.kind === 'error' ? 'error' : 'result')
+      list?.partsEnded()
     })
     this.#parts.reply.send(stream)
   }
@@ -249,7 +360,7 @@ export class RelayedRequest {
     const { era, opens } = this.passing
     const { status } = refusal
     const refusesToOpen = opens && status >= 400 && status < 500 && !NOT_ABOUT_ERA.has(status)
-    if (!refusesToOpen && !relayed.contradicts(refusal, era)) return this.#passRefusal(refusal, bytes)
+    if (!refusesToOpen && !relayed.contradicts(refusal, era)) return this.#unlessLost(refusal, bytes)
     const { principal, credential } = request
     const sender = { principal, credential, caller: { revision: '', capabilities: '{}' } }
     relayed
@@ -270,6 +381,30 @@ export class RelayedRequest {
     if (fallback) this.#handBack(fallback)
     else if (this.#inSession) this.#sessionGone(this.#inSession)
     else this.#passRefusal(refusal, bytes)
+  }
+
+  /** Passes a refusal on, unless it means that the server has lost the session: only 404 tells that to every client. */
+  #unlessLost(refusal: Refusal, bytes: Buffer): void {
+    const { reply, request, relayed } = this.#parts
+    const session = this.#inSession
+    if (session === undefined || request.method !== 'POST' || refusal.status === 404 || refusal.status < 400)
+      return this.#passRefusal(refusal, bytes)
+    relayed
+      .hasLostSession(refusal, this.passing.method, { principal: request.principal, headers: this.#headersToLook() })
+      .then((isLost) => {
+        if (reply.raw.destroyed) reply.hijack()
+        else if (isLost) this.#sessionGone(session)
+        else this.#passRefusal(refusal, bytes)
+      })
+      .catch((error: Error) => this.failed(error))
+  }
+
+  /** The headers of another request in the session. */
+  #headersToLook(): Readonly<Record<string, string>> {
+    const sent = this.headersSentOn(this.#parts.request.headers)
+    for (const name of OF_MESSAGE) delete sent[name]
+    const others = Object.entries(sent).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
+    return { ...Object.fromEntries(others), 'content-type': 'application/json', accept: BOTH }
   }
 
   #passRefusal(refusal: Refusal, bytes: Buffer): void {
@@ -311,14 +446,20 @@ export class RelayedRequest {
   }
 
   #sendEvents(source: Readable): void {
-    const { reply, messages, refusing } = this.#parts
+    const { reply, messages, list, refusing, relayed } = this.#parts
     const { era, endless } = this.passing
     const stream = new RelayedStream(source, reply, {
       era,
       endless,
       draftErrorCodes: refusing.draftErrorCodes,
+      limit: relayed.bodyLimit,
       id: () => this.#id,
-      onChunk: messages && ((chunk) => messages.chunk(chunk)),
+      onChunk:
+        (messages || list) &&
+        ((chunk) => {
+          messages?.chunk(chunk)
+          list?.chunk(chunk)
+        }),
       onOwn: messages && ((text) => messages.own(text, 200)),
       onAnswer: (final) => {
         this.#ending = final
@@ -347,19 +488,19 @@ export class RelayedRequest {
 
   /**
    * Remembers the owner of a new session. If the server opened none, the bridge creates an id, by which it knows the
-   * client.
+   * client. Resolves when all replicas know it; returns undefined if there is nothing to wait for.
    */
-  #noteSession(headers: Headers): void {
+  #noteSession(headers: Headers): Promise<void> | undefined {
     const { request, reply, sessions, record } = this.#parts
     if (!this.passing.opens) {
       if (request.method === 'DELETE' && this.#session !== undefined) sessions.forget(this.#session)
-      return
+      return undefined
     }
     const given = headerOf(headers, 'mcp-session-id')
     const id = given ?? crypto.randomUUID()
     if (given === undefined) reply.header('mcp-session-id', id)
     record.watched?.opened(id)
-    sessions.opened(id, { principal: request.principal, ours: given === undefined })
+    return sessions.opened(id, { principal: request.principal, ours: given === undefined, cookies: this.#cookies })
   }
 
   get #session(): string | undefined {
@@ -369,6 +510,12 @@ export class RelayedRequest {
   /** The session that the message belongs to; undefined for `initialize` and for modern requests. */
   get #inSession(): string | undefined {
     return this.passing.era === 'legacy' && !this.passing.opens ? this.#session : undefined
+  }
+
+  /** Where the request goes. */
+  get #path(): string {
+    const { relayed, request } = this.#parts
+    return relayed.redirects.pathFor(request.principal)
   }
 
   get #id(): Id | undefined {
@@ -392,6 +539,7 @@ export class RelayedRequest {
   #settle(last?: Final | Fault): void {
     this.#over = true
     this.#parts.messages?.close()
+    this.#parts.list?.close()
     this.#span.over(last)
     this.#onOver()
   }

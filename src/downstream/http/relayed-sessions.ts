@@ -2,6 +2,7 @@
 
 import type { Store } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
+import type { SessionCookies } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
 
@@ -13,28 +14,47 @@ export interface RelayedSessionsOptions {
   share?: number
   /** The store of all replicas, if there are several. `idle`: milliseconds for which it keeps an unused session. */
   shared?: { server: string; records: Store; idle: number } | undefined
+  /** An empty jar, for the cookies of a session that another replica has opened. */
+  cookies?(): SessionCookies
   report(what: 'opened' | 'ended', session: string, principal: string): void
 }
 
-/** What replicas share about a session. */
 interface Owner {
   principal: string
   /** The server opened no session. The bridge created the id and never sends it to the server. */
   ours: boolean
 }
 
+/** What replicas share about a session. */
+interface Shared extends Owner {
+  /** The cookies that the server has set in it: `SessionCookies.text`. */
+  cookies?: string | undefined
+}
+
 type Session = Owner &
   Occupant & {
+    cookies: SessionCookies | undefined
+    /** `SessionCookies.taken` of the cookies that the shared store has, as far as they came here. */
+    cookiesShared: number
     /** When it was last written to the shared store, by `performance.now()`. */
     shared: number
     idleSince: number
   }
+
+/** Milliseconds between two writes of a session in use: so long it can be missing after the store has lost it. */
+const RENEW = 5_000
+/** Milliseconds after which sessions that could not be written are written again. */
+const RETRY = 1_000
+/** Sessions that are written at once when the store may have lost all. */
+const TOGETHER = 100
 
 /** The relayed sessions of one server. */
 export class RelayedSessions {
   readonly #options: RelayedSessionsOptions
   readonly #sessions = new Map<string, Session>()
   readonly #occupancy: Occupancy
+  #retry: NodeJS.Timeout | undefined
+  #closed = false
 
   constructor(options: RelayedSessionsOptions) {
     this.#options = options
@@ -51,10 +71,34 @@ export class RelayedSessions {
     return this.#sessions.get(id)?.ours === true
   }
 
-  /** Remembers the owner of a new session. */
-  opened(id: string, session: Owner): void {
-    this.#share(id, this.#keep(id, session, Number.NEGATIVE_INFINITY))
+  /** The cookies of a session that is remembered. */
+  cookiesOf(id: string): SessionCookies | undefined {
+    return this.#sessions.get(id)?.cookies
+  }
+
+  /**
+   * Remembers the owner of a new session, and the cookies that came when it was opened. Resolves when all replicas know
+   * it, or when the shared store has failed; returns undefined without such a store.
+   */
+  opened(
+    id: string,
+    { cookies, ...session }: Owner & { cookies?: SessionCookies | undefined },
+  ): Promise<void> | undefined {
+    const written = this.#share(id, this.#keep(id, session, Number.NEGATIVE_INFINITY, cookies))
     this.#options.report('opened', id, session.principal)
+    return written
+  }
+
+  /** Writes all sessions to the shared store, which may have lost them. */
+  shareAgain(): Promise<void> {
+    for (const session of this.#sessions.values()) session.shared = Number.NEGATIVE_INFINITY
+    return this.#shareMissing()
+  }
+
+  /** Writes nothing more to the shared store after a failure. */
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#retry)
   }
 
   /**
@@ -69,8 +113,20 @@ export class RelayedSessions {
       throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
     session.idleSince = performance.now()
     this.#occupancy.touch(session)
-    this.#share(id, session)
+    const caughtUp = this.#catchUp(id, session)
+    if (session.cookies?.any) await caughtUp
+    this.#shareAfter(caughtUp, id, session)?.catch(() => {})
     return true
+  }
+
+  /**
+   * Shares the cookies that an answer in the session has set. Resolves when all replicas know them, or when the shared store
+   * has failed; returns undefined if there are none to share.
+   */
+  cookiesTaken(id: string): Promise<void> | undefined {
+    const session = this.#sessions.get(id)
+    if (!this.#options.shared || !session?.cookies || session.cookies.taken === session.cookiesShared) return undefined
+    return this.#write(id, session)
   }
 
   /** Forgets a session that has ended, in all replicas. */
@@ -82,29 +138,103 @@ export class RelayedSessions {
 
   /** Looks up a session in the shared store. */
   async #recall(id: string, open: boolean): Promise<Session | undefined> {
-    const { shared } = this.#options
-    const recalled = shared?.records.recall('session', `${shared.server} ${id}`)
-    const text = await recalled?.catch((error: unknown) => {
+    const recalled = this.#read(id)
+    const record = await recalled?.catch((error: unknown) => {
       if (!open) throw error
     })
-    if (text === undefined) return undefined
-    return this.#keep(id, JSON.parse(text) as Owner, performance.now())
+    if (!record) return undefined
+    const cookies = this.#options.cookies?.()
+    if (record.cookies !== undefined) await cookies?.adopt(record.cookies)
+    return this.#sessions.get(id) ?? this.#keep(id, record, performance.now(), cookies)
+  }
+
+  async #read(id: string): Promise<Shared | undefined> {
+    const { shared } = this.#options
+    const text = await shared?.records.recall('session', `${shared.server} ${id}`)
+    return text === undefined ? undefined : (JSON.parse(text) as Shared)
+  }
+
+  /**
+   * Takes the cookies that have been set in other replicas: before each request if the session has any, and before its
+   * record is renewed. Those known here stay if the store is unreachable. Returns undefined if there is nothing to do.
+   */
+  #catchUp(id: string, session: Session): Promise<void> | undefined {
+    const { cookies } = session
+    if (!cookies || !this.#options.shared || !(cookies.any || this.#isDue(session))) return undefined
+    const read = async () => {
+      await cookies.settled
+      const { taken } = cookies
+      const record = await this.#read(id).catch(() => undefined)
+      const isNewer = record?.cookies !== undefined && cookies.taken === taken && session.cookiesShared === taken
+      if (isNewer) await cookies.adopt(record.cookies as string)
+    }
+    return read()
+  }
+
+  #isDue({ shared }: Session): boolean {
+    const { idle = 0 } = this.#options.shared ?? {}
+    return performance.now() - shared >= Math.min(RENEW, idle / 4)
   }
 
   /** Writes a session to the shared store, and renews it while the session is in use. */
-  #share(id: string, session: Session): void {
-    const { shared } = this.#options
-    if (!shared || performance.now() - session.shared < shared.idle / 4) return
-    session.shared = performance.now()
-    const { principal, ours } = session
-    const owner: Owner = { principal, ours }
-    shared.records.remember('session', `${shared.server} ${id}`, JSON.stringify(owner), shared.idle).catch(() => {})
+  #share(id: string, session: Session): Promise<void> | undefined {
+    return this.#options.shared && this.#isDue(session) ? this.#write(id, session) : undefined
+  }
+
+  #shareAfter(caughtUp: Promise<void> | undefined, id: string, session: Session): Promise<void> | undefined {
+    const share = () => (this.#sessions.has(id) ? this.#share(id, session) : undefined)
+    return caughtUp ? caughtUp.then(share) : share()
+  }
+
+  #write(id: string, session: Session): Promise<void> {
+    const { principal, ours, cookies } = session
+    const began = performance.now()
+    session.shared = began
+    const taken = cookies?.taken ?? 0
+    const write = async () => {
+      const { server, records, idle } = this.#options.shared as NonNullable<RelayedSessionsOptions['shared']>
+      const record: Shared = { principal, ours, cookies: cookies?.text }
+      const worked = await records.remember('session', `${server} ${id}`, JSON.stringify(record), idle)
+      if (worked) session.cookiesShared = Math.max(session.cookiesShared, taken)
+      else if (session.shared === began) {
+        session.shared = Number.NEGATIVE_INFINITY
+        this.#shareLater()
+      }
+    }
+    return cookies?.settled ? cookies.settled.then(write) : write()
+  }
+
+  #shareLater(): void {
+    if (this.#closed) return
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined
+      this.#shareMissing().catch(() => {})
+    }, RETRY).unref()
+  }
+
+  /** Writes the sessions that the shared store lacks. */
+  async #shareMissing(): Promise<void> {
+    const missing = [...this.#sessions].filter(([, { shared }]) => shared === Number.NEGATIVE_INFINITY)
+    for (let from = 0; from < missing.length; from += TOGETHER)
+      await Promise.all(
+        missing
+          .slice(from, from + TOGETHER)
+          .map(([id, session]) => this.#shareAfter(this.#catchUp(id, session), id, session)),
+      )
   }
 
   /** Remembers a session. At the bound, forgets the least recently used session of the principal that has most. */
-  #keep(id: string, { principal, ours }: Owner, shared: number): Session {
+  #keep(id: string, { principal, ours }: Owner, shared: number, cookies?: SessionCookies): Session {
     this.#drop(id)
-    const session: Session = { principal, ours, shared, idleSince: performance.now(), end: () => this.#drop(id) }
+    const session: Session = {
+      principal,
+      ours,
+      cookies,
+      cookiesShared: 0,
+      shared,
+      idleSince: performance.now(),
+      end: () => this.#drop(id),
+    }
     this.#occupancy.enter(session)
     this.#sessions.set(id, session)
     return session

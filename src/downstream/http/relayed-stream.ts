@@ -8,9 +8,10 @@ import type { Final } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import type { Fault } from '../../protocol/fault.js'
 import { encodeReply } from '../../protocol/modern-client.js'
+import { EventLength } from '../../rpc/event-length.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { encodeEvent } from '../../rpc/sse.js'
+import { DROP_EVENT, encodeEvent, SseError } from '../../rpc/sse.js'
 import { replyIn } from '../outcome.js'
 import { RelayedEvents } from './relayed-answer.js'
 import { RelayedEnding } from './relayed-ending.js'
@@ -22,6 +23,8 @@ export interface StreamedRequest {
   /** The stream has no end of its own. */
   endless: boolean
   draftErrorCodes: boolean | undefined
+  /** Most bytes of one event. */
+  limit: number
   /** The id of the request; undefined if it needs no answer. */
   id(): Id | undefined
   /** Called with each chunk that the server sends. */
@@ -41,6 +44,8 @@ export class RelayedStream {
   readonly #request: StreamedRequest
   readonly #events: RelayedEvents
   #draining = false
+  /** An event was too large. */
+  #tooLarge: SseError | undefined
 
   /** Begins to pass the stream on. Nothing of the reply may have been sent. */
   constructor(source: Readable, reply: FastifyReply, request: StreamedRequest) {
@@ -53,8 +58,13 @@ export class RelayedStream {
     this.#response = response
     source.once('end', () => this.finish())
     source.on('error', (error) => this.#broke(error))
+    const length = new EventLength(request.limit)
     pour(source, response, (chunk) => {
-      for (const part of events.push(chunk)) response.write(part)
+      // A source that has been destroyed still gives what it has buffered.
+      if (response.writableEnded) return true
+      const within = length.push(chunk)
+      this.#write(within === undefined ? chunk : chunk.subarray(0, within))
+      if (within !== undefined) this.#drop(new SseError(request.limit))
       return !response.writableNeedDrain
     })
     // The first event may come late, but the client needs the headers now.
@@ -78,6 +88,17 @@ export class RelayedStream {
     response.end(last === undefined ? undefined : encodeEvent(last))
   }
 
+  #write(chunk: Buffer): void {
+    for (const part of this.#events.push(chunk)) this.#response.write(part)
+  }
+
+  /** Ends the stream because of an event that is too large. The client drops what it has of it. */
+  #drop(why: SseError): void {
+    this.#tooLarge = why
+    this.#write(Buffer.from(DROP_EVENT))
+    this.finish()
+  }
+
   /** Handles a stream of the server that has broken off. */
   #broke(error: Error): void {
     const response = this.#response
@@ -89,15 +110,23 @@ export class RelayedStream {
 
   /** The message that the bridge adds at the end of the stream; undefined for none. */
   #finalMessage(): string | undefined {
-    const { era, endless, draftErrorCodes } = this.#request
+    const { era, endless } = this.#request
     const id = this.#request.id()
+    if (this.#tooLarge) return this.#errorMessage(this.#tooLarge)
     if (endless && this.#draining) return era === 'modern' && id !== undefined ? subscriptionEnded(id) : undefined
     const { answer } = this.#events
     const final = answer instanceof RelayedEnding ? answer.final : answer && replyIn(answer)
     if (final) this.#request.onAnswer(final)
     if (answer || endless || !this.#canEndWithError) return undefined
-    const fault = this.#request.onLoss(new Error('The server closed the stream without an answer'))
-    return errorMessage(id, fault.toRpcError(draftErrorCodes))
+    return this.#errorMessage(new Error('The server closed the stream without an answer'))
+  }
+
+  /** The message that ends the call with an error; undefined for a stream that answers no call. */
+  #errorMessage(why: Error): string | undefined {
+    const { draftErrorCodes } = this.#request
+    const id = this.#request.id()
+    const fault = this.#request.onLoss(why)
+    return id === undefined ? undefined : errorMessage(id, fault.toRpcError(draftErrorCodes))
   }
 
   /**

@@ -18,19 +18,19 @@ import { takeOver } from './body.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
 import { readHeaders, traceHeaders } from './headers.js'
-import type { Pass, Passing, Relay } from './relay.js'
+import type { Pass, Passing, RelayAt } from './relay.js'
 import { type ErrorRendering, explainInBand, notAllowed, sendJson } from './replies.js'
 import { HttpSession } from './session.js'
-import type { Sessions } from './sessions.js'
+import type { SessionStore } from './sessions.js'
 import { Streams } from './streams.js'
 
 /** What the requests of sessions need. */
 export interface SessionRequestsOptions {
   upstream: Upstream
   log: Logger
-  sessions: Sessions<HttpSession>
+  sessions: SessionStore<HttpSession>
   /** Passes on messages that need no translation; undefined if no message of this server may be relayed. */
-  relay: Relay | undefined
+  relay: RelayAt | undefined
   refusing: ErrorRendering
   /**
    * Milliseconds of silence after which an answer becomes an event stream, whose keep-alives keep the connection open.
@@ -148,11 +148,18 @@ export function passingOf(message: Message): Passing {
     method,
     ...subject(method, params),
     id: idToAnswer(message),
+    silent: message.kind === 'batch' ? isSilent(message) : undefined,
     endless: false,
     opens: false,
     goesOn: !('method' in message),
     answers: message.kind === 'response' ? message.id : undefined,
   }
+}
+
+/** Whether a batch has nothing that needs an answer. */
+function isSilent(batch: Message & { kind: 'batch' }): boolean {
+  const { requests, errors } = readBatch(batch)
+  return requests.length === 0 && errors.length === 0
 }
 
 /**

@@ -14,7 +14,7 @@ import type { Headers } from '../watched-messages.js'
 import { tellStreams } from '../watched-streams.js'
 import { traceHeaders } from './headers.js'
 import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
-import type { Kept, Sessions } from './sessions.js'
+import type { Kept, SessionStore } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
 /** Options of a session. */
@@ -42,7 +42,7 @@ export class HttpSession implements Kept {
   }
 
   /** Keeps the session until it ends. Returns its id. Throws a Fault if there is no room. */
-  keepIn(sessions: Sessions<HttpSession>): string {
+  keepIn(sessions: SessionStore<HttpSession>): string {
     const { id } = sessions.add(this.principal, () => this)
     this.#streams.onEnd = () => sessions.end(id)
     return id

@@ -4,6 +4,7 @@ import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
+import { lookEvery } from '../../time.js'
 
 /** A session that can be kept here. */
 export interface Kept {
@@ -38,6 +39,9 @@ export interface SessionsOptions {
 /** 192 random bits, which cannot be guessed. */
 const ID_BYTES = 24
 
+/** What requests do with sessions. */
+export type SessionStore<S extends Kept> = Pick<Sessions<S>, 'add' | 'find' | 'end' | 'makeRoom'>
+
 /** All sessions of one server and one transport. */
 export class Sessions<S extends Kept> {
   readonly #options: SessionsOptions
@@ -49,7 +53,7 @@ export class Sessions<S extends Kept> {
   constructor(options: SessionsOptions) {
     this.#options = options
     this.#occupancy = new Occupancy(new Bound(options), 'sessions of clients')
-    this.#timer = setInterval(() => this.#tick(), options.keepAlive).unref()
+    this.#timer = lookEvery(options.keepAlive, () => this.#tick())
   }
 
   get size(): number {
@@ -88,6 +92,19 @@ export class Sessions<S extends Kept> {
     this.#sessions.delete(id)
     this.#occupancy.leave(entry)
     entry.session.close()
+  }
+
+  /** These sessions, and those of `others` as long as they last: all new ones are opened here. */
+  beside(others: Sessions<S>): SessionStore<S> {
+    return {
+      add: (principal, make) => this.add(principal, make),
+      find: (id, principal) => this.find(id, principal) ?? others.find(id, principal),
+      end: (id) => {
+        this.end(id)
+        others.end(id)
+      },
+      makeRoom: (principal) => this.makeRoom(principal),
+    }
   }
 
   /** Accepts no new sessions. Requests in flight may end. */

@@ -23,7 +23,7 @@ import { forward } from './forward.js'
 import { readHeaders } from './headers.js'
 import { type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
-import type { Kept, Sessions } from './sessions.js'
+import type { Kept, SessionStore } from './sessions.js'
 
 /** Options of the transport. */
 export interface SseOptions {
@@ -32,7 +32,7 @@ export interface SseOptions {
   /** The prefix that clients put before these paths and a proxy removes, for example `/tools`; or empty. */
   publicPrefix: string
   upstream: Upstream
-  sessions: Sessions<SseSession>
+  sessions: SessionStore<SseSession>
   /** The other replicas, if there are several. */
   replicas: Replicas | undefined
   /** Counts and logs requests that are refused before they become calls. */
@@ -76,7 +76,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
       try {
         const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
         if (!session) throw new Fault('sessionNotFound', 'Session not found: open another stream')
-        session.post(request, reply)
+        await session.post(request, reply)
       } catch (error) {
         await forward(error, request, reply, options)
       }
@@ -130,15 +130,17 @@ export class SseSession implements Kept {
 
   /**
    * Handles a posted message. An invalid message is refused in the answer to the POST; every other answer goes to the
-   * stream.
+   * stream. A message that comes while `initialize` is in progress is accepted when that has been answered.
    */
-  post(request: FastifyRequest, reply: FastifyReply): void {
+  async post(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const body = request.body instanceof Uint8Array ? [request.body] : []
     let id: Id | undefined
     try {
       const message = readMessage(body)
       id = idToAnswer(message)
       if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
+      const turn = this.#conversation.turn(message)
+      if (turn) await turn
       this.#checkBatch(message)
       const loan = takeOver(request)
       reply.code(202).send()

@@ -2,6 +2,7 @@
 
 import { ECHOED, printable } from '../../printable.js'
 import type { Sender, Upstream } from '../../protocol/call.js'
+import type { ProcessSession } from '../../protocol/classify.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
@@ -18,7 +19,7 @@ import type { ClientSession, SessionSettings } from './session.js'
 /** What a conversation needs. */
 export interface ConversationOptions {
   upstream: Upstream
-  sender: Pick<Sender, 'principal' | 'credential'>
+  sender: Omit<Sender, 'caller'>
   transport: 'sse' | 'stdio'
   log: Logger
   memory: Memory
@@ -32,12 +33,22 @@ export interface ConversationOptions {
 
 /** Most messages of the server that wait until the answer to `initialize` is written. More are dropped. */
 const MAX_EARLY = 256
+/** Most messages of the client that wait for the answer to `initialize`. */
+const MAX_WAITING = 256
+
+/** Requests that are answered while `initialize` is in progress; the second `initialize` with an error. */
+const EARLY: ReadonlySet<string> = new Set(['initialize', 'ping'])
 
 /** One client on one channel: answers what it sends, and writes what is for it. */
 export class Conversation {
   readonly #options: ConversationOptions
   #session: ClientSession | undefined
+  /** Why the last `initialize` failed. Clients that go on all the same are told so, too. */
+  #failed: Fault | undefined
+  /** `initialize` has not been answered yet. */
   #opening = false
+  /** What continues when it has been answered, in order. */
+  readonly #waiting: (() => void)[] = []
   #closed = false
 
   constructor(options: ConversationOptions) {
@@ -47,6 +58,34 @@ export class Conversation {
   /** The negotiated revision; undefined before the session is open. */
   get revision(): LegacyRevision | undefined {
     return this.#session?.revision
+  }
+
+  /** The state of the session. It is open when its client has got the answer to `initialize`. */
+  get state(): ProcessSession {
+    if (this.#opening) return 'opening'
+    if (this.#session) return { revision: this.#session.revision }
+    return this.#failed ? 'failed' : 'none'
+  }
+
+  /** Resolves when `initialize` has been answered; undefined if none is in progress. */
+  get opened(): Promise<void> | undefined {
+    return this.#opening ? new Promise((resolve) => this.#waiting.push(resolve)) : undefined
+  }
+
+  /** What to wait for before another message is read; undefined if there is room for more. */
+  get room(): Promise<void> | undefined {
+    return this.#waiting.length < MAX_WAITING ? undefined : this.opened
+  }
+
+  /**
+   * What this message waits for before it is taken; undefined if it need not wait. Scripts send all their messages at
+   * once, without waiting for the answer to `initialize`. Throws a Fault if too many messages wait.
+   */
+  turn(message: Message): Promise<void> | undefined {
+    if (!this.#opening || (message.kind === 'request' && EARLY.has(message.method))) return undefined
+    if (this.#waiting.length >= MAX_WAITING)
+      throw new Fault('overloaded', `Over ${MAX_WAITING} messages wait for the answer to initialize`, { retryAfter: 1 })
+    return this.opened
   }
 
   /** Number of requests in flight. */
@@ -59,11 +98,12 @@ export class Conversation {
    * refused. `headers` are those of its HTTP request, for the inspector.
    */
   async take(message: Exclude<Message, { kind: 'invalid' }>, headers?: Headers): Promise<void> {
+    if (this.#closed) return undefined
     if (message.kind === 'batch') return this.#takeAll(message, headers)
     if (message.kind !== 'request') {
       this.#session?.take(message)
     } else if (message.method === 'initialize' && !this.#session) {
-      await this.#openWith(message, headers)
+      await this.#open(message, headers)
     } else {
       const { write } = this.#options
       const lost = () => answerLost(message.id)
@@ -81,9 +121,18 @@ export class Conversation {
     this.#session?.close()
   }
 
-  async #openWith(request: Request, headers: Headers): Promise<void> {
+  async #open(request: Request, headers: Headers): Promise<void> {
     if (this.#opening) throw new Fault('invalidRequest', 'initialize is already in progress')
     this.#opening = true
+    try {
+      await this.#openWith(request, headers)
+    } finally {
+      this.#opening = false
+      for (const goOn of this.#waiting.splice(0)) goOn()
+    }
+  }
+
+  async #openWith(request: Request, headers: Headers): Promise<void> {
     const { write } = this.#options
     // Messages of the server wait until the client has its answer.
     const early: Wire[] = []
@@ -97,9 +146,9 @@ export class Conversation {
       // Nothing to do: if the server loses its session, the tunnel opens another one.
       ended: () => {},
     }
-    const { text, session } = await openSession(request, { ...this.#options, outlet, headers })
-    this.#opening = false
+    const { text, session, fault } = await openSession(request, { ...this.#options, outlet, headers })
     this.#session = session
+    this.#failed = fault
     if (this.#closed) return session?.close()
     await write(text)
     opened = true
@@ -111,7 +160,7 @@ export class Conversation {
     const last = { status: 200 }
     if (this.#session) await this.#session.answer(request, send, undefined, headers)
     else if (request.method === 'ping') await send({ text: result(request.id, '{}'), last })
-    else await send({ text: errorMessage(request.id, outsideSession(request).toRpcError()), last })
+    else await send({ text: errorMessage(request.id, outsideSession(request, this.#failed).toRpcError()), last })
   }
 
   async #takeAll(batch: Message & { kind: 'batch' }, headers: Headers): Promise<void> {
@@ -129,11 +178,11 @@ export class Conversation {
 }
 
 /**
- * Refuses a request before `initialize`. A client that tries a modern method to detect the era gets "method not found",
- * and then sends `initialize`.
+ * Refuses a request before `initialize`, or after it `failed`. A client that tries a modern method to detect the era gets
+ * "method not found", and then sends `initialize`.
  */
-function outsideSession({ method }: Request): Fault {
+function outsideSession({ method }: Request, failed: Fault | undefined): Fault {
   return methodTraits(method).eras === 'modern'
     ? new Fault('methodNotFound', `Method not found: ${printable(method, ECHOED)}`)
-    : new Fault('invalidRequest', 'Session required: call initialize first')
+    : (failed ?? new Fault('invalidRequest', 'Session required: call initialize first'))
 }

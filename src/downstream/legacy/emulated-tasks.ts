@@ -65,7 +65,7 @@ export class EmulatedTasks {
   /** Starts a tool call as a task. Returns the CreateTaskResult. Throws a Fault if there are too many tasks. */
   start(params: Payload, ttl: unknown, run: Run): Json {
     if (this.#tasks.size >= MAX_TASKS)
-      throw new Fault('overloaded', `Too many tasks in this session (at most ${MAX_TASKS})`)
+      throw new Fault('overloaded', `Too many tasks in this session (at most ${MAX_TASKS})`, { retryAfter: 1 })
     const now = new Date().toISOString()
     const task: Task = {
       id: crypto.randomUUID(),

@@ -32,8 +32,8 @@ export async function openSession(
     const connecting = { reopens: transport !== 'http', call: record.call }
     const tunnel = route === 'translate' ? undefined : await route.connect(request, sender, connecting)
     if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
-    const { revision, opened } = tunnel
-    const { text, made } = opened
+    const { revision } = tunnel
+    const { text, made } = tunnel.opened(request.id)
     const { transport: serverTransport } = route
     record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
     record.watched?.said(text, made)

@@ -13,7 +13,7 @@ import { withoutEnvelope } from '../../protocol/meta.js'
 import { type Id, idKey, keptKey, notification, type Response, request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, sizeOf, value, write } from '../../rpc/splice.js'
-import { unlessAborted } from '../../time.js'
+import { Deadline, unlessAborted } from '../../time.js'
 import type { CallLogEntry } from '../call-log.js'
 
 /** What is needed to ask a client. */
@@ -77,7 +77,7 @@ export class Questions {
       requests.length > 0 && this.#options.report(what, record.call)
     report('parked')
     const round = new HangUp(signal)
-    const timer = setTimeout(() => round.abort(), this.#options.within)
+    const timer = new Deadline(this.#options.within, () => round.abort())
     const asked: Asked[] = []
     const all = { asked, loan, bytes: 0 }
     // A null prototype, because the server chooses the keys.
@@ -111,7 +111,7 @@ export class Questions {
     } finally {
       report(signal.aborted ? 'lost' : round.aborted ? 'expired' : end)
       for (const { id } of asked) this.#open.delete(idKey(id))
-      clearTimeout(timer)
+      timer.clear()
       round.abort()
     }
     signal.throwIfAborted()

@@ -44,7 +44,7 @@ export interface Outlet {
 /** What is needed to open a session. */
 export interface OpenOptions {
   upstream: Upstream
-  sender: Pick<Sender, 'principal' | 'credential'>
+  sender: Omit<Sender, 'caller'>
   outlet: Outlet
   transport: 'http' | 'sse' | 'stdio'
   log: Logger

@@ -54,6 +54,7 @@ import { Questions } from './questions.js'
 import type { ClientSession, Opened, OpenOptions } from './session.js'
 import { Changes } from './subscription.js'
 import { type CallContext, goOn, isOutcome, type Outcome } from './translated-call.js'
+import { withUndeclaredLists } from './undeclared-lists.js'
 
 /** Notifications of a server that belong to a call. */
 const CALL_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
@@ -126,7 +127,10 @@ export class TranslatedSession implements ClientSession {
     if (discovered.kind !== 'result')
       throw new Fault('upstreamProtocol', 'The server answered server/discover without a result')
     const to = downlevelFor(opening.revision, options)
-    const { answer, offered } = initializeResult(discovered, to, options.settings.serverInfo)
+    const complete = await withUndeclaredLists(discovered, (method) =>
+      options.upstream.handle(callOf(method, EMPTY, EMPTY, { caller, controller, record, options })),
+    )
+    const { answer, offered } = initializeResult(complete, to, options.settings.serverInfo)
     const kept = own(write(offered))
     const { clientInfo = '', capabilities } = opening
     const loan = options.memory.borrow(options.sender.principal, SMALL)
@@ -450,6 +454,7 @@ function callOf(
     caller,
     principal: sender.principal,
     credential: sender.credential,
+    patient: sender.patient,
     tell,
     signal: controller,
     abort: (reason) => controller.abort(reason),

@@ -92,6 +92,7 @@ export class TunnelSession implements ClientSession {
         return send({ text })
       }
       const reply = replyIn(answer)
+      record.listed(reply)
       span.over(reply)
       record.ended(reply, text, made)
       return send({ text, last: { status: 200 } })

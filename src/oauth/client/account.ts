@@ -9,6 +9,7 @@ import { digest } from '../../seal.js'
 import { unlessAborted, within } from '../../time.js'
 import { readChallenges, type Wanted, wantedBy } from '../challenge.js'
 import { quoted } from '../failure.js'
+import { sameIssuer } from '../issuer.js'
 import type { Flow } from '../person/flow.js'
 import { chooseScopes, includesAll } from '../scopes.js'
 import type { Holder, Token, TokenRecord } from '../store/record.js'
@@ -247,8 +248,8 @@ export class TokenAccount {
     const { issuer } = found.server
     const record = await store.change(this.key, holder, (record) => {
       // Tokens and clients of one issuer are never sent to another.
-      if (record.token && record.token.issuer !== issuer) delete record.token
-      if (record.client && record.client.issuer !== issuer) delete record.client
+      if (record.token && !sameIssuer(record.token.issuer, issuer)) delete record.token
+      if (record.client && !sameIssuer(record.client.issuer, issuer)) delete record.client
       return structuredClone(record)
     })
     const { token } = record
@@ -295,7 +296,8 @@ export class TokenAccount {
   }
 
   #scopes(found: Found, wanted: Wanted, record: TokenRecord | undefined, stepUp: boolean): readonly string[] {
-    const before = record?.asked?.issuer === found.server.issuer ? record.asked.scopes : undefined
+    const asked = record?.asked
+    const before = asked && sameIssuer(asked.issuer, found.server.issuer) ? asked.scopes : undefined
     return chooseScopes({
       configured: this.#options.settings.scopes,
       challenged: wanted.scopes,
@@ -402,7 +404,7 @@ function isToken(got: Token | Found): got is Token {
 
 function notTaken({ status, challenges: [challenge] }: Refusal): Fault {
   return new Fault('upstreamAuthRequired', `The server refused the token that was obtained for it (HTTP ${status})`, {
-    data: { httpStatus: String(status) },
+    data: { httpStatus: status },
     refused: { status, challenge },
   })
 }

@@ -62,8 +62,9 @@ function basic(id: string, secret: string, plain: boolean): string {
 async function keyOf({ key }: ClientSettings): Promise<PrivateKey> {
   const { file, alg, kid } = key as NonNullable<ClientSettings['key']>
   try {
-    const text = readFileSync(file, 'utf8')
-    const isJwk = text.trimStart().startsWith('{')
+    // This also removes a byte order mark.
+    const text = readFileSync(file, 'utf8').trim()
+    const isJwk = text.startsWith('{')
     const imported = isJwk ? await importJWK(JSON.parse(text), alg) : await importPKCS8(text, alg)
     if (imported instanceof Uint8Array) throw new TypeError('Not a private key')
     return kid === undefined ? { key: imported } : { key: imported, kid }

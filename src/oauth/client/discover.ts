@@ -1,9 +1,12 @@
 /** Finds the authorization server and the resource of a server (MCP 2026-07-28, authorization server discovery). */
+
+import { parseUrl } from '../../parse-url.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Wanted } from '../challenge.js'
-import { type IssuerMetadata, type ResourceMetadata, resourceMetadata } from '../documents.js'
+import { type IssuerMetadata, memberOffTheWeb, type ResourceMetadata, resourceMetadata } from '../documents.js'
 import { failed, quoted, quotedAddress, unsafe } from '../failure.js'
 import { getObject } from '../get-object.js'
+import { sameIssuer } from '../issuer.js'
 import { type Issuers, metadataAt } from '../issuers.js'
 import type { Reach } from '../reach.js'
 import { canonicalResource, covers } from '../resource.js'
@@ -74,7 +77,8 @@ async function resourceMetadataOf({ url, wanted, reach }: Question): Promise<Res
     if (got.kind === 'withheld') withheld ??= `${quotedAddress(place)} answered HTTP ${got.status}`
     if (got.kind !== 'object') continue
     const { success, data } = resourceMetadata.safeParse(got.value)
-    if (!success) throw unsafe(`${quotedAddress(place)} has no valid metadata of a protected resource`)
+    if (!success || memberOffTheWeb(got.value) !== undefined)
+      throw unsafe(`${quotedAddress(place)} has no valid metadata of a protected resource`)
     return data
   }
   if (withheld !== undefined) throw failed(`The server's metadata is not public: ${withheld}`)
@@ -82,7 +86,7 @@ async function resourceMetadataOf({ url, wanted, reach }: Question): Promise<Res
 }
 
 function isOnOrigin(address: string, url: string): boolean {
-  return URL.canParse(address) && new URL(address).origin === new URL(url).origin
+  return parseUrl(address)?.origin === new URL(url).origin
 }
 
 function chooseIssuer({ authorization_servers: listed = [] }: ResourceMetadata, { settings, known }: Question): string {
@@ -100,7 +104,7 @@ function chooseIssuer({ authorization_servers: listed = [] }: ResourceMetadata, 
   }
   const [first] = listed
   if (first === undefined) throw failed('The metadata of the server names no authorization server. Set "oauth.issuer"')
-  return known !== undefined && listed.includes(known) ? known : first
+  return (known === undefined ? undefined : listed.find((one) => sameIssuer(one, known))) ?? first
 }
 
 const withSlash = (issuer: string) => `${issuer.replace(/\/$/, '')}/`

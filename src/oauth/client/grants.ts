@@ -50,6 +50,16 @@ export class GrantRefused extends Error {
     super(`The authorization server answered with the error ${code}`, options)
     this.code = code
   }
+
+  /** The authorization server does not know the client, or not any more. It may have forgotten its registration. */
+  get isOfClient(): boolean {
+    return this.code === 'invalid_client' || this.code === 'unauthorized_client'
+  }
+}
+
+/** The authorization server refused the sign-in, in its response to the browser. */
+export class AuthorizationRefused extends GrantRefused {
+  override name = 'AuthorizationRefused'
 }
 
 const TIME_LIMIT = 10_000

@@ -3,6 +3,7 @@ import { Fault } from '../../protocol/fault.js'
 import type { Wanted } from '../challenge.js'
 import type { IssuerMetadata } from '../documents.js'
 import { failed, quoted } from '../failure.js'
+import { sameIssuer } from '../issuer.js'
 import { Issuers } from '../issuers.js'
 import { Flow, type FlowLog, type Person } from '../person/flow.js'
 import { type Network, type Reach, reachOf } from '../reach.js'
@@ -18,6 +19,8 @@ import { type ClientSettings, isRenewable } from './settings.js'
 export interface ServerOptions {
   /** The server's name, for people. */
   server: string
+  /** The argument of `mcp-bridge login` for it; by default its name. */
+  loginName?: string | undefined
   /** The server's address, as connected to. */
   url: string
   settings: ClientSettings
@@ -70,8 +73,8 @@ export class Obtainer {
   #checkConfigured({ issuer }: IssuerMetadata, record: TokenRecord | undefined): void {
     const { clientId, issuer: configured } = this.#options.settings
     const client = record?.client ?? record?.pending?.client
-    const isOther = client?.how === 'configured' && client.id === clientId && client.issuer !== issuer
-    if (!isOther || configured === issuer) return
+    const isOther = client?.how === 'configured' && client.id === clientId && !sameIssuer(client.issuer, issuer)
+    if (!isOther || (configured !== undefined && sameIssuer(configured, issuer))) return
     throw new Fault(
       'clientNeeded',
       `"oauth.clientId" was used with the issuer ${quoted(client.issuer)}, but the server now names ${quoted(issuer)}. ` +
@@ -114,8 +117,8 @@ export class Obtainer {
 
   /** Starts the sign-in of a person. */
   flow(place: Place, found: Found, asked: readonly string[], known: string | undefined, by: FlowBy): Flow {
-    const { server, store, settings, person, log } = this.#options
-    const common = { server, store, settings, person, log, reach: this.#reach, now: this.#now }
+    const { server, loginName, store, settings, person, log } = this.#options
+    const common = { server, loginName, store, settings, person, log, reach: this.#reach, now: this.#now }
     return new Flow({ ...common, ...place, found, asked, known, ...by })
   }
 
@@ -124,7 +127,7 @@ export class Obtainer {
     if (!token || !client) return false
     try {
       const server = await this.#serverOf(token)
-      if (server?.revocation_endpoint === undefined || client.issuer !== server.issuer) return false
+      if (server?.revocation_endpoint === undefined || !sameIssuer(client.issuer, server.issuer)) return false
       await revoke(this.#contextOf(server, client, token.resource), token)
       return true
     } catch {
@@ -148,7 +151,9 @@ export class Obtainer {
       // The grant has ended: another attempt would fail too.
       return (now) => {
         delete now.token
-        if (error.code === 'invalid_client') delete now.client
+        if (!error.isOfClient || client.how !== 'registered') return
+        if (now.client?.id === client.id) delete now.client
+        if (now.pending?.client.id === client.id) delete now.pending
       }
     }
   }
@@ -169,12 +174,12 @@ export class Obtainer {
   async #serverOf({ issuer, resource }: Token): Promise<IssuerMetadata | undefined> {
     const { url, settings } = this.#options
     const { authServerMetadataUrl: metadataUrl } = settings
-    const isOwn = resource === undefined && issuer === new URL(url).origin && settings.issuer === undefined
+    const isOwn = resource === undefined && sameIssuer(issuer, new URL(url).origin) && settings.issuer === undefined
     if (isOwn && metadataUrl === undefined && settings.resource !== false)
       return (await ownServer(url, this.#reach)).server
     const question = metadataUrl === undefined ? { issuer } : { issuer: settings.issuer, metadataUrl }
     const server = await this.#issuers.find({ ...question, reach: this.#reach })
-    return server.issuer === issuer ? server : undefined
+    return sameIssuer(server.issuer, issuer) ? server : undefined
   }
 
   #contextOf(server: IssuerMetadata, client: Granted['client'], resource: string | undefined) {

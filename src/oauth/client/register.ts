@@ -4,7 +4,7 @@
  */
 import { guardedRequest } from '../../net/fetch.js'
 import { Fault } from '../../protocol/fault.js'
-import { type IssuerMetadata, registration } from '../documents.js'
+import { type IssuerMetadata, memberOffTheWeb, registration } from '../documents.js'
 import { failed, networkFault, quoted, unavailable, unsafe } from '../failure.js'
 import { objectIn } from '../get-object.js'
 import type { Reach } from '../reach.js'
@@ -124,7 +124,8 @@ async function registerOnce(request: RegistrationRequest): Promise<Client | stri
     return typeof code === 'string' && CODE.test(code) ? code : `HTTP ${status}`
   }
   const { success, data } = registration.safeParse(said)
-  if (!success) throw unsafe(`${what} answered with an invalid registration`)
+  if (!success || memberOffTheWeb(said ?? {}) !== undefined)
+    throw unsafe(`${what} answered with an invalid registration`)
   const secret = data.client_secret ?? undefined
   // The issuer decides the method, not the request.
   const method = data.token_endpoint_auth_method ?? (secret === undefined ? 'none' : asked)

@@ -1,4 +1,5 @@
 /** The settings for obtaining tokens for one server. */
+import { sameIssuer } from '../issuer.js'
 import type { ReachSettings } from '../reach.js'
 import type { TokenRecord } from '../store/record.js'
 
@@ -33,6 +34,6 @@ export interface ClientSettings extends ReachSettings {
 /** Whether another token can be obtained from a record without a person. */
 export function isRenewable({ token, client }: TokenRecord, { grant, clientId }: ClientSettings): boolean {
   if (grant === 'client_credentials') return token !== undefined
-  if (token?.refresh === undefined || client?.issuer !== token.issuer) return false
+  if (token?.refresh === undefined || !client || !sameIssuer(client.issuer, token.issuer)) return false
   return client.how !== 'configured' || client.id === clientId
 }

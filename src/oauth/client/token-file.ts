@@ -41,7 +41,7 @@ export class TokenFile implements Account {
     const header = this.authorization()
     if (header !== sent && status === 401) return header
     throw new Fault('upstreamAuthRequired', `The server refused the token in "oauth.tokenFile" (HTTP ${status})`, {
-      data: { httpStatus: String(status) },
+      data: { httpStatus: status },
     })
   }
 }

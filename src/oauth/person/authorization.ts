@@ -7,9 +7,10 @@ import {
   validateAuthResponse,
 } from 'oauth4webapi'
 import { Fault } from '../../protocol/fault.js'
-import { serverOf } from '../client/grants.js'
+import { AuthorizationRefused, serverOf } from '../client/grants.js'
 import type { IssuerMetadata } from '../documents.js'
 import { quoted, unsafe } from '../failure.js'
+import { sameIssuer } from '../issuer.js'
 import type { Pending } from '../store/record.js'
 
 const CODE = /^[\w.:-]{1,64}$/
@@ -20,6 +21,9 @@ const DECLINED: ReadonlySet<string> = new Set([
   'interaction_required',
   'login_required',
 ])
+
+/** What an authorization request is made of. */
+export type Authorization = Pick<Pending, 'client' | 'redirectUri' | 'verifier' | 'asked' | 'resource'>
 
 /** The secrets of a sign-in: the code verifier, and the digest of the state derived from it. */
 export function newSecrets(): Pick<Pending, 'verifier' | 'state'> {
@@ -60,7 +64,7 @@ export function checkPkce(
 /** The address for the browser. `params` cannot replace parameters of the protocol. */
 export async function authorizationAddress(
   endpoint: string,
-  pending: Pending,
+  pending: Authorization,
   params: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const url = new URL(endpoint)
@@ -84,8 +88,8 @@ export async function authorizationAddress(
 }
 
 /**
- * The authorization response, validated to redeem its code. Throws a Fault if it is not from this issuer or if it is an
- * error.
+ * The authorization response, validated to redeem its code. Throws a Fault if it is not from this issuer or if the
+ * person declined, and AuthorizationRefused if it is another error.
  */
 export function checkedResponse(params: URLSearchParams, server: IssuerMetadata, clientId: string): URLSearchParams {
   const { issuer, authorization_response_iss_parameter_supported: says = false } = server
@@ -94,16 +98,18 @@ export function checkedResponse(params: URLSearchParams, server: IssuerMetadata,
     throw unsafe(
       `The authorization response has no issuer, although ${quoted(issuer)} announces that it always sends one`,
     )
-  if (given.length > 1 || (given.length === 1 && given[0] !== issuer))
+  if (given.length > 1 || (given[0] !== undefined && !sameIssuer(given[0], issuer)))
     throw unsafe(`The authorization response names another issuer than ${quoted(issuer)}`)
   const error = params.get('error')
   if (error !== null) {
     const code = CODE.test(error) ? error : 'unknown'
     if (DECLINED.has(code)) throw new Fault('signInRefused', `Signing in was declined at ${quoted(issuer)} (${code})`)
-    throw new Fault('authFailed', `The authorization server ${quoted(issuer)} answered with the error ${code}`)
+    throw new AuthorizationRefused(code)
   }
   try {
-    const response = validateAuthResponse(serverOf({ server }), { client_id: clientId }, params, skipStateCheck)
+    const checked = new URLSearchParams(params)
+    if (given.length > 0) checked.set('iss', issuer)
+    const response = validateAuthResponse(serverOf({ server }), { client_id: clientId }, checked, skipStateCheck)
     if (response.has('code')) return response
   } catch {
     // Its message quotes the response, which must not be shown.

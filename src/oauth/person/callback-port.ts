@@ -3,6 +3,8 @@
  * machine: the process that listens runs the sign-in, and tells the others that it is a sibling. Ports of other
  * programs are skipped.
  */
+
+import { parseUrl } from '../../parse-url.js'
 import { digest } from '../../seal.js'
 import type { ClientSettings } from '../client/settings.js'
 import { failed } from '../failure.js'
@@ -113,5 +115,6 @@ export class CallbackPort {
 
 /** The port of an address; 80 if it names none, 0 if it is invalid. */
 export function portOf(uri: string): number {
-  return URL.canParse(uri) ? Number(new URL(uri).port) || 80 : 0
+  const url = parseUrl(uri)
+  return url ? Number(url.port) || 80 : 0
 }

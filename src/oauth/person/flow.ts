@@ -7,25 +7,34 @@ import { checkDestination } from '../../net/fetch.js'
 import { Fault } from '../../protocol/fault.js'
 import { within } from '../../time.js'
 import type { Found } from '../client/discover.js'
-import { GrantRefused, redeemCode } from '../client/grants.js'
+import { AuthorizationRefused, GrantRefused, redeemCode } from '../client/grants.js'
 import { knownClient, register } from '../client/register.js'
 import type { ClientSettings } from '../client/settings.js'
 import { failed, networkFault, quoted } from '../failure.js'
+import { sameIssuer } from '../issuer.js'
 import type { Reach } from '../reach.js'
 import { includesAll } from '../scopes.js'
 import { type Client, ENDINGS, type Holder, type Pending, type Token, type TokenRecord } from '../store/record.js'
 import type { Store } from '../store/store.js'
-import { authorizationAddress, checkedResponse, checkPkce, isAnswerTo, newSecrets } from './authorization.js'
+import {
+  type Authorization,
+  authorizationAddress,
+  checkedResponse,
+  checkPkce,
+  isAnswerTo,
+  newSecrets,
+} from './authorization.js'
 import type { OpenBrowser } from './browser.js'
 import { CallbackPort, portOf } from './callback-port.js'
+import { isForgotten } from './forgotten.js'
 import type { PageName } from './pages.js'
 import { readPasted } from './paste.js'
 
 /** How to ask a person. */
 export interface Person {
   open: OpenBrowser
-  /** Shows an address to a person whose browser is on another machine. */
-  show(address: string): void
+  /** Shows an address to a person whose browser is on another machine. Returns whether there is a place for that. */
+  show(address: string): boolean
 }
 
 /** Where the steps of a sign-in are logged. */
@@ -35,6 +44,8 @@ export type FlowLog = Pick<Log, 'info' | 'warn'>
 export interface FlowOptions {
   /** The server's name, for people. */
   server: string
+  /** The argument of `mcp-bridge login` for it; by default its name. */
+  loginName?: string | undefined
   store: Store
   key: string
   holder: Holder
@@ -82,6 +93,8 @@ export class Flow {
   })
   /** A suitable sign-in was in the record. If it disappears, another process or `logout` has ended it. */
   #seen = false
+  /** The state of a sign-in in the record whose client is forgotten. */
+  #forgotten: string | undefined
   #wake: () => void = () => {}
 
   constructor(options: FlowOptions) {
@@ -157,7 +170,13 @@ export class Flow {
     this.#seen ||= usable !== undefined
     if (usable) {
       this.#address = await this.#addressOf(usable)
-      if (this.#insists || usable.opened < this.#reminded - OPENED_FOR) await this.#open(usable)
+      if (this.#insists || usable.opened < this.#reminded - OPENED_FOR) {
+        if (usable.opened > 0 && (await this.#isForgotten(usable))) {
+          this.#forgotten = usable.state
+          return true
+        }
+        await this.#open(usable)
+      }
     }
     const had = this.#port.port
     if (!(await this.#port.take(usable))) return false
@@ -173,7 +192,8 @@ export class Flow {
     const { found, asked, settings } = this.#options
     return (
       pending !== undefined &&
-      pending.issuer === found.server.issuer &&
+      pending.state !== this.#forgotten &&
+      sameIssuer(pending.issuer, found.server.issuer) &&
       pending.resource === found.resource &&
       (settings.clientId === undefined || pending.client.id === settings.clientId) &&
       includesAll(pending.asked, asked) &&
@@ -186,7 +206,7 @@ export class Flow {
   #tokenOf(record: TokenRecord | undefined): Token | undefined {
     const { known, found, asked } = this.#options
     const token = record?.token
-    const fits = token && token.access !== known && token.issuer === found.server.issuer
+    const fits = token && token.access !== known && sameIssuer(token.issuer, found.server.issuer)
     return fits && includesAll(token.asked, asked) ? token : undefined
   }
 
@@ -246,10 +266,14 @@ export class Flow {
     const record = await store.read(key)
     const before = record?.pending?.client ?? record?.client
     const isYoung = before?.how === 'registered' && before.since + CLIENT_FOR > now()
-    const isSame = before?.issuer === server.issuer && portOf(before.redirectUri ?? '') === portOf(redirectUri)
+    const isSame =
+      before !== undefined &&
+      sameIssuer(before.issuer, server.issuer) &&
+      portOf(before.redirectUri ?? '') === portOf(redirectUri)
     // An issuer may restrict a client to the scopes that it registered for.
     const registeredFor = record?.pending?.asked ?? record?.asked?.scopes ?? []
-    if (isYoung && isSame && includesAll(registeredFor, asked)) return before
+    const fits = isYoung && isSame && includesAll(registeredFor, asked)
+    if (fits && !(await this.#isForgotten({ client: before, redirectUri }))) return before
     return register({ server, settings, redirectUri, scopes: asked, reach, now: now() }).catch((error: unknown) => {
       if (!found.guessed || !(error instanceof Fault) || error.fault !== 'authFailed') throw error
       throw failed(
@@ -260,7 +284,7 @@ export class Flow {
   }
 
   async #open(pending: Pending): Promise<void> {
-    const { store, key, holder, now, person, log } = this.#options
+    const { store, key, holder, now, person, log, server, loginName = server } = this.#options
     const insists = this.#insists
     this.#insists = false
     // Noted before the browser is started, so that a process that is killed meanwhile does not cause a second window.
@@ -273,13 +297,28 @@ export class Flow {
     if (!isOwn) return
     const address = await this.#addressOf(pending)
     if (await person.open(address)) return
-    log.info({ event: 'browser_unavailable' }, 'cannot open a browser; showing the address instead')
     this.#isShown = true
     this.#onShown()
-    person.show(address)
+    // The address is secret, so it is in no log.
+    if (person.show(address))
+      log.info({ event: 'browser_unavailable' }, 'cannot open a browser; the address is shown on the terminal')
+    else
+      log.warn(
+        { event: 'browser_unavailable', next: `mcp-bridge login ${loginName}` },
+        'cannot open a browser, and there is no terminal for the address: sign in with the command in "next"',
+      )
   }
 
-  #addressOf(pending: Pending): Promise<string> {
+  /** Whether the authorization server has forgotten a client that the bridge registered. */
+  async #isForgotten({ client, redirectUri }: Pick<Pending, 'client' | 'redirectUri'>): Promise<boolean> {
+    const { found, asked, reach } = this.#options
+    if (client.how !== 'registered') return false
+    const { resource } = found
+    const trial = { ...newSecrets(), client, redirectUri: client.redirectUri ?? redirectUri, asked: [...asked] }
+    return isForgotten(await this.#addressOf({ ...trial, ...(resource !== undefined && { resource }) }), reach)
+  }
+
+  #addressOf(pending: Authorization): Promise<string> {
     const { found, settings } = this.#options
     return authorizationAddress(found.server.authorization_endpoint ?? '', pending, settings.params)
   }
@@ -297,7 +336,7 @@ export class Flow {
       pending.claimed = now()
       return structuredClone(pending)
     })
-    if (!pending || pending.issuer !== found.server.issuer) return 'unknown'
+    if (!pending || !sameIssuer(pending.issuer, found.server.issuer)) return 'unknown'
     const { client, resource, verifier, redirectUri, asked } = pending
     try {
       const response = checkedResponse(params, found.server, client.id)
@@ -331,8 +370,7 @@ export class Flow {
     await store.change(key, holder, (record) => {
       if (pending && record.pending?.state !== pending.state) return
       delete record.pending
-      // The issuer no longer knows the client.
-      const isForgotten = error instanceof GrantRefused && /^(?:invalid|unauthorized)_client$/.test(error.code)
+      const isForgotten = error instanceof GrantRefused && error.isOfClient && record.client?.how === 'registered'
       if (isForgotten && record.client?.id === pending?.client.id) delete record.client
       const { message, retryAfter } = fault
       record.ended = {
@@ -347,9 +385,9 @@ export class Flow {
 
   #asFault(error: unknown): Fault {
     const { issuer } = this.#options.found.server
-    return error instanceof GrantRefused
-      ? failed(`The authorization server ${quoted(issuer)} refused the code: ${error.code}`)
-      : Fault.from(error)
+    if (!(error instanceof GrantRefused)) return Fault.from(error)
+    const what = error instanceof AuthorizationRefused ? 'answered with the error' : 'refused the code:'
+    return failed(`The authorization server ${quoted(issuer)} ${what} ${error.code}`)
   }
 
   async #end(error: unknown): Promise<unknown> {

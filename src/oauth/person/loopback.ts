@@ -3,6 +3,7 @@
  * want the same sign-in: the one that has it tells the others that it is a sibling.
  */
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { Connections } from '../../net/connections.js'
 import { PAGE_HEADERS, type PageName, pages } from './pages.js'
 
 /** What to listen for. */
@@ -25,6 +26,8 @@ export interface Listener {
 /** The program that has a port: another bridge with the same account, another program, or none. */
 export type Holder = 'sibling' | 'stranger' | 'nobody'
 
+/** Most connections of browsers and siblings. */
+const MAX_CONNECTIONS = 64
 const SIBLING_PATH = '/.well-known/mcp-bridge'
 const HOSTS = ['127.0.0.1', '::1'] as const
 /** Milliseconds for a sibling to answer; it may be starting on a busy machine. */
@@ -37,13 +40,15 @@ const GONE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENETUN
 /** Listens on both loopback addresses; undefined if another program has the port. */
 export async function listen(options: ListenerOptions): Promise<Listener | undefined> {
   const servers: Server[] = []
+  const connections = new Connections(MAX_CONNECTIONS)
   let { port } = options
   try {
     for (const host of HOSTS) {
-      const server = createServer({ maxHeaderSize: 16 * 1024, requestTimeout: 10_000 }, (request, response) =>
-        answer(request, response, { ...options, port }),
-      )
-      server.maxConnections = 64
+      const server = createServer({ maxHeaderSize: 16 * 1024, requestTimeout: 10_000 }, (request, response) => {
+        if (connections.begin(request.socket, response)) answer(request, response, { ...options, port })
+        else end(response, 503, 'Too many connections')
+      })
+      connections.watch(server)
       const bound = await bind(server, host, port)
       if (bound === undefined && servers.length === 0) throw new PortTaken()
       if (bound === undefined) continue

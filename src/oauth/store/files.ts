@@ -4,9 +4,9 @@
  * in memory.
  */
 import { mkdirSync, readdirSync } from 'node:fs'
-import { homedir, userInfo } from 'node:os'
+import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
-import { type LockOptions, locked } from '../../net/lock.js'
+import { type LockOptions, LockRefused, locked, type StillMine } from '../../net/lock.js'
 import {
   type PrivateFileRules,
   readPrivateFile,
@@ -54,7 +54,7 @@ export class FileStore implements Store {
   readonly #unwritten = new MemoryStore()
   #degraded = false
 
-  constructor({ folder, uid = userInfo().uid, lock = {}, onDegraded = () => {} }: FileStoreOptions) {
+  constructor({ folder, uid = process.geteuid?.() ?? -1, lock = {}, onDegraded = () => {} }: FileStoreOptions) {
     this.#folder = folder
     this.#rules = { uid, maxBytes: MAX_BYTES, secret: true }
     this.#lock = lock
@@ -76,18 +76,13 @@ export class FileStore implements Store {
     let done: { result: T } | undefined
     try {
       mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
-      return await locked(
-        `${path}.lock`,
-        (stillMine) => {
-          const record = this.#load(key)
-          draft = structuredClone(record) ?? emptyRecord(holder)
-          done = { result: edit(draft) }
-          if (JSON.stringify(draft) !== JSON.stringify(record ?? emptyRecord(holder)))
-            this.#write(path, draft, stillMine)
-          return done.result
-        },
-        this.#lock,
-      )
+      return await this.#locked(key, (stillMine) => {
+        const record = this.#load(key)
+        draft = structuredClone(record) ?? emptyRecord(holder)
+        done = { result: edit(draft) }
+        if (JSON.stringify(draft) !== JSON.stringify(record ?? emptyRecord(holder))) this.#write(path, draft, stillMine)
+        return done.result
+      })
     } catch (error) {
       if (!isOfSystem(error)) throw error
       this.#degrade(error)
@@ -104,16 +99,11 @@ export class FileStore implements Store {
     await this.#unwritten.remove(key)
     const path = this.#pathOf(key)
     if (readPrivateFile(path, this.#rules).kind === 'absent') return
-    await locked(
-      `${path}.lock`,
-      (stillMine) => {
-        // A file that must not be used is not removed either.
-        this.#load(key)
-        stillMine()
-        removePrivateFile(path)
-      },
-      this.#lock,
-    )
+    await this.#locked(key, (stillMine) => {
+      this.#load(key)
+      stillMine()
+      removePrivateFile(path)
+    })
   }
 
   async list(): Promise<readonly Listed[]> {
@@ -148,10 +138,24 @@ export class FileStore implements Store {
     return join(this.#folder, key + SUFFIX)
   }
 
+  /** Rejects with a Fault, and changes nothing, if the file or its lock file must not be used. */
+  async #locked<T>(key: string, change: (stillMine: StillMine) => T): Promise<T> {
+    this.#load(key)
+    try {
+      return await locked(`${this.#pathOf(key)}.lock`, change, { uid: this.#rules.uid, ...this.#lock })
+    } catch (error) {
+      throw error instanceof LockRefused ? this.#refused(key, error.message) : error
+    }
+  }
+
+  #refused(key: string, why: string): Fault {
+    return new Fault('storeRefused', `The token file ${this.#pathOf(key)} is not used: ${why}`)
+  }
+
   /** Throws a Fault if there is a file that must not be used. */
   #load(key: string): TokenRecord | undefined {
     const path = this.#pathOf(key)
-    const refused = (why: string) => new Fault('storeRefused', `The token file ${path} is not used: ${why}`)
+    const refused = (why: string) => this.#refused(key, why)
     const found = readPrivateFile(path, this.#rules)
     if (found.kind === 'absent') return undefined
     if (found.kind === 'refused') throw refused(found.why)

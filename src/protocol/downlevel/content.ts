@@ -1,5 +1,6 @@
 /** Content blocks for older clients: blocks that a client does not know are replaced by ones that it knows. */
 import { EMPTY, edit, type Json, type Payload, raw, textUnder, value, write } from '../../rpc/splice.js'
+import { otherBlock, textBlock, typedBlock } from '../content.js'
 import { fit, type Shape } from './fit.js'
 import { inArray } from './members.js'
 import * as shapes from './shapes.js'
@@ -47,15 +48,11 @@ export const sampledBlock = (block: Payload, to: Downlevel) => known(block, samp
 
 /** A holder of content, each block adapted by `shownBlock`. */
 export function shownContent(holder: Payload, to: Downlevel): Payload {
-  return inArray(
-    holder,
-    'content',
-    (block) => shownBlock(block, to),
-    (element) => unknownBlock(element, to),
-  )
+  return inArray(holder, 'content', (block) => shownBlock(block, to), otherBlock)
 }
 
-function known(block: Payload, kinds: Kinds, to: Downlevel): Payload {
+function known(received: Payload, kinds: Kinds, to: Downlevel): Payload {
+  const block = typedBlock(received)
   const type = value(block, 'type')
   const kind = typeof type === 'string' && Object.hasOwn(kinds, type) ? kinds[type] : undefined
   const lacking = kind?.since !== undefined && !speaks(to, kind.since)
@@ -65,10 +62,6 @@ function known(block: Payload, kinds: Kinds, to: Downlevel): Payload {
   if (!lacking) return kind.inside ? kind.inside(fitting, to) : fitting
   to.lost(kind.since ?? '')
   return kind.instead ? known(kind.instead(fitting), kinds, to) : asJson(write(fitting))
-}
-
-export function textBlock(text: string): Payload {
-  return edit(EMPTY, { type: '"text"', text: JSON.stringify(text) })
 }
 
 /** Copies the annotations and `_meta` of a block to its replacement. */

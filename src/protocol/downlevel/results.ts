@@ -1,5 +1,6 @@
 /** Results for older clients, except those of tool calls. */
 import { objectIn, type Payload } from '../../rpc/splice.js'
+import { withList, withMessageBlocks } from '../content.js'
 import { fewCompletions } from '../lift.js'
 import { shownBlock } from './content.js'
 import { fit, relax } from './fit.js'
@@ -28,13 +29,17 @@ export function page(
 }
 
 export function promptResult(result: Payload, to: Downlevel): Payload {
-  return inArray(relax(result, shapes.promptResult, to), 'messages', (message) =>
+  return inArray(relax(withMessageBlocks(result), shapes.promptResult, to), 'messages', (message) =>
     inObject(message, 'content', (block) => shownBlock(block, to)),
   )
 }
 
 export function readResult(result: Payload, to: Downlevel): Payload {
-  return inArray(relax(result, shapes.readResult, to), 'contents', (one) => fit(one, shapes.contents, to) ?? one)
+  return inArray(
+    relax(withList(result, 'contents'), shapes.readResult, to),
+    'contents',
+    (one) => fit(one, shapes.contents, to) ?? one,
+  )
 }
 
 export function completeResult(result: Payload, to: Downlevel): Payload {

@@ -12,8 +12,9 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
+import { textBlock, withContentList } from '../content.js'
 import { MAX_NAME } from '../lengths.js'
-import { shownContent, textBlock } from './content.js'
+import { shownContent } from './content.js'
 import { withoutIdleDialect } from './dialect.js'
 import { fit, relax } from './fit.js'
 import { inObject, mapMembers } from './members.js'
@@ -100,9 +101,8 @@ function isStrings(value: unknown): boolean {
 
 /** The result of a call, wrapped if the list announced that. */
 export function callResult(params: Payload, result: Payload, to: Downlevel): Payload {
-  const fitting = relax(result, shapes.callResult, to)
-  const adapted = has(fitting, 'content') ? shownContent(fitting, to) : edit(fitting, { content: '[]' })
-  return withStructure(params, adapted, to)
+  const fitting = relax(withContentList(result), shapes.callResult, to)
+  return withStructure(params, shownContent(fitting, to), to)
 }
 
 function withStructure(params: Payload, result: Payload, to: Downlevel): Payload {

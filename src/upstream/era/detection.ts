@@ -158,6 +158,11 @@ export class Detection {
     if (this.#starting?.peer === peer) this.#starting.probe.drop()
   }
 
+  /** Notes that a program was given up because it had not started in time: what waits for it fails, too. */
+  givenUp(peer: Peer, fault: Fault): void {
+    if (this.#starting?.peer === peer) this.#starting.fault = fault
+  }
+
   /** Resolves when no program is starting: the last one has answered the probe or `initialize`, or has ended. */
   started(): Promise<void> {
     return this.#starting?.over ?? Promise.resolve()
@@ -169,7 +174,7 @@ export class Detection {
     const over = new Promise<void>((done) => {
       resolve = done
     })
-    const starting = { verdict, peer, probe: unanswered, over }
+    const starting: Starting = { verdict, peer, probe: unanswered, over }
     this.#starting = starting
     unanswered.onAnswer((answer) => {
       unanswered.drop()
@@ -180,11 +185,12 @@ export class Detection {
   }
 
   /** Takes the late answer to the probe of a program that was slow to start. */
-  #startedWith(finding: Finding | 'headers refused', verdict: Verdict, peer: Peer): void {
+  #startedWith(finding: Finding | 'headers refused' | Fault, verdict: Verdict, peer: Peer): void {
     const pending = [...peer.open].filter((exchange) => !exchange.succeeded)
     // If a session has been opened meanwhile, it stays. A program may also refuse `initialize` before it answers the
     // probe.
-    if (finding === 'headers refused' || (pending.length === 0 && this.#spare !== peer)) return
+    if (finding === 'headers refused' || finding instanceof Fault || (pending.length === 0 && this.#spare !== peer))
+      return
     const why = `${finding.why} after it had started`
     if (finding.era === 'modern') {
       this.#turnedModern(verdict, peer, why)
@@ -236,9 +242,11 @@ export class Detection {
     { stateless = false, account }: { stateless?: boolean; account?: Account | undefined } = {},
   ): Promise<Peer> {
     while (!this.hasSpare && this.#starting) {
-      const { verdict, over } = this.#starting
-      await over
-      if (this.#isModern(verdict)) throw new Contradiction('legacy', 'The server has no sessions')
+      const awaited = this.#starting
+      await awaited.over
+      // Another one would take as long, and each call would start one.
+      if (awaited.fault) throw awaited.fault
+      if (this.#isModern(awaited.verdict)) throw new Contradiction('legacy', 'The server has no sessions')
     }
     const spare = this.hasSpare && transport === this.#options.transport ? this.#spare : undefined
     if (spare) {
@@ -269,6 +277,7 @@ export class Detection {
   failed(error: unknown): Fault {
     const { transport, name } = this.#options
     const fault = openingFault(error, name)
+    if (fault === this.#down?.fault) return fault
     // Refused credentials and missing sign-ins concern one caller only.
     if (fault.refused || isOfSignIn(fault)) return fault
     const wait = backoff(this.#failures++, BACKOFF[transport.kind === 'stdio' ? 'stdio' : 'http'])
@@ -357,6 +366,8 @@ interface Starting {
   probe: Exchange
   /** Resolves when the probe has been answered or is no longer needed. */
   over: Promise<void>
+  /** Why it was given up. */
+  fault?: Fault
 }
 
 type Configured =

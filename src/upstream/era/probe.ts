@@ -3,14 +3,16 @@
  * backward compatibility). Only positive evidence makes a server modern; without it, `initialize` is tried.
  */
 import type { Account } from '../../protocol/account.js'
-import { isModern, legacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
+import { isLater, isModern, legacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
+import { speaksOnly } from '../../protocol/legacy-server.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Response } from '../../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, payloadAt, textUnder, value } from '../../rpc/splice.js'
 import type { Exchange } from '../exchange.js'
 import { errorIn } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
+import { leftToStart } from '../start.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
 import type { Watching } from '../watch.js'
 
@@ -20,6 +22,8 @@ export interface Probing {
   clientInfo: Json
   /** Milliseconds for the answer. */
   timeout: number
+  /** Milliseconds that a program may take to start: until then it is waited for while it writes. */
+  start?: number | undefined
   /** An open channel to use. */
   peer?: Peer
   /** Credentials of the caller whose request needs the verdict. */
@@ -88,6 +92,7 @@ async function probeOnce({
   transport,
   clientInfo,
   timeout,
+  start = 0,
   peer: open,
   headers = {},
   account,
@@ -100,23 +105,35 @@ async function probeOnce({
   exchange.account = account
   exchange.send('server/discover', discoverParams(clientInfo))
   peer.headers = {}
+  const orThrow = async (finding: Finding | 'headers refused' | Fault) => {
+    if (!(finding instanceof Fault)) return finding
+    if (!open) await peer.channel.close()
+    throw finding
+  }
   try {
-    const answer = await exchange.answerWithin(timeout)
+    let answer = await exchange.answerWithin(timeout)
+    for (let left: number; !answer; answer = await exchange.answerWithin(left)) {
+      left = leftToStart(peer.channel, { silence: timeout, start })
+      if (left === 0) break
+    }
     // The program may still be starting. `initialize` can be sent meanwhile: the ids tell the two answers apart.
     if (!answer && transport.kind === 'stdio') return { ...legacy(SILENT, peer, { weak: true }), unanswered: exchange }
     exchange.drop()
-    if (answer) return readAnswer(answer, peer)
+    if (answer) return orThrow(readAnswer(answer, peer))
     await peer.channel.close()
     return legacy(SILENT, undefined, { weak: true })
   } catch (error) {
     exchange.drop()
-    if (error instanceof ChannelError) return unanswered(error, peer)
+    if (error instanceof ChannelError) return orThrow(await unanswered(error, peer))
     throw error
   }
 }
 
-/** Interprets an answer to the probe. */
-export function readAnswer({ outcome: { kind, source, member } }: Response, peer: Peer): Finding | 'headers refused' {
+/** Interprets an answer to the probe: a Fault if server and bridge have no revision in common. */
+export function readAnswer(
+  { outcome: { kind, source, member } }: Response,
+  peer: Peer,
+): Finding | 'headers refused' | Fault {
   const object = payloadAt(source, member) ?? EMPTY
   if (kind === 'error') return readError(object, peer)
   const versions = value(object, 'supportedVersions')
@@ -126,15 +143,17 @@ export function readAnswer({ outcome: { kind, source, member } }: Response, peer
     const alsoLegacy = versions.some(isLegacy)
     return { era: 'modern', why: 'it answered server/discover', peer, alsoLegacy, modernOnly: false }
   }
+  if (versions.length > 0 && versions.every(isLater)) return speaksOnly(versions)
   return legacy(`its answer to server/discover lists only ${versions.join(', ') || 'no version'}`, peer, {
     spoke: true,
   })
 }
 
-function readError(error: Payload, peer: Peer): Finding | 'headers refused' {
+function readError(error: Payload, peer: Peer): Finding | 'headers refused' | Fault {
   const code = value(error, 'code')
   const supported = supportedIn(error)
   if (code === UNSUPPORTED_REVISION) {
+    if (supported.length > 0 && supported.every(isLater)) return speaksOnly(supported)
     if (!supported.some(isModern))
       return legacy(`it supports ${supported.join(', ') || 'no version'}`, peer, { spoke: true })
   } else if (code === HEADER_MISMATCH && peer.channel.transport === 'http') {
@@ -162,7 +181,7 @@ function supportedIn(error: Payload): readonly string[] {
   return Array.isArray(listed) ? listed.filter((version): version is string => typeof version === 'string') : []
 }
 
-async function unanswered(error: ChannelError, peer: Peer): Promise<Finding | 'headers refused'> {
+async function unanswered(error: ChannelError, peer: Peer): Promise<Finding | 'headers refused' | Fault> {
   if (error.refusal) {
     const { status } = error.refusal
     if (status < 400 || NO_EVIDENCE.has(status)) throw error

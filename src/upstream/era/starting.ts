@@ -1,33 +1,89 @@
-/** Sends progress to callers while their call waits for a program to start. */
+/** Tells callers that their call waits for a program to start: by progress if they want it, else by an error in time. */
+import type { Signal } from '../../hang-up.js'
 import type { Call } from '../../protocol/call.js'
+import { Fault } from '../../protocol/fault.js'
 import { parseObject } from '../../rpc/splice.js'
-import { within } from '../../time.js'
+import { unlessAborted, within } from '../../time.js'
 
 /** Milliseconds until the first progress notification, and between later ones. */
 const TELL = { after: 3_000, every: 5_000 }
 /** The increment of progress. It is so small that any later progress of the server is greater. */
 const STEP = 1e-9
+/** Seconds after which a call that was told so may be sent again. */
+const AGAIN = 5
 
 let steps = 0
+/** When calls began to wait, by `performance.now()`. A call may wait for the verdict first, and then for a session. */
+const waitingSince = new WeakMap<Signal, number>()
 
 const isSettled = () => true
 const isLate = () => false
 
+/** How the caller of a call is told. */
+export interface Telling<T> {
+  /** Milliseconds after which a caller that wants no progress is told by an error. Infinite by default. */
+  startWait?: number | undefined
+  /** Gets the value of `opening` if the call does not wait for it any more. */
+  unused?: (opened: T) => void
+}
+
 /**
- * Waits for `opening`, which a call with progress needs before it can be sent. Tells progress meanwhile, which also
- * resets the call's idle timeout. If the call is given up before `opening` resolves, `unused` gets its value.
+ * Waits for `opening`, which a call needs before it can be sent. Tells progress meanwhile, which also resets the call's
+ * idle timeout. A caller that wants no progress gets a Fault after `startWait`, before it gives up by itself; the program
+ * goes on starting.
  */
-export async function starting<T>(call: Call, opening: Promise<T>, unused: (opened: T) => void = () => {}): Promise<T> {
+export async function starting<T>(
+  call: Call,
+  opening: Promise<T>,
+  { startWait, unused = () => {} }: Telling<T>,
+): Promise<T> {
+  const { signal, patient } = call
   let waiting = true
   try {
-    const settled = opening.then(isSettled, isSettled)
-    for (let wait = TELL.after; !(await within(settled, wait, isLate, call.signal)); wait = TELL.every) {
-      const params = parseObject(`{"progress":${++steps * STEP},"message":"The server is starting"}`)
-      await call.tell({ kind: 'notification', method: 'notifications/progress', params })
-    }
+    const opened = call.progress
+      ? await telling(call, opening)
+      : await inTime(opening, { since: sinceOf(signal), startWait, patient, signal })
     waiting = false
-    return await opening
+    return opened
   } finally {
     if (waiting) opening.then(unused).catch(() => {})
   }
+}
+
+/** How long `opening` may take. */
+export interface TimeToStart {
+  /** When the caller began to wait, by `performance.now()`. */
+  since: number
+  startWait?: number | undefined
+  patient: (() => boolean) | undefined
+  signal?: Signal
+}
+
+/** Waits for `opening`. Rejects with a Fault if it has not settled `startWait` milliseconds after `since`. */
+export async function inTime<T>(
+  opening: Promise<T>,
+  { since, startWait = Number.POSITIVE_INFINITY, patient, signal }: TimeToStart,
+): Promise<T> {
+  const wait = Math.max(0, since + startWait - performance.now())
+  const isOver = await within(opening.then(isSettled, isSettled), wait, isLate, signal)
+  if (isOver || patient?.()) return signal ? unlessAborted(opening, signal) : opening
+  const seconds = Math.round((performance.now() - since) / 1_000)
+  throw new Fault('upstreamBusy', `The server is starting, since ${seconds} s: try again (timeouts.startWait)`, {
+    retryAfter: AGAIN,
+  })
+}
+
+function sinceOf(signal: Signal): number {
+  const since = waitingSince.get(signal) ?? performance.now()
+  waitingSince.set(signal, since)
+  return since
+}
+
+async function telling<T>(call: Call, opening: Promise<T>): Promise<T> {
+  const settled = opening.then(isSettled, isSettled)
+  for (let wait = TELL.after; !(await within(settled, wait, isLate, call.signal)); wait = TELL.every) {
+    const params = parseObject(`{"progress":${++steps * STEP},"message":"The server is starting"}`)
+    await call.tell({ kind: 'notification', method: 'notifications/progress', params })
+  }
+  return opening
 }

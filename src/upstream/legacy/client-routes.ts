@@ -10,6 +10,7 @@ import type { ServerOptions } from '../options.js'
 import { Peer } from '../peer.js'
 import { type OpenTunnel, ReopeningTunnel } from './reopening-tunnel.js'
 import type { LegacySessions } from './sessions.js'
+import { StartingTunnels } from './starting-tunnels.js'
 import { Tunnels } from './tunnels.js'
 
 export class ClientRoutes {
@@ -17,6 +18,7 @@ export class ClientRoutes {
   readonly #access: Access
   readonly #sessions: LegacySessions
   readonly #tunnels: Tunnels
+  readonly #starting = new StartingTunnels()
   /** The running check whether a modern server supports sessions, too. */
   #checking: Promise<boolean> | undefined
 
@@ -29,9 +31,22 @@ export class ClientRoutes {
 
   /** How the client of a sender is served. Rejects with a Fault. */
   async routeOf(sender: Sender): Promise<LegacyRoute> {
+    const since = performance.now()
     const verdict = await this.#withSessions(sender)
     if (!verdict) return 'translate'
-    const connect: Connect = (opening, from, { reopens, call }) => {
+    const connect = this.#connectTo(verdict)
+    const { startWait } = this.#options.timeouts
+    if (verdict.transport.kind !== 'stdio' || startWait === undefined)
+      return { transport: verdict.transport.kind, connect }
+    return {
+      transport: 'stdio',
+      connect: (opening, from, options) =>
+        this.#starting.open(opening, from, () => connect(opening, from, options), { since, startWait }),
+    }
+  }
+
+  #connectTo(verdict: Verdict): Connect {
+    return (opening, from, { reopens, call }) => {
       if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call })
       let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }
       const open: OpenTunnel = async (write) => {
@@ -42,7 +57,6 @@ export class ClientRoutes {
       }
       return ReopeningTunnel.open(open, this.#options.log)
     }
-    return { transport: verdict.transport.kind, connect }
   }
 
   close(hurry: boolean): Promise<void> {

@@ -4,35 +4,34 @@ import { ECHOED, printable } from '../../printable.js'
 import type { Call, Final, Handler } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkParamHeaders } from '../../protocol/headers.js'
-import { isShowable, uncovered } from '../../protocol/input.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
-import type { Span } from '../../rpc/scan.js'
-import type { Source } from '../../rpc/source.js'
-import { type Json, objectIn, parseObject, payloadAt, raw, textUnder, value } from '../../rpc/splice.js'
+import { objectIn, payloadAt, raw, textUnder } from '../../rpc/splice.js'
 import { pause } from '../../time.js'
-import { starting } from '../era/starting.js'
-import { Contradiction, callFault, repeatable, sessionGone, worthRepeating } from '../failure.js'
+import { Contradiction, callFault, repeatable, worthRepeating } from '../failure.js'
 import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
+import { SessionLost } from '../session-loss.js'
 import type { ToolFacts } from '../tools.js'
 import { listen } from './listen.js'
-import { addressKey, type ParkedCalls } from './parked.js'
+import type { ParkedCalls } from './parked.js'
 import type { Lease } from './pool.js'
+import { requiredUrls, StillRequired, Visit, type WhenRequired } from './required-urls.js'
 import { RunningCall, type RunningOptions } from './running-call.js'
 import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
 
-const URL_ELICITATION_REQUIRED = -32042
 const TASK_METHODS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel'])
 
-/** Shared by all calls of one server. */
+/** What answers calls, besides sessions. */
 interface Shared {
   parked: ParkedCalls
   tasks: LegacyTasks
   taskMode: ServerOptions['tasks']
+  /** Asks the client to open URLs, if an answer requires that. */
+  required: WhenRequired
   /** How the answers to calls that are no tasks are read. */
   answers: RunningOptions
 }
@@ -41,35 +40,44 @@ interface Shared {
  * Answers calls through `sessions`. Throws a Contradiction if the server turns out to be modern; then no call was sent.
  */
 export function legacyHandler(
-  { transport, tasks: taskMode, retry: retries }: ServerOptions,
+  { tasks: taskMode, retry: retries }: ServerOptions,
   sessions: LegacySessions,
   parked: ParkedCalls,
   tasks: LegacyTasks,
 ): Handler {
-  const shared: Shared = { parked, tasks, taskMode, answers: { decode: decoderFor(parked) } }
-  const isProgram = transport.kind === 'stdio'
+  const withVisit = (visit?: Visit): Shared => {
+    const required = whenRequired(parked, visit)
+    return { parked, tasks, taskMode, required, answers: { decode: decoderFor(required) } }
+  }
+  const usual = withVisit()
   return async function answerFromSession(retry) {
     const resumed = retry.answers && (await parked.resume(retry))
-    if (resumed) return resumed
+    const visit = resumed instanceof Visit ? resumed : undefined
+    if (resumed && !(resumed instanceof Visit)) return resumed
     if (TASK_METHODS.has(retry.method) && taskMode !== 'off') return tasks.answer(retry)
     if (retry.method === 'subscriptions/listen') return listen(sessions, retry, tasks)
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
+    const shared = visit ? withVisit(visit) : usual
     for (let attempt = 0; ; attempt++) {
-      const lending = sessions.lend(call)
-      const waits = lending instanceof Promise
-      const lease = waits ? await (isProgram && call.progress ? starting(call, lending, giveBack) : lending) : lending
+      const lending = sessions.lendTo(call)
+      const lease = lending instanceof Promise ? await lending : lending
       let delay: number
       try {
         return await ask(lease, call, shared)
       } catch (error) {
+        if (visit && error instanceof StillRequired) {
+          await visit.wait(error.urls, lease.session.visits, call.signal)
+          attempt = -1
+          continue
+        }
         const isModern = error instanceof Contradiction
         const wait = isModern ? undefined : retryDelay(error, call, lease.session, retries)
-        if (isModern || sessionGone(error) || !lease.session.alive) {
+        if (isModern || error instanceof SessionLost || !lease.session.alive) {
           lease.discard()
           lease.session.forgotten()
         }
         if (isModern) throw error
-        if (attempt > 0 || wait === undefined || call.signal.aborted) throw callFault(error)
+        if (attempt > 0 || wait === undefined || call.signal.aborted) return lastOf(error)
         delay = wait
       } finally {
         lease.release()
@@ -77,10 +85,6 @@ export function legacyHandler(
       await pause(delay, call.signal)
     }
   }
-}
-
-function giveBack(unused: Lease): void {
-  unused.release()
 }
 
 /** Answers a call in a session. Throws or rejects with a Fault. */
@@ -139,17 +143,18 @@ function isTask(support: unknown, call: Call, { taskMode }: Shared): boolean {
   )
 }
 
-async function asTask(lease: Lease, call: Call, { tasks, parked }: Shared): Promise<Final> {
+async function asTask(lease: Lease, call: Call, { tasks, parked, required }: Shared): Promise<Final> {
   if (knowsTasks(call.caller.capabilities)) {
     // The server may send requests before it creates the task.
     const running = new RunningCall(lease.share(), call, {
-      decode: (leg, response) => tasks.answered(leg, lease, response),
+      decode: (leg, response, _exchange, session) =>
+        required(leg, response, session) ?? tasks.answered(leg, lease, response),
     })
     running.send('tools/call', tasks.augmented(call, lease.session))
     return parked.run(running, call)
   }
-  const created = await tasks.create(call, lease)
-  return 'kind' in created ? created : parked.run(tasks.drive(call, lease, created), call)
+  const created = await tasks.create(call, lease, required)
+  return 'kind' in created ? created : parked.run(tasks.drive(call, lease, created, required), call)
 }
 
 /** What to do before the call is sent; usually nothing, then undefined. */
@@ -176,12 +181,23 @@ function toolOf(call: Call): string {
   return textUnder(call.params, 'name')
 }
 
-/** Reads the answers to calls that are no tasks. A call whose client has to open a URL first is parked. */
-function decoderFor(parked: ParkedCalls): RunningOptions['decode'] {
+/** Parks a call whose client has to open a URL first. Throws StillRequired if `visit` is not over yet. */
+function whenRequired(parked: ParkedCalls, visit: Visit | undefined): WhenRequired {
+  return function parkIfRequired(call, response, session) {
+    const urls = requiredUrls(call, response)
+    if (!urls) return undefined
+    const toAsk = visit ? visit.toAsk(urls, session.visits) : urls
+    if (toAsk.length === 0) throw new StillRequired(urls)
+    return parked.afterVisit(session, call, toAsk, visit?.accepted)
+  }
+}
+
+/** Reads the answers to calls that are no tasks. */
+function decoderFor(required: WhenRequired): RunningOptions['decode'] {
   return function decodeAnswer(call, response, exchange, session) {
-    const { kind, source, member } = response.outcome
-    const required = kind === 'error' ? requiredUrls(call, source, member) : undefined
-    if (required) return parked.afterVisit(session, call, required.ids, required.inputRequests)
+    const asking = required(call, response, session)
+    if (asking) return asking
+    const { source, member } = response.outcome
     const lists = call.method === 'tools/list'
     const reply = decodeReply(call, response, session.handshake.serverInfo, lists ? session.liftList : undefined)
     if (reply.kind === 'result' && lists) {
@@ -199,34 +215,6 @@ function decoderFor(parked: ParkedCalls): RunningOptions['decode'] {
 }
 
 /**
- * The URLs of a `URLElicitationRequiredError` (MCP 2025-11-25, client/elicitation) as input requests; undefined if the
- * error is another one. Throws a Fault if the client did not declare URL elicitation.
- */
-function requiredUrls(call: Call, source: Source, member: Span): { ids: string[]; inputRequests: Json } | undefined {
-  const error = payloadAt(source, member)
-  if (!error || value(error, 'code') !== URL_ELICITATION_REQUIRED || !methodTraits(call.method).asks) return undefined
-  const data = objectIn(error, 'data')
-  const wanted =
-    data && (value(data, 'elicitations') as { elicitationId?: unknown; url?: unknown; message?: unknown }[])
-  if (!Array.isArray(wanted) || wanted.length === 0 || !wanted.every((one) => isShowable(one?.url))) return undefined
-  const lacking = uncovered('elicitation/create', parseObject('{"mode":"url"}'), parseObject(call.caller.capabilities))
-  if (lacking !== undefined) {
-    const requiredCapabilities = '{"elicitation":{"url":{}}}'
-    throw new Fault('missingCapability', 'The server requires URL elicitation, which the client did not declare', {
-      data: { requiredCapabilities },
-    })
-  }
-  const questions = wanted.map(({ message, url }, at) => {
-    const params = { mode: 'url', message: typeof message === 'string' ? message : 'Please open this URL', url }
-    return [addressKey(at), { method: 'elicitation/create', params }]
-  })
-  return {
-    ids: wanted.map(({ elicitationId }) => (typeof elicitationId === 'string' ? elicitationId : '')),
-    inputRequests: JSON.stringify(Object.fromEntries(questions)),
-  }
-}
-
-/**
  * Milliseconds after which the call may be sent again without the risk of doing something twice; undefined for never.
  */
 function retryDelay(
@@ -235,7 +223,16 @@ function retryDelay(
   { tools }: LegacySession,
   retry: ServerOptions['retry'],
 ): number | undefined {
-  return sessionGone(error) ? 0 : worthRepeating(error, repeatable(call, tools, retry))
+  const isRepeatable = repeatable(call, tools, retry)
+  if (error instanceof SessionLost) return error.loss === 'unacted' || isRepeatable ? 0 : undefined
+  return worthRepeating(error, isRepeatable)
+}
+
+/** How a call ends that is not sent again: with the server's own error, or by throwing a Fault. */
+function lastOf(error: unknown): Final {
+  if (!(error instanceof SessionLost)) throw callFault(error)
+  if (error.answer) return error.answer
+  throw callFault(error.cause)
 }
 
 function notFound({ method }: Call): Fault {

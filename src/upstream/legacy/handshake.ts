@@ -1,35 +1,34 @@
 /** The handshake with a legacy server: `initialize`, with the revisions to offer. */
-import { isModern, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
-import { decodeHandshake, type Handshake, initializeParams } from '../../protocol/legacy-server.js'
+import { isLater, isModern, LEGACY, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
+import { decodeHandshake, type Handshake, initializeParams, speaksOnly } from '../../protocol/legacy-server.js'
 import type { Response } from '../../rpc/message.js'
 import { cut, weightOf } from '../../rpc/source.js'
-import { type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
+import { edit, type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
+import { errorIn } from '../failure.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 
 /** Maximum bytes of the answer to `initialize`, which is kept as long as the session. */
 const MAX_HANDSHAKE = 1024 * 1024
-/** Revisions to try if a server refuses the newest one without naming others. */
-const FALLBACKS: readonly LegacyRevision[] = ['2025-03-26', '2024-11-05']
+/** HTTP statuses with which servers refuse a revision that they do not know. The server has not opened a session then. */
+const REVISION_REFUSED: ReadonlySet<number> = new Set([400, 406, 422, 426, 500])
 
 /**
  * Sends `initialize` with the newest legacy revision. If the server refuses it, tries the first one that it names, else
- * the FALLBACKS. `timeout` is in milliseconds, for each attempt. Rejects with a ChannelError, or with a Fault if server and bridge have no
- * revision in common.
+ * all older ones. `timeout` is in milliseconds, for each attempt; `start` is the time that a program may take to start. Rejects with a
+ * ChannelError, or with a Fault if server and bridge have no revision in common.
  */
 export async function shakeHands(
   peer: Peer,
   { clientInfo, capabilities }: { clientInfo: Json; capabilities: Json },
   timeout: number,
+  start?: number,
 ): Promise<Handshake> {
   const offers: LegacyRevision[] = [NEWEST_LEGACY]
   for (let i = 0; ; i++) {
-    const answer = await peer.call(
-      'initialize',
-      initializeParams(offers[i] as LegacyRevision, clientInfo, capabilities),
-      timeout,
-    )
-    if (answer.outcome.kind === 'result') {
+    const params = initializeParams(offers[i] as LegacyRevision, clientInfo, capabilities)
+    const { answer, refused } = await outcomeOf(peer.call('initialize', params, timeout, { start }))
+    if (answer && !refused) {
       const result = resultOf(answer, 'initialize')
       if (weightOf(result.source) > MAX_HANDSHAKE)
         throw new ChannelError(`The answer to initialize is larger than ${MAX_HANDSHAKE / 1024} KiB`, {
@@ -38,25 +37,63 @@ export async function shakeHands(
       return decodeHandshake(result, legacyRevision(value(result, 'protocolVersion')))
     }
     if (i === 0) offers.push(...alternatives(answer))
-    if (i + 1 >= offers.length) {
-      const { source, member } = answer.outcome
-      throw new ChannelError(
-        `The server refused to open a session: ${cut(source, member.start, member.end).slice(0, 300)}`,
-      )
+    if (i + 1 >= offers.length) throw refused
+  }
+}
+
+/**
+ * Sends a client's `initialize` with `send`. If the server refuses its revision by HTTP alone, tries older ones: clients
+ * accept an older revision in the answer. Rejects with a ChannelError.
+ */
+export async function sendOpening(
+  params: Payload | undefined,
+  send: (params: Payload | undefined) => Promise<Response>,
+): Promise<Response> {
+  const asked = params && legacyRevision(value(params, 'protocolVersion'))
+  const older = params ? LEGACY.slice(asked === undefined ? 0 : LEGACY.indexOf(asked) + 1) : []
+  for (let next = params; ; ) {
+    try {
+      return await send(next)
+    } catch (error) {
+      const revision = older.shift()
+      if (!params || !revision || !refusesRevision(error) || errorIn(error.refusal)) throw error
+      next = edit(params, { protocolVersion: JSON.stringify(revision) })
     }
   }
 }
 
-/** The revisions to try after a refusal. */
-function alternatives({ outcome: { source, member } }: Response): readonly LegacyRevision[] {
-  const error = payloadAt(source, member)
+/** How `initialize` was answered: by a result, unless it was `refused`. Rejects with a ChannelError if the revision is not the reason. */
+async function outcomeOf(
+  answering: Promise<Response>,
+): Promise<{ answer: Response | undefined; refused?: ChannelError }> {
+  try {
+    const answer = await answering
+    if (answer.outcome.kind === 'result') return { answer }
+    const { source, member } = answer.outcome
+    const said = cut(source, member.start, member.end).slice(0, 300)
+    return { answer, refused: new ChannelError(`The server refused to open a session: ${said}`) }
+  } catch (error) {
+    if (!refusesRevision(error)) throw error
+    return { answer: errorIn(error.refusal), refused: error }
+  }
+}
+
+function refusesRevision(error: unknown): error is ChannelError & { refusal: NonNullable<ChannelError['refusal']> } {
+  return error instanceof ChannelError && error.refusal !== undefined && REVISION_REFUSED.has(error.refusal.status)
+}
+
+/** The revisions to try after a refusal. Throws a Fault if the server names later ones alone. */
+function alternatives(refusal: Response | undefined): readonly LegacyRevision[] {
+  const older = LEGACY.slice(1)
+  const error = refusal && payloadAt(refusal.outcome.source, refusal.outcome.member)
   const data = error && objectIn(error, 'data')
   const supported: unknown = data && value(data, 'supported')
-  if (!Array.isArray(supported)) return FALLBACKS
+  if (!Array.isArray(supported)) return older
   const first = supported.map(legacyRevision).find((revision) => revision !== undefined)
   if (first) return [first]
+  if (supported.length > 0 && supported.every(isLater)) throw speaksOnly(supported)
   // A server that names only modern revisions opens no session with any revision.
-  return supported.some((version) => isModern(version)) ? [] : FALLBACKS
+  return supported.some((version) => isModern(version)) ? [] : older
 }
 
 /** The result of an answer, which has to be an object. Throws a ChannelError. */

@@ -2,25 +2,11 @@
  * Answers `subscriptions/listen` (MCP 2026-07-28, basic/patterns/subscriptions) for a legacy server: with the
  * notifications of its session, and with `resources/subscribe` for each resource.
  */
-import type { Call, Final, Told } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
+import type { Call, Final } from '../../protocol/call.js'
 import type { Loan } from '../../protocol/memory.js'
-import { TASKS_EXTENSION, withoutEnvelope } from '../../protocol/meta.js'
-import { ACKNOWLEDGED, CHANGING_LISTS, type ChangingList, isAbout, UPDATED } from '../../protocol/subscriptions.js'
-import { knowsTasks } from '../../protocol/tasks.js'
-import {
-  EMPTY,
-  edit,
-  type Json,
-  OWN,
-  objectIn,
-  type Payload,
-  parseObject,
-  sizeOf,
-  textUnder,
-  value,
-  write,
-} from '../../rpc/splice.js'
+import { withoutEnvelope } from '../../protocol/meta.js'
+import { acknowledgement, type Filter, filterOf, isAbout, isNothing, UPDATED } from '../../protocol/subscriptions.js'
+import { EMPTY, edit, OWN, objectIn, type Payload, sizeOf, textUnder, value } from '../../rpc/splice.js'
 import { pause, within } from '../../time.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
@@ -37,24 +23,17 @@ const ATTEMPT = 1_000
 /** Milliseconds that a server has to accept a subscription to a resource. */
 const AGREE_WITHIN = 2_000
 
-/** The content of a subscription, as requested or as accepted. */
-interface Honoured {
-  lists: readonly ChangingList[]
-  uris: readonly string[]
-  /** Ids of tasks, as the client knows them. */
-  tasks: readonly string[]
-}
-
 /**
  * Acknowledges a subscription and reports its changes. If the session is lost, continues in another one and reports
  * everything as changed. Ends with an empty result if the server no longer accepts as much as before. Throws a Fault
  * before the acknowledgement.
  */
 export async function listen(sessions: LegacySessions, call: Call, tasks: LegacyTasks): Promise<Final> {
-  const wanted = readFilter(call)
-  let acknowledged: Honoured | undefined
+  const wanted = filterOf(call, MAX_URIS)
+  let acknowledged: Filter | undefined
+  let attempts = 0
   while (!call.signal.aborted) {
-    const lease = acknowledged ? await lendAgain(sessions, call) : await sessions.lend(call)
+    const lease = acknowledged ? await lendAgain(sessions, call) : await sessions.lendTo(call)
     if (!lease) break
     try {
       const { session } = lease
@@ -62,14 +41,18 @@ export async function listen(sessions: LegacySessions, call: Call, tasks: Legacy
       const listening = new Listening(session, call, tasks)
       try {
         const honoured = await listening.start(acknowledged ?? wanted)
-        if (acknowledged && !isAsMuch(honoured, acknowledged)) break
-        if (acknowledged) listening.missed()
-        else {
-          await call.tell(acknowledgement(honoured))
-          if (isNothing(honoured)) break
+        // A session that was lost before has accepted nothing. Another one may accept more.
+        const isStale = !acknowledged && listening.isLost && attempts++ === 0
+        if (!isStale) {
+          if (acknowledged && !isAsMuch(honoured, acknowledged)) break
+          if (acknowledged) listening.missed()
+          else {
+            await call.tell(acknowledgement(honoured))
+            if (isNothing(honoured)) break
+          }
+          acknowledged ??= honoured
+          await listening.tellChanges()
         }
-        acknowledged ??= honoured
-        await listening.tellChanges()
       } finally {
         listening.stop()
       }
@@ -106,7 +89,7 @@ class Listening {
   }
 
   /** Begins to listen. Returns the part that the server accepts. */
-  async start({ lists, uris, tasks }: Honoured): Promise<Honoured> {
+  async start({ lists, uris, tasks }: Filter): Promise<Filter> {
     const { capabilities } = this.#session.handshake
     const receives = this.#session.receives !== false
     const declares = (name: string, what: string) => {
@@ -159,6 +142,11 @@ class Listening {
   missed(): void {
     for (const method of this.#lists) this.#keep({ method, params: EMPTY })
     for (const uri of this.#uris) this.#keep({ method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) })
+  }
+
+  /** The session is lost. */
+  get isLost(): boolean {
+    return this.#lost
   }
 
   lost(): void {
@@ -217,46 +205,7 @@ async function lendAgain(sessions: LegacySessions, call: Call): Promise<Lease | 
   return undefined
 }
 
-function isNothing({ lists, uris, tasks }: Honoured): boolean {
-  return lists.length === 0 && uris.length === 0 && tasks.length === 0
-}
-
 /** Whether another session accepts as many lists and resources as the lost one. Its tasks are lost. */
-function isAsMuch(honoured: Honoured, { lists, uris }: Honoured): boolean {
+function isAsMuch(honoured: Filter, { lists, uris }: Filter): boolean {
   return honoured.lists.length === lists.length && honoured.uris.length === uris.length && !isNothing(honoured)
-}
-
-function readFilter({ params, caller }: Call): Honoured {
-  const filter = objectIn(params, 'notifications')
-  if (!filter) throw new Fault('invalidParams', 'params.notifications has to be an object')
-  const uris = textsIn(filter, 'resourceSubscriptions')
-  const tasks = textsIn(filter, 'taskIds')
-  if (tasks.length > 0 && !knowsTasks(caller.capabilities))
-    throw new Fault('missingCapability', `taskIds needs the extension ${TASKS_EXTENSION}`, {
-      data: { requiredCapabilities: `{"extensions":{"${TASKS_EXTENSION}":{}}}` },
-    })
-  if (uris.length + tasks.length > MAX_URIS)
-    throw new Fault('overloaded', `Too many resources and tasks in one subscription (at most ${MAX_URIS})`, {
-      status: 200,
-    })
-  return {
-    lists: CHANGING_LISTS.filter((list) => value(filter, list.filter) === true),
-    uris: [...new Set(uris)],
-    tasks: [...new Set(tasks)],
-  }
-}
-
-function textsIn(filter: Payload, key: string): string[] {
-  const texts = value(filter, key) ?? []
-  if (!Array.isArray(texts) || !texts.every((text): text is string => typeof text === 'string'))
-    throw new Fault('invalidParams', `${key} has to be an array of strings`)
-  return texts
-}
-
-function acknowledgement({ lists, uris, tasks }: Honoured): Told {
-  const filter: Record<string, Json> = Object.fromEntries(lists.map((list) => [list.filter, 'true']))
-  if (uris.length > 0) filter['resourceSubscriptions'] = JSON.stringify(uris)
-  if (tasks.length > 0) filter['taskIds'] = JSON.stringify(tasks)
-  const notifications = write(edit(EMPTY, filter))
-  return { kind: 'notification', method: ACKNOWLEDGED, params: parseObject(`{"notifications":${notifications}}`) }
 }

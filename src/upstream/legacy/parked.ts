@@ -11,13 +11,15 @@ import { Fault } from '../../protocol/fault.js'
 import { wellFormed } from '../../protocol/input.js'
 import type { Loan, Memory } from '../../protocol/memory.js'
 import { canonical } from '../../rpc/canonical.js'
-import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf, value } from '../../rpc/splice.js'
+import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf } from '../../rpc/splice.js'
 import { digest, randomId } from '../../seal.js'
+import { Deadline } from '../../time.js'
 import { callFault, givenUpFor } from '../failure.js'
 import type { Parking } from '../options.js'
 import { weightOfWaiting } from '../waiting-call.js'
+import { keyed, type RequiredUrl, urlAnswers, urlRequests, Visit } from './required-urls.js'
 import { invalid, type RetryState, RetryStates, type RetryStatesOptions } from './retry-state.js'
-import type { RunningCall } from './running-call.js'
+import { noRoom, type RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
 export interface ParkedOptions extends Parking, RetryStatesOptions {
@@ -36,20 +38,28 @@ interface Answered {
   loan: Loan
 }
 
+/** What is parked: an open call, or a call to make again when the client has accepted to open these URLs. */
+type Waiting = { kind: 'call'; running: RunningCall } | WaitingForUrls
+
+interface WaitingForUrls {
+  kind: 'urls'
+  session: LegacySession
+  /** By their keys in `inputRequests`. */
+  open: Map<string, RequiredUrl>
+  accepted: readonly RequiredUrl[]
+}
+
 interface Parked {
   id: string
   /** The number of the call for the inspector. */
   call: number | undefined
   principal: string
-  /** What is parked: an open call, or a call to make again after the user has opened these URLs. */
-  waiting:
-    | { kind: 'call'; running: RunningCall }
-    | { kind: 'addresses'; session: LegacySession; ids: readonly string[] }
+  waiting: Waiting
   round: number
   /** A retry is in progress. */
   busy: boolean
   since: number
-  timer: NodeJS.Timeout | undefined
+  timer: Deadline | undefined
   progressTimer: NodeJS.Timeout | undefined
   last: Answered | undefined
   /** The loan for the kept parts of the call. */
@@ -63,8 +73,6 @@ const AT_MOST = 3_600_000
 const MAX_ROUNDS = 16
 /** Milliseconds between progress notifications to a server that waits for an answer. */
 const PROGRESS_EVERY = 15_000
-/** Milliseconds to wait for a user who has agreed to open a URL. */
-const VISIT = 45_000
 
 export class ParkedCalls {
   readonly #options: ParkedOptions
@@ -129,19 +137,30 @@ export class ParkedCalls {
     }
   }
 
-  /** Parks a call until the user has opened some URLs; then it is made again. Returns the result that asks for that. */
-  afterVisit(session: LegacySession, call: Call, ids: readonly string[], inputRequests: string): Final {
-    if (!this.#hasRoom(call)) throw new Fault('overloaded', 'Too many calls wait for answers')
-    const parked = this.#add(call, { kind: 'addresses', session, ids })
-    return this.#ask(parked, call, inputRequests, session)
+  /**
+   * Parks a call until the client has accepted to open these URLs; then it is made again. `accepted` are others, which it
+   * has accepted before. Returns the result that asks for it.
+   */
+  afterVisit(
+    session: LegacySession,
+    call: Call,
+    urls: readonly RequiredUrl[],
+    accepted: readonly RequiredUrl[] = [],
+  ): Final {
+    if (!this.#hasRoom(call)) throw noRoom()
+    session.visits.forget(urls.map(({ id }) => id))
+    const open = keyed(urls)
+    const requests = urlRequests(open)
+    const parked = this.#add(call, { kind: 'urls', session, open, accepted }, requests.length)
+    return this.#ask(parked, call, requests, session)
   }
 
   /**
    * Continues the call that a retry belongs to. Undefined if the call has to be made from the start: the retry has no
-   * state, its URLs have been opened, or a call other than `tools/call` is lost. Throws a Fault for an invalid state;
-   * then nothing is sent to the server.
+   * state, or a call other than `tools/call` is lost. A Visit if it has to be made again, because the client has accepted
+   * all URLs. Throws a Fault for an invalid state; then nothing is sent to the server.
    */
-  async resume(call: Call): Promise<Final | undefined> {
+  async resume(call: Call): Promise<Final | Visit | undefined> {
     const { answers } = call
     if (answers?.state === undefined) return undefined
     const state = this.#states.open(answers.state, call)
@@ -162,7 +181,7 @@ export class ParkedCalls {
     if (!parked || state.r !== parked.round) return replayed(finished ?? parked?.last, state, said)
     if (parked.busy) throw invalid('requestState is in use by another request')
     const responses = parseObject(answers.responses ?? '{}')
-    if (parked.waiting.kind === 'addresses') return this.#visit(parked, parked.waiting, call, responses)
+    if (parked.waiting.kind === 'urls') return this.#accept(parked, parked.waiting, call, responses, said)
     const { running } = parked.waiting
     const given = wellFormedAnswers(running, responses)
     this.#consume(parked)
@@ -193,12 +212,12 @@ export class ParkedCalls {
     parked.round++
     parked.busy = false
     const lifetime = Math.min(ttl, left)
-    clearTimeout(parked.timer)
+    parked.timer?.clear()
     const late = () => {
       this.#tell('expired', parked.call)
       this.#expire(parked)
     }
-    parked.timer = setTimeout(late, lifetime).unref()
+    parked.timer = new Deadline(lifetime, late).unref()
     this.#tell('parked', parked.call, parked.round)
     let progress = 0
     const { waiting } = parked
@@ -210,40 +229,31 @@ export class ParkedCalls {
   }
 
   /**
-   * Takes the answers about URLs. If all were accepted, waits until the server reports them as complete, and resolves
-   * to undefined: the call is made again. Otherwise resolves to a failed result, or rejects with a Fault.
+   * Takes answers about URLs. Asks again for those that have none. If one was not accepted, returns a failed result, or
+   * throws a Fault.
    */
-  async #visit(
-    parked: Parked,
-    { session, ids }: Parked['waiting'] & { kind: 'addresses' },
-    call: Call,
-    responses: Payload,
-  ): Promise<Final | undefined> {
-    const given = ids.map((_id, at) => {
-      const answer = objectIn(responses, addressKey(at))
-      return answer && wellFormed('elicitation/create', answer) && objectIn(responses, addressKey(at))
-    })
-    if (given.some((answer) => answer === undefined))
-      throw new Fault('invalidParams', 'inputResponses has to contain a valid answer to every request in inputRequests')
+  #accept(parked: Parked, waiting: WaitingForUrls, call: Call, responses: Payload, said: string): Final | Visit {
+    const { session, open } = waiting
+    const answers = urlAnswers(open, responses)
     this.#consume(parked)
-    this.#forget(parked)
-    const agreed = given.every((answer) => answer !== undefined && value(answer, 'action') === 'accept')
-    if (!agreed) {
-      if (call.method !== 'tools/call')
-        throw new Fault('upstreamRefused', 'The server requires URL elicitation first, which was declined', {
-          status: 200,
-        })
-      const text = 'The server requires the user to open a URL first, which was declined'
-      const result = parseObject(`{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":true}`)
-      return { kind: 'result', result, server: session.handshake.serverInfo }
+    if ([...answers.values()].includes(false)) {
+      this.#forget(parked)
+      return declined(call, session)
     }
-    await session.visits.wait(ids, VISIT)
-    return undefined
+    waiting.accepted = [...waiting.accepted, ...[...answers.keys()].flatMap((key) => open.get(key) ?? [])]
+    for (const key of answers.keys()) open.delete(key)
+    if (open.size === 0) {
+      this.#forget(parked)
+      return new Visit(waiting.accepted)
+    }
+    const asking = this.#ask(parked, call, urlRequests(open), session)
+    this.#remember(parked, said, asking)
+    return asking
   }
 
-  #add(call: Call, waiting: Parked['waiting']): Parked {
+  #add(call: Call, waiting: Waiting, bytes = 0): Parked {
     const { principal } = call
-    const loan = this.#options.memory.lend(principal, weightOfWaiting(call))
+    const loan = this.#options.memory.lend(principal, weightOfWaiting(call) + bytes)
     const parked: Parked = {
       id: randomId(),
       call: call.log.call,
@@ -276,7 +286,7 @@ export class ParkedCalls {
   #consume(parked: Parked): void {
     this.#tell('answered', parked.call, parked.round)
     parked.busy = true
-    clearTimeout(parked.timer)
+    parked.timer?.clear()
     clearInterval(parked.progressTimer)
   }
 
@@ -329,7 +339,7 @@ export class ParkedCalls {
   }
 
   #forget(parked: Parked): void {
-    clearTimeout(parked.timer)
+    parked.timer?.clear()
     clearInterval(parked.progressTimer)
     if (!this.#parked.delete(parked.id)) return
     parked.loan.end()
@@ -338,9 +348,13 @@ export class ParkedCalls {
   }
 }
 
-/** The key in `inputRequests` of the URL at this index. */
-export function addressKey(at: number): string {
-  return `address-${at + 1}`
+/** The reply to a call whose client does not open a URL. */
+function declined(call: Call, session: LegacySession): Final {
+  if (call.method !== 'tools/call')
+    throw new Fault('upstreamRefused', 'The server requires URL elicitation first, which was declined', { status: 200 })
+  const text = 'The server requires the user to open a URL first, which was declined'
+  const result = parseObject(`{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":true}`)
+  return { kind: 'result', result, server: session.handshake.serverInfo }
 }
 
 /** The valid answers to open questions. Throws a Fault if there are invalid answers only. */

@@ -12,15 +12,16 @@ import { Fault } from '../../protocol/fault.js'
 import type { Encoded } from '../../protocol/rules.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import {
+  type Id,
   jsonOf,
   type Notification,
   notification,
-  parseMessage,
   type Request,
   type Response,
+  response as responseMessage,
   type Sent,
 } from '../../rpc/message.js'
-import { join, sourceOf, type Wire } from '../../rpc/source.js'
+import type { Wire } from '../../rpc/source.js'
 import { EMPTY, keys, objectIn, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
 import { backoff, pause, unlessAborted } from '../../time.js'
 import { KeptSettings } from './kept-settings.js'
@@ -53,7 +54,8 @@ const WAIT = { first: 100, most: 12_800 }
 const STABLE = 30_000
 
 export class ReopeningTunnel implements Tunnel {
-  readonly opened: Encoded
+  /** The answer that the client got to its `initialize`. */
+  readonly #answer: Response
   readonly revision: LegacyRevision
   readonly #open: OpenTunnel
   readonly #log: ReopeningLog
@@ -76,7 +78,7 @@ export class ReopeningTunnel implements Tunnel {
     open: OpenTunnel,
     log: ReopeningLog,
   ) {
-    this.opened = tunnel.opened
+    this.#answer = tunnel.answer
     this.revision = revision
     this.#tunnel = tunnel
     this.#openRequests = openRequests
@@ -91,6 +93,10 @@ export class ReopeningTunnel implements Tunnel {
     return tunnel?.revision === undefined
       ? tunnel
       : new ReopeningTunnel(tunnel, tunnel.revision, openRequests, open, log)
+  }
+
+  opened(id: Id): Encoded {
+    return { text: responseMessage(id, this.#answer), made: this.#answer.outcome.source }
   }
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
@@ -207,7 +213,7 @@ export class ReopeningTunnel implements Tunnel {
     if (tunnel.revision === undefined)
       throw new Fault(
         'upstreamUnavailable',
-        `The server lost the session and refuses to open another: ${refusalIn(tunnel.opened)}`,
+        `The server lost the session and refuses to open another: ${refusalIn(tunnel.answer)}`,
       )
     if (tunnel.revision === this.revision) return tunnel
     tunnel.close()
@@ -225,8 +231,8 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   /** Logs changed capabilities. The protocol has no way to report them to the client. */
-  #compareCapabilities({ opened }: DirectTunnel): void {
-    const [before, now] = [capabilitiesIn(this.opened), capabilitiesIn(opened)]
+  #compareCapabilities({ answer }: DirectTunnel): void {
+    const [before, now] = [capabilitiesIn(this.#answer), capabilitiesIn(answer)]
     const names = new Set([...keys(before), ...keys(now)])
     const changed = [...names]
       .filter((name) => raw(before, name) !== raw(now, name))
@@ -243,7 +249,7 @@ export class ReopeningTunnel implements Tunnel {
    */
   async #reportChanges(tunnel: DirectTunnel, listener: TunnelListener): Promise<void> {
     for (const uri of this.#settings.uris) listener.message(notification(UPDATED, `{"uri":${JSON.stringify(uri)}}`))
-    const capabilities = capabilitiesIn(this.opened)
+    const capabilities = capabilitiesIn(this.#answer)
     const isDeclared = (capability: string) => {
       const offered = objectIn(capabilities, capability)
       return offered !== undefined && value(offered, 'listChanged') === true
@@ -254,19 +260,17 @@ export class ReopeningTunnel implements Tunnel {
   }
 }
 
-function capabilitiesIn(opened: Encoded): Payload {
-  const result = memberIn(opened, 'result')
+function capabilitiesIn(answer: Response): Payload {
+  const result = memberIn(answer, 'result')
   return (result && objectIn(result, 'capabilities')) ?? EMPTY
 }
 
-function refusalIn(opened: Encoded): string {
-  const error = memberIn(opened, 'error')
+function refusalIn(answer: Response): string {
+  const error = memberIn(answer, 'error')
   return printable(String(error && value(error, 'message')), ECHOED)
 }
 
 /** The result or error in an answer; undefined if the answer is of the other kind. */
-function memberIn({ text }: Encoded, kind: 'result' | 'error'): Payload | undefined {
-  const message = parseMessage(sourceOf(join(text)))
-  if (message.kind !== 'response' || message.outcome.kind !== kind) return undefined
-  return payloadAt(message.outcome.source, message.outcome.member)
+function memberIn({ outcome }: Response, kind: 'result' | 'error'): Payload | undefined {
+  return outcome.kind === kind ? payloadAt(outcome.source, outcome.member) : undefined
 }

@@ -3,13 +3,17 @@
  * request.
  */
 import type { Call, Final, Told } from '../../protocol/call.js'
+import { Fault } from '../../protocol/fault.js'
 import { liftQuestion, lowerAnswer } from '../../protocol/input.js'
 import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
 import { atLeast, isLogLevel } from '../../protocol/methods.js'
 import type { Params, Response, Sent } from '../../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
 import type { Arrival, Exchange, Question } from '../exchange.js'
-import { answerOf, outsideSession } from '../failure.js'
+import { answerOf, notLegacy } from '../failure.js'
+import { failureIn } from '../refusals.js'
+import { type Loss, SessionLost } from '../session-loss.js'
+import { ChannelError } from '../transport/channel.js'
 import { waitingCall } from '../waiting-call.js'
 import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
@@ -21,6 +25,11 @@ const NONE: ReadonlyMap<string, Question> = new Map()
 /** Milliseconds to wait for further questions for the same round: after each question, and in total. */
 const GATHER = { quiet: 25, most: 250 }
 const NO_ROOM = { code: -32603, message: 'Too many calls wait for answers of their clients' }
+
+/** The Fault for a call that cannot wait for the answer of its client. */
+export function noRoom(): Fault {
+  return new Fault('overloaded', 'Too many calls wait for answers', { retryAfter: 1 })
+}
 
 export interface RunningOptions {
   decode(call: Call, response: Response, exchange: Exchange, session: LegacySession): Final
@@ -43,6 +52,12 @@ export class RunningCall {
   /** The request, until it is sent. Questions that arrived before it are answered first. */
   #unsent: { method: string; params: Sent } | undefined
   #asked = 0
+  /** A question was refused, because too many calls wait for answers. */
+  #hadNoRoom = false
+  /** The server has said something for the call, so its answer is not about the session. */
+  #isBeingServed = false
+  /** The id of the server's task that the call waits for, if any. */
+  readonly #task: string | undefined
   /** The call that the current leg belongs to. */
   #call: Call
 
@@ -51,6 +66,7 @@ export class RunningCall {
     this.#lease = lease
     this.#decode = decode
     this.#onGivenUp = onGivenUp
+    this.#task = task
     this.#call = call
     this.#exchange = lease.session.begin(call, task)
   }
@@ -89,8 +105,9 @@ export class RunningCall {
       try {
         arrival = await (gathering === undefined ? exchange.next() : this.#nextOfRound(gathering))
       } catch (error) {
-        arrival = answerOf(error, outsideSession)
+        arrival = await this.#answerIn(error, call)
       }
+      if (arrival?.kind !== 'response') this.#isBeingServed = true
       if (arrival === undefined) {
         // Other calls may have been parked since the first question arrived.
         if (!mayAsk()) this.#refuseAll()
@@ -105,9 +122,12 @@ export class RunningCall {
       }
       if (arrival.kind === 'question') {
         if (mayAsk()) gathering = this.#keep(arrival.question) ?? gathering
-        else this.session.serverRequests.respond(arrival.question, NO_ROOM)
+        else this.#refuse(arrival.question)
       } else if (arrival.kind === 'response') {
         const last = this.#decode(call, arrival, exchange, this.session)
+        const loss = last.kind === 'error' && (await this.#lossBehind(arrival, call))
+        if (loss) throw new SessionLost(loss, { answer: last })
+        if (this.#lacksAnswer(last)) throw noRoom()
         if (call.caller.logLevel !== undefined && this.session.trailing > 0) await this.#tellTrailing(call)
         return last
       } else {
@@ -196,6 +216,23 @@ export class RunningCall {
     this.session.resume(this.#exchange, call)
   }
 
+  /** The answer in a refusal. Rejects with the failure if there is none, or with a Contradiction or SessionLost. */
+  async #answerIn(error: unknown, call: Call): Promise<Response> {
+    if (!(error instanceof ChannelError)) throw error
+    const modern = notLegacy(error)
+    if (modern) throw modern
+    const loss = await this.#lossBehind(error, call)
+    if (loss) throw new SessionLost(loss, { cause: error })
+    this.#isBeingServed = true
+    return answerOf(error)
+  }
+
+  /** Whether the server has lost the session, and the call with it. A task has begun in any case. */
+  async #lossBehind(failure: ChannelError | Response, { method }: Call): Promise<Loss | undefined> {
+    const loss = this.#isBeingServed ? undefined : await this.session.lossBehind(failure, method)
+    return loss && this.#task !== undefined ? 'acted' : loss
+  }
+
   /** The next message, as long as further questions of the round that began at `since` may arrive. */
   #nextOfRound(since: number): Promise<Arrival | undefined> {
     const left = GATHER.most - (performance.now() - since)
@@ -210,9 +247,24 @@ export class RunningCall {
     return first ? performance.now() : undefined
   }
 
+  /** Refuses a question, because too many calls wait for answers. */
+  #refuse(question: Question): void {
+    this.#hadNoRoom = true
+    this.session.serverRequests.respond(question, NO_ROOM)
+  }
+
   #refuseAll(): void {
-    for (const question of this.questions.values()) this.session.serverRequests.respond(question, NO_ROOM)
+    for (const question of this.questions.values()) this.#refuse(question)
     this.#questions?.clear()
+  }
+
+  /**
+   * Whether a call has failed for want of an answer, because its question was refused. The question may have been given to
+   * another call; then the failure repeats the refusal. A server may also do without an answer: then its result counts.
+   */
+  #lacksAnswer(last: Final): boolean {
+    const failure = failureIn(last)
+    return failure !== undefined && (this.#hadNoRoom || failure.includes(NO_ROOM.message))
   }
 
   /** Refuses questions that the client does not support in this leg. Returns whether any question remains. */

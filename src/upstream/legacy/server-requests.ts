@@ -22,10 +22,14 @@ export interface Refusal {
 export interface ServerRequestsOptions {
   /** Capabilities declared to the server. */
   capabilities: Json
+  /** Whether a refused request is due to what the client of a call lacks. */
+  blames: boolean
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   roots: Json | undefined
   /** Running calls whose clients may be asked, oldest first. */
   candidates(): Exchange[]
+  /** Open requests in which no client may be asked, such as lists: when each was sent, by `performance.now()`. */
+  others(): readonly { sentAt: number }[]
   /** Begins a loan for a question. */
   borrow(): Loan
   /** Whether the server has sent requests during calls of the same tool, prompt or resource. */
@@ -40,6 +44,10 @@ export interface ServerRequestsOptions {
 
 /** Milliseconds for which a question waits for a call that it can belong to. */
 const HOLD = { 'roots/list': 55_000, others: 2_000 }
+/** The same while another request is open, such as a list: that may wait for the answer. */
+const HOLD_BESIDE_OTHER = 1_000
+/** Milliseconds after `initialize` in which a server may ask for what it needs for the whole session. */
+const BEGINNING = 5_000
 
 /** The maximum number of refusals remembered per call. */
 const MAX_REFUSALS = 16
@@ -55,6 +63,9 @@ export class ServerRequests {
   /** Calls that wait for a task, by the id of the task. */
   readonly #tasks = new Map<string, Exchange>()
   readonly #refusals = new WeakMap<Exchange, Refusal[]>()
+  readonly #began = performance.now()
+  /** The server has sent a request that names no call. */
+  #hasAsked = false
 
   constructor(options: ServerRequestsOptions) {
     this.#options = options
@@ -104,6 +115,11 @@ export class ServerRequests {
         message: 'The client request on this stream allows no requests to the client',
       })
     const addressee = this.#waitingFor(params) ?? exchange
+    // The first request may be due to the beginning of the session instead of an open list.
+    const mayWait = !this.#hasAsked && performance.now() - this.#began < BEGINNING
+    if (!exchange) this.#hasAsked = true
+    if (!addressee && !mayWait && candidates.length === 0 && this.#options.others().length > 0)
+      return respond(id, { code: -32600, message: 'The open client requests allow no requests to the client' })
     const [only, another] = candidates
     const asker = addressee ?? (another ? undefined : only)
     if (asker) this.#options.asks(asker)
@@ -215,16 +231,25 @@ export class ServerRequests {
 
   /** Keeps a question that arrived while no call was running, in case one begins soon. */
   #hold(question: Question): void {
-    const { method } = question.request
-    const giveUp = () => {
+    const hold = question.request.method === 'roots/list' ? HOLD['roots/list'] : HOLD.others
+    const until = performance.now() + hold
+    const wait = () => {
+      const left = until - performance.now()
+      if (left >= 1 && !this.#delaysOther())
+        return this.#held.set(question, setTimeout(wait, Math.min(left, HOLD_BESIDE_OTHER)).unref())
       this.#held.delete(question)
-      this.respond(question, {
+      return this.respond(question, {
         code: -32603,
         message: 'No call is in progress that this request could belong to',
       })
     }
-    const timer = setTimeout(giveUp, method === 'roots/list' ? HOLD['roots/list'] : HOLD.others)
-    this.#held.set(question, timer.unref())
+    this.#held.set(question, setTimeout(wait, HOLD_BESIDE_OTHER).unref())
+  }
+
+  /** Whether a request is open for so long that it seems to wait for the answer to a held question. */
+  #delaysOther(): boolean {
+    const now = performance.now()
+    return this.#options.others().some(({ sentAt }) => sentAt > 0 && now - sentAt >= HOLD_BESIDE_OTHER - 1)
   }
 
   /**
@@ -235,6 +260,7 @@ export class ServerRequests {
     const isPart = lacking !== name
     const said = isPart ? `The client does not offer ${lacking}` : refusalOf(request.method)
     this.#options.respond(request.id, { code: isPart ? -32602 : -32601, message: said })
+    if (!this.#options.blames) return
     const suspects = exchange ? [exchange] : this.#options.candidates()
     const refusal = { name, needed: under, said, certain: suspects.length === 1 }
     for (const suspect of suspects) {

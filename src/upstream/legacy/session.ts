@@ -4,22 +4,25 @@ import type { Call } from '../../protocol/call.js'
 import { type Handshake, offers } from '../../protocol/legacy-server.js'
 import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import { atLeast, type LogLevel, methodTraits } from '../../protocol/methods.js'
+import { askForLists, declaresNoList } from '../../protocol/offered.js'
 import { offersTasks } from '../../protocol/tasks.js'
 import type { Params, Request, Response, Sent } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
-import type { Json, Payload } from '../../rpc/splice.js'
+import { edit, type Json, type Payload } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 import type { Exchange } from '../exchange.js'
 import type { Lift } from '../lists.js'
 import type { ServerLog } from '../options.js'
 import type { Peer } from '../peer.js'
 import { RunningCalls } from '../running-calls.js'
+import { SessionCheck } from '../session-check.js'
+import { type Loss, SessionLost } from '../session-loss.js'
 import { ToolCache } from '../tools.js'
-import type { Channel, ChannelError } from '../transport/channel.js'
+import { type Channel, ChannelError } from '../transport/channel.js'
 import type { Askers } from './askers.js'
 import { ChangeFeed } from './change-feed.js'
 import { resultOf, shakeHands } from './handshake.js'
-import { refusalOf, ServerRequests } from './server-requests.js'
+import { ServerRequests } from './server-requests.js'
 import { Visits } from './visits.js'
 
 /** What is declared to the server in a session, and whose credentials it uses. */
@@ -30,6 +33,8 @@ export interface Identity {
   who: string
   /** Several callers may share the session. */
   several: boolean
+  /** Clients with any capabilities share the session, so nothing is declared in which they differ. */
+  single: boolean
   clientInfo: Json
   /** Capabilities declared to the server. */
   capabilities: Json
@@ -44,6 +49,8 @@ export interface SessionOptions {
   log: ServerLog
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
+  /** Milliseconds that a program may take to start. */
+  start?: number | undefined
   memory: Memory
   /** Translates lists of tools into the middle form, and remembers the results. */
   liftList: Lift
@@ -66,6 +73,8 @@ export interface SessionOptions {
 const LIST_TIMEOUT = 10_000
 const REQUEST_TIMEOUT = 60_000
 const SET_LEVEL_TIMEOUT = 1_000
+/** Milliseconds that a server which declares nothing may take for its other lists, after that of its tools. */
+const OTHER_LISTS = 1_000
 /** Milliseconds to wait for the stream of the server's own messages to open. */
 const LISTEN_WAIT = 1_000
 /** Milliseconds of idleness after which the log level is set anew, even to a higher one. */
@@ -74,7 +83,8 @@ const LEVEL_IDLE = 60_000
 const TRAILING = 25
 
 export class LegacySession {
-  readonly handshake: Handshake
+  /** Replaced if it turns out what a server offers that has declared nothing. */
+  handshake: Handshake
   readonly tools: ToolCache
   /** The server supports tasks for `tools/call`. */
   readonly makesTasks: boolean
@@ -102,10 +112,15 @@ export class LegacySession {
   readonly #onState: SessionOptions['onState']
   #over = false
   readonly #listening: Promise<void>
+  readonly #check: SessionCheck
   #served = false
+  /** The server does not know the session any more. */
+  #isForgotten = false
   #closing = false
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
+  /** Lists that the bridge itself has requested. */
+  readonly #listing = new Set<{ sentAt: number }>()
 
   private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
     const { identity, log, memory, roots, askers, onState, onChange } = options
@@ -113,16 +128,19 @@ export class LegacySession {
     this.who = identity.who
     this.running = new RunningCalls(identity)
     this.changeFeed = new ChangeFeed({
-      send: async (method, uri) => {
-        resultOf(await this.#peer.call(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
-      },
+      send: (method, uri) => this.#sendSubscription(method, uri),
       onChange,
     })
     this.serverRequests = new ServerRequests({
       capabilities: identity.capabilities,
+      blames: !identity.single,
       roots,
       candidates: () =>
         [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks && !one.answered ? [one] : [])),
+      others: () => [
+        ...this.#listing,
+        ...[...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks || one.answered ? [] : [one])),
+      ],
       hasAsked: (exchange) => askers.has(this.running.of(exchange)),
       asks: (exchange) => askers.add(this.running.of(exchange)),
       borrow: () => peer.borrow(identity.who),
@@ -130,6 +148,10 @@ export class LegacySession {
       settled: () => peer.settled(),
     })
     this.handshake = handshake
+    this.#check = new SessionCheck(
+      (method, timeout) => peer.call(method, undefined, timeout),
+      (method) => offers(this.handshake, method),
+    )
     this.#loan = memory.borrow(identity.who, SMALL)
     this.#loan.hold(weightOf(handshake.capabilities.source))
     this.liftList = options.liftList
@@ -151,7 +173,7 @@ export class LegacySession {
    * channel.
    */
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
-    const { identity, timeout, onEnd } = options
+    const { identity, timeout, start, onEnd } = options
     let session: LegacySession | undefined
     // A server may send requests as soon as it gets `notifications/initialized`, before that has been acknowledged.
     let early: Request[] | undefined
@@ -161,7 +183,7 @@ export class LegacySession {
       asked: (request, exchange) => {
         if (session) session.serverRequests.asked(request, exchange)
         else if (early && request.method !== 'ping') early.push(request)
-        else refuse(peer, request)
+        else peer.refuse(request)
       },
       notified: (method, params) => {
         if (session) session.#notified(method, params)
@@ -177,6 +199,11 @@ export class LegacySession {
         if (!session) return
         session.receives = false
         session.changeFeed.lose()
+        // A server that has been restarted refuses the stream. Then it has lost the session, too.
+        session.#check
+          .isLost()
+          .then((isLost) => isLost && session?.forgotten())
+          .catch(() => {})
       },
       missed: () => session?.changeFeed.missed(),
       // On the stream of a call, a server may also cancel its requests or report changes of the whole session.
@@ -187,13 +214,14 @@ export class LegacySession {
     peer.account = account
     const own = credential === undefined ? {} : { authorization: credential }
     peer.headers = own
-    const handshake = await shakeHands(peer, identity, timeout)
+    const handshake = await shakeHands(peer, identity, timeout, start)
     early = []
     // Revisions that do not define this header ignore it, so all servers get it.
     peer.headers = { ...own, 'mcp-protocol-version': handshake.revision }
     await peer.notify('notifications/initialized', undefined)
     session = new LegacySession(peer, handshake, options)
     for (const request of early) session.serverRequests.asked(request, undefined)
+    if (declaresNoList(handshake.capabilities)) await session.#askForLists()
     return session
   }
 
@@ -208,7 +236,7 @@ export class LegacySession {
 
   /** Whether calls can still be sent. */
   get alive(): boolean {
-    return this.#peer.end === undefined && this.#peer.channel.alive
+    return this.#peer.end === undefined && this.#peer.channel.alive && !this.#isForgotten
   }
 
   /** Begins a call. Requests of the server about `task` belong to it, whichever stream they arrive on. */
@@ -229,7 +257,7 @@ export class LegacySession {
   }
 
   finish(exchange: Exchange, reason?: string): void {
-    if (exchange.answered) this.#served = true
+    if (exchange.answered) this.#noteServed()
     this.running.end(exchange)
     exchange.release(reason)
     this.lastUsed = performance.now()
@@ -240,11 +268,28 @@ export class LegacySession {
     return this.#peer.notify(method, params)
   }
 
-  /** Sends a request of the bridge itself. Rejects with a ChannelError. */
-  async request(method: string, params: Sent): Promise<Response> {
-    const response = await this.#peer.call(method, params, REQUEST_TIMEOUT)
-    this.#served = true
-    return response
+  /** Sends a request of the bridge itself. Rejects with a ChannelError, or with SessionLost. */
+  async request(method: string, params: Sent, timeout = REQUEST_TIMEOUT): Promise<Response> {
+    let answer: Response | ChannelError
+    try {
+      answer = await this.#peer.call(method, params, timeout)
+    } catch (error) {
+      if (!(error instanceof ChannelError)) throw error
+      answer = error
+    }
+    const loss = await this.lossBehind(answer, method)
+    if (answer instanceof ChannelError) throw loss ? new SessionLost(loss, { cause: answer }) : answer
+    if (loss) {
+      const delivered = loss === 'unacted' ? 'no' : 'maybe'
+      throw new SessionLost(loss, { cause: new ChannelError('The server has lost the session', { delivered }) })
+    }
+    this.#noteServed()
+    return answer
+  }
+
+  /** Whether the server has lost the session, judged by its answer to a request. See `SessionCheck`. */
+  lossBehind(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
+    return this.#check.lossBehind(failure, method)
   }
 
   /** Waits up to a second until `receives` is known. */
@@ -268,6 +313,7 @@ export class LegacySession {
 
   /** Notes that the server does not know the session any more. */
   forgotten(): void {
+    this.#isForgotten = true
     this.changeFeed.lose()
     this.#tellEnd('lost')
   }
@@ -307,13 +353,45 @@ export class LegacySession {
     return this.#peer.channel.shared ? 0 : TRAILING
   }
 
-  async #listTools(cursor: Json | undefined): Promise<Payload> {
-    const params = cursor === undefined ? undefined : `{"cursor":${cursor}}`
-    return resultOf(await this.#peer.call('tools/list', params, LIST_TIMEOUT), 'tools/list')
+  #noteServed(): void {
+    this.#served = true
+    this.#check.served()
   }
-}
 
-/** Answers requests that arrive before the session is open: `ping` with a result, all others with an error. */
-function refuse(peer: Peer, { id, method }: Request): void {
-  peer.respond(id, method === 'ping' ? '{}' : { code: -32601, message: refusalOf(method) })
+  async #sendSubscription(method: string, uri: string): Promise<void> {
+    try {
+      resultOf(await this.request(method, `{"uri":${JSON.stringify(uri)}}`, LIST_TIMEOUT), method)
+    } catch (error) {
+      if (error instanceof SessionLost) this.forgotten()
+      throw error
+    }
+  }
+
+  /** Asks a server that declares no list for its lists. What it answers counts, also what it answers later. */
+  async #askForLists(): Promise<void> {
+    const { all } = await askForLists(
+      (method) => this.#list(method),
+      (capability) => {
+        const { capabilities, ...others } = this.handshake
+        this.handshake = { ...others, capabilities: edit(capabilities, { [capability]: '{}' }) }
+      },
+    )
+    await within(all, OTHER_LISTS)
+  }
+
+  #listTools(cursor: Json | undefined): Promise<Payload> {
+    return this.#list('tools/list', cursor)
+  }
+
+  /** A page of a list, for the bridge itself. */
+  async #list(method: string, cursor?: Json): Promise<Payload> {
+    const params = cursor === undefined ? undefined : `{"cursor":${cursor}}`
+    const request = { sentAt: performance.now() }
+    this.#listing.add(request)
+    try {
+      return resultOf(await this.#peer.call(method, params, LIST_TIMEOUT), method)
+    } finally {
+      this.#listing.delete(request)
+    }
+  }
 }

@@ -1,6 +1,6 @@
 /** The bridge's own sessions with a legacy server: who shares each session, and how it is opened. */
 import type { ChangeNotice } from '../../ports/replicas.js'
-import { ANONYMOUS, type Caller, type Sender } from '../../protocol/call.js'
+import { ANONYMOUS, type Call, type Caller, type Sender } from '../../protocol/call.js'
 import { canBeAsked, carriedCapabilities, clientName } from '../../protocol/capabilities.js'
 import { NEWEST_MODERN } from '../../protocol/eras.js'
 import { needsSignIn } from '../../protocol/fault.js'
@@ -10,8 +10,9 @@ import { methodTraits } from '../../protocol/methods.js'
 import { memoize } from '../../rpc/memoize.js'
 import { own } from '../../rpc/own.js'
 import { edit, type Json, parseObject, write } from '../../rpc/splice.js'
+import { starting } from '../era/starting.js'
 import type { Verdict } from '../era/verdict.js'
-import { Contradiction } from '../failure.js'
+import { Contradiction, openingFault } from '../failure.js'
 import type { Access } from '../half.js'
 import { type Lift, rememberingLists } from '../lists.js'
 import type { ServerOptions } from '../options.js'
@@ -68,9 +69,17 @@ export class LegacySessions {
     // Anonymous callers may be different people. With a session of its own, each sees only the requests caused by its
     // call.
     const asks = method !== undefined && methodTraits(method).asks
-    const alone = principal === ANONYMOUS && asks && canBeAsked(caller.capabilities)
+    const alone = principal === ANONYMOUS && asks && this.#canBeAsked(caller)
     const lease = alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open)
     return this.#options.isolation === 'per-request' ? this.#ofOneCall(lease) : lease
+  }
+
+  /** The same for a call, whose caller is told while a program is starting. */
+  lendTo(call: Call): Lease | Promise<Lease> {
+    const lending = this.lend(call)
+    const { transport, timeouts } = this.#options
+    if (transport.kind !== 'stdio' || !(lending instanceof Promise)) return lending
+    return starting(call, lending, { ...timeouts, unused: (lease) => lease.release() })
   }
 
   async #ofOneCall(lending: Lease | Promise<Lease>): Promise<Lease> {
@@ -81,15 +90,15 @@ export class LegacySessions {
 
   /** The identity of the session for a sender: what is declared to the server, and whose credentials are used. */
   identityOf({ caller, credential, principal }: Sender): Identity {
-    const capabilities = this.#declared(caller.capabilities)
-    const { isolation, several = false, clientInfo, accounts } = this.#options
-    const who = isolation === 'shared' && !canBeAsked(caller.capabilities) ? EVERYBODY : principal
+    const { several = false, single = false, clientInfo, accounts } = this.#options
+    const who = this.#whoShares(principal, caller)
     const ofSeveral = principal === ANONYMOUS || (several && who === EVERYBODY)
     return {
       who,
       several: ofSeveral,
-      clientInfo: caller.clientInfo ?? clientInfo,
-      capabilities,
+      single,
+      clientInfo: (single ? undefined : caller.clientInfo) ?? clientInfo,
+      capabilities: this.#capabilitiesFor(caller),
       credential,
       account: accounts?.for(principal),
     }
@@ -102,6 +111,8 @@ export class LegacySessions {
   async prove(verdict: Verdict): Promise<void> {
     const { detection } = this.#access
     const { weak } = verdict
+    // A second process would be in the way of the first client's, which shows it as well.
+    if (this.#options.single) return
     // Callers that already wait for the server get its process first.
     await new Promise((resolve) => setImmediate(resolve))
     if (!detection.hasSpare) await detection.started()
@@ -170,9 +181,24 @@ export class LegacySessions {
     await this.#pool.close(hurry)
   }
 
+  /** The principal whose clients share a session, or EVERYBODY. */
+  #whoShares(principal: string, caller: Caller): string {
+    return this.#options.isolation === 'shared' && !this.#canBeAsked(caller) ? EVERYBODY : principal
+  }
+
+  /** Whether the server may ask this client. In the only session it asks nobody: it could mean any of the clients. */
+  #canBeAsked({ capabilities }: Caller): boolean {
+    return !this.#options.single && canBeAsked(capabilities)
+  }
+
+  /** The capabilities declared to the server for a client. */
+  #capabilitiesFor({ capabilities }: Caller): Json {
+    return this.#declared(this.#options.single ? '{}' : capabilities)
+  }
+
   /**
-   * Calls with the same key share a session: those of one client of one principal with the same capabilities, or all
-   * calls.
+   * Calls with the same key share a session: those of one client of one principal with the same capabilities, all calls of
+   * a principal, or all calls.
    */
   #key({ principal, caller }: Sender): string {
     const { isolation } = this.#options
@@ -185,10 +211,12 @@ export class LegacySessions {
   }
 
   #keyOf(principal: string, caller: Caller): string {
-    const { isolation, clientInfo } = this.#options
-    const capabilities = this.#declared(caller.capabilities)
+    const { single, clientInfo } = this.#options
+    const who = this.#whoShares(principal, caller)
+    if (single) return who
+    const capabilities = this.#capabilitiesFor(caller)
     // Only clients that the server cannot ask share a session: its requests could reach the wrong principal otherwise.
-    if (isolation === 'shared' && !canBeAsked(caller.capabilities)) return capabilities
+    if (who === EVERYBODY) return capabilities
     return `${principal} ${capabilities} ${clientName(caller.clientInfo ?? clientInfo)}`
   }
 
@@ -232,7 +260,7 @@ export class LegacySessions {
     identity: Identity,
     timeout = this.#options.timeouts.initialize,
   ): Promise<LegacySession> {
-    const { log, name, replicas, memory, observe, watching } = this.#options
+    const { log, name, replicas, memory, observe, watching, timeouts } = this.#options
     const { detection } = this.#access
     const { who } = identity
     const watched = watching && crypto.randomUUID()
@@ -247,6 +275,7 @@ export class LegacySessions {
         identity,
         log,
         timeout,
+        start: timeouts.start,
         memory,
         liftList: this.#liftList,
         onEnd,
@@ -262,6 +291,7 @@ export class LegacySessions {
     } catch (error) {
       if (await detection.isModernAfterAll(verdict, peer, error).catch(() => false))
         throw new Contradiction('legacy', 'The server has no sessions')
+      if (error instanceof ChannelError && error.late) detection.givenUp(peer, openingFault(error, name))
       await peer.channel.close()
       // A program that got the probe before `initialize` may fail because of that, so a new process is tried. A program
       // that has answered nothing yet is slow to start: a new process would be as slow.

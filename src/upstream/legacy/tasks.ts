@@ -28,10 +28,12 @@ import {
 } from '../../rpc/splice.js'
 import { randomId } from '../../seal.js'
 import { pause } from '../../time.js'
-import { callFault, sessionGone } from '../failure.js'
+import { callFault } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
+import { SessionLost } from '../session-loss.js'
 import { waitingCall, weightOfWaiting } from '../waiting-call.js'
 import type { Lease } from './pool.js'
+import type { WhenRequired } from './required-urls.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 import { TaskIds, type TaskIdsOptions } from './task-ids.js'
@@ -98,8 +100,9 @@ export class LegacyTasks {
   }
 
   /** Calls a tool as a task. Resolves to the server's error if it refuses. Rejects with a ChannelError, or a Fault. */
-  async create(call: Call, { session }: Lease): Promise<Created | Refused> {
-    return createdIn(call, await session.request('tools/call', this.augmented(call, session)))
+  async create(call: Call, { session }: Lease, required: WhenRequired): Promise<Created | Final> {
+    const response = await session.request('tools/call', this.augmented(call, session))
+    return required(call, response, session) ?? createdIn(call, response)
   }
 
   /** The reply to a task-augmented call, for a client that supports tasks. */
@@ -155,10 +158,12 @@ export class LegacyTasks {
    * Waits for the result of a task, for a client that does not support tasks. If the call is given up, cancels the
    * task.
    */
-  drive(call: Call, lease: Lease, { id }: Created): RunningCall {
+  drive(call: Call, lease: Lease, { id }: Created, required: WhenRequired): RunningCall {
     const { session } = lease
     const running = new RunningCall(lease.share(), call, {
       decode: (leg, response, exchange) => {
+        const asking = required(leg, response, session)
+        if (asking) return asking
         const reply = decodeReply(leg, response, session.handshake.serverInfo)
         const refused = session.serverRequests.refusedDuring(exchange)
         if (refused.length > 0) throwIfRefused(reply, refused)
@@ -186,7 +191,7 @@ export class LegacyTasks {
     try {
       return await this.#answer(task, taskId, call)
     } catch (error) {
-      if (!sessionGone(error)) throw callFault(error)
+      if (!(error instanceof SessionLost)) throw callFault(error)
       this.#forget(task)
       throw new Fault('invalidParams', 'There is no such task')
     }

@@ -6,6 +6,8 @@ import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import type { Loan } from '../../protocol/memory.js'
+import { methodTraits } from '../../protocol/methods.js'
+import { declaredBy } from '../../protocol/offered.js'
 import type { Encoded, Made } from '../../protocol/rules.js'
 import {
   type Id,
@@ -19,12 +21,15 @@ import {
   type Sent,
 } from '../../rpc/message.js'
 import { join, lengthOf, type Wire } from '../../rpc/source.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, raw, write } from '../../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, payloadAt, raw, write } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 import type { Arrival, Exchange } from '../exchange.js'
-import { answerOf, callFault, sessionGone } from '../failure.js'
+import { answerOf, callFault } from '../failure.js'
 import type { Peer } from '../peer.js'
-import type { ChannelError } from '../transport/channel.js'
+import { SessionCheck } from '../session-check.js'
+import type { Loss } from '../session-loss.js'
+import { ChannelError } from '../transport/channel.js'
+import { sendOpening } from './handshake.js'
 import { OrderedDelivery } from './ordered-delivery.js'
 
 export interface TunnelOptions {
@@ -33,6 +38,8 @@ export interface TunnelOptions {
   call?: number | undefined
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
+  /** Milliseconds that a program may take to start. */
+  start: number | undefined
   log: Pick<Log, 'debug'>
   /** Called when a request begins or ends. */
   onUse: () => void
@@ -56,15 +63,17 @@ export class DirectTunnel implements Tunnel {
   readonly revision: LegacyRevision | undefined
   readonly #peer: Peer
   readonly #options: TunnelOptions
-  /** The id of the client's `initialize`, and the server's answer. */
-  readonly #opening: Id
-  readonly #answer: Response
+  /** The server's answer to `initialize`. */
+  readonly answer: Response
   readonly #waiting: Wire[] = []
   /** The loan for waiting messages. Small amounts are free. */
   readonly #loan: Loan
   /** Keeps the order of the server's messages, if all of them arrive on one stream. */
   readonly #delivery: OrderedDelivery<Exchange> | undefined
   #listener: TunnelListener | undefined
+  readonly #check: SessionCheck
+  /** The client has sent `notifications/initialized`. Without it, a server refuses requests with good reason. */
+  #isInitialized = false
   /** Settles when `notifications/initialized` has been delivered; undefined before it is sent and after that. */
   #beginning: Promise<void> | undefined
   /** The session has ended. Answers to open requests may still arrive until the channel is closed. */
@@ -72,15 +81,18 @@ export class DirectTunnel implements Tunnel {
   #closed = false
   #lastUsed = performance.now()
 
-  private constructor(peer: Peer, options: TunnelOptions, opening: Id, answer: Response) {
+  private constructor(peer: Peer, options: TunnelOptions, answer: Response) {
     this.#peer = peer
     this.#options = options
     this.#loan = peer.borrow(options.principal)
-    this.#opening = opening
-    this.#answer = answer
+    this.answer = answer
     this.revision = negotiated(answer)
     const delivery = peer.channel.shared ? new OrderedDelivery<Exchange>(peer.borrow(options.principal)) : undefined
     this.#delivery = delivery
+    this.#check = new SessionCheck(
+      (method, timeout) => peer.call(method, undefined, timeout),
+      (method) => offersIn(answer, method),
+    )
     const { write = plain } = options
     peer.events = {
       ...(delivery && { arrived: (exchange) => delivery.add(exchange) }),
@@ -93,9 +105,12 @@ export class DirectTunnel implements Tunnel {
           made: madeOf({ params }),
         }),
       ended: (error) => this.#end(error),
-      // A restarted server refuses the stream. A request finds out whether the session is lost, too.
+      // A restarted server refuses the stream. Then it has lost the session, too.
       streamLost: () => {
-        this.request('ping', undefined).catch(() => {})
+        this.#check
+          .isLost()
+          .then((isLost) => isLost && this.#forget())
+          .catch(() => {})
       },
       ping: { method: 'ping', params: undefined },
     }
@@ -105,12 +120,13 @@ export class DirectTunnel implements Tunnel {
   /** Sends the client's `initialize` to the server. Rejects with a ChannelError; the caller then closes the channel. */
   static async open(peer: Peer, opening: Request, options: TunnelOptions): Promise<DirectTunnel> {
     const params = typeof opening.params === 'string' ? undefined : opening.params
-    const answer = await peer.call('initialize', params, options.timeout, { call: options.call })
-    return new DirectTunnel(peer, options, opening.id, answer)
+    const { timeout, call, start } = options
+    const answer = await sendOpening(params, (sent) => peer.call('initialize', sent, timeout, { call, start }))
+    return new DirectTunnel(peer, options, answer)
   }
 
-  get opened(): Encoded {
-    return { text: responseMessage(this.#opening, this.#answer), made: this.#answer.outcome.source }
+  opened(id: Id): Encoded {
+    return { text: responseMessage(id, this.answer), made: this.answer.outcome.source }
   }
 
   /**
@@ -149,12 +165,16 @@ export class DirectTunnel implements Tunnel {
       this.#delivery?.leave(exchange)
     }
     signal.addEventListener('abort', hangUp, { once: true })
+    let isFirst = true
     try {
       if (this.#beginning) await this.#beginning
       signal.throwIfAborted()
       exchange.send(request.method, withToken(request.params, token === undefined ? undefined : String(exchange.id)))
       for (;;) {
-        const arrival = await this.#next(exchange.next())
+        const arrival = await (isFirst
+          ? this.#unlessLost(exchange.next(), request.method)
+          : this.#next(exchange.next()))
+        isFirst = false
         const turn = this.#delivery?.wait(exchange)
         if (turn) await turn
         if (arrival.kind === 'question') continue
@@ -171,7 +191,7 @@ export class DirectTunnel implements Tunnel {
         this.#delivery?.done(exchange)
       }
     } catch (error) {
-      throw sessionGone(error) ? this.#forgotten(error) : callFault(error)
+      throw callFault(error)
     } finally {
       signal.removeEventListener('abort', hangUp)
       exchange.release()
@@ -181,14 +201,9 @@ export class DirectTunnel implements Tunnel {
     }
   }
 
-  /** Sends a request of the bridge itself. Rejects with a ChannelError if no answer comes in time. */
-  async request(method: string, params: Json | undefined): Promise<Response> {
-    try {
-      return await this.#next(this.#peer.call(method, params, OWN_WITHIN))
-    } catch (error) {
-      if (sessionGone(error)) this.#forget()
-      throw error
-    }
+  /** Sends a request of the bridge itself. Rejects with a ChannelError or a Fault if no answer comes in time. */
+  request(method: string, params: Json | undefined): Promise<Response> {
+    return this.#unlessLost(this.#peer.call(method, params, OWN_WITHIN), method)
   }
 
   #used(): void {
@@ -199,9 +214,10 @@ export class DirectTunnel implements Tunnel {
   notify(method: string, params: Sent): void {
     const delivered = this.#peer.notify(method, params).catch((error: unknown) => {
       this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered')
-      if (sessionGone(error)) this.#forget()
+      if (error instanceof ChannelError) this.#isLost(error, method).catch(() => {})
     })
     if (method !== 'notifications/initialized') return
+    this.#isInitialized = true
     // Over HTTP, later messages use other connections and could overtake this one, so they wait for it.
     this.#beginning = delivered
       .then(() => this.#listen())
@@ -243,14 +259,41 @@ export class DirectTunnel implements Tunnel {
     try {
       return await arriving
     } catch (error) {
-      return answerOf(error, (failed) => (sessionGone(failed) ? failed : undefined))
+      return answerOf(error)
     }
   }
 
-  /** Notes that the session is lost. Returns the Fault for the client, which may connect again. */
-  #forgotten(cause: unknown): Fault {
-    this.#forget()
-    return new Fault('upstreamUnavailable', 'The server has ended the session: connect again', { cause })
+  /**
+   * The first message for a request of this method. Rejects with a Fault if the server has lost the session and the
+   * request may be sent again. If it may not, the server's refusal stands.
+   */
+  async #unlessLost<T extends Arrival>(first: Promise<T>, method: string): Promise<T | Response> {
+    let arrival: T | Response
+    try {
+      arrival = await first
+      if (arrival.kind !== 'response') return arrival
+    } catch (error) {
+      if (error instanceof ChannelError) await this.#throwIfLost(error, method)
+      return answerOf(error)
+    }
+    if (arrival.outcome.kind === 'error' && this.#isInitialized) await this.#throwIfLost(arrival, method)
+    this.#check.served()
+    return arrival
+  }
+
+  async #throwIfLost(failure: ChannelError | Response, method: string): Promise<void> {
+    const loss = await this.#isLost(failure, method)
+    const mayRepeat = loss === 'unacted' || methodTraits(method).idempotent === true
+    if (loss && mayRepeat)
+      throw new Fault('upstreamUnavailable', 'The server has ended the session: connect again', {
+        cause: failure instanceof ChannelError ? failure : undefined,
+      })
+  }
+
+  async #isLost(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
+    const loss = await this.#check.lossBehind(failure, method)
+    if (loss) this.#forget()
+    return loss
   }
 
   /**
@@ -313,6 +356,13 @@ export class DirectTunnel implements Tunnel {
     const { onClosed } = this.#options
     this.#peer.channel.close().then(onClosed, onClosed)
   }
+}
+
+/** Whether a server offers a method, by its answer to `initialize`. */
+function offersIn({ outcome: { source, member } }: Response, method: string): boolean {
+  const result = payloadAt(source, member)
+  const { capability } = methodTraits(method)
+  return result !== undefined && (capability === undefined || objectIn(declaredBy(result), capability) !== undefined)
 }
 
 function plain(message: Request | Notification): Wire {

@@ -4,7 +4,7 @@ import { Fault, isOfSignIn } from '../../protocol/fault.js'
 import type { Occupant } from '../../protocol/occupancy.js'
 import type { Request } from '../../rpc/message.js'
 import type { Verdict } from '../era/verdict.js'
-import { credentialOf } from '../failure.js'
+import { credentialOf, openingFault } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
@@ -115,6 +115,7 @@ export class Tunnels {
     } catch (error) {
       this.#peers.delete(peer)
       if (turnedModern()) return undefined
+      if (error instanceof ChannelError && error.late) detection.givenUp(peer, openingFault(error, this.#options.name))
       await peer.channel.close()
       if (isOfSignIn(error)) throw error
       const refused = error instanceof ChannelError && error.refusal !== undefined
@@ -154,8 +155,8 @@ export class Tunnels {
     }
     const onClosed = () => this.#peers.delete(peer)
     const onUse = () => occupancy.touch(occupant)
-    const timeout = timeouts.initialize
-    return DirectTunnel.open(peer, opening, { principal, timeout, log, onUse, onEnd, onClosed, ...options })
+    const { initialize: timeout, start } = timeouts
+    return DirectTunnel.open(peer, opening, { principal, timeout, start, log, onUse, onEnd, onClosed, ...options })
   }
 
   /** Reports a new state of a session, for metrics. */

@@ -1,8 +1,9 @@
 /** URL elicitations of a session that the server has reported as complete, and who waits for them. */
+import { HangUp, type Signal } from '../../hang-up.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
 import type { Params } from '../../rpc/message.js'
 import { value } from '../../rpc/splice.js'
-import { within } from '../../time.js'
+import { pause } from '../../time.js'
 
 /** The maximum number of remembered ids of completed URL elicitations. */
 const MAX_VISITED = 1_000
@@ -28,18 +29,26 @@ export class Visits {
     for (const changed of this.#waiting) changed()
   }
 
-  /** Resolves when all these elicitations are complete, or after so many milliseconds. Then it forgets them. */
-  async wait(ids: readonly string[], milliseconds: number): Promise<void> {
-    let changed = () => {}
-    const deadline = performance.now() + milliseconds
-    while (this.#isAlive() && !ids.every((id) => this.#ids.has(id)) && performance.now() < deadline) {
-      const visit = new Promise<void>((resolve) => {
-        changed = resolve
-        this.#waiting.add(changed)
-      })
-      await within(visit, deadline - performance.now())
-      this.#waiting.delete(changed)
-    }
+  /** Whether this elicitation is complete. */
+  has(id: string): boolean {
+    return this.#ids.has(id)
+  }
+
+  /** Forgets that these are complete: the server requires them anew. */
+  forget(ids: readonly string[]): void {
     for (const id of ids) this.#ids.delete(id)
+  }
+
+  /** Resolves when one of these is complete, after so many milliseconds, or when `signal` aborts. */
+  async next(ids: readonly string[], milliseconds: number, signal: Signal): Promise<void> {
+    const waits = new HangUp(signal)
+    const changed = () => {
+      if (!this.#isAlive() || ids.some((id) => this.#ids.has(id))) waits.abort()
+    }
+    this.#waiting.add(changed)
+    changed()
+    await pause(milliseconds, waits)
+    this.#waiting.delete(changed)
+    waits.abort()
   }
 }

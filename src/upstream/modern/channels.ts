@@ -1,6 +1,7 @@
 /**
  * The channels to a modern server. Over HTTP there is one. With a program, all principals share a process, except those
- * that want logs: each of them has a process of its own, because log messages on stdio name no call.
+ * that want logs: each of them has a process of its own, because log messages on stdio name no call. If all clients of a
+ * principal have to share one (`single`), each principal has a process of its own from the beginning.
  */
 import { ANONYMOUS, type Call, type Sender } from '../../protocol/call.js'
 import { discoverParams } from '../../protocol/modern-server.js'
@@ -66,6 +67,7 @@ export class ModernChannels {
 
   #keyOf({ principal, caller }: Caller): string {
     if (!this.#isSeparate) return EVERYBODY
+    if (this.#options.single) return principal
     if (caller.logLevel !== undefined && !this.#separate.has(principal)) {
       const [oldest] = this.#separate
       if (oldest !== undefined && this.#separate.size >= MAX_SEPARATE) this.#separate.delete(oldest)
@@ -226,8 +228,11 @@ export class ModernChannel implements Occupant {
     this.#lastUsed = performance.now()
     peer.events = {
       callOf: (message) => (message.kind === 'notification' ? this.calls.callFor(message) : undefined),
-      asked: ({ method }) =>
-        log.debug({ event: 'server_request_dropped', method }, 'request from a modern server dropped'),
+      asked: (request) => {
+        const { method } = request
+        if (method === 'ping') peer.refuse(request)
+        else log.debug({ event: 'server_request_dropped', method }, 'request from a modern server dropped')
+      },
       notified: (method, params) => this.#notified(method, params),
       answeredLate: (id) => this.calls.answeredLate(id),
       ended: (error) => {

@@ -4,7 +4,7 @@ import { Contradiction } from '../failure.js'
 import type { Access } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
-import { ChannelError } from '../transport/channel.js'
+import { notStarted } from '../start.js'
 
 /**
  * Opens a channel; probes a new process first, because the program may have changed its era. Rejects with a Fault, or
@@ -22,10 +22,13 @@ export async function connect(
       return await detection.channel(transport, { stateless: true })
     // A new process may be slow to start, so the probe may take as long as `initialize`.
     const timeout = Math.max(timeouts.probe, timeouts.initialize)
-    const finding = await probe({ transport, clientInfo, timeout, log })
+    const finding = await probe({ transport, clientInfo, timeout, start: timeouts.start, log })
     if (finding.era === 'modern') return finding.peer
-    await finding.peer?.channel.close()
-    if (finding.unanswered) throw new ChannelError(`No answer to server/discover in ${timeout} ms`, { delivered: 'no' })
+    const { peer, unanswered } = finding
+    const { start = timeout } = timeouts
+    const late = unanswered && peer && notStarted(peer.channel, 'server/discover', { silence: timeout, start })
+    await peer?.channel.close()
+    if (late) throw late
   } catch (error) {
     throw detection.failed(error)
   }

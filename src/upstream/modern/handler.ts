@@ -30,7 +30,7 @@ import {
   value,
 } from '../../rpc/splice.js'
 import { digest } from '../../seal.js'
-import { pause } from '../../time.js'
+import { pause, unlessAborted } from '../../time.js'
 import { starting } from '../era/starting.js'
 import type { Arrival } from '../exchange.js'
 import {
@@ -120,16 +120,19 @@ export class ModernHalf implements Half {
     return this.#channels.close(hurry)
   }
 
-  /** Opens the channel for a call. Tells progress while a program is starting. */
+  /** Opens the channel for a call. Tells its caller while a program is starting. */
   #opened(call: Call): Promise<ModernChannel> {
     const opening = this.#channels.open(call)
-    return this.#isProgram && call.progress ? starting(call, opening) : opening
+    return this.#isProgram ? starting(call, opening, this.#options.timeouts) : opening
   }
 
   async #answer(channel: ModernChannel, call: Call, again: boolean): Promise<Final> {
     const { transport } = channel.peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
     const mirrors = transport === 'http' && call.method === 'tools/call'
+    // The schema of an unknown tool says which arguments are mirrored into headers.
+    const name = mirrors && call.paramHeaders === undefined ? value(call.params, 'name') : undefined
+    if (typeof name === 'string') await unlessAborted(this.#toolsOf(call).findOnce(name), call.signal)
     if (transport === 'stdio' && call.method === 'tools/call' && call.paramHeaders) await this.#checkMirrored(call)
     const last = await this.#ask(channel, call, mirrors)
     if (last.kind !== 'error') return last
@@ -223,7 +226,10 @@ export class ModernHalf implements Half {
     if (!headers) {
       if (named !== undefined && typeof value(call.params, named) !== 'string')
         throw new Fault('invalidParams', `params.${named} has to be a string`)
-      headers = checkLength(requestHeaders(call.method, call.params), `params.${named}`)
+      headers = checkLength(
+        requestHeaders(call.method, call.params),
+        named === undefined ? 'The method' : `params.${named}`,
+      )
       headers = { ...headers, ...credentialOf(call) }
       this.#headers.set(key, headers)
     }

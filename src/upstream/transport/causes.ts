@@ -31,6 +31,11 @@ const CLOSED: Cause = {
   what: 'The connection was closed before the answer was complete',
   next: 'Give the address with https:// if the server uses TLS on this port. If it wants a client certificate, set "cert" and "key" in its entry. Otherwise check the log of the server.',
 }
+const TOO_MANY_FILES: Cause = {
+  what: 'too many open files',
+  next: 'Raise the limit of open files of the bridge (ulimit -n, or LimitNOFILE of systemd): each connection and each program takes some.',
+  notSent: true,
+}
 const UNRESOLVED: Cause = { what: 'The host name could not be resolved', next: CHECK_HOST, notSent: true }
 const NO_TLS: Cause = {
   what: 'The server does not use TLS on this port',
@@ -48,6 +53,17 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
   ENOTFOUND: UNRESOLVED,
   EAI_AGAIN: UNRESOLVED,
   EHOSTUNREACH: { what: 'The host is unreachable', next: CHECK_NETWORK, notSent: true },
+  EHOSTDOWN: { what: 'The host is down', next: CHECK_NETWORK, notSent: true },
+  ENETDOWN: { what: 'The network of this machine is down', next: CHECK_NETWORK, notSent: true },
+  EADDRNOTAVAIL: {
+    what: 'This machine has no address or port left for the connection',
+    next: 'Check the address. With very many connections, raise the range of local ports.',
+    notSent: true,
+  },
+  EMFILE: TOO_MANY_FILES,
+  ENFILE: TOO_MANY_FILES,
+  // Without `notSent`: TCP keep-alive ends open connections with it, too.
+  ETIMEDOUT: { what: 'The connection timed out', next: CHECK_NETWORK },
   ENETUNREACH: { what: 'The network of the host is unreachable', next: CHECK_NETWORK, notSent: true },
   UND_ERR_CONNECT_TIMEOUT: {
     what: 'The connection could not be opened in time',
@@ -91,10 +107,14 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
     next: 'Give this user the right to write the socket, and to enter the folders above it.',
     notSent: true,
   },
+  ERR_START_EMFILE: TOO_MANY_FILES,
+  ERR_START_ENFILE: TOO_MANY_FILES,
   UND_ERR_DESTROYED: { what: 'The bridge has closed its connections to the server', notSent: true },
   UND_ERR_CLOSED: { what: 'The bridge has closed its connections to the server', notSent: true },
   UND_ERR_SOCKET: CLOSED,
   ECONNRESET: CLOSED,
+  ECONNABORTED: CLOSED,
+  EPIPE: CLOSED,
   EPROTO: NO_TLS,
   ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
@@ -147,9 +167,16 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
   },
 }
 
+/** What happened to a connection, for people. Never empty. */
+export function whatOf(error: Error): string {
+  return causeOf(error)?.what ?? (error.message || ('code' in error && String(error.code)) || error.name)
+}
+
 /** Explains an error of a connection; undefined if it is unknown. */
 export function causeOf(error: unknown): Cause | undefined {
   if (!(error instanceof Error)) return undefined
+  // A host with several addresses fails once for each of them.
+  if (error instanceof AggregateError) return firstKnown(error.errors)
   const code = 'code' in error ? String(error.code) : ''
   const known = Object.hasOwn(CAUSES, code) ? CAUSES[code] : undefined
   // Only the error knows which proxy it was. Clients are not told: `next` is for the operator.
@@ -166,4 +193,12 @@ export function causeOf(error: unknown): Cause | undefined {
     .toLowerCase()
     .replaceAll('_', ' ')
   return { what: `TLS failed: ${reason}`, ...(code.startsWith('ERR_TLS_') && { notSent: true }) }
+}
+
+function firstKnown(errors: readonly unknown[]): Cause | undefined {
+  for (const error of errors) {
+    const cause = causeOf(error)
+    if (cause) return cause
+  }
+  return undefined
 }

@@ -6,6 +6,7 @@
 import type { Account } from '../../protocol/account.js'
 import type { Memory } from '../../protocol/memory.js'
 import type { Refusal } from '../../protocol/refusal.js'
+import type { Outline } from '../../rpc/outline.js'
 import { excerpt } from './stdio/stderr-tail.js'
 
 /** One message to the server. */
@@ -45,6 +46,12 @@ export interface Channel {
   send(message: Outgoing): Promise<void>
   /** Notes that the answer of this exchange is no longer needed: connections that wait for it are closed. */
   abandon(exchange: number): void
+  /**
+   * Only of programs: until when one that has not answered counts as starting, by `performance.now()`. It does as long as
+   * it writes something to stdout or stderr every `silence` milliseconds, or may be downloading what it runs; and `most`
+   * milliseconds after its start at the latest.
+   */
+  startingUntil?(silence: number, most: number): number
   /** Whether the server has opened a session on the channel. */
   readonly hasSession?: boolean
   /** Whether the server refuses a GET for want of a session, as servers that support sessions do. */
@@ -67,6 +74,10 @@ export interface Receiver {
    * `http` is the head of the response that it came in.
    */
   message(bytes: readonly Uint8Array[], exchange: number | undefined, http?: HttpHead): void
+  /** There was no memory for a message, of which this is the outline. `exchange` is as for `message`. */
+  dropped(outline: Outline, exchange: number | undefined): void
+  /** A message that begins with these bytes has not been completed for long: what it answers fails. */
+  stalled(beginning: Uint8Array): void
   /** Whether an exchange still waits for its answer. */
   waiting(exchange: number): boolean
   /** The stream for the server's own messages has ended and cannot be opened again. */
@@ -85,6 +96,8 @@ export interface ChannelErrorOptions {
   refusal?: Refusal
   /** The server violated the protocol, so it is to blame, not the connection. */
   protocol?: boolean
+  /** What the server said where a message was due. */
+  said?: string
   /** There is no memory for the message, or for what the server answers. */
   noMemory?: boolean
   /** No answer arrived in time. */
@@ -99,6 +112,7 @@ export class ChannelError extends Error {
   readonly delivered: 'no' | 'maybe'
   readonly refusal: Refusal | undefined
   readonly protocol: boolean
+  readonly said: string | undefined
   readonly noMemory: boolean
   readonly late: boolean
   /** A few lines of the program's stderr. The first one looks like the reason of its end. */
@@ -111,6 +125,7 @@ export class ChannelError extends Error {
       delivered = 'maybe',
       refusal,
       protocol = false,
+      said,
       noMemory = false,
       late = false,
       stderr = [],
@@ -119,6 +134,7 @@ export class ChannelError extends Error {
     this.delivered = delivered
     this.refusal = refusal
     this.protocol = protocol
+    this.said = said
     this.noMemory = noMemory
     this.late = late
     this.stderr = excerpt(stderr)

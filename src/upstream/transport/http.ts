@@ -6,28 +6,32 @@ import { HangUp, type Signal } from '../../hang-up.js'
 import type { Account } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import { MAX_NAME } from '../../protocol/lengths.js'
-import type { Memory } from '../../protocol/memory.js'
+import { type Memory, NOBODY } from '../../protocol/memory.js'
 import { own } from '../../rpc/own.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
-import { backoff, pause } from '../../time.js'
+import { backoff, Deadline, pause } from '../../time.js'
 import { OneWaySender } from '../one-way.js'
+import { AcceptedCalls } from './accepted-calls.js'
 import { type Channel, ChannelError, type HttpHead, type Outgoing, type Receiver, type Transport } from './channel.js'
+import { Cookies } from './cookies.js'
 import {
   type Answer,
   type AnswerHeaders,
   askAs,
   type BodyKind,
+  bodyKindOf,
   type Headers,
   type HttpRequest,
   headerOf,
   mediaType,
   Origin,
   type OriginOptions,
-  onSameOrigin,
   type Reader,
   refuse,
+  textIn,
   withCredential,
 } from './origin.js'
+import type { Redirects } from './redirects.js'
 
 /** Milliseconds to wait before a stream is resumed: by default, and the bounds of what a server may set. */
 const RETRY = { usual: 1_000, least: 100, most: 30_000 }
@@ -37,7 +41,6 @@ const AFTER_ANSWER = 1_000
 const GOODBYE = 5_000
 /** Milliseconds for the GET of `wantsSession`. */
 const WANTS_WITHIN = 2_000
-const MAX_REDIRECTS = 3
 /** Number of failed attempts in a row after which a stream is not resumed. */
 const MAX_FAILURES = 3
 /** Visible ASCII, as a session id has to be (MCP 2025-11-25, basic/transports, session management). */
@@ -58,9 +61,20 @@ export class HttpTransport implements Transport {
   }
 
   /** What the relay needs to send requests to the server itself. */
-  get address(): { url: URL; headers: Headers; dispatcher: Promise<unknown> } {
-    const { url, headers, dispatcher } = this.#origin
-    return { url, headers, dispatcher }
+  get address(): {
+    url: URL
+    headers: Headers
+    dispatcher: Promise<unknown>
+    redirects: Redirects
+    bodyLimit: number
+  } {
+    const { url, headers, dispatcher, redirects, bodyLimit } = this.#origin
+    return { url, headers, dispatcher, redirects, bodyLimit }
+  }
+
+  /** Sends a request outside of a channel. Rejects with a ChannelError. */
+  ask(request: HttpRequest, reader: Reader): Promise<Answer> {
+    return this.#origin.ask(request, reader)
   }
 
   close(): Promise<void> {
@@ -79,7 +93,11 @@ class HttpChannel implements Channel {
   readonly #closing = new AbortController()
   readonly #oneWay: OneWaySender
   #withoutExchange = 0
-  #path: string
+  /** Whether the stream for the server's own messages is open, or may be. */
+  #listens = false
+  readonly #accepted = new AcceptedCalls()
+  /** The path and query where the session is. Redirects of other sessions do not move it. */
+  #path: string | undefined
   #receiver: Receiver | undefined
   #sessionId: string | undefined
   /**
@@ -87,6 +105,8 @@ class HttpChannel implements Channel {
    */
   #own: Headers = NONE
   #account: Account | undefined
+  /** The cookies of the session. Without one, requests of several principals use the channel. */
+  readonly #cookies: Cookies | undefined
   #postHeaders = new WeakMap<Headers, Headers>()
 
   constructor(origin: Origin, stateless: boolean) {
@@ -94,7 +114,7 @@ class HttpChannel implements Channel {
     this.memory = origin.memory
     this.#oneWay = new OneWaySender(origin.memory)
     this.stateless = stateless
-    this.#path = origin.url.pathname + origin.url.search
+    if (!stateless) this.#cookies = new Cookies(origin.url)
   }
 
   get alive(): boolean {
@@ -118,24 +138,22 @@ class HttpChannel implements Channel {
     this.#own = headers
     this.#account = account
     const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
+    reading.principal = principal ?? NOBODY
     reading.isOneWay = exchange === undefined
     const request = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
     const answer = await this.#ask(request, reading, account)
     refuse(answer)
     if (exchange === undefined) return
-    if (answer.kind === 'whole') this.#take(answer, exchange)
-    else if (answer.kind === 'nothing') throw noMessage(answer)
-    if (this.#receiver?.waiting(exchange)) await this.#resume(headers, reading, account)
-  }
-
-  #take(answer: Answer, exchange: number): void {
-    this.#receiver?.message(answer.body, exchange, answer)
-    if (this.#receiver?.waiting(exchange))
-      throw new ChannelError('The body of the answer is not a JSON-RPC response to the request', { protocol: true })
+    if (answer.kind === 'whole') this.#receiver?.message(answer.body, exchange, answer)
+    if (!this.#receiver?.waiting(exchange)) return
+    if (answer.kind === 'events') return this.#resume(headers, reading, account)
+    if (isAcceptance(answer) && this.#listens) return this.#accepted.wait(exchange, this.#receiver)
+    throw noMessage(answer)
   }
 
   abandon(exchange: number): void {
     this.#readings.get(exchange)?.abort()
+    this.#accepted.forget(exchange)
   }
 
   /**
@@ -144,21 +162,28 @@ class HttpChannel implements Channel {
    */
   async wantsSession(headers: Headers, account?: Account): Promise<boolean> {
     const reading = new Reading(undefined, undefined, () => reading.abort())
-    const late = setTimeout(() => reading.abort(), WANTS_WITHIN)
+    const late = new Deadline(WANTS_WITHIN, () => reading.abort())
     try {
       const { status } = await this.#get(headers, reading, account)
       return status === 400
     } catch {
       return false
     } finally {
-      clearTimeout(late)
+      late.clear()
     }
   }
 
   /** Opens the GET stream and keeps it open. Resolves to false if the server has none. */
   listen(headers: Headers, account?: Account): Promise<boolean> {
+    this.#listens = true
     return new Promise((resolve) => {
-      this.#listen(headers, account, resolve).catch(() => resolve(false))
+      this.#listen(headers, account, resolve)
+        .catch(() => {})
+        .finally(() => {
+          this.#listens = false
+          this.#accepted.fail(new ChannelError('The stream on which the server was to answer has ended'))
+          resolve(false)
+        })
     })
   }
 
@@ -168,7 +193,9 @@ class HttpChannel implements Channel {
     for (const reading of this.#readings.values()) reading.abort()
     if (this.#sessionId === undefined) return
     // A server may refuse the DELETE; then its session has to expire by itself.
-    const request = { method: 'DELETE' as const, path: this.#path, headers: this.#headers(this.#own) }
+    const path = this.#path ?? this.#origin.redirects.pathFor(NOBODY)
+    const headers = this.#headers(this.#own)
+    const request = { method: 'DELETE' as const, path, headers: this.#cookies?.addTo(path, headers) ?? headers }
     const account = this.#account
     const reader = { head: () => 'nothing' as const }
     await askAs(account, AbortSignal.timeout(GOODBYE), (credential) =>
@@ -187,8 +214,8 @@ class HttpChannel implements Channel {
         throw new ChannelError('The server closed the stream without an answer')
       await this.#pause(reading.retry)
       try {
-        const { status } = await this.#get(headers, reading, account)
-        if (status >= 300) throw new ChannelError('The server did not resume the stream')
+        const { kind } = await this.#get(headers, reading, account)
+        if (kind !== 'events') throw new ChannelError('The server did not resume the stream')
         failures = 0
       } catch (error) {
         if (++failures >= MAX_FAILURES || !(error instanceof ChannelError) || error.delivered !== 'maybe') throw error
@@ -196,12 +223,17 @@ class HttpChannel implements Channel {
     }
   }
 
+  /** Resolves when the server has no stream, or has none any more. */
   async #listen(headers: Headers, account: Account | undefined, opened: (open: boolean) => void): Promise<void> {
     let failures = 0
     let heard = false
+    let hasNone = false
+    let openedAt = 0
     const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
-      if (kind !== 'events') return
-      failures = 0
+      hasNone = kind !== 'events'
+      // A page or a JSON text is no stream. It is not read: it may have no end.
+      if (hasNone) return reading.abort()
+      openedAt = performance.now()
       // A stream with event ids continues where it stopped; without them, messages may have been lost.
       if (heard && reading.lastId === undefined) this.#receiver?.missed()
       heard = true
@@ -209,19 +241,20 @@ class HttpChannel implements Channel {
     })
     while (this.alive) {
       try {
-        const { status } = await this.#get(headers, reading, account)
+        const { status, kind } = await this.#get(headers, reading, account)
+        // A server that ends every stream at once is asked less and less often.
+        if (kind === 'events')
+          failures = performance.now() - openedAt < RETRY.usual && !reading.heard ? failures + 1 : 0
         // 409: the server has not noticed yet that the last stream has broken.
-        if (status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)) {
-          if (heard) this.#receiver?.streamLost()
-          return opened(false)
-        }
+        hasNone ||= status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)
       } catch (error) {
-        if (error instanceof Fault) {
-          if (heard) this.#receiver?.streamLost()
-          return opened(false)
-        }
-        if (!(error instanceof ChannelError)) throw error
+        hasNone ||= error instanceof Fault
+        if (!hasNone && !(error instanceof ChannelError)) throw error
         failures++
+      }
+      if (hasNone) {
+        if (heard) this.#receiver?.streamLost()
+        return
       }
       await this.#pause(backoff(failures, { first: reading.retry, most: RETRY.most }))
     }
@@ -242,10 +275,7 @@ class HttpChannel implements Channel {
     const key = reading.exchange ?? --this.#withoutExchange
     this.#readings.set(key, reading)
     try {
-      for (let redirects = 0; ; redirects++) {
-        const answer = await this.#askOnce({ ...request, path: this.#path }, reading, account)
-        if (!this.#follows(answer, redirects)) return answer
-      }
+      return await this.#askThere(request, reading, account)
     } catch (error) {
       // A stream that broke after an event id can be resumed, so this is not a failure yet.
       if (!(error instanceof ChannelError) || reading.lastId === undefined || this.stateless || !this.alive) throw error
@@ -263,15 +293,22 @@ class HttpChannel implements Channel {
     )
   }
 
-  /**
-   * Follows redirects on the same origin only, so that no credentials reach another one. Other redirects are refusals.
-   */
-  #follows({ status, headers }: Answer, redirects: number): boolean {
-    if (status !== 307 && status !== 308) return false
-    const target = onSameOrigin(headerOf(headers, 'location'), this.#origin.url)
-    if (!target || redirects >= MAX_REDIRECTS) return false
-    this.#path = target.pathname + target.search
-    return true
+  /** Asks where the server has the session, and follows its redirects. */
+  async #askThere(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<Answer> {
+    const { redirects } = this.#origin
+    let path = this.#path ?? redirects.pathFor(reading.principal)
+    if (!this.stateless) this.#path = path
+    for (let times = 0; ; times++) {
+      const at = path
+      reading.onHead = (headers) => this.#cookies?.take(at, headers)
+      if (this.#cookies?.settled) await this.#cookies.settled
+      const headers = this.#cookies?.addTo(path, request.headers) ?? request.headers
+      const answer = await this.#askOnce({ ...request, path, headers }, reading, account)
+      const next = redirects.next(reading.principal, path, answer, times)
+      if (next === undefined) return answer
+      path = next
+      if (!this.stateless) this.#path = path
+    }
   }
 
   /**
@@ -313,13 +350,16 @@ class HttpChannel implements Channel {
 
 const NONE: Headers = {}
 const nothing = () => {}
-const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
-
 /** Reads the answer to one message, over several connections if its stream is resumed. */
 class Reading implements Reader {
   readonly exchange: number | undefined
+  principal = NOBODY
+  /** Gets the headers of every answer, before its body. */
+  onHead: (headers: AnswerHeaders) => void = nothing
   /** Whether the message has no answer. */
   isOneWay = false
+  /** An event has arrived in the stream. */
+  heard = false
   /** The last event id, to resume the stream; and the milliseconds to wait before that. */
   lastId: string | undefined
   retry = RETRY.usual
@@ -369,20 +409,24 @@ class Reading implements Reader {
   }
 
   head(status: number, headers: AnswerHeaders): BodyKind {
+    this.onHead(headers)
     if (status >= 300) return 'whole'
-    const type = mediaType(headers) ?? ''
-    const kind = (Object.hasOwn(BODIES, type) && BODIES[type]) || 'nothing'
+    const kind = bodyKindOf(headers) ?? (mediaType(headers)?.startsWith('text/') ? 'beginning' : 'nothing')
     if (kind === 'events') this.#head = { status, headers }
+    this.heard = false
     this.#onSuccess(headers, kind)
     return kind
   }
 
   event(event: SseEvent, decoder: SseDecoder): void {
+    this.heard = true
     // An id that is too long for a header is not kept.
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
-    if (event.data.length > 0 && event.event === 'message')
-      this.#receiver?.message(event.data, this.exchange, this.#head)
+    if (event.event === 'message') {
+      if (event.dropped) this.#receiver?.dropped(event.dropped, this.exchange)
+      else if (event.data.length > 0) this.#receiver?.message(event.data, this.exchange, this.#head)
+    }
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
   }
 
@@ -394,9 +438,17 @@ class Reading implements Reader {
   }
 }
 
-function noMessage({ status, headers }: Answer): ChannelError {
+/** Whether an answer says only that the message has arrived. */
+function isAcceptance({ status, headers }: Answer): boolean {
+  return status === 202 || status === 204 || headerOf(headers, 'content-type') === undefined
+}
+
+/** The failure of a request that was answered with something else than a message. */
+function noMessage(answer: Answer): ChannelError {
+  const { status, kind, headers } = answer
+  const options = { protocol: true, said: textIn(answer) }
+  if (kind === 'whole')
+    return new ChannelError('The body of the answer is not a JSON-RPC response to the request', options)
   const type = headerOf(headers, 'content-type') ?? 'no content type'
-  return new ChannelError(`The server answered with HTTP ${status} and ${type} instead of a message`, {
-    protocol: true,
-  })
+  return new ChannelError(`The server answered with HTTP ${status} and ${type} instead of a message`, options)
 }

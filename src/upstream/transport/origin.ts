@@ -2,15 +2,18 @@
 
 import type { buildConnector, Dispatcher } from 'undici'
 import type { Signal } from '../../hang-up.js'
+import { printable } from '../../printable.js'
 import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
 import { needsSignIn } from '../../protocol/fault.js'
 import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../protocol/memory.js'
 import { refusalOf } from '../../protocol/refusal.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
-import { causeOf } from './causes.js'
+import { causeOf, whatOf } from './causes.js'
 import { answerTooLarge, ChannelError } from './channel.js'
+import { decoding, isUndecodable } from './decoding.js'
 import { readingToTheEnd } from './paused.js'
+import { Redirects } from './redirects.js'
 import { Slices } from './slices.js'
 import { keepingAlerts } from './tls-alert.js'
 
@@ -66,8 +69,8 @@ export interface Reader {
   event?(event: SseEvent, decoder: SseDecoder): void
 }
 
-/** How to read a body: as events one by one, as a whole, or not at all. */
-export type BodyKind = 'events' | 'whole' | 'nothing'
+/** How to read a body: as events one by one, as a whole, its beginning only (for people), or not at all. */
+export type BodyKind = 'events' | 'whole' | 'beginning' | 'nothing'
 
 /** Headers of an answer. Names in lower case. */
 export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
@@ -76,7 +79,7 @@ export interface Answer {
   status: number
   kind: BodyKind
   headers: AnswerHeaders
-  /** The body in its received pieces, if it was read as a whole. */
+  /** The body in its received pieces, if it was read as a whole or its beginning. */
   body: readonly Uint8Array[]
 }
 
@@ -86,14 +89,21 @@ const DEFAULTS = {
   bodyLimit: 16 * 1024 * 1024,
   streamLimit: 64 * 1024 * 1024,
 }
-/** Bytes of a refusal's body that are examined. */
-const REFUSAL_BODY = 64 * 1024
+/**
+ * Milliseconds of silence on a connection after which the system asks whether the other side is still there. So a stream
+ * that has died without a FIN ends within a minute.
+ */
+const KEEP_ALIVE = 30_000
+/** Bytes of a text for people that are examined: of a refusal, and of what comes instead of a message. */
+const TEXT = 64 * 1024
 
 export class Origin {
   readonly url: URL
   /** Sent with every request. */
   readonly headers: Headers
   readonly memory: Memory
+  /** Where requests to the address go. */
+  readonly redirects: Redirects
   /** The connections, once undici is loaded. Most programs never need it, because their servers are on stdio. */
   #pool: Dispatcher | undefined
   readonly #opened: Promise<Dispatcher>
@@ -115,6 +125,7 @@ export class Origin {
       ...options,
     }
     this.url = url
+    this.redirects = new Redirects(url)
     this.memory = memory
     this.headers = { 'accept-encoding': 'identity', ...headers }
     this.#limits = { body: bodyLimit, stream: streamLimit }
@@ -134,6 +145,11 @@ export class Origin {
       if (this.#pool) this.#pool.dispatch(options as Dispatcher.DispatchOptions, answering)
       else this.#opened.then((pool) => pool.dispatch(options as Dispatcher.DispatchOptions, answering)).catch(reject)
     })
+  }
+
+  /** Most bytes of an answer that is no stream. */
+  get bodyLimit(): number {
+    return this.#limits.body
   }
 
   /** Resolves to the connections, as a dispatcher of undici. */
@@ -156,18 +172,21 @@ async function openPool(
   }: { connections: number; connect: Connect | undefined; via: Via | undefined; connectTimeout: number },
 ): Promise<Dispatcher> {
   // The bundle has no names of a CommonJS package that is imported on demand, only its default.
-  const { buildConnector, Pool } = (await import('undici')).default
+  const { buildConnector, interceptors, Pool } = (await import('undici')).default
   const pool = new Pool(via?.origin ?? origin, {
     connections,
     pipelining: 1,
-    connect: readingToTheEnd(keepingAlerts(connect ? withUndelivered(connect) : buildConnector({ timeout }))),
+    connect: keptAlive(
+      readingToTheEnd(keepingAlerts(connect ? withUndelivered(connect) : buildConnector({ timeout }))),
+    ),
     // Calls have their own timeouts.
     headersTimeout: 0,
     bodyTimeout: 0,
     maxHeaderSize: 16 * 1024,
   })
-  if (!via) return pool
-  return pool.compose((dispatch) => (options, handler) => {
+  const decoded = pool.compose(decoding(interceptors.decompress))
+  if (!via) return decoded
+  return decoded.compose((dispatch) => (options, handler) => {
     const headers = { ...(options.headers as Headers), host, ...via.headers }
     return dispatch({ ...options, origin: via.origin, path: origin + options.path, headers }, handler)
   })
@@ -213,17 +232,10 @@ class Answering implements Dispatcher.DispatchHandler {
     if (status < 200) return
     this.#status = status
     this.#headers = headers
-    const encoding = headerOf(headers, 'content-encoding') ?? 'identity'
-    if (encoding !== 'identity') {
-      controller.abort(
-        new ChannelError(`The server compressed its answer (${encoding}), which the request does not allow`, {
-          protocol: true,
-        }),
-      )
-      return
-    }
     try {
       this.#kind = this.#reader.head(status, this.#headers)
+      const undecoded = this.#kind === 'nothing' ? undefined : undecodedIn(headers)
+      if (undecoded) throw undecoded
     } catch (error) {
       controller.abort(error as Error)
       return
@@ -241,7 +253,7 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#length += chunk.length
     try {
       if (this.#kind === 'events') this.#readEvents(chunk, controller)
-      else if (this.#kind === 'whole') this.#keep(chunk)
+      else if (this.#kind === 'whole' || (this.#kind === 'beginning' && this.#length <= TEXT)) this.#keep(chunk)
     } catch (error) {
       controller.abort(error as Error)
     }
@@ -274,7 +286,10 @@ class Answering implements Dispatcher.DispatchHandler {
     const slices = this.#slices as Slices<SseEvent>
     slices.push(decoder.push(chunk))
     if (slices.busy) controller.pause()
-    this.#hold(decoder.pending)
+    // One event that there is no memory for does not end the stream, on which others may come.
+    if (this.#lends(decoder.kept)) return
+    decoder.skip()
+    this.#lends(decoder.kept)
   }
 
   #handOn(event: SseEvent, controller: Dispatcher.DispatchController): void {
@@ -287,18 +302,16 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   #keep(chunk: Buffer): void {
-    if (this.#length > this.#limits.body)
-      throw new ChannelError(`The server sent an answer of more than ${this.#limits.body} bytes (limits.answerBytes)`, {
-        protocol: true,
-      })
-    this.#hold(this.#length)
+    if (this.#length > this.#limits.body) throw overLimit(this.#limits.body)
+    if (!this.#lends(this.#length)) throw answerTooLarge()
     this.#body.push(chunk)
   }
 
-  #hold(bytes: number): void {
-    if (bytes <= SMALL && !this.#loan) return
+  /** Borrows for so many bytes in total. Returns whether there is memory for them. */
+  #lends(bytes: number): boolean {
+    if (bytes <= SMALL && !this.#loan) return true
     this.#loan ??= this.#borrow()
-    if (this.#loan.hold(bytes)) throw answerTooLarge()
+    return this.#loan.hold(bytes) === undefined
   }
 }
 
@@ -336,6 +349,31 @@ export function headerOf(headers: AnswerHeaders, name: string): string | undefin
   return typeof value === 'string' ? value : value?.[0]
 }
 
+/** The failure of an answer in an encoding that the bridge does not know; undefined if it has none, or was decoded. */
+export function undecodedIn(headers: AnswerHeaders): ChannelError | undefined {
+  const encoding = headerOf(headers, 'content-encoding')?.trim().toLowerCase() || 'identity'
+  if (encoding === 'identity') return undefined
+  const said = printable(encoding)
+  return new ChannelError(`The server compressed its answer (${said}), which the request does not allow`, {
+    protocol: true,
+  })
+}
+
+/** The failure of an answer of more than so many bytes. */
+export function overLimit(bytes: number): ChannelError {
+  return new ChannelError(`The server sent an answer of more than ${bytes} bytes (limits.answerBytes)`, {
+    protocol: true,
+  })
+}
+
+const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
+
+/** How to read the body of an answer over Streamable HTTP, by its media type; undefined if it cannot hold a message. */
+export function bodyKindOf(headers: AnswerHeaders): BodyKind | undefined {
+  const type = mediaType(headers) ?? ''
+  return Object.hasOwn(BODIES, type) ? BODIES[type] : undefined
+}
+
 /** The media type of an answer, without its parameters. */
 export function mediaType(headers: AnswerHeaders): string | undefined {
   const type = headerOf(headers, 'content-type')
@@ -348,28 +386,32 @@ export function refuse(answer: Answer): void {
   if (answer.status >= 300) throw refused(answer)
 }
 
-function refused({ status, headers, body }: Answer): ChannelError {
-  const said = Buffer.concat(body).toString('utf8', 0, REFUSAL_BODY)
+function refused(answer: Answer): ChannelError {
+  const { status, headers } = answer
   return new ChannelError(`The server answered with HTTP ${status}`, {
-    refusal: refusalOf(status, (name) => headerOf(headers, name), said),
+    refusal: refusalOf(status, (name) => headerOf(headers, name), textIn(answer)),
   })
 }
 
-/**
- * Resolves an address that a server names; undefined if it is invalid or on another origin, which must not get
- * credentials.
- */
-export function onSameOrigin(location: string | undefined, base: URL): URL | undefined {
-  if (location === undefined || !URL.canParse(location, base.href)) return undefined
-  const target = new URL(location, base)
-  return target.origin === base.origin ? target : undefined
+/** The beginning of a body as a text. */
+export function textIn({ body }: Answer): string {
+  return Buffer.concat(body).toString('utf8', 0, TEXT)
+}
+
+/** Wraps a connector: its connections use TCP keep-alive. */
+function keptAlive(connect: Connect): Connect {
+  return (target, done) =>
+    connect(target, (...result) => {
+      result[1]?.setKeepAlive(true, KEEP_ALIVE)
+      done(...result)
+    })
 }
 
 /** Wraps a connector: its failures become ChannelErrors that say that the server has received nothing. */
 function withUndelivered(connect: Connect): Connect {
   return (target, done) =>
     connect(target, (...[error, socket]) => {
-      if (error) done(new ChannelError(causeOf(error)?.what ?? error.message, { cause: error, delivered: 'no' }), null)
+      if (error) done(new ChannelError(whatOf(error), { cause: error, delivered: 'no' }), null)
       else done(null, socket as NonNullable<typeof socket>)
     })
 }
@@ -381,6 +423,10 @@ function withUndelivered(connect: Connect): Connect {
 export function channelError(error: Error): ChannelError {
   if (error instanceof ChannelError) return error
   if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })
-  const cause = causeOf(error)
-  return new ChannelError(cause?.what ?? error.message, { cause: error, delivered: cause?.notSent ? 'no' : 'maybe' })
+  if (isUndecodable(error))
+    return new ChannelError('The answer of the server is not in the encoding that its Content-Encoding names', {
+      cause: error,
+      protocol: true,
+    })
+  return new ChannelError(whatOf(error), { cause: error, delivered: causeOf(error)?.notSent ? 'no' : 'maybe' })
 }

@@ -34,7 +34,7 @@ export class Slices<T> {
     if (!this.#yielding) this.#deliver()
   }
 
-  /** Calls `last` when all pushed items have been delivered: at once if none wait. */
+  /** Calls `last` when all pushed items have been delivered: at once if none wait. `take` may call it, too. */
   finish(last: () => void): void {
     if (this.busy) this.#last ??= last
     else last()
@@ -45,7 +45,8 @@ export class Slices<T> {
     this.#waiting = NONE
   }
 
-  #deliver(): void {
+  /** Returns whether that was the end: all items are delivered, and `finish` was called. */
+  #deliver(): boolean {
     const items = this.#waiting
     let at = 0
     // `take` may call `clear`.
@@ -54,20 +55,21 @@ export class Slices<T> {
       this.#take(items[at++] as T)
     }
     if (this.busy) this.#waiting = at < items.length ? items.slice(at) : NONE
-    if (this.#taken < SLICE) return
-    this.#yielding = true
-    setImmediate(this.#next)
+    if (this.#taken >= SLICE) {
+      this.#yielding = true
+      setImmediate(this.#next)
+    }
+    const last = this.busy ? undefined : this.#last
+    if (!last) return false
+    this.#last = undefined
+    last()
+    return true
   }
 
   readonly #next = (): void => {
     this.#yielding = false
     this.#taken = 0
     if (!this.busy) return
-    this.#deliver()
-    if (this.busy) return
-    const last = this.#last
-    this.#last = undefined
-    if (last) last()
-    else this.#drained()
+    if (!this.#deliver() && !this.busy) this.#drained()
   }
 }

@@ -5,21 +5,27 @@
 import type { Account } from '../../protocol/account.js'
 import { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
-import { forgivingText } from '../../rpc/source.js'
+import { numberOf, parseMessage } from '../../rpc/message.js'
+import { forgivingText, sourceOfBytes } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
+import { Deadline } from '../../time.js'
 import { OneWaySender } from '../one-way.js'
 import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
+import { Cookies } from './cookies.js'
 import {
+  type Answer,
   type AnswerHeaders,
   askAs,
   type BodyKind,
+  type HttpRequest,
   mediaType,
   Origin,
   type OriginOptions,
-  onSameOrigin,
+  type Reader,
   refuse,
   withCredential,
 } from './origin.js'
+import { MAX_REDIRECTS, onSameOrigin, redirectedTo } from './redirects.js'
 
 /** Maximum characters of the endpoint. */
 const MAX_ENDPOINT = 8 * 1024
@@ -54,6 +60,7 @@ class SseChannel implements Channel {
   readonly memory: Memory
   readonly #origin: Origin
   readonly #oneWay: OneWaySender
+  readonly #cookies: Cookies
   #endpoint = ''
   #receiver: Receiver | undefined
   #abort = () => {}
@@ -63,6 +70,7 @@ class SseChannel implements Channel {
   constructor(origin: Origin) {
     this.#origin = origin
     this.memory = origin.memory
+    this.#cookies = new Cookies(origin.url)
     this.#oneWay = new OneWaySender(origin.memory)
   }
 
@@ -76,19 +84,19 @@ class SseChannel implements Channel {
         channel.#abort()
       }
       const late = new ChannelError('The server opened no HTTP+SSE stream in time', { delivered: 'no' })
-      let timer: NodeJS.Timeout | undefined
+      let timer: Deadline | undefined
       const sent = () => {
-        clearTimeout(timer)
-        timer = setTimeout(() => fail(late), within)
+        timer?.clear()
+        timer = new Deadline(within, () => fail(late))
       }
       channel
         .#read(account, sent, (endpoint) => {
-          clearTimeout(timer)
+          timer?.clear()
           channel.#endpoint = endpoint
           resolve(channel)
         })
         .catch((error) => {
-          clearTimeout(timer)
+          timer?.clear()
           fail(error)
         })
     })
@@ -107,20 +115,59 @@ class SseChannel implements Channel {
     return message.exchange === undefined ? this.#oneWay.send(message, () => this.#send(message)) : this.#send(message)
   }
 
-  async #send({ text, headers, account }: Outgoing): Promise<void> {
+  async #send({ text, exchange, principal, headers, account }: Outgoing): Promise<void> {
     if (this.#end) throw new ChannelError(this.#end.message, { delivered: 'no' })
     const request = {
       method: 'POST' as const,
       path: this.#endpoint,
       headers: { ...this.#origin.headers, 'content-type': 'application/json', ...headers },
       body: text,
+      principal,
     }
-    const reader = { head: (status: number) => (status < 300 ? 'nothing' : 'whole') } as const
-    refuse(
-      await askAs(account, this.#closing.signal, (credential) =>
-        this.#origin.ask(credential === undefined ? request : withCredential(request, credential), reader),
+    const reader = {
+      head: (status: number, headers: AnswerHeaders) => kindOf(status, headers, exchange !== undefined),
+      event: ({ data }: SseEvent) => this.#answeredByPost(data, exchange),
+    }
+    const answer = await this.#follow(request, reader, (asked, reading) =>
+      askAs(account, this.#closing.signal, (credential) =>
+        this.#origin.ask(credential === undefined ? asked : withCredential(asked, credential), reading),
       ),
     )
+    if (answer.path !== request.path) this.#endpoint = answer.path
+    refuse(answer)
+    this.#answeredByPost(answer.body, exchange)
+  }
+
+  /** Asks with the cookies of the session, and asks again where the server redirects to. Returns the last answer and its path. */
+  async #follow(
+    request: HttpRequest & { path: string },
+    { head, ...reader }: Reader,
+    ask: (request: HttpRequest & { path: string }, reader: Reader) => Promise<Answer>,
+  ): Promise<Answer & { path: string }> {
+    let { path } = request
+    for (let times = 0; ; times++) {
+      if (this.#cookies.settled) await this.#cookies.settled
+      const at = path
+      const answer = await ask(
+        { ...request, path, headers: this.#cookies.addTo(path, request.headers) },
+        {
+          ...reader,
+          head: (status, headers) => {
+            this.#cookies.take(at, headers)
+            return head(status, headers)
+          },
+        },
+      )
+      const next = times < MAX_REDIRECTS ? redirectedTo(this.#origin.url, path, answer) : undefined
+      if (next === undefined) return { ...answer, path }
+      path = next
+    }
+  }
+
+  /** Takes the answer to a request from the response to its POST: some servers send it there, and not on the stream. */
+  #answeredByPost(body: readonly Uint8Array[], exchange: number | undefined): void {
+    if (exchange === undefined || !this.#receiver?.waiting(exchange)) return
+    if (answersIn(body, exchange)) this.#receiver.message(body, undefined)
   }
 
   abandon(): void {}
@@ -138,25 +185,31 @@ class SseChannel implements Channel {
    * called for each request for the stream, `onEndpoint` with the endpoint.
    */
   async #read(account: Account | undefined, onSent: () => void, onEndpoint: (endpoint: string) => void): Promise<void> {
-    const event = ({ event, data }: SseEvent) => {
+    // Redirects may move it. The endpoint is resolved against it.
+    let stream = this.#origin.url
+    const event = ({ event, data, dropped }: SseEvent) => {
       if (event === 'endpoint') {
-        if (this.#endpoint === '') onEndpoint(this.#resolve(forgivingText(data)))
-      } else if (event === 'message' && data.length > 0) {
-        this.#receiver?.message(data, undefined)
+        if (this.#endpoint === '') onEndpoint(this.#resolve(forgivingText(data), stream))
+      } else if (event === 'message') {
+        if (dropped) this.#receiver?.dropped(dropped, undefined)
+        else if (data.length > 0) this.#receiver?.message(data, undefined)
       }
     }
-    const request = { method: 'GET' as const, headers: { ...this.#origin.headers, accept: 'text/event-stream' } }
+    const { url, headers } = this.#origin
+    const path = url.pathname + url.search
+    const request = { method: 'GET' as const, path, headers: { ...headers, accept: 'text/event-stream' } }
     try {
       const start = (abort: () => void) => {
         this.#abort = abort
       }
-      refuse(
-        await askAs(account, this.#closing.signal, (credential) => {
+      const answer = await this.#follow(request, { head: eventsOnly, event, start }, (asked, reader) => {
+        stream = new URL(asked.path, url)
+        return askAs(account, this.#closing.signal, (credential) => {
           onSent()
-          const asked = credential === undefined ? request : withCredential(request, credential)
-          return this.#origin.ask(asked, { head: eventsOnly, event, start })
-        }),
-      )
+          return this.#origin.ask(credential === undefined ? asked : withCredential(asked, credential), reader)
+        })
+      })
+      refuse(answer)
       this.#finish(new ChannelError('The server closed the stream'))
     } catch (error) {
       // Without an endpoint, nothing has been sent.
@@ -168,8 +221,8 @@ class SseChannel implements Channel {
   }
 
   /** The path of the endpoint. It has to be on the origin of the stream, so that no credentials reach another one. */
-  #resolve(data: string): string {
-    const endpoint = data.length > MAX_ENDPOINT ? undefined : onSameOrigin(data, this.#origin.url)
+  #resolve(data: string, stream: URL): string {
+    const endpoint = data.length > MAX_ENDPOINT ? undefined : onSameOrigin(data, stream)
     if (!endpoint)
       throw new ChannelError('The endpoint that the server named is on another origin, or too long', {
         delivered: 'no',
@@ -182,6 +235,27 @@ class SseChannel implements Channel {
     if (this.#end) return
     this.#end = error
     this.#receiver?.ended(error)
+  }
+}
+
+/** How the response to a POST is read. Most only say that the message has arrived. */
+function kindOf(status: number, headers: AnswerHeaders, isRequest: boolean): BodyKind {
+  if (status >= 300) return 'whole'
+  if (!isRequest) return 'nothing'
+  const type = mediaType(headers)
+  if (type === 'text/event-stream') return 'events'
+  return type === 'application/json' ? 'whole' : 'nothing'
+}
+
+/** Whether a body is the response to a request, or an array with it. */
+function answersIn(body: readonly Uint8Array[], id: number): boolean {
+  if (body.length === 0) return false
+  try {
+    const message = parseMessage(sourceOfBytes(body))
+    if (message.kind === 'response') return message.id === undefined || numberOf(message.id) === id
+    return message.kind === 'batch'
+  } catch {
+    return false
   }
 }
 

@@ -1,16 +1,14 @@
 /** The stdio transport to servers: starts them as child processes, and ends all of them with the transport. */
+import type { ChildProcess } from 'node:child_process'
 import { platform } from 'node:process'
 import spawn from 'cross-spawn'
 import { type Channel, ChannelError, type Transport } from './channel.js'
+import { cannotStart, missing, type Start } from './stdio/cannot-start.js'
 import { StdioChannel, type StdioChannelOptions } from './stdio/channel.js'
+import { downloads } from './stdio/downloads.js'
 import { isProgram } from './stdio/on-path.js'
 
-export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit'> {
-  command: string
-  args: readonly string[]
-  /** The complete environment of the child. It inherits no other variables. */
-  env: Readonly<Record<string, string>>
-  cwd?: string | undefined
+export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit' | 'downloads'>, Start {
   /**
    * Reports starts and ends of children, and how many run since. `restarted`: in place of a child that ended by itself.
    */
@@ -33,25 +31,14 @@ export class StdioTransport implements Transport {
   }
 
   open(): Promise<Channel> {
-    const { command, args, env, cwd } = this.#options
+    const start = this.#options
+    const { command, env, cwd } = start
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new ChannelError('The bridge is shutting down', { delivered: 'no' }))
       // On Windows the error would come late: cmd.exe starts, and does not find the program.
-      if (platform === 'win32' && !isProgram(command, env, cwd))
-        return reject(cannotStart(command, notFound(command, cwd)))
-      // Without a shell, except for `.cmd` and `.bat` on Windows, which only cmd.exe can run: its arguments are escaped. In a
-      // process group of its own, so that its descendants can be ended with it.
-      const child = spawn(command, args, {
-        env,
-        stdio: 'pipe',
-        shell: false,
-        detached: platform !== 'win32',
-        windowsHide: true,
-        ...(cwd && { cwd }),
-      })
-      child.once('error', (cause: NodeJS.ErrnoException) => {
-        reject(cannotStart(command, cause.code === 'ENOENT' ? notFound(command, cwd) : cause.message, cause))
-      })
+      if (platform === 'win32' && !isProgram(command, env, cwd)) return reject(missing(start))
+      const child = begin(start)
+      child.once('error', (cause: NodeJS.ErrnoException) => reject(cannotStart(start, cause)))
       const { pid } = child
       if (pid === undefined) return
       const onExit = (wanted: boolean) => {
@@ -60,6 +47,7 @@ export class StdioTransport implements Transport {
       }
       const channel = new StdioChannel(child, {
         ...this.#options,
+        downloads: downloads(start),
         onExit,
         onGone: () => this.#channels.delete(channel),
       })
@@ -79,12 +67,21 @@ export class StdioTransport implements Transport {
   }
 }
 
-function cannotStart(command: string, why: string, cause?: Error): ChannelError {
-  return new ChannelError(`Cannot start ${command}: ${why}`, { delivered: 'no', ...(cause && { cause }) })
-}
-
-function notFound(command: string, cwd: string | undefined): string {
-  const directory = cwd === undefined ? '' : `, or no such directory: ${cwd}`
-  const hint = command.includes(' ') ? ' (it contains a space: give command and arguments separately)' : ''
-  return `command not found${directory}${hint}`
+/** Starts a program. Throws a ChannelError: some errors of the system are thrown, others are events of the child. */
+function begin(start: Start): ChildProcess {
+  const { command, args, env, cwd } = start
+  try {
+    // Without a shell, except for `.cmd` and `.bat` on Windows, which only cmd.exe can run: its arguments are escaped. In a
+    // process group of its own, so that its descendants can be ended with it.
+    return spawn(command, args, {
+      env,
+      stdio: 'pipe',
+      shell: false,
+      detached: platform !== 'win32',
+      windowsHide: true,
+      ...(cwd && { cwd }),
+    })
+  } catch (cause) {
+    throw cannotStart(start, cause as NodeJS.ErrnoException)
+  }
 }

@@ -6,12 +6,29 @@
 {{- if not (or $config.mcpServers $config.discover) -}}
 {{- fail "config.mcpServers is empty: add a server, as in --set config.mcpServers.orders.url=http://orders:3000/mcp" -}}
 {{- end -}}
+{{- range $group, $entry := default dict $config.groups -}}
+{{- range default list $entry.servers -}}
+{{- if not (or $config.discover (hasKey $config.mcpServers .)) -}}
+{{- fail (printf "config.groups.%s.servers names %s, which is no server of config.mcpServers" $group .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if not (or $config.auth $config.allowUnauthenticated) -}}
 {{- fail "Nobody may call: set config.auth.tokens, or config.allowUnauthenticated=true if a NetworkPolicy or gateway restricts access" -}}
+{{- end -}}
+{{- $plain := include "mcp-bridge.plainSecrets" . -}}
+{{- if and $plain (not .Values.secret.allowLiteral) -}}
+{{- fail (printf "These values are secrets in plain text:\n%s\nPut each into the Secret, and write ${file:/run/secrets/mcp-bridge/<key>} in its place (for a variable of a container: valueFrom). To allow all of them: secret.allowLiteral=true" (trim $plain | indent 2)) -}}
 {{- end -}}
 {{- if and (eq .Values.redis.mode "none") (or .Values.autoscaling.enabled (gt (int .Values.replicas) 1)) -}}
 {{- fail "Replicas share a Redis: set redis.mode to internal or external, or replicas to 1 with autoscaling off" -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Whether the bridge requires no token, and is meant for the cluster only. */}}
+{{- define "mcp-bridge.isOpen" -}}
+{{- $isExposed := or .Values.ingress.enabled .Values.httpRoute.enabled (ne .Values.service.type "ClusterIP") -}}
+{{- if and .Values.config.allowUnauthenticated (not .Values.config.auth) (not $isExposed) -}}true{{- end -}}
 {{- end -}}
 
 {{- define "mcp-bridge.publicUrl" -}}
@@ -43,9 +60,9 @@
 {{- $_ := set $config "stateKeys" $keys -}}
 {{- if eq .Values.redis.mode "internal" -}}
 {{- $url := printf "redis://:${file:/run/secrets/mcp-bridge/redis-password}@%s-redis:6379" $name -}}
-{{- $_ := set $config "redis" (mergeOverwrite (default dict .Values.config.redis) (dict "url" $url)) -}}
+{{- $_ := set $config "redis" (mergeOverwrite (default dict $config.redis) (dict "url" $url)) -}}
 {{- else if eq .Values.redis.mode "external" -}}
-{{- $redis := default dict .Values.config.redis -}}
+{{- $redis := default dict $config.redis -}}
 {{- if not $redis.cluster -}}
 {{- $redis = mergeOverwrite $redis (dict "url" .Values.redis.url) -}}
 {{- end -}}

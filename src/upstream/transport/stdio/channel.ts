@@ -1,9 +1,10 @@
 /** A channel to one child process: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio). */
 import type { ChildProcess } from 'node:child_process'
 import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../../protocol/memory.js'
-import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../../../rpc/lines.js'
+import { encodeLine, type Line, LineDecoder } from '../../../rpc/lines.js'
+import { Outline } from '../../../rpc/outline.js'
+import { Deadline } from '../../../time.js'
 import {
-  answerTooLarge,
   type Channel,
   ChannelError,
   type ChannelErrorOptions,
@@ -18,10 +19,12 @@ import { StderrTail } from './stderr-tail.js'
 export interface StdioChannelOptions {
   /** Maximum bytes of one received line. */
   lineLimit?: number
-  /** Milliseconds within which a line has to be completed. */
+  /** Milliseconds for which an incomplete line may stand still before the call that it answers fails. */
   partialLine?: number
   /** Milliseconds from closing the child's input to SIGTERM, and from there to SIGKILL. */
   grace?: { term: number; kill: number }
+  /** The child may download what it runs, without a word, before it writes to stdout. */
+  downloads?: boolean
   /** Called with each line that the child writes to stderr. */
   onStderr?: (line: string) => void
   /** The ledger for bytes that have been read from the child, or wait to be written to it. */
@@ -39,8 +42,8 @@ const NO_TIME = { term: 0, kill: 300 }
 const MAX_QUEUED = 8 * 1024 * 1024
 /** Characters after which a write is not joined with further lines. */
 const WRITE_AT_ONCE = 64 * 1024
-/** Milliseconds between attempts to borrow for a line. */
-const BORROW_AGAIN = 50
+/** Bytes of an incomplete line that show which call it answers. */
+const BEGINNING = 4_096
 /** Milliseconds after the exit of a child for which its remaining output is read. */
 const LAST_WORDS = 100
 
@@ -81,12 +84,14 @@ export class StdioChannel implements Channel {
   #receiver: Receiver | undefined
   #queue: Write[] = []
   #queued = 0
-  /** There is no memory for the incomplete line, so the child is not read. */
-  #starved = false
   #blocked = false
   #ended = false
   #closing = false
-  #partial: NodeJS.Timeout | undefined
+  #partial: Deadline | undefined
+  readonly #startedAt = performance.now()
+  /** When the child last wrote something, by `performance.now()`. */
+  #wroteAt = this.#startedAt
+  #downloads: boolean
 
   /** `child` has to lead a process group, and to have a pipe for each of its standard streams. */
   constructor(child: ChildProcess, options: StdioChannelOptions) {
@@ -97,12 +102,16 @@ export class StdioChannel implements Channel {
     this.#lineLimit = options.lineLimit ?? DEFAULTS.lineLimit
     this.#decoder = new LineDecoder(this.#lineLimit)
     this.#partialLine = options.partialLine ?? DEFAULTS.partialLine
+    this.#downloads = options.downloads ?? false
     this.#grace = options.grace ?? DEFAULTS.grace
     this.#lines = new Slices(this.#take, () => this.#resume())
     this.#onGone = options.onGone ?? (() => {})
     this.#stderr = new StderrTail(options.onStderr)
     // If stderr were not read, its pipe would fill up and block the child.
-    child.stderr?.on('data', (chunk: Buffer) => this.#stderr.push(chunk))
+    child.stderr?.on('data', (chunk: Buffer) => {
+      this.#wroteAt = performance.now()
+      this.#stderr.push(chunk)
+    })
     child.stdout?.on('data', this.#read)
     child.stdin?.on('drain', this.#flush)
     child.stdin?.on('error', () => this.#suspect('The server closed its input'))
@@ -151,6 +160,11 @@ export class StdioChannel implements Channel {
 
   abandon(): void {}
 
+  startingUntil(silence: number, most: number): number {
+    if (!this.alive) return 0
+    return this.#startedAt + (this.#downloads ? most : Math.min(most, this.#wroteAt - this.#startedAt + silence))
+  }
+
   async close(hurry = false): Promise<void> {
     const grace = hurry ? NO_TIME : this.#grace
     if (!this.#closing) {
@@ -171,43 +185,44 @@ export class StdioChannel implements Channel {
   }
 
   readonly #read = (chunk: Buffer): void => {
+    this.#wroteAt = performance.now()
+    this.#downloads = false
     const lines = this.#decoder.push(chunk)
     this.#lines.push(lines)
     if (this.#lines.busy) this.#child.stdout.pause()
     if (this.#decoder.pending > this.#lineLimit) return this.#endTooLong()
-    if (this.#decoder.pending === 0) {
-      clearTimeout(this.#partial)
-      this.#partial = undefined
-    } else if (lines.length > 0 || !this.#partial) {
-      clearTimeout(this.#partial)
-      this.#partial = setTimeout(
-        () => this.#end(`The server did not complete a line within ${this.#partialLine} ms`, { protocol: true }),
-        this.#partialLine,
-      )
-    }
+    this.#watchPartial()
     this.#borrow()
   }
 
-  /** Borrows for the incomplete line. Without memory, the child is not read until there is some. */
-  #borrow(since = performance.now()): void {
-    if (this.#ended) return
-    this.#starved = this.#loans.line.hold(this.#decoder.pending) !== undefined
-    if (!this.#starved) return this.#resume()
-    // The child is not to blame for an incomplete line that is not read.
-    clearTimeout(this.#partial)
+  /**
+   * Borrows for the incomplete line. Without memory, the rest of it is read and not kept. If the child were not read, its
+   * other callers would wait until those who hold the memory have read their answers.
+   */
+  #borrow(): void {
+    const { line } = this.#loans
+    if (line.hold(this.#decoder.kept) === undefined) return
+    this.#decoder.skip()
+    line.hold(0)
+  }
+
+  /** Waits for the next part of an incomplete line. A line that goes on arriving may take long. */
+  #watchPartial(): void {
+    this.#partial?.clear()
     this.#partial = undefined
-    if (performance.now() - since > this.#partialLine) return this.#end(answerTooLarge().message, { noMemory: true })
-    this.#child.stdout.pause()
-    setTimeout(() => this.#borrow(since), BORROW_AGAIN).unref()
+    if (this.#decoder.pending === 0) return
+    const stalled = () => this.#receiver?.stalled(this.#decoder.beginning(BEGINNING))
+    this.#partial = new Deadline(this.#partialLine, stalled)
   }
 
   #resume(): void {
-    if (!this.#lines.busy && !this.#starved && this.#child.stdout.isPaused()) this.#child.stdout.resume()
+    if (!this.#lines.busy && this.#child.stdout.isPaused()) this.#child.stdout.resume()
   }
 
   readonly #take = (line: Line): void => {
-    if (line === TOO_LONG) this.#endTooLong()
-    else this.#receiver?.message(line, undefined)
+    if (!(line instanceof Outline)) this.#receiver?.message(line, undefined)
+    else if (line.length > this.#lineLimit) this.#endTooLong()
+    else this.#receiver?.dropped(line, undefined)
   }
 
   #endTooLong(): void {
@@ -235,7 +250,7 @@ export class StdioChannel implements Channel {
     if (this.#ended) return
     this.#ended = true
     this.#lines.clear()
-    clearTimeout(this.#partial)
+    this.#partial?.clear()
     this.#refuseQueued()
     for (const loan of Object.values(this.#loans)) loan.end()
     for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe?.destroy()

@@ -6,12 +6,16 @@ const MAX_LINE = 1_000
 /** Lines of an excerpt, from the beginning and from the end. */
 const SHOWN = { first: 4, last: 6 }
 
+/** Lines of npm that are no reason: a code alone, and where to read more. */
+const NO_REASON = /^npm (?:notice|(?:error|ERR!)\s*(?:\d+|(?:code|errno|syscall|path) .*|A complete log .*)?$)/
+
 /**
- * Patterns of lines that say why a program ended, the most certain first: an exception or a panic; "error" or "fatal"
- * at the beginning; something missing or refused. The last matching line counts, because a Python traceback ends with
- * it. Lines of a stack trace are indented, so they do not match the first two.
+ * Patterns of lines that say why a program ended, the most certain first: what npm says of a package; an exception or a
+ * panic; "error" or "fatal" at the beginning; something missing or refused. The last matching line counts, because a Python traceback ends with
+ * it. Lines of a stack trace are indented, so they do not match those.
  */
 const REASONS: readonly RegExp[] = [
+  /^npm (?:error|ERR!) +(?:404 .*(?:could not be found|is not in this registry)|notarget No matching|could not determine executable|\w*Error: )/,
   /^(?:Uncaught |Exception in thread \S+ |thread '.*' panicked|panic: |(?:[\w$]+[.:]+)*[A-Z][\w$]*(?:Error|Exception)\b)/,
   /^(?:[\w./-]+: )?(?:\w+ )?(?:error|err!|fatal)\b/i,
   /\b(?:not found|cannot|can't|could not|no such|denied|unauthorized|missing|required|must be|invalid|failed|refused)\b/i,
@@ -75,7 +79,7 @@ export function excerpt(lines: readonly string[]): string[] {
 /** The line that looks most like the reason why a program ended; undefined if none does. */
 export function reasonIn(lines: readonly string[]): string | undefined {
   for (const pattern of REASONS) {
-    const line = lines.findLast((one) => pattern.test(one))
+    const line = lines.findLast((one) => pattern.test(one) && !NO_REASON.test(one))
     if (line !== undefined) return line
   }
   return undefined

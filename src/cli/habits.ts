@@ -1,0 +1,297 @@
+/**
+ * Flags and commands of programs that people come from, and what to write in their place. The flags are those of supergateway
+ * 4.0, of both programs called mcp-proxy (punkpeye's 6.7 and sparfenyuk's 0.11) and of mcp-remote 0.15.
+ */
+const PROGRAMS = { s: 'supergateway', p: 'mcp-proxy', r: 'mcp-remote' } as const
+
+interface Habit {
+  /** Programs that have the flag; nothing for a flag that people just try. */
+  of: string
+  /** What to write here, by what was given. */
+  here: string | ((value: string) => string)
+}
+
+const PATH =
+  'clients connect to the path of --listen, as in --listen http://127.0.0.1:8080/mcp, and HTTP+SSE clients to /sse beside it'
+const BY_ITSELF = 'leave it out, because mcp-bridge does that by itself'
+const NOTHING = 'leave it out, because mcp-bridge has nothing like it'
+const inFile = (option: string, example: string) => `write "${option}": ${example} into a configuration file`
+const ofServer = (option: string, example: string) =>
+  `write "${option}": ${example} into the entry of the server in a configuration file`
+
+const VERIFIES = 'mcp-bridge always verifies certificates: name that of your authority with --ca ca.pem'
+const PROGRAM = 'put the program of the server last: mcp-bridge -- npx -y some-server'
+const milliseconds = (value: string, factor = 1) => (/^\d+$/.test(value) ? String(Number(value) * factor) : '60000')
+
+/** By the flag, without dashes and in lower case. */
+const FLAG_HABITS: Readonly<Record<string, Habit>> = {
+  ...named('p s', ['port', 'sseport'], (port) => `write --listen http://127.0.0.1:${numberOr(port, '8080')}/mcp`),
+  ...named('p', ['ssehost'], (host) => `write --listen http://${hostOr(host)}:8080/mcp`),
+  ...named(
+    'p r',
+    ['host'],
+    (host) =>
+      `write --listen http://${hostOr(host)}:8080/mcp. The host of a sign-in is localhost, or part of "redirectUri"`,
+  ),
+  ...named('', ['bind', 'address', 'addr'], 'write --listen http://127.0.0.1:8080/mcp'),
+  ...named('', ['p'], (port) => `write --listen http://127.0.0.1:${numberOr(port, '8080')}/mcp`),
+  ...named('s', ['stdio'], `${PROGRAM}. If the client starts mcp-bridge as a program, add --listen stdio before it`),
+  ...named('s', ['sse'], (url) => `give the address of the server alone: mcp-bridge --listen stdio sse+${urlOr(url)}`),
+  ...named(
+    's',
+    ['streamablehttp', 'http'],
+    (url) => `give the address of the server alone: mcp-bridge --listen stdio ${urlOr(url)}`,
+  ),
+  ...named('s', ['outputtransport'], (transport) =>
+    transport === 'stdio'
+      ? 'write --listen stdio'
+      : 'clients over Streamable HTTP and over HTTP+SSE connect to one --listen: write --listen http://127.0.0.1:8080/mcp',
+  ),
+  ...named('s', ['baseurl'], (url) => `write --public-url ${urlOr(url, 'https://example.com/tools')}`),
+  ...named('s', ['ssepath', 'messagepath', 'streamablehttppath'], PATH),
+  ...named('p', ['endpoint', 'sseendpoint', 'streamendpoint', 'path'], PATH),
+  ...named('s', ['loglevel'], (level) => `write --log-level ${level === 'none' ? 'silent' : level || 'debug'}`),
+  ...named('p r', ['debug'], 'write --log-level debug'),
+  ...named('', ['verbose', 'v'], 'write --log-level debug'),
+  ...named('r', ['silent'], 'write --log-level silent'),
+  ...named('', ['quiet', 'q'], 'write --log-level silent'),
+  ...named('s', ['cors'], 'write --allowed-origin with each origin, as in --allowed-origin https://app.example.com'),
+  ...named(
+    'p',
+    ['alloworigin', 'corsaddallowedheader', 'exposeheader'],
+    'write --allowed-origin with each origin, as in --allowed-origin https://app.example.com; its headers are allowed',
+  ),
+  ...named('s', ['healthendpoint'], 'leave it out, because /healthz and /readyz are always there'),
+  ...named(
+    's',
+    ['oauth2bearer'],
+    `write --header 'Authorization: Bearer \${TOKEN}', with the token in the variable TOKEN`,
+  ),
+  ...named(
+    'p',
+    ['apikey'],
+    `write --token '\${TOKEN}', with the token in the variable TOKEN: clients send it as Authorization: Bearer`,
+  ),
+  ...named('s', ['stateful'], 'leave it out, because legacy clients get sessions, and modern ones need none'),
+  ...named(
+    'p',
+    ['stateless'],
+    'write --session per-request, if each call has to have a session of its own with the server',
+  ),
+  ...named('s', ['sessiontimeout'], (ms) => inFile('timeouts', `{ "clientIdle": ${milliseconds(ms)} }`)),
+  ...named('p', ['sessionidletimeout'], (ms) => inFile('timeouts', `{ "clientIdle": ${milliseconds(ms)} }`)),
+  ...named('p', ['connectiontimeout'], (ms) => inFile('timeouts', `{ "initialize": ${milliseconds(ms)} }`)),
+  ...named('p', ['requesttimeout'], (ms) => inFile('timeouts', `{ "call": ${milliseconds(ms)} }`)),
+  ...named('p', ['keepalivetimeout'], inFile('timeouts', '{ "keepAlive": 15000 }')),
+  ...named('r', ['connecttimeout'], (s) => inFile('timeouts', `{ "initialize": ${milliseconds(s, 1_000)} }`)),
+  ...named('r', ['headerstimeout', 'bodytimeout'], (s) => inFile('timeouts', `{ "call": ${milliseconds(s, 1_000)} }`)),
+  ...named('', ['timeout', 'calltimeout'], inFile('timeouts', '{ "call": 60000 } (milliseconds)')),
+  ...named('r', ['authtimeout'], (s) => `write --sign-in-wait ${milliseconds(s, 1_000)}`),
+  ...named(
+    's',
+    ['protocolversion'],
+    'leave it out, because mcp-bridge negotiates it. --era legacy or --era modern sets the era of the server',
+  ),
+  ...named(
+    'p r',
+    ['upstreamprotocol', 'protocol'],
+    'leave it out, because mcp-bridge detects it. --era legacy or --era modern sets it',
+  ),
+  ...named('p', ['modern', 'nomodern'], 'leave it out, because clients of both eras are served'),
+  ...named(
+    'p',
+    ['namedserver'],
+    'write the servers into a configuration file: { "mcpServers": { "<name>": { "command": "…" } } }, and name it with --config',
+  ),
+  ...named('p', ['namedserverconfig'], (file) => `write --config ${fileOr(file, 'mcp.json')}`),
+  ...named(
+    '',
+    ['configfile', 'configpath', 'mcpconfig', 'conf'],
+    (file) => `write --config ${fileOr(file, 'mcp.json')}`,
+  ),
+  ...named('p', ['headers'], "write --header 'Name: value', once for each header"),
+  ...named('r', ['headerfile'], `write --header 'Name: \${file:path}' for each header, with its value in a file`),
+  ...named('p', ['verifyssl'], (file) => `write --ca ${fileOr(file, 'ca.pem')}`),
+  ...named('p', ['noverifyssl'], VERIFIES),
+  ...named('', ['insecure', 'k'], VERIFIES),
+  ...named('p', ['sslca'], (file) => `write --ca ${fileOr(file, 'ca.pem')}`),
+  ...named('p', ['sslcert'], (file) => `write --tls-cert ${fileOr(file, 'bridge.pem')}`),
+  ...named('p', ['sslkey'], (file) => `write --tls-key ${fileOr(file, 'bridge-key.pem')}`),
+  ...named('p', ['shell'], 'put the shell before the program: mcp-bridge -- sh -c "…"'),
+  ...named('p', ['eventstore', 'noeventstore', 'eventstoremaxevents'], BY_ITSELF),
+  ...named('p', ['maxbodysize'], (bytes) => inFile('limits', `{ "bodyBytes": ${numberOr(bytes, '4194304')} }`)),
+  ...named(
+    'p',
+    ['tunnel', 'tunnelsubdomain'],
+    'put a tunnel of another program before mcp-bridge, and name its address with --public-url',
+  ),
+  ...named(
+    'p',
+    ['tokenurl'],
+    'leave it out, because the authorization server names it. --client-id and --client-secret set the client',
+  ),
+  ...named('r', ['allowhttp'], 'leave it out, because http:// addresses are allowed'),
+  ...named(
+    'p r',
+    ['transport'],
+    'leave it out, because mcp-bridge detects the transport. For HTTP+SSE alone, write sse+ before the address, as in sse+https://example.com/sse',
+  ),
+  ...named('r', ['disableresourceparameter'], 'write --resource false'),
+  ...named('r', ['authorizeparam'], 'write --oauth-param name=value'),
+  ...named(
+    'r',
+    ['staticoauthclientinfo'],
+    `write --client-id and --client-secret '\${SECRET}', with the secret in the variable SECRET`,
+  ),
+  ...named(
+    'r',
+    ['staticoauthclientmetadata'],
+    `write --scope 'read write', or ${ofServer('oauth', '{ "clientName": "…" }')}`,
+  ),
+  ...named('r', ['clientmetadataurl'], ofServer('oauth', '{ "clientMetadataUrl": "https://…" }')),
+  ...named('r', ['clientcredentials'], ofServer('oauth', '{ "grant": "client_credentials", "clientId": "…" }')),
+  ...named('r', ['tokenendpoint'], ofServer('oauth', '{ "authServerMetadataUrl": "https://…" }')),
+  ...named(
+    'r',
+    ['devicecode'],
+    'sign in beforehand with mcp-bridge login <server>, which also works over SSH and in containers',
+  ),
+  ...named('r', ['callbackpath'], 'write --redirect-uri http://localhost:8765/callback'),
+  ...named('r', ['authsuccessurl', 'useidtoken'], NOTHING),
+  ...named('r', ['disablecookies'], NOTHING),
+  ...named('r', ['keepalive', 'pinginterval'], BY_ITSELF),
+  ...named('r', ['enableproxy'], 'leave it out, because HTTP_PROXY, HTTPS_PROXY and NO_PROXY are always used'),
+  ...named('r', ['ipv4'], 'leave it out, because mcp-bridge tries all addresses of a host'),
+  ...named(
+    'r',
+    ['ignoretool'],
+    'which tools a caller sees is set by "scopes" in a configuration file: see docs/access.md',
+  ),
+  ...named(
+    '',
+    ['url', 'remote', 'server-url', 'serverurl'],
+    (url) => `give the address alone: mcp-bridge ${urlOr(url)}`,
+  ),
+  ...named('', ['command', 'cmd', 'exec'], PROGRAM),
+  ...named('', ['args', 'arg'], PROGRAM),
+  ...named(
+    '',
+    ['auth', 'bearer', 'authtoken', 'password'],
+    `write --token '\${TOKEN}' for callers, or --header 'Authorization: Bearer \${TOKEN}' for the server`,
+  ),
+  ...named('', ['inspector', 'ui', 'dashboard'], 'write --inspect'),
+}
+
+function named(of: string, flags: readonly string[], here: Habit['here']): Record<string, Habit> {
+  return Object.fromEntries(flags.map((flag) => [plain(flag), { of, here }]))
+}
+
+/** A flag without what people write in different ways. */
+function plain(flag: string): string {
+  return flag.toLowerCase().replace(/[-_]/g, '')
+}
+
+function numberOr(value: string, other: string): string {
+  return /^\d+$/.test(value) ? value : other
+}
+
+function fileOr(value: string, other: string): string {
+  return value === '' || /^[a-z]+:\/\//.test(value) ? other : value
+}
+
+function hostOr(value: string): string {
+  return /^[\w.-]+$/.test(value) ? value : '127.0.0.1'
+}
+
+/** The address that was given, without what may be secret in it. */
+function urlOr(value: string, other = 'https://example.com/mcp'): string {
+  const [address] = /^https?:\/\/[^\s?#@]+$/.exec(value) ?? []
+  return address ?? other
+}
+
+/** What to write in place of a flag of another program; undefined for a flag that none has. */
+export function insteadOf(flag: string, value: string | undefined): string | undefined {
+  const habit = Object.hasOwn(FLAG_HABITS, plain(flag)) ? FLAG_HABITS[plain(flag)] : undefined
+  if (habit === undefined) return undefined
+  const { of, here } = habit
+  const programs = of.split(' ').flatMap((key) => PROGRAMS[key as keyof typeof PROGRAMS] ?? [])
+  const whose = programs.length === 0 ? '' : ` is a flag of ${programs.join(' and ')}`
+  return `${whose}: ${typeof here === 'string' ? here : here(value ?? '')}`
+}
+
+const LISTS = 'mcp-bridge probe <server> lists what a server offers'
+const SERVES = 'leave it out: mcp-bridge <server> serves'
+
+/** What to write in place of words that people try as commands. None of them is the program of a server. */
+const WORD_HABITS: Readonly<Record<string, string>> = {
+  call: `mcp-bridge serves servers and calls no tools: call it with an MCP client, or as the README does with curl. ${LISTS}`,
+  exec: PROGRAM,
+  run: PROGRAM,
+  start: SERVES,
+  up: SERVES,
+  proxy: SERVES,
+  bridge: SERVES,
+  gateway: SERVES,
+  connect: SERVES,
+  stdio: 'for clients that start programs, write --listen stdio',
+  http: 'write --listen http://127.0.0.1:8080/mcp',
+  sse: 'HTTP+SSE clients connect to /sse beside --listen; before the address of a server write sse+',
+  tools: LISTS,
+  list: LISTS,
+  ls: LISTS,
+  ping: LISTS,
+  info: LISTS,
+  inspect: 'write --inspect before the server, or follow calls with mcp-bridge tail',
+  inspector: 'write --inspect before the server',
+  version: 'write --version',
+  validate: 'write mcp-bridge check --config mcp.json',
+  lint: 'write mcp-bridge check --config mcp.json',
+  config: 'write --config mcp.json, or mcp-bridge check --config mcp.json',
+  verify: 'write mcp-bridge check --config mcp.json',
+  test: LISTS,
+  doctor: LISTS,
+  init: 'mcp-bridge wrap puts the bridge before the servers of a client; a configuration file is described in docs/config-files.md',
+  install: 'mcp-bridge wrap <client> puts the bridge before the servers of a client',
+  add: 'mcp-bridge wrap <client> puts the bridge before the servers of a client',
+  setup: 'mcp-bridge wrap <client> puts the bridge before the servers of a client',
+  remove: 'mcp-bridge unwrap <client> takes the bridge out again',
+  uninstall: 'mcp-bridge unwrap <client> takes the bridge out again',
+  status: 'GET /readyz shows the state of a running bridge; mcp-bridge auth status, where you are signed in',
+  stop: 'end the process: mcp-bridge stops on SIGTERM and on Ctrl-C',
+  restart: 'end the process and start it again; a changed configuration file is read without that',
+  reload: 'a changed configuration file is read by itself, and on SIGHUP',
+  logs: 'mcp-bridge tail follows the calls of a bridge that runs with --inspect',
+  log: 'mcp-bridge tail follows the calls of a bridge that runs with --inspect',
+  watch: 'mcp-bridge tail follows the calls of a bridge that runs with --inspect',
+  find: 'mcp-bridge discover <where> finds servers',
+  search: 'mcp-bridge discover <where> finds servers',
+  signin: 'write mcp-bridge login <server>',
+  approve: 'write mcp-bridge trust approve <server>',
+  pin: 'write mcp-bridge trust pin <server>',
+}
+
+/** What to write in place of a word that is tried as a command; undefined for other words. */
+export function insteadOfWord(word: string): string | undefined {
+  return Object.hasOwn(WORD_HABITS, word) ? WORD_HABITS[word] : undefined
+}
+
+/** Flags that only mcp-bridge is likely to have: after the program of a server they are probably meant for the bridge. */
+export const BEFORE_PROGRAM: readonly string[] = [
+  'upstream',
+  'listen',
+  'tls-cert',
+  'tls-key',
+  'admin',
+  'public-url',
+  'allowed-host',
+  'allowed-origin',
+  'allow-unauthenticated',
+  'token-file',
+  'era',
+  'header-env',
+  'pass-environment',
+  'inspect-payloads',
+  'log-format',
+  'no-oauth',
+  'token-store',
+]

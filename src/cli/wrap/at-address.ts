@@ -1,0 +1,82 @@
+/** How an entry starts the bridge for a server with an address: the arguments, and the variables that they name. No side effects. */
+import { isObject } from '../../config/value.js'
+import { FLAGS, type Flag, type Flags } from '../flags.js'
+import type { Option, Remote } from './proxies.js'
+import { Unfit } from './unfit.js'
+
+/** The variable with the address of the server: other users can read arguments, not variables. */
+export const ADDRESS = 'MCP_BRIDGE_URL'
+/** Begins the name of a variable with a header. */
+const HEADER = 'MCP_BRIDGE_HEADER_'
+const SECRET = 'MCP_BRIDGE_CLIENT_SECRET'
+const REFERENCE = /^\$\{([A-Za-z_]\w*)\}$/
+
+/** The words after `--listen stdio`, and variables. */
+export interface Start {
+  args: readonly string[]
+  env: Readonly<Record<string, string>>
+}
+
+/** For an entry that has the address itself. References in its headers are replaced by the client. */
+export function startAt(url: string, isSse: boolean, headers: Readonly<Record<string, unknown>>): Start {
+  const variables = new Map(Object.keys(headers).map((name, at) => [name, variableFor(name, at)]))
+  return {
+    args: ['--upstream', `env:${ADDRESS}`, ...[...variables].map(([name, variable]) => headerFrom(name, variable))],
+    env: {
+      [ADDRESS]: `${isSse ? 'sse+' : ''}${url}`,
+      ...Object.fromEntries([...variables].map(([name, variable]) => [variable, String(headers[name])])),
+    },
+  }
+}
+
+/** In the place of a proxy, which replaces references in its headers by itself, as the bridge does. Throws an Unfit. */
+export function startInPlaceOf({ proxy, url, isSse, headers, options, logLevel }: Remote): Start {
+  const isWhole = (value: unknown) => REFERENCE.test(String(value))
+  const all = Object.entries(headers)
+  const { args, env } = startAt(url, isSse, Object.fromEntries(all.filter(([, value]) => !value.includes('${'))))
+  const referring = all.filter(([, value]) => value.includes('${'))
+  const secret = options.find(({ path }) => path === 'oauth.clientSecret')?.value
+  return {
+    args: [
+      ...args,
+      ...referring.map(([name, value]) =>
+        isWhole(value) ? headerFrom(name, value.replace(REFERENCE, '$1')) : `--header=${name}: ${value}`,
+      ),
+      ...options.flatMap((one) => flagsFor(one, proxy)),
+      ...(logLevel === undefined ? [] : [`--log-level=${logLevel}`]),
+    ],
+    env: { ...env, ...(secret !== undefined && !isWhole(secret) && { [SECRET]: String(secret) }) },
+  }
+}
+
+/** The headers that variables have, and the variables that are the bridge's own. */
+export function headersFrom(flags: Flags, env: Readonly<Record<string, unknown>>) {
+  const named = (flags['header-env'] ?? []).map((line) => {
+    const at = line.indexOf('=')
+    return [line.slice(0, at).trim(), line.slice(at + 1).trim()] as const
+  })
+  const own = named.filter(([, variable]) => variable.startsWith(HEADER) && variable in env)
+  const headers = Object.fromEntries(own.map(([name, variable]) => [name, env[variable]]))
+  return { headers, variables: [ADDRESS, SECRET, ...own.map(([, variable]) => variable)] }
+}
+
+function headerFrom(name: string, variable: string): string {
+  return `--header-env=${name}=${variable}`
+}
+
+function flagsFor({ flag, path, value }: Option, proxy: string): string[] {
+  const found = Object.entries(FLAGS).find(([, row]: [string, Flag]) => row.option === `mcpServers.<name>.${path}`)
+  if (!found)
+    throw new Unfit(
+      `mcp-bridge has no flag for ${flag} of ${proxy}: with --together it becomes "${path}" in a configuration`,
+    )
+  const [name] = found
+  if (path === 'oauth.clientSecret') return [`--${name}=env:${REFERENCE.exec(String(value))?.[1] ?? SECRET}`]
+  if (isObject(value)) return Object.entries(value).map(([key, one]) => `--${name}=${key}=${one}`)
+  return [`--${name}=${value}`]
+}
+
+/** The name of the variable for a header, of which there may be two that differ in signs only. */
+function variableFor(header: string, at: number): string {
+  return `${HEADER}${at === 0 ? '' : `${at + 1}_`}${header.toUpperCase().replace(/\W/g, '_')}`
+}

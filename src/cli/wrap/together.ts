@@ -1,0 +1,156 @@
+/**
+ * `wrap --together`: one entry of a client's file that starts the bridge for all servers of the file, which are in a
+ * configuration of the bridge from then on; and back. No side effects.
+ */
+import { isObject } from '../../config/value.js'
+import { readJson } from '../../formats/document.js'
+import { Uneditable } from '../../formats/edit.js'
+import type { Dialect } from './dialects.js'
+import { type Entry, launched, serverIn } from './entry.js'
+import type { Launcher } from './launcher.js'
+import { entriesIn, type Layout, type Named, type Plan } from './plan.js'
+import { Unfit } from './unfit.js'
+
+/** What the name of the configuration ends with. Before it is the path of the client's file. */
+const SUFFIX = '.mcp-bridge.json'
+/** The name of the entry. Clients put it before the names of tools. */
+const NAME = 'all'
+
+export function configOf(path: string): string {
+  return path + SUFFIX
+}
+
+/** Where the servers of a file are, how the entry starts the bridge, and its configuration if there is one. */
+export interface Joining {
+  layout: Layout
+  launcher: Launcher
+  configPath: string
+  config: string | undefined
+}
+
+/** A file after a change, and the configuration of the bridge after it. */
+export interface JoinedPlan extends Plan {
+  config: string
+}
+
+/** Moves the servers of the first list that has any into the configuration of the bridge, and puts one entry in their place. */
+export function joined(text: string, { layout, launcher, configPath, config }: Joining): JoinedPlan {
+  const { dialect, open } = layout
+  const all = entriesIn(text, layout)
+  const known = all.find(({ entry }) => isTogether(entry, configPath))
+  const place = (known ?? all.find(({ entry }) => !(movable(entry, dialect) instanceof Unfit)))?.keys.slice(0, -1)
+  const { mcpServers, ...options } = known && config !== undefined ? objectIn(config) : {}
+  const servers: Record<string, unknown> = isObject(mcpServers) ? { ...mcpServers } : {}
+  const changed: { name: string; before: Entry; after: Entry }[] = []
+  const left: { name: string; why: string }[] = []
+  let current = text
+  let isThere = known !== undefined
+  for (const one of all) {
+    const { name, keys, entry } = one
+    if (one === known) continue
+    const server = movable(entry, dialect)
+    const why = reasonToStay(one, place, server, servers)
+    if (why !== undefined) {
+      left.push({ name, why })
+      continue
+    }
+    const after = entryFor(launcher, configPath, entry)
+    const others = all.map(({ name: other }) => other).filter((other) => other !== name)
+    const by = isThere ? [] : [[freeName(others), dialect.entry(after)] as const]
+    try {
+      current = open(current).changed(keys.slice(0, -1), [{ key: name, by }])
+    } catch (error) {
+      if (!(error instanceof Uneditable)) throw error
+      left.push({ name, why: error.message })
+      continue
+    }
+    isThere = true
+    servers[name] = server
+    changed.push({ name, before: entry, after })
+  }
+  return { text: current, changed, left, config: `${JSON.stringify({ ...options, mcpServers: servers }, null, 2)}\n` }
+}
+
+/** Puts the servers of the configuration back in the place of an entry. Those that are in the backup get the text that they have there. */
+export function parted(
+  text: string,
+  layout: Layout,
+  { keys }: Named,
+  { config, backup }: { config: string; backup: string | undefined },
+): string {
+  const { dialect, open } = layout
+  const place = keys.slice(0, -1)
+  const old = backup === undefined ? undefined : open(backup)
+  const { mcpServers } = objectIn(config)
+  const here = new Set(entriesIn(text, { ...layout, places: [place] }).map(({ name }) => name))
+  const name = keys.at(-1) as string
+  here.delete(name)
+  const servers = Object.entries(isObject(mcpServers) ? mcpServers : {}).filter(([one]) => !here.has(one))
+  const by = servers.map(([one, server]) => [one, isObject(server) ? dialect.entry(asEntry(server)) : server] as const)
+  const put = open(text).changed(place, [{ key: name, by }])
+  return servers.reduce((current, [one]) => {
+    return old ? open(current).restored([...place, one], old) : current
+  }, put)
+}
+
+/** The configuration that an entry starts the bridge with, if `joined` has made the entry. */
+export function togetherIn(entry: Entry): { launcher: Launcher; config: string } | undefined {
+  const found = launched(entry)
+  const config = found?.flags.config
+  return found && config?.endsWith(SUFFIX) ? { launcher: found.launcher, config } : undefined
+}
+
+/** Whether the file and the configuration are as `joined` makes them of the backup. */
+export function isAsJoined(text: string, config: string, backup: string, joining: Joining): boolean {
+  const again = joined(backup, { ...joining, config: undefined })
+  return again.text === text && again.config === config
+}
+
+function isTogether(entry: Entry, configPath: string): boolean {
+  return togetherIn(entry)?.config === configPath
+}
+
+function reasonToStay(
+  { name, keys }: Named,
+  place: readonly string[] | undefined,
+  server: object,
+  servers: object,
+): string | undefined {
+  if (server instanceof Unfit) return server.message
+  if (keys.slice(0, -1).join('\n') !== place?.join('\n')) return 'it is in another list of the file'
+  return Object.hasOwn(servers, name) ? 'the configuration of the bridge has a server of this name' : undefined
+}
+
+/** An entry as a server of the bridge, or why it cannot be one. */
+function movable(entry: Entry, { reference }: Dialect): object {
+  try {
+    return serverIn(entry, reference)
+  } catch (error) {
+    if (error instanceof Unfit) return error
+    throw error
+  }
+}
+
+function asEntry({ passEnvironment: _, ...server }: Entry): Entry {
+  return server
+}
+
+function entryFor({ command, args }: Launcher, configPath: string, { type }: Entry): Entry {
+  return {
+    ...(type === undefined ? {} : { type: 'stdio' }),
+    command,
+    args: [...args, '--listen', 'stdio', '--config', configPath],
+  }
+}
+
+function freeName(taken: readonly string[]): string {
+  for (let n = 1; ; n++) {
+    const name = n === 1 ? NAME : `${NAME}-${n}`
+    if (!taken.includes(name)) return name
+  }
+}
+
+function objectIn(text: string): Entry {
+  const { value } = readJson(text)
+  return isObject(value) ? value : {}
+}

@@ -1,0 +1,68 @@
+/** Reads the answer to a relayed request for a list, for the names that metrics and traces may have. */
+import type { Loan } from '../../protocol/memory.js'
+import { Gathering } from '../../rpc/gathering.js'
+import { parseMessage } from '../../rpc/message.js'
+import { sourceOfBytes } from '../../rpc/source.js'
+import { SseDecoder } from '../../rpc/sse.js'
+import type { CallLogEntry } from '../call-log.js'
+import { replyIn } from '../outcome.js'
+
+/** Most bytes of a list that are read, of one that comes in parts. */
+const MAX_LIST = 1024 * 1024
+
+export class RelayedList {
+  readonly #record: CallLogEntry
+  readonly #loan: Loan
+  #parts: Gathering | undefined
+  #events: SseDecoder | undefined
+  /** Whether there is memory for an answer in parts; undefined before it is needed. */
+  #hasRoom: boolean | undefined
+
+  /** `loan` lends memory for an answer that comes in parts. It ends with `close`. */
+  constructor(record: CallLogEntry, loan: Loan) {
+    this.#record = record
+    this.#loan = loan
+  }
+
+  /** The whole answer. */
+  answer(bytes: Uint8Array): void {
+    this.#learn([bytes])
+  }
+
+  /** A part of an answer that is one message. */
+  part(bytes: Uint8Array): void {
+    this.#parts ??= new Gathering()
+    if (this.#lent && this.#parts.length <= MAX_LIST) this.#parts.push(bytes)
+  }
+
+  /** All parts have come. */
+  partsEnded(): void {
+    if (this.#parts && this.#parts.length <= MAX_LIST) this.#learn(this.#parts.take())
+  }
+
+  /** A part of an answer that is a stream of events. */
+  chunk(bytes: Uint8Array): void {
+    if (!this.#lent) return
+    this.#events ??= new SseDecoder(MAX_LIST, { cuts: true })
+    for (const { data, missing = 0 } of this.#events.push(bytes)) if (missing === 0) this.#learn(data)
+  }
+
+  close(): void {
+    this.#loan.end()
+  }
+
+  get #lent(): boolean {
+    this.#hasRoom ??= this.#loan.hold(MAX_LIST) === undefined
+    return this.#hasRoom
+  }
+
+  #learn(text: readonly Uint8Array[]): void {
+    if (text.length === 0) return
+    try {
+      const message = parseMessage(sourceOfBytes(text))
+      if (message.kind === 'response') this.#record.listed(replyIn(message))
+    } catch {
+      // What cannot be read lists nothing.
+    }
+  }
+}

@@ -1,0 +1,29 @@
+/** The lists of a modern server that declares none: legacy clients request only what `initialize` offers. */
+import type { Final } from '../../protocol/call.js'
+import { askForLists, declaredBy, declaresNoList } from '../../protocol/offered.js'
+import { edit, type Json } from '../../rpc/splice.js'
+import { within } from '../../time.js'
+
+/** Milliseconds that the other lists may take after that of the tools. */
+const OTHER_LISTS = 1_000
+
+/** A DiscoverResult with the capabilities of all lists that the server answers, if it declares none. `list` requests one. */
+export async function withUndeclaredLists<T extends Final & { kind: 'result' }>(
+  discovered: T,
+  list: (method: string) => Promise<Final>,
+): Promise<T> {
+  const declared = declaredBy(discovered.result)
+  if (!declaresNoList(declared)) return discovered
+  const found: Record<string, Json> = {}
+  const { all } = await askForLists(
+    async (method) => {
+      const page = await list(method)
+      return page.kind === 'result' ? page.result : undefined
+    },
+    (capability) => {
+      found[capability] = '{}'
+    },
+  )
+  await within(all, OTHER_LISTS)
+  return { ...discovered, result: edit(discovered.result, { capabilities: edit(declared, found) }) }
+}

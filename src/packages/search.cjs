@@ -1,0 +1,6 @@
+/** What finds tools by words. A file of its own in the build, read when somebody searches. */
+module.exports = {
+  get minisearch() {
+    return require('minisearch')
+  },
+}

@@ -1,0 +1,13 @@
+/**
+ * Parses an address, relative to another one if that is given. Undefined if it is invalid.
+ *
+ * `URL.canParse` must not be asked: once Node.js 20 has compiled a function that calls it often, it says of valid addresses
+ * with letters like "ü" that they are invalid.
+ */
+export function parseUrl(text: string, base?: string | URL): URL | undefined {
+  try {
+    return new URL(text, base)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,23 @@
+/** Lists of what clients call by name: the list, where its names are, and who calls by them. */
+import { own } from '../rpc/own.js'
+import { arrayIn, type Payload, payloadAt, value } from '../rpc/splice.js'
+
+const LISTS: Readonly<Record<string, { key: string; calledBy: string }>> = {
+  'tools/list': { key: 'tools', calledBy: 'tools/call' },
+  'prompts/list': { key: 'prompts', calledBy: 'prompts/get' },
+}
+
+/** The method that calls by the names in a list; undefined if `method` lists no such names. */
+export function callerOf(method: string): string | undefined {
+  return Object.hasOwn(LISTS, method) ? LISTS[method]?.calledBy : undefined
+}
+
+/** The names on a page of a list. */
+export function* namesOn(page: Payload, method: string): Generator<string> {
+  const items = arrayIn(page, LISTS[method]?.key ?? '')
+  for (const span of items?.elements ?? []) {
+    const item = items && payloadAt(items.source, span)
+    const name = item && value(item, 'name')
+    if (typeof name === 'string') yield own(name)
+  }
+}

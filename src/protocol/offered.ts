@@ -1,0 +1,46 @@
+/** What servers offer: the capabilities that they declare, and the lists of those that declare nothing. */
+import { arrayIn, EMPTY, edit, type Json, objectIn, opens, type Payload } from '../rpc/splice.js'
+
+/** The capabilities with lists, and the list that shows whether a server has them. */
+const LISTS = [
+  { capability: 'tools', method: 'tools/list', member: 'tools' },
+  { capability: 'prompts', method: 'prompts/list', member: 'prompts' },
+  { capability: 'resources', method: 'resources/list', member: 'resources' },
+] as const
+const NAMES = [...LISTS.map(({ capability }) => capability), 'logging', 'completions']
+
+/**
+ * The capabilities that a server declares. A capability that is no object counts as an empty one, such as `true`, or `[]`
+ * from PHP; null and false count as absent.
+ */
+export function declaredBy(answer: Payload): Payload {
+  const declared = objectIn(answer, 'capabilities') ?? EMPTY
+  const edits: Record<string, Json | undefined> = {}
+  for (const name of NAMES) {
+    const begins = opens(declared, name) ?? '{'
+    if (begins !== '{') edits[name] = begins === 'n' || begins === 'f' ? undefined : '{}'
+  }
+  return edit(declared, edits)
+}
+
+/** Whether a server declares no list at all, though it may have some. */
+export function declaresNoList(capabilities: Payload): boolean {
+  return LISTS.every(({ capability }) => opens(capabilities, capability) !== '{')
+}
+
+/**
+ * Asks a server for the first pages of all lists. `found` is called for each capability that turns out to be offered.
+ * Resolves when the list of tools is answered or refused, with a promise for all lists.
+ */
+export async function askForLists(
+  ask: (method: string) => Promise<Payload | undefined>,
+  found: (capability: string) => void,
+): Promise<{ all: Promise<unknown> }> {
+  const answers = LISTS.map(async ({ capability, method, member }) => {
+    const page = await ask(method).catch(() => undefined)
+    if (page && arrayIn(page, member)) found(capability)
+  })
+  const all = Promise.all(answers)
+  await answers[0]
+  return { all }
+}

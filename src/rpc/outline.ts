@@ -1,0 +1,44 @@
+/** The beginning and the end of a text that is too large to keep: enough to tell which request a message answers. */
+
+const BEGINNING = 4 * 1024
+const ENDING = 1024
+const NOTHING = new Uint8Array(0)
+/** An id that is the last member of a message, or the last but its version. It cannot be within a string or a value. */
+const ID_AT_END = /"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/
+const decoder = new TextDecoder()
+
+/** What is known of the text. */
+export class Outline {
+  /** Bytes of the whole text. */
+  length = 0
+  #beginning: Uint8Array = NOTHING
+  #ending: Uint8Array = NOTHING
+
+  constructor(pieces: readonly Uint8Array[] = []) {
+    for (const piece of pieces) this.add(piece)
+  }
+
+  /** Adds the next piece, of which only copies are kept. */
+  add(piece: Uint8Array): void {
+    this.length += piece.length
+    if (this.#beginning.length < BEGINNING) this.#beginning = joined(this.#beginning, piece).slice(0, BEGINNING)
+    this.#ending = piece.length < ENDING ? joined(this.#ending, piece).slice(-ENDING) : piece.slice(-ENDING)
+  }
+
+  /** The beginning of the text. */
+  get beginning(): Uint8Array {
+    return this.#beginning
+  }
+
+  /** The id with which a JSON-RPC message ends, as JSON; undefined if it has it elsewhere, or none. */
+  get idAtEnd(): string | undefined {
+    return ID_AT_END.exec(decoder.decode(this.#ending))?.[1]
+  }
+}
+
+function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(a.length + b.length)
+  bytes.set(a)
+  bytes.set(b, a.length)
+  return bytes
+}

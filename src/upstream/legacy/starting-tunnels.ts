@@ -1,0 +1,66 @@
+/**
+ * Tunnels whose clients were told that the program is starting, or have gone. The next equal `initialize` of the same
+ * principal gets such a tunnel. Otherwise a client that waits for less time than the program needs would never be served.
+ */
+import type { Sender, Tunnel } from '../../protocol/call.js'
+import { jsonOf, type Request } from '../../rpc/message.js'
+import { inTime, type TimeToStart } from '../era/starting.js'
+
+type Opening = Promise<Tunnel | undefined>
+
+/** The maximum number of such tunnels, and characters of their principal and `initialize`. */
+const MAX = 100
+const MAX_KEY = 8 * 1024
+/** Milliseconds for which an open one waits for its client. */
+const KEPT = 60_000
+
+export class StartingTunnels {
+  /** By opening: the principal and what its client sent. */
+  readonly #unclaimed = new Map<Opening, string>()
+
+  /**
+   * Opens a tunnel, or takes one that waits for its client. Rejects with a Fault if it is not open `startWait` milliseconds
+   * after `since`.
+   */
+  async open(
+    opening: Request,
+    { principal, patient }: Sender,
+    open: () => Opening,
+    time: Pick<TimeToStart, 'since' | 'startWait'>,
+  ): Opening {
+    const key = `${principal} ${jsonOf(opening.params)}`
+    const tunnel = this.#claimed(key) ?? open()
+    let waiting = true
+    const settled = () => {
+      waiting = false
+    }
+    tunnel.then(settled, settled)
+    try {
+      return await inTime(tunnel, { ...time, patient })
+    } catch (error) {
+      if (waiting) this.#keep(key, tunnel)
+      throw error
+    }
+  }
+
+  #claimed(key: string): Opening | undefined {
+    for (const [tunnel, other] of this.#unclaimed) {
+      if (other !== key) continue
+      this.#unclaimed.delete(tunnel)
+      return tunnel
+    }
+    return undefined
+  }
+
+  #keep(key: string, tunnel: Opening): void {
+    const keeps = this.#unclaimed.size < MAX && key.length <= MAX_KEY
+    if (keeps) this.#unclaimed.set(tunnel, key)
+    const end = () => {
+      if (!keeps || this.#unclaimed.delete(tunnel)) tunnel.then((opened) => opened?.close()).catch(() => {})
+    }
+    tunnel.then(
+      () => (keeps ? setTimeout(end, KEPT).unref() : end()),
+      () => this.#unclaimed.delete(tunnel),
+    )
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * Decodes answers that are compressed although nobody asked for it, as direct clients do (undici). What follows counts the
+ * decoded bytes, and takes them as fast as it can use them, so that a few bytes cannot fill the memory.
+ */
+import type { Dispatcher, interceptors } from 'undici'
+
+/** Statuses of answers without a body, whatever their headers say. The body of 202 is not used. */
+const WITHOUT_BODY = [202, 204, 205, 304]
+/** Error codes of zlib, Brotli and Zstandard. */
+const CANNOT_DECODE = /^(?:Z_|ERR__ERROR|ERR_BROTLI|ZSTD_)/
+
+/** Makes a dispatcher decode the answers. Those in an unknown encoding stay as they are. */
+export function decoding(decompress: typeof interceptors.decompress): Dispatcher.DispatcherComposeInterceptor {
+  const decode = decompress({ skipErrorResponses: false, skipStatusCodes: WITHOUT_BODY })
+  return (dispatch) => {
+    const decoded = decode(dispatch)
+    return (options, handler) => (options.method === 'HEAD' ? dispatch : decoded)(options, handler)
+  }
+}
+
+/** Whether an error means that an answer is not what its `Content-Encoding` says. */
+export function isUndecodable(error: Error): boolean {
+  return 'code' in error && CANNOT_DECODE.test(String(error.code))
+}

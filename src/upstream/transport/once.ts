@@ -1,0 +1,56 @@
+/** One request over Streamable HTTP without a channel, in a session that belongs to somebody else. */
+import { type Id, parseMessage, type Response, request as requestMessage } from '../../rpc/message.js'
+import { sourceOf } from '../../rpc/source.js'
+import { Deadline } from '../../time.js'
+import { ChannelError } from './channel.js'
+import type { HttpTransport } from './http.js'
+import { type AnswerHeaders, type BodyKind, bodyKindOf, type Headers, refuse } from './origin.js'
+
+/** Sends a request without parameters, and waits for its answer. Rejects with a ChannelError. */
+export async function askOnce(
+  transport: HttpTransport,
+  method: string,
+  to: { path: string; headers: Headers },
+  timeout: number,
+): Promise<Response> {
+  const id = JSON.stringify(crypto.randomUUID()) as Id
+  let answer: Response | undefined
+  let abort = () => {}
+  const take = (body: readonly Uint8Array[]) => {
+    const message = parsed(Buffer.concat(body).toString())
+    if (message?.id === id || message?.id === undefined) answer ??= message
+  }
+  const late = new Deadline(timeout, () => abort())
+  const reader = {
+    start: (end: () => void) => {
+      abort = end
+    },
+    head: (status: number, answerHeaders: AnswerHeaders): BodyKind =>
+      status >= 300 ? 'whole' : (bodyKindOf(answerHeaders) ?? 'nothing'),
+    event: ({ data }: { data: readonly Uint8Array[] }) => {
+      take(data)
+      if (answer) abort()
+    },
+  }
+  try {
+    const asked = await transport.ask({ method: 'POST', ...to, body: requestMessage(id, method, undefined) }, reader)
+    refuse(asked)
+    if (asked.kind === 'whole') take(asked.body)
+  } catch (error) {
+    // A stream that has brought the answer has been aborted.
+    if (!answer) throw error
+  } finally {
+    late.clear()
+  }
+  if (!answer) throw new ChannelError(`No answer to ${method} in ${timeout} ms`)
+  return answer
+}
+
+function parsed(text: string): Response | undefined {
+  try {
+    const message = parseMessage(sourceOf(text))
+    return message.kind === 'response' ? message : undefined
+  } catch {
+    return undefined
+  }
+}

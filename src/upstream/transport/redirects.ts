@@ -1,0 +1,90 @@
+/** Redirects of a server: followed on its own origin, with the same method, and remembered. */
+
+import { parseUrl } from '../../parse-url.js'
+
+/** Statuses of redirects that keep the method and the body (RFC 9110, 15.4.8 and 15.4.9). */
+const KEEPING: ReadonlySet<number> = new Set([307, 308])
+/** Redirects of one request that are followed. */
+export const MAX_REDIRECTS = 3
+/** Statuses that mean that a path does not exist any more, unless the answer is JSON: that may be about the session. */
+const GONE: ReadonlySet<number> = new Set([404, 410])
+/** Principals whose paths are remembered. */
+const MAX_PATHS = 1_000
+/** Characters of a path that is remembered. */
+const MAX_PATH = 8 * 1024
+
+/** The head of an answer. Names of headers are in lower case. */
+interface Head {
+  status: number
+  headers: Readonly<Record<string, string | string[] | undefined>>
+}
+
+/**
+ * Where requests to the address of a server go. A path that the server has redirected a principal to is used for all
+ * requests of that principal, because a server may redirect each one elsewhere.
+ */
+export class Redirects {
+  readonly #url: URL
+  readonly #paths = new Map<string, string>()
+
+  constructor(url: URL) {
+    this.#url = url
+  }
+
+  /** The path and query for requests of a principal. */
+  pathFor(principal: string): string {
+    return this.#paths.get(principal) ?? pathOf(this.#url)
+  }
+
+  /**
+   * The path to which a request has to be sent again; undefined if the answer is final. That is the target of a
+   * redirect, or the address of the server if a remembered path does not exist any more. `asked`: the path where the
+   * request was sent. `times`: how often it has been sent before.
+   */
+  next(principal: string, asked: string, answer: Head, times: number): string | undefined {
+    if (times >= MAX_REDIRECTS) return undefined
+    if (isGone(answer) && this.#paths.get(principal) === asked) {
+      this.#paths.delete(principal)
+      return pathOf(this.#url)
+    }
+    const path = redirectedTo(this.#url, asked, answer)
+    if (path !== undefined && path.length <= MAX_PATH) this.#remember(principal, path)
+    return path
+  }
+
+  #remember(principal: string, path: string): void {
+    this.#paths.delete(principal)
+    this.#paths.set(principal, path)
+    const [oldest] = this.#paths.keys()
+    if (this.#paths.size > MAX_PATHS) this.#paths.delete(oldest as string)
+  }
+}
+
+/**
+ * The path to which a server redirects a request that was sent to the path `asked`; undefined if it does not, or not
+ * within its origin. Another origin must not get the credentials.
+ */
+export function redirectedTo(url: URL, asked: string, { status, headers }: Head): string | undefined {
+  const { location } = headers
+  if (!KEEPING.has(status) || typeof location !== 'string') return undefined
+  const target = onSameOrigin(location, new URL(asked, url))
+  return target && pathOf(target)
+}
+
+/**
+ * Resolves an address that a server names; undefined if it is invalid or on another origin, which must not get
+ * credentials.
+ */
+export function onSameOrigin(location: string | undefined, base: URL): URL | undefined {
+  const target = location === undefined ? undefined : parseUrl(location, base)
+  // A `blob:` address has the origin of the address in it.
+  return target?.origin === base.origin && target.protocol === base.protocol ? target : undefined
+}
+
+function isGone({ status, headers }: Head): boolean {
+  return GONE.has(status) && !/^application\/json\b/i.test(String(headers['content-type']))
+}
+
+function pathOf({ pathname, search }: URL): string {
+  return pathname + search
+}
