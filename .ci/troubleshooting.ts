@@ -94,7 +94,7 @@ const SAID: Readonly<Record<string, Advice>> = {
     'The file has something that the bridge does not know or support.',
     'The fields `path` and `why` say what. Remove it, or ignore the line.',
   ],
-  'all users of the group can write this file; if unintended, run chmod g-w': [
+  'all users of the group can write this file or folder; if unintended, run chmod g-w': [
     'They could make the bridge start any program.',
     'Run `chmod g-w` on the file.',
   ],
@@ -123,8 +123,8 @@ const LIMIT = 'Raise the limit in the message, if the server needs it.'
 /** What goes wrong between the bridge and a server. `…` stands for any text. */
 export const CHANNEL: Readonly<Record<string, Advice>> = {
   'Cannot start …: …': [
-    'The program does not exist, is not on the `PATH`, or may not be executed.',
-    'Run the command in a terminal, in the folder where the bridge runs.',
+    'The program does not exist, is not on the `PATH`, or may not be executed; or `cwd`, an argument or a variable is wrong.',
+    'Correct what the message names in its entry. Run the command in a terminal, in the folder where the bridge runs.',
   ],
   'The server has exited': [
     'The program ended. What it wrote to stderr is shown below the message.',
@@ -139,9 +139,13 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'The server does not answer, or not as an MCP server.',
     'Check the address or command. `timeouts.initialize` and `timeouts.call` set the time.',
   ],
-  'No answer to server/discover in … ms': [
-    'The same, for the first question of the bridge.',
-    'Set `"era": "legacy"` if the server is older and silent on unknown requests, or raise `timeouts.probe`.',
+  'No answer to … in the … ms that the program had to start (timeouts.start)': [
+    'A program is still writing or downloading, and has not answered its first request.',
+    'Run the command in a terminal to see how long it takes. Raise `timeouts.start`, or install what it downloads first.',
+  ],
+  'No answer to … in … ms, in which the program wrote nothing (timeouts.initialize)': [
+    'A program does not answer its first request, and writes nothing to stderr meanwhile.',
+    'Run the command in a terminal. If it is only slow, raise `timeouts.initialize`.',
   ],
   'The server did not answer … with a result': [
     'It answered with something else.',
@@ -187,13 +191,29 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'The answer is not JSON-RPC. Programs must write nothing else to stdout.',
     REPORT,
   ],
+  'The server stopped in the middle of its answer': [
+    'A program wrote the beginning of a line, and nothing for 30 seconds after it.',
+    'Send the request again, if it may be executed twice. Report it to the author of the server.',
+  ],
   'The body of the answer is not a JSON-RPC response to the request': ['The same, over HTTP.', REPORT],
+  'The server has lost the session': [
+    'It was restarted, or the session has expired. The bridge opens another one.',
+    'Call again, if the call may be executed twice.',
+  ],
+  'The answer of the server is not in the encoding that its Content-Encoding names': [
+    'The server, or a proxy before it, sent something else than the header says, or broke off.',
+    'Turn off compression there.',
+  ],
   'The server compressed its answer (…), which the request does not allow': [
-    'A proxy or the server ignores `Accept-Encoding`.',
+    'A proxy or the server ignores `Accept-Encoding`, and uses an encoding that the bridge does not know.',
     'Turn off compression there.',
   ],
   'The server closed the stream': ['The connection ended in the middle of an answer.', OWN_LOG],
   'The server closed the stream without an answer': ['The same, before an answer.', OWN_LOG],
+  'The stream on which the server was to answer has ended': [
+    'The server accepted a request with 202, to answer it on the open stream, and then ended the stream.',
+    'Send the request again, if it may be executed twice.',
+  ],
   'The stream failed': [
     'The same, because of the network.',
     'Check proxies between the bridge and the server for time limits.',

@@ -13,7 +13,7 @@ const VERSION = /\d+\.\d+\.\d+(?:-[a-z]+(?:\.\d+)?)?/.source
 const PLACES = [
   ['package-lock.json', '"name": "mcp-bridge",\\s+"version": "'],
   ['Dockerfile', 'image\\.version="'],
-  ['README.md', '\\./mcp-bridge-'],
+  ['README.md', '(?:\\./mcp-bridge-|"title":"legacy, modern","version":")'],
   ['server.json', '(?:"version": "|"identifier": "ghcr.io/mcp-bridge/mcp-bridge:)'],
   ['config/helm/mcp-bridge/Chart.yaml', '^(?:version|appVersion): '],
   ['config/helm/mcp-bridge/README.md', '^    version: '],

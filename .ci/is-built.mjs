@@ -1,0 +1,16 @@
+/** Whether dist is newer than all that it is made of. */
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+
+const MADE_OF = ['src', '.ci/build.mjs', '.ci/page.mjs', 'package-lock.json']
+
+export function isBuilt() {
+  const built = statSync('dist/bridge.cjs', { throwIfNoEntry: false })?.mtimeMs ?? 0
+  return MADE_OF.every((path) => newest(path) < built)
+}
+
+function newest(path) {
+  const state = statSync(path)
+  if (!state.isDirectory()) return state.mtimeMs
+  return Math.max(state.mtimeMs, ...readdirSync(path).map((name) => newest(join(path, name))))
+}
