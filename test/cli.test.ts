@@ -9,6 +9,7 @@ import { check } from './support/check.js'
 import { run, says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
 import { temporaryFile } from './support/folder.js'
+import { initialize } from './support/legacy-client.js'
 import { LegacyHttp } from './support/legacy-http.js'
 import { legacyStdio } from './support/legacy-stdio.js'
 import { call, envelope } from './support/modern.js'
@@ -17,72 +18,6 @@ const quoted = (server: { command: string; args: string[] }) =>
   `stdio:${[server.command, ...server.args].map((word) => `'${word}'`).join(' ')}`
 
 const fileWith = (t: Test, content: unknown) => temporaryFile(t, 'config.json', content)
-
-const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
-  ['an unknown flag', ['--upstraem', 'x'], 2, /unknown flag --upstraem: did you mean --upstream\?[\s\S]*--help/],
-  ['an unknown flag that is near to nothing', ['--elephants'], 2, /unknown flag --elephants$/m],
-  ['an unknown short flag', ['-Z'], 2, /unknown flag -Z$/m],
-  ['nothing', [], 2, /no server: give an address/],
-  ['a flag without its value', ['--upstream'], 2, /--upstream needs a value: --upstream <server>/],
-  ['a flag in place of a value', ['--era', '--listen', 'x'], 2, /--era needs a value.*write --era=--listen/],
-  ['a switch with a value', ['--publish=yes'], 2, /--publish has no value: leave out "=yes"/],
-  [
-    'a command that does not exist',
-    ['bridgify', '--upstream', 'x'],
-    2,
-    /"bridgify" is no command of mcp-bridge, and no/,
-  ],
-  ['a misspelt command', ['prob', 'https://x/mcp'], 2, /"prob" is no command.*: did you mean probe\?/],
-  [
-    'a misspelt command of two words',
-    ['trust', 'aprove', 'x'],
-    2,
-    /"trust aprove" is no command: did you mean trust app/,
-  ],
-  ['a file without --config', ['mcp.json'], 2, /a configuration file needs --config: --config mcp\.json/],
-  ['a server that is none', ['--upstream', 'ftp://x'], 78, /"ftp:\/\/x" is not a server: give http/],
-  ['an empty command', ['--upstream', 'stdio:'], 78, /stdio: needs a command/],
-  [
-    'two servers',
-    ['--upstream', 'http://x/mcp', '--', 'cmd'],
-    2,
-    /there is --upstream and a command: give one of them/,
-  ],
-  ['two addresses', ['http://x/mcp', 'http://y/mcp'], 2, /serve takes .*, and there is "http:\/\/y\/mcp" more/],
-  ['a header for a program', ['-H', 'a: b', '--', 'cmd'], 2, /--header is for servers with an address/],
-  ['a variable for an address', ['-e', 'A=b', '-u', 'http://x/mcp'], 2, /--env is for servers that are programs/],
-  ['a header without colon', ['-H', 'secret-token', '-u', 'http://x/mcp'], 2, /--header needs 'Name: value'/],
-  ['an unknown era', ['--era', 'old', '-u', 'http://x/mcp'], 78, /--era .*auto/],
-  [
-    'a place to listen that is none',
-    ['--listen', 'ftp://x', '-u', 'http://x/mcp'],
-    78,
-    /--listen "ftp:\/\/x" has to be stdio, unix:/,
-  ],
-  ['listening to everybody', ['--listen', 'http://0.0.0.0:1/mcp', '-u', 'http://x/mcp'], 78, /--allow-unauthenticated/],
-  [
-    'a variable that is not set',
-    ['-H', 'Authorization: Bearer ${NOT_SET_ANYWHERE}', '-u', 'http://x/mcp'],
-    78,
-    /--header Authorization the environment variable NOT_SET_ANYWHERE is not set/,
-  ],
-  ['a file that is not there', ['--config', '/nonexistent.json'], 78, /cannot read the file \/nonexistent\.json/],
-  ['check without a file', ['check'], 2, /check needs --config/],
-  ['11.23 probe without a server', ['probe'], 2, /probe needs a server: mcp-bridge probe https:.*stdio:"command args"/],
-  ['probe with a command that is not quoted', ['probe', 'npx', 'x'], 2, /put a command in quotes/],
-]
-
-t.test('a mistake on the command line is one sentence and a next step, without a stack trace', async (t) => {
-  await Promise.all(
-    wrong.map(async ([name, args, code, said]) => {
-      const ended = await run(t, ['--log-format', 'pretty', ...args])
-      t.equal(ended.code, code, name)
-      t.match(ended.stderr, said, name)
-      t.notMatch(ended.stderr, /^\s+at /m, name)
-      t.equal(ended.stdout, '', name)
-    }),
-  )
-})
 
 t.test('a server that cannot be had ends the program with the reason', async (t) => {
   const dying = ['--', execPath, '-e', 'console.error("no API key"); process.exit(3)']
@@ -94,22 +29,52 @@ t.test('a server that cannot be had ends the program with the reason', async (t)
     ],
     ['one that dies at once', dying, /exited with code 3[\s\S]*no API key[\s\S]*mcp-bridge probe/],
   ]
-  const nobody = ['--listen', 'stdio', '--upstream', 'http://127.0.0.1:9/mcp']
   const everywhere = cases.flatMap(([name, args, said]): typeof cases => [
     [name, ['--listen', 'http://127.0.0.1:0/mcp', ...args], said],
     [name, ['--listen', 'stdio', ...args], said],
   ])
   await Promise.all(
-    [...everywhere, ['nobody there', nobody, /not available: Connection refused/] as const].map(
-      async ([name, args, said]) => {
-        const ended = await run(t, ['--log-format', 'pretty', ...args])
-        t.equal(ended.code, 1, name)
-        t.match(ended.stderr, said, name)
-        t.notMatch(ended.stderr, /^\s+at /m, name)
-        t.equal(ended.stdout, '')
-      },
-    ),
+    everywhere.map(async ([name, args, said]) => {
+      const ended = await run(t, ['--log-format', 'pretty', ...args])
+      t.equal(ended.code, 1, name)
+      t.match(ended.stderr, said, name)
+      t.notMatch(ended.stderr, /^\s+at /m, name)
+      t.equal(ended.stdout, '')
+    }),
   )
+})
+
+t.test('R20: on stdio, each request is answered while a server at an address is down, and later served', async (t) => {
+  const server = await LegacyHttp.start(t)
+  const { url } = server
+  const startAgain = await server.stop()
+  const { child, stdout, stderr, ended } = startProgram(t, ['--listen', 'stdio', '--upstream', url])
+  let id = 0
+  const ask = async (method: string, params: object) => {
+    const asked = ++id
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: asked, method, params })}\n`)
+    const answer = () =>
+      stdout()
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as { id: number; error?: { message: string }; result?: object })
+        .find((message) => message.id === asked)
+    await until(() => answer() !== undefined || child.exitCode !== null, `an answer to ${method} (${stderr()})`)
+    return answer()
+  }
+  const DOWN = { error: { code: -32603, message: /not available: Connection refused/ } }
+  const opening = JSON.parse(initialize('2025-11-25')) as { params: object }
+  for (let i = 0; i < 2; i++) {
+    t.match(await ask('tools/list', { _meta: envelope() }), DOWN, 'a modern request')
+    t.match(await ask('initialize', opening.params), DOWN, 'the opening of a session')
+    t.match(await ask('tools/list', {}), DOWN, 'a legacy request after it')
+  }
+  t.match(stderr(), /"event":"server_unavailable".*Connection refused/)
+  await startAgain()
+  await until(async () => (await ask('initialize', opening.params))?.result !== undefined, 'a session')
+  t.match(await ask('tools/list', {}), { result: { tools: [{ name: 'echo' }] } })
+  child.stdin.end()
+  t.equal(await ended, 0)
 })
 
 t.test('a server at an address may come later than the bridge', async (t) => {
@@ -160,7 +125,7 @@ t.test('the version is that of the package', async (t) => {
 
 t.test('a program or an address alone is a server, and what follows a program is its own', async (t) => {
   const { command, args } = legacyStdio(t).server
-  const probed = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', command, ...args, '--listen', 'ignored'])
+  const probed = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', command, ...args, '--port', 'ignored'])
   const [, url = ''] = await says(probed, /"url":"([^"]+)"/)
   t.equal((await call(url, 'tools/list')).status, 200)
   const http = await LegacyHttp.start(t)
@@ -306,7 +271,7 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     /is valid/,
   ],
   ['no JSON', '{"mcpServers":', 78, /not valid JSON: a value is missing at line 1, column 15/],
-  ['no servers', {}, 78, /mcpServers has to be an object of servers by name/],
+  ['no servers', {}, 78, /has no "mcpServers", the servers by name: add /],
   ['an empty list', { mcpServers: {} }, 78, /mcpServers names no server/],
   [
     'neither command nor url',
@@ -314,7 +279,12 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     78,
     /mcpServers\.a has to have either "command" .* or "url"/,
   ],
-  ['both', { mcpServers: { a: { command: 'x', url: 'http://x' } } }, 78, /mcpServers\.a has to have either/],
+  [
+    'both',
+    { mcpServers: { a: { command: 'x', url: 'http://x' } } },
+    78,
+    /mcpServers\.a has "command" .* and "url" .*: remove one/,
+  ],
   ['arguments that are no list', { mcpServers: { a: { command: 'x', args: 'y' } } }, 78, /mcpServers\.a\.args .*array/],
   ['an address that is none', { mcpServers: { a: { url: 'x.example' } } }, 78, /mcpServers\.a\.url has to be an http/],
   [
@@ -402,7 +372,7 @@ t.test('check says what is wrong with a configuration, by path, or that it is va
   t.match(invalid, {
     code: 78,
     stdout: '',
-    stderr: /^mcp-bridge: invalid configuration:\n {2}\S+:1:1 mcpServers has to be/,
+    stderr: /^mcp-bridge: invalid configuration:\n {2}\S+:1:1 has no "mcpServers"/,
   })
 })
 
@@ -419,7 +389,7 @@ t.test('the way to try it says where a token goes, and works with one', async (t
   t.notMatch(program.stderr(), /canary/)
 })
 
-t.test('flags win over the file', async (t) => {
+t.test('flags override the file', async (t) => {
   const stdio = legacyStdio(t)
   const file = fileWith(t, {
     mcpServers: { it: stdio.server },

@@ -4,8 +4,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { parseDocument } from 'yaml'
+import { httpListen } from '../src/bridge/http-service.js'
+import { groupPaths, groupsOf } from '../src/config/settings.js'
 import { commandIn, ports, secret } from './support/deployment.js'
 import { named, parseDockerfile } from './support/dockerfile.js'
+import { plainSecrets } from './support/plain-secrets.js'
 
 interface Service {
   image?: string
@@ -37,7 +40,7 @@ const bridges = ['bridge', 'bridge-2'].map((name) => services[name] as Service)
 const isFolder = (source: string) => source.startsWith('.')
 const mounts = ({ volumes: mounted = [] }: Service) => mounted.map((one) => one.split(':') as [string, string, string?])
 
-t.test('every service can do as little as a container can', async (t) => {
+t.test('every service drops all privileges', async (t) => {
   t.same([...document.errors, ...document.warnings], [])
   for (const [name, service] of all) {
     t.match(service, { read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] }, name)
@@ -45,7 +48,20 @@ t.test('every service can do as little as a container can', async (t) => {
   }
 })
 
-t.test('what services name is there', async (t) => {
+t.test('S9: no service has a secret in its command or its variables', async (t) => {
+  t.same(plainSecrets(['redis-server', '--requirepass', 'sesame'], { DB_PASSWORD: 'x', DB_URL: 'pg://u:x@db' }), [
+    'requirepass',
+    'DB_PASSWORD',
+    'DB_URL',
+  ])
+  for (const [name, { entrypoint = [], command = [], environment }] of all) {
+    // A program is no list of arguments; the test of the secret of the replicas is about it.
+    const args = entrypoint.includes('-e') ? entrypoint : [...entrypoint, ...command]
+    t.same(plainSecrets(args, environment), [], name)
+  }
+})
+
+t.test('files and services that a service names exist', async (t) => {
   for (const [name, service] of all) {
     for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
       const { healthcheck } = services[other] ?? {}
@@ -85,7 +101,18 @@ t.test('both replicas are the same, and understand what they are told', async (t
   t.equal(settings.redis?.url, 'redis://redis:6379')
   t.ok('redis' in services)
   for (const server of Object.values(settings.mcpServers))
-    t.match(services, { [new URL('url' in server ? String(server.url) : '').hostname]: {} }, 'its server is a service')
+    if ('url' in server) t.match(services, { [new URL(String(server.url)).hostname]: {} }, 'its server is a service')
+    else {
+      t.same([server.command, server.args[0]], ['node', '/app/dist/main.js'], 'or a program of the image')
+      t.match(commandIn(t, server.args.slice(1), files), { kind: 'demo server', era: 'modern' })
+    }
+  const [group] = groupsOf(settings).values()
+  t.same(
+    group?.members.map(({ server }) => server),
+    Object.keys(settings.mcpServers),
+    'all are together',
+  )
+  t.same([...groupPaths(settings, httpListen(settings.listen)).values()], [['/mcp']], 'where the command looks for it')
   const grace = Number.parseInt(bridge.stop_grace_period ?? '10', 10) * 1_000
   t.ok(grace >= settings.timeouts.drainDelay + settings.timeouts.drainTimeout + 5_000, 'there is time to end')
   t.same(bridge.healthcheck, { interval: '2s' }, 'the rest of it is in the image')
@@ -128,7 +155,7 @@ t.test('the secret of the replicas is made once, and is in no file', async (t) =
   t.same([...files], [['/run/keys/state', first]], 'the second time it stays')
 })
 
-t.test('the line to try it with is that of the README', async (t) => {
+t.test('the command to try it is the one of the README', async (t) => {
   const [line = ''] = /curl -s http:\/\/127\.0\.0\.1:8080.*/.exec(text) ?? []
   t.ok(readFileSync(join(root, 'README.md'), 'utf8').includes(line))
   t.match(line, /server\/discover/)

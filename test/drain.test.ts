@@ -1,22 +1,47 @@
 /** The bridge is told to stop: what could end has ended, and everybody else knows. */
+import { Agent, request } from 'node:http'
+import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { NAME, of, startAsker, talk } from './support/asking.js'
 import { type Program, says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
 import { temporaryFile } from './support/folder.js'
-import { LegacyClient } from './support/legacy-client.js'
+import { BOTH, LegacyClient } from './support/legacy-client.js'
 import { legacyStdio } from './support/legacy-stdio.js'
 import { ALL_LISTS, listen } from './support/listening.js'
-import { call, send } from './support/modern.js'
+import { call, envelope, headersFor, send } from './support/modern.js'
 import { ModernHttp } from './support/modern-http.js'
 
 const CALLS = 200
-const LONGEST = 10_000
+const LONGEST = 5_000
 const STREAMS = 50
 const PARKED = 20
 
 const at = (url: string, path: string) => new URL(path, url).href
 const wait = (url: string, ms: number) => call(url, 'tools/call', { name: 'wait', arguments: { ms } })
+
+const modernCall = (name: string, args: object = {}) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: args, _meta: envelope() },
+})
+
+/** Sends a message over a connection of an agent. */
+function onConnection(agent: Agent, url: string, message: object, session: Record<string, string>) {
+  const { method, params } = message as { method: string; params?: Record<string, unknown> }
+  const own = 'mcp-session-id' in session ? { ...BOTH, ...session } : headersFor(method, params)
+  return new Promise<{ status: number; connection: string | undefined; isReused: boolean; text: string }>(
+    (resolve, reject) => {
+      const sent = request(url, { method: 'POST', agent, headers: own }, (response) => {
+        const { statusCode: status = 0, headers } = response
+        const said = { status, connection: headers.connection, isReused: sent.reusedSocket }
+        text(response).then((text) => resolve({ ...said, text }), reject)
+      })
+      sent.on('error', reject).end(JSON.stringify(message))
+    },
+  )
+}
 
 async function start(t: Test, mcpServers: object, timeouts: object): Promise<{ program: Program; origin: string }> {
   const file = temporaryFile(t, 'config.json', { mcpServers, timeouts, listen: 'http://127.0.0.1:0/mcp' })
@@ -31,7 +56,7 @@ t.test(
     const asker = await startAsker(t, 'over stdio')
     const modern = await ModernHttp.start(t)
     const servers = { legacy: asker.server, modern: { url: modern.url } }
-    const { program, origin } = await start(t, servers, { drainTimeout: LONGEST + 10_000 })
+    const { program, origin } = await start(t, servers, { drainTimeout: 4 * LONGEST })
     const [legacyUrl, modernUrl] = [at(origin, '/legacy/mcp'), at(origin, '/modern/mcp')]
     await Promise.all([wait(legacyUrl, 1), wait(modernUrl, 1)])
     const streams = await Promise.all(
@@ -77,8 +102,12 @@ t.test(
       t.match(stream.messages.at(-1), { id: `listen ${i}`, result: { resultType: 'complete' } }, `stream ${i}`)
       t.ok(stream.over)
     }
+    // Those who do not come back are waited for until then.
     t.equal(await program.ended, 0)
-    t.equal(of(asker, 'notifications/cancelled').length, 5, 'the server knows of those who did not come back')
+    // What the bridge has sent may arrive after its end.
+    const cancelled = () => of(asker, 'notifications/cancelled').length
+    await until(() => cancelled() >= 5, 'the server knows of those who did not come back')
+    t.equal(cancelled(), 5)
   },
 )
 
@@ -94,6 +123,59 @@ t.test('for a while it only says that it stops, and serves what is still sent to
   t.match(await wait(url, 1), { status: 200 })
   t.notOk(stream.over)
   program.child.kill('SIGTERM')
+  t.equal(await program.ended, 0)
+})
+
+t.test(
+  'U1: from the signal on each answer ends its connection, and idle connections live until the delay is over',
+  async (t) => {
+    const modern = await ModernHttp.start(t)
+    const servers = { program: legacyStdio(t).server, http: { url: modern.url } }
+    const { program, origin } = await start(t, servers, { drainDelay: 3_600_000, commitAfter: 1 })
+    const open = await LegacyClient.open(at(origin, '/program/mcp'))
+    const session = { 'mcp-session-id': open.session, 'mcp-protocol-version': '2025-11-25' }
+    const lanes = [
+      ['translated', '/program/mcp', modernCall('echo'), {}],
+      ['passed on', '/http/mcp', modernCall('echo'), {}],
+      ['in a session', '/program/mcp', { jsonrpc: '2.0', id: 2, method: 'tools/list' }, session],
+      ['as an event stream', '/program/mcp', modernCall('wait', { ms: 50 }), {}],
+    ] as const
+    const agent = new Agent({ keepAlive: true })
+    t.teardown(() => agent.destroy())
+    const send = (path: string, message: object, headers: Record<string, string>) =>
+      onConnection(agent, at(origin, path), message, headers)
+    const before = await Promise.all(lanes.map(([, path, message, headers]) => send(path, message, headers)))
+    t.same(
+      before.map(({ connection }) => connection),
+      lanes.map(() => 'keep-alive'),
+    )
+    const another = new Agent({ keepAlive: true })
+    t.teardown(() => another.destroy())
+    const inFlight = onConnection(another, at(origin, '/http/mcp'), modernCall('wait', { ms: 3_000 }), {})
+    await until(() => modern.of('tools/call').length === 2, 'the call at the server')
+    program.child.kill('SIGTERM')
+    await says(program, /"event":"stopping"/)
+    const after = await Promise.all(lanes.map(([, path, message, headers]) => send(path, message, headers)))
+    for (const [i, [lane]] of lanes.entries())
+      t.match(after[i], { connection: 'close', status: before[i]?.status, isReused: true }, lane)
+    t.match(await inFlight, { status: 200, connection: 'close' })
+    // Of a refused request the rest is read first, and its connection stays.
+    const nowhere = () => send('/nowhere', modernCall('echo'), {})
+    t.match([await nowhere(), await nowhere()], [{ status: 404 }, { status: 404, isReused: true }])
+    program.child.kill('SIGTERM')
+    t.equal(await program.ended, 0)
+  },
+)
+
+t.test('U1: a call that was sent over an open connection while the bridge stops is answered', async (t) => {
+  const { program, origin } = await start(t, { a: legacyStdio(t).server }, { drainDelay: 0 })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  const send = () => onConnection(agent, at(origin, '/mcp'), modernCall('echo'), {})
+  t.match(await send(), { status: 200, connection: 'keep-alive' })
+  program.child.kill('SIGTERM')
+  await says(program, /"event":"stopping"/)
+  t.match(await send(), { status: 503, connection: 'close', isReused: true, text: /"not_executed"/ })
   t.equal(await program.ended, 0)
 })
 

@@ -32,7 +32,7 @@ t.test('every example is a configuration that the bridge takes, whole', async (t
   }
 })
 
-t.test('what an example says is needed is needed', async (t) => {
+t.test('an example fails without what it says it needs', async (t) => {
   const input = JSON.parse(readFileSync(join(folder, 'servers.json'), 'utf8')) as unknown
   t.throws(() => parseSettings(input, { env: {}, read: secret }), { message: /GITHUB_TOKEN[\s\S]*SEARCH_KEY/ })
   const read = (path: string) => {

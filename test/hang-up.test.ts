@@ -18,7 +18,7 @@ t.test('it aborts once, with the first reason, and calls each listener once', as
   t.throws(() => hangUp.throwIfAborted())
 })
 
-t.test('without a reason it has that of an AbortController', async (t) => {
+t.test('the default reason is the one of an AbortController', async (t) => {
   const [hangUp, controller] = [new HangUp(), new AbortController()]
   hangUp.abort()
   controller.abort()
@@ -46,7 +46,7 @@ t.test('it aborts with its parent, for the same reason, until it has aborted its
   }
 })
 
-t.test('what waits ends with it', async (t) => {
+t.test('a wait ends when it aborts', async (t) => {
   const hangUp = new HangUp()
   const waiting = [pause(60_000, hangUp), within(new Promise(() => {}), 60_000, undefined, hangUp).catch((why) => why)]
   hangUp.abort('enough')

@@ -6,6 +6,7 @@ import { readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { atLeast } from './support/at-least.js'
 import { commandIn, ports, secret } from './support/deployment.js'
 import { named, parseDockerfile } from './support/dockerfile.js'
 import { temporaryFolder } from './support/folder.js'
@@ -19,6 +20,7 @@ import {
   type Resource,
   readManifests,
 } from './support/kubernetes.js'
+import { plainSecrets } from './support/plain-secrets.js'
 import { forbidden } from './support/restricted.js'
 import { lacks, missing, runTool } from './support/tools.js'
 
@@ -62,7 +64,27 @@ for (const { file, text, mistakes, resources } of manifests) {
     t.same(forbidden(pod), [])
   })
 
-  t.test(`what ${file} says of other things is there`, async (t) => {
+  t.test(`S9: ${file} has no secret in plain text`, async (t) => {
+    for (const { name, command = [], args = [], env = [] } of containersOf(pod)) {
+      const variables = Object.fromEntries(env.map(({ name, value = '' }) => [name, value]))
+      t.same(plainSecrets([...command, ...args], variables), [], name)
+    }
+    for (const { data = {} } of ofKind(resources, 'ConfigMap'))
+      for (const [name, text] of Object.entries(data))
+        t.same(plainSecrets([], Object.fromEntries(texts(JSON.parse(text)))), [], name)
+  })
+
+  t.test(`S9: not everybody reaches the admin port of ${file}`, async (t) => {
+    const policies = ofKind(resources, 'NetworkPolicy').filter(({ spec }) =>
+      Object.entries(spec?.podSelector.matchLabels ?? {}).every(([key, value]) => metadata?.labels?.[key] === value),
+    )
+    t.equal(policies.length, 1)
+    const rules = policies.flatMap(({ spec }) => spec?.ingress ?? [])
+    for (const { from = [], ports } of rules)
+      if (ports?.some(({ port }) => port === 'admin') ?? true) t.not(from.length, 0, 'it says for whom it is')
+  })
+
+  t.test(`files that ${file} refers to exist`, async (t) => {
     const labels = metadata?.labels ?? {}
     const names = containersOf(pod).flatMap(({ ports = [] }) => ports.map(({ name }) => name))
     const selectors = [
@@ -88,6 +110,17 @@ for (const { file, text, mistakes, resources } of manifests) {
       t.equal(deployment?.spec?.replicas, undefined, 'the number of replicas is said in one place')
       t.ok((spec?.minReplicas ?? 1) >= 3)
     }
+  })
+
+  t.test(`U3: who may call the bridge of ${file}: those with a token, or only containers of its pod`, async (t) => {
+    const { files } = mounted(pod, bridge, resources, text)
+    const env = Object.fromEntries((bridge.env ?? []).map(({ name }) => [name, secret(name)]))
+    const command = commandIn(t, bridge.args ?? [], files, env)
+    if (command.kind !== 'run') return t.fail('it does not serve anything')
+    const { settings } = command
+    t.equal(settings.allowUnauthenticated, false)
+    if (ports(settings).main.reachable) t.not(Object.keys(settings.auth?.tokens ?? {}).length, 0)
+    else t.match(text, /# No token: only containers of this pod/, 'it says why there is none')
   })
 
   t.test(`the bridge understands what ${file} tells it`, async (t) => {
@@ -182,7 +215,8 @@ t.test('with the component scale-by-bounds the gateway also scales by its bounds
 t.test('the documentation shows a kustomization of your own that kubectl takes', { skip: noKubectl }, async (t) => {
   const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
   const mine = temporaryFolder(t)
-  for (const [, file = '', content = ''] of operations.matchAll(/```yaml\n# (\S+)\n([\s\S]*?)```/g))
+  const shown = operations.matchAll(/```yaml\n# (\S+)\n([\s\S]*?)```/g)
+  for (const [, file = '', content = ''] of atLeast(t, 1, 'files', shown))
     writeFileSync(
       join(mine, file),
       content.replace('../mcp-bridge/config/kubernetes', relative(realpathSync(mine), folder)),
@@ -196,6 +230,13 @@ t.test('the documentation shows a kustomization of your own that kubectl takes',
     /^\{ "mcpServers": \{ "orders": \{ "url": "[^"]+" \} \} \}\n$/,
   )
 })
+
+/** All texts in a value, by their paths. */
+function texts(value: unknown, path = ''): [path: string, text: string][] {
+  if (typeof value === 'string') return [[path, value]]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, member]) => texts(member, `${path}.${key}`))
+}
 
 /** What kustomize makes of a folder. */
 function kustomize(path: string) {

@@ -4,105 +4,27 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { parseSettings } from '../src/config/settings.js'
-import { talk } from './support/asking.js'
-import { createBridge, startBridge } from './support/bridge.js'
+import { createBridge, settingsOf, startBridge } from './support/bridge.js'
 import { says, startProgram } from './support/cli.js'
 import { until } from './support/eventually.js'
 import { temporaryFile, temporaryFolder } from './support/folder.js'
 import { LegacyClient } from './support/legacy-client.js'
 import { LegacyHttp } from './support/legacy-http.js'
 import { legacyStdio } from './support/legacy-stdio.js'
-import { ALL_LISTS, changed, hears, listen } from './support/listening.js'
 import { call } from './support/modern.js'
 
 type Servers = Record<string, object>
 
-const SERVERS = 50
-const RELOADS = 20
-const CLIENTS = 16
-
 const at = (url: string, path: string) => new URL(path, url).href
 const echo = (url: string) => call(url, 'tools/call', { name: 'echo', arguments: { a: 1 } })
-const settingsOf = (mcpServers: Servers, more: object = {}) =>
-  parseSettings(
-    { mcpServers, listen: 'http://127.0.0.1:0/mcp', timeouts: { drainTimeout: 5_000 }, ...more },
-    { env: {}, read: () => '' },
-  )
-
-t.test(
-  `${SERVERS} servers are configured anew ${RELOADS} times under load, and no call of an unchanged one fails`,
-  async (t) => {
-    const http = await LegacyHttp.start(t, { asks: true })
-    const servers: Servers = {}
-    for (let i = 0; i < SERVERS; i++) servers[`s${i}`] = { url: `${http.url}?n=${i}` }
-    servers['s0'] = legacyStdio(t, { asks: true }).server
-    const { url, bridge } = await startBridge(t, {}, { mcpServers: servers, timeouts: { drainTimeout: 5_000 } })
-    // Those from the 40th on are changed; the others stay.
-    const stays = Array.from({ length: 40 }, (_, i) => at(url, `/s${i}/mcp`))
-    const session = await LegacyClient.open(stays[0] as string)
-    const stream = await listen(stays[0] as string, ALL_LISTS)
-    await stream.has(1)
-    const parked = await talk(stays[0] as string).steps([{ ask: [{ method: 'roots/list' }] }])
-
-    let over = false
-    let calls = 0
-    const failed: unknown[] = []
-    const load = Array.from({ length: CLIENTS }, async (_, client) => {
-      for (let i = client; !over; i += CLIENTS) {
-        const answer = await echo(stays[i % stays.length] as string)
-        calls++
-        if (!answer.message.result) failed.push(answer.text)
-      }
-    })
-    let now = servers
-    for (let round = 0; round < RELOADS; round++) {
-      const which = 40 + (round % 10)
-      now = { ...now, [`s${which}`]: { url: `${http.url}?n=${which}`, headers: { 'x-round': String(round) } } }
-      if (round % 3 === 0) now = { ...now, [`new${round}`]: { url: http.url } }
-      if (round % 3 === 2) now = Object.fromEntries(Object.entries(now).filter(([name]) => name !== `new${round - 2}`))
-      const wait = call(at(url, `/s${which}/mcp`), 'tools/call', { name: 'wait', arguments: { ms: 150 } })
-      await until(() => http.received.some(({ path, body }) => path.endsWith(`=${which}`) && body.includes('"wait"')))
-      const changes = await bridge.reload(settingsOf(now))
-      t.same(changes.changed, [`s${which}`])
-      t.match(
-        await wait,
-        { status: 200, message: { result: {} } },
-        'a call with a server that is changed ends where it began',
-      )
-      t.match(await echo(at(url, `/s${which}/mcp`)), { status: 200 })
-      t.equal((await echo(at(url, '/new0/mcp'))).status, round < 2 ? 200 : 404)
-    }
-    over = true
-    await Promise.all(load)
-    t.same(failed, [])
-    t.ok(calls > 100, `${calls} calls`)
-    t.equal((await session.request('ping')).status, 200, 'the session is the same')
-    const first = talk(stays[0] as string, { capabilities: {} })
-    await first.call('tools/call', { name: 'touch', arguments: { tools: true } })
-    t.same(await hears(stream, 1), [changed('tools')], 'the subscription is the same')
-    t.match(await talkAgain(stays[0] as string, parked), { roots: [] }, 'and the call that waited for an answer')
-  },
-)
-
-async function talkAgain(url: string, parked: Awaited<ReturnType<ReturnType<typeof talk>['steps']>>): Promise<unknown> {
-  const [key = ''] = parked.keys
-  const args = { steps: [{ ask: [{ method: 'roots/list' }] }] }
-  const params = {
-    name: 'steps',
-    arguments: args,
-    inputResponses: { [key]: { roots: [] } },
-    requestState: parked.state,
-  }
-  const answer = await talk(url).call('tools/call', params)
-  return [answer.said].flat(3)[0]
-}
+const wanted = (mcpServers: Servers, more: object = {}) =>
+  settingsOf({ mcpServers, timeouts: { drainTimeout: 5_000 }, ...more })
 
 t.test('what only a start can change stays as it is, and is named', async (t) => {
   const { server } = legacyStdio(t)
   const { url, bridge } = await startBridge(t, server)
-  const wanted = settingsOf({ test: server }, { listen: 'http://127.0.0.1:1/x', metrics: false, limits: { calls: 1 } })
-  const { fixed, changed } = await bridge.reload(wanted)
+  const after = wanted({ test: server }, { listen: 'http://127.0.0.1:1/x', metrics: false, limits: { calls: 1 } })
+  const { fixed, changed } = await bridge.reload(after)
   t.same(fixed, ['listen', 'metrics'])
   t.same(changed, ['test'], 'the bounds of a server are others')
   t.equal((await echo(url)).status, 200)
@@ -114,7 +36,7 @@ t.test('a session with a server that has been taken out ends, and a client is to
   const { bridge } = createBridge(t, {}, { mcpServers: { kept, gone } })
   const urls = await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })
   const client = await LegacyClient.open(urls.get('gone') as string)
-  const { removed } = await bridge.reload(settingsOf({ kept }))
+  const { removed } = await bridge.reload(wanted({ kept }))
   t.same(removed, ['gone'])
   t.equal((await client.request('ping')).status, 404)
   t.equal((await echo(urls.get('kept') as string)).status, 200)

@@ -16,7 +16,7 @@ t.test('what is sealed is opened again, and says nothing until then', async () =
   )
 })
 
-t.test('the same is sealed in another way each time', async (t) => {
+t.test('equal texts are sealed differently', async (t) => {
   const sealer = new Sealer([newKey()], 'rs')
   t.equal(new Set(Array.from({ length: 1_000 }, () => sealer.seal(FIELDS))).size, 1_000)
 })
@@ -82,13 +82,13 @@ t.test('the first key seals, and all of them open', async (t) => {
   t.equal(now.open(impostor.seal(FIELDS)), undefined, 'the name of a key is not the key')
 })
 
-t.test('what is sealed for one thing is nothing to another', async (t) => {
+t.test('a text sealed for one purpose cannot be opened for another', async (t) => {
   const key = newKey()
   const [states, tasks] = [new Sealer([key], 'rs'), new Sealer([key], 'task')]
   t.equal(tasks.open(states.seal(FIELDS)), undefined)
 })
 
-t.test('a hash tells who is who, and not who it is', async (t) => {
+t.test('a hash distinguishes principals without naming them', async (t) => {
   const key = newKey()
   const [sealer, again, other] = [new Sealer([key], 'rs'), new Sealer([key], 'rs'), new Sealer([newKey()], 'rs')]
   t.equal(sealer.hash('alice'), again.hash('alice'))

@@ -46,10 +46,10 @@ t.test('each of several servers has a path of its own, for every kind of client'
     const sse = await SseClient.open(path, '2024-11-05')
     t.match(await sse.request('tools/list'), { result: {} }, `${name} over HTTP+SSE`)
   }
-  t.equal((await call(at(url, '/mcp'), 'tools/list')).status, 404, 'which of them it would be, nobody could tell')
+  t.equal((await call(at(url, '/mcp'), 'tools/list')).status, 200, 'all of them together')
   t.equal((await call(at(url, '/off/mcp'), 'tools/list')).status, 404)
   const missing = await call(at(url, '/none/mcp'), 'tools/list')
-  t.match(missing.message.error, { message: /endpoints are \/pipe\/mcp, \/http\/mcp, \/new\/mcp/ })
+  t.match(missing.message.error, { message: /endpoints are \/mcp, \/pipe\/mcp, \/http\/mcp, \/new\/mcp/ })
 })
 
 t.test('a session of one server is none of another', async (t) => {
@@ -89,7 +89,10 @@ t.test('one address cannot be two things', async (t) => {
     [{ mcpServers: { a: { ...program, path: '/metrics' } } }, /a\.path \/metrics is a path of the bridge itself/],
     [{ mcpServers: { a: { ...program, path: '/sse' } } }, /\/sse is where HTTP\+SSE clients of this server connect/],
     [{ mcpServers: { a: program, b: { url: 'http://h/mcp', paths: ['/a/mcp'] } } }, /b\.paths \/a\/mcp is a path of a/],
-    [{ mcpServers: { a: program, b: program }, listen: 'stdio' }, /choose it with --server/],
+    [{ mcpServers: { a: program, b: program }, groups: false, listen: 'stdio' }, /choose it with --server/],
+    [{ mcpServers: { a: program }, groups: { g: {}, h: {} }, listen: 'stdio' }, /choose it with --group/],
+    [{ mcpServers: { a: program }, groups: { b: { path: '/a/mcp' } } }, /groups\.b\.path \/a\/mcp is a path of a/],
+    [{ mcpServers: { a: program }, groups: { a: {} } }, /groups\.a \/a\/mcp is a path of a/],
     [{ mcpServers: { a: { ...program, disabled: true } } }, /mcpServers has no enabled server/],
     [{ mcpServers: { a: program }, admin: 'stdio' }, /admin has to be an address/],
     [{ mcpServers: { a: program }, redis: { url: 'redis://h' } }, /stateKeys is required with "redis"/],

@@ -51,6 +51,31 @@ t.test(
   },
 )
 
+t.test('what finds tools is read when somebody searches', { skip }, async (t) => {
+  const call = (id: number, name: string, args: object) => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'tools/call',
+    params: { name, arguments: args },
+  })
+  const search = [
+    call(2, 'search_tools', { query: 'echo' }),
+    call(3, 'call_tool', { name: 'one__echo', arguments: {} }),
+  ]
+  const one = { command: execPath, args: [server, '{}'] }
+  const file = temporaryFile(t, 'mcp.json', { mcpServers: { one, two: one }, groups: { team: { search: true } } })
+  for (const files of [['search.cjs'], []]) {
+    const main = copied(t, 'main.js', 'bridge.cjs', ...files)
+    const args = ['--log-format', 'json', '--listen', 'stdio', '--config', file]
+    const { child, stdout, stderr } = startProgram(t, args, {}, [execPath, main])
+    for (const message of [INITIALIZE, ...search]) child.stdin.write(`${JSON.stringify(message)}\n`)
+    await until(() => ['"id":2', '"id":3'].every((id) => stdout().includes(id)) || child.exitCode !== null, 'answers')
+    t.match(stdout(), '"id":3,"result"', stderr())
+    const found = files.length > 0 ? /"id":2,"result":.*one__echo/ : /"id":2,"error"/
+    t.match(stdout(), found)
+  }
+})
+
 t.test(
   'compiled code is kept in the cache folder of the user',
   { skip: !('enableCompileCache' in nodeModule) },

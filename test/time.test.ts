@@ -1,7 +1,7 @@
 /** What waiting comes to, and that it leaves nothing behind: no timer, and no listener of a signal. */
 import { getEventListeners } from 'node:events'
 import t, { type Test } from 'tap'
-import { backoff, pause, unlessAborted, within } from '../src/time.js'
+import { backoff, Deadline, pause, unlessAborted, within } from '../src/time.js'
 import { stopClock } from './support/clock.js'
 
 const MONTH = 31 * 24 * 3_600_000
@@ -116,7 +116,7 @@ t.test('within', async (t) => {
     t.same(unhandled, [])
   })
 
-  t.test('what is longer than a timer counts is no limit', async (t) => {
+  t.test('a limit beyond the range of timers is none', async (t) => {
     const { clock, signal, isClean } = start(t)
     for (const milliseconds of [MONTH, Number.POSITIVE_INFINITY]) {
       const { promise, resolve } = work()
@@ -170,7 +170,7 @@ t.test('pause', async (t) => {
     isClean('a pause that does not begin')
   })
 
-  t.test('no time is over at once', async (t) => {
+  t.test('a pause of 0 ms ends at once', async (t) => {
     const { signal, isClean } = start(t)
     t.equal(await pause(0, signal), true)
     t.equal(await pause(-1), true)
@@ -202,4 +202,26 @@ t.test('backoff gives a number however many failures there were', async (t) => {
 
 t.test('backoff never exceeds the longest delay, not even at first', async (t) => {
   t.equal(backoff(0, { first: 60_000, most: 30_000 }), 30_000)
+})
+
+t.test('N8: a deadline lets what has arrived be read before it is over', async (t) => {
+  const late: string[] = []
+  const passed = new Promise((resolve) => setTimeout(resolve, 50))
+  const arrived = (what: (deadline: Deadline) => void) => {
+    const deadline = new Deadline(5, () => late.push(String(what)))
+    // As a socket is read: after the timer, in the same turn.
+    setTimeout(() => what(deadline), 6)
+    return deadline
+  }
+  arrived((deadline) => deadline.clear())
+  const refreshed = arrived((deadline) => deadline.refresh())
+  new Deadline(5, () => late.push('nothing'))
+  // All timers are late.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20)
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  t.same(late, ['nothing'])
+  await passed
+  t.equal(late.length, 2, 'the other one begins anew')
+  refreshed.clear()
 })

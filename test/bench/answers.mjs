@@ -40,6 +40,9 @@ function tool(number) {
 
 const SERVER = { name: 'minimal', version: '1.0.0' }
 const listed = { tools: Array.from({ length: 20 }, (_, number) => tool(number)) }
+const many = { tools: Array.from({ length: 200 }, (_, number) => tool(number)) }
+/** What the address of a server ends with whose list has many tools. */
+const MANY = '?many'
 const small = { content: [{ type: 'text', text: repeated(SENTENCE, 160) }] }
 const lines = { content: [{ type: 'text', text: repeated(LINE, MIB) }] }
 const image = {
@@ -64,6 +67,7 @@ const SERVERS = {
         serverInfo: SERVER,
       }),
       'tools/list': rest('result', listed),
+      [`tools/list${MANY}`]: rest('result', many),
       'tools/call': rest('result', small),
     },
     tools: { lines: rest('result', lines), event: rest('result', lines), image: rest('result', image) },
@@ -76,6 +80,7 @@ const SERVERS = {
         ...uncached,
       }),
       'tools/list': complete({ ...listed, ...uncached }),
+      [`tools/list${MANY}`]: complete({ ...many, ...uncached }),
       'tools/call': complete(small),
     },
     tools: { lines: complete(lines), event: complete(lines), image: complete(image) },
@@ -91,13 +96,15 @@ const TOKEN = /"progressToken":("[^"]*"|\d+)/
  *
  * @param {string} text
  * @param {'legacy' | 'modern'} era
+ * @param {string} [address] Where a server over HTTP was asked.
  * @returns {Answer & { method: string, id: string, progress: string[] } | undefined}
  */
-export function answerTo(text, era) {
+export function answerTo(text, era, address = '') {
   const [id, method, name] = frontOf(text)
   if (id === undefined) return undefined
   const { methods, tools } = SERVERS[era]
-  const { rest, bytes } = tools[name] ?? methods[method] ?? unknown
+  const asked = method === 'tools/list' && address.endsWith(MANY) ? method + MANY : method
+  const { rest, bytes } = tools[name] ?? methods[asked] ?? unknown
   const progress = name === 'progress' ? progressWith(TOKEN.exec(text)?.[1] ?? '0') : []
   return { method, id, front: `{"jsonrpc":"2.0","id":${id},`, rest, bytes, progress, streamed: name === 'event' }
 }

@@ -60,10 +60,18 @@ const TOKEN = 'the-token-of-the-inspector'
 /** More than there are. */
 const EVERY = { callsPerSecond: 1_000_000 }
 
-type Configured = { entry?: object; log: object }
+/** The name of the server that is called. */
+export const FIRST = 'default'
+/** How long lists are cached: longer than any run. */
+const WARM = 3_600_000
+/** Servers of the group whose list is compared with that of one server. */
+const TOGETHER = 10
+
+/** Options of the whole file, with `entry` of each server, and how many servers there are: one if left out. */
+type Configured = { entry?: object; servers?: number; log: object }
 const QUIET = { metrics: false, log: { level: 'warn' } }
 
-/** Ways to configure a lane that are compared with each other. `entry` is of the server, the rest of the whole file. */
+/** Ways to configure a lane that are compared with each other. */
 const WAYS = {
   'extras off': () => QUIET,
   'extras on': ({ redis }: At) => ({
@@ -81,6 +89,10 @@ const WAYS = {
   'payloads, read': (at: At) => inspected(at, 'all'),
   'metadata of every call': (at: At) => inspected(at, 'off', EVERY),
   'payloads of every call, watched': (at: At) => inspected(at, 'all', EVERY),
+  alone: () => QUIET,
+  'in a group': () => grouped(2),
+  'one list of 200': ({ server }: At) => ({ ...QUIET, entry: { url: `${server}?many`, cache: WARM } }),
+  'ten lists of 20': () => ({ ...grouped(TOGETHER), entry: { cache: WARM } }),
 } satisfies Record<string, (at: At) => Configured>
 export type Way = keyof typeof WAYS
 export const INSPECT: readonly Way[] = [
@@ -97,6 +109,11 @@ const READ: Partial<Record<Way, string>> = {
   'payloads, watched': '',
   'payloads of every call, watched': '',
   'payloads, read': '?payloads',
+}
+
+/** Several servers, which are a group where one server would be. */
+function grouped(servers: number) {
+  return { ...QUIET, servers, groups: { all: { path: '/mcp' } } }
 }
 
 function inspected({ admin }: At, payloads: string, more: object = {}) {
@@ -168,9 +185,11 @@ function configured(lane: Omit<Candidate, 'proxy'>, way: Way): Candidate {
     writes: true,
     proxy: (at) => {
       const { port, url, server, bridge } = at
-      const { entry, ...rest }: Configured = WAYS[way](at)
+      const { entry, servers = 1, ...rest }: Configured = WAYS[way](at)
       const target = lane.transport === 'http' ? { url: server } : { command, args }
-      const config = { mcpServers: { default: { ...target, ...entry } }, listen: url, ...rest }
+      const names = [FIRST, ...Array.from({ length: servers - 1 }, (_, other) => `other-${other + 1}`)]
+      const mcpServers = Object.fromEntries(names.map((name) => [name, { ...target, ...entry }]))
+      const config = { mcpServers, listen: url, ...rest }
       return [bridge, '--config', temporary(`${name}, ${port}.json`, JSON.stringify(config))]
     },
   }

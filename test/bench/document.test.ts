@@ -47,7 +47,7 @@ Commit old.
 
 `
 
-t.test('what was not measured stays, with the commit of its run', async (t) => {
+t.test('figures that were not measured again keep the commit of their run', async (t) => {
   const cell: Cell = {
     candidate: 'modern-legacy-http, metadata',
     kind: 'bridge',

@@ -56,6 +56,20 @@ export const goals: readonly Goal[] = [
     inspected(lane, 'with the metadata of an inspector', 'metadata', { most: 1.03 }),
     inspected(lane, 'with all payloads kept and events read', 'payloads, watched', { most: 1.1 }),
   ]),
+  ...TRANSLATED.flatMap((lane): Goal[] => [
+    {
+      goal: `group, 64 connections, ${lane}: CPU of a call through a group, against the endpoint of its server`,
+      limit: { most: 1.05 },
+      unit: '×',
+      figure: cpuOver('group', lane, 'in a group', 'alone'),
+    },
+    {
+      goal: `group-list, 64 connections, ${lane}: CPU of ten cached lists of 20 tools, against one of 200`,
+      limit: { most: 1.5 },
+      unit: '×',
+      figure: cpuOver('group-list', lane, 'ten lists of 20', 'one list of 200'),
+    },
+  ]),
   ...HTTP.map(
     (lane): Goal => ({
       goal: `start, ${lane}: later than the pass-through`,

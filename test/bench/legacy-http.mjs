@@ -8,19 +8,18 @@ let lastSession = 0
 
 serve(process.argv[2], (request, text, response) => {
   const session = request.headers['mcp-session-id']
-  if (request.method === 'POST') answer(text, session, response)
+  if (request.method === 'POST') answer(answerTo(text, 'legacy', request.url), session, response)
   else if (!sessions.has(session)) response.writeHead(405).end()
   else if (request.method === 'GET') open(response)
   else response.writeHead(sessions.delete(session) ? 200 : 404).end()
 })
 
 /**
- * @param {string} text
+ * @param {ReturnType<typeof answerTo>} said
  * @param {string | string[] | undefined} session
  * @param {import('node:http').ServerResponse} response
  */
-function answer(text, session, response) {
-  const said = answerTo(text, 'legacy')
+function answer(said, session, response) {
   if (said?.method === 'initialize') {
     const opened = `session-${++lastSession}`
     sessions.add(opened)

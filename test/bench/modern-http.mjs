@@ -13,7 +13,7 @@ serve(process.argv[2], (request, text, response) => {
     response.writeHead(400).end()
     return
   }
-  const said = answerTo(text, 'modern')
+  const said = answerTo(text, 'modern', request.url)
   if (said?.method === 'subscriptions/listen') subscribe(said.id, response)
   else if (said) sendInSteps(response, said)
   else response.writeHead(202).end()

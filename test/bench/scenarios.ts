@@ -1,5 +1,5 @@
 /** What is measured: what is asked, over how many connections, and of whom. A further scenario is a further row. */
-import { INSPECT, type Way } from './candidates.js'
+import { FIRST, INSPECT, type Way } from './candidates.js'
 import type { Question } from './questions.js'
 
 /**
@@ -23,6 +23,10 @@ export interface Scenario {
   ways?: readonly Way[]
   /** Those of the ways that only a run of everything has. */
   further?: readonly Way[]
+  /** Only lanes between two eras are asked: others are relayed in one of the ways. */
+  translated?: true
+  /** The pass-through is not asked: it has one server, which answers something else. */
+  uncontrolled?: true
 }
 
 const MIB = 1024 * 1024
@@ -56,6 +60,11 @@ const list: Question = {
   params: {},
   right: ({ tools }) => Array.isArray(tools) && tools.length === 20,
 }
+
+/** The small call by its name in a group. A server alone takes any name. */
+const groupCall: Question = { ...smallCall, params: { name: `${FIRST}__weather`, arguments: ARGUMENTS } }
+
+const longList: Question = { ...list, right: ({ tools }) => Array.isArray(tools) && tools.length === 200 }
 
 /** Text with line ends and quotes, which JSON escapes. */
 const linesCall: Question = {
@@ -143,6 +152,25 @@ export const scenarios: readonly Scenario[] = [
     connections: ONE,
     ways: INSPECT,
     further: ['payloads, read', 'metadata of every call', 'payloads of every call, watched'],
+  },
+  {
+    name: 'group',
+    what: 'the small call through a group of two servers, against the endpoint of the server itself',
+    kind: 'closed',
+    question: groupCall,
+    connections: ONE,
+    ways: ['alone', 'in a group'],
+    translated: true,
+  },
+  {
+    name: 'group-list',
+    what: 'tools/list of a group of ten servers with 20 tools each, against one server with 200, all cached',
+    kind: 'closed',
+    question: longList,
+    connections: ONE,
+    ways: ['one list of 200', 'ten lists of 20'],
+    translated: true,
+    uncontrolled: true,
   },
   {
     name: 'open',

@@ -124,7 +124,9 @@ function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Cand
 
 function takesPart(candidate: Candidate, scenario: Scenario, size: Size): boolean {
   const { kind, way, bare, pipe, proxy, idle, name, client, server, transport } = candidate
-  const { ways } = scenario
+  const { ways, translated, uncontrolled } = scenario
+  if (uncontrolled && kind === 'control') return false
+  if (translated && kind === 'bridge' && client === server) return false
   if (size !== 'all' && scenario.further?.some((one) => one === way)) return false
   if (kind === 'bridge' && (way === undefined ? ways !== undefined : !ways?.includes(way))) return false
   // Relayed calls of modern clients have nothing that replicas share.

@@ -11,7 +11,18 @@ import { UsageError } from '../../src/cli/usage-error.js'
 import { temporaryFolder } from '../support/folder.js'
 
 const flagNames = Object.keys(FLAGS) as FlagName[]
-const given = (name: FlagName) => (flagOf(name)?.value === undefined ? [`--${name}`] : [`--${name}`, 'x'])
+const VALUES: Partial<Record<FlagName, string>> = {
+  header: 'a: b',
+  'header-env': 'A=B',
+  env: 'A=B',
+  token: '${T}',
+  'client-secret': '${S}',
+  'callback-port': '8765',
+  'oauth-param': 'a=b',
+  'sign-in-wait': '1000',
+}
+const given = (name: FlagName) =>
+  flagOf(name)?.value === undefined ? [`--${name}`] : [`--${name}`, VALUES[name] ?? 'x']
 const complaintOf = (argv: readonly string[]) => {
   try {
     parseCommand(argv, {})
@@ -107,10 +118,10 @@ t.test('a word is a command, then an address, then a program; what follows a pro
   t.same(read('https://x/mcp', '--era', 'legacy'), { ...serve, words: ['https://x/mcp'], flags: { era: 'legacy' } })
   t.same(read('stdio:x y'), { ...serve, words: ['stdio:x y'] })
   t.same(read('serve', 'https://x/mcp'), { ...serve, words: ['https://x/mcp'] })
-  t.same(read('--era', 'legacy', 'some-server', '-y', '--era', 'x', '--', '--help'), {
+  t.same(read('--era', 'legacy', 'some-server', '-y', '--port', 'x', '--', '--help'), {
     ...serve,
     flags: { era: 'legacy' },
-    program: ['some-server', '-y', '--era', 'x', '--', '--help'],
+    program: ['some-server', '-y', '--port', 'x', '--', '--help'],
   })
   t.same(read(join(folder, 'some-server')).program, [join(folder, 'some-server')])
   t.same(read('--cwd', folder, './some-server').program, ['./some-server'], 'from the folder that --cwd names')
@@ -120,7 +131,7 @@ t.test('a word is a command, then an address, then a program; what follows a pro
     [['a-folder'], /no program on this machine/],
     [['prob', 'https://x/mcp'], /did you mean probe\?/],
     [['./some-server'], /no program on this machine/],
-    [['example.com/mcp'], /a server is an address \(https:/],
+    [['example.com/mcp'], /"example\.com\/mcp" is no address: did you mean https:\/\/example\.com\/mcp\?/],
     [['config/mcp.json'], /needs --config: --config config\/mcp\.json/],
     [['--upstraem', 'some-server'], /unknown flag --upstraem: did you mean --upstream\?/],
   ]

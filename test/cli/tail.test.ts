@@ -54,7 +54,7 @@ t.test('what is missing is said: with its own words, or as the number of events'
   t.match(said.err, /^mcp-bridge tail: \d+ events are missing here\n/)
 })
 
-t.test('filters, both sides, and events as JSON', async (t) => {
+t.test('tail filters, shows both sides, and prints events as JSON', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
   tellCall(ring.witness, { id: 1, name: 'echo', texts: { request: '{"password":"CANARY"}', result: '{}' } })
@@ -254,7 +254,7 @@ t.test('names of pipes are of the process, and cannot be guessed', async (t) => 
   for (const name of names) t.match(name, /^\\\\\.\\pipe\\mcp-bridge-4711-[0-9a-f]{32}$/)
 })
 
-t.test('the end of a bridge is said', async (t) => {
+t.test('tail says that the bridge has ended', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1 })
   const bridge = new ToolScope()

@@ -13,7 +13,8 @@ import { join } from 'node:path'
 import { execPath } from 'node:process'
 import t from 'tap'
 import { rowOf } from '../../src/cli/commands.js'
-import { CLIENTS, filesOf } from '../../src/cli/wrap/clients.js'
+import { parseCommand } from '../../src/cli/parse.js'
+import { CLIENTS, filesOf, layoutOf } from '../../src/cli/wrap/clients.js'
 import { readBackup, readClientFile, removeBackup, writeBackup, writeClientFile } from '../../src/cli/wrap/file.js'
 import { launcherOf } from '../../src/cli/wrap/launcher.js'
 import { entriesIn, unwrapped, wrapped } from '../../src/cli/wrap/plan.js'
@@ -24,10 +25,12 @@ const OTHER = { command: 'npx', args: ['-y', 'mcp-bridge@9.9.9'] }
 const machine = { platform: 'linux', home: '/home/me', cwd: '/project', env: {} }
 
 const clientNamed = (id: string) => CLIENTS.find((one) => one.id === id) as (typeof CLIENTS)[number]
-const entriesFor = (id: string, text: string) => entriesIn(text, clientNamed(id).servers(machine))
+const layoutFor = (id: string) => layoutOf(clientNamed(id), machine)
+const entriesFor = (id: string, text: string) => entriesIn(text, layoutFor(id))
 const wrap = (id: string, text: string, launcher: typeof LAUNCHER = LAUNCHER) =>
-  wrapped(text, entriesFor(id, text), launcher)
-const unwrap = (id: string, text: string, backup?: string) => unwrapped(text, entriesFor(id, text), backup)
+  wrapped(text, layoutFor(id), entriesFor(id, text), launcher)
+const unwrap = (id: string, text: string, backup?: string) =>
+  unwrapped(text, layoutFor(id), entriesFor(id, text), backup)
 const entryOf = (id: string, text: string, name: string) =>
   entriesFor(id, text).find((one) => one.name === name)?.entry as Record<string, unknown>
 
@@ -77,8 +80,8 @@ const FILES: Record<string, { text: string; server: string; after: object }> = {
       args: [
         ...LAUNCHER.args,
         ...AT_ADDRESS,
-        ...['--header-env', 'Authorization=MCP_BRIDGE_HEADER_AUTHORIZATION'],
-        ...['--header-env', 'x-a=MCP_BRIDGE_HEADER_2_X_A', '--header-env', 'X_A=MCP_BRIDGE_HEADER_3_X_A'],
+        '--header-env=Authorization=MCP_BRIDGE_HEADER_AUTHORIZATION',
+        ...['--header-env=x-a=MCP_BRIDGE_HEADER_2_X_A', '--header-env=X_A=MCP_BRIDGE_HEADER_3_X_A'],
       ],
       env: {
         MCP_BRIDGE_URL: 'https://api.example/mcp',
@@ -104,6 +107,25 @@ const FILES: Record<string, { text: string; server: string; after: object }> = {
     server: 'a',
     after: { source: 'custom', command: LAUNCHER.command, args: [...LAUNCHER.args, ...IN_FRONT, 'a'] },
   },
+  opencode: {
+    text: '{\n  // mine\n  "mcp": {\n    "a": { "type": "local", "command": ["a", "b"], "environment": { "A": "1" } },\n    "r": { "type": "remote", "url": "https://x/mcp", "headers": { "A": "{env:A}" } }\n  }\n}\n',
+    server: 'a',
+    after: {
+      type: 'stdio',
+      command: LAUNCHER.command,
+      args: [...LAUNCHER.args, ...IN_FRONT, 'a', 'b'],
+      env: { A: '1' },
+    },
+  },
+  codex: {
+    text: '# mine\n[mcp_servers.a]\ncommand = "a" # it\n\n[mcp_servers.r]\nurl = "https://x/mcp"\nhttp_headers = { A = "1" }\n',
+    server: 'r',
+    after: {
+      command: LAUNCHER.command,
+      args: [...LAUNCHER.args, ...AT_ADDRESS, '--header-env=A=MCP_BRIDGE_HEADER_A'],
+      env: { MCP_BRIDGE_URL: 'https://x/mcp', MCP_BRIDGE_HEADER_A: '1' },
+    },
+  },
 }
 
 t.test('the files of all clients are wrapped, and are byte-equal after unwrapping', async (t) => {
@@ -120,8 +142,8 @@ t.test('the files of all clients are wrapped, and are byte-equal after unwrappin
     t.equal(unwrap(id, now, text).text, text, `${id}: byte-equal`)
     const alone = unwrap(id, now).text
     t.same(
-      entriesFor(id, alone),
-      entriesFor(id, text).map(({ entry, ...one }) => ({ ...one, entry: withoutEmpty(id, entry) })),
+      entriesFor(id, alone).map(({ name, keys, entry }) => ({ name, keys, entry })),
+      entriesFor(id, text).map(({ name, keys, entry }) => ({ name, keys, entry: withoutEmpty(id, entry) })),
       `${id}: without a backup`,
     )
     t.equal(now.replaceAll('\r\n', '').includes('\r'), false)
@@ -147,7 +169,7 @@ function withoutEmpty(id: string, entry: Record<string, unknown>): Record<string
 
 t.test('comments, order and other entries stay as they are', async (t) => {
   const { text } = FILES['vscode'] as { text: string }
-  const now = wrapped(text, entriesFor('vscode', text).slice(0, 1), LAUNCHER).text
+  const now = wrapped(text, layoutFor('vscode'), entriesFor('vscode', text).slice(0, 1), LAUNCHER).text
   for (const part of [
     '// mine\n',
     '/* kept */\n',
@@ -187,6 +209,58 @@ t.test('flags that a person adds to a wrapped entry stay, and it can still be un
   const now = wrap('cursor', text).text.replace('"--pass-environment"', '"--era", "legacy", "--pass-environment"')
   t.equal(wrap('cursor', now).text, now)
   t.same(entryOf('cursor', unwrap('cursor', now, text).text, 'a'), { command: 'x', args: ['--', '--listen', 'stdio'] })
+})
+
+t.test('S7: entries of another shape stay as they are, with a reason', async (t) => {
+  const url = 'https://x.example/mcp'
+  const cases: [entry: unknown, why: RegExp][] = [
+    [{ command: 'x', args: 'y' }, /^its "args" are no list$/],
+    [{ command: 'x', args: null }, /^its "args" are no list$/],
+    [{ command: 'x', args: {} }, /^its "args" are no list$/],
+    [{ command: 'x', args: 1 }, /^its "args" are no list$/],
+    [{ command: 'x', args: [1] }, /no texts/],
+    [{ command: ['x'] }, /no texts/],
+    [{ command: {} }, /no texts/],
+    [{ command: null }, /neither a command nor an address/],
+    [{ command: '', url }, /an empty "command" beside its address: remove it/],
+    [{ command: null, url }, /an empty "command" beside its address: remove it/],
+    [{ url: '' }, /neither a command nor an address/],
+    [{ url, headers: 'x' }, /its headers are no texts/],
+    [{ url, headers: { A: 1 } }, /its headers are no texts/],
+    [{ url, headers: { 'a=b': 'x' } }, /"a=b" is no name of a header/],
+    [{ url, headers: { '': 'x' } }, /"" is no name of a header/],
+    [{ url, env: 'x' }, /its "env" is no object/],
+    ['x', /neither a command nor an address/],
+    [null, /neither a command nor an address/],
+  ]
+  for (const id of ['claude-desktop', 'cursor']) {
+    for (const [entry, why] of cases) {
+      const text = JSON.stringify({ mcpServers: { a: entry } })
+      const { text: now, left } = wrap(id, text)
+      t.equal(now, text)
+      t.match(left, [{ name: 'a', why }], text)
+    }
+  }
+})
+
+t.test('S7: a header may be called as a flag', async (t) => {
+  const text = JSON.stringify({
+    mcpServers: { a: { url: 'https://x.example/mcp', headers: { '--upstream': 'secret' } } },
+  })
+  const now = wrap('cursor', text).text
+  const { args, env } = entryOf('cursor', now, 'a') as { args: string[]; env: Record<string, string> }
+  const command = parseCommand(args.slice(LAUNCHER.args.length), env)
+  t.match(command.kind === 'run' && command.settings.mcpServers, {
+    'x.example': { url: 'https://x.example/mcp', headers: { '--upstream': 'secret' } },
+  })
+  t.equal(unwrap('cursor', now, text).text, text)
+})
+
+t.test('S7: an entry that was wrapped with flags and values apart is known', async (t) => {
+  const text = JSON.stringify({ mcpServers: { a: { url: 'https://x.example/mcp', headers: { 'X-A': '1' } } } })
+  const before = wrap('cursor', text).text.replace('--header-env=', '--header-env","')
+  t.equal(wrap('cursor', before).text, before)
+  t.match(entryOf('cursor', unwrap('cursor', before, text).text, 'a'), { headers: { 'X-A': '1' } })
 })
 
 t.test('entries that cannot be wrapped stay as they are, with a reason', async (t) => {

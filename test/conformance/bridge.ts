@@ -1,13 +1,19 @@
-/** Starts what a leg needs: the server, if it is reached over HTTP, and the bridge in front of it. */
-import { readFileSync } from 'node:fs'
+/** Starts what a leg needs: the servers that are reached over HTTP, and the bridge in front of all. */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../support/free-port.js'
 import { type Child, start } from './children.js'
-import { type ServerLeg, servers } from './legs.js'
+import { type GroupLeg, MEMBERS, type ServerLeg, servers, type Transport } from './legs.js'
+import { startRenaming } from './renaming.js'
 
 const HOST = '127.0.0.1'
 const MODERN = '2026-07-28'
+const UNAVAILABLE = 'io.github.mcp-bridge/unavailable'
+/** A server of a group that does not answer. */
+const DEAD = 'dead'
+const NAMES = [...MEMBERS.map(({ name }) => name), DEAD]
+const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list']
 /** Milliseconds until everything has to be up. */
 const START = 30_000
 const AGAIN = 100
@@ -15,29 +21,71 @@ const LOG_END = 1_000
 
 /** Resolves to the address that the suite is given: that of the bridge, when it listens and has been warmed up. */
 export async function startBridge(leg: ServerLeg, folder: string): Promise<string> {
+  if (leg.server === 'group') return startGroup(leg, folder)
   const upstream = await startServer(leg, folder)
   if (leg.transport === 'direct') return upstream
+  // Tools of a legacy server that may be tasks are, for clients that know them: the suite has no other way to look at them.
+  return startBefore(['--tasks', 'async', '--upstream', upstream], leg, folder)
+}
+
+async function startGroup(leg: GroupLeg, folder: string): Promise<string> {
+  const servers = await Promise.all(
+    MEMBERS.map(async ({ name, server, transport }, i): Promise<[string, object]> => {
+      const part = ['--part', `${i}/${MEMBERS.length}`]
+      const entry =
+        transport === 'stdio'
+          ? { command: 'node', args: argumentsOf(server, transport, part) }
+          : { url: await startServer({ server, transport }, folder, part), ...(transport === 'sse' && { type: 'sse' }) }
+      return [name, { ...entry, tasks: 'async' }]
+    }),
+  )
+  const dead: [string, object] = [DEAD, { url: `http://${HOST}:${await freePort()}/mcp` }]
+  const mcpServers = Object.fromEntries([...servers.slice(0, 2), dead, ...servers.slice(2)])
+  const group = { path: '/mcp', prefix: leg.prefix, resources: leg.prefix === 'never' ? 'as-is' : 'prefix' }
+  const file = join(folder, 'config.json')
+  writeFileSync(file, JSON.stringify({ mcpServers, groups: { all: group } }))
+  const url = await startBefore(['--config', file], leg, folder)
+  if (leg.prefix === 'never') return url
+  const renamed = await startRenaming(url, NAMES)
+  // It learns the names from lists, and the suite uses names that it has not listed.
+  await Promise.all(LISTS.map((method) => request(renamed, method, {})))
+  return renamed
+}
+
+/** Starts the bridge, and resolves to its address. */
+async function startBefore(servers: readonly string[], { warm }: ServerLeg, folder: string): Promise<string> {
   const log = join(folder, 'bridge.log')
   const url = `http://${HOST}:${await freePort()}/mcp`
   const logging = ['--log-format', 'json', '--log-level', 'warn']
-  // Tools of a legacy server that may be tasks are, for clients that know them: the suite has no other way to look at them.
-  const tasks = ['--tasks', 'async']
-  const bridge = start(['dist/main.js', '--listen', url, ...logging, ...tasks, '--upstream', upstream], log)
+  const bridge = start(['dist/main.js', '--listen', url, ...logging, ...servers], log)
   const ready = async () => {
     await listening(url)
-    await Promise.all(leg.warm.map((capabilities) => discover(url, capabilities)))
+    await Promise.all(warm.map((capabilities) => awake(url, capabilities)))
   }
   await Promise.race([ready(), failed(bridge, 'The bridge', log)])
   return url
 }
 
+interface Which {
+  server: keyof typeof servers
+  transport: Transport
+}
+
 /** What the bridge takes for `--upstream`. */
-async function startServer({ server, transport }: ServerLeg, folder: string): Promise<string> {
-  const script = servers[server]
-  if (transport === 'stdio') return `stdio:node --import tsx ${script} stdio`
-  const log = join(folder, 'server.log')
-  const child = start(['--import', 'tsx', script, 'http'], log)
+async function startServer(
+  { server, transport }: Which,
+  folder: string,
+  more: readonly string[] = [],
+): Promise<string> {
+  const args = argumentsOf(server, transport === 'direct' ? 'http' : transport, more)
+  if (transport === 'stdio') return `stdio:node ${args.join(' ')}`
+  const log = join(folder, `${server}-${transport}.log`)
+  const child = start(args, log)
   return Promise.race([firstLine(child), failed(child, 'The server', log)])
+}
+
+function argumentsOf(server: Which['server'], transport: Transport, more: readonly string[]): string[] {
+  return ['--import', 'tsx', servers[server], transport, ...more]
 }
 
 async function firstLine({ lines }: Child): Promise<string> {
@@ -67,8 +115,24 @@ async function listening(url: string): Promise<void> {
   }
 }
 
-/** Has the bridge reach for the server, and open a session for a client with these capabilities if it has sessions. */
-async function discover(url: string, capabilities: object): Promise<void> {
+/** Has the bridge reach for all servers that there are, and open sessions for a client with these capabilities. */
+async function awake(url: string, capabilities: object): Promise<void> {
+  const deadline = Date.now() + START
+  await request(url, 'server/discover', capabilities)
+  for (;;) {
+    const { _meta } = await request(url, 'tools/list', capabilities)
+    const missing = (_meta?.[UNAVAILABLE] ?? []).filter(({ server }) => server !== DEAD)
+    if (missing.length === 0) return
+    if (Date.now() > deadline) throw new Error(`These do not answer: ${JSON.stringify(missing)}`)
+    await sleep(AGAIN)
+  }
+}
+
+interface Result {
+  _meta?: { [UNAVAILABLE]?: { server: string }[] }
+}
+
+async function request(url: string, method: string, capabilities: object): Promise<Result> {
   const envelope = {
     'io.modelcontextprotocol/protocolVersion': MODERN,
     'io.modelcontextprotocol/clientCapabilities': capabilities,
@@ -79,11 +143,17 @@ async function discover(url: string, capabilities: object): Promise<void> {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       'mcp-protocol-version': MODERN,
-      'mcp-method': 'server/discover',
+      'mcp-method': method,
     },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'server/discover', params: { _meta: envelope } }),
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { _meta: envelope } }),
     signal: AbortSignal.timeout(START),
   })
   const text = await response.text()
-  if (!response.ok) throw new Error(`The bridge refuses server/discover: ${text}`)
+  const json = text
+    .split('\n')
+    .map((line) => line.replace(/^data: /, ''))
+    .filter((line) => line.startsWith('{'))
+    .at(-1)
+  if (!response.ok || json === undefined) throw new Error(`The bridge refuses ${method}: ${text}`)
+  return (JSON.parse(json) as { result?: Result }).result ?? {}
 }

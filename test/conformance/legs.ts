@@ -1,6 +1,7 @@
 /** The legs of the conformance run: who is asked by the suite, and what stands behind the bridge. */
 
 export type Leg = ServerLeg | ClientLeg
+export type ServerLeg = SingleLeg | GroupLeg
 
 interface AnyLeg {
   name: string
@@ -13,12 +14,8 @@ interface AnyLeg {
 }
 
 /** The suite is a client, and the bridge is the server that it asks. */
-export interface ServerLeg extends AnyLeg {
+interface AnyServerLeg extends AnyLeg {
   mode: 'server'
-  /** The server behind the bridge. */
-  server: keyof typeof servers
-  /** How the bridge reaches it; `direct` is without any bridge: the suite asks the server itself. */
-  transport: 'stdio' | 'http' | 'direct'
   /**
    * Capabilities of modern clients for whom a session is opened beforehand: it takes as long to start a process for it
    * as some checks are ready to wait, which is 600 ms.
@@ -28,6 +25,21 @@ export interface ServerLeg extends AnyLeg {
   like?: string
 }
 
+export interface SingleLeg extends AnyServerLeg {
+  /** The server behind the bridge. */
+  server: keyof typeof servers
+  /** How the bridge reaches it; `direct` is without any bridge: the suite asks the server itself. */
+  transport: 'stdio' | 'http' | 'direct'
+}
+export type Transport = 'stdio' | 'http' | 'sse' | 'direct'
+
+/** A group of servers of all kinds, each of which has a part of everything, with a dead one among them. */
+export interface GroupLeg extends AnyServerLeg {
+  server: 'group'
+  /** Whether names have prefixes. The suite knows none, so `renaming.ts` takes them off between it and the bridge. */
+  prefix: 'never' | 'always'
+}
+
 /** The suite is a server, and its client is `client.ts`, which speaks through the bridge. */
 export interface ClientLeg extends AnyLeg {
   mode: 'client'
@@ -35,11 +47,20 @@ export interface ClientLeg extends AnyLeg {
   front: 'stdio' | 'http'
 }
 
-/** The servers behind the bridge, as scripts that take `stdio` or `http`. */
+/** The servers behind the bridge, as scripts that take the transport. */
 export const servers = {
   legacy: 'test/conformance/legacy-server.ts',
-  modern: 'test/conformance/modern-server.ts',
+  modern: 'test/conformance/modern-server.program.ts',
 }
+
+/** The servers of a group, in its order. */
+export const MEMBERS = [
+  { name: 'modern-http', server: 'modern', transport: 'http' },
+  { name: 'modern-stdio', server: 'modern', transport: 'stdio' },
+  { name: 'legacy-http', server: 'legacy', transport: 'http' },
+  { name: 'legacy-stdio', server: 'legacy', transport: 'stdio' },
+  { name: 'legacy-sse', server: 'legacy', transport: 'sse' },
+] as const
 
 const MODERN = '2026-07-28'
 const LEGACY = '2025-11-25'
@@ -50,6 +71,7 @@ const lifted = { mode: 'server', revision: MODERN, server: 'legacy', warm: [{}, 
 const lowered = { mode: 'server', revision: LEGACY, server: 'modern', warm: [{}] } as const
 const modern = { mode: 'server', revision: MODERN, server: 'modern', warm: [{}] } as const
 const legacy = { mode: 'server', revision: LEGACY, server: 'legacy', warm: [{}] } as const
+const group = { mode: 'server', server: 'group', warm: [{}, { elicitation: {} }, { sampling: {} }] } as const
 
 export const legs: readonly Leg[] = [
   { name: 'stdio', ...lifted, transport: 'stdio', expected: 'stdio' },
@@ -66,6 +88,11 @@ export const legs: readonly Leg[] = [
   { name: 'legacy-stdio', ...legacy, transport: 'stdio', like: 'legacy' },
   { name: 'legacy-http', ...legacy, transport: 'http', like: 'legacy' },
 
+  { name: 'group', ...group, revision: MODERN, prefix: 'never' },
+  { name: 'group-prefixed', ...group, revision: MODERN, prefix: 'always' },
+  { name: 'legacy-group', ...group, revision: LEGACY, prefix: 'never' },
+  { name: 'legacy-group-prefixed', ...group, revision: LEGACY, prefix: 'always' },
+
   { name: 'client-modern', mode: 'client', revision: MODERN, front: 'stdio' },
   { name: 'client-modern-http', mode: 'client', revision: MODERN, front: 'http' },
   { name: 'client-legacy', mode: 'client', revision: LEGACY, front: 'stdio' },
@@ -75,6 +102,7 @@ export const legs: readonly Leg[] = [
 /** What a leg is about, as a heading: legs that are about the same stand side by side. */
 export function about(leg: Leg): string {
   if (leg.mode === 'client') return `A legacy client, in front of a server of ${leg.revision}`
+  if (leg.server === 'group') return `A client of ${leg.revision}, in front of a group of servers of all kinds`
   return `A client of ${leg.revision}, in front of a ${leg.server} server`
 }
 

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { meaningOf } from '../../src/discovery/sources/address.js'
 
-t.test('what is meant shows in how it is written', async (t) => {
+t.test('the form of an address tells its kind', async (t) => {
   const host = (origin: string) => ({ kind: 'host', origin })
   const server = (url: string, transport?: string) => ({
     kind: 'server',
@@ -60,7 +60,7 @@ t.test('what is meant shows in how it is written', async (t) => {
   for (const [given, meant] of cases) t.match(meaningOf(given), meant, given)
 })
 
-t.test('names are made of what is given', async (t) => {
+t.test('names are derived from addresses', async (t) => {
   const cases: [given: string, name: string][] = [
     ['https://mcp.example.com/mcp', 'mcp.example.com'],
     ['stdio:npx -y @modelcontextprotocol/server-memory', 'server-memory'],
@@ -75,7 +75,7 @@ t.test('names are made of what is given', async (t) => {
   }
 })
 
-t.test('what may mean anything is not guessed at', async (t) => {
+t.test('an ambiguous address is refused', async (t) => {
   const cases: [given: string, reason: string][] = [
     ['', 'malformed'],
     ['server', 'malformed'],

@@ -53,7 +53,7 @@ t.test('of one endpoint, the first source decides what is said of it', async (t)
   }
 })
 
-t.test('of one source, what comes first', async (t) => {
+t.test('the first candidate of a source wins', async (t) => {
   const first = at('config', 'first', 'https://mcp.example/')
   const second = at('config', 'second', 'https://mcp.example')
   t.same(merge([[first], [second]]).candidates, [{ ...first, alsoFrom: [second] }])
@@ -82,7 +82,7 @@ t.test('a command that a person has written is never taken from the network', as
   t.match(merge([[registry], [wellKnown]]).candidates, [{ runnable: false, entry: { said: 'registry' } }])
 })
 
-t.test('names are made to stand in a path', async (t) => {
+t.test('names become segments of a path', async (t) => {
   const cases: [text: string, name: string][] = [
     ['weather', 'weather'],
     ['My Server (beta)!', 'My-Server-beta'],
@@ -138,7 +138,7 @@ t.test('there is a bound to them, and it is said how many are left out', async (
   t.equal(candidates.filter(({ source }) => source === 'config').length, 10)
 })
 
-t.test('transports have many names', async (t) => {
+t.test('the names that files use for transports are understood', async (t) => {
   const cases: [word: unknown, transport: string | undefined][] = [
     ['http', 'http'],
     ['https', 'http'],

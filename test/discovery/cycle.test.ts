@@ -65,7 +65,7 @@ t.test('what fails in a way that may pass is tried again after 1, 2 and 4 second
   }
 })
 
-t.test('what does not pass is not tried again', async (t) => {
+t.test('a permanent failure is not tried again', async (t) => {
   for (const error of [
     lasting,
     () => new TypeError('a mistake'),
@@ -201,7 +201,7 @@ t.test('the third failed cycle in a row leaves an endpoint alone for five minute
   t.equal(again.attempts.count, 12, 'with all retries')
 })
 
-t.test('a success in between begins the count anew', async (t) => {
+t.test('a success resets the count of failures', async (t) => {
   const { cycles, told, pass } = simulated()
   const bad = flaky(99, lasting).attempt
   for (let round = 0; round < 5; round++) {
@@ -231,7 +231,7 @@ function held(t: Test) {
 }
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-t.test('who asks for the same at the same time shares one cycle', async (t) => {
+t.test('simultaneous requests for the same share one cycle', async (t) => {
   const { cycles, told } = simulated()
   let attempts = 0
   const attempt = async () => {
@@ -296,7 +296,7 @@ t.test('what is forgotten is asked for again, though an answer is under way', as
   )
 })
 
-t.test('what is stopped is no failed cycle', async (t) => {
+t.test('a stopped cycle does not count as failed', async (t) => {
   const stop = new AbortController()
   const told: FailedCycle[] = []
   const cycles = new Cycles<string>({ onFailed: (failed) => told.push(failed), signal: stop.signal })
@@ -313,7 +313,7 @@ t.test('what is stopped is no failed cycle', async (t) => {
   t.same(told, [])
 })
 
-t.test('what is told of errors that say nothing of themselves', async (t) => {
+t.test('a thrown text is reported as an error of unknown reason', async (t) => {
   const { cycles, told } = simulated()
   await t.rejects(cycles.run(ENDPOINT, () => Promise.reject('just a text')))
   t.match(told[0], { phase: 'unknown', reason: 'unknown', error: { message: 'just a text' } })

@@ -47,7 +47,7 @@ t.test('one endpoint in many spellings has one key', async (t) => {
   }
 })
 
-t.test('other endpoints have other keys', async (t) => {
+t.test('different endpoints have different keys', async (t) => {
   const different = [
     'https://example.com/mcp',
     'http://example.com/mcp',
@@ -89,7 +89,7 @@ t.test('commands are the same where their arguments are', async (t) => {
   t.not(canonical(stdioEndpoint('https://example.com/')), key('https://example.com/'))
 })
 
-t.test('what parsers read differently is no address', async (t) => {
+t.test('an address that parsers read differently is refused', async (t) => {
   const cases: [name: string, address: string, reason: string][] = [
     ['nothing', '', 'malformed'],
     ['no scheme', 'example.com/mcp', 'malformed'],

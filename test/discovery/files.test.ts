@@ -1,4 +1,5 @@
 /** Configuration files of other programs. */
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -133,6 +134,14 @@ t.test('a file that is broken spoils no other', async (t) => {
   t.match((await find(t, { 'large.json': largest })).findings, [{ name: 'good' }])
 })
 
+t.test('S2: nobody waits for a FIFO in the place of a file', async (t) => {
+  const folder = t.testdir({})
+  const path = join(folder, 'mcp.json')
+  execFileSync('mkfifo', [path])
+  const { failures } = await findInFiles([path], { home: '/home/me' })
+  t.match(failures, [{ place: path, error: { reason: 'unreadable', message: /not a regular file/ } }])
+})
+
 t.test('one server that is broken spoils no other of its file', async (t) => {
   const servers = { a: { command: 'a' }, b: {}, c: { url: 'https://c.example/' }, d: { url: 7 }, e: { command: 'e' } }
   const { findings, failures } = await find(t, { 'mcp.json': { mcpServers: servers } })
@@ -163,11 +172,11 @@ t.test('comments and commas are taken away where they are some, and fast', async
     t.same(failures, [], text)
   }
   // In time that grows with the square of the length, this test would not end.
-  for (const piece of ['/*', '"\\"', '//', ', ', '[', '\\', '"'])
+  for (const piece of ['/*', '"\\"', '//', ', ', '[', '\\', '"', '"a":1,', 'x\n'])
     await find(t, { 'mcp.json': `{${piece.repeat(1_000_000 / piece.length)}` })
 })
 
-t.test('files that are not there', async (t) => {
+t.test('a missing file is no failure', async (t) => {
   const absent = ['absent.json', 'folder/absent.json', 'file.json/mcp.json']
   const files = { 'file.json': { mcpServers: {} } }
   t.same((await find(t, files, absent, false)).failures, [], 'are nothing to speak of where nobody has named them')
@@ -182,7 +191,7 @@ t.test('files that are not there', async (t) => {
   )
 })
 
-t.test('the usual places', async (t) => {
+t.test('the files of known clients are found', async (t) => {
   const pathsFor = (machine: Machine) => usualFiles(machine).map(({ path }) => path)
   const unix = { home: '/home/me', cwd: '/work', env: {} }
   const project = [
@@ -191,6 +200,7 @@ t.test('the usual places', async (t) => {
     '/work/.vscode/mcp.json',
     '/work/.gemini/settings.json',
     '/work/.codex/config.toml',
+    '/work/opencode.jsonc',
     '/work/opencode.json',
   ]
   const own = [
@@ -198,6 +208,7 @@ t.test('the usual places', async (t) => {
     '/home/me/.codeium/windsurf/mcp_config.json',
     '/home/me/.gemini/settings.json',
     '/home/me/.codex/config.toml',
+    '/home/me/.config/opencode/opencode.jsonc',
     '/home/me/.config/opencode/opencode.json',
     '/home/me/.config/zed/settings.json',
   ]

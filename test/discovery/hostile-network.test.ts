@@ -53,7 +53,7 @@ t.test('the trap can be reached in every way that is tried', async (t) => {
   t.ok((await own.caught()).length >= 3)
 })
 
-t.test('spellings of addresses inside', async (t) => {
+t.test('no spelling of a private address is reached', async (t) => {
   for (const [name, host] of INSIDE)
     await refused(t, name, read(`https://${host}:${trap.port}/`, { ca: ca.cert }), 'guard')
   for (const [name, host] of MALFORMED)
@@ -61,7 +61,7 @@ t.test('spellings of addresses inside', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('tricks with addresses', async (t) => {
+t.test('no trick with an address reaches a private one', async (t) => {
   const { port } = trap
   const cases: [name: string, url: string, phase: string, reason?: string][] = [
     ['a public user of a host inside', `https://mcp.example@127.0.0.1:${port}/`, 'url', 'credentials'],
@@ -104,7 +104,7 @@ t.test('tricks with addresses', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('names that lead inside', async (t) => {
+t.test('names that resolve to private addresses are refused', async (t) => {
   const names = await serveNames(t, {
     'loopback.example': { A: [['127.0.0.1']] },
     '127.0.0.1.nip.example': { A: [['127.0.0.1']] },
@@ -152,7 +152,7 @@ t.test('names that lead inside', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('names that change where they lead', async (t) => {
+t.test('names that change their address reach no private one', async (t) => {
   const names = await serveNames(t, {
     'rebinding.example': { A: [[PUBLIC], ['127.0.0.1']] },
     'listed.example': { A: [['127.0.0.1'], ['10.1.2.3']] },
@@ -255,7 +255,7 @@ const answer =
     socket.end(body)
   }
 
-t.test('redirects', async (t) => {
+t.test('redirects reach no private address', async (t) => {
   const inward = `https://127.0.0.1:${trap.port}/secret`
   const cases: [name: string, head: string][] = [
     ...[300, 301, 302, 303, 305, 307, 308].map((status): [string, string] => [
@@ -291,7 +291,7 @@ t.test('redirects', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('certificates, and what has none', async (t) => {
+t.test('servers without a valid certificate are refused', async (t) => {
   const stranger = await makeCa('Somebody else')
   const hour = 3_600_000
   const cases: [name: string, options: Partial<ServerOptions>, reason: string][] = [
@@ -332,7 +332,7 @@ t.test('certificates, and what has none', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('handshakes', async (t) => {
+t.test('hostile handshakes end in time', async (t) => {
   const cases: [name: string, begin: (socket: Socket) => void, reason: string][] = [
     ['that stall', () => {}, 'timeout'],
     ['that stall after a byte', (socket) => socket.write('\x16'), 'timeout'],
@@ -360,7 +360,7 @@ t.test('handshakes', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('answers', async (t) => {
+t.test('hostile answers are bounded', async (t) => {
   const bomb = Buffer.alloc(64 * 1024 * 1024)
   const large = Buffer.alloc(300_000, 'x')
   const drip = (piece: string, milliseconds: number) => (socket: Socket) => {

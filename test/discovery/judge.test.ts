@@ -420,12 +420,33 @@ t.test('what has changed is told in words, whatever the tools are called', async
   t.match(reason(listOf(...others)), /added "a", "b", "c", "d", "e" and 1 more; gone "read", "delete_all"$/)
 })
 
-t.test('a name that a shell would take apart is put into quotes', async (t) => {
+t.test('a list that was asked for before an approval says nothing about it', async (t) => {
+  for (const manifestOf of [undefined, runtime]) {
+    const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json'), now: () => NOW })
+    if (manifestOf) await store.addKey('acme.example', acme.key)
+    const trustStatus = trustStatusOf({ store, facts: () => facts({ manifest: manifestOf }), now: () => NOW })
+    const bound = manifestOf ? KEY : 'none'
+    if (manifestOf) t.match(trustStatus({ ...TOOLS, at: NOW - 2 }), { state: 'trusted' }, 'first seen')
+    await store.approve({ endpoint: ENDPOINT, name: 'weather', tools: ['*'], bound, list: MORE, until: NOW + DAY })
+    t.match(
+      trustStatus({ ...TOOLS, at: NOW - 1 }),
+      { state: 'quarantined', dependsOnTools: true, reason: 'its tools have not been listed since they were approved' },
+      'it has to be listed anew',
+    )
+    t.match(trustStatus({ ...MORE, at: NOW - 1 }), { state: 'quarantined', dependsOnTools: true }, 'also an equal one')
+    t.match(trustStatus({ ...MORE, at: NOW }), { state: 'trusted' }, 'nothing was withdrawn')
+    t.equal(store.approvalOf(ENDPOINT)?.withdrawn, undefined)
+    t.match(trustStatus({ ...TOOLS, at: NOW }), { state: 'quarantined', dependsOnTools: false }, 'it has changed since')
+    t.match(trustStatus({ ...MORE, at: NOW }), { state: 'quarantined' }, 'which counts')
+  }
+})
+
+t.test('a name that a shell would split is quoted', async (t) => {
   const { remedy } = judge(facts({ name: "x'; rm -rf $HOME" }), trust(), NOW)
   t.equal(remedy, `mcp-bridge trust approve 'x'\\''; rm -rf $HOME'`)
 })
 
-t.test('a running server', async (t) => {
+t.test('a running server is judged again', async (t) => {
   const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json'), now: () => NOW })
   const told: string[] = []
   const trustStatus = trustStatusOf({
@@ -440,11 +461,11 @@ t.test('a running server', async (t) => {
     return new TrustStore({ path: store.path }).seenOf(ENDPOINT)
   }
 
-  await t.test('is in quarantine as long as its publisher is unknown', async (t) => {
+  await t.test('it is in quarantine while its publisher is unknown', async (t) => {
     const stranger = await manifest({ publisher: 'evil.example' })
     t.equal(judge(facts({ manifest: stranger }), store, NOW).state, 'quarantined')
   })
-  await t.test('is trusted for its key, and what it has is noted', async (t) => {
+  await t.test('it is trusted for its key, and its tools are recorded', async (t) => {
     await store.addKey('acme.example', acme.key)
     t.match(trustStatus(undefined), { state: 'quarantined', dependsOnTools: true })
     t.match(trustStatus(TOOLS), { state: 'trusted', reason: /signed by acme.example/ })

@@ -49,7 +49,7 @@ t.test('the same document may be read again, and a newer one', async (t) => {
   t.match(await verify(jws, { last: { serial: 6, digest: 'another' } }), { trusted: true })
 })
 
-t.test('clocks may differ by a minute', async (t) => {
+t.test('a signature from a clock that is a minute off is accepted', async (t) => {
   const jws = await ed.sign(bytes)
   const cases: [number, object][] = [
     [NOW - DAY - 60_000, { trusted: true }],
@@ -66,6 +66,21 @@ t.test('keys are read from PEM and from JWK, and have one name in both', async (
     t.same(await readPublicKey(JSON.stringify(jwk)), key)
     const secret = JSON.stringify(pair.privateKey.export({ format: 'jwk' }))
     t.equal((await readSigningKey(secret)).id, key.id)
+  }
+})
+
+t.test('R4: a byte order mark before a key is ignored, and hides no private key', async (t) => {
+  const spki = { type: 'spki', format: 'pem' } as const
+  const pkcs8 = { type: 'pkcs8', format: 'pem' } as const
+  const { key, pair } = ed
+  for (const text of [pair.publicKey.export(spki) as string, JSON.stringify(pair.publicKey.export({ format: 'jwk' }))])
+    t.same(await readPublicKey(`\ufeff${text}`), key)
+  for (const text of [
+    pair.privateKey.export(pkcs8) as string,
+    JSON.stringify(pair.privateKey.export({ format: 'jwk' })),
+  ]) {
+    t.equal((await readSigningKey(`\ufeff${text}`)).id, key.id)
+    await t.rejects(readPublicKey(`\ufeff${text}`), { message: /private key/ })
   }
 })
 

@@ -52,7 +52,7 @@ const good: [string, object][] = [
   ['emoji', server({ description: 'Wetter ☀️' })],
 ]
 for (const [name, document] of good)
-  t.test(`it may have ${name}`, async (t) => {
+  t.test(`a manifest may have ${name}`, async (t) => {
     t.doesNotThrow(() => readManifest(bytesOf(document)))
   })
 
@@ -156,7 +156,7 @@ const bad: [name: string, document: unknown, path: string][] = [
   ['a constructor', text.replace('"tools":{}', '"constructor":{}'), 'servers.0.capabilities.constructor'],
 ]
 for (const [name, document, path] of bad)
-  t.test(`it may not have ${name}`, async (t) => {
+  t.test(`a manifest may not have ${name}`, async (t) => {
     t.equal(placeOf(bytesOf(document)), path)
   })
 
@@ -166,7 +166,7 @@ t.test('two servers of one name are not told apart, nor in another case', async 
     t.equal(placeOf(bytesOf(manifestOf({ servers: [one, { ...one, name }] }))), 'servers.1.name')
 })
 
-t.test('all tools together are 2,000', async (t) => {
+t.test('a manifest has at most 2,000 tools', async (t) => {
   const [one] = manifestOf()['servers'] as object[]
   const servers = [
     { ...one, name: 'a', tools: tools(1_500) },

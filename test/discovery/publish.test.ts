@@ -55,7 +55,7 @@ t.test(
   },
 )
 
-t.test('what would be no manifest is not published', async (t) => {
+t.test('an invalid manifest is not published', async (t) => {
   const wrong: [Partial<Publication>, Partial<Fronted>][] = [
     [{ publisher: 'Not A Host' }, {}],
     [{ base: 'http://bridge.example/' }, {}],
@@ -152,7 +152,7 @@ for (const [name, publisher] of Object.entries({ Ed25519: ed, 'P-256': ec }))
     t.match(verification, { trusted: true, keyId: publisher.key.id })
   })
 
-t.test('without a key there is no signature to be had', async (t) => {
+t.test('without a key there is no signature', async (t) => {
   const app = fastify()
   app.setErrorHandler((error: { fault?: string }, _request, reply) => reply.code(404).send({ fault: error.fault }))
   await app.register(wellKnown, { published: publishing({ content: () => publication(github), now: () => NOW }) })

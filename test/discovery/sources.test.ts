@@ -242,7 +242,7 @@ t.test('one bad entry of a registry spoils no other', async (t) => {
   t.equal(({} as Record<string, unknown>)['programs'], undefined)
 })
 
-t.test('a registry that is none', async (t) => {
+t.test('an address that is no registry is reported', async (t) => {
   const cases: [name: string, page: unknown, reason: string][] = [
     ['nothing there', undefined, 'http: absent'],
     ['a page for people', '<!doctype html>', 'document: malformed'],
@@ -343,7 +343,7 @@ t.test('a host is asked for its manifest, its catalog and its card', async (t) =
   t.same(asked.find(({ path }) => path === '/maps/mcp/server-card')?.accept, CARD)
 })
 
-t.test('a host that has nothing to say is no failure', async (t) => {
+t.test('a host without documents is no failure', async (t) => {
   const { fetch, told, origin } = await host(t, {})
   const { findings, failures } = await findAtHost(origin, fetch, readManifest)
   t.same([findings, failures, told], [[], [], []])
@@ -422,7 +422,7 @@ t.test('cards are read in all the ways in which they are written', async (t) => 
   }
 })
 
-t.test('documents of a host that lead nowhere', async (t) => {
+t.test('documents of a host that name no server are reported', async (t) => {
   const manifest = '/.well-known/mcp.json'
   const catalog = '/.well-known/mcp/catalog.json'
   const card = '/.well-known/mcp/server-card.json'
@@ -481,7 +481,7 @@ t.test('documents of a host that lead nowhere', async (t) => {
   }
 })
 
-t.test('a host cannot send anybody inside', async (t) => {
+t.test('a host cannot lead the bridge to a private address', async (t) => {
   const trap = await setTrap(t)
   const inside = [
     `https://127.0.0.1:${trap.port}/server-card`,

@@ -14,14 +14,15 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { execPath } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { defaultStorePath, TrustStore } from '../../src/discovery/trust/store.js'
 import { locked } from '../../src/net/lock.js'
 import { temporaryFolder } from '../support/folder.js'
+import { programArgs } from '../support/program.js'
 import { bytesOf, DAY, DELETE_ALL, ENDPOINT, listOf, manifestOf, NOW, publisherWith, READ } from '../support/trust.js'
 
 const acme = await publisherWith('ed25519')
@@ -36,7 +37,6 @@ const approval = {
   list: listOf(READ),
   until: NOW + DAY,
 }
-const WRITER = fileURLToPath(new globalThis.URL('../support/trust-writer.ts', import.meta.url))
 
 function storeIn(t: Test, options: object = {}): TrustStore {
   return new TrustStore({ path: join(temporaryFolder(t), 'mcp-bridge', 'trust.json'), now: () => NOW, ...options })
@@ -84,7 +84,7 @@ t.test('what is kept is there for another process, in a file that nobody else ca
   t.same(readdirSync(dirname(path)), ['trust.json'])
 })
 
-t.test('what somebody changes is known to all at once', async (t) => {
+t.test('a change is seen by all processes at once', async (t) => {
   const one = await fullStore(t)
   const other = new TrustStore({ path: one.path, now: () => NOW + 1 })
   t.ok(other.approvalOf(ENDPOINT))
@@ -99,7 +99,7 @@ t.test('what somebody changes is known to all at once', async (t) => {
   t.match(one.lastOf('acme.example', URL), { serial: 7 }, 'a process does not forget what it has noted')
 })
 
-t.test('what is not there cannot be taken away', async (t) => {
+t.test('an absent entry cannot be removed', async (t) => {
   const store = await fullStore(t)
   t.equal(await store.revoke('https://nobody.example'), false)
   t.equal(await store.removeKey('other.example', acme.key.id), false)
@@ -155,7 +155,7 @@ t.test(
   },
 )
 
-t.test('tools of any name are kept', async (t) => {
+t.test('tools of any name are stored', async (t) => {
   const store = storeIn(t)
   const names = ['__proto__', 'constructor', 'a b', '', 'ü\n']
   await store.approve({ ...approval, list: listOf(...names.map((name) => ({ name }))) })
@@ -165,7 +165,7 @@ t.test('tools of any name are kept', async (t) => {
   )
 })
 
-t.test('what would not be a store is not written', async (t) => {
+t.test('an invalid store is not written', async (t) => {
   const store = await fullStore(t)
   const before = readFileSync(store.path)
   const wrong = [
@@ -296,14 +296,16 @@ t.test('what is noted holds in this process where it cannot be written, and that
   await t.rejects(store.pin(ORIGIN, [PIN]))
 })
 
-t.test('it is where the configuration of a person is', async (t) => {
+t.test('the store is in the configuration folder of the person', async (t) => {
   t.equal(defaultStorePath({ XDG_CONFIG_HOME: '/c' }, '/home/me'), '/c/mcp-bridge/trust.json')
   for (const XDG_CONFIG_HOME of [undefined, '', 'relative'])
     t.equal(defaultStorePath({ XDG_CONFIG_HOME }, '/home/me'), '/home/me/.config/mcp-bridge/trust.json')
 })
 
 function write(t: Test, ...args: string[]): ChildProcess {
-  const child = spawn(execPath, ['--import=tsx', WRITER, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(execPath, [...programArgs('support/trust-writer'), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   t.teardown(() => child.kill('SIGKILL'))
   return child
 }
@@ -351,7 +353,7 @@ t.test('a lock of somebody who is only slow is theirs no longer, and they begin 
       stillMine()
       return tries
     },
-    { patience: 50, interval: 5 },
+    { uid: userInfo().uid, patience: 50, interval: 5 },
   )
   t.equal(done, 2)
   t.notOk(existsSync(path))

@@ -60,7 +60,7 @@ t.test('an id that another request of the batch has is refused, however it is es
   t.match(errorsOf(repeated), [{ id: 'é', error: { code: -32600 } }])
 })
 
-t.test('what cannot be taken as a whole is refused as a whole', async (t) => {
+t.test('a batch with one invalid message is refused whole', async (t) => {
   const many = (count: number) => `[${Array.from({ length: count }, (_, n) => ping(n)).join(',')}]`
   t.equal(readBatch(batchOf(many(100))).requests.length, 100)
   const refused = ['[]', '[ ]', many(101), `[${ping(1)},{"jsonrpc":"2.0","id":2,"method":"initialize"}]`]

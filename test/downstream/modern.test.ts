@@ -71,7 +71,7 @@ t.test('what is told after the answer or after a failure is dropped', async (t) 
   }
 })
 
-t.test('a slow reader holds back whoever tells', async (t) => {
+t.test('a slow reader delays the sender', async (t) => {
   const order: string[] = []
   let drain = () => {}
   const drained = new Promise<void>((resolve) => {

@@ -51,14 +51,23 @@ t.test('where two requests have one id, neither is meant, until one of them is o
   t.ok(two.aborted)
 })
 
-t.test('what names no request takes nothing back', async (t) => {
+t.test('a cancellation that names no request aborts nothing', async (t) => {
   const running = new InFlight()
   const controller = running.begin(id('1'))
   for (const params of ['absent', 'not an object'] as const) running.cancel(params)
-  for (const requestId of ['null', '2', '1.0', '1e0', '{}', '[1]', 'true']) running.cancel(cancelled(requestId))
+  for (const requestId of ['null', '2', '1.5', '-1', '{}', '[1]', 'true']) running.cancel(cancelled(requestId))
   running.cancel(parseObject('{}'))
   running.cancel(parseObject('{"requestID":1}'))
   t.notOk(controller.aborted)
+})
+
+t.test('an integer is an integer however it is written', async (t) => {
+  for (const requestId of ['1.0', '1e0', '10E-1']) {
+    const running = new InFlight()
+    const controller = running.begin(id('1'))
+    running.cancel(cancelled(requestId))
+    t.ok(controller.aborted, requestId)
+  }
 })
 
 t.test('all can be given up at once, those of one id as well', async (t) => {

@@ -67,7 +67,7 @@ t.test('a call that joins is told the acknowledgement at once, and what follows'
   t.equal(shared.size, 0)
 })
 
-t.test('anonymous callers do not share', (t) => {
+t.test('anonymous callers share no subscription', (t) => {
   const { shared, sent } = listening()
   for (let calls = 0; calls < 2; calls++) shared.listen(calling(ANONYMOUS).call).catch(() => {})
   t.equal(sent.length, 2)

@@ -172,7 +172,7 @@ const broken: [name: string, text: string, said: string][] = [
   ['nothing', '', 'the file is empty at line 1, column 1'],
   ['a missing comma', '{\n  "a": 1\n  "b": 2\n}', 'a comma is missing at line 3, column 3'],
   ['a missing brace', '{\r\n  "mcpServers": {', 'a closing brace is missing at line 2, column 18'],
-  ['a key without quotes', '{\n\ta: 1}', 'an invalid word at line 2, column 2'],
+  ['a key without quotes', '{\n\ta: 1}', 'a key has to be in double quotes at line 2, column 2'],
   ['a backslash of Windows', '{"a": "C:\\Users"}', 'an invalid escape (write a backslash twice) at line 1, column 7'],
   ['a string without end', '{"a": "canary\n}', 'a string does not end at line 1, column 7'],
   ['more than one value', '{} canary', 'an invalid word at line 1, column 4'],
@@ -194,7 +194,7 @@ t.test('11.24 comments, trailing commas and byte order marks are no mistakes', a
   t.same(read(text).servers, { a: { command: 'x' } })
 })
 
-t.test('11.24 every path leads to where it stands in the file', async (t) => {
+t.test('11.24 every path has its line and column in the file', async (t) => {
   const file = readFixture('vscode/.vscode/mcp.json')
   t.same(file.place('mcpServers.io.github.upstash-context7.env.ROOT'), {
     path: 'servers.io.github.upstash/context7.env.ROOT',

@@ -14,12 +14,19 @@ export class Backtracking {
   /** Characters that its parts take, for texts that are to keep it busy. */
   readonly alphabet = new Set<string>()
   readonly sample: string
+  /**
+   * Whether no text can keep it busy, because of its form: without repetitions that have no end, each place of a text
+   * costs a bounded number of steps; with one, tried at the start of a text only, each character does.
+   */
+  readonly linear: boolean
   readonly #match: Match
   readonly #source: string
   readonly #flags: string
   #at = 0
   #steps = 0
   #most = 0
+  #unbounded = 0
+  #ways = 0
 
   constructor({ source, flags }: RegExp) {
     this.#source = source
@@ -28,6 +35,8 @@ export class Backtracking {
     if (this.#at !== source.length) throw new Error(`Not understood from ${source.slice(this.#at)} on: ${source}`)
     this.#match = match
     this.sample = sample
+    const once = source.startsWith('^') && this.#ways === 0 && !flags.includes('m')
+    this.linear = this.#unbounded === 0 || (this.#unbounded === 1 && once)
   }
 
   /** Steps that it takes to find out whether it matches anywhere; at most `most`. */
@@ -44,7 +53,10 @@ export class Backtracking {
 
   #choice(): Parsed {
     const ways = [this.#sequence()]
-    while (this.#take('|')) ways.push(this.#sequence())
+    while (this.#take('|')) {
+      this.#ways++
+      ways.push(this.#sequence())
+    }
     const match: Match = (text, at, next) => ways.some((way) => way.match(text, at, next))
     return { match, sample: (ways.find(({ sample }) => sample !== '') ?? ways[0])?.sample ?? '' }
   }
@@ -69,6 +81,7 @@ export class Backtracking {
     this.#at += all.length
     const min = symbol === undefined ? Number(least) : symbol === '+' ? 1 : 0
     const unbounded = symbol === undefined ? comma !== '' && most === '' : symbol !== '?'
+    if (unbounded) this.#unbounded++
     const max = unbounded ? Number.POSITIVE_INFINITY : symbol === '?' ? 1 : Number(most || least)
     const lazy = all.endsWith('?') && all !== '?'
     const times =

@@ -249,13 +249,13 @@ t.test('H25 a notification that is malformed gets a status and no message', asyn
   const { url } = await start(t)
   const modern = await post(
     url,
-    '{"jsonrpc":"2.0","method":"notifications/x","params":null}',
+    '{"jsonrpc":"2.0","method":"notifications/x","params":7}',
     headersFor('notifications/x'),
   )
   t.same([modern.status, modern.text], [202, ''])
   const modernHttp = await ModernHttp.start(t)
   const client = await LegacyClient.open((await startBridge(t, { url: modernHttp.url })).url)
-  const legacy = await client.post('{"jsonrpc":"2.0","method":"notifications/x","params":null}')
+  const legacy = await client.post('{"jsonrpc":"2.0","method":"notifications/x","params":7}')
   t.same([legacy.status, legacy.text], [400, ''])
 })
 

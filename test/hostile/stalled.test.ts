@@ -4,12 +4,10 @@ import { connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { Stalled } from '../../src/bridge/stalled.js'
 import { leaper } from '../support/clock.js'
-import { pause, repeatUntil, until } from '../support/eventually.js'
+import { repeatUntil, until } from '../support/eventually.js'
 
 /** Longer than this test: the limit is over when the clock is moved on. */
 const LIMIT = 3_600_000
-/** Longer than the time between two checks. */
-const CHECK = 1_100
 
 /** A server that writes to whoever connects, as `write` does it, under a watch. */
 async function start(t: Test, write: (socket: Socket) => void) {
@@ -66,7 +64,7 @@ t.test('H6 who reads nothing of one large write, or of many small ones, is cut o
     await open()
     const wait = () => {
       leap(LIMIT)
-      return pause(CHECK)
+      stalled.look()
     }
     await repeatUntil(wait, () => cut.length === 1, `${name}: the connection being cut`)
     t.equal(stalled.size, 0)
@@ -75,7 +73,7 @@ t.test('H6 who reads nothing of one large write, or of many small ones, is cut o
 
 t.test('H6 who has nothing to read, or reads slowly, is left alone', async (t) => {
   const leap = leaper(t)
-  const { cut, open, opened } = await start(t, (socket) => socket.write(LARGE))
+  const { stalled, cut, open, opened } = await start(t, (socket) => socket.write(LARGE))
   const slow = await open()
   const unwritten = () => (opened[0] as unknown as { _handle: { writeQueueSize: number } })._handle.writeQueueSize
   const idle = await start(t, (socket) => socket.write('small'))
@@ -89,7 +87,7 @@ t.test('H6 who has nothing to read, or reads slowly, is left alone', async (t) =
     slow.resume()
     await until(() => slow.isPaused(), 'the client reading')
     slow.removeAllListeners('data')
-    await pause(CHECK)
+    stalled.look()
   }
   t.ok(unwritten() > 0, 'not everything was read')
   t.equal(cut.length, 0)

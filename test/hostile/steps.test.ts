@@ -7,6 +7,7 @@ import * as modernServer from '../../src/protocol/modern-server.js'
 import { brokenAnswerTo } from '../../src/rpc/broken.js'
 import { LineDecoder } from '../../src/rpc/lines.js'
 import { parseMessage, type Response } from '../../src/rpc/message.js'
+import { Outline } from '../../src/rpc/outline.js'
 import { repairedSourceOf, sourceOf } from '../../src/rpc/source.js'
 import { SseDecoder } from '../../src/rpc/sse.js'
 import { Peer } from '../../src/upstream/peer.js'
@@ -181,7 +182,7 @@ const framings: Record<string, (pieces: Uint8Array[]) => () => unknown> = {
     const decoder = new LineDecoder(1_000_000)
     return () => {
       for (const piece of pieces)
-        for (const line of decoder.push(piece)) if (typeof line !== 'symbol') repairedSourceOf(line)
+        for (const line of decoder.push(piece)) if (!(line instanceof Outline)) repairedSourceOf(line)
     }
   },
   'events of a server': (pieces) => {

@@ -1,8 +1,9 @@
 /** A configuration that others may write decides which programs are started: it is refused, or warned of. */
-import { chmodSync } from 'node:fs'
+import { chmodSync, symlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { run, says, startProgram } from '../support/cli.js'
-import { temporaryFile } from '../support/folder.js'
+import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { bulkyStdio } from '../support/small-heap.js'
 
 function configuration(t: Test, mode: number, secretMode = 0o600): string {
@@ -34,4 +35,30 @@ t.test('H29 a configuration that a group may write is warned of, and one of nobo
   const own = startProgram(t, ['--config', configuration(t, 0o644), '--log-format', 'json'])
   await says(own, /listening/)
   t.notMatch(own.stderr(), /may be written/)
+})
+
+t.test('S10: a configuration in a folder that all may write is refused, also behind a link', async (t) => {
+  const file = configuration(t, 0o600)
+  const link = join(temporaryFolder(t), 'link.json')
+  symlinkSync(file, link)
+  chmodSync(dirname(file), 0o777)
+  for (const path of [file, link]) {
+    const { code, stderr } = await run(t, ['check', '--config', path])
+    t.equal(code, 78)
+    t.match(
+      stderr,
+      new RegExp(`every user of this machine may write to ${dirname(file)}, .*chmod o-w ${dirname(file)}`),
+    )
+  }
+  // Nobody else can replace the file there.
+  chmodSync(dirname(file), 0o1777)
+  t.equal((await run(t, ['check', '--config', file])).code, 0)
+})
+
+t.test('S10: a folder that a group may write is warned of', async (t) => {
+  const file = configuration(t, 0o600)
+  chmodSync(dirname(file), 0o770)
+  const warned = startProgram(t, ['--config', file, '--log-format', 'json'])
+  const [line] = await says(warned, /"event":"config_writable","path":"[^"]*"/)
+  t.match(line, `"${dirname(file)}"`)
 })

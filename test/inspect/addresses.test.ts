@@ -53,7 +53,7 @@ t.test('the name of a tool that has to be encoded in a header, relayed', async (
   t.match(calls().at(-1), { name: 'größe', relayed: true })
 })
 
-t.test('credentials in lines of stderr', async (t) => {
+t.test('credentials in lines of stderr are hidden', async (t) => {
   const script = "console.error('listening; api_key=CANARY-1, Authorization: Bearer CANARY-222222'); process.exit(1)"
   const { url, ring, log } = await start(t, { command: process.execPath, args: ['-e', script] })
   await (await messages.post(url, messages.call('echo', {}))).text()

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { Watch } from '../../src/downstream/watch.js'
-import { curlOf } from '../../src/inspect/curl.js'
+import { curlOf, powershellRequestOf } from '../../src/inspect/curl.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import type { Seen } from '../../src/ports/seen.js'
@@ -15,6 +15,7 @@ import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { call, headersFor, post } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
+import { stringsIn } from '../support/powershell.js'
 import { eventsIn } from '../support/sights.js'
 
 const TOKEN = 'a-token-of-the-bridge'
@@ -97,6 +98,64 @@ t.test('there is no command where none can work', async (t) => {
     t.equal(curlOf({ client: { era: 'legacy', transport }, events: [seen] }), undefined, why)
   t.ok(curlOf({ client: { era: 'legacy', transport: 'http' }, events: [whole] }))
 })
+
+const HOSTILE = [
+  "it's; $(id) `id` $HOME \\",
+  '\u2018typographic\u2019 \u201a\u201b \u201cquotes\u201d',
+  "'+(Remove-Item x)+'",
+  '\u2019; Remove-Item x; \u2018',
+  'a\nb\tc\u0003\u009b',
+  '日本 \u{1f600}',
+]
+
+t.test('S8: the command for PowerShell sends the same, whatever stands in it', async (t) => {
+  for (const text of HOSTILE) {
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: text, arguments: { text } } }
+    const request = JSON.stringify(message, null, '\t').replaceAll('\n', '\r\n')
+    const seen = { ...asked, payload: { text: request, cut: 0, hidden: 0 } }
+    const call: Parameters<typeof curlOf>[0] = { client: { era: 'modern', transport: 'http' }, events: [seen] }
+    const { command = '', variables } = powershellRequestOf(call) ?? {}
+    t.match(command, /^[ -~\n]*$/, 'it is ASCII, which Windows PowerShell 5.1 sends as it is')
+    const { strings, around } = stringsIn(command)
+    t.same(JSON.parse(strings.at(-1)?.text ?? ''), message)
+    t.equal(
+      around.replace(/\n( {2}"" = ""\n)+/, '…'),
+      '(Invoke-WebRequest -UseBasicParsing -Method Post -Uri $env:MCP_BRIDGE_URL -ContentType "" -Headers @{…} -Body "").Content',
+      'nothing of it is run',
+    )
+    t.same(variables, ['$env:MCP_BRIDGE_URL'])
+    const curl = curlOf(call)?.command ?? ''
+    t.notMatch(curl, /[\t\r]/, 'no tab or line break of the text gets into a terminal')
+    const { headers } = pairsIn(strings.map((one) => one.text))
+    t.equal(headers['mcp-name'], encodeValue(text))
+    t.match(headers, { accept: BOTH.accept, 'mcp-method': 'tools/call', 'mcp-protocol-version': '2026-07-28' })
+  }
+})
+
+t.test('S8: the command for PowerShell has no secrets, but their variables, as the one for sh', async (t) => {
+  const client = { era: 'legacy', transport: 'http' } as const
+  const call: Parameters<typeof curlOf>[0] = { client, events: [whole], session: 's', principal: 'ada' }
+  const { command = '', variables } = powershellRequestOf(call) ?? {}
+  t.match(command, '  \'mcp-session-id\' = "$env:MCP_SESSION_ID"\n  \'authorization\' = "Bearer $env:TOKEN"\n')
+  const names = ['MCP_BRIDGE_URL', 'MCP_SESSION_ID', 'TOKEN']
+  t.same(
+    variables,
+    names.map((name) => `$env:${name}`),
+  )
+  t.same(
+    curlOf(call)?.variables,
+    names.map((name) => `$${name}`),
+  )
+  for (const [why, transport, seen] of WITHOUT)
+    t.equal(powershellRequestOf({ client: { era: 'legacy', transport }, events: [seen] }), undefined, why)
+})
+
+/** The headers in the strings of a command: all but the content type before them and the body after them. */
+function pairsIn(strings: readonly string[]) {
+  const pairs = strings.slice(1, -1)
+  const names = pairs.filter((_, i) => i % 2 === 0)
+  return { headers: Object.fromEntries(names.map((name, i) => [name, pairs[2 * i + 1]])) }
+}
 
 function callsIn(ring: Ring): CallView[] {
   const views = new Views()

@@ -120,7 +120,7 @@ for (const [name, entryOf] of Object.entries(SERVERS))
     ])
   })
 
-t.test('the cancellation of a modern client on a pipe, too', async (t) => {
+t.test('a cancellation of a modern client on a pipe is shown', async (t) => {
   const ring = new Ring()
   const pipe = openPipe(t, legacyStdio(t).server, {}, { watch: new Watch(ring.witness) })
   const call = () => [...viewsOf(eventsIn(ring)).calls.values()].find(({ name }) => name === 'wait') as CallView
@@ -136,7 +136,7 @@ t.test('the cancellation of a modern client on a pipe, too', async (t) => {
   ])
 })
 
-t.test('a time limit is named', async (t) => {
+t.test('a call that took too long names its limit', async (t) => {
   const { url, call, is } = await start(t, legacyStdio(t).server, { timeouts: { call: 100 } })
   await messages.post(url, messages.call('wait', { ms: LONG }))
   await is('fault')

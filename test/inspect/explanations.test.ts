@@ -40,7 +40,8 @@ t.test('the message of a failure says what is wrong with a server', async (t) =>
   t.match(next('upstreamRefused', 'The server answered with HTTP 401'), /requires a credential/)
   t.match(next('upstreamRefused', 'The server answered with HTTP 418'), /\(#a-server-cannot-be-used\)/)
   t.match(next('upstreamClosed', 'The server exited before it received the message'), /in a terminal\.$/)
-  t.match(next('upstreamTimeout', 'No answer to server/discover in 100 ms'), /"era": "legacy"/)
+  const slow = 'No answer to initialize in the 100 ms that the program had to start (timeouts.start)'
+  t.match(next('upstreamTimeout', slow), /timeouts\.start/)
   t.match(next('upstreamTimeout', 'No answer to tools/call in 100 ms'), /address or command/)
   t.match(next('upstreamUnavailable', 'something else'), /\(#a-server-cannot-be-used\)/)
   t.match(next('notJson', 'Not JSON: Connection refused'), /message says/, 'a client says nothing about a server')

@@ -1,4 +1,8 @@
-/** The export as an HTTP archive: it is valid, and a viewer of such archives shows it. */
+/**
+ * The export as an HTTP archive: it is valid, and a viewer of such archives shows it.
+ *
+ * Runs in its own process: its browser ends with it.
+ */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
@@ -6,9 +10,10 @@ import t, { type Test } from 'tap'
 import { Watch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { startBridge } from '../support/bridge.js'
-import { Chromium, noBrowser } from '../support/chromium.js'
+import { noBrowser } from '../support/chromium.js'
 import { messages } from '../support/inspected.js'
 import { startInspector, TOKEN } from '../support/inspector.js'
+import { newPage } from '../support/inspector-page.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
@@ -83,7 +88,7 @@ t.test('an address names what is asked of whom, however that is written', async 
   ])
 })
 
-t.test('a status is one that was sent', async (t) => {
+t.test('a status in the export was sent', async (t) => {
   const legacy = { era: 'legacy', transport: 'http' } as const
   const ring = tickingRing()
   const call = {
@@ -126,7 +131,7 @@ t.test('a viewer shows a row for each request, with what was sent', { skip: noBr
     ['client', 'server', 'client', 'server'],
   )
 
-  const browser = await Chromium.start(t)
+  const browser = await newPage()
   await browser.open('about:blank')
   await browser.evaluate(`${readFileSync(require.resolve('perf-cascade/dist/perf-cascade.js'), 'utf8')};0`)
   await browser.evaluate(`document.body.append(perfCascade.fromHar(${text}));0`)

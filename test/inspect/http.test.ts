@@ -79,7 +79,7 @@ t.test('also if the server is down, and if the answer is an event stream by then
   t.equal(await slow.status(), 200)
 })
 
-t.test('also if the answer is relayed', async (t) => {
+t.test('headers of a relayed answer are shown', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, status } = await start(t, { url: modern.url })
   await (await messages.post(url, messages.call('echo', {}))).text()

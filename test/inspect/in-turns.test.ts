@@ -29,7 +29,7 @@ t.test('others have their turn between some items, and all items come in order',
   t.ok(turns >= 5, `${turns} turns`)
 })
 
-t.test('who stops reading ends the work', async (t) => {
+t.test('the work ends when its reader stops', async (t) => {
   let made = 0
   const items = (function* () {
     try {
@@ -42,7 +42,7 @@ t.test('who stops reading ends the work', async (t) => {
   t.equal(made, -1)
 })
 
-t.test('pieces of text are joined', async (t) => {
+t.test('small pieces of text are joined', async (t) => {
   const text = 'x'.repeat(1_000)
   const pieces = Array.from({ length: 200 }, () => text)
   const chunks: string[] = []

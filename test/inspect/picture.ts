@@ -10,7 +10,7 @@ const FILE = fileURLToPath(new URL('../../docs/inspector.webp', import.meta.url)
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 const SIZE = { width: 1200, height: 760 }
 /** The call that is shown in detail: it has a question. */
-const SHOWN = 'book_table'
+const SHOWN = 'legacy__book_table'
 
 const scope = new ToolScope()
 try {

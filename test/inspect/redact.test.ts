@@ -148,7 +148,7 @@ t.test('a text that is cut off anywhere shows no part of a secret', async (t) =>
   t.notMatch(redact('{"text":"{\\"password\\":\\"CANARY').text, /CAN/)
 })
 
-t.test('configured pointers are hidden', async (t) => {
+t.test('values at configured pointers are hidden', async (t) => {
   const inBatch = redactor(['/params/**/iban'])
   t.notMatch(inBatch('[{"id":1},{"params":{"arguments":{"iban":"CANARY"}}}]').text, /CANARY/)
   const hide = redactor(['/params/arguments/iban', '/result/**/ssn', '/params/*/x', '/list/0', '/a~1b'])

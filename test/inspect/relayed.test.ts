@@ -130,7 +130,7 @@ t.test('refusals of the server, and what the client gets in their place', async 
   }
 })
 
-t.test('a refusal in a translated call', async (t) => {
+t.test('a refusal of a translated call is shown', async (t) => {
   const ring = new Ring({ payloads: 'all' })
   const legacy = await LegacyHttp.start(t, {
     override: ({ message }, response) => {

@@ -41,7 +41,7 @@ t.test('a reader gets what comes while it reads, and not what leaves meanwhile',
   t.equal(ring.text(1), undefined, 'its text has left, too')
 })
 
-t.test('each bound makes the oldest events leave', async (t) => {
+t.test('each bound removes the oldest events', async (t) => {
   const byCalls = tickingRing({ bounds })
   for (let i = 1; i <= 50; i++) tellCall(byCalls.witness, { id: i })
   const begun = eventsIn(byCalls).filter((seen) => seen.kind === 'call' && seen.what === 'begun')

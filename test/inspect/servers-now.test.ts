@@ -52,7 +52,7 @@ t.test('tools are those that the server has listed to somebody, and nobody asks 
   t.equal(asked.length, 4)
 })
 
-t.test('also if the list is relayed', async (t) => {
+t.test('a relayed list counts as well', async (t) => {
   const modern = await ModernHttp.start(t)
   const { now, list } = await start(t, { url: modern.url })
   await list()

@@ -268,7 +268,7 @@ t.test('calls that are not recorded, again and again, are one note', async (t) =
   t.equal(unrecorded, 18)
 })
 
-t.test('filters match what they say', async (t) => {
+t.test('filters match the calls that they describe', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, server: 'orders', name: 'book' })
   tellCall(ring.witness, { id: 2, server: 'billing', name: 'pay now', outcome: 'fault', why: 'connection refused' })

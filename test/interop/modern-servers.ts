@@ -4,23 +4,25 @@ import { once } from 'node:events'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { programArgs } from '../support/program.js'
 import type { Scope } from '../support/scope.js'
 import { end, type Named } from './legacy-servers.js'
 
-const SCRIPT = 'test/interop/modern-server.ts'
+const PROGRAM = 'interop/modern-server'
 
 export const MODERN_WAYS = ['stdio', 'Streamable HTTP'] as const
 
 /** Starts the server for the way that needs it running, and says how it is reached by both. */
 export async function startModern(
   t: Scope,
-  script = SCRIPT,
+  program = PROGRAM,
   stderr: 'inherit' | 'ignore' = 'inherit',
 ): Promise<Record<(typeof MODERN_WAYS)[number], Named>> {
-  const child = spawn(process.execPath, ['--import', 'tsx', script, 'http'], { stdio: ['ignore', 'pipe', stderr] })
+  const args = programArgs(program)
+  const child = spawn(process.execPath, [...args, 'http'], { stdio: ['ignore', 'pipe', stderr] })
   t.teardown(() => end(child))
   return {
-    stdio: { upstream: `stdio:node --import tsx ${script} stdio` },
+    stdio: { upstream: `stdio:node ${args.join(' ')} stdio` },
     'Streamable HTTP': { upstream: await addressOf(child) },
   }
 }

@@ -1,6 +1,7 @@
 /** What clients of the legacy era do with a server: cases for every client, and what there is to be seen of them. */
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import type { Test } from 'tap'
+import { combinations, type Part } from '../support/part.js'
 import type { Named } from './legacy-servers.js'
 import { bridge, type Connected, clients } from './old-clients.js'
 
@@ -9,15 +10,14 @@ export type Uses = Readonly<Record<string, (t: Test, connected: Connected) => Pr
 
 const AT_ONCE = 8
 
-/** Has every client on every front use each of these servers, which are given by their names, in all of these ways. */
-export async function useAll(t: Test, servers: Readonly<Record<string, Named>>, uses: Uses): Promise<void> {
+/** Has clients on all fronts use these servers, which are given by their names, in all of these ways: a part of all combinations. */
+export async function useAll(t: Test, servers: Readonly<Record<string, Named>>, uses: Uses, part: Part): Promise<void> {
   const bridged = await Promise.all(
     Object.entries(servers).map(async ([server, named]) => ({ server, bridged: await bridge(t, named) })),
   )
-  const cases = bridged.flatMap((row) => clients.map((client) => ({ ...row, ...client })))
   t.jobs = AT_ONCE
   await Promise.all(
-    cases.map(({ name, server, bridged, revision, connect }) =>
+    combinations(bridged, clients, part).map(([{ server, bridged }, { name, revision, connect }]) =>
       t.test(`${name} uses ${server}`, { buffered: true }, async (t) => {
         const connected = await connect(t, bridged)
         t.equal(connected.revision, revision)

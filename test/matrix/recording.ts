@@ -1,6 +1,6 @@
 /**
  * What went over both wires in every cell of the matrix, so that two versions of the bridge can be compared byte by byte:
- * `MATRIX_RECORDING=before.json npx tap test/matrix.test.ts`. What differs from run to run has a name in its place.
+ * `MATRIX_RECORDING=before.json npm run test:only -- matrix`. What differs from run to run has a name in its place.
  */
 import { writeFileSync } from 'node:fs'
 import type { Arrived } from './client.js'

@@ -36,7 +36,7 @@ const plain = async (t: Test, answer = 'plain') => {
   return (server.address() as AddressInfo).port
 }
 
-t.test('what is asked says nothing of who asks', async (t) => {
+t.test('a request does not identify its sender', async (t) => {
   const server = await serveTls(t, certificate, (request, response) => {
     response.setHeader('set-cookie', 'seen=1').end(JSON.stringify(request.headers))
   })
@@ -91,14 +91,14 @@ t.test('the addresses of a name server are used as they are', async (t) => {
   t.same([...names.asked].sort(), ['A mcp.example', 'AAAA mcp.example'], 'asked once, and not again to connect')
 })
 
-t.test('of several addresses, one that answers is enough', async (t) => {
+t.test('one address of several that answers is enough', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('{}'))
   const resolve = async () => ['127.0.0.2', '127.0.0.1']
   const { address } = await guardedFetch(`https://mcp.example:${server.port}/`, { ...inside, resolve })
   t.equal(address, '127.0.0.1')
 })
 
-t.test('plain HTTP is for the loopback, in development', async (t) => {
+t.test('plain HTTP is allowed for the loopback only, in development', async (t) => {
   const port = await plain(t)
   const { bytes } = await guardedFetch(`http://127.0.0.1:${port}/`, { allowLoopback: true })
   t.equal(Buffer.from(bytes).toString(), 'plain')
@@ -145,7 +145,7 @@ t.test('statuses are told apart by whether another try may help', async (t) => {
   }
 })
 
-t.test('a document may be as large as it may be, and no larger', async (t) => {
+t.test('a document may be as large as its bound, not larger', async (t) => {
   const server = await serveTls(t, certificate, (request, response) => {
     const bytes = Buffer.alloc(DOCUMENT_BYTES + (request.url?.includes('more') ? 1 : 0), 'x')
     if (request.url?.includes('chunked')) response.write('')
@@ -175,7 +175,7 @@ t.test('a secure connection can be looked at before anything is asked', async (t
   t.equal(server.asked.length, 2)
 })
 
-t.test('failures to connect may pass', async (t) => {
+t.test('a failure to connect says whether another try may help', async (t) => {
   const port = await plain(t)
   const cases: [name: string, url: string, options: FetchOptions, failure: ReturnType<typeof failing>][] = [
     ['nobody listens', 'https://127.0.0.1:1/', inside, failing('connect', 'refused', true)],
@@ -208,7 +208,7 @@ t.test('failures to connect may pass', async (t) => {
   for (const [name, url, options, failure] of cases) await t.rejects(guardedFetch(url, options), failure, name)
 })
 
-t.test('who asks can stop it', async (t) => {
+t.test('a request can be aborted', async (t) => {
   const server = await serveTls(t, certificate, () => {})
   const stop = new AbortController()
   const answer = guardedFetch(`https://mcp.example:${server.port}/`, { ...inside, signal: stop.signal })
@@ -268,7 +268,7 @@ t.test('a redirect of a form is an answer, and nothing is sent to where it leads
   t.same(server.asked, ['/token'])
 })
 
-t.test('an answer is no larger than it may be', async (t) => {
+t.test('an answer beyond its bound is refused', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('x'.repeat(1_001)))
   const url = `https://mcp.example:${server.port}/`
   await t.rejects(guardedRequest(url, { ...inside, maxBytes: 1_000 }), failing('body', 'too-large'))

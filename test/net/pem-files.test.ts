@@ -44,6 +44,12 @@ t.test('unusable files are refused with what is wrong with them', async (t) => {
     t.notMatch(error?.message, 'BEGIN', name)
   }
   t.same(readPem({ ca: file(ca.cert), cert, key }), { ca: ca.cert, cert: own.cert, key: own.key })
+  const marked = (text: string) => file(`\ufeff${text}`)
+  t.same(
+    readPem({ ca: marked(ca.cert), cert: marked(own.cert), key: marked(own.key) }),
+    { ca: ca.cert, cert: own.cert, key: own.key },
+    'R4: a byte order mark is ignored',
+  )
   const both = file(own.key + own.cert)
   t.ok(readPem({ cert: both, key: both }).key, 'certificate and key in one file')
 })

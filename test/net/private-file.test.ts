@@ -65,13 +65,13 @@ t.test('a secret file is refused where others could read, write or replace it', 
       t.match(found.kind === 'refused' && found.why, why)
     })
   }
-  await t.test('it is a symbolic link', async (t) => {
+  await t.test('a symbolic link is refused', async (t) => {
     const folder = folderOf(t)
     writePrivateFile(join(folder, 'one.json'), Buffer.from('one'), mine)
     symlinkSync(join(folder, 'one.json'), join(folder, 'link.json'))
     t.match(readPrivateFile(join(folder, 'link.json'), rules), { kind: 'refused', why: 'it is a symbolic link' })
   })
-  await t.test('it is a folder', async (t) => {
+  await t.test('a folder is refused', async (t) => {
     t.match(readPrivateFile(folderOf(t), rules), { kind: 'refused', why: 'it is not a regular file' })
   })
 })

@@ -30,7 +30,7 @@ const accountsOf = (t: Test, server: Protected, options: Partial<AccountsOptions
         visit(address).catch(() => {})
         return true
       },
-      show: () => {},
+      show: () => true,
     },
     log: { info: () => {}, warn: () => {} },
     ...options,
@@ -128,7 +128,7 @@ t.test('the person at this machine may have several accounts', async (t) => {
   t.same((await store.list()).map(({ record }) => record?.account).sort(), ['home', 'work'])
 })
 
-t.test('a bridge that shuts down leaves no listener behind', async (t) => {
+t.test('a bridge that shuts down closes its callback listeners', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   let address = ''
@@ -138,7 +138,7 @@ t.test('a bridge that shuts down leaves no listener behind', async (t) => {
         address = given
         return true
       },
-      show: () => {},
+      show: () => true,
     },
   })
   const waiting = reasonOf(refuse(accountOf(accounts, 'local'), server))

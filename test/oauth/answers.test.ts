@@ -98,7 +98,7 @@ t.test('answers that are no tokens are a clear failure, and nothing of them is s
   }
 })
 
-t.test('how long to be patient is passed on', async (t) => {
+t.test('Retry-After of the authorization server is passed on', async (t) => {
   const { header } = await obtained(t, [429, '', { 'retry-after': '17' }])
   t.match(header, { retryAfter: 17 })
 })

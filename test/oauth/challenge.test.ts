@@ -40,7 +40,7 @@ t.test('what is wanted is what schemes of tokens say, whichever of them', async 
   t.same(wanted('Bearer scope=""').scopes, [])
 })
 
-t.test('reading ends, whatever stands there', async () => {
+t.test('any text of a challenge is read to its end', async () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary', maxLength: 400 }), { maxLength: 5 }), (lines) => {
       readChallenges(lines)
@@ -50,7 +50,7 @@ t.test('reading ends, whatever stands there', async () => {
   readChallenges([long, `Bearer x="${'\\'.repeat(20_001)}`])
 })
 
-t.test('what is written properly is read as it was meant', async () => {
+t.test('a well-formed challenge is read without loss', async () => {
   const token = fc.stringMatching(/^[a-z][a-z0-9_-]{0,12}$/)
   const value = fc.string({ unit: 'grapheme-ascii', maxLength: 40 })
   const challenge = fc.record({

@@ -165,11 +165,55 @@ t.test('A10 a configured client of another issuer is an error, and nobody is reg
 })
 
 t.test('an issuer of the configuration counts in the place of one that differs by a slash', async (t) => {
-  const as = await ScriptedAs.start(t)
+  const as = await ScriptedAs.start(t, { path: '/tenant' })
   const server = await Protected.start(t, `${as.issuer}/`)
-  t.match(await reasonOf(signingIn(t, { server }).unauthorized()), { reason: 'auth_unsafe', message: /oauth\.issuer/ })
+  t.match(await reasonOf(signingIn(t, { server }).unauthorized()), { reason: 'auth_unsafe', message: /--issuer/ })
   const { unauthorized } = signingIn(t, { server, settings: { clientId: 'id', issuer: as.issuer } })
   t.match(await unauthorized(), /^Bearer /)
+})
+
+t.test('R15: an issuer without a path is the same with a slash at its end', async (t) => {
+  for (const inResource of ['', '/'])
+    for (const inMetadata of ['', '/'])
+      for (const inAnswer of ['', '/']) {
+        const what = JSON.stringify({ inResource, inMetadata, inAnswer })
+        const as = await ScriptedAs.start(t, {
+          metadata: (own) => ({ ...own, issuer: `${own['issuer']}${inMetadata}` }),
+          callback: (params) => params.set('iss', `${params.get('iss')}${inAnswer}`),
+        })
+        const server = await Protected.start(t, `${as.issuer}${inResource}`)
+        const signing = signingIn(t, { server })
+        const sent = await signing.unauthorized()
+        t.match(sent, /^Bearer /, what)
+        const renewed = await signing.unauthorized(sent)
+        t.not(renewed, sent, `${what}: renewed`)
+        as.script = {}
+        server.metadata = { resource: server.url, authorization_servers: [as.issuer] }
+        const { unauthorized, visits } = signingIn(t, { server, folder: signing.folder })
+        t.not(await unauthorized(renewed), renewed, `${what}: renewed when its spelling has changed`)
+        t.equal(visits.length, 0, `${what}: without another sign-in`)
+        t.equal(as.of('/register').length, 1, what)
+      }
+})
+
+t.test('R15: a server of 2025-03-26 may name itself with a slash', async (t) => {
+  const as = await ScriptedAs.start(t, { metadata: (own) => ({ ...own, issuer: `${own['issuer']}/` }) })
+  const server = await Protected.start(t)
+  Object.defineProperty(server, 'url', { value: `${as.origin}/mcp` })
+  const { unauthorized } = signingIn(t, { server })
+  const sent = await unauthorized()
+  t.match(sent, /^Bearer /)
+  t.not(await unauthorized(sent), sent, 'renewed')
+})
+
+t.test('R15: a client of the configuration belongs to its issuer in either spelling', async (t) => {
+  const as = await ScriptedAs.start(t)
+  const server = await Protected.start(t, as.issuer)
+  const settings = { clientId: 'id' }
+  const { unauthorized, folder } = signingIn(t, { server, settings })
+  const sent = await unauthorized()
+  as.script = { metadata: (own) => ({ ...own, issuer: `${own['issuer']}/` }) }
+  t.match(await signingIn(t, { server, settings, folder }).unauthorized(sent), /^Bearer /)
 })
 
 t.test('A9 nothing of one issuer goes to another, when the metadata of the server change', async (t) => {

@@ -73,7 +73,8 @@ t.test('metadata of a resource that are none, too large or slow are a clear fail
 
 t.test('A4 metadata whose issuer differs by a byte are not used', async (t) => {
   const variants: Record<string, (issuer: string) => string> = {
-    'a slash at the end': (issuer) => `${issuer}/`,
+    'two slashes at the end': (issuer) => `${issuer}//`,
+    'a query': (issuer) => `${issuer}/?x`,
     'the name in the place of the address': (issuer) => issuer.replace('127.0.0.1', 'localhost'),
     'a path': (issuer) => `${issuer}/tenant`,
     'another scheme': (issuer) => issuer.replace('http:', 'https:'),
@@ -147,6 +148,118 @@ t.test('A5 endpoints without TLS are not used, unless they and the server are on
   }
 })
 
+/** Addresses that are not on the web, or that readers understand differently. */
+const OFF_THE_WEB = [
+  'file:///etc',
+  'javascript:1',
+  'javascript://as.example/%0aalert(1)',
+  'data:application/json,{}',
+  'urn:example:issuer',
+  'blob:https://as.example/1',
+  'about:blank',
+  'mailto:a@as.example',
+  'JaVaScRiPt:1',
+  'chrome://settings',
+  'ws://as.example',
+]
+const UNREADABLE = [
+  '',
+  ' ',
+  'x',
+  '//as.example',
+  '/etc',
+  'https://',
+  'https://as.example:99999',
+  'https://a b',
+  'https:\\\\x',
+  'https://u:p@as.example',
+]
+
+t.test('S3: an issuer that is no address on the web is unsafe', async (t) => {
+  for (const issuer of [...OFF_THE_WEB, ...UNREADABLE]) {
+    const server = await Protected.start(t, issuer)
+    const signing = signingIn(t, { server })
+    t.match(await reasonOf(signing.unauthorized()), { reason: 'auth_unsafe' }, issuer)
+    nothingHappened(t, undefined, signing)
+  }
+})
+
+t.test('S3: a challenge cannot name metadata that are not on the web', async (t) => {
+  for (const address of [...OFF_THE_WEB, ...UNREADABLE]) {
+    const server = await Protected.start(t, 'file:///etc')
+    const signing = signingIn(t, { server })
+    const challenge = `Bearer resource_metadata="${address}"`
+    t.match(await reasonOf(signing.unauthorized(undefined, challenge)), { reason: 'auth_unsafe' }, address)
+    t.same(server.asked, ['/.well-known/oauth-protected-resource/mcp'], 'the server is asked instead')
+    nothingHappened(t, undefined, signing)
+  }
+})
+
+t.test('S3: metadata that name addresses off the web are unsafe, also those that nobody uses', async (t) => {
+  const ofIssuer = [
+    'authorization_endpoint',
+    'token_endpoint',
+    'registration_endpoint',
+    'revocation_endpoint',
+    'userinfo_endpoint',
+    'introspection_endpoint',
+    'device_authorization_endpoint',
+    'pushed_authorization_request_endpoint',
+    'jwks_uri',
+    'op_tos_uri',
+    'service_documentation',
+  ]
+  for (const member of ofIssuer)
+    for (const address of OFF_THE_WEB) {
+      const as = await ScriptedAs.start(t, { metadata: (own) => ({ ...own, [member]: address }) })
+      const signing = signingIn(t, { server: await Protected.start(t, as.issuer) })
+      t.match(await reasonOf(signing.unauthorized()), { reason: 'auth_unsafe' }, `${member} ${address}`)
+      nothingHappened(t, as, signing)
+    }
+  for (const member of ['jwks_uri', 'resource_documentation', 'resource_policy_uri', 'resource_tos_uri'])
+    for (const address of OFF_THE_WEB) {
+      const as = await ScriptedAs.start(t)
+      const server = await Protected.start(t)
+      server.metadata = { resource: server.url, authorization_servers: [as.issuer], [member]: address }
+      const signing = signingIn(t, { server })
+      t.match(await reasonOf(signing.unauthorized()), { reason: 'auth_unsafe' }, `${member} ${address}`)
+      nothingHappened(t, as, signing)
+    }
+})
+
+t.test('S3: endpoints with a user name, a password or a fragment are unsafe', async (t) => {
+  for (const endpoint of ['authorization_endpoint', 'token_endpoint', 'registration_endpoint'])
+    for (const address of ['https://u:p@as.example/x', 'https://u@as.example/x', 'https://as.example/x#y']) {
+      const as = await ScriptedAs.start(t, { metadata: (own) => ({ ...own, [endpoint]: address }) })
+      const signing = signingIn(t, { server: await Protected.start(t, as.issuer) })
+      t.match(await reasonOf(signing.unauthorized()), { reason: 'auth_unsafe' }, `${endpoint} ${address}`)
+      nothingHappened(t, as, signing)
+    }
+})
+
+t.test('S3: members that are not addresses are ignored', async (t) => {
+  const as = await ScriptedAs.start(t, {
+    metadata: (own) => ({
+      ...own,
+      jwks_uri: '/keys',
+      userinfo_endpoint: '',
+      op_tos_uri: 7,
+      service_documentation: null,
+    }),
+  })
+  await signingIn(t, { server: await Protected.start(t, as.issuer) }).unauthorized()
+  t.equal(as.of('/token').length, 1)
+})
+
+t.test('S3: a registration with an address off the web is unsafe', async (t) => {
+  for (const member of ['registration_client_uri', 'client_uri', 'logo_uri']) {
+    const as = await ScriptedAs.start(t, { register: () => [201, { client_id: 'c', [member]: 'javascript:1' }] })
+    const signing = signingIn(t, { server: await Protected.start(t, as.issuer) })
+    t.match(await reasonOf(signing.unauthorized()), { reason: 'auth_unsafe' }, member)
+    t.equal(signing.visits.length, 0)
+  }
+})
+
 t.test('A8 an answer counts if it names the issuer, or if none was to be named', async (t) => {
   const supported =
     (says: boolean): Script['metadata'] =>
@@ -158,7 +271,9 @@ t.test('A8 an answer counts if it names the issuer, or if none was to be named',
     ['not said and named', false, undefined, true],
     ['another', true, (params) => params.set('iss', 'https://evil.example'), false],
     ['not said, another', false, (params) => params.set('iss', 'https://evil.example'), false],
-    ['with a slash', true, (params) => params.set('iss', `${params.get('iss')}/`), false],
+    ['with a slash', true, (params) => params.set('iss', `${params.get('iss')}/`), true],
+    ['with two slashes', true, (params) => params.set('iss', `${params.get('iss')}//`), false],
+    ['with a path', true, (params) => params.set('iss', `${params.get('iss')}/tenant`), false],
     ['empty', false, (params) => params.set('iss', ''), false],
     ['twice', true, (params) => params.append('iss', 'https://evil.example'), false],
     [

@@ -1,13 +1,13 @@
 /** Tokens that no person is needed for: for the bridge itself, and those that somebody else writes into a file. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
-import { rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { exportJWK, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { TokenFile } from '../../src/oauth/client/token-file.js'
 import { says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
-import { temporaryFolder } from '../support/folder.js'
+import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { call } from '../support/modern.js'
 import { Oidc } from '../support/oidc.js'
 import { PlainHttp, sendText } from '../support/plain-http.js'
@@ -103,7 +103,9 @@ t.test('a client with a key signs who it is, for the issuer', async (t) => {
     clients: [{ ...registered, client_id: 'robot', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys } }],
   })
   const server = await Protected.start(t, oidc.issuer)
-  for (const file of [pem, jwk]) {
+  // Some Windows editors write a byte order mark (R4).
+  const marked = [pem, jwk].map((path) => temporaryFile(t, 'marked', `\ufeff${readFileSync(path, 'utf8')}`))
+  for (const file of [pem, jwk, ...marked]) {
     const { unauthorized } = signingIn(t, {
       server,
       settings: { grant, clientId: 'robot', key: { file, alg: 'ES256', kid: 'one' } },

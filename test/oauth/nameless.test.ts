@@ -23,3 +23,11 @@ t.test(
     await says(program, /"event":"server_ready"/)
   },
 )
+
+t.test('U5: a user without a name, as OpenShift gives one, has a store of trust', { skip }, async (t) => {
+  const main = build(t)
+  chmodSync(dirname(dirname(main)), 0o755)
+  const as = { uid: 54_321, gid: 54_321, cwd: '/', env: { HOME: '/nowhere' } }
+  const program = watchProgram(t, spawn(execPath, [main, 'trust', 'list', '--json'], as))
+  t.equal(await program.ended, 0, program.stderr())
+})

@@ -42,7 +42,7 @@ t.test('A20 a browser gets one argument, which is an address and nothing else', 
   t.notMatch(given, /CANARY/, 'nothing of the environment but what a desktop needs')
 })
 
-t.test('A20 what is no address of the web reaches no browser', async (t) => {
+t.test('A20 only an address on the web is opened in a browser', async (t) => {
   for (const address of [
     'javascript:alert(1)',
     'file:///etc/passwd',
@@ -82,7 +82,7 @@ t.test('the browser is the one that was named, else that of the system, else the
   t.same(browserCommand({ command: ['mine', '%s'], env: {}, platform: 'linux' }), ['mine', '%s'])
 })
 
-t.test('a browser that cannot be started is not taken for one', async (t) => {
+t.test('a browser that cannot be started counts as none', async (t) => {
   const open = (...command: string[]) =>
     browser({ command, env: { PATH: process.env['PATH'] }, platform: 'linux' })('https://a.example/')
   t.equal(await open('/nowhere/browser'), false)
@@ -172,7 +172,7 @@ t.test('A21 the listener goes, though a browser keeps a connection open', async 
   await t.rejects(answered(port, '/callback'))
 })
 
-t.test('who has a port is a sibling, a stranger or nobody', async (t) => {
+t.test('the owner of a port is recognized as a sibling, a stranger or nobody', async (t) => {
   const { port } = await listening(t)
   t.equal(await holderOf(port, 'own-name'), 'sibling')
   t.equal(await holderOf(port, 'other-name'), 'stranger')
@@ -182,7 +182,7 @@ t.test('who has a port is a sibling, a stranger or nobody', async (t) => {
   t.equal(await holderOf(gone.port, 'own-name'), 'nobody')
 })
 
-t.test('what a person pastes is read, and nothing else', async (t) => {
+t.test('only an address of the callback can be pasted', async (t) => {
   for (const text of [
     'http://localhost:33001/callback?code=a&state=b',
     ' ?code=a&state=b\n',
@@ -201,7 +201,7 @@ t.test('what a person pastes is read, and nothing else', async (t) => {
     t.equal(readPasted(text), undefined, text.slice(0, 20))
 })
 
-t.test('who declines is not asked again for a minute', async (t) => {
+t.test('a person who declines is not asked again for a minute', async (t) => {
   const oidc = await Oidc.start(t, { declines: true })
   const server = await Protected.start(t, oidc.issuer)
   let ahead = 0
@@ -262,6 +262,20 @@ t.test('without a browser the address is shown, and what comes back can be paste
   t.match(await waiting, /^Bearer /)
   t.notMatch(logged.join(), /state=|CANARY/)
 })
+
+t.test(
+  'R17: without a browser and a terminal, the log and the error name the command that shows the address',
+  async (t) => {
+    const server = await Protected.start(t, (await ScriptedAs.start(t)).issuer)
+    const { unauthorized, shown, logged } = signingIn(t, { server, person: 'none', terminal: false })
+    t.match(await reasonOf(unauthorized()), { reason: 'sign_in_pending', message: /mcp-bridge login stock/ })
+    t.same(shown, [])
+    const lines = logged.filter((line) => line.includes('browser_unavailable'))
+    t.equal(lines.length, 1)
+    t.match(lines[0], /"next":"mcp-bridge login stock".*no terminal/)
+    t.notMatch(logged.join(), /state=|shown|showing|CANARY/)
+  },
+)
 
 t.test('a command opens the window again, and finishes what a request has begun', async (t) => {
   const as = await ScriptedAs.start(t)
@@ -330,7 +344,7 @@ t.test('A13 a server that always wants more gets three authorizations at most', 
   t.equal(as.of('/authorize').length, 3)
 })
 
-t.test('a 403 about something else asks nobody for anything', async (t) => {
+t.test('a 403 that names no scope asks nobody to sign in', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, account, visits } = signingIn(t, { server })

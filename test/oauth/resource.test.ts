@@ -18,7 +18,7 @@ t.test('A2 a resource covers what is at its path or below it', async (t) => {
     t.ok(covers(resource, endpoint), resource)
 })
 
-t.test('A2 a resource covers nothing else', async (t) => {
+t.test('A2 a resource does not cover addresses beside its path', async (t) => {
   for (const resource of [
     'https://b.example/v1/mcp',
     'https://a.example.b.example/v1/mcp',

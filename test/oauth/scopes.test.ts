@@ -38,7 +38,7 @@ t.test('A13 a step-up asks for what was asked for before and for what is lacking
   t.same(chooseScopes({ ...nobody, before: ['a'], supported: ['s'] }), ['a'], 'and so does signing in again')
 })
 
-t.test('what is no scope is left out', async (t) => {
+t.test('an invalid scope is left out', async (t) => {
   t.same(readScopes('  a  b\ta "c" d\\e f\u00e9 g '), ['a', 'b', 'g'])
   t.equal(readScopes(Array.from({ length: 200 }, (_, at) => `s${at}`).join(' ')).length, 100)
   t.same(union(['a'.repeat(257)], ['b']), ['b'])

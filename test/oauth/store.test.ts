@@ -18,6 +18,7 @@ import { accountKey } from '../../src/oauth/client/account.js'
 import { defaultTokenFolder, FileStore } from '../../src/oauth/store/files.js'
 import { MemoryStore } from '../../src/oauth/store/memory.js'
 import type { Holder, Token } from '../../src/oauth/store/record.js'
+import { leaper } from '../support/clock.js'
 import { temporaryFolder } from '../support/folder.js'
 import { ScriptedAs } from '../support/scripted-as.js'
 import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
@@ -26,6 +27,8 @@ const holder: Holder = { endpoint: 'https://a.example/mcp', account: 'local' }
 const key = accountKey(holder, { grant: 'code' })
 const token: Token = { issuer: 'https://as.example', access: 'a', type: 'bearer', asked: [], granted: [], since: 1 }
 const never = new AbortController().signal
+/** How long an account may go on with the file that it has read, in milliseconds. */
+const LOOK_EVERY = 500
 
 const stored = async (t: Test) => {
   const folder = join(temporaryFolder(t), 'mcp-bridge', 'tokens')
@@ -95,18 +98,19 @@ t.test('A22 files that are damaged, or that others can reach, are neither used n
 })
 
 t.test('A22 a request with a refused file goes nowhere, and nobody is asked to sign in', async (t) => {
+  const leap = leaper(t)
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, account, folder, visits } = signingIn(t, { server })
   const sent = await unauthorized()
   chmodSync(join(folder, `${account.key}.json`), 0o644)
   t.match(await reasonOf(unauthorized(sent)), { reason: 'store_refused' })
-  await new Promise((resolve) => setTimeout(resolve, 600))
+  leap(LOOK_EVERY)
   t.match(await reasonOf(Promise.resolve(account.authorization(never))), { reason: 'store_refused' })
   t.equal(visits.length, 1)
 })
 
-t.test('a record with nothing in it is no file', async (t) => {
+t.test('an empty record has no file', async (t) => {
   const { folder, store } = await stored(t)
   await store.change(key, holder, (record) => {
     delete record.token
@@ -128,7 +132,7 @@ t.test('a change that fails changes nothing', async (t) => {
   t.equal(readFileSync(path, 'utf8'), before)
 })
 
-t.test('changes of many at once all count', async (t) => {
+t.test('changes made at the same time are all kept', async (t) => {
   const { folder, store } = await stored(t)
   const stores = [store, new FileStore({ folder }), new FileStore({ folder })]
   await Promise.all(

@@ -44,7 +44,7 @@ t.test('where nobody is asked, everybody is one principal, whatever they show', 
   }
 })
 
-t.test('the token says who it is, and goes no further', async (t) => {
+t.test('the token names its principal, and is not passed on', async (t) => {
   const base = await start(t, { mode: tokens })
   const rows: [name: string, shown: string, principal: string][] = [
     ['the first', `Bearer ${ALICE}`, 'alice'],

@@ -16,7 +16,7 @@ t.test('one principal alone may have all, where nobody else can come', async (t)
   t.equal(bound.reached('a'), 'full')
 })
 
-t.test('each principal leaves half of what it finds', async (t) => {
+t.test('each principal takes at most half of what is left', async (t) => {
   const bound = new Bound({ max: 16, share: 0.5 })
   t.same(
     ['a', 'b', 'c', 'd', 'e'].map((name) => takeAll(bound, name)),
@@ -28,7 +28,7 @@ t.test('each principal leaves half of what it finds', async (t) => {
   t.equal(bound.reached('f'), undefined)
 })
 
-t.test('what is given back can be had again', async (t) => {
+t.test('returned amounts can be taken again', async (t) => {
   const bound = new Bound({ max: 100, share: 0.5 })
   bound.take('a', 50)
   t.equal(bound.reached('a'), 'share')

@@ -247,7 +247,7 @@ const rows: Row[] = [
   ],
 ]
 
-t.test('what is posted to the endpoint', async (t) => {
+t.test('messages posted to the endpoint are classified', async (t) => {
   for (const [row, body, header, session, expected, compat] of rows) {
     t.same(
       outcome(() => classify(parseText(body), header, session, { ...COMPAT, ...compat })),
@@ -297,7 +297,7 @@ const lines: Line[] = [
   ['no message at all', '{}', 'none', refused(-32600)],
 ]
 
-t.test('what comes in as a line', async (t) => {
+t.test('lines are classified', async (t) => {
   for (const [name, line, session, expected, compat] of lines) {
     t.same(
       outcome(() => classifyLine(parseText(line), session, { ...COMPAT, ...compat })),

@@ -80,13 +80,13 @@ const everywhere: [name: string, field: string, told: string][] = [
   ['a type that nobody knows', '{"type":"constructor","format":"x"}', '{"type":"constructor","format":"x"}'],
 ]
 
-t.test('what no revision has goes from every form', async (t) => {
+t.test('members that no revision has are removed from every form', async (t) => {
   for (const revision of REVISIONS) {
     for (const [name, field, told] of everywhere) t.equal(fieldFor(revision, field), told, `${name} in ${revision}`)
   }
 })
 
-t.test('the mode is said where there are several', async (t) => {
+t.test('the mode is named where a revision has several', async (t) => {
   const form = formOf('"f":{"type":"string"}')
   const said = `{"mode":"form",${form.slice(1)}`
   for (const revision of OLDER) t.equal(questionFor(clientOf(revision), ELICIT, said).asked, form, revision)
@@ -153,7 +153,7 @@ const answers: [name: string, required: boolean, answer: string, uplifted: strin
   ['not now', true, '{"action":"cancel","content":{"c__0":true}}', '{"action":"cancel","content":{"c__0":true}}'],
 ]
 
-t.test('what was ticked is a selection again', async (t) => {
+t.test('ticked boxes become a selection', async (t) => {
   for (const [name, required, answer, uplifted] of answers) {
     const form = formOf(`"c":${COLORS}`, required ? ',"required":["c"]' : '')
     for (const revision of OLDER) {
@@ -181,7 +181,7 @@ t.test('boxes have names of their own, whatever the fields are called', async (t
   )
 })
 
-t.test('what is ticked on the one side is selected on the other', async () => {
+t.test('a ticked box on one side is a selection on the other', async () => {
   const option = fc.string({ unit: 'binary', maxLength: 3 })
   const name = fc.oneof(fc.string({ maxLength: 3 }), fc.constantFrom('__proto__', 'constructor', '0', 'a__0'))
   const choices = fc.dictionary(

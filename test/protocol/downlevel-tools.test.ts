@@ -257,7 +257,7 @@ t.test('110, 111 the client of the first SDK lists every tool and calls them', a
   }
 })
 
-t.test('what cannot be remembered is not promised', async (t) => {
+t.test('a tool beyond the remembered ones is listed without its output schema', async (t) => {
   const client = clientOf(R11)
   const tools = Array.from({ length: 2_001 }, (_, i) => ({
     name: `t${i}`,
@@ -361,7 +361,7 @@ t.test('11.45 a schema does not name 2020-12 where it uses nothing of it', async
   t.equal(told(draft7), tool(draft7), 'other dialects stay')
 })
 
-t.test('execution and hints', async (t) => {
+t.test('execution and hints are as the revision has them', async (t) => {
   for (const revision of REVISIONS) {
     const client = clientOf(revision)
     t.equal(

@@ -134,7 +134,7 @@ t.test('what every client accepts is not touched', async (t) => {
   }
 })
 
-t.test('where something changes, all else is there to the byte', async (t) => {
+t.test('a change keeps all other bytes', async (t) => {
   for (const revision of REVISIONS) {
     const told = resultFor(
       clientOf(revision),
@@ -280,7 +280,7 @@ const icons: [name: string, icon: string, kept: boolean][] = [
   ['a type that is none', '{"src":"data:,","mimeType":1}', false],
 ]
 
-t.test('of icons the invalid go', async (t) => {
+t.test('invalid icons are removed', async (t) => {
   for (const revision of REVISIONS) {
     for (const [name, icon, kept] of icons) {
       const client = clientOf(revision)

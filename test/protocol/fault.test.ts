@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import t from 'tap'
 import { Fault, type FaultName, faults } from '../../src/protocol/fault.js'
 
@@ -17,7 +18,7 @@ t.test('every row keeps to the rules of the specification and of the house', asy
 t.test('a fault says on the wire what it is, and nothing of its cause', async (t) => {
   const fault = new Fault('upstreamClosed', 'gone', {
     cause: new Error('secret'),
-    data: { httpStatus: '500' },
+    data: { httpStatus: 500 },
     retryAfter: 1.5,
   })
   t.same(fault.toRpcError(), {
@@ -37,4 +38,19 @@ t.test('what nobody foresaw is the fault of the bridge, and opaque', async (t) =
   t.notMatch(JSON.stringify(fault.toRpcError()), /internal detail/)
   const known = new Fault('foreignHost', 'x')
   t.equal(Fault.from(known), known)
+})
+
+t.test('R9: the data of every fault is valid JSON, whatever its members are', async (t) => {
+  const names = Object.keys(faults) as FaultName[]
+  const members = fc.dictionary(fc.string(), fc.option(fc.jsonValue(), { nil: undefined }))
+  const seconds = fc.option(fc.double({ min: 0 }), { nil: undefined })
+  fc.assert(
+    fc.property(fc.constantFrom(...names), members, seconds, (name, data, retryAfter) => {
+      const fault = new Fault(name, 'm', { data, ...(retryAfter !== undefined && { retryAfter }) })
+      const { data: text = '{}' } = fault.toRpcError()
+      const { reason } = fault.row
+      const own = reason !== undefined && !('reason' in data) ? { reason } : {}
+      t.match(JSON.parse(text), own)
+    }),
+  )
 })

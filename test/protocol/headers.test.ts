@@ -59,7 +59,7 @@ const malformed: [name: string, value: string][] = [
   ['a control character', 'a\u0001b'],
 ]
 
-t.test('what is neither plain nor properly encoded is refused', async (t) => {
+t.test('a value that is neither plain nor properly encoded is refused', async (t) => {
   for (const [name, value] of malformed)
     t.ok(
       refuses(() => decodeValue(value, 'x')),

@@ -32,7 +32,7 @@ t.test('a loan has what it says in all, rounded up, and gives it back once', asy
   t.equal(memory.used, 0)
 })
 
-t.test('what cannot be had is refused, and changes nothing', async (t) => {
+t.test('a request beyond the bound is refused and changes nothing', async (t) => {
   const memory = new Memory({ max: 64 * KIB })
   const loan = memory.lend('a', 40 * KIB)
   t.equal(loan.hold(65 * KIB), 'full')
@@ -100,7 +100,7 @@ t.test('a borrower that gives something up for itself is counted right', async (
   t.equal(memory.used, 0)
 })
 
-t.test('another bound holds from then on', async (t) => {
+t.test('a changed bound holds at once', async (t) => {
   const memory = new Memory({ max: 64 * KIB })
   const loan = memory.lend('a', 40 * KIB)
   memory.resize({ max: 8 * KIB, share: 1 })
@@ -110,7 +110,7 @@ t.test('another bound holds from then on', async (t) => {
   t.equal(memory.used, 4 * KIB)
 })
 
-t.test('without a bound everything is lent', async (t) => {
+t.test('without a bound every request is granted', async (t) => {
   t.equal(
     refusalOf(() => unlimited().lend('a', 2 ** 40)),
     undefined,

@@ -56,7 +56,7 @@ t.test('different values come to different texts', async () => {
   )
 })
 
-t.test('what JSON.parse would take for the same is not', async (t) => {
+t.test('numbers that JSON.parse would round stay different', async (t) => {
   const pairs: [string, string][] = [
     ['9007199254740992', '9007199254740993'],
     ['1', '1.0'],

@@ -41,7 +41,7 @@ const cases: [name: string, stream: string, passes: string][] = [
   ['a line that is not a field, and no more', 'data: é\u2028id: 1\n\n', 'data: é\u2028id: 1\n\n'],
 ]
 
-t.test('lines of the fields are taken out, and nothing else', async (t) => {
+t.test('only lines of the named fields are removed', async (t) => {
   for (const [name, stream, passes] of cases) {
     t.equal(whole(stream), passes, name)
     const bytes = encoder.encode(stream)
@@ -110,7 +110,19 @@ t.test('who reads what passes reads the same messages, and none of the fields', 
   )
 })
 
-t.test('what is no such field is not held back', async (t) => {
+t.test('R4: a byte order mark passes, and hides no field behind it', async (t) => {
+  const MARK = '\ufeff'
+  for (const [text, rest] of [
+    [`${MARK}id: 1\ndata: a\n\n`, `${MARK}data: a\n\n`],
+    [`${MARK}data: a\nid: 1\n\n`, `${MARK}data: a\n\n`],
+    [`data: a\n${MARK}id: 1\n\n`, `data: a\n${MARK}id: 1\n\n`],
+  ] as const) {
+    const bytes = encoder.encode(text)
+    for (let cut = 0; cut <= bytes.length; cut++) t.equal(passing(cutAt(bytes, [cut, cut + 1])), rest)
+  }
+})
+
+t.test('other lines are passed on at once', async (t) => {
   const filter = new FieldFilter(FIELDS)
   const push = (text: string) => Buffer.concat(filter.push(encoder.encode(text))).toString()
   t.equal(push('data: half of a'), 'data: half of a')

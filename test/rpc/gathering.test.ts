@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { Gathering } from '../../src/rpc/gathering.js'
 
-t.test('what is taken is what was pushed, in its order', async () => {
+t.test('bytes are taken in the order in which they were pushed', async () => {
   const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 70_000 })), {
     maxLength: 60,
   })

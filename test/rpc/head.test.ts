@@ -18,6 +18,11 @@ t.test('the head of a message is the one that the parser reads', async (t) => {
     '{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"m"}}',
     '{"jsonrpc":"2.0","error":{"code":-32603,"message":"é"}}',
     '{"jsonrpc":"2.0","id":1,"method":"resources/é"}',
+    '{"jsonrpc":"2.0","error":null,"method":null,"id":1,"result":{}}',
+    '{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":-32603,"message":"m"}}',
+    '{"jsonrpc":"2.0","id":1,"result":null,"error":null}',
+    '{"jsonrpc":"2.0","id":null,"method":"notifications/progress","params":null}',
+    '\ufeff{"jsonrpc":"2.0","id":1.0,"result":{}}',
   ]
   for (const text of messages) {
     const message = parseMessage(sourceOf(text))
@@ -29,7 +34,7 @@ t.test('the head of a message is the one that the parser reads', async (t) => {
   }
 })
 
-t.test('what is no message has no head', async (t) => {
+t.test('a text that is no message has no head', async (t) => {
   for (const text of [
     '',
     '[]',

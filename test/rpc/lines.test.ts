@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { encodeLine, type Line, LineDecoder, TOO_LONG } from '../../src/rpc/lines.js'
+import { encodeLine, type Line, LineDecoder } from '../../src/rpc/lines.js'
+import { Outline } from '../../src/rpc/outline.js'
 import { join } from '../../src/rpc/source.js'
 
 const bytes = (text: string) => Buffer.from(text, 'utf8')
@@ -12,7 +13,7 @@ function decode(data: Uint8Array, cuts: readonly number[], limit = 1_000_000): s
   const lines: Line[] = []
   for (let i = 1; i < places.length; i++) lines.push(...decoder.push(data.subarray(places[i - 1], places[i])))
   lines.push(...decoder.end())
-  return lines.map((line) => (line === TOO_LONG ? 'too long' : Buffer.concat(line).toString('utf8')))
+  return lines.map((line) => (line instanceof Outline ? 'too long' : Buffer.concat(line).toString('utf8')))
 }
 
 t.test('lines are the same however the bytes are cut', async () => {
@@ -23,7 +24,8 @@ t.test('lines are the same however the bytes are cut', async () => {
   fc.assert(
     fc.property(text, fc.array(fc.nat(), { maxLength: 6 }), fc.constantFrom('\n', '\r\n'), (lines, cuts, end) => {
       const data = bytes(lines.map((line) => line + end).join(''))
-      return JSON.stringify(decode(data, cuts)) === JSON.stringify(lines.filter((line) => line !== ''))
+      const begun = lines.map((line) => line.replace(/^[ \t]+/, '')).filter((line) => line !== '')
+      return JSON.stringify(decode(data, cuts)) === JSON.stringify(begun)
     }),
     { numRuns: 3_000 },
   )
@@ -55,12 +57,55 @@ t.test('a line over the limit is reported, nothing of it is kept, and the next o
   t.same(decode(bytes('x'.repeat(21)), [10], 20), ['too long'])
 })
 
-t.test('what waits for its end is counted', async (t) => {
+t.test('bytes of an unfinished line are counted', async (t) => {
   const decoder = new LineDecoder(100)
   decoder.push(bytes('abc\nde'))
   t.equal(decoder.pending, 2)
   decoder.push(bytes('f\n'))
   t.equal(decoder.pending, 0)
+})
+
+t.test('N3: white space before and between lines is no line, and waits for nothing', async (t) => {
+  const spaces = [' ', '\t', '  \t ', '\n\n', '\r\n', '\r\n\r\n \r\n\t\n', ' \n']
+  for (const space of spaces) {
+    const data = bytes(`{"a":1}\n${space}{"b":2} \n${space}`)
+    for (let cut = 0; cut <= data.length; cut++)
+      t.same(decode(data, [cut, cut + 1]), ['{"a":1}', '{"b":2} '], JSON.stringify(space))
+    const decoder = new LineDecoder(3)
+    decoder.push(bytes(space.repeat(10)))
+    t.equal(decoder.pending, 0, JSON.stringify(space))
+  }
+})
+
+t.test('N3: the beginning of an unfinished line can be looked at, however it arrived', async (t) => {
+  const text = `{"id":1,"x":"${'y'.repeat(200_000)}`
+  for (const size of [1, 7, 4_096, 65_536, 300_000]) {
+    const decoder = new LineDecoder(1_000_000)
+    for (let at = 0; at < text.length; at += size) decoder.push(bytes(text.slice(at, at + size)))
+    for (const most of [0, 1, 20, 5_000, 70_000, 300_000])
+      t.equal(Buffer.from(decoder.beginning(most)).toString(), text.slice(0, most), `${size} ${most}`)
+    t.same(decode(bytes(`${text}\n`), []), [text])
+  }
+})
+
+t.test('S1: of a line that is skipped the outline is left, and the next line is read', async (t) => {
+  const line = `{"id":1,"x":"${'y'.repeat(20_000)}"}`
+  const data = bytes(`first\n${line}\nlast\n`)
+  for (const cut of [7, 10, 4_102, 10_000, data.length - 7, data.length - 6]) {
+    const decoder = new LineDecoder(1_000_000)
+    const lines = decoder.push(data.subarray(0, cut))
+    decoder.skip()
+    t.equal(decoder.kept, 0)
+    t.ok(decoder.pending > 0)
+    lines.push(...decoder.push(data.subarray(cut)))
+    const [first, outline, last, ...more] = lines as [Uint8Array[], Outline, Uint8Array[]]
+    t.equal(join(first), 'first')
+    t.equal(outline.length, line.length)
+    t.equal(Buffer.from(outline.beginning).toString(), line.slice(0, 4_096))
+    t.equal(join(last), 'last')
+    t.same(more, [])
+    t.equal(decoder.pending, 0)
+  }
 })
 
 t.test('a message becomes exactly one line', async (t) => {

@@ -30,7 +30,8 @@ const kinds: [name: string, text: string, kind: Message['kind']][] = [
   ['an empty method', '{"jsonrpc":"2.0","id":1,"method":""}', 'invalid'],
   ['the id null', '{"jsonrpc":"2.0","id":null,"method":"ping"}', 'invalid'],
   ['an id that is a fraction', '{"jsonrpc":"2.0","id":1.5,"method":"ping"}', 'invalid'],
-  ['an id with an exponent', '{"jsonrpc":"2.0","id":1e2,"method":"ping"}', 'invalid'],
+  ['an id with an exponent', '{"jsonrpc":"2.0","id":1e2,"method":"ping"}', 'request'],
+  ['an id of over 64 digits', '{"jsonrpc":"2.0","id":1e64,"method":"ping"}', 'invalid'],
   ['an id that is an object', '{"jsonrpc":"2.0","id":{},"method":"ping"}', 'invalid'],
   ['an id of over 256 characters', `{"jsonrpc":"2.0","id":"${'x'.repeat(257)}","method":"ping"}`, 'invalid'],
   ['nothing', '{}', 'invalid'],
@@ -44,16 +45,16 @@ const kinds: [name: string, text: string, kind: Message['kind']][] = [
   ['null', 'null', 'invalid'],
 ]
 
-t.test('messages are told apart', async (t) => {
+t.test('requests, notifications and responses are distinguished', async (t) => {
   for (const [name, text, kind] of kinds) t.equal(parseText(text).kind, kind, name)
 })
 
-t.test('what is no JSON throws, wherever it is cut', async (t) => {
+t.test('a message cut anywhere throws', async (t) => {
   const text = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
   for (let end = 0; end < text.length; end++) t.throws(() => parseText(text.slice(0, end)), { name: 'JsonError' })
 })
 
-t.test('ids are kept to the letter', async (t) => {
+t.test('ids keep their bytes', async (t) => {
   for (const id of ['0', '-7', '""', '"7"', '7', '9007199254740993', '"\\u00e9"', '12345678901234567890']) {
     const message = parseText(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`)
     t.equal(message.kind === 'request' && message.id, id)
@@ -104,7 +105,7 @@ t.test('the id of a message that is none is there if it can be read', async (t) 
   t.equal(worse.kind === 'invalid' && worse.id, undefined)
 })
 
-t.test('params are absent, an object, or nothing that MCP knows', async (t) => {
+t.test('params are absent, an object, or invalid', async (t) => {
   const params = (json: string) => {
     const message = parseText(`{"jsonrpc":"2.0","id":1,"method":"a"${json}}`)
     if (message.kind !== 'request') throw new TypeError(message.kind)
@@ -112,16 +113,40 @@ t.test('params are absent, an object, or nothing that MCP knows', async (t) => {
   }
   t.equal(params(''), 'absent')
   t.equal(params(',"params":[1]'), 'not an object')
-  t.equal(params(',"params":null'), 'not an object')
+  t.equal(params(',"params":null'), 'absent')
   t.equal(params(',"params":{"n":1.0}'), '{"n":1.0}')
 })
 
-t.test('an error outweighs a result', async (t) => {
+const nulls: [name: string, members: string, kind: Message['kind'], outcome?: 'result' | 'error'][] = [
+  ['no error', '"id":1,"result":{},"error":null', 'response', 'result'],
+  ['no error, said first', '"error":null,"id":1,"result":{}', 'response', 'result'],
+  ['no method', '"id":1,"method":null,"result":{}', 'response', 'result'],
+  ['no method and no error', '"method":null,"params":null,"id":1,"result":{},"error":null', 'response', 'result'],
+  ['no result', '"id":1,"result":null,"error":{"code":1,"message":"m"}', 'response', 'error'],
+  ['the result null', '"id":1,"result":null', 'response', 'result'],
+  ['the result null, and no error', '"id":1,"result":null,"error":null', 'response', 'result'],
+  ['an error without an id', '"id":null,"error":{"code":1,"message":"m"}', 'response', 'error'],
+  ['a notification', '"id":null,"method":"notifications/x","params":null', 'notification'],
+  ['a request', '"id":1,"method":"ping","params":null,"result":null,"error":null', 'request'],
+  ['a request without an id', '"id":null,"method":"ping"', 'invalid'],
+  ['neither result nor error', '"id":1,"error":null', 'invalid'],
+  ['nothing', '"id":null,"method":null,"params":null,"error":null', 'invalid'],
+]
+
+t.test('R10: a member that is null counts as absent where JSON-RPC knows no null', async (t) => {
+  for (const [name, members, kind, outcome] of nulls) {
+    const message = parseText(`{"jsonrpc":"2.0",${members}}`)
+    t.equal(message.kind, kind, name)
+    t.equal(message.kind === 'response' ? message.outcome.kind : undefined, outcome, name)
+  }
+})
+
+t.test('a response with both an error and a result is an error', async (t) => {
   const message = parseText('{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}')
   t.equal(message.kind === 'response' && message.outcome.kind, 'error')
 })
 
-t.test('messages are written without anything that is not there', async (t) => {
+t.test('absent members are not written', async (t) => {
   t.equal(request(3, 'tools/list', undefined), '{"jsonrpc":"2.0","id":3,"method":"tools/list"}')
   t.equal(request(3, 'a"b', '{"n":1.0}'), '{"jsonrpc":"2.0","id":3,"method":"a\\"b","params":{"n":1.0}}')
   t.equal(notification('n', undefined), '{"jsonrpc":"2.0","method":"n"}')

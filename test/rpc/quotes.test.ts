@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
 import { BLOCK, type Finder, fastFinder, plainFinder, Quotes } from '../../src/rpc/quotes.js'
@@ -43,7 +44,7 @@ for (const [name, finder] of Object.entries(finders)) {
     if (!finder) return t.fail('this machine cannot run it')
     fc.assert(
       fc.property(text, fc.array(fc.integer({ min: 1, max: 200 }), { maxLength: 20 }), (bytes, lengths) => {
-        t.same(found(finder, bytes, lengths), expected(bytes))
+        t.ok(isDeepStrictEqual(found(finder, bytes, lengths), expected(bytes)))
       }),
       { numRuns: 1_000 },
     )

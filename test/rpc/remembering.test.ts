@@ -3,7 +3,7 @@ import t from 'tap'
 import { MAX_KEY, memoize, Recent } from '../../src/rpc/memoize.js'
 import { own } from '../../src/rpc/own.js'
 
-t.test('what came of a text is made once', async (t) => {
+t.test('a result for a text is computed once', async (t) => {
   let made = 0
   const judge = memoize((text) => `${text} ${++made}`)
   t.equal(judge('a'), 'a 1')
@@ -11,7 +11,7 @@ t.test('what came of a text is made once', async (t) => {
   t.equal(judge('a'), 'a 1')
 })
 
-t.test('what is asked for again stays, whatever else comes', async (t) => {
+t.test('a recently used result is kept', async (t) => {
   const dropped: number[] = []
   const recent = new Recent<number>({ max: 3, dropped: (value) => dropped.push(value) })
   recent.set('stays', 0)

@@ -64,7 +64,7 @@ function parses(text: string): boolean {
 }
 
 t.test('a text is accepted exactly if JSON.parse accepts it', async (t) => {
-  t.test('for JSON in every spelling', async () => {
+  t.test('JSON in every spelling is accepted', async () => {
     fc.assert(
       fc.property(anyJson, space, space, (json, before, after) => accepts(before + json + after, true)),
       { numRuns: 2_000 },
@@ -85,7 +85,7 @@ t.test('a text is accepted exactly if JSON.parse accepts it', async (t) => {
       { numRuns: 20_000 },
     )
   })
-  t.test('for arbitrary text', async () => {
+  t.test('arbitrary text is accepted exactly if JSON.parse accepts it', async () => {
     const letters = fc.string({ unit: fc.constantFrom(...'{}[]",:\\0123456789-+.eEtruefalsn \n\u0000\ud800é') })
     fc.assert(
       fc.property(letters, (text) => accepts(text, true) === parses(text)),
@@ -176,7 +176,7 @@ t.test('elements of an array keep their place', async (t) => {
   )
 })
 
-t.test('bounds hold at the bound and one beyond', async (t) => {
+t.test('a value at a bound is accepted, one beyond it refused', async (t) => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   t.doesNotThrow(() => scanValue(sourceOf(nested(64)), { maxDepth: 64 }))
   t.throws(() => scanValue(sourceOf(nested(65)), { maxDepth: 64 }), { name: 'JsonBoundError' })

@@ -48,7 +48,7 @@ t.test('an edited object means what parse, modify and stringify make of it', asy
   )
 })
 
-t.test('what no edit names is there to the byte', async (t) => {
+t.test('an edit keeps all other bytes', async (t) => {
   const odd =
     '"big": 12345678901234567890,"one":1.0 , "keys":{"b":1,"2":2,"1":1,"b":2},"text":"\\u00e9\\/\\ud800","exp":1e400'
   const text = `{${odd}, "gone":1,"changed" : 2}`

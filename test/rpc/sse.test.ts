@@ -120,3 +120,37 @@ t.test('a decoder that cuts leaves out the rest of a large event, says how much 
     t.same(last, ['last', undefined])
   }
 })
+
+t.test('S1: of the data of an event that is skipped the outline is left, and the next event is read', async (t) => {
+  const text = 'y'.repeat(3_000)
+  const events: [name: string, event: string, data: string][] = [
+    ['one line', `id: 7\ndata: ${text}\n\n`, text],
+    ['several lines, and an id after them', `data: ${text}\ndata:${text}\r\nid: 7\n\n`, `${text}\n${text}`],
+    ['a comment before it', `: ${'c'.repeat(300)}\nid: 7\ndata: ${text}\n\n`, text],
+  ]
+  for (const [name, event, data] of events) {
+    const stream = bytes(`\ufeffdata: first\n\n${event}data: last\n\n`)
+    for (let cut = 1; cut < stream.length; cut += 101) {
+      const decoder = new SseDecoder()
+      const read = decoder.push(stream.subarray(0, cut))
+      decoder.skip()
+      t.ok(decoder.kept < 16, name)
+      read.push(...decoder.push(stream.subarray(cut)))
+      const said = read.map((event) => [event.dropped?.length ?? forgivingText(event.data), event.id])
+      t.same(said[2], ['last', undefined], `${name}, cut at ${cut}`)
+      const [[whole, id] = []] = said.slice(1)
+      t.equal(id, '7')
+      t.ok(whole === data || whole === data.length, `${name}, cut at ${cut}: ${String(whole).slice(0, 20)}`)
+      t.equal(decoder.pending, 0)
+    }
+  }
+})
+
+t.test('S1: what is skipped counts for the bound of an event', async (t) => {
+  for (const line of ['data: 1234567890', ': 12345678901234']) {
+    const decoder = new SseDecoder(30)
+    decoder.push(bytes(line))
+    decoder.skip()
+    t.throws(() => decoder.push(bytes('123456789012345678901')), { name: 'SseError' })
+  }
+})

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { Bridge } from '../../src/bridge/bridge.js'
 import type { BridgeContext } from '../../src/bridge/context.js'
 import { replicasOf } from '../../src/bridge/replicas.js'
-import { parseListen, parseSettings } from '../../src/config/settings.js'
+import { parseListen, parseSettings, type Settings } from '../../src/config/settings.js'
 import { watchForSecrets } from './secrets.js'
 
 export interface Started {
@@ -18,6 +18,18 @@ export interface Started {
 
 /** What a test leaves open is nobody's loss. */
 const QUICK = { drainTimeout: 100 }
+
+/** The settings of a bridge inside a test, also for a reload. */
+export function settingsOf(settings: object): Settings {
+  return parseSettings(
+    {
+      listen: 'http://127.0.0.1:0/mcp',
+      ...settings,
+      timeouts: { ...QUICK, ...('timeouts' in settings ? (settings.timeouts as object) : {}) },
+    },
+    { env: process.env, read: (path) => readFileSync(path, 'utf8') },
+  )
+}
 
 /** Builds a bridge in front of one server, at debug level. It is closed with the test. */
 export function createBridge(
@@ -33,15 +45,7 @@ export function createBridge(
       done()
     },
   })
-  const parsed = parseSettings(
-    {
-      mcpServers: { test: server },
-      listen: 'http://127.0.0.1:0/mcp',
-      ...settings,
-      timeouts: { ...QUICK, ...('timeouts' in settings ? (settings.timeouts as object) : {}) },
-    },
-    { env: process.env, read: (path) => readFileSync(path, 'utf8') },
-  )
+  const parsed = settingsOf({ mcpServers: { test: server }, ...settings })
   const logger = pino({ level: 'debug' }, sink)
   const replicas = replicasOf(parsed, logger)
   const bridge = new Bridge(parsed, { log: logger, version: '0.0.0', env: process.env, replicas, ...more })

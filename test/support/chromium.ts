@@ -10,6 +10,9 @@ import type { Scope } from './scope.js'
 const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const program = PROGRAMS.find((path) => existsSync(path))
 
+/** The browser of this machine; empty if there is none. */
+export const browserProgram = program ?? ''
+
 /** Why tests with a browser are skipped, if they are. */
 export const noBrowser = program === undefined && 'there is no Chromium on this machine: apt-get install chromium'
 
@@ -36,7 +39,7 @@ interface Incoming {
   error?: { message: string }
 }
 
-/** One browser with one page. */
+/** One browser with one page at a time. */
 export class Chromium {
   /** What the page reported as wrong: exceptions, errors of the console, violations of its policy. */
   readonly mistakes: string[] = []
@@ -47,6 +50,7 @@ export class Chromium {
   readonly #listeners = new Map<string, (params: Params) => void>()
   #id = 0
   #session: string | undefined
+  #context: string | undefined
 
   private constructor(child: ChildProcess) {
     this.#child = child
@@ -75,11 +79,32 @@ export class Chromium {
       await ended
       rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
     })
-    const { targetId } = await browser.send<{ targetId: string }>('Target.createTarget', { url: 'about:blank' })
-    const attached = await browser.send<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true })
-    browser.#session = attached.sessionId
-    for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await browser.send(`${domain}.enable`)
+    await browser.renew()
     return browser
+  }
+
+  /** Replaces the page by a new one that has nothing of the one before: no storage, no cache, no permissions, no listeners. */
+  async renew(): Promise<void> {
+    const before = this.#context
+    this.#session = undefined
+    const { browserContextId } = await this.send<{ browserContextId: string }>('Target.createBrowserContext')
+    const { targetId } = await this.send<{ targetId: string }>('Target.createTarget', {
+      url: 'about:blank',
+      browserContextId,
+    })
+    const { sessionId } = await this.send<{ sessionId: string }>('Target.attachToTarget', { targetId, flatten: true })
+    if (before !== undefined) await this.send('Target.disposeBrowserContext', { browserContextId: before })
+    this.#context = browserContextId
+    this.#session = sessionId
+    this.mistakes.length = 0
+    this.requests.length = 0
+    this.#listeners.clear()
+    for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await this.send(`${domain}.enable`)
+  }
+
+  /** Gives the page permissions, which a person would be asked for. */
+  async grant(permissions: readonly string[]): Promise<void> {
+    await this.send('Browser.grantPermissions', { permissions, browserContextId: this.#context })
   }
 
   async open(url: string): Promise<void> {

@@ -66,6 +66,8 @@ const LOST = 1_000
 export interface HeldTimers {
   /** Timers that are set and have not run. */
   readonly waiting: number
+  /** Timers that have been set so far. */
+  readonly set: number
   /** Lets the time of all of them pass. */
   run(): void
 }
@@ -77,10 +79,14 @@ export interface HeldTimers {
  */
 export function holdTimers(t: Test, milliseconds: number): HeldTimers {
   const held = new Map<unknown, () => void>()
+  let sets = 0
   const own = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout }
   const set = (run: () => void, wait?: number) => {
     const timer = own.setTimeout(run, wait)
-    if (wait !== undefined && wait <= milliseconds && wait > milliseconds - LOST) held.set(timer.unref(), run)
+    if (wait !== undefined && wait <= milliseconds && wait > milliseconds - LOST) {
+      held.set(timer.unref(), run)
+      sets++
+    }
     return timer
   }
   const clear = (timer: ReturnType<typeof setTimeout> | undefined) => {
@@ -92,6 +98,9 @@ export function holdTimers(t: Test, milliseconds: number): HeldTimers {
   return {
     get waiting() {
       return held.size
+    },
+    get set() {
+      return sets
     },
     run() {
       for (const [timer, run] of [...held]) {

@@ -11,8 +11,9 @@ import type { Test } from 'tap'
 import { Bridge } from '../../src/bridge/bridge.js'
 import { FoundServers } from '../../src/bridge/discovered-servers.js'
 import { Discovery, type DiscoveryOptions } from '../../src/bridge/discovery-runtime.js'
-import { parseListen, parseSettings, type Settings } from '../../src/config/settings.js'
+import { parseListen } from '../../src/config/settings.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
+import { settingsOf } from './bridge.js'
 import { temporaryFolder } from './folder.js'
 import { type Ca, makeCa, serveTls, type TlsServer } from './tls.js'
 import { DAY } from './trust.js'
@@ -145,13 +146,6 @@ export async function makeWorld(t: Test, names: readonly string[] = [HOST]): Pro
   const origin = `https://${names[0]}:${server.port}`
   const discovery = (settings?: object, more?: Partial<DiscoveryOptions>) => new Discovery(options(settings, more))
   return { ca, pages, server, origin, url: `${origin}/mcp`, resolve, options, discovery }
-}
-
-export function settingsOf(settings: object): Settings {
-  return parseSettings(
-    { listen: 'http://127.0.0.1:0/mcp', timeouts: { drainTimeout: 100 }, ...settings },
-    { env: {}, read: () => '' },
-  )
 }
 
 /** A bridge that serves what it finds. */

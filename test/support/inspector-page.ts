@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
 import type { Ring } from '../../src/inspect/ring.js'
 import type { InspectorOptions, Page } from '../../src/inspect/routes.js'
 import { Chromium, noBrowser } from './chromium.js'
@@ -18,9 +18,19 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 export const pictures = fileURLToPath(new URL('../../results/inspector/', import.meta.url))
 mkdirSync(pictures, { recursive: true })
 
-/** A browser that shows the inspector of a ring. The page has made no mistake when the test ends. */
+let started: Promise<Chromium> | undefined
+
+/** The browser of this file of tests, with a new page. It starts when a test first needs it. */
+export async function newPage(): Promise<Chromium> {
+  started ??= Chromium.start(root)
+  const browser = await started
+  await browser.renew()
+  return browser
+}
+
+/** A page that shows the inspector of a ring. It has made no mistake when the test ends. */
 export async function look(t: Test, ring: Ring, more: Partial<InspectorOptions> = {}, fragment = TOKEN) {
-  const browser = await Chromium.start(t)
+  const browser = await newPage()
   await browser.emulate({})
   return lookWith(browser, t, ring, more, fragment)
 }

@@ -6,7 +6,9 @@ import { refuse } from '../../src/downstream/http/replies.js'
 import type { Ring } from '../../src/inspect/ring.js'
 import { type InspectorOptions, inspector } from '../../src/inspect/routes.js'
 import { origin } from '../../src/plugins/origin.js'
+import type { Seen } from '../../src/ports/seen.js'
 import { Fault } from '../../src/protocol/fault.js'
+import { SseDecoder } from '../../src/rpc/sse.js'
 import type { Scope } from './scope.js'
 
 export const TOKEN = 'a-token-for-tests-only'
@@ -36,4 +38,25 @@ export async function startInspector(
   await app.listen(where)
   t.teardown(() => app.close())
   return `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`
+}
+
+/** A viewer: reads a stream of events until it is closed. */
+export function follow(t: Scope, url: string, headers: Record<string, string> = {}) {
+  const abort = new AbortController()
+  t.teardown(() => abort.abort())
+  const events: Seen[] = []
+  const named: string[] = []
+  const ended = (async () => {
+    const response = await fetch(url, {
+      headers: { authorization: `Bearer ${TOKEN}`, ...headers },
+      signal: abort.signal,
+    })
+    const decoder = new SseDecoder()
+    for await (const chunk of response.body ?? [])
+      for (const { event, data } of decoder.push(chunk)) {
+        if (event === 'message') events.push(JSON.parse(Buffer.concat(data).toString()) as Seen)
+        else named.push(event)
+      }
+  })().catch(() => {})
+  return { events, named, ended, stop: () => abort.abort() }
 }

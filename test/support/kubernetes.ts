@@ -24,6 +24,12 @@ interface Selector {
   matchLabels?: Record<string, string>
 }
 
+interface Peer {
+  podSelector?: Selector
+  namespaceSelector?: Selector
+  ipBlock?: { cidr: string }
+}
+
 interface Kinds {
   ConfigMap: unknown
   Deployment: {
@@ -46,7 +52,12 @@ interface Kinds {
   Ingress: {
     rules: { http: { paths: { path: string; backend: { service: { name: string; port: { name: string } } } }[] } }[]
   }
-  NetworkPolicy: { podSelector: Selector; ingress?: { ports?: { port?: string | number }[] }[] }
+  NetworkPolicy: {
+    podSelector: Selector
+    policyTypes?: string[]
+    ingress?: { from?: Peer[]; ports?: { port?: string | number }[] }[]
+    egress?: { to?: Peer[]; ports?: { port?: string | number }[] }[]
+  }
   PodDisruptionBudget: { selector?: Selector }
   PrometheusRule: {
     groups: { name: string; rules: { alert: string; expr: string; for?: string; labels?: object }[] }[]
@@ -62,7 +73,7 @@ export interface Container {
   image?: string
   command?: string[]
   args?: string[]
-  env?: { name: string; value?: string }[]
+  env?: { name: string; value?: string; valueFrom?: object }[]
   ports?: { name?: string; containerPort: number; hostPort?: number }[]
   restartPolicy?: string
   resources?: { requests?: Record<string, string>; limits?: Record<string, string> }
@@ -94,6 +105,7 @@ export interface Pod {
   hostPID?: boolean
   initContainers?: Container[]
   securityContext?: {
+    fsGroup?: number
     runAsGroup?: number
     runAsNonRoot?: boolean
     runAsUser?: number
@@ -102,7 +114,7 @@ export interface Pod {
     windowsOptions?: { hostProcess?: boolean }
   }
   terminationGracePeriodSeconds?: number
-  topologySpreadConstraints?: { labelSelector?: Selector }[]
+  topologySpreadConstraints?: { labelSelector?: Selector; topologyKey?: string }[]
   volumes?: { name: string; configMap?: { name?: string }; secret?: { secretName?: string } }[]
 }
 

@@ -44,6 +44,8 @@ export interface Plan {
   /** A file that gets a line for each call that names a `key`. */
   executions?: string
   override?: Override
+  /** Changes the text of each message that it sends. */
+  spell?: (text: string) => string
 }
 
 export interface Question {
@@ -95,7 +97,7 @@ export class LegacyHttp {
 
   /** Sends a message on every open GET stream. */
   push(message: object): void {
-    for (const stream of this.#streams.keys()) stream.write(`data: ${JSON.stringify(message)}\n\n`)
+    for (const stream of this.#streams.keys()) stream.write(`data: ${this.#spelled(message)}\n\n`)
   }
 
   get streams(): number {
@@ -153,7 +155,7 @@ export class LegacyHttp {
     return {
       session,
       emit: (sent: Json | string) => {
-        const text = typeof sent === 'string' ? sent : JSON.stringify(sent)
+        const text = this.#spelled(sent)
         for (const [stream, of] of this.#streams) if (of === session) stream.write(`data: ${text}\n\n`)
       },
       crash: () => this.cut(),
@@ -177,7 +179,7 @@ export class LegacyHttp {
     const headers = given ? { 'mcp-session-id': `session-${++this.#sessions}` } : {}
     const id = message['id']
     const own = this.#wayOf(session)
-    const stream = new CallStream(response, headers, this.#plan.streams === true)
+    const stream = new CallStream(response, headers, this.#plan)
     const emit = (sent: Json | string, standalone?: boolean) => {
       if (standalone) own.emit(sent)
       else stream.emit(typeof sent === 'string' ? sent : JSON.stringify(sent))
@@ -187,12 +189,17 @@ export class LegacyHttp {
     if (answered !== undefined) emit(result(id, answered) as string)
   }
 
+  #spelled(sent: object | string): string {
+    const text = typeof sent === 'string' ? sent : JSON.stringify(sent)
+    return this.#plan.spell?.(text) ?? text
+  }
+
   #discovered(message: Json, response: ServerResponse): void {
     const { status, body, headers } = this.#plan.discover ?? {
       status: 404,
       body: { jsonrpc: '2.0', id: message['id'], error: { code: -32601, message: 'Method not found' } },
     }
-    const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
+    const text = body === undefined ? '' : typeof body === 'string' ? body : this.#spelled(body as object)
     const type = typeof body === 'string' ? 'text/html' : 'application/json'
     response.writeHead(status, { ...(body !== undefined && { 'content-type': type }), ...headers }).end(text)
   }
@@ -203,24 +210,24 @@ class CallStream {
   /** Where events go; undefined while the client has to come back for them. */
   #out: ServerResponse | undefined
   readonly #headers: Record<string, string>
-  readonly #always: boolean
+  readonly #plan: Plan
   #open = false
   readonly #unsaid: string[] = []
 
-  constructor(response: ServerResponse, headers: Record<string, string>, always: boolean) {
+  constructor(response: ServerResponse, headers: Record<string, string>, plan: Plan) {
     this.#out = response
     this.#headers = headers
-    this.#always = always
+    this.#plan = plan
   }
 
   emit(text: string): void {
     const last = (JSON.parse(text) as Json)['method'] === undefined
     if (!this.#out) {
       this.#unsaid.push(text)
-    } else if (last && !this.#open && !this.#always) {
-      this.#out.writeHead(200, { 'content-type': 'application/json', ...this.#headers }).end(text)
+    } else if (last && !this.#open && !this.#plan.streams) {
+      this.#out.writeHead(200, { 'content-type': 'application/json', ...this.#headers }).end(this.#spelled(text))
     } else {
-      this.#events(this.#out).write(`event: message\ndata: ${text}\n\n`)
+      this.#events(this.#out).write(`event: message\ndata: ${this.#spelled(text)}\n\n`)
       if (last) this.#out.end()
     }
   }
@@ -238,6 +245,10 @@ class CallStream {
     this.#open = false
     this.#events(response)
     for (const text of this.#unsaid.splice(0)) this.emit(text)
+  }
+
+  #spelled(text: string): string {
+    return this.#plan.spell?.(text) ?? text
   }
 
   #events(response: ServerResponse): ServerResponse {

@@ -12,8 +12,20 @@ type Json = Record<string, unknown>
 
 export type SsePlan = Pick<
   HttpPlan,
-  'revision' | 'capabilities' | 'pages' | 'asks' | 'greet' | 'slowList' | 'crashOnTask' | 'executions'
->
+  | 'revision'
+  | 'capabilities'
+  | 'pages'
+  | 'asks'
+  | 'greet'
+  | 'slowList'
+  | 'crashOnTask'
+  | 'executions'
+  | 'spell'
+  | 'override'
+> & {
+  /** Requests are answered in the response to their POST alone, in this form. */
+  inPost?: 'json' | 'events' | 'batch'
+}
 
 /** Where the stream is, and where messages are posted. */
 export const PATHS = { stream: '/sse', messages: '/message' }
@@ -23,6 +35,7 @@ interface Session {
   /** Questions that wait for their answer, and requests that wait to be cancelled. */
   waiting: Map<unknown, (answer: Json) => void>
   lingering: Map<unknown, () => void>
+  isCutOff?: boolean
 }
 
 export class LegacySse {
@@ -56,6 +69,17 @@ export class LegacySse {
     return this.#sessions.size
   }
 
+  /** The open streams carry nothing any more, and nobody is told, as after a sleep of the machine. Posts are accepted. */
+  cutOff(): void {
+    for (const session of this.#sessions.values()) session.isCutOff = true
+  }
+
+  /** Answers a request on every open stream, as if it had come there. */
+  answer(message: Json): void {
+    const way = { emit: () => {} }
+    this.push(JSON.parse(result(message['id'], answer(message, '', way, this.#plan)) as string) as Json)
+  }
+
   /** Sends a message on every open stream. */
   push(message: object): void {
     for (const { stream } of this.#sessions.values()) say(stream, JSON.stringify(message))
@@ -69,7 +93,8 @@ export class LegacySse {
       const { method = '', headers, url = '' } = request
       const received = { method, headers, path: url, body, message: (body === '' ? {} : JSON.parse(body)) as Json }
       this.received.push(received)
-      const { pathname, searchParams } = new URL(url, 'http://localhost')
+      if (this.#plan.override?.(received, response)) return
+      const { pathname, searchParams } = new URL(received.path, 'http://localhost')
       if (pathname === PATHS.stream && method === 'GET') this.#open(response)
       else if (pathname === PATHS.messages && method === 'POST')
         this.#post(received, this.#sessions.get(searchParams.get('session') ?? ''), response)
@@ -90,10 +115,25 @@ export class LegacySse {
       response.writeHead(404).end()
       return
     }
+    if (session.isCutOff) {
+      response.writeHead(202).end('Accepted')
+      return
+    }
     const { stream, waiting, lingering } = session
     const { id, method } = message
+    const { inPost } = this.#plan
+    if (inPost && id !== undefined && method !== undefined) {
+      const emit = (sent: Json | string) =>
+        respond(response, typeof sent === 'string' ? sent : JSON.stringify(sent), inPost)
+      const answered = answer(message, body, { emit }, this.#plan) as Json | string | undefined
+      if (answered !== undefined) emit(result(id, answered) as string)
+      return
+    }
     const way = {
-      emit: (sent: Json | string) => say(stream, typeof sent === 'string' ? sent : JSON.stringify(sent)),
+      emit: (sent: Json | string) => {
+        const text = typeof sent === 'string' ? sent : JSON.stringify(sent)
+        say(stream, this.#plan.spell?.(text) ?? text)
+      },
       crash: () => stream.destroy(),
       expect: (question: unknown, ready: (answer: Json) => void) => waiting.set(question, ready),
       cancelled: (asked: unknown, ready: () => void) => lingering.set(asked, ready),
@@ -114,4 +154,16 @@ export class LegacySse {
 function say(stream: ServerResponse, text: string): void {
   // Line breaks between tokens would end the event.
   if (!stream.destroyed) stream.write(`event: message\ndata: ${text.replace(/[\r\n]/g, ' ')}\n\n`)
+}
+
+/** Says a message in the response to a POST, which ends with the answer. */
+function respond(response: ServerResponse, text: string, form: 'json' | 'events' | 'batch'): void {
+  const isAnswer = (JSON.parse(text) as Json)['method'] === undefined
+  if (form === 'events') {
+    if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream' })
+    say(response, text)
+    if (isAnswer) response.end()
+  } else if (isAnswer) {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(form === 'batch' ? `[${text}]` : text)
+  }
 }

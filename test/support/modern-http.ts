@@ -71,6 +71,8 @@ export class ModernHttp {
 
   static async start(t: Test, plan: HttpPlan = {}): Promise<ModernHttp> {
     const modern = new ModernHttp(plan)
+    // On a busy machine it would close idle connections on which a request has already come.
+    modern.#server.keepAliveTimeout = 0
     await new Promise<void>((resolve) => modern.#server.listen(0, '127.0.0.1', resolve))
     t.teardown(() => {
       modern.#server.closeAllConnections()

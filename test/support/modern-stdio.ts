@@ -13,9 +13,12 @@ const CLAIM = 'io.modelcontextprotocol/protocolVersion'
 /** What test/fixtures/lines.mjs knows, too. */
 export interface StdioPlan extends ModernPlan {
   banner?: string
+  prompt?: string | string[]
   stderr?: string
   exit?: number
   stubborn?: boolean
+  startFile?: string
+  writes?: string
 }
 
 export interface ModernStdio extends Transcript {

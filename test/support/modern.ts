@@ -95,10 +95,18 @@ export function send(
 function read(text: string, contentType: string): Json[] {
   if (contentType.startsWith('text/event-stream')) {
     return text
-      .split('\n')
+      .split('\n\n')
+      .filter((block) => !/^event: (?!message$)/m.test(block))
+      .flatMap((block) => block.split('\n'))
       .filter((line) => line.startsWith('data: ') && line !== 'data: ')
       .map((line) => JSON.parse(line.slice('data: '.length)) as Json)
   }
   if (text === '') return []
   return [JSON.parse(text) as Json]
+}
+
+/** The last message of an answer. If a call takes long, its answer is an event stream. */
+export function lastIn(text: string): Json {
+  const messages = read(text, text.startsWith('{') ? 'application/json' : 'text/event-stream')
+  return messages.at(-1) ?? {}
 }

@@ -88,13 +88,13 @@ export async function checkPage(
 }
 
 /** The messages of the detail, at the left and at the right. */
-function messagesOn(browser: Chromium): Promise<string[][]> {
+export function messagesOn(browser: Chromium): Promise<string[][]> {
   return browser.evaluate<string[][]>(
     `[0, 1].map((side) => [...document.querySelectorAll('.sides tbody tr:not(.away)')].flatMap((row) => row.cells[side].querySelector('p:not(.faint)')?.innerText ?? []))`,
   )
 }
 
-function marksOn(browser: Chromium): Promise<Marked[]> {
+export function marksOn(browser: Chromium): Promise<Marked[]> {
   return browser.evaluate<Marked[]>(
     `[...document.querySelectorAll('.sides .changes li')].map((mark) => [
       mark.querySelector('.sign').innerText.trim(),

@@ -2,42 +2,24 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { execPath } from 'node:process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 import type { Test } from 'tap'
 import { until } from './eventually.js'
-import { temporaryFolder } from './folder.js'
+import { programArgs } from './program.js'
 import { watchForSecrets } from './secrets.js'
-import type { ProcessOptions } from './sign-in-process.js'
+import type { ProcessOptions } from './sign-in.program.js'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
-
-/** Makes one file of the program, so that many processes start in no time. */
-export async function buildProcess(t: Test): Promise<string> {
-  const outdir = temporaryFolder(t)
-  await build({
-    entryPoints: [here('./sign-in-process.ts')],
-    outdir,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    outExtension: { '.js': '.mjs' },
-    banner: { js: "import { createRequire } from 'node:module'\nconst require = createRequire(import.meta.url)" },
-    logLevel: 'error',
-  })
-  return join(outdir, 'sign-in-process.mjs')
-}
 
 export class SigningProcess {
   readonly said: unknown[][] = []
   readonly #child: ChildProcess
   ended = false
 
-  constructor(t: Test, program: string, options: ProcessOptions) {
-    this.#child = spawn(execPath, [program, JSON.stringify(options)], {
+  constructor(t: Test, options: ProcessOptions) {
+    this.#child = spawn(execPath, [...programArgs('support/sign-in'), JSON.stringify(options)], {
       detached: true,
       stdio: ['pipe', 'pipe', 'inherit'],
     })

@@ -38,6 +38,10 @@ export class ScriptedAs {
   readonly origin: string
   readonly requests: AsRequest[] = []
   script: Script
+  /** A page in place of the way back, for requests for which there is one. */
+  page:
+    | ((request: AsRequest) => [status: number, text: string, headers?: Record<string, string>] | undefined)
+    | undefined
   readonly #challenges = new Map<string, string>()
   #tokens = 0
 
@@ -123,6 +127,8 @@ export class ScriptedAs {
         )
       case '/authorize': {
         const { params } = request
+        const page = this.page?.(request)
+        if (page) return void response.writeHead(page[0], page[2]).end(page[1])
         const back = new URL(params.get('redirect_uri') ?? '')
         const code = `CANARY-code-${this.of('/authorize').length}`
         this.#challenges.set(code, params.get('code_challenge') ?? '')

@@ -1,5 +1,6 @@
 /** How a bridge inside a test signs in: tokens in a folder of the test, and a person who goes where they are sent. */
 import { join } from 'node:path'
+import { stderr } from 'node:process'
 import type { Test } from 'tap'
 import type { SignInParts } from '../../src/oauth/parts.js'
 import { FileStore } from '../../src/oauth/store/files.js'
@@ -38,11 +39,12 @@ export function personParts(t: Test, { person = visit, folder }: PersonOptions =
         parts.opened.push(address)
         if (person === 'away') return true
         const going = person(address)
-        going.catch(() => {})
+        // Who waits for the sign-in would otherwise wait in vain, and nobody would know for what.
+        going.catch((error: unknown) => stderr.write(`the visit of ${address} failed: ${String(error)}\n`))
         parts.visits.push(going)
         return true
       },
-      show: (address) => parts.shown.push(address),
+      show: (address) => parts.shown.push(address) > 0,
     },
   }
   return parts

@@ -18,6 +18,8 @@ const argument: Cost = (_self, [text]) => 1 + lengthOf(text)
 /** As far as the searching went. */
 const search: Cost = (self, [, from], found) =>
   1 + Math.max(0, ((found as number) < 0 ? lengthOf(self) : (found as number)) - Number(from ?? 0))
+const searchBack: Cost = (self, [, from], found) =>
+  1 + Math.max(0, Math.min(lengthOf(self), Number(from ?? Number.POSITIVE_INFINITY)) - Math.max(0, found as number))
 
 const COSTS: [prototype: object, costs: Record<string, Cost>][] = [
   [
@@ -30,7 +32,7 @@ const COSTS: [prototype: object, costs: Record<string, Cost>][] = [
       slice: result,
       substring: result,
       indexOf: search,
-      lastIndexOf: whole,
+      lastIndexOf: searchBack,
       includes: whole,
       startsWith: argument,
       endsWith: argument,

@@ -5,6 +5,7 @@ import { Ring } from '../../src/inspect/ring.js'
 import { type Message, rowsOf } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import type { Seen } from '../../src/ports/seen.js'
+import { join } from '../../src/rpc/source.js'
 import { startBridge } from './bridge.js'
 import { eventsIn } from './sights.js'
 
@@ -13,6 +14,18 @@ export function viewsOf(events: Iterable<Seen>): Views {
   const views = new Views()
   for (const seen of events) views.add(seen)
   return views
+}
+
+/** A ring that keeps what a watch tells, and the whole texts of its events by their number. */
+export function ringWithTexts(): { ring: Ring; texts: Map<number, string>; watch: Watch } {
+  const ring = new Ring({ payloads: 'all' })
+  const texts = new Map<number, string>()
+  const watch = new Watch((sight, text) => {
+    const number = ring.witness(sight, text)
+    if (text !== undefined) texts.set(number, join(text))
+    return number
+  })
+  return { ring, texts, watch }
 }
 
 /** Starts a bridge in front of one server, and gives what its inspector shows. */

@@ -37,7 +37,7 @@ async function counted(...events: BridgeEvent[]) {
   return readSeries(await metrics.text([]))
 }
 
-t.test('what happens is counted', async (t) => {
+t.test('calls, messages and sessions are counted', async (t) => {
   const rows: [event: BridgeEvent, series: string][] = [
     [CALL, `calls_total{${OF_CALL},method="tools/call",outcome="ok",blame="nobody",relayed="false"}`],
     [
@@ -76,7 +76,7 @@ t.test('what happens is counted', async (t) => {
   }
 })
 
-t.test('what has not happened yet has happened no times', async (t) => {
+t.test('counters exist with 0 before the first event', async (t) => {
   const series = await counted({ kind: 'verdict', server: 'files', era: 'legacy', why: 'so' })
   t.equal(series['mcp_bridge_child_events_total{server="files",event="restarted"}'], 0)
   t.equal(series['mcp_bridge_questions_total{server="files",event="expired"}'], 0)
@@ -104,7 +104,7 @@ t.test(
   'only calls that end by themselves are timed, and only those are split that went to the server once',
   async (t) => {
     const endless = await counted({ ...CALL, method: 'subscriptions/listen' }, { ...CALL, method: 'GET' })
-    t.notOk(Object.keys(endless).some((name) => name.includes('_seconds')))
+    t.notOk(Object.keys(endless).some((name) => name.startsWith('mcp_bridge_call_')))
     const unsplit = await counted({ ...CALL, upstreamMs: undefined })
     t.equal(unsplit['mcp_bridge_call_duration_seconds_count{server="files",method="tools/call"}'], 1)
     t.equal(unsplit['mcp_bridge_call_upstream_seconds_count{server="files",method="tools/call"}'], 0)
@@ -128,7 +128,32 @@ t.test('of what comes from outside, a label has at most 200 values, and another 
   }
 })
 
-t.test('bounds are told as they are when somebody asks', async (t) => {
+t.test('U4: by default metrics do not tell tools apart', async (t) => {
+  const series = await counted({ ...CALL, tool: 'read_file' })
+  t.notOk(Object.keys(series).some((name) => name.includes('tool=')))
+})
+
+t.test('U4: the label `tool` has at most so many values for each server, and another for all the rest', async (t) => {
+  const metrics = new Metrics({ version: '1', tools: 2 })
+  const calls = (server: string, tools: readonly (string | undefined)[]) => {
+    for (const tool of tools) metrics.observe({ ...CALL, server, tool })
+  }
+  calls('a', ['read', 'write', 'delete', 'read', undefined, 'move'])
+  calls('b', ['move', 'move'])
+  metrics.observe({ ...CALL, server: 'a', method: 'prompts/get', tool: 'read' })
+  const series = readSeries(await metrics.text([]))
+  const count = (server: string, tool: string) => {
+    const labels = `server="${server}",client_era="modern",server_era="legacy",method="tools/call",tool="${tool}"`
+    return series[`mcp_bridge_calls_total{${labels},outcome="ok",blame="nobody",relayed="false"}`]
+  }
+  t.same([count('a', 'read'), count('a', 'write'), count('a', 'other'), count('b', 'move')], [2, 1, 3, 2])
+  t.notOk('delete' in series || count('a', 'move'), 'further ones have no value')
+  const name = 'mcp_bridge_call_duration_seconds_count'
+  t.equal(series[`${name}{server="a",method="tools/call",tool="other"}`], 3)
+  t.equal(series[`${name}{server="a",method="prompts/get"}`], 1, 'other methods have no such label')
+})
+
+t.test('bounds are read when metrics are requested', async (t) => {
   const metrics = new Metrics({ version: '1' })
   const text = await metrics.text([
     { bound: 'calls', used: 3, limit: 2_000 },
@@ -159,7 +184,7 @@ const LINT: [rule: string, broken: (family: { name: string; help: string; type: 
   ['of times says that it is seconds', ({ name, type }) => type === 'histogram' && !name.endsWith('_seconds')],
 ]
 
-t.test('what is scraped is as it has to be', async (t) => {
+t.test('the text is valid for Prometheus', async (t) => {
   const metrics = new Metrics({ version: '1' })
   metrics.observe(CALL)
   metrics.observe({ ...CALL, method: 'tools/list' })
@@ -210,7 +235,7 @@ async function start(t: Test, server: object, settings: object = {}) {
 const calls = (eras: string, rest: string) => `mcp_bridge_calls_total{server="test",${eras},${rest}}`
 const FINE = 'outcome="ok",blame="nobody",relayed="false"'
 
-t.test('a modern client of a legacy server', async (t) => {
+t.test('a translated call of a modern client is counted', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, scrape, log } = await start(t, { url: legacy.url })
   await call(url, 'tools/call', { name: 'wait', arguments: { ms: 40 } })
@@ -248,7 +273,7 @@ t.test('a modern client of a legacy server', async (t) => {
   t.ok(Number(waited?.['upstreamMs']) >= 40 && Number(waited?.['ms']) >= Number(waited?.['upstreamMs']))
 })
 
-t.test('a legacy client of a modern server', async (t) => {
+t.test('a translated call of a legacy client is counted', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, scrape } = await start(t, { url: modern.url })
   const client = await LegacyClient.open(url, { revision: '2024-11-05' })
@@ -264,7 +289,7 @@ t.test('a legacy client of a modern server', async (t) => {
   t.ok((series['mcp_bridge_downlevelled_total{server="test",feature="structuredContent"}'] as number) >= 1)
 })
 
-t.test('what is relayed', async (t) => {
+t.test('a relayed call is counted', async (t) => {
   const override = ({ message }: Arrived, response: ServerResponse) => {
     if (message?.['method'] !== 'tools/list') return false
     response.destroy()
@@ -284,7 +309,7 @@ t.test('what is relayed', async (t) => {
   await until(async () => (await scrape())[failed] === 1, 'the failure')
 })
 
-t.test('a server of the same era as its client', async (t) => {
+t.test('a call to a server of the era of its client is counted', async (t) => {
   const { server } = legacyStdio(t)
   const { url, scrape } = await start(t, server)
   const client = await LegacyClient.open(url)
@@ -306,7 +331,7 @@ t.test('a server of the same era as its client', async (t) => {
   t.equal(series['mcp_bridge_session_events_total{server="test",side="server",event="opened"}'], 2)
 })
 
-t.test('questions to modern clients', async (t) => {
+t.test('questions to modern clients are counted', async (t) => {
   const timeLimit = holdTimers(t, ANSWER)
   const asker = await startAsker(t, 'on the stream of the call over HTTP')
   const { url, scrape } = await start(t, asker.server, {
@@ -327,7 +352,7 @@ t.test('questions to modern clients', async (t) => {
   t.ok(((await told('refused')) as number) >= 1)
 })
 
-t.test('questions to legacy clients', async (t) => {
+t.test('questions to legacy clients are counted', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, scrape } = await start(t, { url: modern.url })
   const client = await LegacyClient.open(url, { capabilities: { roots: {}, sampling: {} } })
@@ -347,7 +372,7 @@ t.test('questions to legacy clients', async (t) => {
   t.same([told('parked'), told('answered'), told('refused')], [2, 1, 2])
 })
 
-t.test('nothing is counted where nobody asks for it', async (t) => {
+t.test('nothing is counted while metrics are off', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
   t.match(await fetch(new URL('/metrics', url)), { status: 404 })

@@ -1,7 +1,9 @@
 /** Traces: from the span of a client, through those of the bridge, to that of a server; and what there is without them. */
+import type { ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { env } from 'node:process'
 import t, { type Test } from 'tap'
+import type { ListedNames } from '../../src/ports/listed-names.js'
 import { startTracing } from '../../src/telemetry/tracing.js'
 import { startBridge } from '../support/bridge.js'
 import { Collector } from '../support/collector.js'
@@ -12,12 +14,15 @@ import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
 import { modernStdio } from '../support/modern-stdio.js'
+import { PlainHttp } from '../support/plain-http.js'
 
 type Json = Record<string, unknown>
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const OTHER_TRACE = '0af7651916cd43dd8448eb211c80319c'
 const PARENT = '00f067aa0ba902b7'
+/** Names that the servers of these tests have listed before. How they are learnt is in names.test.ts. */
+const LISTED = ['echo', 'fail', 'wait', 'x']
 const traceparent = `00-${TRACE}-${PARENT}-01`
 const other = `00-${OTHER_TRACE}-b7ad6b7169203331-01`
 
@@ -44,7 +49,8 @@ async function start(t: Test, server: object, variables: Record<string, string> 
   })
   const tracing = await startTracing(env, { version: '1.2.3', log })
   t.teardown(() => tracing?.close())
-  const bridge = await startBridge(t, server, settings, { tracer: tracing?.tracer })
+  const names: ListedNames = { learn: () => {}, has: (_server, _method, name) => LISTED.includes(name) }
+  const bridge = await startBridge(t, server, settings, { tracer: tracing?.tracer, names })
   return { ...bridge, collector, tracing }
 }
 
@@ -152,7 +158,7 @@ t.test('a call is one trace from client to server, link by link', async (t) => {
   t.match(line, { trace_id: traceId, span_id: inwards.spanId })
 })
 
-t.test('what a call came to', async (t) => {
+t.test('the span of a call has its outcome', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, collector } = await start(t, { url: legacy.url })
   const fail = (error?: object) => call(url, 'tools/call', { name: 'fail', arguments: error ? { error } : {} })
@@ -188,7 +194,47 @@ t.test('what a call came to', async (t) => {
   }
 })
 
-t.test('a server that cannot be had', async (t) => {
+t.test('U4: a span has the name of a tool only if its server has listed it, and always the attribute', async (t) => {
+  const legacy = await LegacyHttp.start(t)
+  const { url, collector } = await start(t, { url: legacy.url })
+  await call(url, 'tools/call', { name: 'invented-by-a-client' })
+  for (const kind of ['server', 'client'] as const) {
+    const { attributes } = await collector.span({ name: 'tools/call', kind })
+    t.equal(attributes['gen_ai.tool.name'], 'invented-by-a-client')
+  }
+})
+
+t.test('U4: what is relayed in a session has spans that say what it is', async (t) => {
+  const legacy = await LegacyHttp.start(t)
+  const { url, collector } = await start(t, { url: legacy.url })
+  const client = await LegacyClient.open(url)
+  const stream = await client.listen()
+  await client.post({ jsonrpc: '2.0', id: 99, result: {} })
+  await client.notify('notifications/roots/list_changed')
+  await client.notify('notifications/cancelled', { requestId: 1 })
+  await client.notify('vendor/of-any-name')
+  stream.leave()
+  await client.end()
+  const methods = [
+    'initialize',
+    'notifications/initialized',
+    'notifications/roots/list_changed',
+    'notifications/cancelled',
+  ]
+  for (const name of [...methods, '_OTHER'])
+    for (const kind of ['server', 'client'] as const) {
+      const { attributes } = await collector.span({ name, kind })
+      t.equal(attributes['mcp.method.name'], name === '_OTHER' ? 'vendor/of-any-name' : name)
+      t.equal(attributes['http.request.method'], undefined)
+    }
+  for (const name of ['GET', 'DELETE', 'response']) {
+    const { attributes } = await collector.span({ name, kind: 'server' })
+    t.equal(attributes['mcp.method.name'], undefined, `${name} is no method of MCP`)
+    t.equal(attributes['http.request.method'], name === 'response' ? undefined : name)
+  }
+})
+
+t.test('the span of an unreachable server has its error', async (t) => {
   const { url, collector } = await start(t, { url: 'http://127.0.0.1:9/mcp' })
   await call(url, 'tools/list')
   for (const kind of ['server', 'client'] as const) {
@@ -198,7 +244,51 @@ t.test('a server that cannot be had', async (t) => {
   }
 })
 
-t.test('where a call is in a trace', async (t) => {
+t.test('S4: the text of a refusal is in the status of spans as it is in the log', async (t) => {
+  const refuse = (response: ServerResponse) =>
+    response
+      .writeHead(500, { 'content-type': 'text/plain' })
+      .end(
+        'no connection to postgres://app:hunter22@db with Authorization: Bearer abcdefgh12345678 password=correcthorse',
+      )
+  const legacy = await PlainHttp.start(t, ({ message }, response) => {
+    const method = message?.['method']
+    if (method === 'notifications/initialized') return response.writeHead(202).end()
+    if (method !== 'initialize') return refuse(response)
+    const result = {
+      protocolVersion: '2025-11-25',
+      capabilities: { tools: {} },
+      serverInfo: { name: 'x', version: '1' },
+    }
+    return response
+      .setHeader('content-type', 'application/json')
+      .end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result }))
+  })
+  const { url, collector, log } = await start(t, { url: legacy.url })
+  const client = await LegacyClient.open(url)
+  const lanes: Record<string, () => Promise<unknown>> = {
+    translated: () => call(url, 'tools/call', { name: 'x' }),
+    relayed: () => client.call('x').catch(() => {}),
+  }
+  for (const [lane, make] of Object.entries(lanes)) {
+    collector.spans.length = 0
+    const logged = log.length
+    await make()
+    const spans = await Promise.all(
+      (['server', 'client'] as const).map((kind) => collector.span({ name: 'tools/call x', kind })),
+    )
+    const line = log.slice(logged).find(({ event, name }) => event === 'call' && name === 'x')
+    for (const { message } of spans) t.equal(message, line?.['why'], lane)
+    t.notMatch(
+      JSON.stringify(spans.map(({ message }) => message ?? '')),
+      /hunter22|abcdefgh12345678|correcthorse/,
+      lane,
+    )
+    if (lane === 'translated') t.match(spans[0]?.message, /no connection to postgres:/)
+  }
+})
+
+t.test('a span continues the trace of _meta, else the one of the headers', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, collector } = await start(t, { url: legacy.url })
   const rows: [name: string, where: { meta?: Json; headers?: Record<string, string> }, trace: string | undefined][] = [
@@ -234,7 +324,7 @@ t.test('what its client does not sample is not exported, and the server is told 
   t.same(collector.spans, [])
 })
 
-t.test('a legacy client of a modern server over stdio', async (t) => {
+t.test('a call of a legacy client over stdio is traced', async (t) => {
   const { server, messages } = modernStdio(t)
   const { url, collector } = await start(t, server)
   const client = await LegacyClient.open(url, { headers: { traceparent: other } })

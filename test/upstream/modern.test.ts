@@ -6,6 +6,7 @@ import { call } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
 import type { ModernPlan } from '../support/modern-plan.js'
 import { modernStdio } from '../support/modern-stdio.js'
+import { openPipe } from '../support/pipe.js'
 
 /** Servers, and whether a legacy client's `initialize` has any business there. */
 const servers: { name: string; plan: ModernPlan; asked: boolean; session: boolean }[] = [
@@ -56,4 +57,37 @@ t.test('52 in front of a server on a pipe, the bridge compares headers with argu
     return (await call(url, 'tools/call', params, { headers })).status
   }
   t.same([await status('r'), await status('other'), await status()], [200, 400, 400])
+})
+
+t.test('R20: an unlisted tool is listed before its first call, whose arguments it mirrors into headers', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const { url } = await startBridge(t, { url: modern.url })
+  const client = await LegacyClient.open(url)
+  const sent = () => modern.of('tools/call').map(({ headers }) => headers['mcp-param-region'])
+  await Promise.all([client.call('mirrored', { region: 'a' }), client.call('mirrored', { region: 'b' })])
+  t.same(sent().toSorted(), ['a', 'b'], 'each call is sent once, with its header')
+  const lists = modern.of('tools/list').length
+  await client.call('unlisted', {})
+  await client.call('mirrored', { region: 'c' })
+  t.equal(modern.of('tools/list').length, lists, 'the tools are listed once')
+
+  const pipe = openPipe(t, { url: modern.url })
+  t.match(await pipe.call('tools/call', { name: 'mirrored', arguments: { region: 'd' } }), { result: {} })
+  t.equal(sent().at(-1), 'd')
+})
+
+t.test('R20: tools that cannot be listed are called all the same, and not listed each time', async (t) => {
+  const modern = await ModernHttp.start(t, {
+    override: ({ message }, response) => {
+      if (message?.['method'] !== 'tools/list') return false
+      const error = { code: -32603, message: 'no list today' }
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message['id'], error }))
+      return true
+    },
+  })
+  const client = await LegacyClient.open((await startBridge(t, { url: modern.url })).url)
+  for (const x of [1, 2, 3])
+    t.match((await client.call('echo', { x })).message, { result: { content: [{ text: `{"x":${x}}` }] } })
+  t.equal(modern.of('tools/list').length, 1)
 })

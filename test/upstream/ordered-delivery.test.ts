@@ -30,7 +30,7 @@ t.test('H28 a message without a reader is sent after all that arrived before it'
   t.same(out, ['last'])
 })
 
-t.test('a reader that has left holds nobody up', async (t) => {
+t.test('a reader that has left delays no other', async (t) => {
   const delivery = new OrderedDelivery<object>(unlimited().borrow('alice'))
   const [a, b] = [{}, {}]
   const out: string[] = []
@@ -74,7 +74,7 @@ t.test('at the end, messages without a reader are sent, and readers stop waiting
   t.equal(delivery.wait(a), undefined)
 })
 
-t.test('no more than a bounded number waits', async (t) => {
+t.test('the number of waiting messages is bounded', async (t) => {
   const delivery = new OrderedDelivery<object>(unlimited().borrow('alice'))
   const out: number[] = []
   const reader = {}

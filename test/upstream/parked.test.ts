@@ -8,8 +8,10 @@ import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
 import { newKey } from '../../src/seal.js'
 import type { Question } from '../../src/upstream/exchange.js'
 import { ParkedCalls, type ParkedOptions } from '../../src/upstream/legacy/parked.js'
+import { type RequiredUrl, Visit } from '../../src/upstream/legacy/required-urls.js'
 import type { LegEnd, RunningCall } from '../../src/upstream/legacy/running-call.js'
 import type { LegacySession } from '../../src/upstream/legacy/session.js'
+import { Visits } from '../../src/upstream/legacy/visits.js'
 import { stopClock } from '../support/clock.js'
 import { until } from '../support/eventually.js'
 
@@ -17,12 +19,17 @@ setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
 const OPTIONS = { ttl: 600_000, max: 4, maxPerPrincipal: 2 }
-const REQUESTS = '{"address-1":{"method":"elicitation/create","params":{"mode":"url","url":"https://example.com/"}}}'
+const PAGE: RequiredUrl = { url: 'https://example.com/', message: 'Go', id: 'id' }
 const YES = '{"address-1":{"action":"accept"}}'
 const NO = '{"address-1":{"action":"decline"}}'
 
-/** As much of a session as matters here: every address has been visited. */
-const SESSION = { handshake: { serverInfo: undefined }, visits: { wait: async () => {} } } as unknown as LegacySession
+/** As much of a session as matters here. */
+const SESSION = {
+  handshake: { serverInfo: undefined },
+  visits: new Visits(() => true),
+} as unknown as LegacySession
+/** Whether the call is to be made again, because all its addresses have been accepted. */
+const isAgain = (resumed: unknown) => resumed instanceof Visit
 
 function callOf(more: Partial<Call> = {}): Call {
   return {
@@ -43,7 +50,7 @@ function callOf(more: Partial<Call> = {}): Call {
 const parkedBy = (options: Partial<ParkedOptions> = {}) =>
   new ParkedCalls({ server: 'one', memory: unlimited(), ...OPTIONS, ...options })
 const stateOf = (reply: Reply) => JSON.stringify(value((reply as Reply & { kind: 'input' }).result, 'requestState'))
-const park = (parked: ParkedCalls, call = callOf()) => stateOf(parked.afterVisit(SESSION, call, ['id'], REQUESTS))
+const park = (parked: ParkedCalls, call = callOf()) => stateOf(parked.afterVisit(SESSION, call, [PAGE]))
 const retry = (state: string, responses = YES, more: Partial<Call> = {}) =>
   callOf({ ...more, answers: { responses, state } })
 
@@ -52,7 +59,7 @@ t.test('69 a state leads to no other server, though both have the same key', asy
   const [one, other] = [parkedBy({ keys }), parkedBy({ keys, server: 'two' })]
   const state = park(one)
   await t.rejects(other.resume(retry(state)), { message: /another call/ })
-  t.equal(await one.resume(retry(state)), undefined, 'the call is to be made again')
+  t.ok(isAgain(await one.resume(retry(state))), 'the call is to be made again')
 })
 
 t.test('69 a state that was sealed by an older key holds still; one of another key does not', async (t) => {
@@ -78,7 +85,7 @@ t.test('69 what a call is about may be written in another way, and may not be an
   const parked = parkedBy()
   const same = ['{"arguments":{"a":[2.0],"b":1},"name":"x"}', '{ "name" : "\\u0078", "arguments":{"b":1,"a":[ 2.0 ]}}']
   for (const params of same) {
-    t.equal(await parked.resume(retry(park(parked), YES, { params: parseObject(params) })), undefined, params)
+    t.ok(isAgain(await parked.resume(retry(park(parked), YES, { params: parseObject(params) }))), params)
   }
   const others = [
     '{"name":"x","arguments":{"b":1,"a":[2]}}',
@@ -97,22 +104,22 @@ t.test('69 what a call is about may be written in another way, and may not be an
     )
   await t.rejects(parked.resume(retry(state, YES, { principal: 'bob' })), { message: /another call/ })
   await t.rejects(parked.resume(retry(state, YES, { method: 'prompts/get' })), { message: /another call/ })
-  t.equal(await parked.resume(retry(state)), undefined)
+  t.ok(isAgain(await parked.resume(retry(state))))
 })
 
-t.test('74 a call waits for as long as it may, and no longer', async (t) => {
+t.test('74 a parked call expires after its limit, not before', async (t) => {
   const clock = stopClock(t)
   const parked = parkedBy({ ttl: 10_000 })
   const [one, other] = [park(parked), park(parked)]
   await clock.pass(9_999)
-  t.equal(await parked.resume(retry(one)), undefined)
+  t.ok(isAgain(await parked.resume(retry(one))))
   t.equal(parked.size, 1)
   await clock.pass(1)
   t.equal(parked.size, 0)
   await t.rejects(parked.resume(retry(other)), { message: /expired/ })
 })
 
-t.test('there is room for so many in all, and of one principal', async (t) => {
+t.test('parked calls are bounded in all and for each principal', async (t) => {
   const parked = parkedBy()
   const states = [park(parked), park(parked)]
   t.throws(() => park(parked), { message: /Too many/ })

@@ -19,8 +19,10 @@ function start() {
   const said: [id: Id, answer: unknown][] = []
   const asking = new ServerRequests({
     capabilities: '{"elicitation":{}}',
+    blames: true,
     roots: undefined,
     candidates: () => running.filter(({ answered }) => !answered),
+    others: () => [],
     hasAsked: () => false,
     asks() {},
     borrow: () => memory.borrow('alice'),

@@ -15,13 +15,16 @@ const ALL = '{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}'
 function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; roots?: string } = {}) {
   const clock = stopClock(t)
   const running: Exchange[] = []
+  const lists: { sentAt: number }[] = []
   const said: [id: Id, answer: string | number][] = []
   let settled = 0
   const askers = new Set<Exchange>()
   const serverRequests = new ServerRequests({
     capabilities,
+    blames: true,
     roots,
     candidates: () => running.filter(({ answered }) => !answered),
+    others: () => lists,
     borrow: () => memory.borrow('alice'),
     hasAsked: (exchange) => askers.has(exchange),
     asks: (exchange) => askers.add(exchange),
@@ -42,7 +45,9 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
     serverRequests.asked(parseText(text) as Request, exchange)
   }
   const withdraw = (requestId: unknown) => serverRequests.withdraw(parseObject(JSON.stringify({ requestId })))
-  return { serverRequests, clock, said, running, askers, call, ask, withdraw, settled: () => settled }
+  const list = () => lists.push({ sentAt: performance.now() })
+  const listed = () => lists.splice(0)
+  return { serverRequests, clock, said, running, list, listed, askers, call, ask, withdraw, settled: () => settled }
 }
 
 const FORM = 'elicitation/create'
@@ -72,6 +77,53 @@ t.test('79 folders that nobody can be asked for are asked for when a call begins
   t.same(said, [], 'from then on it is for the call to answer it')
   t.same(idsIn(call()), [], 'and for that one only')
   t.equal(clock.waiting, 0)
+})
+
+t.test('R14: what is asked while only a list is open is rejected at once', async (t) => {
+  const { clock, said, call, ask, list, listed } = start(t)
+  list()
+  ask('first', 'roots/list')
+  await clock.pass(999)
+  t.same(said, [], 'the first question may be due to the beginning of the session')
+  await clock.pass(1)
+  t.same(said.splice(0), [['"first"', -32603]], 'but the list seems to wait for it')
+  for (const method of ['roots/list', FORM, 'sampling/createMessage']) {
+    ask('again', method)
+    t.same(said.splice(0), [['"again"', -32600]], method)
+  }
+  listed()
+  ask('later', 'roots/list')
+  t.same(said, [], 'without an open list it waits for a call')
+  await clock.pass(10_000)
+  list()
+  await clock.pass(999)
+  t.same(said, [])
+  await clock.pass(1_001)
+  t.same(said.splice(0), [['"later"', -32603]], 'unless a list waits for it')
+  list()
+  const exchange = call()
+  ask('in a call', 'roots/list')
+  t.same(idsIn(exchange), ['"in a call"'], 'beside a call it belongs to that')
+  t.same(said, [])
+})
+
+t.test('R14: a question during a list is not due to the beginning of a session that began long ago', async (t) => {
+  const { clock, said, ask, list } = start(t)
+  await clock.pass(5_000)
+  list()
+  ask('first', 'roots/list')
+  t.same(said, [['"first"', -32600]])
+})
+
+t.test('R14: a list that is answered in time rejects nothing', async (t) => {
+  const { clock, said, call, ask, list, listed } = start(t)
+  list()
+  ask('roots', 'roots/list')
+  await clock.pass(500)
+  listed()
+  await clock.pass(50_000)
+  t.same(said, [])
+  t.same(idsIn(call()), ['"roots"'])
 })
 
 t.test('where folders are told by the configuration nobody is asked', async (t) => {

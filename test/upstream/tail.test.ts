@@ -63,7 +63,7 @@ const dying: [name: string, lines: string[], reason: string | undefined][] = [
   ['no reason', ['Starting', 'Bye'], undefined],
 ]
 
-t.test('what looks like the reason is said first', async (t) => {
+t.test('the line that looks like the reason comes first', async (t) => {
   for (const [name, lines, reason] of dying) {
     t.equal(reasonIn(lines), reason, name)
     const { lines: kept } = tailOf(lines.join('\n'))

@@ -30,7 +30,6 @@ const json: Case[] = [
   ['single quotes', requestText(modern(), "{'jsonrpc':'2.0'}"), [400, -32700]],
   ['NaN', requestText(modern(), message('tools/list', `{"_meta":${META},"x":NaN}`)), [400, -32700]],
   ['a trailing comma', requestText(modern(), '{"jsonrpc":"2.0",}'), [400, -32700]],
-  ['a byte order mark', requestText(modern(), `\ufeff${message('tools/list')}`), [400, -32700]],
   ['overlong UTF-8', requestText(modern(), Buffer.from([0x7b, 0xc0, 0xaf, 0x7d])), [400, -32700]],
   ['a surrogate in UTF-8', requestText(modern(), Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])), [400, -32700]],
   ['UTF-16', requestText(modern(), Buffer.from(message('tools/list'), 'utf16le')), [400, -32700]],
@@ -62,7 +61,12 @@ const envelopes: Case[] = [
   ['no version of JSON-RPC', requestText(modern(), '{"id":"the id","method":"tools/list"}'), [400, -32600], '"the id"'],
   ['the id null', requestText(modern(), message('tools/list', undefined, 'null')), [400, -32600]],
   ['a fraction for an id', requestText(modern(), message('tools/list', undefined, '1.5')), [400, -32600]],
-  ['an exponent for an id', requestText(modern(), message('tools/list', undefined, '1e21')), [400, -32600]],
+  [
+    'a fraction with an exponent for an id',
+    requestText(modern(), message('tools/list', undefined, '15e-1')),
+    [400, -32600],
+  ],
+  ['an integer of 65 digits for an id', requestText(modern(), message('tools/list', undefined, '1e64')), [400, -32600]],
   ['an object for an id', requestText(modern(), message('tools/list', undefined, '{}')), [400, -32600]],
   ['an id of 10 KB', requestText(modern(), message('tools/list', undefined, `"${'x'.repeat(10_000)}"`)), [400, -32600]],
   [
@@ -322,7 +326,7 @@ function split(request: Buffer): [name: string, pieces: Buffer[]][] {
   ]
 }
 
-t.test('bad input', async (t) => {
+t.test('bad input gets a clear error', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, log } = await startBridge(t, { url: legacy.url })
   await call(url, 'tools/list')
@@ -368,7 +372,7 @@ function checkBody(
   t.ok(body.length <= 2_048, 'the answer is short')
 }
 
-t.test('what looks bad and is not is taken', async (t) => {
+t.test('unusual but valid input is accepted', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
   const accepted: [name: string, request: Buffer][] = [

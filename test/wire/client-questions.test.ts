@@ -345,7 +345,7 @@ t.test('97 what a client has not declared it is not asked, and the server not ca
   }
 })
 
-t.test('97 no client is asked without end', async (t) => {
+t.test('97 the number of questions is bounded', async (t) => {
   const modern = await ModernHttp.start(t)
   const client = await connect(t, 'HTTP', { url: modern.url })
   const rounds = Array.from({ length: 20 }, (_, n) => ({ [`q${n}`]: ROOTS }))

@@ -39,7 +39,7 @@ t.test('26 unsupported, with the modern revision listed, is said by modern serve
   t.same(modern.violations(), [])
 })
 
-t.test('26 the same on a pipe', async (t) => {
+t.test('26 a modern program is detected on a pipe', async (t) => {
   const stdio = legacyStdio(t, { discover: { code: -32022, message: 'm', data: MODERN } })
   const { url, bridge } = await startBridge(t, stdio.server)
   t.equal((await call(url, 'tools/call', { name: 'echo', arguments: {} })).status, 200)

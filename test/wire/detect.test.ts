@@ -180,6 +180,18 @@ t.test('31 an endpoint on another origin is refused, and nothing is sent there',
   t.equal(trapped, 0)
 })
 
+t.test('S3: an endpoint that is not on the web is refused', async (t) => {
+  for (const endpoint of ['file:///etc/passwd', 'javascript:1', 'data:,x', 'urn:x:y', 'blob:own/message'])
+    await t.test(endpoint, async (t) => {
+      const http = await sseServer(t, (origin) => endpoint.replace('own', origin))
+      const { url } = await startBridge(t, { url: http.url })
+      const { status, message } = await call(url, 'tools/list')
+      t.equal(status, 502)
+      t.match(message.error, { data: { reason: 'upstream_unavailable', outcome: 'not_executed' } })
+      t.same([...new Set(http.asked)], ['/sse'])
+    })
+})
+
 t.test('32 fifty requests at once cause one probe and one handshake', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
@@ -223,11 +235,13 @@ t.test('a verdict is remembered when a child is started again: it is probed once
 async function sseServer(
   t: { teardown(run: () => void): void },
   endpoint: (origin: string) => string,
-): Promise<{ url: string }> {
+): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = []
   // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
   const { answer, result } = await import('../fixtures/legacy.mjs')
   const server = createServer((request, response) => {
     const { port } = server.address() as AddressInfo
+    asked.push(request.url ?? '')
     if (request.method === 'GET' && request.url === '/sse') {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write(`event: endpoint\ndata: ${endpoint(`http://127.0.0.1:${port}`)}\n\n`)
@@ -260,5 +274,5 @@ async function sseServer(
     server.closeAllConnections()
     server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/sse` }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/sse`, asked }
 }

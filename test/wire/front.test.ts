@@ -25,7 +25,7 @@ function refused(t: Test, answer: Answer, status: number, code: number, name = a
   t.match({ status: answer.status, code: answer.message.error?.code }, { status, code }, name)
 }
 
-t.test('the endpoint', async (t) => {
+t.test('the endpoint answers by method and version', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
 

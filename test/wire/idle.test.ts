@@ -6,17 +6,14 @@ import { parseSettings, type ServerSettings } from '../../src/config/settings.js
 import { unlimited } from '../../src/protocol/memory.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { ended, outlastIdleLimit } from '../support/idle.js'
 import { LegacyClient } from '../support/legacy-client.js'
-import { type LegacyStdio, legacyStdio } from '../support/legacy-stdio.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
 import { modernStdio } from '../support/modern-stdio.js'
 import { openPipe } from '../support/pipe.js'
 
 const echo = { name: 'echo', arguments: { x: 1 } }
-const ended = ({ seen }: Pick<LegacyStdio, 'seen'>) =>
-  seen().flatMap(({ pid, line }) => (line === 'input ended' ? [pid] : []))
-/** Longer than what ends things in these tests. */
-const longer = () => new Promise((resolve) => setTimeout(resolve, 1_000))
 
 t.test('11.4 a program is not ended for idleness unless the configuration says so', async (t) => {
   const idleOf = (entry: object, timeouts: object = {}) => {
@@ -66,7 +63,7 @@ t.test('11.4 a program stays for as long as its client is connected by a pipe, h
   for (const program of [legacyStdio(t), modernStdio(t)]) {
     const pipe = openPipe(t, program.server, { timeouts: { idle: 100 } })
     await pipe.call('tools/call', echo)
-    await longer()
+    await outlastIdleLimit(t)
     t.match(await pipe.call('tools/call', echo), { result: { structuredContent: { x: 1 } } })
     t.same([program.pids().length, ended(program)], [1, []])
   }
@@ -77,7 +74,7 @@ t.test('11.4 a modern program stays for as long as a legacy client has its sessi
   const { url } = await startBridge(t, program.server, { timeouts: { idle: 100 } })
   const client = await LegacyClient.open(url)
   await client.call('echo', { x: 1 })
-  await longer()
+  await outlastIdleLimit(t)
   t.same(ended(program), [])
   await client.end()
   await until(() => ended(program).length === 1, 'the end of the process')
@@ -102,7 +99,7 @@ t.test('11.36 the session of a client that has gone ends soon, and its process',
   t.same(ended(program), [first])
   t.equal((await gone.request('tools/list')).status, 404)
   t.equal((await silent.request('tools/list')).status, 200, 'who never had a stream may only be silent')
-  await longer()
+  await outlastIdleLimit(t)
   t.equal((await back.request('tools/list')).status, 200, 'who has another stream is there')
   again.leave()
   await until(() => ended(program).length === 2, 'the end of the other')

@@ -25,7 +25,7 @@ function isInBand(t: Test, { status, headers, message }: Answer, code: number, n
   t.equal(message.error?.code, code, `${name}: ${JSON.stringify(message)}`)
 }
 
-t.test('90 what says nothing but yes is exactly empty', async (t) => {
+t.test('90 an empty result is exactly {}', async (t) => {
   const modern = await ModernHttp.start(t)
   const stdio = modernStdio(t)
   for (const server of [{ url: modern.url }, stdio.server]) {
@@ -232,7 +232,7 @@ t.test('105 a failure of a tool is a result, and stays one', async (t) => {
   isInBand(t, unknown, -32602, 'an unknown tool')
 })
 
-t.test('105 what goes wrong in the bridge is in-band as well', async (t) => {
+t.test('105 a failure of the bridge is a result of the tool as well', async (t) => {
   const timeLimit = holdTimers(t, CALL)
   const { client, modern } = await start(t, {}, { limits: { calls: 1 }, timeouts: { call: CALL } })
   const waiting = client.call('wait', { ms: 60_000 })

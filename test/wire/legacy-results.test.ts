@@ -91,7 +91,7 @@ t.test('96 a result that says nothing of its type is complete', async (t) => {
   t.same((await client.call('any')).message.result, { content: [] })
 })
 
-t.test('96 nor is anything left on notifications', async (t) => {
+t.test('96 notifications have no member of the modern era', async (t) => {
   const meta = { 'io.modelcontextprotocol/subscriptionId': 3, 'io.modelcontextprotocol/serverInfo': {}, 'v/k': 1 }
   const override: HttpPlan['override'] = ({ message }, response) => {
     if (message?.['method'] !== 'tools/call') return false
@@ -126,7 +126,7 @@ t.test('109 what a revision does not know of content is told in words that it kn
   t.same(await types('2025-11-25'), ['audio', 'resource_link'])
 })
 
-t.test('109 the same in prompts, and on a pipe', async (t) => {
+t.test('109 blocks are converted in prompts, and on a pipe', async (t) => {
   const audio = '{"type":"audio","data":"UklGRiQAAABXQVZF","mimeType":"audio/wav"}'
   const link = '{"type":"resource_link","uri":"test://static","name":"static"}'
   const messages = [audio, link].map((content) => `{"role":"user","content":${content}}`).join(',')

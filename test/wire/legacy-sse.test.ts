@@ -152,7 +152,7 @@ t.test('an envelope is passed over: the stream has its session, and what that sa
   })
 })
 
-t.test('before initialize there is only ping', async (t) => {
+t.test('before initialize only ping is answered', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.connect(url)
   t.same((await client.request('ping'))['result'], {})
@@ -279,7 +279,7 @@ t.test('whoever does not read for a while misses nothing, whatever has waited fo
   t.equal(text.split('notifications/progress').length - 1, 15)
 })
 
-t.test('signs of life come where nothing else does', async (t) => {
+t.test('an idle stream gets keep-alive comments', async (t) => {
   const { url } = await start(t, { timeouts: { keepAlive: 30 } })
   const client = await SseClient.connect(url)
   await until(() => client.stream.events.filter(({ comment }) => comment === 'keep-alive').length >= 2)

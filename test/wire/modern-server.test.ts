@@ -109,7 +109,7 @@ t.test('What is not as it has to be is noted, and refused where it has to be', a
   }
 })
 
-t.test('What is no modern request is refused', async (t) => {
+t.test('a request that is not modern is refused', async (t) => {
   const modern = await ModernHttp.start(t)
   const headers = headersFor('tools/list')
   const handshake = { jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25' } }
@@ -294,7 +294,7 @@ t.test('Subscriptions are told what they asked for, until they are ended', async
   t.same(modern.violations(), [])
 })
 
-t.test('What is wrong with lines is noted as well', async (t) => {
+t.test('mistakes in lines are recorded as well', async (t) => {
   const modern = modernStdio(t)
   const child = spawn(modern.server.command, modern.server.args)
   t.teardown(() => child.kill())
@@ -335,7 +335,7 @@ t.test('A request whose stream is closed is cancelled, and heard of no more', as
   await until(() => modern.cancelled.length === 1)
 })
 
-t.test('Plans make it another server', async (t) => {
+t.test('plans change how the server answers', async (t) => {
   const discovered = async (plan: HttpPlan) => {
     const modern = await ModernHttp.start(t, plan)
     return call(modern.url, 'server/discover')

@@ -1,6 +1,7 @@
 /** Credentials of clients: they go to the one server where that is what the configuration says, and nowhere else. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
+import { parseSettings } from '../../src/config/settings.js'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
@@ -168,6 +169,67 @@ t.test('119 the metadata are the server’s, about the address that the client k
   const answer = await send('GET', `${new URL(METADATA, url).href}/mcp`, undefined, {})
   t.equal(answer.status, 200)
   t.equal(answer.text, `{"resource":"${url}","authorization_servers":["https://as.example"],"x":1.0}`)
+})
+
+t.test('119 a group of one server passes credentials through as the endpoint of the server does', async (t) => {
+  const metadata = (resource: string) => `{"resource":"${resource}","authorization_servers":["https://as.example"]}`
+  const challenge = 'Bearer error="invalid_token"'
+  let refusing = false
+  const override = ({ path }: { path?: string }, response: ServerResponse) => {
+    const isMetadata = path?.startsWith(METADATA) === true
+    if (isMetadata) sendText(response, metadata('http://server.example/mcp'))
+    else if (refusing) response.writeHead(401, { 'www-authenticate': challenge }).end()
+    return isMetadata || refusing
+  }
+  for (const [era, start] of [
+    ['modern', () => ModernHttp.start(t, { override })],
+    ['legacy', () => LegacyHttp.start(t, { override })],
+  ] as const) {
+    refusing = false
+    const [one, other] = [await start(), await start()]
+    const mcpServers = { one: { url: one.url }, other: { url: other.url } }
+    const { url, bridge } = await startBridge(
+      t,
+      {},
+      { ...passthrough, mcpServers, groups: { team: { servers: ['one'] } } },
+    )
+    const at = (path: string) => new URL(path, url).href
+    for (const path of ['/team/mcp', '/one/mcp']) {
+      const answer = await send('GET', at(METADATA + path), undefined, {})
+      t.same([answer.status, answer.text], [200, metadata(at(path))], `${path}, ${era} server`)
+    }
+    t.equal((await send('GET', at(`${METADATA}/mcp`), undefined, {})).status, 404, 'there is no group of all')
+
+    const headers = { authorization }
+    t.equal((await call(at('/team/mcp'), 'tools/list', {}, { headers })).status, 200)
+    const legacy = await LegacyClient.open(at('/team/mcp'), { headers })
+    refusing = true
+    const ours = `resource_metadata="${at(`${METADATA}/team/mcp`)}"`
+    for (const [what, answer] of [
+      ['a list, which was answered before', await call(at('/team/mcp'), 'tools/list', {}, { headers })],
+      ['a call', await call(at('/team/mcp'), 'tools/call', { name: 'echo', arguments: {} }, { headers })],
+      ['a call of a legacy client', await legacy.call('echo')],
+      ['a list of a legacy client', await legacy.request('tools/list')],
+    ] as const) {
+      t.equal(answer.status, 401, `${what}, ${era} server`)
+      t.match(String(answer.headers['www-authenticate']), ours, `${what}, ${era} server`)
+    }
+    await bridge.close()
+  }
+})
+
+t.test('119 the metadata at a group are those of the server that is alone in it after a reload', async (t) => {
+  const metadataOf = (name: string) =>
+    PlainHttp.start(t, (_arrival, response) => sendText(response, `{"of":"${name}"}`))
+  const mcpServers = { one: { url: (await metadataOf('one')).url }, other: { url: (await metadataOf('other')).url } }
+  const settings = (server: string) => ({ ...passthrough, mcpServers, groups: { team: { servers: [server] } } })
+  const { url, bridge } = await startBridge(t, {}, settings('one'))
+  const get = async () => (await send('GET', new URL(`${METADATA}/team/mcp`, url).href, undefined, {})).message
+  t.match(await get(), { of: 'one' })
+  await bridge.reload(
+    parseSettings({ ...settings('other'), listen: 'http://127.0.0.1:0/mcp' }, { env: {}, read: () => '' }),
+  )
+  t.match(await get(), { of: 'other' })
 })
 
 type Override = (arrived: unknown, response: ServerResponse) => boolean

@@ -3,8 +3,10 @@
  * modern clients that send one there. Numbers are those of docs/invariants.md.
  */
 import t, { type Test } from 'tap'
-import { all, codeOf, of, type Step, startAsker, talk, WAYS } from '../support/asking.js'
+import { EVERYTHING } from '../interop/legacy-servers.js'
+import { ABLE, all, codeOf, of, type Step, startAsker, talk, WAYS } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
 import { CAPABILITIES } from '../support/modern.js'
 
 async function start(t: Test, way: (typeof WAYS)[number]) {
@@ -35,9 +37,10 @@ for (const way of WAYS) {
     ])
     t.equal(calls().length, 1)
     const waiting = again(first, all(first, YES))
+    await until(() => calls().length === 2, 'the call made again at once')
     await visit(page.elicitationId)
     t.match((await waiting).message.result, { resultType: 'complete' })
-    t.equal(calls().length, 2, 'the call was made again, when the person had been there')
+    t.equal(calls().length, 3, 'and once more when the person had been there')
     t.notMatch(JSON.stringify(calls()[1]), /inputResponses|requestState/)
     t.same(of(asker), [], 'there was nothing to answer')
   })
@@ -77,10 +80,66 @@ for (const way of WAYS) {
     const pages = [address(), address()]
     const first = await steps([{ visit: pages }])
     const [one = '', other = ''] = first.keys
-    for (const answers of [undefined, {}, { [one]: YES }, { [one]: YES, [other]: 42 }, { [one]: {}, [other]: YES }])
+    for (const answers of [{ [one]: 42 }, { [one]: {}, [other]: { action: 'maybe' } }])
       t.same(codeOf(await again(first, answers)), { status: 200, code: -32602 }, JSON.stringify(answers))
     await visit(...pages.map(({ elicitationId }) => elicitationId))
     t.match((await again(first, all(first, YES))).message.result, { resultType: 'complete' })
+  })
+
+  t.test(`R12: who answers none of the URLs ${way} is asked again for all of them`, async (t) => {
+    const { steps, again, visit } = await start(t, way)
+    const pages = [address(), address()]
+    let round = await steps([{ visit: pages }])
+    const { keys, requests } = round
+    for (const answers of [undefined, {}, { x: YES }]) {
+      round = await again(round, answers)
+      t.same(round.keys, keys, JSON.stringify(answers))
+      t.same(round.requests, requests)
+    }
+    await visit(...pages.map(({ elicitationId }) => elicitationId))
+    t.match((await again(round, all(round, YES))).message.result, { resultType: 'complete' })
+  })
+
+  t.test(
+    `R12: a call ${way} is made again at once when its URLs are accepted, and then waits for nothing`,
+    async (t) => {
+      const { steps, again, visit, calls } = await start(t, way)
+      const pages = [address(), address()]
+      const first = await steps([{ visit: pages }])
+      await visit(...pages.map(({ elicitationId }) => elicitationId))
+      t.match((await again(first, all(first, YES))).message.result, { resultType: 'complete' })
+      t.equal(calls().length, 2)
+    },
+  )
+
+  t.test(`R12: who accepts one of two URLs ${way} is asked again for the other alone`, async (t) => {
+    const { steps, again, visit, calls } = await start(t, way)
+    const pages = [address(), address()]
+    const first = await steps([{ visit: pages }])
+    const [one = '', other = ''] = first.keys
+    const answers: [now: object, later: object][] = [
+      [{ [one]: YES }, { [other]: YES }],
+      [{ [one]: YES, [other]: 42 }, { [other]: YES }],
+      [{ [one]: {}, [other]: YES }, { [one]: YES }],
+    ]
+    await visit(...pages.map(({ elicitationId }) => elicitationId))
+    const before = calls().length
+    const fresh = async () => {
+      const again = pages.map((page) => ({ ...page, ...address() }))
+      const round = await steps([{ visit: again }])
+      await visit(...again.map(({ elicitationId }) => elicitationId))
+      return round
+    }
+    for (const [now, later] of answers) {
+      const round = await fresh()
+      const second = await again(round, now)
+      t.same(second.keys, Object.keys(later), JSON.stringify(now))
+      t.equal((await again(round, now)).state, second.state, 'a repeated answer is answered alike')
+      t.match((await again(second, later)).message.result, { resultType: 'complete' })
+    }
+    t.equal(calls().length - before, 2 * answers.length, 'each call was made again once')
+    const declined = await again(await again(await fresh(), { [one]: YES }), { [other]: { action: 'decline' } })
+    t.match(declined.message.result, { resultType: 'complete', isError: true })
   })
 
   t.test(`77 a client that cannot show addresses is told what it lacks ${way}`, async (t) => {
@@ -123,3 +182,35 @@ for (const way of WAYS) {
     t.equal(listed.status, 200)
   })
 }
+
+t.test('R12: the URL elicitation of the official reference server needs no notification', async (t) => {
+  const { url } = await startBridge(t, { command: process.execPath, args: [EVERYTHING, 'stdio'] })
+  const { call, again } = talk(url)
+  const page = 'https://example.com/sign-in'
+  const first = await call('tools/call', {
+    name: 'trigger-url-elicitation',
+    arguments: { url: page, errorPath: true },
+  })
+  t.match(Object.values(first.requests), [{ params: { mode: 'url', url: 'https://modelcontextprotocol.io' } }])
+  const second = await again(first, all(first, YES))
+  t.match(Object.values(second.requests), [{ params: { mode: 'url', url: page } }], 'the call went on')
+  t.match((await again(second, all(second, YES))).said, /User completed the URL elicitation flow/)
+})
+
+t.test('R12: a tool that runs as a task may require a URL, before it begins or in its course', async (t) => {
+  const { call, again, visit } = await start(t, 'over stdio')
+  const knowing = { ...ABLE, extensions: { 'io.modelcontextprotocol/tasks': {} } }
+  const rows: [what: string, capabilities: object, args: (page: object) => object, resultType: string][] = [
+    ['before, for a client with tasks', knowing, (page) => ({ first: [page] }), 'task'],
+    ['before, for a client without', ABLE, (page) => ({ first: [page] }), 'complete'],
+    ['in its course, for a client without', ABLE, (page) => ({ steps: [{ visit: [page] }] }), 'complete'],
+  ]
+  for (const [what, capabilities, args, resultType] of rows) {
+    const page = address()
+    const options = { meta: { [CAPABILITIES]: capabilities } }
+    const first = await call('tools/call', { name: 'job', arguments: args(page) }, options)
+    t.match(Object.values(first.requests), [{ params: { url: page.url } }], what)
+    await visit(page.elicitationId)
+    t.match((await again(first, all(first, YES), {}, options)).message.result, { resultType }, what)
+  }
+})

@@ -16,6 +16,7 @@ import {
 } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { outlastIdleLimit } from '../support/idle.js'
 import { LegacyHttp, type Plan } from '../support/legacy-http.js'
 import { hears, listen, updated } from '../support/listening.js'
 import { call, LOG_LEVEL } from '../support/modern.js'
@@ -81,7 +82,7 @@ for (const way of WAYS) {
   t.test(`a session ${way} in which a call waits is not ended for being idle`, async (t) => {
     const { steps, again, asker } = await start(t, way, { timeouts: { idle: 100 } })
     const first = await steps([{ ask: [NAME] }])
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await outlastIdleLimit(t)
     t.same((await again(first, all(first, ADA))).said, [ADA])
     t.equal(of(asker, 'initialize').length, 1)
   })
@@ -90,7 +91,7 @@ for (const way of WAYS) {
     const { url, call, asker } = await start(t, way, { timeouts: { idle: 100 } })
     const stream = await listen(url, { resourceSubscriptions: ['test://x'] }, { capabilities: {} })
     await stream.has(1)
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await outlastIdleLimit(t)
     const touch = { name: 'touch', arguments: { uris: ['test://x'] } }
     await call('tools/call', touch, { meta: { 'io.modelcontextprotocol/clientCapabilities': {} } })
     t.same(await hears(stream, 1), [updated('test://x')])

@@ -172,6 +172,17 @@ for (const way of WAYS) {
     t.equal(answers().length, 1)
   })
 
+  t.test(`R14: a list during which a server asks for roots ${way} does not wait for a call`, async (t) => {
+    const by = way.includes('session') ? { by: 'session' } : {}
+    const { call, answers } = await start(t, way, {}, { slowList: { steps: [{ ask: [ROOTS] }], ...by } })
+    for (const n of [1, 2]) {
+      const listed = await call('tools/list', {})
+      t.match(listed.message.result, { resultType: 'complete', tools: [{ name: 'echo' }] })
+      t.equal(answers().length, n)
+    }
+    t.match(answers().at(-1), { error: { code: -32600 } }, 'the second one is rejected at once')
+  })
+
   t.test(`74 a client that does not come back is waited for, and then the server ${way} is told`, async (t) => {
     const timeLimit = holdTimers(t, ANSWER)
     const { steps, again, cancelled, answers, asker } = await start(t, way, { timeouts: { answer: ANSWER } })

@@ -252,7 +252,7 @@ t.test(
   },
 )
 
-t.test('55 the same in a session of the server’s own', async (t) => {
+t.test('55 a session of the server’s own is relayed alike', async (t) => {
   let sever = (response: ServerResponse) => {
     response.destroy()
   }
@@ -434,3 +434,124 @@ async function textOf(url: string, body: string, headers: Record<string, string>
   await stream.ended()
   return stream
 }
+
+const LARGE = 100 * 1024
+
+const NOTED: [what: string, status: number, type: string | undefined, body: string][] = [
+  ['null', 200, 'application/json', 'null'],
+  ['an object', 200, 'application/json', '{"status":"ok"}'],
+  ['an empty object', 200, 'application/json', ' {}'],
+  ['an empty array', 200, 'application/json', '[]'],
+  ['an array without a message', 200, 'application/json', '[null,{},[],{"id":1}]'],
+  ['a string', 200, 'application/json', '"Accepted"'],
+  ['true', 200, 'application/json', 'true'],
+  ['half of a message', 200, 'application/json', '{"jsonrpc":'],
+  ['a page', 200, 'text/html', '<p>OK</p>'],
+  ['text', 202, 'text/plain', 'Accepted'],
+  ['nothing', 200, 'application/json', ''],
+  ['nothing without a type', 204, undefined, ''],
+  ['white space', 200, 'application/json', ' \r\n\t '],
+  ['a byte order mark', 200, 'application/json', '\ufeff'],
+  ['a large page', 200, 'text/html', `<p>${'OK'.repeat(LARGE)}</p>`],
+  ['a large object', 200, 'application/json', `{"status":"${'ok'.repeat(LARGE)}"}`],
+  ['a large echo', 200, 'application/json', `{"got":{"jsonrpc":"2.0","method":"${'m'.repeat(LARGE)}"}}`],
+  ['a large array', 200, 'application/json', `[${'{},'.repeat(LARGE)}{}]`],
+  ['an object with a large gap', 200, 'application/json', `{"id":${' '.repeat(LARGE)}1}`],
+  ['much white space', 200, 'application/json', ' '.repeat(LARGE)],
+  ['a stream without an event', 200, 'text/event-stream', ''],
+  ['a stream of comments', 200, 'text/event-stream', ': ping\n\n: ping\n\n'],
+  ['a stream of empty events', 200, 'text/event-stream', 'id: 1\nretry: 500\ndata: \n\nevent: ping\n\n'],
+  ['a stream without a message', 200, 'text/event-stream', 'data: null\n\ndata: [DONE]\n\ndata: {}\n\n'],
+  ['a stream that ends in an event', 200, 'text/event-stream', 'data: {"jsonrpc":"2.0"'],
+]
+
+/** A bridge in front of a modern and of a legacy server, which say `answer` to notifications; sends them one through each. */
+async function betweenBoth(t: Test, answer: (arrival: Arrival, response: ServerResponse) => void) {
+  const opened = { protocolVersion: '2025-03-26', capabilities: {}, serverInfo: { name: 's', version: '1' } }
+  const orOpen = (arrival: Arrival, response: ServerResponse) => {
+    const { message } = arrival
+    if (message?.['method'] !== 'initialize') return answer(arrival, response)
+    const text = JSON.stringify({ jsonrpc: '2.0', id: message['id'], result: opened })
+    sendText(response, text, { 'mcp-session-id': SESSION })
+  }
+  const modern = await betweenModern(t, orOpen)
+  const legacy = await betweenLegacy(t, orOpen)
+  await post(legacy.url, initialize('2025-03-26'), BOTH)
+  const inSession = { ...BOTH, 'mcp-session-id': SESSION }
+  const cancelled = (params: Json) => JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
+  const toLegacy = (body: string) => post(legacy.url, body, inSession)
+  const toModern = (body: string) => post(modern.url, body, headersFor('notifications/cancelled'))
+  return {
+    toLegacy,
+    /** What each kind of message is answered with that needs no answer. */
+    all: async () => ({
+      notification: await toLegacy(cancelled({ requestId: 7 })),
+      answer: await toLegacy('{"jsonrpc":"2.0","id":7,"result":{}}'),
+      batch: await toLegacy(`[${cancelled({ requestId: 7 })},{"jsonrpc":"2.0","id":7,"result":{}}]`),
+      modern: await toModern(cancelled({ requestId: 7, _meta: envelope() })),
+    }),
+  }
+}
+
+t.test('R20: whatever a server answers to a notification in place of a message, its client gets 202', async (t) => {
+  let row = NOTED[0] as (typeof NOTED)[number]
+  const { all } = await betweenBoth(t, (_arrival, response) => {
+    const [, status, type, body] = row
+    response.writeHead(status, type === undefined ? {} : { 'content-type': type }).end(body)
+  })
+  for (row of NOTED)
+    for (const [kind, { status, text, headers }] of Object.entries(await all()))
+      t.same([status, text, headers['content-type']], [202, '', undefined], `${row[0]}: ${kind}`)
+})
+
+t.test('R20: messages in the answer to a notification pass, also large ones and those of a stream', async (t) => {
+  const told = (text: string) =>
+    JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: text } })
+  const large = 'x'.repeat(LARGE)
+  let body = ''
+  let type = ''
+  const { all } = await betweenBoth(t, (_arrival, response) =>
+    response.writeHead(200, { 'content-type': type }).end(body),
+  )
+  const bodies: [string, string][] = [
+    ['application/json', told('small')],
+    ['application/json', `[${told('one')}]`],
+    ['application/json', told(large)],
+    ['application/json', ` [ ${told(large)}, ${told(large)}]`],
+    ['application/json', `{"id" : null, "jsonrpc":"2.0","error":{"code":-32600,"message":"${large}"}}`],
+    ['text/event-stream', `: hello\n\ndata: null\n\ndata: ${told('one')}\n\ndata: ${told(large)}\n\n`],
+    ['text/event-stream', `data: ${told(large)}\n\ndata: ${told('two')}\n\n`],
+  ]
+  for ([type, body] of bodies)
+    for (const [kind, { status, text }] of Object.entries(await all()))
+      t.ok(status === 200 && text === body, `${kind}: ${body.slice(0, 60)}`)
+})
+
+t.test('R20: a stream that answers a notification and goes on without a message is passed on', async (t) => {
+  const late = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+  const open: ServerResponse[] = []
+  const { url } = await betweenLegacy(t, ({ message }, response) => {
+    if (message?.['method'] === 'initialize')
+      return sendText(response, initializeResult('2025-11-25'), { 'mcp-session-id': SESSION })
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n')
+    open.push(response)
+  })
+  await post(url, initialize('2025-11-25'), BOTH)
+  const body = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+  const stream = await openStream('POST', url, { ...BOTH, 'mcp-session-id': SESSION }, body)
+  open[0]?.end(`data: ${late}\n\n`)
+  await stream.ended()
+  t.equal(stream.status, 200)
+  t.equal(stream.text, `: hello\n\ndata: ${late}\n\n`)
+})
+
+t.test('R20: the answer to a batch with a request passes as it is, unless it is no JSON', async (t) => {
+  let [type, body] = ['application/json', 'null']
+  const { toLegacy } = await betweenBoth(t, (_arrival, response) =>
+    response.writeHead(200, { 'content-type': type }).end(body),
+  )
+  const batch = '[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":1,"method":"ping"}]'
+  t.match(await toLegacy(batch), { status: 200, text: 'null' })
+  ;[type, body] = ['text/html', '<p>OK</p>']
+  t.match(await toLegacy(batch), { message: { error: { data: { reason: 'upstream_protocol' } } } })
+})

@@ -27,7 +27,7 @@ function error(t: Test, answer: Answer, status: number, expected: object, name?:
   t.match({ status: answer.status, error: answer.message.error }, { status, error: expected }, name ?? answer.text)
 }
 
-t.test('results', async (t) => {
+t.test('results have the members that modern clients require', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
 
@@ -110,7 +110,7 @@ t.test('results', async (t) => {
   })
 })
 
-t.test('44 what can never arrive is not promised', async (t) => {
+t.test('44 capabilities that cannot be carried are not declared', async (t) => {
   const legacy = await LegacyHttp.start(t, { get: 405 })
   const { url } = await startBridge(t, { url: legacy.url })
   const { message } = await call(url, 'server/discover')
@@ -128,7 +128,7 @@ t.test('48 a method of a capability that the server lacks is not found, and the 
   t.match(await call(url, 'tools/list'), { status: 200 })
 })
 
-t.test('headers', async (t) => {
+t.test('headers are checked against the body', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
   const mirrored = (args: Record<string, unknown>, headers: CallOptions['headers'] = {}) =>

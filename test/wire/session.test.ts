@@ -55,6 +55,29 @@ t.test('a server with a revision that nobody knows is refused, and its session e
   t.equal(http.received.at(-1)?.method, 'DELETE')
 })
 
+t.test('R9: an answer to initialize without a revision is refused in valid JSON', async (t) => {
+  const versions: [name: string, members: object, offered: unknown][] = [
+    ['absent', {}, null],
+    ['null', { protocolVersion: null }, null],
+    ['a number', { protocolVersion: 20251125 }, '20251125'],
+    ['a long text', { protocolVersion: '2'.repeat(20_000) }, /^2{1,250}/],
+  ]
+  for (const [name, members, offered] of versions) {
+    const result = { ...members, capabilities: {}, serverInfo: { name: 'n', version: '1' } }
+    const http = await LegacyHttp.start(t, {
+      override: ({ message }, response) => {
+        if (message['method'] !== 'initialize') return false
+        const text = JSON.stringify({ jsonrpc: '2.0', id: message['id'], result })
+        response.writeHead(200, { 'content-type': 'application/json' }).end(text)
+        return true
+      },
+    })
+    const { url } = await startBridge(t, { url: http.url })
+    const { message } = await call(url, 'tools/list')
+    t.match(message.error, { code: -32603, data: { reason: 'upstream_incompatible', offered } }, name)
+  }
+})
+
 t.test('37 nothing of the envelope reaches the server, and everything else does', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
@@ -204,7 +227,7 @@ t.test('41 a call that may have been acted on is not sent again', async (t) => {
   t.equal(stdio.messages().filter(({ method }) => method === 'tools/call').length, 1)
 })
 
-t.test('41 what only reads is sent again, once', async (t) => {
+t.test('41 a call that only reads is sent again, once', async (t) => {
   let cuts = 1
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
@@ -250,7 +273,7 @@ t.test('42 after a session was lost, the log level is set again before the next 
   )
 })
 
-t.test('a busy server is waited for, where that can do no harm', async (t) => {
+t.test('a call that only reads waits for a busy server', async (t) => {
   let busy = 0
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {

@@ -22,7 +22,7 @@ const logsOf = ({ messages }: Answer) =>
     .filter(({ method }) => method === 'notifications/message')
     .map(({ params }) => (params as { level: string }).level)
 
-t.test('over HTTP', async (t) => {
+t.test('streams over HTTP carry logs and progress', async (t) => {
   const legacy = await LegacyHttp.start(t)
   await shared(t, { url: legacy.url }, (method) => legacy.of(method).map(({ message }) => message['params']))
 
@@ -43,7 +43,7 @@ t.test('over HTTP', async (t) => {
   })
 })
 
-t.test('over stdio', async (t) => {
+t.test('streams over stdio carry logs and progress', async (t) => {
   const stdio = legacyStdio(t)
   await shared(t, stdio.server, (wanted) =>
     stdio

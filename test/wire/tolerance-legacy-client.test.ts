@@ -184,3 +184,23 @@ t.test('11.6 one that gives no state either has asked nothing at all', async (t)
   t.match(message.error, { code: -32603, data: { reason: 'upstream_protocol_error' } })
   t.equal(modern.of('tools/call').length, 1)
 })
+
+t.test('R11: a legacy client gets what a tool says in place of blocks', async (t) => {
+  for (const content of ['It is 3 degrees', { type: 'text', text: 'It is 3 degrees' }, ['It is 3 degrees']]) {
+    const { url } = await start(t, answering({ 'tools/call': { content } as Json }))
+    const client = await connect(t, url)
+    const result = await client.callTool({ name: 'echo', arguments: {} })
+    t.same(result.content, [{ type: 'text', text: 'It is 3 degrees' }], JSON.stringify(content))
+  }
+})
+
+t.test('R18: a legacy client is offered the lists that a modern server answers and does not declare', async (t) => {
+  for (const capabilities of [{}, undefined, [], { tools: null }] as unknown[]) {
+    const what = JSON.stringify(capabilities) ?? 'nothing'
+    const { url, modern } = await start(t, answering({ 'server/discover': { ...NASTY, capabilities } as Json }))
+    const client = await connect(t, url)
+    t.match(client.getServerCapabilities(), { tools: {} }, what)
+    t.match((await client.listTools()).tools[0], { name: String }, what)
+    t.ok(modern.of('tools/list').length >= 2, what)
+  }
+})

@@ -3,8 +3,11 @@ import { CreateMessageResultSchema, ElicitResultSchema } from '@modelcontextprot
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { initialize } from '../support/legacy-client.js'
 import { LegacyHttp, type Plan } from '../support/legacy-http.js'
+import { LegacySse, PATHS } from '../support/legacy-sse.js'
 import { CAPABILITIES, call } from '../support/modern.js'
+import { openPipe } from '../support/pipe.js'
 import { startSdkV1 } from '../support/sdk-v1.js'
 
 type Json = Record<string, unknown>
@@ -154,4 +157,110 @@ t.test('11.15 a tool of the first SDK that fails because it may not ask is -3202
   t.match((await use('copes')).message.result, { content: [{ text: 'without a model' }] }, 'a tool that copes succeeds')
   t.match((await use('fails')).message.result, { isError: true }, 'and one that was refused nothing has failed')
   t.match((await use('sample', { sampling: {} })).message.result, { resultType: 'input_required' })
+})
+
+t.test('R11: a modern client gets what a tool says in place of blocks', async (t) => {
+  const block = { type: 'text', text: 'It is 3 degrees' }
+  for (const content of ['It is 3 degrees', block, ['It is 3 degrees']]) {
+    const { url } = await start(t, { 'tools/call': { result: { content } } })
+    const { message } = await call(url, 'tools/call', { name: 'echo', arguments: {} })
+    t.same(message.result?.['content'], [block], JSON.stringify(content))
+  }
+})
+
+const OPEN = { protocolVersion: '2025-06-18', serverInfo: { name: 'shy', version: '1' } }
+const UNKNOWN = { error: { code: -32601, message: 'Method not found' } }
+
+t.test('R18: a server that declares nothing is asked once for its lists, and what it answers counts', async (t) => {
+  const spellings: unknown[] = [{}, undefined, null, [], { tools: null, prompts: false }, { experimental: {} }]
+  for (const capabilities of spellings) {
+    const what = JSON.stringify(capabilities) ?? 'nothing'
+    const { url, legacy } = await start(t, {
+      initialize: { result: { ...OPEN, capabilities } },
+      'prompts/list': UNKNOWN,
+      'resources/list': { result: {} },
+      'resources/templates/list': { result: { resourceTemplates: [] } },
+    })
+    const offer = await call(url, 'server/discover')
+    t.same((offer.message.result?.['capabilities'] as Json)['tools'], {}, what)
+    const listed = await call(url, 'tools/list')
+    t.match(listed.message.result?.['tools'], [{ name: 'echo' }], what)
+    const called = await call(url, 'tools/call', { name: 'echo', arguments: {} })
+    t.match(called.message.result, { content: [{ type: 'text' }] }, what)
+    for (const [method, named] of [
+      ['prompts/list', 'prompts'],
+      ['resources/templates/list', 'resources'],
+    ] as const) {
+      t.notOk(named in (offer.message.result?.['capabilities'] as Json), `${what}: ${named} is no list`)
+      t.equal((await call(url, method)).status, 404, `${what}: ${method}`)
+    }
+    t.equal(legacy.of('tools/list').length, 2, `${what}: once by the bridge, once by the client`)
+    t.equal(legacy.of('prompts/list').length, 1, what)
+    t.equal(legacy.of('resources/list').length, 1, what)
+  }
+})
+
+t.test('R18: a capability that is no object is declared all the same', async (t) => {
+  for (const declared of [true, [], 1]) {
+    const { url, legacy } = await start(t, { initialize: { result: { ...OPEN, capabilities: { tools: declared } } } })
+    t.match((await call(url, 'tools/list')).message.result?.['tools'], [{ name: 'echo' }], JSON.stringify(declared))
+    t.equal((await call(url, 'prompts/list')).status, 404)
+    t.equal(legacy.of('tools/list').length, 1, 'nothing is asked')
+    t.equal(legacy.of('prompts/list').length, 0)
+  }
+})
+
+t.test('R18: a server that declares nothing and answers only its tools is not waited for', async (t) => {
+  const legacy = await LegacyHttp.start(t, {
+    override: ({ message }, response) => {
+      const { id, method } = message
+      if (method === 'prompts/list' || method === 'resources/list') return true
+      if (method !== 'initialize') return false
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, result: { ...OPEN, capabilities: {} } }))
+      return true
+    },
+  })
+  const { url } = await startBridge(t, { url: legacy.url }, { timeouts: { call: 3_600_000 } })
+  t.match((await call(url, 'tools/list')).message.result?.['tools'], [{ name: 'echo' }])
+})
+
+for (const inPost of ['json', 'events', 'batch'] as const)
+  t.test(`R20: over HTTP+SSE, an answer in the response to the POST alone (${inPost}) is taken`, async (t) => {
+    const server = await LegacySse.start(t, { inPost })
+    const { url } = await startBridge(t, { url: server.url })
+    const params = { name: 'echo', arguments: { n: 1 } }
+    t.match((await call(url, 'tools/call', params)).message.result, { structuredContent: { n: 1 } })
+    const pipe = openPipe(t, { url: server.url })
+    const ask = async (id: string, method: string, params: Json) => {
+      pipe.line(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
+      const answer = () => pipe.messages().find((message) => message['id'] === id)
+      await until(() => answer() !== undefined, method)
+      return answer()
+    }
+    const opening = JSON.parse(initialize('2025-06-18')) as { params: Json }
+    t.match(await ask('open', 'initialize', opening.params), { result: { protocolVersion: '2025-06-18' } })
+    t.match(await ask('call', 'tools/call', params), { result: { structuredContent: { n: 1 } } })
+  })
+
+t.test('R20: over HTTP+SSE, a response to the POST that is no answer is passed over', async (t) => {
+  const bodies = ['{"ok":true}', '"Accepted"', 'null', '{"jsonrpc":"2.0","id":99,"result":{}}', '{', '[]']
+  for (const body of bodies) {
+    let sse: LegacySse | undefined
+    const server = await LegacySse.start(t, {
+      override: ({ method, path, message }, response) => {
+        if (method !== 'POST' || path === PATHS.stream || message['id'] === undefined) return false
+        response.writeHead(200, { 'content-type': 'application/json' }).end(body)
+        sse?.answer(message)
+        return true
+      },
+    })
+    sse = server
+    const { url, log } = await startBridge(t, { url: server.url })
+    t.equal((await call(url, 'tools/list')).status, 200, body)
+    t.notOk(
+      log.some(({ event }) => event === 'message_dropped' || event === 'invalid_messages'),
+      body,
+    )
+  }
 })

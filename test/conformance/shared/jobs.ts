@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, Client, Question } from './client.js'
 import { text, textResult } from './content.js'
+import { part } from './part.js'
 import { NAME } from './questions.js'
 import { form } from './schemas.js'
 import { NO_ARGUMENTS, strings, type ToolDefinition, type ToolResult } from './tool.js'
@@ -28,7 +29,7 @@ export interface Work {
   ask(key: string, question: Question): Promise<Answer>
 }
 
-export const jobs: readonly Job[] = [
+export const jobs: readonly Job[] = part<Job>([
   {
     definition: {
       name: 'slow_compute',
@@ -94,4 +95,4 @@ export const jobs: readonly Job[] = [
     first: (client) => client.elicit('user_name', NAME),
     work: ({ answer }) => textResult(`Done for ${String(answer?.content?.['name'])}`),
   },
-]
+])

@@ -1,6 +1,7 @@
 /** The prompts of the reference servers, and what they suggest for arguments. */
 import type { Client } from './client.js'
 import { type Content, image, resource, text } from './content.js'
+import { part } from './part.js'
 import { form } from './schemas.js'
 
 export interface Prompt {
@@ -16,7 +17,7 @@ export type PromptResult = {
   messages: { role: 'user'; content: Content }[]
 }
 
-export const prompts: readonly Prompt[] = [
+export const prompts: readonly Prompt[] = part<Prompt>([
   {
     definition: { name: 'test_simple_prompt', description: 'Has no arguments' },
     get: () => say(text('This is a simple prompt for testing.')),
@@ -58,7 +59,7 @@ export const prompts: readonly Prompt[] = [
       return say(text(`Prompt with context: ${String(content?.['context'] ?? 'none')}`))
     },
   },
-]
+])
 
 /** The prompt that comes and goes. */
 export const changingPrompt: Prompt = {

@@ -4,13 +4,14 @@
  */
 import type { Answer, Question } from './client.js'
 import { textResult } from './content.js'
+import { part } from './part.js'
 import { defaults, enumerations, form } from './schemas.js'
 import { NO_ARGUMENTS, strings, type Tool } from './tool.js'
 
 export const NAME: Question = { message: 'What is your name?', requestedSchema: form({ name: 'string' }) }
 const CONFIRM: Question = { message: 'Please confirm', requestedSchema: form({ ok: 'boolean' }) }
 
-export const questions: readonly Tool[] = [
+export const questions: readonly Tool[] = part<Tool>([
   {
     definition: {
       name: 'test_sampling',
@@ -160,7 +161,7 @@ export const questions: readonly Tool[] = [
       return textResult(answers.join('\n'))
     },
   },
-]
+])
 
 function completed({ action, content }: Answer): string {
   return `Elicitation completed: action=${action}, content=${JSON.stringify(content ?? {})}`

@@ -1,5 +1,6 @@
 /** The resources of the reference servers: some that are listed, and a template. */
 import { PNG } from './content.js'
+import { part } from './part.js'
 
 export interface Resource {
   uri: string
@@ -10,7 +11,7 @@ export interface Resource {
 
 type Contents = { uri: string; mimeType: string } & ({ text: string } | { blob: string })
 
-const readable: readonly (Resource & ({ text: string } | { blob: string }))[] = [
+const readable = part<Resource & ({ text: string } | { blob: string })>([
   {
     uri: 'test://static-text',
     name: 'Static text',
@@ -32,7 +33,7 @@ const readable: readonly (Resource & ({ text: string } | { blob: string }))[] = 
     mimeType: 'text/plain',
     text: 'Nothing has happened yet.',
   },
-]
+])
 
 export const resources: Resource[] = readable.map(({ uri, name, description, mimeType }) => ({
   uri,
@@ -41,14 +42,14 @@ export const resources: Resource[] = readable.map(({ uri, name, description, mim
   mimeType,
 }))
 
-export const templates = [
+export const templates = part([
   {
     uriTemplate: 'test://template/{id}/data',
     name: 'Template',
     description: 'Data for any id',
     mimeType: 'application/json',
   },
-]
+])
 
 /** What is under a URI; undefined where there is nothing. */
 export function readResource(uri: string): { contents: Contents[] } | undefined {
@@ -58,7 +59,7 @@ export function readResource(uri: string): { contents: Contents[] } | undefined 
     return { contents: ['text' in found ? { uri, mimeType, text: found.text } : { uri, mimeType, blob: found.blob }] }
   }
   const id = /^test:\/\/template\/([^/]+)\/data$/.exec(uri)?.[1]
-  if (id === undefined) return undefined
+  if (id === undefined || templates.length === 0) return undefined
   const data = { id, templateTest: true, data: `Data for ID: ${id}` }
   return { contents: [{ uri, mimeType: 'application/json', text: JSON.stringify(data) }] }
 }

@@ -1,13 +1,14 @@
 /** Tools that answer by themselves: content of each kind, errors, progress, logging, changes of the lists. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { image, resource, text, textResult, WAV } from './content.js'
+import { part } from './part.js'
 import { schema2020 } from './schemas.js'
 import { NO_ARGUMENTS, strings, type Tool } from './tool.js'
 
 /** Milliseconds between the notifications of one call. */
 const STEP = 50
 
-export const tools: readonly Tool[] = [
+export const tools: readonly Tool[] = part<Tool>([
   // First, because the suite calls the first tool there is without arguments.
   {
     definition: { name: 'test_simple_text', description: 'Returns text', inputSchema: NO_ARGUMENTS },
@@ -120,7 +121,7 @@ export const tools: readonly Tool[] = [
     definition: { name: 'greet', description: 'Greets at once', inputSchema: strings({ name: 'Whom' }) },
     call: ({ arguments: { name } }) => textResult(`Hello, ${String(name)}!`),
   },
-]
+])
 
 /** The tool that comes and goes. */
 export const changingTool: Tool = {

@@ -5,8 +5,8 @@ import { RelayedSessions } from '../../../src/downstream/http/relayed-sessions.j
 t.test('H10 however many sessions one principal opens, those of others are remembered', async (t) => {
   const told: string[] = []
   const sessions = new RelayedSessions({ max: 6, share: 0.5, report: (what) => told.push(what) })
-  sessions.opened('modest', { principal: 'modest', ours: false })
-  for (let n = 0; n < 100; n++) sessions.opened(`greedy-${n}`, { principal: 'greedy', ours: true })
+  await sessions.opened('modest', { principal: 'modest', ours: false })
+  for (let n = 0; n < 100; n++) await sessions.opened(`greedy-${n}`, { principal: 'greedy', ours: true })
   t.equal(await sessions.isOf('modest', 'modest', false), true)
   t.equal(await sessions.isOf('greedy', 'greedy-99', false), true)
   t.equal(await sessions.isOf('greedy', 'greedy-0', false), false)
@@ -20,9 +20,9 @@ t.test('H10 however many sessions one principal opens, those of others are remem
 
 t.test('the session that was used longest ago is forgotten first', async (t) => {
   const sessions = new RelayedSessions({ max: 2, report: () => {} })
-  for (const id of ['one', 'two']) sessions.opened(id, { principal: 'alice', ours: false })
+  for (const id of ['one', 'two']) await sessions.opened(id, { principal: 'alice', ours: false })
   await sessions.isOf('alice', 'one', false)
-  sessions.opened('three', { principal: 'alice', ours: false })
+  await sessions.opened('three', { principal: 'alice', ours: false })
   t.equal(await sessions.isOf('alice', 'two', false), false)
   t.equal(await sessions.isOf('alice', 'one', false), true)
 })

@@ -139,7 +139,7 @@ t.test('H10 sessions of one principal make room among themselves, and leave room
   t.equal(add(sessions, 'other').session.closed, 0)
 })
 
-t.test('all that are there give signs of life', async (t) => {
+t.test('all open streams get keep-alive comments', async (t) => {
   const sessions = sessionsOf(t, { keepAlive: 10 })
   const all = [add(sessions).session, add(sessions).session]
   await until(() => all.every(({ alive }) => alive >= 3))

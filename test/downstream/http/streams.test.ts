@@ -173,7 +173,7 @@ t.test('a connection that is taken over by another ends', async (t) => {
   t.ok(stream.connected)
 })
 
-t.test('as many events are kept as there is room for', async (t) => {
+t.test('kept events are bounded in number', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   stream.connect().destroy()
@@ -184,7 +184,7 @@ t.test('as many events are kept as there is room for', async (t) => {
   t.equal(reading.said().length, 1_000)
 })
 
-t.test('as many bytes are kept as there is room for', async (t) => {
+t.test('kept events are bounded in bytes', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   stream.connect().destroy()
@@ -213,7 +213,7 @@ t.test('events are kept for five minutes', async (t) => {
   t.ok(streams.resume('p1-1'))
 })
 
-t.test('nothing is kept where there are no ids', async (t) => {
+t.test('events without ids are not kept', async (t) => {
   const streams = streamsOf(R24)
   const stream = streams.answer()
   stream.connect().destroy()
@@ -270,7 +270,7 @@ t.test('what nobody can be told waits for the next stream, and of what is the sa
   t.same(other.said(), [], 'once')
 })
 
-t.test('no more waits than there is room for', async (t) => {
+t.test('unsent events are bounded', async (t) => {
   const streams = streamsOf(R06)
   for (let n = 1; n <= 300; n++) streams.deliver(`${n}`)
   for (let n = 1; n <= 300; n++) streams.deliver(`same ${n}`, 'same')
@@ -365,7 +365,7 @@ t.test('who says more than is read has to wait, and all who wait go on', async (
   await until(() => gone === 3, 'that all go on')
 })
 
-t.test('who waits goes on when the connection goes away', async (t) => {
+t.test('a waiting sender continues when the connection closes', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   const connection = stream.connect()
@@ -408,7 +408,7 @@ t.test('signs of life come on silent streams, and not on those that are over', a
   t.notOk(reading.failed())
 })
 
-t.test('what is closed is over, and nothing of it can be had', async (t) => {
+t.test('nothing of a closed stream can be resumed', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   const readings = [read(stream.connect()), read(streams.listen() as Readable)]
@@ -432,7 +432,7 @@ t.test('streams that wait for the server alone can be ended, and answers go on',
   t.same(answer.said(), ['1'])
 })
 
-t.test('what is kept is lent, and given back with the session', async (t) => {
+t.test('kept events take memory, and return it with the session', async (t) => {
   const memory = new Memory({ max: 1024 * 1024 })
   const streams = streamsOf(R06, memory)
   const stream = streams.answer()

@@ -36,7 +36,6 @@ export function* texts(era: Era): Iterable<Text> {
     ['a tab in a text', good.replace('here', 'h\tere')],
     ['a NUL at the end', `${good}\0`],
     ['a NUL at the start', `\0${good}`],
-    ['a byte order mark', `\ufeff${good}`],
     ['a form feed', `\f${good}`],
     ['a no-break space', `\u00a0${good}`],
     ['UTF-16', Buffer.from(good, 'utf16le')],

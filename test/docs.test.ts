@@ -1,0 +1,82 @@
+/** Documents: links lead somewhere, what is not published is said, and commands have flags that exist. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { readArguments } from '../src/cli/arguments.js'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const pages = [
+  ...readdirSync(root).map((name) => join(root, name)),
+  ...readdirSync(join(root, 'docs')).map((name) => join(root, 'docs', name)),
+  join(root, 'config/helm/mcp-bridge/README.md'),
+].filter((path) => path.endsWith('.md') && !path.endsWith('CHANGELOG.md'))
+const textOf = (path: string) => readFileSync(path, 'utf8')
+const nameOf = (path: string) => relative(root, path)
+
+/** The anchors of a page, as GitHub makes them of its headings. */
+function anchorsOf(path: string): Set<string> {
+  const seen = new Map<string, number>()
+  const prose = textOf(path).replace(/^(`{3,}).*?^\1$/gms, '')
+  const headings = [...prose.matchAll(/^#{1,6} +(.*)$/gm)].map(([, heading = '']) => {
+    const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+    const slug = text.replace(/[^\p{L}\p{N}\p{M}_ -]/gu, '').replaceAll(' ', '-')
+    const count = seen.get(slug) ?? 0
+    seen.set(slug, count + 1)
+    return count === 0 ? slug : `${slug}-${count}`
+  })
+  const named = [...prose.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id)
+  return new Set([...headings, ...named])
+}
+
+t.test('U8: links between documents lead to files and headings that exist', async (t) => {
+  let links = 0
+  for (const page of pages) {
+    const prose = textOf(page)
+      .replace(/^(`{3,}).*?^\1$/gms, '')
+      .replace(/`[^`\n]*`/g, '')
+    for (const [, target = ''] of prose.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue
+      links += 1
+      const [file = '', anchor] = target.split('#')
+      const path = file === '' ? page : join(dirname(page), file)
+      t.ok(existsSync(path), `${nameOf(page)}: ${target}`)
+      if (anchor !== undefined && path.endsWith('.md')) t.ok(anchorsOf(path).has(anchor), `${nameOf(page)}: ${target}`)
+    }
+  }
+  t.ok(links > 100)
+})
+
+t.test('U8: where an image, chart or package is named that is not published yet, this is said nearby', async (t) => {
+  const files = [...pages, join(root, 'config/kubernetes/kustomization.yaml')]
+  let places = 0
+  for (const page of files) {
+    if (page.endsWith('SECURITY.md') || page.endsWith('CONTRIBUTING.md')) continue
+    const lines = textOf(page).split('\n')
+    for (const [at, line] of lines.entries()) {
+      if (!/ghcr\.io\/mcp-bridge|npx (?:-y )?mcp-bridge\b|npm install -g mcp-bridge/.test(line)) continue
+      places += 1
+      t.match(
+        lines.slice(Math.max(0, at - 16), at + 17).join('\n'),
+        /published yet|not on the npm registry yet/,
+        `${nameOf(page)}:${at + 1}`,
+      )
+    }
+  }
+  t.ok(places > 3)
+})
+
+t.test('U8: commands of the how-tos have flags that exist', async (t) => {
+  const blocks = textOf(join(root, 'docs/how-to.md')).matchAll(/^```sh\n(.*?)^```$/gms)
+  const commands = [...blocks].flatMap(([, block = '']) =>
+    block
+      .replaceAll('\\\n', ' ')
+      .split('\n')
+      .flatMap((line) => /^mcp-bridge (.*)$/.exec(line)?.[1] ?? []),
+  )
+  t.ok(commands.length > 5)
+  for (const command of commands) {
+    const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
+    t.ok(readArguments(words, { PATH: '/usr/bin:/bin' }), command)
+  }
+})

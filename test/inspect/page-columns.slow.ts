@@ -1,0 +1,72 @@
+/**
+ * The columns of the list of calls on the inspector's page: what a call is comes first, on every width.
+ *
+ * Runs in its own process: its browser ends with it.
+ */
+import t from 'tap'
+import { noBrowser } from '../support/chromium.js'
+import { until } from '../support/eventually.js'
+import { look, pictures } from '../support/inspector-page.js'
+import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
+
+const skip = noBrowser
+const MODERN = { era: 'modern', revision: '2026-07-28', transport: 'http' } as const
+/** Whether the text of something can be seen as a whole. */
+const IS_WHOLE = `(one) => one.scrollWidth <= one.clientWidth`
+
+t.test('from a tablet to a wide screen, the name of a call and its sides can be read', { skip }, async (t) => {
+  const ring = tickingRing()
+  tellCall(ring.witness, { id: 1, name: 'read_text_file', more: { client: MODERN, upstream: MODERN, relayed: true } })
+  const { browser, rows, withoutMistakes } = await look(t, ring)
+  await until(async () => (await rows()).length === 1)
+  for (const width of [761, 800, 999, 1000, 1100, 1199, 1200, 1299, 1300, 1400, 1920]) {
+    await browser.emulate({ width })
+    const cut = await browser.evaluate<string[]>(
+      `[...document.querySelectorAll('.calls th, .calls tbody td')].filter((one) => !(${IS_WHOLE})(one)).map((one) => one.innerText)`,
+    )
+    t.same(cut, [], `nothing is cut at ${width}`)
+    const row = (await rows())[0]
+    t.match(row, /read_text_file.*M 07-28 http → M 07-28 http \(relayed\)/s, `both are there at ${width}`)
+  }
+  withoutMistakes()
+})
+
+t.test('a text that is cut is the tip of its cell', { skip }, async (t) => {
+  const ring = tickingRing()
+  const long = 'a-name-that-is-wider-than-its-column-on-a-screen-of-usual-width-and-wider'
+  tellCall(ring.witness, { id: 1, name: long, server: `${long}-server`, outcome: 'fault', why: `${long}-why` })
+  const { browser, rows, withoutMistakes } = await look(t, ring)
+  await until(async () => (await rows()).length === 1)
+  const tips = await browser.evaluate<string[]>(
+    `[...document.querySelectorAll('.calls tbody td')].filter((one) => !(${IS_WHOLE})(one)).map(({ title }) => title)`,
+  )
+  t.same(tips, [`tools/call ${long}`, `${long}-server`, `fault: ${long}-why (blame: upstream)`])
+  withoutMistakes()
+})
+
+t.test('who was waited for can be seen without colours', { skip }, async (t) => {
+  const ring = tickingRing()
+  tellQuestion(ring.witness, { id: 1, answer: 2 })
+  const { browser, shows, go, withoutMistakes } = await look(t, ring)
+  await go('#/calls/c1?tab=timeline')
+  await shows(/waits for the client or a person/)
+  const tip = `[...document.querySelectorAll('.calls th')].at(-1).title`
+  t.match(await browser.evaluate(tip), /^Solid.*: bridge\. Lines.*: server\. Stripes.*: client/)
+  for (const scheme of ['dark', 'light']) {
+    await browser.emulate({ scheme })
+    await browser.screenshot(`${pictures}timeline-${scheme}.png`)
+    await browser.evaluate(
+      `for (const who of ['bridge', 'server', 'client']) document.documentElement.style.setProperty('--' + who, 'gray')`,
+    )
+    const seen = new Set<string>()
+    for (const who of ['bridge', 'server', 'client']) {
+      const place = `{ const { x, y, width, height } = document.querySelector('.sample.${who}').getBoundingClientRect(); ({ x, y, width, height }) }`
+      const clip = { ...(await browser.evaluate<object>(place)), scale: 1 }
+      const { data } = await browser.send<{ data: string }>('Page.captureScreenshot', { format: 'png', clip })
+      seen.add(data)
+    }
+    t.equal(seen.size, 3, `three patterns, ${scheme}`)
+    await browser.evaluate(`document.documentElement.removeAttribute('style')`)
+  }
+  withoutMistakes()
+})

@@ -1,0 +1,4 @@
+/** The other combinations of offers.ts. */
+import { testOffers } from './offers.js'
+
+await testOffers('rest')

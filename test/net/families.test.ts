@@ -1,0 +1,124 @@
+/** Hosts with several addresses, some of which cannot be reached. */
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import {
+  connect,
+  getDefaultAutoSelectFamilyAttemptTimeout,
+  type LookupFunction,
+  type Socket,
+  setDefaultAutoSelectFamilyAttemptTimeout,
+} from 'node:net'
+import { execPath, platform } from 'node:process'
+import t, { type Test } from 'tap'
+import { waitForEachAddress } from '../../src/net/families.js'
+import { reachOf, serverConnector } from '../../src/net/server-connect.js'
+import { causeOf, whatOf } from '../../src/upstream/transport/causes.js'
+import { Origin } from '../../src/upstream/transport/origin.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { freePort } from '../support/free-port.js'
+import { call } from '../support/modern.js'
+
+const skip = platform === 'linux' ? false : 'other systems queue connections in other ways'
+
+/** A server in a process that can stand still with a full queue of connections: a further one then takes a second or more. */
+async function slowServer(t: Test): Promise<{ port: number; goOn(): void; standStill(): Promise<void> }> {
+  const script = `const s = require('node:net').createServer().listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () =>
+    console.log(s.address().port))`
+  const child = spawn(execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const port = await new Promise<number>((resolve) => child.stdout.once('data', (text) => resolve(Number(text))))
+  const queued = new Set<Socket>()
+  t.teardown(() => queued.forEach((socket) => socket.destroy()))
+  const isStill = () => /^State:\s+T/m.test(readFileSync(`/proc/${child.pid}/status`, 'utf8'))
+  return {
+    port,
+    goOn: () => child.kill('SIGCONT'),
+    async standStill() {
+      child.kill('SIGSTOP')
+      await until(isStill, 'the server stands still')
+      let connected = 0
+      // The queue has room for two; further connections wait.
+      for (let n = 0; n < 4; n++)
+        queued.add(connect({ host: '127.0.0.1', port }, () => connected++).on('error', () => {}))
+      await until(() => connected >= 2, 'a full queue')
+    },
+  }
+}
+
+/** Resolves every host to an address where the server is, and one where nothing listens. */
+const twoAddresses = (asked?: () => void): LookupFunction => {
+  const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
+  return (_host, _options, done) => {
+    asked?.()
+    done(null, addresses)
+  }
+}
+
+t.test(
+  'N4: an address that needs a second is waited for, though another one cannot be reached',
+  { skip },
+  async (t) => {
+    const { port, goOn, standStill } = await slowServer(t)
+    const target = { hostname: 'two.example', host: 'two.example', protocol: 'http:', port: String(port) }
+    // A busy machine may let the server go on too late. Then it is tried again.
+    await until(async () => {
+      await standStill()
+      let opened = Promise.resolve(false)
+      await new Promise<void>((goesOn) => {
+        const goOnLater = () => setTimeout(() => goesOn(goOn()), 400)
+        const open = serverConnector({ tls: { lookup: twoAddresses(goOnLater) } })
+        opened = new Promise((resolve) => {
+          open(target, (error, socket) => {
+            socket?.destroy()
+            resolve(error === null)
+          })
+        })
+      })
+      return opened
+    }, 'the connection')
+  },
+)
+
+t.test(
+  'N4: if no address of a host can be reached in time, the failure has a cause, and nothing was executed',
+  { skip },
+  async (t) => {
+    const { port, standStill } = await slowServer(t)
+    await standStill()
+    const url = new URL(`http://two.example:${port}/mcp`)
+    const { connect } = reachOf(url, { proxyOf: () => undefined })
+    t.ok(connect, 'also without a proxy and certificates')
+    const origin = new Origin({ url, connect: serverConnector({ tls: { lookup: twoAddresses() } }) })
+    t.teardown(() => origin.close())
+    const failed = origin.ask({ method: 'POST', headers: {}, body: '{}' }, { head: () => 'whole' })
+    await t.rejects(failed, { message: 'The connection timed out', delivered: 'no' })
+  },
+)
+
+t.test('N4: where every address of a host refuses connections, nothing was executed', async (t) => {
+  const port = await freePort()
+  const { url } = await startBridge(t, { url: `http://localhost:${port}/mcp` })
+  const { error } = (await call(url, 'tools/list')).message
+  t.match(error, { message: /Connection refused/, data: { outcome: 'not_executed' } })
+})
+
+t.test('N4: every cause has a name', async (t) => {
+  const failed = (code: string, message = '') => Object.assign(new Error(message), { code })
+  const all = (...codes: string[]) =>
+    Object.assign(new AggregateError(codes.map((code) => failed(code))), { code: codes[0] })
+  t.equal(whatOf(all('ETIMEDOUT', 'ENETUNREACH')), 'The connection timed out')
+  t.equal(whatOf(all('EUNHEARDOF', 'ENETUNREACH')), 'The network of the host is unreachable')
+  t.equal(whatOf(all('EUNHEARDOF')), 'EUNHEARDOF')
+  t.equal(whatOf(failed('EUNHEARDOF')), 'EUNHEARDOF')
+  t.equal(whatOf(new AggregateError([])), 'AggregateError')
+  t.equal(causeOf(failed('ETIMEDOUT'))?.notSent, undefined, 'an open connection may end with it')
+})
+
+t.test('N4: packages wait for each address, too', (t) => {
+  const before = getDefaultAutoSelectFamilyAttemptTimeout()
+  t.teardown(() => setDefaultAutoSelectFamilyAttemptTimeout(before))
+  waitForEachAddress()
+  t.equal(getDefaultAutoSelectFamilyAttemptTimeout(), 2_000)
+  t.end()
+})

@@ -1,0 +1,233 @@
+/** What is released, step by step: the scripts that the workflow of releases runs. Programs that publish are stood in for. */
+import { execFile, spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { env, execPath, versions } from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { parseCommand } from '../src/cli/parse.js'
+import { packageOf } from '../src/discovery/sources/server-json.js'
+import { atLeast } from './support/at-least.js'
+import { temporaryFolder } from './support/folder.js'
+import { copyOfSource } from './support/source.js'
+import { inTools, lacks, missing, runTool } from './support/tools.js'
+
+const run = promisify(execFile)
+const root = fileURLToPath(new URL('../', import.meta.url))
+const text = (path: string, folder = root) => readFileSync(join(folder, path), 'utf8')
+const json = <T>(path: string, folder = root) => JSON.parse(text(path, folder)) as T
+const { version, repository, mcpName } = json<{ version: string; repository: { url: string }; mcpName: string }>(
+  'package.json',
+)
+const noBash = lacks('bash', ['--version'])
+
+t.test('the version is the same wherever it stands', async (t) => {
+  const { stderr } = await run(execPath, ['.ci/version.mjs', '--check', `v${version}`], { cwd: root })
+  t.equal(stderr, '')
+  await t.rejects(run(execPath, ['.ci/version.mjs', '--check', 'v99.0.0'], { cwd: root }), /the tag is v99\.0\.0/)
+})
+
+t.test('a new version is written wherever it stands, and what was written before belongs to it', async (t) => {
+  const folder = released(t)
+  const manifest = text('package.json', folder)
+  writeFileSync(join(folder, 'package.json'), manifest.replace(`"version": "${version}"`, '"version": "7.8.9-rc.1"'))
+  const changelog = '# Changelog\n\n## Unreleased\n\n- A line.\n\n## 0.0.1\n\n- Another.\n'
+  writeFileSync(join(folder, 'CHANGELOG.md'), changelog)
+  const script = (...args: string[]) => run(execPath, ['.ci/version.mjs', ...args], { cwd: folder })
+  await t.rejects(script('--check'), new RegExp(`Chart\\.yaml: ${version.replaceAll('.', '\\.')}`))
+  await script()
+  await script('--check', 'v7.8.9-rc.1')
+  t.match(text('config/helm/mcp-bridge/Chart.yaml', folder), /^appVersion: 7\.8\.9-rc\.1$/m)
+  t.match(text('server.json', folder), '"identifier": "ghcr.io/mcp-bridge/mcp-bridge:7.8.9-rc.1"')
+  t.match(await script('--notes', '7.8.9-rc.1'), { stdout: '- A line.\n' })
+  await t.rejects(script('--notes', '1.0.0'), /CHANGELOG\.md says nothing of 1\.0\.0/)
+})
+
+const noChangesets = missing('release') || (Number.parseInt(versions.node, 10) < 22 && 'changesets needs Node.js 22')
+t.test('a changeset becomes a version and a line of the changelog', { skip: noChangesets }, async (t) => {
+  const folder = released(t)
+  // Without those that wait for the next release: what they say is no matter here.
+  mkdirSync(join(folder, '.changeset'))
+  cpSync(join(root, '.changeset/config.json'), join(folder, '.changeset/config.json'))
+  const changeset = '---\n"mcp-bridge": minor\n---\n\nIt can do more.\n'
+  writeFileSync(join(folder, '.changeset/some-change.md'), changeset)
+  const git = (...args: string[]) =>
+    run('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.com', ...args], { cwd: folder })
+  await git('init', '--quiet')
+  await git('add', '--all', '.')
+  await git('commit', '--quiet', '--message', 'All')
+  const program = inTools('release', '@changesets/cli/bin.js')
+  await run(execPath, [program, 'version'], { cwd: folder })
+  await run(execPath, ['.ci/version.mjs'], { cwd: folder })
+  const [major, minor] = version.split('.').map(Number)
+  const next = `${major}.${Number(minor) + 1}.0`
+  await run(execPath, ['.ci/version.mjs', '--check', `v${next}`], { cwd: folder })
+  const notes = await run(execPath, ['.ci/version.mjs', '--notes'], { cwd: folder })
+  t.equal(notes.stdout, '### Minor Changes\n\n- It can do more.\n')
+  t.match(text('CHANGELOG.md', folder), /^# Changelog\n\n## /)
+})
+
+t.test('what is released is packed once, with its checksums', { skip: noBash || missing('kubernetes') }, async (t) => {
+  const folder = released(t, copyOfSource(t))
+  const tools = standIns(t, ['npm'], {
+    npm: `#!/bin/sh\n[ "$1" = audit ] && echo '{"vulnerabilities":{}}' || exec "$NPM" "$@"\n`,
+  })
+  const npm = spawnSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).stdout.trim()
+  const PATH = [tools.folder, inTools('kubernetes', '.bin'), env['PATH']].join(delimiter)
+  const options = { cwd: folder, env: { ...env, PATH, NPM: npm } }
+  await run('bash', ['.ci/package', 'release', `v${version}`], options)
+  const files = readdirSync(join(folder, 'release'), { recursive: true }).map(String).sort()
+  t.same(
+    files.filter((file) => file.includes('.') || file === 'SHA256SUMS'),
+    ['SHA256SUMS', `helm/mcp-bridge-${version}.tgz`, `npm/mcp-bridge-${version}.tgz`, 'sbom.cdx.json'],
+  )
+  const sums = spawnSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: join(folder, 'release') })
+  t.equal(sums.status, 0)
+  const rendered = runTool('kubernetes', 'helm', [
+    'show',
+    'chart',
+    join(folder, `release/helm/mcp-bridge-${version}.tgz`),
+  ])
+  t.match(rendered.stdout, `appVersion: ${version}`)
+  await t.rejects(run('bash', ['.ci/package', 'release', 'v99.0.0'], options), /the tag is v99\.0\.0/)
+})
+
+t.test('a release publishes the package, the images and the chart', { skip: noBash }, async (t) => {
+  const tools = standIns(t, ['docker', 'helm', 'npm', 'gh', 'git'])
+  const folder = temporaryFolder(t)
+  for (const path of ['npm/mcp-bridge-1.2.3.tgz', 'helm/mcp-bridge-1.2.3.tgz', 'sbom.cdx.json', 'SHA256SUMS']) {
+    mkdirSync(join(folder, path, '..'), { recursive: true })
+    writeFileSync(join(folder, path), '')
+  }
+  const script = async (args: string[], more: Record<string, string> = {}) => {
+    writeFileSync(tools.log, '')
+    await run('bash', args, { cwd: root, env: { ...env, PATH: [tools.folder, env['PATH']].join(delimiter), ...more } })
+    return readFileSync(tools.log, 'utf8')
+  }
+
+  const published = await script(['.ci/publish', `${folder}/npm/mcp-bridge-1.2.3.tgz`])
+  t.match(published, /^npm publish \S+mcp-bridge-1\.2\.3\.tgz --provenance --access public --tag latest$/m)
+  t.match(await script(['.ci/publish', 'npm/mcp-bridge-1.2.3-rc.1.tgz']), '--tag next')
+
+  const output = join(folder, 'output')
+  const image = await script(['.ci/image', 'publish', 'ghcr.io/a/b', '1.2.3'], { GITHUB_OUTPUT: output })
+  for (const part of ['--platform linux/amd64,linux/arm64', '--sbom=true', '--provenance=mode=max', '--push'])
+    t.ok(image.includes(part), part)
+  t.match(image, '--tag ghcr.io/a/b:1.2.3 --tag ghcr.io/a/b:latest')
+  t.equal(readFileSync(output, 'utf8'), 'digest=sha256:0123\n')
+  const candidate = await script(['.ci/image', 'publish', 'ghcr.io/a/b', '1.2.3-rc.1'], { GITHUB_OUTPUT: output })
+  t.notMatch(candidate, 'latest', 'what is only to be tried is not the latest')
+  t.match(await script(['.ci/image', 'build', 'mcp-bridge:ci']), /--load --tag mcp-bridge:ci \.$/m)
+  t.match(await script(['.ci/image', 'check']), /--platform linux\/amd64,linux\/arm64 --output type=cacheonly \.$/m)
+
+  const chart = await script(['.ci/chart', 'publish', `${folder}/helm`, 'oci://ghcr.io/a/charts'])
+  t.match(chart, /^helm push \S+\/helm\/mcp-bridge-1\.2\.3\.tgz oci:\/\/ghcr\.io\/a\/charts$/m)
+
+  const login = await script(['.ci/login', 'ghcr.io'], { REGISTRY_USER: 'me', REGISTRY_TOKEN: 'a-secret' })
+  t.match(login, /^docker login ghcr\.io --username me --password-stdin$/m)
+  t.match(login, /^helm registry login ghcr\.io --username me --password-stdin$/m)
+  t.notMatch(login, 'a-secret', 'no list of processes shows the token')
+})
+
+t.test('a release is announced with its notes and all its files', { skip: noBash }, async (t) => {
+  const folder = released(t)
+  const changelog = `# Changelog\n\n## ${version}\n\n- What is new.\n`
+  writeFileSync(join(folder, 'CHANGELOG.md'), changelog)
+  for (const path of ['npm/mcp-bridge.tgz', 'helm/mcp-bridge.tgz', 'sbom.cdx.json', 'SHA256SUMS']) {
+    mkdirSync(join(folder, 'release', path, '..'), { recursive: true })
+    writeFileSync(join(folder, 'release', path), '')
+  }
+  const tools = standIns(t, ['gh'], {
+    gh: `#!/bin/sh\necho "gh $*" >>"$LOG"\nwhile [ "$1" != --notes-file ]; do shift; done\ncat "$2" >>"$LOG"\n`,
+  })
+  const PATH = [tools.folder, env['PATH']].join(delimiter)
+  await run('bash', ['.ci/announce', `v${version}`, 'release'], { cwd: folder, env: { ...env, PATH, LOG: tools.log } })
+  const said = readFileSync(tools.log, 'utf8')
+  t.match(said, `gh release create v${version} --verify-tag`)
+  for (const path of ['npm/mcp-bridge.tgz', 'helm/mcp-bridge.tgz', 'sbom.cdx.json', 'SHA256SUMS'])
+    t.ok(said.includes(` release/${path}`), path)
+  t.match(said, '\n- What is new.\n')
+})
+
+t.test('the entry for the MCP registry is of this package, and its commands are those of the bridge', async (t) => {
+  const entry = json<{
+    name: string
+    description: string
+    version: string
+    repository: { url: string }
+    packages: { registryType: string; identifier: string; version?: string }[]
+  }>('server.json')
+  // What the registry refuses: https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json
+  t.match(entry.name, /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/)
+  t.ok(entry.description.length <= 100)
+  t.equal(entry.name, mcpName, 'npm says that it belongs to this package')
+  t.match(text('Dockerfile'), `io.modelcontextprotocol.server.name="${mcpName}"`, 'and the image')
+  t.equal(`git+${entry.repository.url}.git`, repository.url)
+  const [npm, oci] = entry.packages
+  t.match(npm, { registryType: 'npm', identifier: 'mcp-bridge', version: entry.version })
+  t.match(oci, {
+    registryType: 'oci',
+    identifier: `ghcr.io/mcp-bridge/mcp-bridge:${entry.version}`,
+    version: undefined,
+  })
+  for (const one of entry.packages) {
+    const { entry: started, wants } = packageOf(one)
+    const args = started['args'] as string[]
+    const own = args.slice(args.findIndex((arg) => arg.includes('mcp-bridge')) + 1)
+    t.match(own.join(' '), '--listen stdio --upstream')
+    t.same(wants?.filter((want) => !want.includes('upstream')) ?? [], [], 'only the server has to be named')
+    const filled = ['--listen', 'stdio', '--upstream', 'https://example.com/mcp']
+    t.match(parseCommand(filled, {}), { kind: 'run', settings: { listen: 'stdio' } })
+  }
+})
+
+t.test('the same repository is named everywhere', async (t) => {
+  const [, slug = ''] = /github\.com\/(.+)\.git$/.exec(repository.url) ?? []
+  for (const path of [
+    'SECURITY.md',
+    'config/helm/mcp-bridge/Chart.yaml',
+    '.github/ISSUE_TEMPLATE/bug.yml',
+    'server.json',
+  ])
+    for (const [named] of atLeast(
+      t,
+      1,
+      `addresses in ${path}`,
+      text(path).matchAll(/(?<=github\.com\/)mcp-bridge\/[\w-]+/g),
+    ))
+      t.equal(named, slug, path)
+  for (const path of ['config/helm/mcp-bridge/values.yaml', 'config/kubernetes/kustomization.yaml'])
+    t.match(text(path), `ghcr.io/${slug}`, path)
+})
+
+/** A copy of what has the version in it, and of the scripts. */
+function released(t: Test, folder = temporaryFolder(t)): string {
+  const paths = [
+    '.ci',
+    '.dockerignore',
+    'CHANGELOG.md',
+    'Dockerfile',
+    'README.md',
+    'config',
+    'docs',
+    'package-lock.json',
+    'package.json',
+    'server.json',
+  ]
+  const filter = (path: string) => !path.includes('/.ci/tools')
+  for (const path of paths) cpSync(join(root, path), join(folder, path), { recursive: true, filter })
+  return folder
+}
+
+/** Programs that only write down how they were called, or do what a text says. */
+function standIns(t: Test, names: string[], texts: Record<string, string> = {}): { folder: string; log: string } {
+  const folder = temporaryFolder(t)
+  const log = join(folder, 'log')
+  const metadata = `while [ $# -gt 0 ]; do [ "$1" = --metadata-file ] && echo '{"containerimage.digest":"sha256:0123"}' >"$2"; shift; done`
+  for (const name of names) {
+    writeFileSync(join(folder, name), texts[name] ?? `#!/bin/sh\necho "${name} $*" >>'${log}'\n${metadata}\n`)
+    chmodSync(join(folder, name), 0o755)
+  }
+  return { folder, log }
+}

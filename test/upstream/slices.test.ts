@@ -1,0 +1,39 @@
+/** What a channel has read is delivered in slices, and its end after all of it. */
+import t from 'tap'
+import { Slices } from '../../src/upstream/transport/slices.js'
+
+t.test('the end comes after all items, however many there are and whenever it is said', async (t) => {
+  for (const count of [1, 63, 64, 65, 200])
+    for (const at of [0, count - 1, count]) {
+      const taken: number[] = []
+      const ended = await new Promise<number>((resolve) => {
+        const end = () => slices.finish(() => resolve(taken.length))
+        const slices: Slices<number> = new Slices(
+          (item) => {
+            taken.push(item)
+            // A reader may end the source while it takes an item.
+            if (item === at) end()
+          },
+          () => {},
+        )
+        slices.push(Array.from({ length: count }, (_, item) => item))
+        if (at === count) end()
+      })
+      t.equal(ended, count, `${count} items, the end at ${at}`)
+    }
+})
+
+t.test('a source that is ended while an item is taken hears no more', async (t) => {
+  const heard: string[] = []
+  const slices: Slices<string> = new Slices(
+    (item) => {
+      heard.push(item)
+      slices.clear()
+      slices.finish(() => heard.push('end'))
+    },
+    () => heard.push('drained'),
+  )
+  slices.push(['one', 'two'])
+  await new Promise(setImmediate)
+  t.same(heard, ['one', 'end'])
+})
