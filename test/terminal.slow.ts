@@ -47,32 +47,47 @@ async function startBy(t: Test, line: string) {
   write({})
   writeFileSync(path('gateway'), `echo $$ >pid\nexec ${execPath} ${main} --config config.json\n`)
   // A shell without files of its own is the same on all machines.
-  const shell = spawn(SCRIPT, ['--quiet', '--command', `${BASH} --norc --noprofile -i`, '/dev/null'], {
+  const shell = spawn(SCRIPT, ['--quiet', '--command', `exec ${BASH} --norc --noprofile -i`, '/dev/null'], {
     cwd: folder,
     env: { ...env, HISTFILE: '' },
   })
   const terminal = watchProgram(t, shell)
-  shell.stdin.write(`${line.replace('$G', `${BASH} gateway`)}\n`)
+  shell.stdin.write(`echo $$ >shell\n${line.replace('$G', `${BASH} gateway`)}\n`)
   const statusAt = (name: string) =>
     fetch(`http://127.0.0.1:${port}${name}`).then(
       ({ status }) => status,
       () => undefined,
     )
   await until(async () => (await statusAt('/mcp')) !== undefined, `an answer (${terminal.stdout()})`)
-  const bridge = Number(readFileSync(path('pid'), 'utf8'))
+  const pidIn = (name: string) => Number(readFileSync(path(name), 'utf8'))
+  const bridge = pidIn('pid')
   t.teardown(() => {
     try {
       kill(bridge, 'SIGKILL')
     } catch {}
   })
-  return { terminal, bridge, write, statusAt }
+  /**
+   * Closes the terminal. The system first tells the shell that nothing follows, then that the terminal has closed. A shell that
+   * reads in between just ends, and sends SIGHUP to none of its jobs. One that is stopped gets to know both at once.
+   */
+  const close = async () => {
+    kill(pidIn('shell'), 'SIGSTOP')
+    await until(() => stateOf(pidIn('shell')) === 'T', 'the stop of the shell')
+    terminal.child.kill('SIGKILL')
+    await terminal.ended
+  }
+  return { terminal, bridge, write, statusAt, close }
+}
+
+/** What the system says that a process does, such as "T" of one that is stopped. */
+function stateOf(pid: number): string | undefined {
+  return / \(.*\) (\S)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
 }
 
 for (const [line, then] of STARTS)
   t.test(`N9: \`${line}\` ${then === 'ends' ? 'ends with' : 'outlives'} its terminal`, { skip }, async (t) => {
-    const { terminal, bridge, write, statusAt } = await startBy(t, line)
-    terminal.child.kill('SIGKILL')
-    await terminal.ended
+    const { bridge, write, statusAt, close } = await startBy(t, line)
+    await close()
     if (then === 'ends') return until(async () => (await statusAt('/mcp')) === undefined, 'the end of the gateway')
     const closed = performance.now()
     if (then === 'outlives') await until(() => performance.now() - closed > LEFT, 'a while')
@@ -85,13 +100,12 @@ for (const [line, then] of STARTS)
   })
 
 t.test('N9: a gateway that was stopped (Ctrl-Z) long before ends with its terminal', { skip }, async (t) => {
-  const { terminal, bridge, statusAt } = await startBy(t, '$G')
+  const { terminal, bridge, statusAt, close } = await startBy(t, '$G')
   terminal.child.stdin.write('\u001a')
-  const stateOf = () => / \(.*\) (\S)/.exec(readFileSync(`/proc/${bridge}/stat`, 'utf8'))?.[1]
-  await until(() => stateOf() === 'T', 'the stop')
+  await until(() => stateOf(bridge) === 'T', 'the stop')
   const stopped = performance.now()
   await until(() => performance.now() - stopped > LEFT, 'a while')
-  terminal.child.kill('SIGKILL')
+  await close()
   await until(async () => (await statusAt('/mcp')) === undefined, 'the end of the gateway')
 })
 
