@@ -23,6 +23,7 @@ Runs all tests, or those of some files and folders of test: rpc, wire/relay.test
 
   --kind K   files *.K.ts: test (the default), slow, soak, memory or field; several with commas
   --times    prints a table of seconds and CPU time of each file
+  --again    runs files that failed, if they are few, once more, each alone; what passes then is unsteady, and no failure
   --jobs N   files at once, by default two for each core, because they wait half of their time
   --sources  runs the sources without a bundle and each in its own process, which coverage needs
   --list     prints the names of the files, and runs nothing
@@ -36,6 +37,8 @@ const APART = /^(?: \*|\/\*\*) Runs in its own process: /m
 const PASSED = /^ *(?:ok \d.*|1\.\.\d+|# Subtest: .*|)\n/gm
 /** Between two lines of progress, in seconds, where no terminal shows it. */
 const SILENCE = 60
+/** Files that `--again` repeats. If more fail, it is not by chance. */
+const FEW = 3
 
 chdir(fileURLToPath(new URL('..', import.meta.url)))
 const { values, positionals } = parseArgs({
@@ -43,6 +46,7 @@ const { values, positionals } = parseArgs({
   options: {
     kind: { type: 'string', default: 'test' },
     times: { type: 'boolean', default: false },
+    again: { type: 'boolean', default: false },
     jobs: { type: 'string', default: String(2 * availableParallelism()) },
     sources: { type: 'boolean', default: false },
     list: { type: 'boolean', default: false },
@@ -95,6 +99,8 @@ let assertions = 0
 const progress = setInterval(report, stdout.isTTY ? 1_000 : SILENCE * 1_000)
 await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, () => work(together)))
 await work(alone)
+const unsteady =
+  values.again && failed.size <= FEW ? await repeat([...failed].filter((name) => names.includes(name))) : []
 clearInterval(progress)
 
 for (const skip of new Set(skips)) stdout.write(`skipped: ${skip}\n`)
@@ -102,6 +108,7 @@ if (values.times) stdout.write(tableOf(times))
 stdout.write(
   `${names.length - failed.size} files passed, ${failed.size} failed, ${assertions} assertions, ${secondsSince(began)} s\n`,
 )
+for (const name of unsteady) stdout.write(`unsteady: ${name} failed once, and passed alone\n`)
 if (failed.size > 0) {
   stdout.write([...failed].map((name) => `  npm run test:only -- ${name}.ts\n`).join(''))
   exit(1)
@@ -142,6 +149,18 @@ async function work(files) {
     }
   }
   if (shared) await end(shared, 'files that shared a process')
+}
+
+/** Runs files that failed once more, and gives those that pass now, which have not failed then. */
+async function repeat(files) {
+  const passed = []
+  for (const name of files) {
+    finished--
+    failed.delete(name)
+    await work([name])
+    if (!failed.has(name)) passed.push(name)
+  }
+  return passed
 }
 
 function newWorker() {

@@ -47,6 +47,16 @@ t.test('U8: links between documents lead to files and headings that exist', asyn
   t.ok(links > 100)
 })
 
+t.test('the tests that documents name exist', async (t) => {
+  let names = 0
+  for (const page of pages)
+    for (const [name] of textOf(page).matchAll(/\btest\/[\w/-]+\.(?:test|slow|soak|memory|field)\.ts\b/g)) {
+      names += 1
+      t.ok(existsSync(join(root, name)), `${nameOf(page)}: ${name}`)
+    }
+  t.ok(names > 50, `${names} names`)
+})
+
 t.test('U8: where an image, chart or package is named that is not published yet, this is said nearby', async (t) => {
   const files = [...pages, join(root, 'config/kubernetes/kustomization.yaml')]
   let places = 0

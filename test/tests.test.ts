@@ -2,9 +2,10 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execPath } from 'node:process'
+import process, { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { temporaryFolder } from './support/folder.js'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const runner = join(root, '.ci/tests.mjs')
@@ -80,4 +81,14 @@ t.test('files share processes, and each failure is told with the name of its fil
   t.match(stdout, 'test/runner/fails.example.ts:5', 'a place is that of the source')
   t.match(stdout, /^4 files passed, 5 failed, \d+ assertions/m)
   t.match(stdout, /^ +\d+\.\d +\d+\.\d {2}runner\/passes\.example$/m, 'with its seconds and CPU time')
+})
+
+t.test('--again: what fails once and passes alone is told, and what fails twice has failed', async (t) => {
+  const env = { ...process.env, MCP_BRIDGE_TEST_RAN: join(temporaryFolder(t), 'ran') }
+  const args = ['--kind', 'twice', '--jobs', '1', '--again']
+  const { status, stdout } = spawnSync(execPath, [runner, ...args], { encoding: 'utf8', env })
+  t.equal(status, 1)
+  t.match(stdout, 'unsteady: runner/unsteady.twice failed once, and passed alone')
+  t.match(stdout, /^1 files passed, 1 failed/m)
+  t.match(stdout, /^ {2}npm run test:only -- runner\/always\.twice\.ts$/m)
 })

@@ -1,4 +1,4 @@
-/** Signatures that are what they have to be; test/discovery/hostile-trust.test.ts has those that are not. */
+/** Signatures that are what they have to be; test/discovery/hostile-trust.slow.ts has those that are not. */
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
 import { type Issue, verifyManifest } from '../../src/discovery/trust/jws.js'
