@@ -104,6 +104,13 @@ t.test('a pack that was killed leaves nothing that the next one would take for t
   t.equal(readFileSync(join(source, 'package.json'), 'utf8'), before, 'once more changes nothing')
 })
 
+t.test('the same sources in another folder give the same bytes', async (t) => {
+  const other = temporaryFolder(t)
+  await run('npm', ['pack', '--pack-destination', other], { cwd: copyOfSource(t) })
+  const bytes = readFileSync(join(other, tarball))
+  t.ok(bytes.equals(readFileSync(join(folder, tarball))), `${bytes.length} bytes`)
+})
+
 t.test('no package asks for a newer Node.js than the bridge does', async (t) => {
   const folder = temporaryFolder(t)
   for (const name of ['package.json', 'package-lock.json'])

@@ -68,6 +68,30 @@ t.test('a changeset becomes a version and a line of the changelog', { skip: noCh
   t.match(text('CHANGELOG.md', folder), /^# Changelog\n\n## /)
 })
 
+t.test('a change of what ships needs a changeset, and others do not', { skip: noBash }, async (t) => {
+  const folder = temporaryFolder(t)
+  mkdirSync(join(folder, '.ci'))
+  cpSync(join(root, '.ci/changeset'), join(folder, '.ci/changeset'))
+  const git = (...args: string[]) =>
+    run('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.com', ...args], { cwd: folder })
+  const commit = async (path: string) => {
+    mkdirSync(join(folder, path, '..'), { recursive: true })
+    writeFileSync(join(folder, path), '')
+    await git('add', '--all', '.')
+    await git('commit', '--quiet', '--message', path)
+  }
+  const check = () => run('bash', ['.ci/changeset', 'before'], { cwd: folder })
+  await git('init', '--quiet')
+  await commit('src/main.ts')
+  await git('tag', 'before')
+  await commit('test/some.test.ts')
+  await check()
+  await commit('src/other.ts')
+  await t.rejects(check(), /npm run changeset -- --empty/)
+  await commit('.changeset/some-change.md')
+  await check()
+})
+
 t.test('what is released is packed once, with its checksums', { skip: noBash || missing('kubernetes') }, async (t) => {
   const folder = released(t, copyOfSource(t))
   const tools = standIns(t, ['npm'], {
