@@ -174,30 +174,32 @@ t.test('an issuer of the configuration counts in the place of one that differs b
 
 t.test('R15: an issuer without a path is the same with a slash at its end', async (t) => {
   for (const inResource of ['', '/'])
-    for (const inMetadata of ['', '/'])
-      for (const inAnswer of ['', '/']) {
-        const what = JSON.stringify({ inResource, inMetadata, inAnswer })
-        const as = await ScriptedAs.start(t, {
-          metadata: (own) => ({ ...own, issuer: `${own['issuer']}${inMetadata}` }),
-          callback: (params) => params.set('iss', `${params.get('iss')}${inAnswer}`),
-        })
-        const server = await Protected.start(t, `${as.issuer}${inResource}`)
-        const signing = signingIn(t, { server })
-        const sent = await signing.unauthorized()
-        t.match(sent, /^Bearer /, what)
-        const renewed = await signing.unauthorized(sent)
-        t.not(renewed, sent, `${what}: renewed`)
-        as.script = {}
-        server.metadata = { resource: server.url, authorization_servers: [as.issuer] }
-        const { unauthorized, visits } = signingIn(t, { server, folder: signing.folder })
-        t.not(await unauthorized(renewed), renewed, `${what}: renewed when its spelling has changed`)
-        t.equal(visits.length, 0, `${what}: without another sign-in`)
-        t.equal(as.of('/register').length, 1, what)
-      }
+    for (const inMetadata of ['', '/']) {
+      const what = JSON.stringify({ inResource, inMetadata })
+      const as = await ScriptedAs.start(t, {
+        metadata: (own) => ({ ...own, issuer: `${own['issuer']}${inMetadata}` }),
+        callback: (params) => params.set('iss', `${params.get('iss')}${inMetadata}`),
+      })
+      const server = await Protected.start(t, `${as.issuer}${inResource}`)
+      const signing = signingIn(t, { server })
+      const sent = await signing.unauthorized()
+      t.match(sent, /^Bearer /, what)
+      const renewed = await signing.unauthorized(sent)
+      t.not(renewed, sent, `${what}: renewed`)
+      as.script = {}
+      server.metadata = { resource: server.url, authorization_servers: [as.issuer] }
+      const { unauthorized, visits } = signingIn(t, { server, folder: signing.folder })
+      t.not(await unauthorized(renewed), renewed, `${what}: renewed when its spelling has changed`)
+      t.equal(visits.length, 0, `${what}: without another sign-in`)
+      t.equal(as.of('/register').length, 1, what)
+    }
 })
 
 t.test('R15: a server of 2025-03-26 may name itself with a slash', async (t) => {
-  const as = await ScriptedAs.start(t, { metadata: (own) => ({ ...own, issuer: `${own['issuer']}/` }) })
+  const as = await ScriptedAs.start(t, {
+    metadata: (own) => ({ ...own, issuer: `${own['issuer']}/` }),
+    callback: (params) => params.set('iss', `${params.get('iss')}/`),
+  })
   const server = await Protected.start(t)
   Object.defineProperty(server, 'url', { value: `${as.origin}/mcp` })
   const { unauthorized } = signingIn(t, { server })

@@ -10,7 +10,6 @@ import { Fault } from '../../protocol/fault.js'
 import { AuthorizationRefused, serverOf } from '../client/grants.js'
 import type { IssuerMetadata } from '../documents.js'
 import { quoted, unsafe } from '../failure.js'
-import { sameIssuer } from '../issuer.js'
 import type { Pending } from '../store/record.js'
 
 const CODE = /^[\w.:-]{1,64}$/
@@ -98,7 +97,8 @@ export function checkedResponse(params: URLSearchParams, server: IssuerMetadata,
     throw unsafe(
       `The authorization response has no issuer, although ${quoted(issuer)} announces that it always sends one`,
     )
-  if (given.length > 1 || (given[0] !== undefined && !sameIssuer(given[0], issuer)))
+  // Compared as text, without exceptions (RFC 9207, 2.4): this is what tells issuers apart.
+  if (given.length > 1 || (given[0] !== undefined && given[0] !== issuer))
     throw unsafe(`The authorization response names another issuer than ${quoted(issuer)}`)
   const error = params.get('error')
   if (error !== null) {
