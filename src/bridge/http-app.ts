@@ -7,16 +7,17 @@ import {
   type FastifyServerOptions,
   fastify,
 } from 'fastify'
-import { isLoopback, type Listen, type Settings, secretOf } from '../config/settings.js'
+import { isLoopback, type Listen, type Settings, secretOf, ssePaths } from '../config/settings.js'
 import { tooLarge } from '../downstream/http/body.js'
 import { checkRequest, readHeaders } from '../downstream/http/headers.js'
 import { type Refusals, refusedOf } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
 import { INSPECT } from '../inspect/address.js'
-import { type AuthMode, auth } from '../plugins/auth.js'
+import { type AuthMode, auth, type Verify } from '../plugins/auth.js'
 import type { CountedWindows } from '../plugins/counted-windows.js'
 import { type HealthOptions, health, OPEN } from '../plugins/health.js'
 import { origin } from '../plugins/origin.js'
+import { metadataPaths, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
 import { rateLimit } from '../plugins/rate-limit.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import type { Relayed } from '../protocol/call.js'
@@ -54,6 +55,8 @@ export interface FrontOptions {
   /** The published list of servers; undefined if none is published. */
   published: WellKnownOptions['published'] | undefined
   requests: Requests
+  /** Checks tokens of identity providers; undefined if there are none. */
+  verify: Verify | undefined
   /** The counts of requests for their limits. */
   windows: CountedWindows
   /** Whether another replica has forwarded the request on this connection. */
@@ -86,7 +89,10 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
 
   const own = settings.publicUrl === undefined ? [] : [new URL(settings.publicUrl)]
   const { published } = options
-  const reachable = [...(options.health ? OPEN : []), ...(published ? PUBLIC : [])]
+  const { verify } = options
+  const guarded = verify ? protectedBy(settings, endpoints) : undefined
+  const metadata = guarded ? [...metadataPaths(guarded.endpoints).keys()] : []
+  const reachable = [...(options.health ? OPEN : []), ...(published ? PUBLIC : []), ...metadata]
   await app.register(origin, {
     allowedHosts: hostsOf(settings, listen),
     allowedOrigins: [...settings.allowedOrigins, ...own.map((url) => url.origin)],
@@ -94,13 +100,15 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   })
   await app.register(rateLimit, {
     requests: settings.limits.requestsPerMinute,
-    wrongTokens: configured?.tokens && settings.limits.wrongTokensPerMinute,
+    wrongTokens: configured && !configured.passthrough ? settings.limits.wrongTokensPerMinute : undefined,
     windows: options.windows,
     isForwarded: ({ raw }) => options.isCarried(raw.socket),
   })
   const open = endpoints.flatMap(({ mount, paths, relayed }) => mount.open({ paths, relayed }))
   await app.register(auth, {
-    mode: authMode(settings, listen.host),
+    mode: authMode(settings, listen.host, verify),
+    endpoints: guarded?.endpoints,
+    required: guarded?.scopes,
     open: new Set([...reachable, ...open].flatMap((path) => [path, path.replace(/\/\*$/, '')])),
   })
   app.addHook('preParsing', (request, reply, payload, done) => {
@@ -111,6 +119,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   })
   if (options.health) await app.register(health, options.health)
   if (published) await app.register(wellKnown, { published })
+  if (guarded) await app.register(protectedResource, guarded)
   const address = (request: FastifyRequest) => settings.publicUrl ?? `${request.protocol}://${request.host}`
   const publicPath = own[0]?.pathname ?? '/'
   for (const { mount, ...where } of endpoints) await mount.register(app, { ...where, address, publicPath })
@@ -253,12 +262,35 @@ function notFoundMessage(endpoints: readonly string[]): string {
 }
 
 /** How clients authenticate at a listen address. */
-function authMode({ auth }: Settings, host: string): AuthMode {
-  if (auth?.tokens) {
-    const tokens = Object.entries(auth.tokens).map(([name, token]) => [name, secretOf(token)] as const)
-    return { kind: 'tokens', tokens: Object.fromEntries(tokens) }
+function authMode({ auth }: Settings, host: string, verify: Verify | undefined): AuthMode {
+  if (auth?.passthrough) return { kind: 'passthrough' }
+  if (!auth) return { kind: 'none', loopback: isLoopback(host) }
+  const tokens = Object.entries(auth.tokens ?? {}).map(([name, token]) => [name, secretOf(token)] as const)
+  return { kind: 'tokens', tokens: Object.fromEntries(tokens), verify, forwarded: auth.forwarded }
+}
+
+/** The endpoints for which clients get tokens, and where. */
+function protectedBy({ auth, publicUrl = '' }: Settings, endpoints: readonly Endpoint[]) {
+  const { issuers = [], scopes = [] } = auth ?? {}
+  const served = endpoints.map(
+    ({ paths }) =>
+      new Map(
+        paths.flatMap((path) => {
+          const { stream, messages } = ssePaths(path)
+          // Clients know the address of the stream, and get that of messages from it.
+          return [
+            [path, path],
+            [stream, stream],
+            [messages, stream],
+          ] as const
+        }),
+      ),
+  )
+  return {
+    endpoints: protectedEndpoints({ publicUrl, served, scopes }),
+    issuers: issuers.map(({ issuer }) => issuer),
+    scopes,
   }
-  return auth?.passthrough ? { kind: 'passthrough' } : { kind: 'none', loopback: isLoopback(host) }
 }
 
 /** The faults for errors of Fastify, by error code. */

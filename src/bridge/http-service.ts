@@ -18,6 +18,7 @@ import { prefixed } from '../group/names.js'
 import { INSPECT } from '../inspect/address.js'
 import type { ServerNow } from '../inspect/views.js'
 import type { PemFiles } from '../net/pem-files.js'
+import type { Verify } from '../plugins/auth.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import type { Certificate } from '../ports/events.js'
@@ -65,6 +66,8 @@ export class HttpService {
   /** The counts for limits of requests. A reload does not begin them anew. */
   readonly #windows: CountedWindows
   #listen: HttpListen | undefined
+  /** Checks tokens of identity providers, as long as these are configured alike: keys and checked tokens stay. */
+  #verifier: { plan: string; verify: Verify } | undefined
   /** The certificate for all addresses. */
   #pem: PemFiles | undefined
   #listener: Listener | undefined
@@ -187,11 +190,25 @@ export class HttpService {
       health: settings.admin === undefined ? health : undefined,
       published: await publisher(settings, listen, mounts.servers),
       requests: this.requests,
+      verify: await this.#verify(settings),
       windows: this.#windows,
       isCarried: (connection) => context.replicas?.isCarried(connection) ?? false,
     })
     this.#places = places
     return app
+  }
+
+  /** Loads what checks tokens of identity providers, if there are any. */
+  async #verify({ auth, oauth: { allow } }: Settings): Promise<Verify | undefined> {
+    const issuers = auth?.issuers
+    if (!issuers) return undefined
+    const plan = JSON.stringify([issuers, allow])
+    if (this.#verifier?.plan !== plan) {
+      const { Verifier } = await import('../oauth/server/verifier.js')
+      const { network } = this.#options.context.signIn ?? {}
+      this.#verifier = { plan, verify: new Verifier({ issuers, allow, network }).verify }
+    }
+    return this.#verifier.verify
   }
 
   async #serveAdmin(settings: Settings, listen: HttpListen): Promise<void> {

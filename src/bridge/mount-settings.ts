@@ -39,8 +39,14 @@ type Auth = NonNullable<Settings['auth']>
 export interface CommonSettings extends Omit<Settings, (typeof AROUND)[number] | 'timeouts' | 'limits' | 'auth'> {
   timeouts: Omit<Settings['timeouts'], (typeof TIMES_AROUND)[number]>
   limits: Omit<Settings['limits'], (typeof LIMITS_AROUND)[number]>
-  /** The principals and their scopes, without the tokens. */
-  auth: (Omit<Auth, 'tokens'> & { tokens?: Record<string, { scopes: readonly string[] }> | undefined }) | undefined
+  /** The principals and their scopes, without the tokens, and whether others are signed in elsewhere. */
+  auth:
+    | (Pick<Auth, 'passthrough'> & {
+        tokens?: Record<string, { scopes: readonly string[] }> | undefined
+        issuers?: true | undefined
+        forwarded?: true | undefined
+      })
+    | undefined
 }
 
 /** The settings of the mount of a server. */
@@ -61,7 +67,12 @@ export function commonSettings(settings: Settings): CommonSettings {
     ...without(settings, AROUND),
     timeouts: without(timeouts, TIMES_AROUND),
     limits: without(limits, LIMITS_AROUND),
-    auth: auth && { ...auth, tokens: auth.tokens && withoutSecrets(auth.tokens) },
+    auth: auth && {
+      passthrough: auth.passthrough,
+      tokens: auth.tokens && withoutSecrets(auth.tokens),
+      issuers: auth.issuers && true,
+      forwarded: auth.forwarded && true,
+    },
   }
 }
 

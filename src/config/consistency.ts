@@ -21,6 +21,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [['redis'], shared],
   [['listen', 'admin', 'tls'], encryption],
   [['auth', 'discover'], authentication],
+  [['auth', 'publicUrl'], identity],
   [['auth', 'allowUnauthenticated', 'listen'], ofEach(signIn)],
   [[], ofEach(certificates)],
   [[], ofEach(sharing)],
@@ -109,14 +110,46 @@ function encryption({ admin, tls }: Settings, listen: Listen): Issue[] {
 /** Authentication that is ambiguous is refused. */
 function authentication({ auth, mcpServers, discover }: Settings): Issue[] {
   if (auth === undefined) return []
-  const { tokens, passthrough } = auth
-  if ((tokens !== undefined) === passthrough)
-    return [{ path: 'auth', message: 'has to have either "tokens" or "passthrough": true, not both' }]
+  const { tokens, issuers, forwarded, passthrough } = auth
+  if ((tokens !== undefined || issuers !== undefined || forwarded !== undefined) === passthrough)
+    return [
+      {
+        path: 'auth',
+        message: 'has to have "tokens", "issuers" or "forwarded", or "passthrough": true, which none of them goes with',
+      },
+    ]
   if (passthrough && discover.length > 0) {
     const message = 'cannot be combined with "discover": found servers would receive the credentials of clients'
     return [{ path: 'auth.passthrough', message }]
   }
-  return tokens === undefined ? passedThrough(mcpServers) : principals(tokens)
+  if (passthrough) return passedThrough(mcpServers)
+  return tokens === undefined ? [] : principals(tokens)
+}
+
+/** What is configured about identity providers, and cannot work. */
+function identity({ auth, publicUrl }: Settings): Issue[] {
+  const { issuers, forwarded, scopes = [] } = auth ?? {}
+  const issues: Issue[] = []
+  if (issuers && publicUrl === undefined)
+    issues.push({ path: 'publicUrl', message: `is required with "auth.issuers": ${ADDRESS}` })
+  if (publicUrl !== undefined && issuers && /[?#]/.test(publicUrl))
+    issues.push({ path: 'publicUrl', message: 'has to have no query and no fragment with "auth.issuers"' })
+  if (scopes.length > 0 && !issuers)
+    issues.push({ path: 'auth.scopes', message: 'is for tokens of "auth.issuers"' })
+  for (const [i, { issuer, introspection, groups, map }] of (issuers ?? []).entries()) {
+    const path = `auth.issuers.${i}`
+    const earlier = issuers?.slice(0, i) ?? []
+    if (earlier.some((one) => one.issuer === issuer))
+      issues.push({ path: `${path}.issuer`, message: `is there twice: ${issuer}` })
+    if (introspection && earlier.some((one) => one.introspection))
+      issues.push({ path: `${path}.introspection`, message: 'can be at one issuer only: a token does not say whose it is' })
+    if (groups === undefined && Object.keys(map).length > 0)
+      issues.push({ path: `${path}.map`, message: 'requires "groups", the name of the claim' })
+  }
+  const { user, secretHeader, scopes: scopesHeader } = forwarded ?? {}
+  if (forwarded && (user === secretHeader || user === scopesHeader || secretHeader === scopesHeader))
+    issues.push({ path: 'auth.forwarded', message: 'has to have a different header for each' })
+  return issues
 }
 
 /** What is configured for signing in to a server, and cannot work. */
@@ -194,7 +227,8 @@ function principals(tokens: NonNullable<NonNullable<Settings['auth']>['tokens']>
 }
 
 function exposure({ allowUnauthenticated, auth }: Settings, listen: Listen): Issue[] {
-  if (listen.kind === 'stdio' || allowUnauthenticated || auth?.tokens || isLoopback(listen.host)) return []
+  const isChecked = auth?.tokens ?? auth?.issuers ?? auth?.forwarded
+  if (listen.kind === 'stdio' || allowUnauthenticated || isChecked || isLoopback(listen.host)) return []
   const message = `${listen.host} can be reached from other machines, and anybody there could call: require a token with --token '\${TOKEN}' or "auth.tokens", or allow it with --allow-unauthenticated`
   return [{ path: 'listen', message }]
 }
@@ -210,7 +244,7 @@ function inspection({ admin, inspect }: Settings): Issue[] {
 
 /** Addresses and paths that are used twice. */
 export function collisions(settings: Settings, listen: Listen): Issue[] {
-  const { admin, mcpServers } = settings
+  const { admin, mcpServers, auth } = settings
   const issues: Issue[] = []
   if (admin !== undefined) {
     const { kind } = parseListen(admin, 'admin')
@@ -250,6 +284,8 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
       const message =
         owner === name || owner === 'the bridge itself' ? 'is a path of the bridge itself' : `is a path of ${owner}`
       if (owner !== undefined) issues.push({ path: `mcpServers.${name}.paths`, message: `${path} ${message}` })
+      else if (auth?.issuers && path.startsWith('/.well-known/oauth-protected-resource'))
+        issues.push({ path: `mcpServers.${name}.paths`, message: `${path} is served by the bridge itself with "auth.issuers"` })
       else taken.set(path, name)
     }
   }

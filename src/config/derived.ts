@@ -24,12 +24,21 @@ export function signInOf(
 
 /** Who may call, as far as their number depends on it. */
 export interface Callers {
-  auth?: { passthrough: boolean; tokens?: Readonly<Record<string, unknown>> | undefined } | undefined
+  auth?:
+    | {
+        passthrough: boolean
+        tokens?: Readonly<Record<string, unknown>> | undefined
+        issuers?: unknown
+        forwarded?: unknown
+      }
+    | undefined
 }
 
 /** Whether there can be several principals. */
 export function hasSeveral({ auth }: Callers): boolean {
-  return auth?.passthrough === true || Object.keys(auth?.tokens ?? {}).length > 1
+  if (!auth) return false
+  const { passthrough, tokens = {}, issuers, forwarded } = auth
+  return passthrough || issuers !== undefined || forwarded !== undefined || Object.keys(tokens).length > 1
 }
 
 /** The share of each limit that one principal may use of what the others leave free. */

@@ -69,7 +69,7 @@ export function expand(
     )
   }
   const deep = (value: unknown, path: string): unknown => {
-    if (Array.isArray(value)) return value.map((item, index) => text(item, `${path}.${index}`))
+    if (Array.isArray(value)) return value.map((item, index) => deep(item, `${path}.${index}`))
     if (isObject(value)) return mapped(value, (item, key) => deep(item, `${path}.${key}`))
     return text(value, path)
   }
@@ -86,10 +86,19 @@ export function expand(
     ...(publish !== undefined && { publish: deep(publish, 'publish') }),
     ...(stateKeys !== undefined && { stateKeys: deep(stateKeys, 'stateKeys') }),
     ...(redis !== undefined && { redis: deep(redis, 'redis') }),
-    ...(isObject(auth) && { auth: { ...auth, tokens: deep(auth['tokens'], 'auth.tokens') } }),
+    ...(isObject(auth) && {
+      auth: { ...auth, ...mapped(only(auth, AUTH_KEYS), (value, key) => deep(value, `auth.${key}`)) },
+    }),
     ...(isObject(inspect) && { inspect: { ...inspect, token: deep(inspect['token'], 'inspect.token') } }),
   }
   return { value, issues }
+}
+
+/** Options of `auth` in which references are replaced. */
+const AUTH_KEYS: readonly string[] = ['tokens', 'issuers', 'forwarded']
+
+function only(record: Record<string, unknown>, keys: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(record).filter(([key]) => keys.includes(key)))
 }
 
 /** What to do about a reference that only editors know. */

@@ -3,7 +3,7 @@
 import type { HangUp } from '../hang-up.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import { ECHOED, printable } from '../printable.js'
-import type { Call, Tell, Upstream } from '../protocol/call.js'
+import type { Call, Grant, Tell, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { Fault } from '../protocol/fault.js'
@@ -34,6 +34,8 @@ export interface Arrived {
   principal: string
   /** The client's own `Authorization`, if credentials are passed through. */
   credential?: string | undefined
+  /** What the caller may do by the token of this request. */
+  grant?: Grant | undefined
   /** Whether the client waits for a program to start, however long that takes. */
   patient?: () => boolean
   /** Aborts when the client disconnects. */
@@ -166,7 +168,7 @@ function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry
 
 function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tell): Call {
   const { method, params, meta, caller, progressToken, answers } = decoded
-  const { principal, credential, patient, abort: controller, paramHeaders } = arrived
+  const { principal, credential, grant, patient, abort: controller, paramHeaders } = arrived
   const progress = progressToken !== undefined
   const abort = (reason?: unknown) => controller.abort(reason)
   const call: Call = {
@@ -177,6 +179,7 @@ function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tel
     caller,
     principal,
     credential,
+    grant,
     patient,
     answers,
     tell,

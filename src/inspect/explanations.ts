@@ -121,7 +121,15 @@ export const FAULT_ADVICE = {
   unsupportedRevision: ['The client asks for a revision that does not exist.', 'Use one of those in the message.'],
   unauthorized: [
     'The token is missing or wrong.',
-    'Send `Authorization: Bearer <token>` with a token of `auth.tokens`. See [access.md](access.md).',
+    'Send `Authorization: Bearer <token>` with a token of `auth.tokens`, or sign in at one of `auth.issuers`. See [access.md](access.md).',
+  ],
+  insufficientScope: [
+    'The token lacks a scope that `auth.scopes` or the tool requires.',
+    'Clients that sign in request it by themselves. If the identity provider does not give it, its administrator has to.',
+  ],
+  groupsUnknown: [
+    'The token leaves out the groups of its person, because there are too many.',
+    'Have the identity provider send only the groups of the application. See [access.md](access.md#identity-providers).',
   ],
   foreignHost: ['The request names a host that the bridge is not known by.', 'Add the name to `allowedHosts`.'],
   foreignOrigin: [
@@ -166,6 +174,10 @@ export const FAULT_ADVICE = {
   answerLost: [
     'The server has answered, and the bridge had no memory for the answer.',
     'Check whether the call was executed, before you send it again.',
+  ],
+  authUnavailable: [
+    'The identity provider is unreachable, and the bridge knows no keys to check the token with.',
+    'Try again later. The log line has the cause.',
   ],
   draining: ['The bridge is shutting down.', 'Send the request again, after `retryAfterMs` if the error has it.'],
   interrupted: [

@@ -32,6 +32,8 @@ export const issuerMetadata = z.object({
   token_endpoint: address.optional(),
   registration_endpoint: address.optional(),
   revocation_endpoint: address.optional(),
+  introspection_endpoint: address.optional(),
+  jwks_uri: address.optional(),
   code_challenge_methods_supported: texts,
   token_endpoint_auth_methods_supported: texts,
   grant_types_supported: texts,

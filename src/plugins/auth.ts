@@ -1,17 +1,27 @@
 /**
- * Determines the principal of a request (MCP 2026-07-28, basic/authorization): by a configured token, or by a token
- * that the server checks. The rest of the bridge knows callers only by their principal.
+ * Determines the principal of a request (MCP 2026-07-28, basic/authorization): by a configured token, by a token of an
+ * identity provider, by what a proxy says, or by a token that the server checks. The rest of the bridge knows callers only
+ * by their principal, and what they may do by their grant.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
-import { ANONYMOUS } from '../protocol/call.js'
+import { ANONYMOUS, type Grant } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
+import { type ForwardedUsers, forwardedUser, withoutForwarded } from './forwarded.js'
+import { challenge, type ProtectedEndpoint } from './protected-resource.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The principal: the name of a token, `t:` and the digest of a token that the server checks, `local` or `anon`. */
+    /**
+     * The principal: the name of a token, `j:` and a digest of issuer and subject, `f:` and a digest of the user that a proxy
+     * names, `t:` and the digest of a token that the server checks, `local` or `anon`.
+     */
     principal: string
+    /** What the caller may do, as its token of this request says. */
+    grant: Grant | undefined
+    /** The challenge for a caller that can get another token. */
+    challengeFor: ((fault: Fault) => string) | undefined
     /** The exact Authorization to forward to the server; only with `passthrough`. */
     credential: string | undefined
   }
@@ -21,16 +31,31 @@ declare module 'fastify' {
 export type AuthMode =
   /** No authentication. On a loopback address the caller is the person at this machine. */
   | { kind: 'none'; loopback: boolean }
-  /** Secrets by the names of their principals. */
-  | { kind: 'tokens'; tokens: Readonly<Record<string, string>> }
+  /** What callers show decides. Each way is optional. */
+  | {
+      kind: 'tokens'
+      /** Secrets by the names of their principals. */
+      tokens?: Readonly<Record<string, string>> | undefined
+      /** Checks tokens of identity providers. */
+      verify?: Verify | undefined
+      forwarded?: ForwardedUsers | undefined
+    }
   /** The server checks tokens: they are forwarded, and callers with different tokens are kept apart. */
   | { kind: 'passthrough' }
+
+/**
+ * Checks a token for an endpoint with these addresses. Undefined if it is none that is accepted there. Throws or rejects with a
+ * Fault if that cannot be found out.
+ */
+export type Verify = (token: string, addresses: ReadonlySet<string>) => Caller | undefined | Promise<Caller | undefined>
 
 /** Authentication, and its exceptions. */
 export interface AuthOptions {
   mode: AuthMode
-  /** Address of the metadata of the protected resource (RFC 9728), sent with refusals. */
-  resourceMetadata?: string | undefined
+  /** Endpoints that clients can get tokens for, by their own paths. Elsewhere, no token of an identity provider counts. */
+  endpoints?: ReadonlyMap<string, ProtectedEndpoint> | undefined
+  /** Scopes without which such a token is refused. */
+  required?: readonly string[] | undefined
   /**
    * Paths that are served without authentication. For a route it is the route's own path, so that another spelling does
    * not open a closed one; otherwise the requested path.
@@ -38,9 +63,11 @@ export interface AuthOptions {
   open?: ReadonlySet<string> | undefined
 }
 
-interface Caller {
+/** Who a request is from. */
+export interface Caller {
   principal: string
   credential?: string
+  grant?: Grant
 }
 
 type Refusal = keyof typeof REFUSALS
@@ -52,63 +79,108 @@ const REFUSALS = {
 } as const
 
 const NO_PATHS: ReadonlySet<string> = new Set()
+const NO_ENDPOINTS: ReadonlyMap<string, ProtectedEndpoint> = new Map()
 const ANYBODY: Caller = { principal: ANONYMOUS }
 const BEARER = /^bearer(?: +|$)/i
 
 /**
- * A Fastify plugin that sets the principal of each request, or refuses it: with 401, or with 429 over a limit of
- * `rate-limit`.
+ * A Fastify plugin that sets the principal of each request, or refuses it: with 401, with 403 if its token lacks a scope,
+ * or with 429 over a limit of `rate-limit`.
  */
-export const auth = plugin<AuthOptions>(async function auth(app, { mode, resourceMetadata, open = NO_PATHS }) {
+export const auth = plugin<AuthOptions>(async function auth(app, options) {
+  const { mode, endpoints = NO_ENDPOINTS, required = [], open = NO_PATHS } = options
   const identify = identifierFor(mode)
+  const forwarded = mode.kind === 'tokens' ? mode.forwarded : undefined
 
   app.decorateRequest('principal', ANYBODY.principal)
   app.decorateRequest('credential', undefined)
+  app.decorateRequest('grant', undefined)
+  app.decorateRequest('challengeFor', undefined)
 
   app.addHook('onRequest', (request, reply, done) => {
-    if (open.has(request.routeOptions.url ?? pathOf(request))) {
+    const path = request.routeOptions.url
+    if (open.has(path ?? pathOf(request))) {
+      if (forwarded) withoutForwarded(request, forwarded)
       done()
       return
     }
-    const caller = identify(request)
-    if (typeof caller === 'string') {
-      const { message, error } = REFUSALS[caller]
-      const refuse = () => {
-        reply.header('www-authenticate', challenge({ resource_metadata: resourceMetadata, error }))
-        done(new Fault('unauthorized', message))
+    const endpoint = path === undefined ? undefined : endpoints.get(path)
+    const take = (caller: Caller | Refusal) => {
+      if (forwarded) withoutForwarded(request, forwarded)
+      if (typeof caller === 'string') {
+        const { message, error } = REFUSALS[caller]
+        const scope = error === undefined ? endpoint?.scope : undefined
+        const refuse = () => {
+          reply.header('www-authenticate', challenge({ resource_metadata: endpoint?.metadata, scope, error }))
+          done(new Fault('unauthorized', message))
+        }
+        // Only wrong tokens count: clients without one learn from the refusal where to get it.
+        if (caller === 'wrong' && app.countWrongToken) app.countWrongToken(request).then(refuse, done)
+        else refuse()
+        return
       }
-      // Only wrong tokens count: clients without one learn from the refusal where to get it.
-      if (caller === 'wrong' && app.countWrongToken) app.countWrongToken(request).then(refuse, done)
-      else refuse()
-      return
+      const { principal, credential, grant } = caller
+      request.principal = principal
+      request.credential = credential
+      request.grant = grant
+      if (grant?.extensible) {
+        request.challengeFor = endpoint?.challengeFor
+        const missing = required.filter((scope) => !grant.scopes.has(scope))
+        if (missing.length > 0) {
+          done(lacking(missing, [...grant.scopes, ...missing]))
+          return
+        }
+      }
+      if (app.countRequest) app.countRequest(request).then(() => done(), done)
+      else done()
     }
-    request.principal = caller.principal
-    request.credential = caller.credential
-    if (app.countRequest) app.countRequest(request).then(() => done(), done)
-    else done()
+    const caller = identify(request, endpoint)
+    if (caller instanceof Promise) caller.then(take, done)
+    else take(caller)
   })
 })
 
-function identifierFor(mode: AuthMode): (request: FastifyRequest) => Caller | Refusal {
+function lacking(missing: readonly string[], all: readonly string[]): Fault {
+  const message = `The token has not the scope ${missing.join(' ')}, which this bridge requires`
+  return new Fault('insufficientScope', message, { data: { scope: all.join(' ') } })
+}
+
+type Identify = (
+  request: FastifyRequest,
+  endpoint: ProtectedEndpoint | undefined,
+) => Caller | Refusal | Promise<Caller | Refusal>
+
+function identifierFor(mode: AuthMode): Identify {
   switch (mode.kind) {
     case 'none': {
       const caller = mode.loopback ? { principal: 'local' } : ANYBODY
       return () => caller
     }
-    case 'tokens': {
-      const known = Object.entries(mode.tokens).map(([principal, secret]) => ({ principal, digest: sha256(secret) }))
-      return (request) => ownerOf(bearerToken(authorization(request)), known)
-    }
+    case 'tokens':
+      return byWhatIsShown(mode)
     case 'passthrough':
       return (request) => bearerOf(authorization(request))
   }
 }
 
+function byWhatIsShown({ tokens = {}, verify, forwarded }: AuthMode & { kind: 'tokens' }): Identify {
+  const known = Object.entries(tokens).map(([principal, secret]) => ({ principal, digest: sha256(secret) }))
+  return (request, endpoint) => {
+    const user = forwarded && forwardedUser(request, forwarded)
+    if (user !== undefined) return user
+    const token = bearerToken(authorization(request))
+    if (token === undefined) return 'missing'
+    const owner = known.length === 0 ? undefined : ownerOf(token, known)
+    if (owner || !verify || !endpoint) return owner ?? 'wrong'
+    const caller = verify(token, endpoint.addresses)
+    return caller instanceof Promise ? caller.then((one) => one ?? 'wrong') : (caller ?? 'wrong')
+  }
+}
+
 /** Takes the same time for every token: compares digests, and always all of them. */
-function ownerOf(token: string | undefined, known: readonly { principal: string; digest: Buffer }[]): Caller | Refusal {
-  if (token === undefined) return 'missing'
+function ownerOf(token: string, known: readonly { principal: string; digest: Buffer }[]): Caller | undefined {
   const digest = sha256(token)
-  let owner: Caller | Refusal = 'wrong'
+  let owner: Caller | undefined
   for (const one of known) {
     if (timingSafeEqual(digest, one.digest)) owner = { principal: one.principal }
   }
@@ -136,13 +208,6 @@ function authorization({ raw: { headers, rawHeaders } }: FastifyRequest): string
 function bearerToken(credential: string | undefined): string | undefined {
   const scheme = BEARER.exec(credential ?? '')?.[0]
   return scheme === undefined ? undefined : credential?.slice(scheme.length) || undefined
-}
-
-function challenge(params: Readonly<Record<string, string | undefined>>): string {
-  const said = Object.entries(params).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}="${value.replace(/["\\]/g, '\\$&')}"`],
-  )
-  return said.length === 0 ? 'Bearer' : `Bearer ${said.join(', ')}`
 }
 
 /** The requested path, without its query. */

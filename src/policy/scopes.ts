@@ -1,10 +1,12 @@
 /**
- * Restricts tools to principals with the required scopes. Other tools are hidden from a principal too. A principal
- * whose scopes are unknown has none, and may call tools that require none.
+ * Restricts tools to callers with the required scopes. Other tools are hidden, too, except from callers that can get
+ * further scopes: a hidden tool is never asked for. Callers whose scopes are unknown have none, and may call tools that
+ * require none.
  */
 
 import { printable } from '../printable.js'
-import type { Policy } from '../protocol/call.js'
+import type { Call, Policy } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
 import { refuse, toolOf } from './refusal.js'
 
@@ -12,22 +14,22 @@ import { refuse, toolOf } from './refusal.js'
 export interface ScopesOptions {
   /** All scopes that are required to see and call a tool, by the manifest or the configuration. */
   required(tool: string): readonly string[]
-  /** The scopes of a principal; undefined if unknown. */
+  /** The scopes of a principal whose calls bring none themselves; undefined if unknown. */
   scopesOf(principal: string): ReadonlySet<string> | undefined
 }
 
 export function scopes({ required, scopesOf }: ScopesOptions): Policy {
-  const lacking = (tool: string, principal: string): readonly string[] => {
-    const own = scopesOf(principal)
+  const lacking = (tool: string, { principal, grant }: Call): readonly string[] => {
+    const own = grant ? grant.scopes : scopesOf(principal)
     return required(tool).filter((scope) => !own?.has(scope))
   }
 
   return (next) =>
     async function scopedCall(call) {
-      const { method, principal } = call
+      const { method, grant } = call
       if (method === 'tools/call') {
         const tool = toolOf(call)
-        const missing = tool === undefined ? undefined : lacking(tool, principal)
+        const missing = tool === undefined ? undefined : lacking(tool, call)
         if (tool === undefined || missing === undefined) {
           const text =
             'The call has no valid tool name, so its required scopes are unknown. Send params.name once, in lower case'
@@ -36,13 +38,23 @@ export function scopes({ required, scopesOf }: ScopesOptions): Policy {
         if (missing.length > 0) {
           const scope = missing.join(' ')
           const text = `"${printable(tool)}" cannot be called without the scope ${printable(scope, 500)}: this caller does not have it`
+          if (grant?.extensible && !grant.inBand) throw insufficient(text, grant.scopes, required(tool))
           return refuse(call, { reason: 'insufficient_scope', text, data: { scope } })
         }
       }
       const last = await next(call)
-      if (last.kind !== 'result' || method !== 'tools/list') return last
-      return { ...last, result: without(last.result, (tool) => lacking(tool, principal).length > 0) }
+      if (last.kind !== 'result' || method !== 'tools/list' || grant?.extensible) return last
+      return { ...last, result: without(last.result, (tool) => lacking(tool, call).length > 0) }
     }
+}
+
+/**
+ * The Fault for a caller that can get further scopes. It names those that it has, too: revisions before 2026-07-28
+ * request exactly what a challenge names.
+ */
+function insufficient(text: string, granted: ReadonlySet<string>, needed: readonly string[]): Fault {
+  const scope = [...new Set([...granted, ...needed])].join(' ')
+  return new Fault('insufficientScope', text, { data: { scope } })
 }
 
 /** A page without hidden tools. It may become empty: further pages may follow. */

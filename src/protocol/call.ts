@@ -32,6 +32,19 @@ export interface Caller {
 /** The principal of callers without a credential. Two of its calls may come from two people. */
 export const ANONYMOUS = 'anon'
 
+/** What an identity provider or a proxy says of the caller of one request. */
+export interface Grant {
+  scopes: ReadonlySet<string>
+  /** The caller can get further scopes from its authorization server. So tools that require them are listed. */
+  extensible: boolean
+  /** The answer to this request cannot be an HTTP status, because it belongs to a batch or to another stream. */
+  inBand?: boolean
+  /** Who it is, for the audit log: the issuer, the subject there, and the application that it uses. */
+  issuer?: string | undefined
+  subject?: string | undefined
+  application?: string | undefined
+}
+
 /** One request on its way to the server. */
 export interface Call {
   /** The method in modern terms: `server/discover` and `subscriptions/listen` are calls too. */
@@ -52,6 +65,8 @@ export interface Call {
   principal: string
   /** The caller's own `Authorization`, if it is to be forwarded. */
   credential?: string | undefined
+  /** What the caller may do by the token of this request; undefined if `auth.tokens` says it, or nobody. */
+  grant?: Grant | undefined
   /** In a retry: the answers to the server's questions, and the state that came with them. */
   answers?: Answers | undefined
   /** `Mcp-Param-*` headers by lower-cased name, if the transport has headers and the caller must send these. */
@@ -120,7 +135,7 @@ export type Handler = (call: Call) => Promise<Final>
 export type Policy = (next: Handler) => Handler
 
 /** Who sends a message that is not a call. */
-export type Sender = Pick<Call, 'caller' | 'principal' | 'credential' | 'patient'>
+export type Sender = Pick<Call, 'caller' | 'principal' | 'credential' | 'grant' | 'patient'>
 
 /** A notification from a client, to be forwarded. */
 export interface Notice extends Sender {

@@ -37,6 +37,10 @@ export const faults = {
   unsupportedRevision: { code: -32022, status: 400, blame: 'caller' },
 
   unauthorized: { code: -32600, status: 401, blame: 'caller' },
+  /** The token of the caller lacks a scope. `data.scope` has those it has and those it needs. */
+  insufficientScope: { code: -32600, status: 403, blame: 'caller', reason: 'insufficient_scope' },
+  /** The token does not say which groups its person has. Another one would not either. */
+  groupsUnknown: { code: -32600, status: 403, blame: 'caller', reason: 'groups_unknown' },
   foreignHost: { code: -32600, status: 403, blame: 'caller' },
   foreignOrigin: { code: -32600, status: 403, blame: 'caller' },
   sessionNotFound: { code: -32600, status: 404, blame: 'caller' },
@@ -62,6 +66,8 @@ export const faults = {
   internalUnknown: { code: -32603, status: 200, blame: 'bridge', reason: 'internal_error', outcome: 'unknown' },
   /** The store that replicas share is unreachable. Nothing was done. */
   storeUnavailable: { code: -32603, status: 503, blame: 'bridge', reason: 'store_unavailable' },
+  /** The issuer of the caller's token is unreachable, and nothing is kept to check the token with. Nothing was done. */
+  authUnavailable: { code: -32603, status: 503, blame: 'bridge', reason: 'auth_unavailable' },
   /** The replica that held a parked call is gone. */
   suspendedCallLost: { code: -32603, status: 200, blame: 'bridge', reason: 'suspended_call_lost', outcome: 'unknown' },
   /** The replica that was answering a request of a session is gone. */

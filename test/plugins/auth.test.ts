@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
 import { type AuthOptions, auth } from '../../src/plugins/auth.js'
+import type { ProtectedEndpoint } from '../../src/plugins/protected-resource.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { type Answer, send } from '../support/modern.js'
 import { raw } from '../support/raw.js'
@@ -12,6 +13,14 @@ const BOB = 'bob-0123456789abcdef'
 const tokens = { kind: 'tokens', tokens: { alice: ALICE, bob: BOB } } as const
 const passthrough = { kind: 'passthrough' } as const
 const METADATA = 'https://b.example/.well-known/oauth-protected-resource/mcp'
+
+/** An endpoint whose metadata are there. */
+const at = (metadata: string, scope?: string): ReadonlyMap<string, ProtectedEndpoint> => {
+  const resource = 'https://b.example/mcp'
+  return new Map([
+    ['/mcp', { resource, metadata, addresses: new Set([resource]), scope, challengeFor: () => 'Bearer' }],
+  ])
+}
 
 /** An app that answers with what the plugin made of the request. */
 async function start(t: Test, options: AuthOptions): Promise<string> {
@@ -115,17 +124,19 @@ t.test('two Authorization headers are refused, even if they are equal or one of 
 })
 
 t.test('the challenge names the metadata, if there is any', async (t) => {
-  const base = await start(t, { mode: tokens, resourceMetadata: METADATA })
+  const base = await start(t, { mode: tokens, endpoints: at(METADATA) })
   t.same(told(await ask(base)), [401, `Bearer resource_metadata="${METADATA}"`])
   t.same(told(await ask(base, 'Bearer x')), [401, `Bearer resource_metadata="${METADATA}", error="invalid_token"`])
-  const quoting = await start(t, { mode: tokens, resourceMetadata: 'a"b\\c' })
+  const scoped = await start(t, { mode: tokens, endpoints: at(METADATA, 'a b') })
+  t.same(told(await ask(scoped)), [401, `Bearer resource_metadata="${METADATA}", scope="a b"`])
+  const quoting = await start(t, { mode: tokens, endpoints: at('a"b\\c') })
   t.same(told(await ask(quoting)), [401, String.raw`Bearer resource_metadata="a\"b\\c"`])
 })
 
 t.test(
   'where the server decides, callers are told apart by what they show, and it is sent on to the letter',
   async (t) => {
-    const base = await start(t, { mode: passthrough, resourceMetadata: METADATA })
+    const base = await start(t, { mode: passthrough, endpoints: at(METADATA) })
     const rows: [name: string, shown: string | undefined, principal: string][] = [
       ['a token', `Bearer ${ALICE}`, digest(ALICE)],
       ['another', `Bearer ${BOB}`, digest(BOB)],

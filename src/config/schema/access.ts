@@ -1,5 +1,6 @@
 /** Options about clients: where they come in, and which may. */
 import * as z from 'zod'
+import { forwarded, issuers } from './identity.js'
 import { entryName, scope, text } from './values.js'
 
 const token = z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
@@ -79,6 +80,12 @@ export const access = {
         .describe(
           'Bearer tokens by the name of their principal; every HTTP request needs one. A token is a text, or an object with the scopes of its principal.',
         ),
+      issuers,
+      forwarded,
+      scopes: z
+        .array(scope)
+        .default([])
+        .describe('Scopes without which a token of "issuers" is refused. Clients are told to request them.'),
       passthrough: z
         .boolean()
         .default(false)
@@ -87,7 +94,7 @@ export const access = {
         ),
     })
     .optional()
-    .describe('Authentication of HTTP clients. Without it, everybody may call, as one principal.'),
+    .describe('Authentication of HTTP clients: "tokens", "issuers" and "forwarded", alone or together, or "passthrough". Without it, everybody may call, as one principal.'),
   allowUnauthenticated: z
     .boolean()
     .default(false)

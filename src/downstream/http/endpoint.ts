@@ -148,7 +148,7 @@ class Endpoint {
     asked: Asked,
   ): Promise<void> | undefined {
     const { request, reply } = asked
-    const { principal, credential } = request
+    const { principal, credential, grant } = request
     const { log } = this.#options
     if (message.kind === 'notification') {
       this.#modern.notify(message, { principal, credential, log })
@@ -168,6 +168,7 @@ class Endpoint {
     const arrived = {
       principal,
       credential,
+      grant,
       abort,
       log,
       transport,

@@ -104,8 +104,15 @@ export function notAllowed(reply: FastifyReply, allow: string): never {
   throw new Fault('methodNotAllowed', 'Method not allowed: send messages with POST')
 }
 
-/** The HTTP status of a fault. If the server refused the client's own credential, its status and its challenge. */
+/**
+ * The HTTP status of a fault, with a challenge if the client can get another token. If the server refused the client's own
+ * credential, its status and its challenge.
+ */
 export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): number {
+  if (fault.fault === 'insufficientScope') {
+    const challenge = reply.request.challengeFor?.(fault)
+    if (challenge !== undefined) reply.header('www-authenticate', challenge)
+  }
   if (!fault.refused || !passthrough) return fault.status
   const { status, challenge } = fault.refused
   if (challenge !== undefined || status === 401)
@@ -114,12 +121,13 @@ export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRe
 }
 
 /**
- * Sets the headers for a fault that is sent as a JSON-RPC error with status 200. The status changes only if the server
- * refused the client's own credential, because a client gets another one after a 401 or 403.
+ * Sets the headers for a fault that is sent as a JSON-RPC error with status 200. The status changes only if the client's
+ * own credential was refused, because a client gets another one after a 401 or 403.
  */
 export function explainInBand(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): void {
   explain(reply, fault)
-  if (fault.refused && passthrough) reply.code(statusOf(reply, fault, passthrough))
+  const isAnswered = fault.fault === 'insufficientScope' || (fault.refused && passthrough)
+  if (isAnswered) reply.code(statusOf(reply, fault, passthrough))
 }
 
 /**

@@ -113,7 +113,7 @@ export class SessionRequests {
     const streams = new Streams(principal, this.#options.events)
     const options = {
       upstream,
-      sender: { principal, credential },
+      sender: { principal, credential, grant: request.grant },
       outlet: streams,
       transport: 'http',
       log,

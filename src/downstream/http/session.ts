@@ -84,7 +84,8 @@ export class HttpSession implements Kept {
       else this.#answerNow(reply, frame, id)
       return undefined
     }
-    return this.client.answer(request, send, traceHeaders(reply.request), this.#seen(reply))
+    const { grant } = reply.request
+    return this.client.answer(request, send, { trace: traceHeaders(reply.request), headers: this.#seen(reply), grant })
   }
 
   /**
@@ -94,7 +95,8 @@ export class HttpSession implements Kept {
   async answerAll({ requests, errors }: Batch, reply: FastifyReply): Promise<void> {
     const answering = new Answering(reply, this.#streams, this.#options.commitAfter)
     const answers = errors.map((text) => ({ text, lost: () => text }))
-    const headers = this.#seen(reply)
+    const { grant } = reply.request
+    const about = { headers: this.#seen(reply), grant: grant && { ...grant, inBand: true } }
     const answer = (request: Request) =>
       this.client.answer(
         request,
@@ -103,8 +105,7 @@ export class HttpSession implements Kept {
           if (!last.cancelled) answers.push({ text, lost: () => answerLost(request.id) })
           return undefined
         },
-        undefined,
-        headers,
+        about,
       )
     await Promise.all(requests.map(answer))
     if (answering.isOpen) {

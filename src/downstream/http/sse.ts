@@ -93,13 +93,13 @@ export class SseSession implements Kept {
   readonly #conversation: Conversation
   #connection: EventConnection | undefined
 
-  constructor(_id: string, { principal, credential }: FastifyRequest, options: SseOptions) {
+  constructor(_id: string, { principal, credential, grant }: FastifyRequest, options: SseOptions) {
     this.principal = principal
     this.#options = options
     const { upstream, log, memory, settings } = options
     this.#conversation = new Conversation({
       upstream,
-      sender: { principal, credential },
+      sender: { principal, credential, grant },
       transport: 'sse',
       log,
       memory,
@@ -145,7 +145,10 @@ export class SseSession implements Kept {
       const loan = takeOver(request)
       reply.code(202).send()
       this.#conversation
-        .take(message, this.#options.log.telemetry?.watch && request.headers)
+        .take(message, {
+          headers: this.#options.log.telemetry?.watch && request.headers,
+          grant: request.grant && { ...request.grant, inBand: true },
+        })
         .catch((error: unknown) => this.#refuse(error, id))
         .finally(() => loan?.end())
         .catch(() => {})

@@ -11,10 +11,9 @@ import { error as errorMessage, type Message, type Request, result } from '../..
 import type { Wire } from '../../rpc/source.js'
 import { answerLost, type Send } from '../frames.js'
 import type { Logger } from '../logger.js'
-import type { Headers } from '../watched-messages.js'
 import { readBatch, together } from './batch.js'
 import { openSession } from './open-session.js'
-import type { ClientSession, SessionSettings } from './session.js'
+import type { AboutRequest, ClientSession, SessionSettings } from './session.js'
 
 /** What a conversation needs. */
 export interface ConversationOptions {
@@ -95,22 +94,22 @@ export class Conversation {
 
   /**
    * Handles a message. Resolves when it has been answered, if it needs an answer. Rejects with a Fault if it is
-   * refused. `headers` are those of its HTTP request, for the inspector.
+   * refused.
    */
-  async take(message: Exclude<Message, { kind: 'invalid' }>, headers?: Headers): Promise<void> {
+  async take(message: Exclude<Message, { kind: 'invalid' }>, about: AboutRequest = {}): Promise<void> {
     if (this.#closed) return undefined
-    if (message.kind === 'batch') return this.#takeAll(message, headers)
+    if (message.kind === 'batch') return this.#takeAll(message, about)
     if (message.kind !== 'request') {
       this.#session?.take(message)
     } else if (message.method === 'initialize' && !this.#session) {
-      await this.#open(message, headers)
+      await this.#open(message, about)
     } else {
       const { write } = this.#options
       const lost = () => answerLost(message.id)
       await this.#answer(
         message,
         ({ text, last }) => (last?.cancelled ? undefined : write(text, last && lost)),
-        headers,
+        about,
       )
     }
   }
@@ -121,18 +120,18 @@ export class Conversation {
     this.#session?.close()
   }
 
-  async #open(request: Request, headers: Headers): Promise<void> {
+  async #open(request: Request, about: AboutRequest): Promise<void> {
     if (this.#opening) throw new Fault('invalidRequest', 'initialize is already in progress')
     this.#opening = true
     try {
-      await this.#openWith(request, headers)
+      await this.#openWith(request, about)
     } finally {
       this.#opening = false
       for (const goOn of this.#waiting.splice(0)) goOn()
     }
   }
 
-  async #openWith(request: Request, headers: Headers): Promise<void> {
+  async #openWith(request: Request, { headers }: AboutRequest): Promise<void> {
     const { write } = this.#options
     // Messages of the server wait until the client has its answer.
     const early: Wire[] = []
@@ -156,14 +155,14 @@ export class Conversation {
     session?.listened()
   }
 
-  async #answer(request: Request, send: Send, headers: Headers): Promise<void> {
+  async #answer(request: Request, send: Send, about: AboutRequest): Promise<void> {
     const last = { status: 200 }
-    if (this.#session) await this.#session.answer(request, send, undefined, headers)
+    if (this.#session) await this.#session.answer(request, send, about)
     else if (request.method === 'ping') await send({ text: result(request.id, '{}'), last })
     else await send({ text: errorMessage(request.id, outsideSession(request, this.#failed).toRpcError()), last })
   }
 
-  async #takeAll(batch: Message & { kind: 'batch' }, headers: Headers): Promise<void> {
+  async #takeAll(batch: Message & { kind: 'batch' }, about: AboutRequest): Promise<void> {
     const { requests, others, errors } = readBatch(batch)
     for (const message of others) this.#session?.take(message)
     const answers: Wire[] = [...errors]
@@ -172,7 +171,7 @@ export class Conversation {
       if (!last.cancelled) answers.push(text)
       return undefined
     }
-    await Promise.all(requests.map((request) => this.#answer(request, send, headers)))
+    await Promise.all(requests.map((request) => this.#answer(request, send, about)))
     if (answers.length > 0) await this.#options.write(together(answers))
   }
 }

@@ -1,5 +1,5 @@
 /** Types of a legacy client's session, for all transports and for both kinds: translated or tunnelled. */
-import type { Handler, Sender, Upstream } from '../../protocol/call.js'
+import type { Grant, Handler, Sender, Upstream } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { Fault } from '../../protocol/fault.js'
 import type { Memory } from '../../protocol/memory.js'
@@ -20,15 +20,25 @@ export interface ClientSession {
   readonly open: number
   /**
    * Answers a request: passes its frames to `send`, and resolves when the last one is sent. Never rejects: a failure is
-   * the last frame. `trace` is the trace context of the headers; `headers` are all of them, for the inspector.
+   * the last frame.
    */
-  answer(request: Request, send: Send, trace?: TraceContext, headers?: Headers): Promise<void>
+  answer(request: Request, send: Send, about?: AboutRequest): Promise<void>
   /** Handles a notification, or the client's answer to a request of the server. */
   take(message: Notification | Response): void
   /** The client can now receive messages that belong to no request. */
   listened(): void
   /** Ends the session and aborts its requests. */
   close(): void
+}
+
+/** What the transport knows about one request of a session. */
+export interface AboutRequest {
+  /** The trace context of the headers. */
+  trace?: TraceContext | undefined
+  /** All headers, for the inspector. */
+  headers?: Headers
+  /** What the caller may do by the token of this request, whatever opened the session. */
+  grant?: Grant | undefined
 }
 
 /** Takes the messages for the client that belong to no request. */

@@ -5,7 +5,7 @@
 
 import { HangUp } from '../../hang-up.js'
 import { ECHOED, printable } from '../../printable.js'
-import { type Call, type Caller, type Final, type Notice, type Tell, unheard } from '../../protocol/call.js'
+import { type Call, type Caller, type Final, type Grant, type Notice, type Tell, unheard } from '../../protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../protocol/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
@@ -20,7 +20,6 @@ import {
 } from '../../protocol/legacy-client.js'
 import { type Loan, SMALL } from '../../protocol/memory.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../../protocol/methods.js'
-import type { TraceContext } from '../../protocol/trace.js'
 import {
   error as errorMessage,
   type Notification,
@@ -47,11 +46,11 @@ import { CallLogEntry, subject } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { cancelledBy } from '../outcome.js'
-import { type Headers, tellReceived, tellSent } from '../watched-messages.js'
+import { tellReceived, tellSent } from '../watched-messages.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
-import type { ClientSession, Opened, OpenOptions } from './session.js'
+import type { AboutRequest, ClientSession, Opened, OpenOptions } from './session.js'
 import { Changes } from './subscription.js'
 import { type CallContext, goOn, isOutcome, type Outcome } from './translated-call.js'
 import { withUndeclaredLists } from './undeclared-lists.js'
@@ -150,7 +149,7 @@ export class TranslatedSession implements ClientSession {
     return this.#running.size
   }
 
-  async answer(request: Request, send: Send, trace?: TraceContext, headers?: Headers): Promise<void> {
+  async answer(request: Request, send: Send, about: AboutRequest = {}): Promise<void> {
     const { id, method } = request
     const { log, transport, sender, session } = this.#options
     const fields = {
@@ -161,10 +160,10 @@ export class TranslatedSession implements ClientSession {
       ...subject(method, typeof request.params === 'string' ? EMPTY : request.params),
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    record.watched?.begun(request, undefined, headers)
+    record.watched?.begun(request, undefined, about.headers)
     const controller = this.#running.begin(id, record.call)
     try {
-      const held = send(await this.#answer(request, controller, record, send, trace))
+      const held = send(await this.#answer(request, controller, record, send, about))
       if (held) await held
     } finally {
       this.#running.end(id, controller)
@@ -177,7 +176,7 @@ export class TranslatedSession implements ClientSession {
     controller: HangUp,
     record: CallLogEntry,
     send: Send,
-    trace: TraceContext | undefined,
+    { trace, grant }: AboutRequest,
   ): Promise<Frame> {
     const { id, method } = request
     try {
@@ -192,11 +191,11 @@ export class TranslatedSession implements ClientSession {
       if (method === 'tasks/result' && this.#to.tasks)
         return await this.#taskResult(request, decoded, controller, record, send)
       if (method === 'tools/call' && this.#to.tasks && objectIn(decoded.params, 'task')) {
-        const text = result(id, this.#startTask(decoded, record))
+        const text = result(id, this.#startTask(decoded, record, grant))
         record.answered('ok', text)
         return { text, last: { status: 200 } }
       }
-      return await this.#call(request, decoded, controller, record, send)
+      return await this.#call(request, decoded, controller, record, send, grant)
     } catch (error) {
       const { aborted, reason } = controller
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
@@ -298,6 +297,7 @@ export class TranslatedSession implements ClientSession {
     controller: HangUp,
     record: CallLogEntry,
     send: Send,
+    grant: Grant | undefined,
   ): Promise<Frame> {
     this.#check(method)
     let increasing: ReturnType<typeof onlyIncreasing> | undefined
@@ -316,6 +316,7 @@ export class TranslatedSession implements ClientSession {
       options: this.#options,
       progress: progressToken !== undefined,
       tell,
+      grant,
     })
     try {
       const reply = await this.#options.upstream.handle(call)
@@ -339,12 +340,12 @@ export class TranslatedSession implements ClientSession {
   }
 
   /** Starts a call as an emulated task. */
-  #startTask({ params, meta }: Decoded, record: CallLogEntry): Json {
+  #startTask({ params, meta }: Decoded, record: CallLogEntry, grant: Grant | undefined): Json {
     this.#check('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = withoutTask('tools/call', params)
     return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, tell, send }) => {
-      const parts = { caller: this.#caller, controller, record, options: this.#options, progress: true, tell }
+      const parts = { caller: this.#caller, controller, record, options: this.#options, progress: true, tell, grant }
       const call = callOf('tools/call', bare, meta, parts)
       const reply = await this.#options.upstream.handle(call)
       return isOutcome(reply) ? reply : this.#goOn(call, reply, record, send, about)
@@ -438,13 +439,14 @@ interface CallParts {
   options: OpenOptions
   progress?: boolean
   tell?: Tell
+  grant?: Grant | undefined
 }
 
 function callOf(
   method: string,
   params: Payload,
   meta: Payload,
-  { caller, controller, record, options: { sender }, progress = false, tell = unheard }: CallParts,
+  { caller, controller, record, options: { sender }, progress = false, tell = unheard, grant = sender.grant }: CallParts,
 ): Call {
   return {
     method,
@@ -454,6 +456,7 @@ function callOf(
     caller,
     principal: sender.principal,
     credential: sender.credential,
+    grant,
     patient: sender.patient,
     tell,
     signal: controller,

@@ -2,7 +2,7 @@
 import type { AboutMessage, LegacyRoute, SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
-import { type TraceContext, withTrace } from '../../protocol/trace.js'
+import { withTrace } from '../../protocol/trace.js'
 import {
   error as errorMessage,
   idKey,
@@ -18,10 +18,10 @@ import type { Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { cancelledBy, replyIn } from '../outcome.js'
 import { metaOf } from '../read-message.js'
-import { type Headers, tellReceived, tellSent } from '../watched-messages.js'
+import { tellReceived, tellSent } from '../watched-messages.js'
 import { WatchedQuestions } from '../watched-questions.js'
 import { cancelledId, InFlight } from './in-flight.js'
-import type { ClientSession, OpenOptions } from './session.js'
+import type { AboutRequest, ClientSession, OpenOptions } from './session.js'
 
 interface TunnelSessionOptions extends Pick<OpenOptions, 'log' | 'transport' | 'settings' | 'sender' | 'session'> {
   serverTransport: Exclude<LegacyRoute, 'translate'>['transport']
@@ -67,7 +67,7 @@ export class TunnelSession implements ClientSession {
     return this.#running.size
   }
 
-  async answer(request: Request, send: Send, trace?: TraceContext, headers?: Headers): Promise<void> {
+  async answer(request: Request, send: Send, { trace, headers }: AboutRequest = {}): Promise<void> {
     const { id, method, params } = request
     const { log, transport, serverTransport, sender, session } = this.#options
     const fields = {

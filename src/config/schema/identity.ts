@@ -1,0 +1,89 @@
+/** Options about who signs clients in: identity providers whose tokens are accepted, and proxies that name the user. */
+import * as z from 'zod'
+import { scope, text, webAddress } from './values.js'
+
+/** One text, or several. */
+const texts = z.union([z.array(text).min(1, 'is empty'), text.transform((one) => [one])])
+
+/** Signature algorithms with a public key. With a shared one, whoever can check a token could make one. */
+export const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+] as const
+
+const headerName = z
+  .string()
+  .regex(/^[!#$%&'*+.^`|~\w-]+$/, 'has to be the name of a header')
+  .transform((name) => name.toLowerCase())
+
+/** One entry of `auth.issuers`. */
+const issuer = z.strictObject({
+  issuer: webAddress('https://').describe(
+    'The identity provider: the exact text that its tokens have as "iss". The hosts of it and of "jwksUri" may be private.',
+  ),
+  audience: texts
+    .optional()
+    .describe(
+      'Values of "aud" that are accepted, besides the address of the endpoint: a text or a list. A token with such a value is accepted at every endpoint.',
+    ),
+  jwksUri: webAddress('https://')
+    .optional()
+    .describe('Address of the public keys. Default: the one in the metadata of the issuer.'),
+  algorithms: z
+    .array(z.enum(ALGORITHMS))
+    .min(1, 'is empty')
+    .default([...ALGORITHMS])
+    .describe('Signature algorithms that are accepted.'),
+  claims: z
+    .record(text, texts)
+    .default({})
+    .describe(
+      'Values that claims have to have, as in { "client_id": ["a", "b"] }: one of them each. With it, a token needs no "aud".',
+    ),
+  scopes: text.optional().describe('The claim with the scopes. Default: "scope" and "scp".'),
+  groups: text.optional().describe('The claim with the groups of a person, such as "groups" or "realm_access.roles".'),
+  map: z
+    .record(text, z.array(scope))
+    .default({})
+    .describe('Scopes that members of a group have, as in { "mcp-admins": ["write"] }.'),
+  introspection: z
+    .strictObject({
+      clientId: text.describe('Client id of the bridge at the issuer.'),
+      clientSecret: text.describe('Its secret.'),
+    })
+    .optional()
+    .describe('Asks the issuer about tokens that are not JWTs (RFC 7662). One issuer may have it.'),
+})
+
+export const issuers = z
+  .array(issuer)
+  .min(1, 'is empty: nobody could call')
+  .optional()
+  .describe('Identity providers whose access tokens are accepted. Clients sign in there. Requires "publicUrl".')
+
+export type IssuerEntry = z.infer<typeof issuer>
+
+/** `auth.forwarded`. */
+export const forwarded = z
+  .strictObject({
+    user: headerName.describe('Header with the name of the user.'),
+    scopes: headerName.optional().describe('Header with the scopes of the user, separated by spaces or commas.'),
+    secretHeader: headerName.describe('Header with the secret, by which the bridge knows the proxy.'),
+    secret: z
+      .string()
+      .regex(/^[\x21-\x7e]{32,}$/, 'has to be 32 or more visible ASCII characters, without spaces')
+      .describe('The secret. Whoever knows it can call as anybody.'),
+  })
+  .optional()
+  .describe('A proxy before the bridge signs people in, and names them in a header. It has to remove these headers from what clients send.')
+
+export type Forwarded = z.infer<NonNullable<typeof forwarded>>

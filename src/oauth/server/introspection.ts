@@ -1,0 +1,82 @@
+/** Asks an issuer about tokens that only the issuer can read (RFC 7662). */
+import {
+  type AuthorizationServer,
+  allowInsecureRequests,
+  customFetch,
+  introspectionRequest,
+  processIntrospectionResponse,
+} from 'oauth4webapi'
+import { guardedRequest } from '../../net/fetch.js'
+import { Fault } from '../../protocol/fault.js'
+import { clientAuthOf, configuredMethod } from '../client/client-auth.js'
+import { quoted } from '../failure.js'
+import type { Issuers } from '../issuers.js'
+import type { Reach } from '../reach.js'
+import type { Claims } from './claims.js'
+import type { IssuerSettings } from './settings.js'
+
+/** Most questions at once. A flood of made-up tokens waits for nobody, and nobody waits for it for long. */
+const MAX_OPEN = 32
+
+export interface IntrospectionOptions {
+  settings: IssuerSettings
+  issuers: Issuers
+  reach: Reach
+}
+
+export class Introspection {
+  readonly #options: IntrospectionOptions
+  #open = 0
+
+  constructor(options: IntrospectionOptions) {
+    this.#options = options
+  }
+
+  /** The claims of a token; undefined if it is not active. Rejects with a Fault if that cannot be found out. */
+  async claimsOf(token: string): Promise<Claims | undefined> {
+    if (this.#open >= MAX_OPEN) throw unavailable(`Over ${MAX_OPEN} tokens are being checked`)
+    this.#open++
+    try {
+      return await this.#ask(token)
+    } catch (error) {
+      throw unavailable('The token cannot be checked now: its issuer is unavailable', error)
+    } finally {
+      this.#open--
+    }
+  }
+
+  async #ask(token: string): Promise<Claims | undefined> {
+    const { settings, issuers, reach } = this.#options
+    const { issuer, introspection } = settings
+    const { clientId = '', clientSecret } = introspection ?? {}
+    const metadata = await issuers.find({ issuer, reach })
+    if (metadata.introspection_endpoint === undefined)
+      throw new Error(`The metadata of ${quoted(issuer)} have no introspection_endpoint`)
+    const server = Object.fromEntries(
+      Object.entries(metadata).filter(([, value]) => value !== undefined),
+    ) as unknown as AuthorizationServer
+    const own = { grant: 'client_credentials', clientSecret } as const
+    const method = configuredMethod(own, metadata.token_endpoint_auth_methods_supported)
+    const auth = await clientAuthOf({ issuer, how: 'configured', id: clientId, method, since: 0 }, own)
+    const known = { client_id: clientId }
+    const response = await introspectionRequest(server, known, auth, token, {
+      // The guard decides which addresses may be reached without TLS.
+      [allowInsecureRequests]: true,
+      [customFetch]: async (url, { body, headers, method: verb }) => {
+        const options = { ...reach, method: verb as 'POST', headers: headers as Record<string, string> }
+        const { status, bytes, headers: received } = await guardedRequest(url, { ...options, body: String(body) })
+        const type = received['content-type']
+        return new Response(Buffer.from(bytes), { status, headers: typeof type === 'string' ? { 'content-type': type } : {} })
+      },
+    })
+    const { active, ...claims } = await processIntrospectionResponse(server, known, response)
+    const { iss, token_type } = claims
+    if (active !== true || (iss !== undefined && iss !== issuer)) return undefined
+    // Such a token counts only with a proof.
+    return token_type !== undefined && token_type.toLowerCase() !== 'bearer' ? undefined : claims
+  }
+}
+
+function unavailable(message: string, cause?: unknown): Fault {
+  return new Fault('authUnavailable', message, { cause, retryAfter: 5 })
+}

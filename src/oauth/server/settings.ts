@@ -1,0 +1,18 @@
+/** What is configured about an identity provider whose tokens clients show. */
+
+export interface IssuerSettings {
+  /** The exact text of `iss`. */
+  issuer: string
+  /** Accepted at every endpoint, besides the address of the endpoint. */
+  audience?: readonly string[] | undefined
+  jwksUri?: string | undefined
+  algorithms: readonly string[]
+  /** The values that claims have to have: one of them each. */
+  claims: Readonly<Record<string, readonly string[]>>
+  /** The claim with the scopes; `scope` and `scp` by default. */
+  scopes?: string | undefined
+  /** The claim with the groups, and the scopes that members of a group have. */
+  groups?: string | undefined
+  map: Readonly<Record<string, readonly string[]>>
+  introspection?: { clientId: string; clientSecret: string } | undefined
+}

@@ -1,0 +1,105 @@
+/**
+ * Says where clients get tokens for the endpoints of the bridge: in a metadata document for each (RFC 9728), and in
+ * challenges that name it. All addresses are of `publicUrl`, whatever a request says of its host.
+ */
+import type { FastifyInstance } from 'fastify'
+import type { Fault } from '../protocol/fault.js'
+
+/** An endpoint for which clients can get tokens. */
+export interface ProtectedEndpoint {
+  /** Its address as clients know it. */
+  readonly resource: string
+  /** The address of its metadata. */
+  readonly metadata: string
+  /** All addresses of what is served there: what a token may be for. */
+  readonly addresses: ReadonlySet<string>
+  /** Scopes to request at first; undefined for none. */
+  readonly scope: string | undefined
+  /** The challenge for a token that lacks scopes. */
+  challengeFor(fault: Fault): string
+}
+
+/** What is needed to describe endpoints. */
+export interface ProtectedOptions {
+  publicUrl: string
+  /** Of each server or group, its paths, and for each the path of which clients know the address. */
+  served: readonly ReadonlyMap<string, string>[]
+  scopes: readonly string[]
+}
+
+/** The well-known path of the metadata of a protected resource (RFC 9728, section 3.1). */
+const METADATA = '/.well-known/oauth-protected-resource'
+
+/** The endpoints by their paths at the bridge. */
+export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptions): Map<string, ProtectedEndpoint> {
+  const { origin, pathname } = new URL(publicUrl)
+  const scope = scopes.length === 0 ? undefined : scopes.join(' ')
+  const prefix = prefixOf(pathname, [...new Set(served.flatMap((paths) => [...paths.values()]))])
+  const found = new Map<string, ProtectedEndpoint>()
+  for (const paths of served) {
+    const addresses = new Set([...paths.values()].map((path) => origin + prefix + path))
+    for (const [path, known] of paths) {
+      const shown = prefix + known
+      const metadata = origin + METADATA + shown
+      const challengeFor = ({ data }: Fault) =>
+        challenge({ error: 'insufficient_scope', scope: String(data['scope'] ?? ''), resource_metadata: metadata })
+      found.set(path, { resource: origin + shown, metadata, addresses, scope, challengeFor })
+    }
+  }
+  return found
+}
+
+/**
+ * What clients put before the paths of the bridge, and a proxy removes: the path of the public URL. That may be the address
+ * of an endpoint, too: then the path of the endpoint is left out.
+ */
+function prefixOf(pathname: string, paths: readonly string[]): string {
+  const [own = ''] = paths.filter((path) => pathname.endsWith(path)).sort((a, b) => b.length - a.length)
+  return pathname.slice(0, pathname.length - own.length).replace(/\/+$/, '')
+}
+
+/** What the metadata name. */
+export interface MetadataOptions {
+  endpoints: ReadonlyMap<string, ProtectedEndpoint>
+  /** Where clients sign in. */
+  issuers: readonly string[]
+  scopes: readonly string[]
+}
+
+/** The paths at which the metadata are served: as clients ask for them, and as a proxy that removes a prefix does. */
+export function metadataPaths(endpoints: MetadataOptions['endpoints']): ReadonlyMap<string, ProtectedEndpoint> {
+  const all = [...endpoints]
+  // Of two endpoints, one has a path as clients know it.
+  return new Map([
+    ...all.map(([path, endpoint]) => [METADATA + path, endpoint] as const),
+    ...all.map(([, endpoint]) => [new URL(endpoint.metadata).pathname, endpoint] as const),
+  ])
+}
+
+/** A Fastify plugin that serves the metadata. Everybody may read them, also pages of other origins. */
+export async function protectedResource(app: FastifyInstance, options: MetadataOptions): Promise<void> {
+  const { endpoints, issuers, scopes } = options
+  for (const [path, { resource }] of metadataPaths(endpoints)) {
+    const document = JSON.stringify({
+      resource,
+      authorization_servers: issuers,
+      ...(scopes.length > 0 && { scopes_supported: scopes }),
+      bearer_methods_supported: ['header'],
+    })
+    app.get(path, async (_request, reply) =>
+      reply
+        .type('application/json')
+        .header('cache-control', 'max-age=300')
+        .header('access-control-allow-origin', '*')
+        .send(document),
+    )
+  }
+}
+
+/** A challenge for bearer tokens (RFC 6750, 3; RFC 9728, 5.1). */
+export function challenge(params: Readonly<Record<string, string | undefined>>): string {
+  const said = Object.entries(params).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}="${value.replace(/["\\]/g, '\\$&')}"`],
+  )
+  return said.length === 0 ? 'Bearer' : `Bearer ${said.join(', ')}`
+}
