@@ -10,6 +10,8 @@ export interface OidcOptions {
   port?: number
   /** The address that others know it by, if something stands before it that says so in X-Forwarded-Proto. */
   issuer?: string
+  /** Whether access tokens are JWTs. */
+  jwt?: boolean
   /** Scopes that resources have. */
   scopes?: string
   /** Seconds that an access token holds. */
@@ -191,7 +193,12 @@ function configuration(options: OidcOptions): object {
       clientIdMetadataDocument: { enabled: Object.keys(documents).length > 0, ack: 'draft-02' },
       resourceIndicators: {
         enabled: true,
-        getResourceServerInfo: () => ({ scope: scopes, accessTokenTTL: lifetime, accessTokenFormat: 'opaque' }),
+        getResourceServerInfo: () => ({
+          scope: scopes,
+          accessTokenTTL: lifetime,
+          accessTokenFormat: options.jwt ? 'jwt' : 'opaque',
+          ...(options.jwt && { jwt: { sign: { alg: 'RS256' } } }),
+        }),
         useGrantedResource: () => false,
       },
     },
