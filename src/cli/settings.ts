@@ -16,7 +16,7 @@ import {
   type Settings,
   unknownKeys,
 } from '../config/settings.js'
-import { suspicious } from '../config/suspicious.js'
+import { sharedAudiences, suspicious } from '../config/suspicious.js'
 import { isObject } from '../config/value.js'
 import { addressName, programName } from '../discovery/sources/address.js'
 import { pathName } from '../formats/names.js'
@@ -93,7 +93,11 @@ export function checked(flags: Flags, sources: ConfigSources): Checked {
   const { settings, issues } = flags.offline ? examineOffline(input, sources) : withFiles(examine(input, sources))
   const servers = object(input['mcpServers'])
   const choices = Object.entries(settings.mcpServers)
-  const unsure = [...suspicious(servers), ...choices.flatMap(([name, own]) => ineffective(name, own))]
+  const unsure = [
+    ...suspicious(servers),
+    ...sharedAudiences(settings),
+    ...choices.flatMap(([name, own]) => ineffective(name, own)),
+  ]
   const warnings = unsure.map((issue) => placed(issue, given))
   const notes = notesOn(given)
   refuse(issues, given, [...notes, ...warnings])

@@ -134,15 +134,17 @@ function identity({ auth, publicUrl }: Settings): Issue[] {
     issues.push({ path: 'publicUrl', message: `is required with "auth.issuers": ${ADDRESS}` })
   if (publicUrl !== undefined && issuers && /[?#]/.test(publicUrl))
     issues.push({ path: 'publicUrl', message: 'has to have no query and no fragment with "auth.issuers"' })
-  if (scopes.length > 0 && !issuers)
-    issues.push({ path: 'auth.scopes', message: 'is for tokens of "auth.issuers"' })
+  if (scopes.length > 0 && !issuers) issues.push({ path: 'auth.scopes', message: 'is for tokens of "auth.issuers"' })
   for (const [i, { issuer, introspection, groups, map }] of (issuers ?? []).entries()) {
     const path = `auth.issuers.${i}`
     const earlier = issuers?.slice(0, i) ?? []
     if (earlier.some((one) => one.issuer === issuer))
       issues.push({ path: `${path}.issuer`, message: `is there twice: ${issuer}` })
     if (introspection && earlier.some((one) => one.introspection))
-      issues.push({ path: `${path}.introspection`, message: 'can be at one issuer only: a token does not say whose it is' })
+      issues.push({
+        path: `${path}.introspection`,
+        message: 'can be at one issuer only: a token does not say whose it is',
+      })
     if (groups === undefined && Object.keys(map).length > 0)
       issues.push({ path: `${path}.map`, message: 'requires "groups", the name of the claim' })
   }
@@ -285,7 +287,10 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
         owner === name || owner === 'the bridge itself' ? 'is a path of the bridge itself' : `is a path of ${owner}`
       if (owner !== undefined) issues.push({ path: `mcpServers.${name}.paths`, message: `${path} ${message}` })
       else if (auth?.issuers && path.startsWith('/.well-known/oauth-protected-resource'))
-        issues.push({ path: `mcpServers.${name}.paths`, message: `${path} is served by the bridge itself with "auth.issuers"` })
+        issues.push({
+          path: `mcpServers.${name}.paths`,
+          message: `${path} is served by the bridge itself with "auth.issuers"`,
+        })
       else taken.set(path, name)
     }
   }

@@ -1,5 +1,6 @@
 /** Warnings of `mcp-bridge check`: valid values that are probably mistakes. */
 import type { Issue } from './error.js'
+import type { Settings } from './schema.js'
 import { isObject } from './value.js'
 
 /** As in `<YOUR_TOKEN>`, `YOUR_API_KEY` and `sk-xxxx`. */
@@ -27,6 +28,17 @@ export function suspicious(servers: Readonly<Record<string, unknown>>): Issue[] 
         message: 'has a space in it: put the program into "command" and its arguments into "args"',
       })
     return issues
+  })
+}
+
+/** Tokens that are valid for several servers, though they may be meant for one. */
+export function sharedAudiences({ auth, mcpServers }: Settings): Issue[] {
+  if (Object.keys(mcpServers).length < 2) return []
+  return (auth?.issuers ?? []).flatMap(({ audience, claims }, i) => {
+    if (audience === undefined && Object.keys(claims).length === 0) return []
+    const [key, what] = audience === undefined ? ['claims', 'these claims and no "aud"'] : ['audience', 'this "aud"']
+    const message = `makes a token with ${what} valid for all servers: restrict tools with "scopes" of the servers, or have tokens issued for single endpoints`
+    return [{ path: `auth.issuers.${i}.${key}`, message }]
   })
 }
 

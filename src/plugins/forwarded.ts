@@ -38,7 +38,10 @@ export function forwardedUser(
 }
 
 /** Removes the headers, so that nothing behind the bridge gets them. */
-export function withoutForwarded({ raw: { headers } }: FastifyRequest, { user, scopes, secretHeader }: ForwardedUsers): void {
+export function withoutForwarded(
+  { raw: { headers } }: FastifyRequest,
+  { user, scopes, secretHeader }: ForwardedUsers,
+): void {
   for (const name of [user, scopes, secretHeader]) if (name !== undefined) delete headers[name]
 }
 

@@ -181,7 +181,11 @@ t.test('A35: every 401 names the metadata of its path, which are open and equal 
     }
   }
   const message = await post(`${origin}/message?sessionId=x`, '{}', { 'content-type': 'application/json' })
-  t.match(message.headers['www-authenticate'], `${origin}/.well-known/oauth-protected-resource/sse"`, 'as clients know it')
+  t.match(
+    message.headers['www-authenticate'],
+    `${origin}/.well-known/oauth-protected-resource/sse"`,
+    'as clients know it',
+  )
 })
 
 t.test('a wrong token is told from a missing one, and neither says why', async (t) => {
@@ -202,32 +206,37 @@ t.test('scopes that the bridge requires are a challenge with those that the call
   t.equal((await call(url, 'tools/list', {}, { headers: await bearer({ scope: 'more mcp' }) })).status, 200)
 })
 
-t.test('A34: a tool is listed, and called with the scopes of this request, whatever the session was opened with', async (t) => {
-  const { url, bearer, seen } = await guarded(t)
-  const [weak, strong] = [await bearer({ scope: 'a' }), await bearer({ scope: 'a files:write' })]
-  const challenge = `Bearer error="insufficient_scope", scope="a files:write", resource_metadata="${at(url)}"`
-  const names = (answer: Answer) => (answer.message.result?.['tools'] as { name: string }[]).map(({ name }) => name)
+t.test(
+  'A34: a tool is listed, and called with the scopes of this request, whatever the session was opened with',
+  async (t) => {
+    const { url, bearer, seen } = await guarded(t)
+    const [weak, strong] = [await bearer({ scope: 'a' }), await bearer({ scope: 'a files:write' })]
+    const challenge = `Bearer error="insufficient_scope", scope="a files:write", resource_metadata="${at(url)}"`
+    const names = (answer: Answer) => (answer.message.result?.['tools'] as { name: string }[]).map(({ name }) => name)
 
-  t.same(names(await call(url, 'tools/list', {}, { headers: weak })), ['read', 'write'])
-  t.same(challengeIn(await call(url, 'tools/call', { name: 'write' }, { headers: weak })), [403, challenge])
-  t.equal((await call(url, 'tools/call', { name: 'write' }, { headers: strong })).status, 200)
-  t.equal(seen.length, 1)
+    t.same(names(await call(url, 'tools/list', {}, { headers: weak })), ['read', 'write'])
+    t.same(challengeIn(await call(url, 'tools/call', { name: 'write' }, { headers: weak })), [403, challenge])
+    t.equal((await call(url, 'tools/call', { name: 'write' }, { headers: strong })).status, 200)
+    t.equal(seen.length, 1)
 
-  const session = await Plain.open(url, { headers: strong })
-  t.same(names(await session.request('tools/list', {}, { headers: weak })), ['read', 'write'])
-  t.same(challengeIn(await session.call('write', {}, { headers: weak })), [403, challenge])
-  t.match((await session.call('write', {}, { headers: strong })).message, { result: { content: [{ text: 'written' }] } })
-  t.equal(seen.length, 2)
-  const other = await bearer({ sub: 'bob', scope: 'files:write' })
-  t.equal((await session.call('write', {}, { headers: other })).status, 404, 'the session of somebody else')
+    const session = await Plain.open(url, { headers: strong })
+    t.same(names(await session.request('tools/list', {}, { headers: weak })), ['read', 'write'])
+    t.same(challengeIn(await session.call('write', {}, { headers: weak })), [403, challenge])
+    t.match((await session.call('write', {}, { headers: strong })).message, {
+      result: { content: [{ text: 'written' }] },
+    })
+    t.equal(seen.length, 2)
+    const other = await bearer({ sub: 'bob', scope: 'files:write' })
+    t.equal((await session.call('write', {}, { headers: other })).status, 404, 'the session of somebody else')
 
-  const batches = await Plain.open(url, { revision: '2025-03-26', headers: strong })
-  const batch = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'write' } }))
-  const answers = await batches.post(batch, weak)
-  t.equal(answers.status, 200)
-  t.match(answers.text, /insufficient_scope/)
-  t.equal(seen.length, 2, 'no call of a batch either')
-})
+    const batches = await Plain.open(url, { revision: '2025-03-26', headers: strong })
+    const batch = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'write' } }))
+    const answers = await batches.post(batch, weak)
+    t.equal(answers.status, 200)
+    t.match(answers.text, /insufficient_scope/)
+    t.equal(seen.length, 2, 'no call of a batch either')
+  },
+)
 
 t.test('A34: neither has a stream of HTTP+SSE the scopes that it was opened with', async (t) => {
   const { url, issuer, seen } = await guarded(t)
@@ -242,33 +251,36 @@ t.test('A34: neither has a stream of HTTP+SSE the scopes that it was opened with
   t.equal(seen.length, 1)
 })
 
-t.test('A37: the user that a proxy names counts with its secret only, and none of its headers is sent on', async (t) => {
-  const secret = 'proxy-0123456789-0123456789-0123456789'
-  const forwarded = { user: 'X-User', scopes: 'X-Scopes', secretHeader: 'X-Secret', secret }
-  const behind = await start(t, { publicUrl: undefined, auth: { forwarded } }, { scopes: { write: ['files:write'] } })
-  const ask = (headers: Record<string, string | string[]>, name = 'read') =>
-    call(behind.url, 'tools/call', { name }, { headers })
-  const good = { 'x-user': 'alice@example.com', 'x-secret': secret }
-  const rows: [name: string, headers: Record<string, string | string[]>][] = [
-    ['no secret', { 'x-user': 'alice@example.com' }],
-    ['an empty secret', { ...good, 'x-secret': '' }],
-    ['a wrong secret', { ...good, 'x-secret': `${secret}x` }],
-    ['the beginning of the secret', { ...good, 'x-secret': secret.slice(0, -1) }],
-    ['the user twice', { ...good, 'x-user': ['alice@example.com', 'root'] }],
-    ['the secret twice', { ...good, 'x-secret': [secret, secret] }],
-    ['scopes twice', { ...good, 'x-scopes': ['a', 'files:write'] }],
-    ['no user', { 'x-secret': secret }],
-    ['an empty user', { ...good, 'x-user': ' ' }],
-    ['nothing', {}],
-    ['a token', { authorization: `Bearer ${secret}` }],
-  ]
-  for (const [name, headers] of rows) t.equal((await ask(headers)).status, 401, name)
-  t.equal((await ask(good)).status, 200)
-  t.match((await ask(good, 'write')).text, /insufficient_scope/)
-  t.match((await ask({ ...good, 'x-scopes': 'a,files:write' }, 'write')).text, /written/)
-  t.notMatch(JSON.stringify([behind.seen, behind.log]), secret)
-  t.notMatch(JSON.stringify(behind.seen), /x-user|x-secret|x-scopes/i)
-})
+t.test(
+  'A37: the user that a proxy names counts with its secret only, and none of its headers is sent on',
+  async (t) => {
+    const secret = 'proxy-0123456789-0123456789-0123456789'
+    const forwarded = { user: 'X-User', scopes: 'X-Scopes', secretHeader: 'X-Secret', secret }
+    const behind = await start(t, { publicUrl: undefined, auth: { forwarded } }, { scopes: { write: ['files:write'] } })
+    const ask = (headers: Record<string, string | string[]>, name = 'read') =>
+      call(behind.url, 'tools/call', { name }, { headers })
+    const good = { 'x-user': 'alice@example.com', 'x-secret': secret }
+    const rows: [name: string, headers: Record<string, string | string[]>][] = [
+      ['no secret', { 'x-user': 'alice@example.com' }],
+      ['an empty secret', { ...good, 'x-secret': '' }],
+      ['a wrong secret', { ...good, 'x-secret': `${secret}x` }],
+      ['the beginning of the secret', { ...good, 'x-secret': secret.slice(0, -1) }],
+      ['the user twice', { ...good, 'x-user': ['alice@example.com', 'root'] }],
+      ['the secret twice', { ...good, 'x-secret': [secret, secret] }],
+      ['scopes twice', { ...good, 'x-scopes': ['a', 'files:write'] }],
+      ['no user', { 'x-secret': secret }],
+      ['an empty user', { ...good, 'x-user': ' ' }],
+      ['nothing', {}],
+      ['a token', { authorization: `Bearer ${secret}` }],
+    ]
+    for (const [name, headers] of rows) t.equal((await ask(headers)).status, 401, name)
+    t.equal((await ask(good)).status, 200)
+    t.match((await ask(good, 'write')).text, /insufficient_scope/)
+    t.match((await ask({ ...good, 'x-scopes': 'a,files:write' }, 'write')).text, /written/)
+    t.notMatch(JSON.stringify([behind.seen, behind.log]), secret)
+    t.notMatch(JSON.stringify(behind.seen), /x-user|x-secret|x-scopes/i)
+  },
+)
 
 t.test('static tokens, identity providers and a proxy work beside each other', async (t) => {
   const secret = 'proxy-0123456789-0123456789-0123456789'
@@ -300,5 +312,8 @@ t.test('configurations that cannot work are refused, with the option that is wro
   const base = { publicUrl: 'https://b.example', mcpServers: { test: { command: 'x' } } }
   for (const [settings, message] of rows)
     t.throws(() => settingsOf({ ...base, ...settings }), { message }, JSON.stringify(settings))
-  t.ok(settingsOf({ ...base, listen: 'http://0.0.0.0:8080/mcp', auth: { issuers: [issuer] } }), 'safe beyond the loopback')
+  t.ok(
+    settingsOf({ ...base, listen: 'http://0.0.0.0:8080/mcp', auth: { issuers: [issuer] } }),
+    'safe beyond the loopback',
+  )
 })

@@ -48,7 +48,11 @@ async function trap(t: Test): Promise<{ url: string; asked: string[] }> {
 
 t.test('a right token is accepted, whatever form of its claims its issuer prefers', async (t) => {
   const issuer = await TokenIssuer.start(t)
-  const { verify } = setUp(issuer, { audience: ['api://bridge'], groups: 'realm_access.roles', map: { admins: ['write'] } })
+  const { verify } = setUp(issuer, {
+    audience: ['api://bridge'],
+    groups: 'realm_access.roles',
+    map: { admins: ['write'] },
+  })
   const rows: [name: string, claims: Json, header: Json, scopes: string[]][] = [
     ['aud as a text', { aud: HERE }, {}, []],
     ['aud as a list', { aud: ['x', HERE] }, {}, []],
@@ -221,7 +225,11 @@ t.test('required claims take the place of a missing audience, and not of a wrong
 t.test('groups that a token leaves out are an error that names them, never no groups', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verify } = setUp(issuer, { groups: 'groups', map: { admins: ['write'] } })
-  const overage = { aud: HERE, _claim_names: { groups: 'src1' }, _claim_sources: { src1: { endpoint: 'https://x.example' } } }
+  const overage = {
+    aud: HERE,
+    _claim_names: { groups: 'src1' },
+    _claim_sources: { src1: { endpoint: 'https://x.example' } },
+  }
   const refused = await verify(await issuer.token(overage)).catch((error: unknown) => error)
   t.ok(refused instanceof Fault && refused.fault === 'groupsUnknown' && /_claim_names/.test(refused.message))
   t.same([...((await verify(await issuer.token({ aud: HERE })))?.grant.scopes ?? ['none'])], [])
@@ -235,33 +243,37 @@ t.test('a person is the issuer and the subject: neither alone, and no mix of bot
   )
   const verified = await Promise.all(tokens.map(async (token) => verifier.verify(token, AT)))
   t.equal(new Set(verified.map((one) => one?.principal)).size, 4)
-  const again = await verifier.verify(await issuers[0]?.token({ aud: HERE, sub: 'alice' }) as string, AT)
+  const again = await verifier.verify((await issuers[0]?.token({ aud: HERE, sub: 'alice' })) as string, AT)
   t.equal(again?.principal, verified[0]?.principal)
 })
 
-t.test('A36: while the issuer is away, known keys count for a day, and unknown tokens are neither let in nor refused', async (t) => {
-  const issuer = await TokenIssuer.start(t)
-  const { verify, later } = setUp(issuer)
-  const lasting = { aud: HERE, exp: Date.now() / 1_000 + 200_000 }
-  issuer.instead = (_path, response) => void response.writeHead(503).end()
-  const faultOf = (token: string) => verify(token).then(
-    (verified) => verified,
-    (error: unknown) => (error instanceof Fault ? [error.fault, error.status, error.retryAfter] : error),
-  )
-  t.same(await faultOf(await issuer.token(lasting)), ['authUnavailable', 503, 5])
-  const asked = issuer.asked.length
-  for (let i = 0; i < 20; i++) await faultOf(await issuer.token(lasting))
-  t.equal(issuer.asked.length, asked, 'it is not asked again for each')
-  issuer.instead = undefined
-  later(6_000)
-  t.ok(await verify(await issuer.token(lasting)))
-  issuer.instead = (_path, response) => void response.destroy()
-  later(23 * 3_600_000)
-  t.ok(await verify(await issuer.token(lasting)), 'within a day')
-  t.same(await faultOf(await issuer.token(lasting, { kid: 'new' })), ['authUnavailable', 503, 5], 'a new key')
-  later(3_600_000)
-  t.same(await faultOf(await issuer.token(lasting)), ['authUnavailable', 503, 5], 'after a day')
-})
+t.test(
+  'A36: while the issuer is away, known keys count for a day, and unknown tokens are neither let in nor refused',
+  async (t) => {
+    const issuer = await TokenIssuer.start(t)
+    const { verify, later } = setUp(issuer)
+    const lasting = { aud: HERE, exp: Date.now() / 1_000 + 200_000 }
+    issuer.instead = (_path, response) => void response.writeHead(503).end()
+    const faultOf = (token: string) =>
+      verify(token).then(
+        (verified) => verified,
+        (error: unknown) => (error instanceof Fault ? [error.fault, error.status, error.retryAfter] : error),
+      )
+    t.same(await faultOf(await issuer.token(lasting)), ['authUnavailable', 503, 5])
+    const asked = issuer.asked.length
+    for (let i = 0; i < 20; i++) await faultOf(await issuer.token(lasting))
+    t.equal(issuer.asked.length, asked, 'it is not asked again for each')
+    issuer.instead = undefined
+    later(6_000)
+    t.ok(await verify(await issuer.token(lasting)))
+    issuer.instead = (_path, response) => void response.destroy()
+    later(23 * 3_600_000)
+    t.ok(await verify(await issuer.token(lasting)), 'within a day')
+    t.same(await faultOf(await issuer.token(lasting, { kid: 'new' })), ['authUnavailable', 503, 5], 'a new key')
+    later(3_600_000)
+    t.same(await faultOf(await issuer.token(lasting)), ['authUnavailable', 503, 5], 'after a day')
+  },
+)
 
 t.test('a new key of the issuer is found when a token has it', async (t) => {
   const issuer = await TokenIssuer.start(t)
@@ -282,9 +294,13 @@ t.test('A38: 10,000 made-up kids and 10,000 opaque tokens take a few requests, a
     if ((await verify(`${header}.${body}.${signature}`)) !== undefined) t.fail(`${i} was accepted`)
   }
   t.ok(issuer.asked.length <= 3, `${issuer.asked.length} requests for keys`)
-  issuer.instead = (_path, response) => void setTimeout(() => response.writeHead(200, { 'content-type': 'application/json' }).end('{"active":false}'), 10)
+  issuer.instead = (_path, response) =>
+    void setTimeout(() => response.writeHead(200, { 'content-type': 'application/json' }).end('{"active":false}'), 10)
   const all = Array.from({ length: 10_000 }, (_, i) =>
-    verify(`opaque-${i}`).then(() => 'refused', (error: unknown) => (error instanceof Fault ? error.fault : String(error))),
+    verify(`opaque-${i}`).then(
+      () => 'refused',
+      (error: unknown) => (error instanceof Fault ? error.fault : String(error)),
+    ),
   )
   const ends = await Promise.all(all)
   t.same([...new Set(ends)].sort(), ['authUnavailable', 'refused'])

@@ -94,7 +94,9 @@ export const access = {
         ),
     })
     .optional()
-    .describe('Authentication of HTTP clients: "tokens", "issuers" and "forwarded", alone or together, or "passthrough". Without it, everybody may call, as one principal.'),
+    .describe(
+      'Authentication of HTTP clients: "tokens", "issuers" and "forwarded", alone or together, or "passthrough". Without it, everybody may call, as one principal.',
+    ),
   allowUnauthenticated: z
     .boolean()
     .default(false)

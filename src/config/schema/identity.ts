@@ -84,6 +84,8 @@ export const forwarded = z
       .describe('The secret. Whoever knows it can call as anybody.'),
   })
   .optional()
-  .describe('A proxy before the bridge signs people in, and names them in a header. It has to remove these headers from what clients send.')
+  .describe(
+    'A proxy before the bridge signs people in, and names them in a header. It has to remove these headers from what clients send.',
+  )
 
 export type Forwarded = z.infer<NonNullable<typeof forwarded>>

@@ -106,11 +106,7 @@ export class Conversation {
     } else {
       const { write } = this.#options
       const lost = () => answerLost(message.id)
-      await this.#answer(
-        message,
-        ({ text, last }) => (last?.cancelled ? undefined : write(text, last && lost)),
-        about,
-      )
+      await this.#answer(message, ({ text, last }) => (last?.cancelled ? undefined : write(text, last && lost)), about)
     }
   }
 

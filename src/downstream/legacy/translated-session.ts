@@ -446,7 +446,15 @@ function callOf(
   method: string,
   params: Payload,
   meta: Payload,
-  { caller, controller, record, options: { sender }, progress = false, tell = unheard, grant = sender.grant }: CallParts,
+  {
+    caller,
+    controller,
+    record,
+    options: { sender },
+    progress = false,
+    tell = unheard,
+    grant = sender.grant,
+  }: CallParts,
 ): Call {
   return {
     method,

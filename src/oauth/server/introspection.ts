@@ -66,7 +66,10 @@ export class Introspection {
         const options = { ...reach, method: verb as 'POST', headers: headers as Record<string, string> }
         const { status, bytes, headers: received } = await guardedRequest(url, { ...options, body: String(body) })
         const type = received['content-type']
-        return new Response(Buffer.from(bytes), { status, headers: typeof type === 'string' ? { 'content-type': type } : {} })
+        return new Response(Buffer.from(bytes), {
+          status,
+          headers: typeof type === 'string' ? { 'content-type': type } : {},
+        })
       },
     })
     const { active, ...claims } = await processIntrospectionResponse(server, known, response)

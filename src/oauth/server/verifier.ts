@@ -2,7 +2,7 @@
  * Checks access tokens of identity providers (MCP 2026-07-28, basic/authorization, token handling): JWTs by the keys of
  * their issuer, others by asking it. Only addresses of configured issuers are contacted, whatever a token says.
  */
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { Grant } from '../../protocol/call.js'
 import { Issuers } from '../issuers.js'
@@ -76,7 +76,7 @@ export class Verifier {
     addresses: ReadonlySet<string>,
   ): Verified | undefined | Promise<Verified | undefined> => {
     if (token.length > MAX_TOKEN) return undefined
-    const digest = createHash('sha256').update(token).digest('base64')
+    const digest = hash('sha256', token, 'base64')
     const known = this.#known.get(digest)
     if (known && known.until > this.#now()) return isFor(known.owner, addresses) ? known.verified : undefined
     return this.#check(token, digest).then((one) => one && (isFor(one.owner, addresses) ? one.verified : undefined))
