@@ -46,7 +46,7 @@ export const limits = z
     wrongTokensPerMinute: count
       .default(60)
       .describe(
-        'Requests with a wrong token from one address in a minute. More get 429 in place of 401. Requests with a right token are never refused for them. Only with auth.tokens.',
+        'Requests with a wrong token from one address in a minute. More get 429 in place of 401. Requests with a right token are never refused for them. Not with auth.passthrough.',
       ),
     parked: count.default(2_000).describe('Calls with one server that wait for an answer of a modern client.'),
     parkedPerPrincipal: count
