@@ -328,7 +328,12 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
   ],
   ['one token for two', withAuth({ tokens: { a: SECRET, b: SECRET } }), 78, /auth\.tokens\.b is the same as that of a/],
   ['tokens of nobody', withAuth({ tokens: {} }), 78, /auth\.tokens is empty/],
-  ['authentication that asks for nothing', withAuth({}), 78, /auth has to have "tokens", "issuers" or "forwarded", or "passthrough"/],
+  [
+    'authentication that asks for nothing',
+    withAuth({}),
+    78,
+    /auth has to have "tokens", "issuers" or "forwarded", or "passthrough"/,
+  ],
   [
     'tokens that are passed through',
     withAuth({ tokens: { a: SECRET }, passthrough: true }),
