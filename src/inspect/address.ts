@@ -1,2 +1,2 @@
-/** Where the inspector is on its address. */
+/** The path of the inspector. */
 export const INSPECT = '/inspect'

@@ -1,4 +1,4 @@
-/** What a failure means and what to do about it, as docs/troubleshooting.md says it. */
+/** Explains failures, in the words of docs/troubleshooting.md. */
 import { FAULT_ADVICE, MESSAGE_ADVICE, OUTCOME_ADVICE, STATUS_ADVICE } from './explanations.js'
 
 /** Markdown, with links relative to docs/troubleshooting.md. */
@@ -7,7 +7,7 @@ export interface Advice {
   next: string
 }
 
-/** How a call or a request failed. The message of a fault may say what exactly is wrong with a server. */
+/** The failure of a call or a request. The message of a fault may have the details. */
 export interface Failure {
   outcome?: string | undefined
   fault?: string | undefined
@@ -24,7 +24,7 @@ export function adviceOn({ outcome = '', fault = '', message = '' }: Failure): A
   return { meaning, next: (fault.startsWith('upstream') ? nextIn(message) : undefined) ?? next }
 }
 
-/** What to do about a server, by the most specific text that its failure has. */
+/** Advice about a server, by the most specific text in its failure. */
 function nextIn(message: string): string | undefined {
   const [, status = ''] = /\bHTTP (\d{3})\b/.exec(message) ?? []
   const ofStatus = entryOf<string>(STATUS_ADVICE as Readonly<Record<string, string>>, status)

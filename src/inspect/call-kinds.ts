@@ -1,5 +1,5 @@
 /**
- * What the beginnings and ends of calls have in common. Equal ones are one object: many calls of a client differ only in
+ * Shared parts of the start and end events of calls. Equal parts are one object: many calls of a client differ only in
  * their ids and times.
  */
 import type { CallSeen, Side, Sight } from '../ports/seen.js'
@@ -9,30 +9,30 @@ import { MAX_TEXT, short } from './short.js'
 
 type CallSight = Extract<Sight, { kind: 'call' }>
 
-/** What calls have in common, in memory of its own. */
+/** Parts that many calls share, copied out of the received data. */
 export interface CallKind extends Omit<CallSeen, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {
   readonly server: string | undefined
   readonly session: string | undefined
-  /** Bytes that a beginning or an end of this kind takes, about. */
+  /** Approximate bytes of a start or end event of this kind. */
   readonly weight: number
-  /** The JSON of these members, once it was needed, of a kind that is remembered. */
+  /** The JSON of these members, made on first use, for a cached kind. */
   json: string | undefined
-  /** Whether the next beginning or end of this kind may have the same object. */
+  /** Whether the next start or end event of this kind may share the object. */
   isRemembered: boolean
 }
 
-/** Kinds that are remembered, a power of 2. A new one replaces the one in its place. */
+/** Cached kinds, a power of 2. A new one replaces the one in its slot. */
 const PLACES = 1_024
-/** Most sides of calls that are remembered. */
+/** Most cached sides of calls. */
 const MAX_SIDES = 16
-/** Bytes that the beginning or end of a call takes besides its texts, about. */
+/** Approximate bytes of a start or end event without its texts. */
 const OBJECT_BYTES = 300
 
 export class CallKinds {
   readonly #copies: Copies
   readonly #known = new Array<CallKind | undefined>(PLACES).fill(undefined)
   readonly #sides: Side[] = []
-  /** The last beginning, and the last end: the next one is often of the same kind, and then no place is searched. */
+  /** The last start and the last end: the next one is often of the same kind, which saves the look-up. */
   #begun: CallKind | undefined
   #ended: CallKind | undefined
 
@@ -40,7 +40,7 @@ export class CallKinds {
     this.#copies = copies
   }
 
-  /** What a beginning or an end of a call has in common with others. */
+  /** The shared parts of a start or end event. */
   of(sight: CallSight): CallKind {
     const session = sight.session === undefined ? undefined : this.#copies.digestOf(sight.session)
     const last = sight.what === 'begun' ? this.#begun : this.#ended
@@ -134,7 +134,7 @@ function isSameSide(one: Side | undefined, other: Side | undefined): boolean {
   )
 }
 
-/** Where a kind is remembered: what differs most decides. Beginnings and ends are beside each other. */
+/** The slot of a kind, by the members that differ most. Starts and ends are next to each other. */
 function placeOf({ what, name, method, principal }: CallSight, session: string | undefined): number {
   const place = mixed(name) + 7 * mixed(method) + 31 * mixed(principal) + 61 * mixed(session)
   return ((place << 1) | (what === 'begun' ? 0 : 1)) & (PLACES - 1)

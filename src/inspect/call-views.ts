@@ -1,23 +1,23 @@
-/** What events add up to of calls: their two sides, how they stand, and everything that belongs to them. */
+/** Builds calls from events: both sides, state, messages and questions. */
 import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../ports/seen.js'
 import { openQuestions } from './questions.js'
 
 /**
- * Most calls that are kept, most calls that continue them, and most events of all of them. The oldest leave, calls with
- * their events. A ring holds fewer events.
+ * Most stored calls, most calls that continue them, and most events in total. The oldest calls are dropped, with their
+ * events. A ring holds fewer events.
  */
 export const KEPT_OF_CALLS = { calls: 2_000, parts: 2_000, events: 25_000 }
-/** Most events kept of one call. */
+/** Most stored events of one call. */
 const MAX_EVENTS = 500
-/** The first events of a call, which stay when it has more. */
+/** Of a call with more events, this many of the first ones stay. */
 const FIRST = 400
 
 type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
 
-/** What happens to one call: with the calls that continue it, it is one. */
+/** One call, together with the calls that continue it. */
 export interface CallView {
   id: string
-  /** When it began, in milliseconds since 1970. */
+  /** Start time, in milliseconds since 1970. */
   at: number
   server: string
   method: string
@@ -27,52 +27,52 @@ export interface CallView {
   client?: Side | undefined
   upstream?: Side | undefined
   relayed: boolean
-  /** `open` as long as it has not ended. */
+  /** `open` until it ends. */
   status: 'open' | Outcome
   cancelled?: Cancelled | undefined
-  /** The client has closed the connection on which it would get the answer, and has not come back. */
+  /** The client has closed the connection for the answer, and has not reconnected. */
   away: boolean
   code?: number | undefined
   fault?: string | undefined
   blame?: string | undefined
   why?: string | undefined
-  /** Milliseconds from its beginning to its last end. */
+  /** Milliseconds from its start to its last end. */
   ms?: number | undefined
-  /** Milliseconds spent at the server, as the calls that it consists of say it. Relayed ones include the time of the client. */
+  /** Milliseconds spent at the server, summed over its parts. Relayed ones include the client's time. */
   upstreamMs?: number | undefined
   trace?: string | undefined
   /** Rounds of questions to the client. */
   rounds: number
-  /** Questions to the client that are open, as `openQuestions` counts them. */
+  /** Open questions to the client, as `openQuestions` counts them. */
   questions: number
-  /** The client is asked, and has not answered yet. */
+  /** A question to the client is unanswered. */
   parked: boolean
-  /** The process of its server, if that is certain. */
+  /** The process of its server, if certain. */
   pid?: number | undefined
-  /** Its beginning is missing. */
+  /** Its start is missing. */
   incomplete: boolean
-  /** The calls that continue it, by their ids: the newest ones. */
+  /** Ids of the newest calls that continue it. */
   parts: string[]
-  /** What belongs to it, in order: the first events and the newest ones. */
+  /** Its events in order: the first ones and the newest ones. */
   events: Seen[]
-  /** Number of events between these, which are not kept. */
+  /** Number of dropped events between these. */
   more: number
 }
 
 /** The calls that events are about. */
 export class CallViews {
   readonly byId = new Map<string, CallView>()
-  /** Calls that are parts of others, by their ids. */
+  /** Calls that continue others, by id. */
   readonly #parts = new Map<string, string>()
-  /** Events of all calls that are kept. */
+  /** Stored events of all calls. */
   #events = 0
 
-  /** The call with this id, also if it continues another one. */
+  /** The call with this id, or the one that the id continues. */
   get(id: string): CallView | undefined {
     return this.byId.get(this.#parts.get(id) ?? id)
   }
 
-  /** A call has begun or ended. `isNew`: nothing was known of it. */
+  /** A call has started or ended. `isNew`: its first event. */
   called(seen: Of<'call'> & { call: string }): { call: CallView; isNew: boolean } {
     const { call: id, continues } = seen
     const first = continues === undefined ? undefined : this.get(continues)
@@ -94,14 +94,14 @@ export class CallViews {
       call.server = seen.server ?? ''
       if (seen.kind === 'message') call.method = seen.method ?? ''
     }
-    // A call that has ended by asking was counted then.
+    // A call that ended with a question was counted then.
     if (seen.kind === 'question' && seen.what === 'parked' && call.status !== 'asks') call.rounds++
     askIn(call, seen)
     this.#keep(call, seen)
     return call
   }
 
-  /** A stream with the answer to the request with this id: its client has left it, or come back. */
+  /** The client has left the stream that carries the answer to this request, or has reconnected. */
   stream(seen: Of<'stream'>, session: string, id: string | number): void {
     const call = this.#answeredIn(seen.server, session, id)
     if (!call) return
@@ -150,7 +150,7 @@ export class CallViews {
     while (this.#events > KEPT_OF_CALLS.events && this.byId.size > 1) this.#forget()
   }
 
-  /** Forgets the oldest call. */
+  /** Drops the oldest call. */
   #forget(): void {
     const [call] = this.byId.values()
     if (!call) return
@@ -180,7 +180,7 @@ function askIn(call: CallView, seen: Seen): void {
 function tellCall(call: CallView, seen: CallSeen & Seen): void {
   call.server = seen.server ?? call.server
   call.method = call.method === '' ? seen.method : call.method
-  // What it is about may be known better when it ends.
+  // Its details may only be known when it ends.
   call.name = seen.what === 'ended' ? (seen.name ?? call.name) : (call.name ?? seen.name)
   call.principal ??= seen.principal
   call.session ??= seen.session
@@ -189,7 +189,7 @@ function tellCall(call: CallView, seen: CallSeen & Seen): void {
   call.relayed ||= seen.relayed
   call.trace ??= seen.trace
   if (seen.what === 'begun') {
-    // The call goes on: its client brings answers.
+    // The call continues: its client sends answers.
     call.status = 'open'
     return
   }

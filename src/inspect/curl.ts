@@ -1,4 +1,4 @@
-/** The client's request of a call as a command that sends it again: for sh with curl, and for PowerShell. */
+/** The client's request as a command that repeats it: for sh with curl, and for PowerShell. */
 import { ANONYMOUS } from '../protocol/call.js'
 import { legacyRevision, NEWEST_MODERN, traits } from '../protocol/eras.js'
 import { encodeValue } from '../protocol/headers.js'
@@ -11,21 +11,21 @@ import type { CallView } from './views.js'
 /** A command. */
 export interface RequestCommand {
   command: string
-  /** Variables that it needs: what the inspector does not know or show. */
+  /** Variables that it needs, for values that the inspector does not know or show. */
   variables: readonly string[]
 }
 
 type Told = Pick<CallView, 'client' | 'events' | 'principal' | 'session'>
 type Json = Readonly<Record<string, unknown>>
 
-/** Principals of callers that need no token. */
+/** Principals that need no token. */
 const WITHOUT_TOKEN: readonly (string | undefined)[] = ['local', ANONYMOUS, undefined]
 
-/** A request that can be sent again. */
+/** A request that can be repeated. */
 interface Again {
   /** Headers whose values are known, without the content type. */
   headers: Readonly<Record<string, string>>
-  /** The others: what comes before the value, and the variable that has it. */
+  /** The other headers: the text before the value, and the variable for the value. */
   secret: Readonly<Record<string, { before: string; variable: string }>>
   body: string
 }
@@ -33,8 +33,8 @@ interface Again {
 const URL_VARIABLE = 'MCP_BRIDGE_URL'
 
 /**
- * The command for sh; undefined if there is none: for a client that did not use Streamable HTTP, or if the text of its request
- * is not there as a whole.
+ * The command for sh; undefined if the client did not use Streamable HTTP, or if the text of its request is not stored
+ * completely.
  */
 export function curlOf(call: Told): RequestCommand | undefined {
   const again = againOf(call)
@@ -44,7 +44,7 @@ export function curlOf(call: Told): RequestCommand | undefined {
   const lines = [
     `curl "$${URL_VARIABLE}"`,
     ...known.map(([name, value]) => `-H ${inQuotes(`${name}: ${value}`, 'sh')}`),
-    // The shell replaces variables between these quotes only.
+    // The shell replaces variables only between these quotes.
     ...Object.entries(secret).map(([name, { before, variable }]) => `-H "${name}: ${before}$${variable}"`),
     `--data-binary ${inQuotes(body, 'sh')}`,
   ]
@@ -82,12 +82,12 @@ function againOf(call: Told): Again | undefined {
   return {
     headers: { accept: 'application/json, text/event-stream', ...metadataOf(call.client, message) },
     secret: secretsOf(call, message),
-    // Line breaks and tabs stand between tokens only, and would do something else in a terminal.
+    // Line breaks and tabs occur only between tokens, and a terminal would act on them.
     body: payload.text.replaceAll(/[\t\r\n]/g, ' '),
   }
 }
 
-/** The headers that repeat what the message, or the session, says. */
+/** The headers that repeat values of the message or the session. */
 function metadataOf({ era, revision }: NonNullable<Told['client']>, { method, params }: Json): Record<string, string> {
   if (era === 'legacy') {
     const known = legacyRevision(revision)

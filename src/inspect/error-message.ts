@@ -1,16 +1,16 @@
-/** What the client of a failed call was told. */
+/** The error message that the client of a failed call received. */
 import type { CallView } from './call-views.js'
 import type { Message } from './rows.js'
 import { textAt } from './values.js'
 
-/** Where the message is in an answer, by how its call ended. */
+/** Path of the message in the answer, by the outcome of the call. */
 const PLACES: Readonly<Partial<Record<CallView['status'], string>>> = {
   error: '/error/message',
   fault: '/error/message',
   tool_error: '/result/content/0/text',
 }
 
-/** The message of the error or of the failed tool that the client got, if the text of the answer was kept. */
+/** The message of the error or of the failed tool, if the text of the answer is stored. */
 export function errorMessage({ status, events }: Pick<CallView, 'status' | 'events'>): string | undefined {
   const at = PLACES[status]
   const answer = events.findLast(

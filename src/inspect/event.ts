@@ -1,4 +1,4 @@
-/** Reads an event of an exported file, or of a bridge that the terminal follows. All values are checked: they may come from anybody. */
+/** Parses an event from an exported file, or from the bridge that `tail` follows. Untrusted: all values are checked. */
 import type { Seen } from '../ports/seen.js'
 import { CANCELLED } from './words.js'
 
@@ -8,7 +8,7 @@ type Members = Readonly<Record<string, Check>>
 /** Most characters of the text of a message, and of any other text. */
 const MAX_TEXT = 64 * 1024
 const MAX_OTHER = 16 * 1024
-/** Most changes of a message: the inspector lists fewer. */
+/** Most changes of a message; the inspector records fewer. */
 const MAX_LIST = 1_000
 
 const text: Check = (value) => typeof value === 'string' && value.length <= MAX_OTHER
@@ -31,7 +31,7 @@ const mapOf =
   (each: Check): Check =>
   (value) =>
     isObject(value) && Object.values(value).every(each)
-/** An object with all of these members, and none of others that are neither these nor texts or numbers. */
+/** An object with all of these members; any other members are texts or numbers. */
 const object =
   (required: Members, optional: Members = {}): Check =>
   (value) =>
@@ -43,7 +43,7 @@ const side = object({ era: oneOf('modern', 'legacy') }, { revision: text, transp
 const change = object({ at: text, op: oneOf('add', 'remove', 'replace'), rule })
 const outcomes = ['ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault']
 
-/** What all events have, and what each kind has besides. */
+/** The members of all events, and those of each kind. */
 const EVENT: Members = { v: oneOf(1), seq: (value) => count(value) && value !== 0, at: number }
 const KINDS: Readonly<Record<string, Members>> = {
   call: { what: text, principal: text, client: side, method: text },
@@ -63,7 +63,7 @@ const KINDS: Readonly<Record<string, Members>> = {
   trust: { text },
   lost: { text },
 }
-/** What an event may have. */
+/** Optional members of an event. */
 const OPTIONAL: Members = {
   call: callId,
   continues: callId,
@@ -82,7 +82,7 @@ const CHECKS = new Map(
   Object.entries(KINDS).map(([kind, members]) => [kind, object({ ...EVENT, ...members }, OPTIONAL)]),
 )
 
-/** The event in a line; undefined if there is none. */
+/** The event in a line; undefined if it is invalid. */
 export function eventIn(line: string): Seen | undefined {
   let seen: unknown
   try {
@@ -94,7 +94,7 @@ export function eventIn(line: string): Seen | undefined {
   return check?.(seen) ? (seen as Seen) : undefined
 }
 
-/** The check of a member. Newer versions may have others: they are read if they are texts or numbers. */
+/** The check of a member. Newer versions may have further members: those are accepted if they are texts or numbers. */
 function memberOf(members: Members, name: string): Check {
   return Object.hasOwn(members, name) ? (members[name] as Check) : textOrNumber
 }

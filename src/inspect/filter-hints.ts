@@ -1,4 +1,4 @@
-/** Words of a filter that are valid, and may not be meant as they are read: what is said about them. */
+/** Hints about words of a filter that are valid, but may not mean what the writer intended. */
 import { didYouMean } from '../nearest.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import type { Blame } from '../protocol/fault.js'
@@ -14,7 +14,7 @@ export const VALUES = {
 /** The codes of errors. */
 const CODE = /^-?\d+$/
 
-/** Says that no call can have one of the values, if that is so. */
+/** A hint that no call can have one of the values. */
 export function hintOnValues(field: string, wanted: readonly string[], isWhole: boolean): string | undefined {
   const known: readonly string[] | undefined = Object.hasOwn(VALUES, field)
     ? VALUES[field as keyof typeof VALUES]
@@ -25,7 +25,7 @@ export function hintOnValues(field: string, wanted: readonly string[], isWhole: 
   return `${field}:${wrong} matches nothing${didYouMean(wrong, known)}; values are ${known.join(', ')}`
 }
 
-/** Says how a word that is searched as text would be a condition, if it looks like one. */
+/** A hint for a word that is searched as text but looks like a condition. */
 export function hintOnText(word: string, fields: readonly string[]): string | undefined {
   const asText = `"${word}" is searched as text`
   const [, field = '', sign = '', value = ''] = /^([a-z_]*)(:|=|[<>]=?)(.*)$/is.exec(word) ?? []

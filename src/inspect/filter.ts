@@ -1,29 +1,29 @@
 /**
- * The filter language: words separated by spaces, all of which have to match. `server:orders`, `status:error,fault`,
- * `ms>500`, a text that stands anywhere, and `-` before a word for its opposite.
+ * The filter language: words separated by spaces, which all have to match. `server:orders`, `status:error,fault`,
+ * `ms>500`, a text anywhere in the call, and `-` before a word to negate it.
  */
 import { hintOnText, hintOnValues } from './filter-hints.js'
 import { elapsed } from './phases.js'
 import type { CallView } from './views.js'
 
-/** A filter that was read. */
+/** A parsed filter. */
 export interface Filter {
-  /** `now` is the time until which a call that goes on is measured; without it, such a call has taken no time. */
+  /** `now` is the time until which a running call is measured; without it, such a call has taken no time. */
   matches(call: CallView, now?: number): boolean
   /** Whether all calls match. */
   isEmpty: boolean
-  /** Whether it depends on how a call ends. */
+  /** Whether it depends on the end of a call. */
   isByEnd: boolean
-  /** What is wrong with the text; the wrong word is ignored. */
+  /** The error in the text; the wrong word is ignored. */
   problem?: string
-  /** What may not be meant as it is read. */
+  /** A hint about a word with an unlikely meaning. */
   hint?: string
 }
 
 type Field = (call: CallView) => readonly (string | undefined)[]
 type Test = (call: CallView, now: number) => boolean
 
-/** What a word like `server:orders` looks at. */
+/** The fields of words like `server:orders`. */
 export const FIELDS = {
   tool: ({ method, name }) => (method === 'tools/call' ? [name] : []),
   name: ({ name }) => [name],
@@ -45,15 +45,15 @@ export const FIELDS = {
   trace: ({ trace }) => [trace],
 } satisfies Readonly<Record<string, Field>>
 
-/** Fields whose values are words of a list: a part of one is not enough. */
+/** Fields with a fixed list of values, which must match completely. */
 const WHOLE = new Set(['status', 'blame', 'id', 'session'])
-/** Words about what is known only at the end of a call. */
+/** Fields that are only known at the end of a call. */
 const BY_END = /^-?(?:status:|blame:|fault:|ms[<>:=])/i
-/** Longest text of a filter, and most of its words. */
+/** Longest text of a filter, and most words. */
 const MAX_TEXT = 1_000
 const MAX_WORDS = 50
 
-/** Reads a filter. */
+/** Parses a filter. */
 export function readFilter(text: string): Filter {
   const problems: string[] = []
   const hints: string[] = []
@@ -124,7 +124,7 @@ function textsOf({ id, method, name, server, principal, session, status, fault, 
   return [id, method, name, server, principal, session, status, fault, why, client?.name, upstream?.name]
 }
 
-/** The ids of the requests of the client: with a question, a call has several. */
+/** The ids of the client's requests: a call with a question has several. */
 function requestIds({ events }: CallView): string[] {
   return events.flatMap((seen) =>
     seen.kind === 'message' &&

@@ -1,11 +1,11 @@
-/** Calls in the HTTP Archive format (HAR 1.2): two entries a call, one for each wire that it passed. */
+/** Calls in the HTTP Archive format (HAR 1.2): two entries per call, one for each wire. */
 import { httpStatus, type Message } from './rows.js'
 import type { CallView } from './views.js'
 import { shown } from './words.js'
 
 type Hop = Message['hop']
 
-/** One request of a call with what answered it, as far as they are known. */
+/** One request of a call and its response, as far as they are known. */
 interface Exchange {
   call: CallView
   hop: Hop
@@ -14,7 +14,7 @@ interface Exchange {
   answer: Message | undefined
 }
 
-/** An archive of calls, in pieces. `withText` gives a message with its text, if that was kept. */
+/** An archive of calls, in pieces. `withText` adds the text of a message, if it is stored. */
 export function* toHar(
   calls: Iterable<CallView>,
   { version, withText }: { version: string; withText: (message: Message) => Message },
@@ -87,7 +87,7 @@ function entryOf({ call, hop, began, request, answer }: Exchange) {
   }
 }
 
-/** An address that says what is asked of whom: `http://orders.invalid/tools/call/book`. */
+/** An address that names server, method and target: `http://orders.invalid/tools/call/book`. */
 function addressOf({ server, method, name = '' }: CallView, hop: Hop): string {
   const host = hop === 'client' ? 'mcp-bridge' : server.replace(/[^\w.-]+/g, '-') || 'server'
   const path = [...method.split('/'), ...(name === '' ? [] : [name])]

@@ -1,17 +1,17 @@
 /**
- * Heads of HTTP messages with the headers that may be shown. Equal heads are one object: a bridge sees few different ones.
- * To find one builds no key.
+ * Heads of HTTP messages, with the headers that may be shown. Equal heads are one object: a bridge sees few different ones.
+ * Finding one builds no key.
  */
 import type { Http, MessageSeen } from '../ports/seen.js'
 import { publicAddress } from '../printable.js'
 import { mixed } from './place.js'
 import { short } from './short.js'
 
-/** A head, and the bytes that it takes, about. */
+/** A head and its approximate bytes. */
 export interface Head {
   readonly shown: Http<string>
   readonly weight: number
-  /** Where it is remembered. */
+  /** Its slot in the cache. */
   readonly place: number
   readonly values: Values
 }
@@ -21,7 +21,7 @@ type Value = Told['headers'][string]
 
 /** A name that cannot have a secret: it has no query, no user, and is not encoded. */
 const PLAIN = /^[\w./: -]*$/
-/** Headers whose values cannot be secret, or only in part. `isSame` compares them all. */
+/** Headers whose values are not secret, or only in part. `isSame` compares all of them. */
 const SHOWN = [
   'accept',
   'content-length',
@@ -35,15 +35,15 @@ const SHOWN = [
 ] as const
 type Values = Readonly<Record<(typeof SHOWN)[number], string | undefined>>
 
-/** Heads that are remembered, a power of 2. A new one replaces the one in its place. */
+/** Cached heads, a power of 2. A new one replaces the one in its slot. */
 const PLACES = 256
-/** Bytes that a head takes besides its texts, about. */
+/** Approximate bytes of a head without its texts. */
 const OBJECT_BYTES = 300
 
 export class Heads {
   readonly #known = new Array<Head | undefined>(PLACES).fill(undefined)
 
-  /** What is shown of a head. */
+  /** The visible part of a head. */
   of(told: Told): Head {
     const place = placeOf(told)
     const known = this.#known[place]
@@ -71,19 +71,19 @@ function headOf({ status, headers }: Told, place: number): Head {
   return { shown: { ...(status !== undefined && { status }), headers: shown }, weight, place, values }
 }
 
-/** The value of a header as it is shown: the name of a resource is an address, which may have secrets. */
+/** The displayed value of a header: the name of a resource is an address, which may contain secrets. */
 function safeValue(name: string, value: string): string | undefined {
   if (name !== 'mcp-name' || PLAIN.test(value)) return value
   return value.includes('://') ? publicAddress(value) : undefined
 }
 
-/** Whether this is what is shown of a head; nothing is shown of none. */
+/** Whether `shown` is the visible part of a head; a missing head has none. */
 export function isHeadOf(head: Head | undefined, told: Told | undefined): boolean {
   if (head === undefined || told === undefined) return head === told
   return head.shown.status === told.status && isSame(head.values, told.headers)
 }
 
-/** Whether a head has these values. They are named one by one because V8 finds a property by a constant name fastest. */
+/** Whether a head has these values. Each is named because V8 is fastest with constant property names. */
 function isSame(values: Values, headers: Told['headers']): boolean {
   return (
     shows(values['content-length'], headers['content-length']) &&
@@ -98,12 +98,12 @@ function isSame(values: Values, headers: Told['headers']): boolean {
   )
 }
 
-/** Whether this is what is shown of a value. */
+/** Whether this is the displayed form of a value. */
 function shows(shown: string | undefined, value: Value): boolean {
   return shown === value || (shown === undefined && typeof value !== 'string')
 }
 
-/** Where a head is remembered: what differs most decides. */
+/** The slot of a head, by the values that differ most. */
 function placeOf({ status = 0, headers }: Told): number {
   return (
     (status + mixed(headers['content-length']) + 31 * mixed(headers['mcp-name']) + 7 * mixed(headers['mcp-method'])) &

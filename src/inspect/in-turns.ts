@@ -1,4 +1,4 @@
-/** Long work on what the inspector has kept. The calls of clients, which the same process serves, have their turn in between. */
+/** Divides long work on recorded events, so that the same process can serve calls in between. */
 
 /** Milliseconds of work in one turn of the event loop. */
 const TURN = 2

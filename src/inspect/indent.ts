@@ -1,4 +1,4 @@
-/** JSON for people: with line breaks and indentation, and otherwise as it was sent. */
+/** JSON for people: adds line breaks and indentation, and changes nothing else. */
 
 import { endOfString } from './strings.js'
 
@@ -7,7 +7,7 @@ const STEP = '  '
 const LITERAL = /^[-+.\w]$/
 const SPACE = /^\s$/
 
-/** A JSON text, which may be cut off, with indentation. Numbers, names and strings stay as they are. So does any other text. */
+/** Indents a JSON text, which may be truncated. Numbers, names and strings stay as they are. Other text is returned unchanged. */
 export function indented(text: string): string {
   const lines: string[] = []
   let line = ''

@@ -1,6 +1,6 @@
 /**
- * Parts of the JSON of events. What events have in common is written once. An event has the members that JSON.stringify
- * writes, in another order.
+ * Writes the JSON of events. Shared parts are written once. An event has the members that JSON.stringify writes, in
+ * another order.
  */
 import type { CallKind } from './call-kinds.js'
 import type { MessageKind } from './message-kinds.js'
@@ -10,7 +10,7 @@ const DIGITS = Array.from({ length: 1_000 }, (_, number) => String(number).padSt
 let lastSecond = -1
 let lastSecondText = ''
 
-/** What a message has in common with others. */
+/** The shared parts of a message. */
 export function messageKindJson(kind: MessageKind): string {
   if (kind.json !== undefined) return kind.json
   const { hop, dir, form, method, server, session, head, changed } = kind
@@ -20,7 +20,7 @@ export function messageKindJson(kind: MessageKind): string {
   return json
 }
 
-/** What the beginning or the end of a call has in common with others. */
+/** The shared parts of the start or the end of a call. */
 export function callKindJson(kind: CallKind): string {
   if (kind.json !== undefined) return kind.json
   const json = membersJson({ kind: 'call', ...kind, weight: undefined, json: undefined, isRemembered: undefined })
@@ -33,7 +33,7 @@ export function membersJson(object: object): string {
   return `,${JSON.stringify(object).slice(1, -1)}`
 }
 
-/** A time in milliseconds since 1970. Numbers of this length take long to write as a whole. */
+/** A time in milliseconds since 1970. Formatting numbers of this length as a whole is slow. */
 export function timeJson(milliseconds: number): string {
   const micros = Math.round(milliseconds * 1_000)
   const second = Math.floor(micros / 1e6)

@@ -1,4 +1,4 @@
-/** What is kept of what a witness is told: nothing secret, no long text, and no part of a larger text. */
+/** Copies events for storage: without secrets, without long texts, and without slices of larger texts. */
 
 import { createHash } from 'node:crypto'
 import { withoutCredentials } from '../credentials.js'
@@ -7,28 +7,28 @@ import { shownPrincipal } from '../printable.js'
 import { own } from '../rpc/own.js'
 import { MAX_TEXT, short } from './short.js'
 
-/** An event that is neither a message nor of a call, without its number and time. */
+/** An event that is neither a message nor part of a call, without its number and time. */
 export type Other = Record<string, unknown> & { kind: Exclude<Seen['kind'], (CallSeen | MessageSeen)['kind']> }
 
-/** Most texts that are remembered because they recur, and most digests of sessions. */
+/** Most shared texts, and most cached digests of sessions. */
 const MAX_TEXTS = 1_000
 const MAX_DIGESTS = 1_000
-/** Members with texts of others, which may have credentials, and the characters of these that are read. */
+/** Members with foreign texts, which may contain credentials, and how many of their characters are read. */
 const WORDS = ['line', 'text', 'why', 'said']
 const MAX_READ = 2_000
-/** Bytes that an object takes besides its texts, about. */
+/** Approximate bytes of an object without its texts. */
 const OBJECT_BYTES = 300
 
-/** Copies that keep nothing else in memory. What recurs is copied once. */
+/** Copies that keep nothing else in memory. Equal texts are copied once. */
 export class Copies {
   readonly #texts = new Map<string, string>()
   readonly #digests = new Map<string, string>()
   #session: string | undefined
   #digest = ''
-  /** The last text that recurred. */
+  /** The last shared text. */
   #last = ''
 
-  /** A text that recurs in many events. */
+  /** A text that many events share. */
   recurring(text: string): string {
     if (text === this.#last) return this.#last
     const known = this.#texts.get(text)
@@ -43,7 +43,7 @@ export class Copies {
     return copy
   }
 
-  /** What is shown of the id of a session. */
+  /** The displayed form of a session id. */
   digestOf(session: string): string {
     // The messages of a call have the same text.
     if (session === this.#session) return this.#digest
@@ -73,13 +73,13 @@ export class Copies {
     if (sight.call !== undefined) kept['call'] = callId(sight.call)
     if (sight.session !== undefined) kept['session'] = this.digestOf(sight.session)
     if (sight.kind === 'refused' && sight.path !== undefined)
-      // The query may have a secret.
+      // The query may contain a secret.
       kept['path'] = short(sight.path.split(/[?#]/, 1)[0] as string)
     return kept as Other
   }
 }
 
-/** Bytes that another event takes, about. */
+/** Approximate bytes of another event. */
 export function weightOf(event: Other): number {
   let weight = OBJECT_BYTES
   for (const key in event) {

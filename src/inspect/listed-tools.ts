@@ -1,4 +1,4 @@
-/** The names of the tools of servers, from the lists that they have sent to somebody anyway. */
+/** The names of servers' tools, learned from the lists that clients requested. */
 import { createHash } from 'node:crypto'
 import { short } from './short.js'
 
@@ -10,7 +10,7 @@ const MAX_PAGES = 100
 /** The last list of one server. */
 interface Listed {
   names: string[]
-  /** Digests of the pages that it was read from. An equal page is not read again. */
+  /** Digests of its pages. An equal page is not parsed again. */
   pages: Set<string>
 }
 
@@ -21,16 +21,16 @@ export function pageOf(text: string): string {
   return createHash('sha256').update(tools).digest('base64url')
 }
 
-/** What servers have listed last. */
+/** The last tool list of each server. */
 export class ListedTools {
   readonly #lists = new Map<string, Listed>()
 
-  /** The names of a server's tools; undefined if it has sent no list. */
+  /** The names of a server's tools; undefined before its first list. */
   of(server: string): readonly string[] | undefined {
     return this.#lists.get(server)?.names
   }
 
-  /** Takes a page, by its digest. `read` reads its tools. `isFirst`: the list begins with this page. */
+  /** Adds a page, by its digest. `read` parses its tools. `isFirst`: it is the first page of a list. */
   learn(
     server: string,
     page: string,
@@ -39,7 +39,7 @@ export class ListedTools {
   ): void {
     const known = this.#lists.get(server)
     if (known?.pages.has(page) || (!known && this.#lists.size >= MAX_SERVERS)) return
-    // A text that was cut off cannot be read.
+    // A truncated text cannot be parsed.
     const listed = read()
     if (listed.length === 0) return
     const list = known && !isFirst ? known : { names: [], pages: new Set<string>() }

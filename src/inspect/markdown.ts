@@ -1,19 +1,19 @@
-/** The Markdown of a line of the documents, as far as their tables use it: code and links. */
+/** The Markdown in tables of the docs: code and links. */
 
 /** A part of a line. */
 export interface Piece {
   text: string
   code: boolean
-  /** Where a link leads: an absolute address. */
+  /** The target of a link: an absolute address. */
   href?: string
 }
 
-/** Where the documents are. */
+/** The address of the docs. */
 const DOCUMENTS = 'https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/'
 
-/** The parts of a line. Links are relative to `document`, the name of the file that the line is from. */
+/** The parts of a line. Links are relative to `document`, the name of its file. */
 export function piecesOf(line: string, document: string): Piece[] {
-  // Between the parts that the split captures is text: it has every fourth place.
+  // Every fourth part of the split is text; the others are captures.
   const parts = line.split(/`([^`]+)`|\[([^[\]]+)\]\(([^()\s]+)\)/)
   const pieces: Piece[] = []
   for (let at = 0; at < parts.length; at += 4) {
@@ -25,7 +25,7 @@ export function piecesOf(line: string, document: string): Piece[] {
   return pieces
 }
 
-/** The address of a place in the documents. */
+/** The address of a section in the docs. */
 export function addressIn(document: string, target: string): string {
   return new URL(target, `${DOCUMENTS}${document}`).href
 }

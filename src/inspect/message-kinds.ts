@@ -1,5 +1,5 @@
 /**
- * What messages have in common. Equal ones are one object: many messages of a server differ only in their ids, sizes and
+ * Shared parts of messages. Equal parts are one object: many messages of a server differ only in their ids, sizes and
  * times.
  */
 import type { MessageSight } from '../ports/message-sight.js'
@@ -8,41 +8,41 @@ import { type Head, Heads, isHeadOf } from './heads.js'
 import type { Copies } from './kept.js'
 import { mixed } from './place.js'
 
-/** What messages have in common, in memory of its own. */
+/** Parts that many messages share, copied out of the received data. */
 export interface MessageKind extends Pick<MessageSeen, 'hop' | 'dir' | 'form' | 'method'> {
   readonly server: string | undefined
   readonly session: string | undefined
   readonly changed: Changes | undefined
   readonly head: Head | undefined
-  /** Bytes that a message of this kind takes, about. */
+  /** Approximate bytes of a message of this kind. */
   readonly weight: number
-  /** The JSON of these members, once it was needed, of a kind that is remembered. */
+  /** The JSON of these members, made on first use, for a cached kind. */
   json: string | undefined
-  /** Whether the next message of this kind may have the same object. */
+  /** Whether the next message of this kind may share the object. */
   isRemembered: boolean
 }
 
-/** Kinds that are remembered, a power of 2. A new one replaces the one in its place. */
+/** Cached kinds, a power of 2. A new one replaces the one in its slot. */
 const PLACES = 512
-/** Most characters of the changes of a kind that is remembered, in JSON. */
+/** Most characters of JSON for the changes of a cached kind. */
 const MAX_CHANGES = 4 * 1024
 /** Two wires with two directions each. */
 const WIRES = 4
-/** Bytes that a message takes besides its head and its changes, about. */
+/** Approximate bytes of a message without its head and its changes. */
 export const MESSAGE_BYTES = 120
 
 export class MessageKinds {
   readonly #copies: Copies
   readonly #heads = new Heads()
   readonly #known = new Array<MessageKind | undefined>(PLACES).fill(undefined)
-  /** The last kind of each wire and direction. The next message is often of it, and then no place is searched. */
+  /** The last kind of each wire and direction. The next message is often of the same kind, which saves the look-up. */
   readonly #last = new Array<MessageKind | undefined>(WIRES).fill(undefined)
 
   constructor(copies: Copies) {
     this.#copies = copies
   }
 
-  /** What a message has in common with others. */
+  /** The shared parts of a message. */
   of(sight: MessageSight): MessageKind {
     const session = sight.session === undefined ? undefined : this.#copies.digestOf(sight.session)
     const wire = wireOf(sight)
@@ -81,13 +81,13 @@ export class MessageKinds {
   }
 }
 
-/** Another kind takes the place of this one. */
+/** Another kind replaces this one. */
 function forget(kind: MessageKind): void {
   kind.isRemembered = false
   kind.json = undefined
 }
 
-/** Whether a message is of this kind, but for its head. */
+/** Whether a message is of this kind, apart from its head. */
 function isSame(kind: MessageKind, sight: MessageSight, session: string | undefined): boolean {
   return (
     kind.method === sight.method &&
@@ -105,7 +105,7 @@ function wireOf({ hop, dir }: MessageSight): number {
   return (hop === 'client' ? 0 : 1) + (dir === 'in' ? 0 : 2)
 }
 
-/** Where a kind is remembered: what differs most decides. The messages of a call are beside each other. */
+/** The slot of a kind, by the members that differ most. The messages of a call are next to each other. */
 function placeOf(
   { form, method }: MessageSight,
   session: string | undefined,

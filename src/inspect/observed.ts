@@ -1,8 +1,8 @@
-/** What the inspector learns from the events that are counted as metrics. Calls and their messages tell the witness themselves. */
+/** Records the events that are counted as metrics. Calls and messages record themselves. */
 import type { BridgeEvent, Observe } from '../ports/events.js'
 import { type Sight, UNRECORDED, type Witness } from '../ports/seen.js'
 
-/** Tells a witness what is observed. */
+/** Passes observed events to a witness. */
 export function observing(witness: Witness): Observe {
   return (event) => {
     const sight = sightOf(event)
@@ -30,7 +30,7 @@ function sightOf(event: BridgeEvent): Sight | undefined {
     }
     case 'discovery':
       return { kind: 'trust', server: event.server, text: `${event.phase}: ${event.reason}` }
-    // Calls are told otherwise.
+    // Calls record themselves.
     case 'call':
     case 'downlevelled':
     case 'cache':
@@ -39,7 +39,7 @@ function sightOf(event: BridgeEvent): Sight | undefined {
   }
 }
 
-/** The event, with the group in place of a server if it is one of a group. */
+/** The event; for one of a group, with the group in place of the server. */
 function named<E extends { server: string; group?: string | undefined }>({ group, ...event }: E): Omit<E, 'group'> {
   return group === undefined ? event : { ...event, server: group }
 }

@@ -1,16 +1,16 @@
-/** How many sessions each server has open. The counts stay when the events of the sessions leave. */
+/** Counts the open sessions of each server, including sessions whose events were dropped. */
 import type { Seen } from '../ports/seen.js'
 
 type SessionSeen = Extract<Seen, { kind: 'session' }>
 
-/** Numbers of sessions: of clients with the bridge, and of the bridge with a server. */
+/** Numbers of sessions: between clients and the bridge, and between the bridge and a server. */
 export type SessionCounts = Record<SessionSeen['side'], number>
 
-/** The sessions that are open now. The bridge bounds them. */
+/** The open sessions. Their number is bounded by the bridge. */
 export class OpenSessions {
   readonly #servers = new Map<string, Record<SessionSeen['side'], Set<string>>>()
 
-  /** Takes an event of a session. `id` is what is shown of the session's id. */
+  /** Counts an event of a session. `id` is the displayed form of the session's id. */
   note({ server = '', side, what }: Pick<SessionSeen, 'server' | 'side' | 'what'>, id: string): void {
     const open = this.#servers.get(server) ?? { client: new Set(), server: new Set() }
     if (what === 'opened') open[side].add(id)

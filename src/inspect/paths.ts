@@ -1,9 +1,9 @@
 /**
- * Paths of values in JSON, as lists of names, and patterns of them. A comparison takes at most as many steps as the pattern
- * and the path have names, multiplied: names and patterns may come from anybody.
+ * Paths of values in JSON, as lists of names, and patterns of them. A comparison takes at most (names in the pattern) ×
+ * (names in the path) steps, because names and patterns are untrusted.
  */
 
-/** Most characters of a path that is compared. The values of longer ones are hidden. */
+/** Most characters of a compared path. Values at longer paths are hidden. */
 export const LONGEST = 2_000
 
 /** Stands for any one name. */
@@ -11,7 +11,7 @@ export const ANY = Symbol('any name')
 /** Stands for any number of names. */
 export const MANY = Symbol('any number of names')
 
-/** A name with gaps, which stand for any characters: what is between the gaps, two parts at least. */
+/** A name with wildcards for any characters: the parts between them, at least two. */
 interface Parts {
   parts: readonly string[]
 }
@@ -33,16 +33,16 @@ export function patternOf(glob: string): Pattern {
     })
 }
 
-/** A name of a JSON Pointer, as it is in the JSON. */
+/** A name of a JSON Pointer, unescaped. */
 export function unescaped(token: string): string {
   return token.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
-/** Whether the pattern describes the path from `start` on, or the beginning of that. */
+/** Whether the pattern matches the path from `start` on, or a prefix of it. */
 export function begins(pattern: Pattern, path: readonly string[], start = 0): boolean {
   let step = 0
   let at = start
-  /** The step after the last MANY, and where the names that it stands for end at the earliest. */
+  /** The step after the last MANY, and the earliest end of the names it matches. */
   let after = -1
   let resumed = 0
   for (;;) {

@@ -1,17 +1,17 @@
-/** Where the time of a call goes: who is waited for, and when its client is away. */
+/** Divides the time of a call: which side it waits for, and when its client is away. */
 import type { Seen } from '../ports/seen.js'
 import type { CallView } from './call-views.js'
 import { openQuestions } from './questions.js'
 
-/** A time in which the client was away: between a question and its answer, or without a connection for its answer. */
+/** A period in which the client was away: between a question and its answer, or without a connection for the result. */
 export interface Away {
-  /** Number of the first event after the client had gone. */
+  /** Number of the first event after the client left. */
   seq: number
-  /** Milliseconds; undefined if the client has not come back. */
+  /** Milliseconds; undefined if the client has not returned. */
   ms?: number
 }
 
-/** When the client of a call was away. */
+/** The periods in which the client of a call was away. */
 export function awaysOf({ events }: Pick<CallView, 'events'>): Away[] {
   const aways: Away[] = []
   let gone: Seen | undefined
@@ -34,30 +34,30 @@ function isBack(seen: Seen): boolean {
   return seen.kind === 'call' && seen.what === 'begun' && seen.continues !== undefined
 }
 
-/** Who is waited for. */
+/** The side that a call waits for. */
 export type Who = 'bridge' | 'server' | 'client'
 
-/** A part of the time of a call, in milliseconds since it began. */
+/** A part of the time of a call, in milliseconds since its start. */
 export interface Phase {
   who: Who
   from: number
   to: number
 }
 
-/** What says how long a call takes. */
+/** The members of a call that determine its duration. */
 type Timed = Pick<CallView, 'at' | 'ms' | 'status'> & { parked?: boolean }
 
-/** Whether the time of a call goes on: it has not ended, or waits for its client. */
+/** Whether a call is still running: it has not ended, or waits for its client. */
 export function isRunning({ status, parked = false }: Pick<Timed, 'status' | 'parked'>): boolean {
   return status === 'open' || (status === 'asks' && parked)
 }
 
-/** Milliseconds that a call took, or has taken until now. Undefined if that is not known. */
+/** Duration of a call in milliseconds, for a running one until now. Undefined if unknown. */
 export function elapsed(call: Timed, now: number): number | undefined {
   return isRunning(call) ? Math.max(0, now - call.at) : call.ms
 }
 
-/** The time of a call, divided by who is waited for. `now` is the end of a call that goes on. */
+/** The time of a call, divided by the side it waits for. `now` is the end of a running call. */
 export function phasesOf(call: Timed & Pick<CallView, 'events' | 'upstreamMs'>, now: number): Phase[] {
   const end = elapsed(call, now) ?? Math.max(0, now - call.at)
   const { events, upstreamMs } = call
@@ -86,13 +86,13 @@ export function phasesOf(call: Timed & Pick<CallView, 'events' | 'upstreamMs'>, 
   return phases
 }
 
-/** Milliseconds for which the server was waited for; undefined if it was not. */
+/** Milliseconds of waiting for the server; undefined without any. */
 export function serverMs(call: Parameters<typeof phasesOf>[0], now: number): number | undefined {
   const phases = phasesOf(call, now).filter(({ who }) => who === 'server')
   return phases.length === 0 ? undefined : phases.reduce((sum, { from, to }) => sum + to - from, 0)
 }
 
-/** Without a request to the server only the sum is known: its time is shown in the middle. */
+/** Without a recorded request to the server, only the total is known: its time is drawn in the middle. */
 function around(upstreamMs: number, end: number): Phase[] {
   const server = Math.min(upstreamMs, end)
   const before = (end - server) / 2
@@ -107,7 +107,7 @@ function isRequestToServer(seen: Seen): boolean {
   return seen.kind === 'message' && seen.hop === 'server' && seen.dir === 'out' && seen.form === 'request'
 }
 
-/** The requests of a call to the server that are open. One that is sent again replaces the one before. */
+/** The open requests of a call to the server. A repeated request replaces the previous one. */
 class OpenRequests {
   readonly #ids = new Map<string | undefined, string | number | undefined>()
 
@@ -124,12 +124,12 @@ class OpenRequests {
   }
 }
 
-/** Most milliseconds that the bridge takes to pass a call to the server, and its answer back. */
+/** Most milliseconds that the bridge itself needs to forward a call and its answer. */
 const PASSING = 10
 
 /**
- * When a server had to be started or connected to before the first request of a call, or of a call that continues it: since
- * when, in milliseconds since 1970, by the number of that request.
+ * When the bridge began to start or connect to a server before the first request of a call, or of a call that continues
+ * it: milliseconds since 1970, by the number of that request.
  */
 function startsIn(events: readonly Seen[]): ReadonlyMap<number, number> {
   const starts = new Map<number, number>()

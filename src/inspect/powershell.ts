@@ -1,10 +1,10 @@
 /**
- * A POST of JSON as a command of PowerShell. Not with curl: Windows PowerShell 5.1 has another command of this name, and drops
+ * A POST of JSON as a command of PowerShell. Not with curl: Windows PowerShell 5.1 has an alias of this name, and drops
  * double quotes in arguments of programs.
  */
 import { inQuotes } from '../shell.js'
 
-/** What is sent. Address and headers are expressions of PowerShell: literals, or with variables. */
+/** The request. Address and headers are expressions of PowerShell: literals, or with variables. */
 export interface PowershellPost {
   url: string
   /** Without the content type. */
@@ -12,7 +12,7 @@ export interface PowershellPost {
   body: string
 }
 
-/** The command, in ASCII: version 5.1 sends other characters in another encoding. It prints the body of the answer. */
+/** The command, in ASCII: version 5.1 uses another encoding for other characters. It prints the body of the answer. */
 export function powershellOf({ url, headers, body }: PowershellPost): string {
   const lines = Object.entries(headers).map(([name, value]) => `  '${name}' = ${value}\n`)
   const table = lines.length === 0 ? '' : ` -Headers @{\n${lines.join('')}}`

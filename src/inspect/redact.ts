@@ -1,6 +1,6 @@
 /**
- * Hides what may be secret in the text of a message, when somebody reads it. The text may be cut off anywhere. What is
- * not hidden stays as it was sent.
+ * Hides possible secrets in the text of a message when it is read. The text may be truncated anywhere. The rest stays
+ * exactly as sent.
  */
 import { createHash } from 'node:crypto'
 import { isOfOAuth, isSecretFlag, isSecretInList, isSecretValue } from '../credentials/names.js'
@@ -8,7 +8,7 @@ import { HIDDEN, isSecret, withoutCredentials } from '../credentials.js'
 import { begins, LONGEST, patternOf } from './paths.js'
 import { endOfString } from './strings.js'
 
-/** A text with values hidden, and how many. */
+/** A text, and the number of values hidden in it. */
 export interface Redacted {
   text: string
   hidden: number
@@ -18,7 +18,7 @@ export interface Redacted {
 const BINARY: ReadonlySet<string> = new Set(['blob', 'data'])
 /** Levels of JSON within strings of JSON that are examined. Deeper ones are hidden. */
 const DEEPEST = 4
-/** Members of an object that describe a value, in lower case: what it is called, and the value. */
+/** Members of an object that describe a value, in lower case: its name, and the value. */
 const CALLED: ReadonlySet<string> = new Set(
   'attribute env field header id k key label name param parameter property type variable'.split(' '),
 )
@@ -31,13 +31,13 @@ const NAMES_ONLY: ReadonlySet<string> = new Set(
 const JSON_WITHIN = /[{[]\s*(?:["{[]|$)/
 
 /**
- * A function that hides secrets. `hide` has globs of JSON Pointers: `*` is one name, `**` any number of them. `isHidden`
- * says what else is hidden of one text.
+ * Returns a function that hides secrets. `hide` has globs of JSON Pointers: `*` is one name, `**` any number of them.
+ * `isHidden` hides further values of one text.
  */
 export function redactor(hide: readonly string[]): (text: string, isHidden?: IsHidden) => Redacted {
   const patterns = hide.map(patternOf)
   return (text, isHidden) => {
-    // In a batch, a path begins with the number of a message.
+    // In a batch, a path begins with the index of a message.
     const start = text.startsWith('[') ? 1 : 0
     if (!/^\s*(?:[{["\d-]|true|false|null)/.test(text)) return plainly(text)
     const hides: IsHidden = (path) =>
@@ -46,13 +46,13 @@ export function redactor(hide: readonly string[]): (text: string, isHidden?: IsH
   }
 }
 
-/** A text that is no JSON. */
+/** A text that is not JSON. */
 function plainly(text: string): Redacted {
   const shown = withoutCredentials(text)
   return { text: shown, hidden: shown === text ? 0 : 1 }
 }
 
-/** Whether the value at a path is hidden. The path is valid during the call only. */
+/** Whether the value at a path is hidden. The path is valid only during the call. */
 type IsHidden = (path: readonly string[]) => boolean
 
 /** An object or array that is open at a position. */
@@ -64,18 +64,18 @@ interface Open {
   key: string
   /** Whether a name comes next. */
   named: boolean
-  /** Of an object: a member has said that the value is that of something secret, as in a list of headers. */
+  /** Of an object: a member names a secret, so the value is hidden, as in a list of headers. */
   isSecret: boolean
-  /** Where its values begin that a later member may call secret. */
+  /** The positions of values that a later member may mark as secret. */
   values: number[]
-  /** A member has said that its `code` is one of OAuth, and where one begins that came before. */
+  /** A member shows that its `code` is one of OAuth; and the position of an earlier `code`. */
   isOAuth: boolean
   codes: number[]
-  /** Of an array: the element that is hidden, because the one before it is the name of something secret. */
+  /** Of an array: the hidden element, because the one before it names a secret. */
   hides: string | undefined
 }
 
-/** A part of the text that is replaced. */
+/** A replaced part of the text. */
 interface Replacement {
   start: number
   end: number
@@ -118,7 +118,7 @@ class Redaction {
         this.#at = end
         if (isOfOAuth(inside.key)) this.#isOAuth(inside)
       } else {
-        // After a value a name comes, also if the comma is missing.
+        // After a value comes a name, even if the comma is missing.
         if (inside) inside.named = false
         this.#value(char, inside)
       }
@@ -126,7 +126,7 @@ class Redaction {
     return this.#replaced()
   }
 
-  /** The text with the replacements. Within one that is larger, others do not count. */
+  /** The text with the replacements. Those inside a larger one are ignored. */
   #replaced(): Redacted {
     let [out, copied, hidden] = ['', 0, 0]
     for (const { start, end, shown } of this.#replacements.sort(
@@ -159,7 +159,7 @@ class Redaction {
     }
   }
 
-  /** Whether the current value is secret because of what is beside it. */
+  /** Whether the current value is secret because of its siblings. */
   #isSecret(key: string | undefined, inside: Open | undefined): boolean {
     if (inside?.isArray) return inside.hides === inside.key
     if (key === undefined || !inside) return false
@@ -182,7 +182,7 @@ class Redaction {
     this.#at++
   }
 
-  /** A number or a word; in a text that is no JSON, anything. After quotes of another kind, it is none to its end. */
+  /** A number or a word; in a text that is not JSON, anything. After quotes of another kind, the rest is not JSON. */
   #literal(): void {
     const end = /['`]/.test(this.#text[this.#at] as string) ? this.#text.length : endOfValue(this.#text, this.#at)
     const value = this.#text.slice(this.#at, end)
@@ -206,7 +206,7 @@ class Redaction {
     else this.#at = end
   }
 
-  /** What a string says of values beside it. */
+  /** Notes what a string means for its siblings. */
   #learn(key: string | undefined, value: string, inside: Open): void {
     if (key !== undefined) {
       if (!CALLED.has(key.toLowerCase()) || !isSecret(value)) return
@@ -216,7 +216,7 @@ class Redaction {
       inside.hides = String(Number(inside.key) + 1)
   }
 
-  /** Whether the current array is one of names, by its own name. */
+  /** Whether the current array holds names, by its own name. */
   #hasNamesOnly(): boolean {
     const around = this.#open.findLast(({ isArray }) => !isArray)
     return around !== undefined && NAMES_ONLY.has(around.key.toLowerCase())
@@ -227,7 +227,7 @@ class Redaction {
     this.#hide(inside.codes)
   }
 
-  /** Hides values that have been passed. */
+  /** Hides values before the current position. */
   #hide(starts: number[]): void {
     for (const start of starts.splice(0))
       if (start < this.#at)
@@ -240,7 +240,7 @@ class Redaction {
   }
 }
 
-/** A string as it is shown, which may be or have JSON. */
+/** A string with its secrets hidden; it may be or contain JSON. */
 function shownOf(value: string, depth: number): string {
   const at = value.search(JSON_WITHIN)
   const isJson = at >= 0 || value.startsWith('"')
@@ -254,7 +254,7 @@ function shownOf(value: string, depth: number): string {
   return withoutCredentials(shown)
 }
 
-/** The value of a string, which may be cut off. */
+/** The value of a string, which may be truncated. */
 function stringAt(text: string, start: number, end: number): string {
   const literal = text.slice(start, end)
   for (const tried of [literal, `${literal}"`, `${literal.replace(/\\(?:u[\da-f]{0,3})?$/i, '')}"`]) {

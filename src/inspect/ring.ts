@@ -1,4 +1,4 @@
-/** The events of the inspector, the newest ones: a ring with bounds. Nothing secret is copied into it. */
+/** The newest events of the inspector, in a bounded ring. It never holds a secret. */
 import { PerSecond } from '../per-second.js'
 import type { MessageSight } from '../ports/message-sight.js'
 import { isFailure, type Payload, type Seen, type Sight, type Witness } from '../ports/seen.js'
@@ -12,10 +12,10 @@ import { MAX_TEXT, short } from './short.js'
 import { Slots } from './slots.js'
 import { Texts } from './texts.js'
 
-/** Whose payloads are kept: nobody's, those of calls that failed, or all. */
+/** Which payloads are stored: none, those of failed calls, or all. */
 export type Payloads = 'off' | 'errors' | 'all'
 
-/** What a ring holds at most. If one bound is reached, the oldest leave: of events and texts each has its share of the bytes. */
+/** Bounds of a ring. At a bound, the oldest entries are dropped; events and texts each have a share of the bytes. */
 export interface RingBounds {
   calls: number
   /** Messages, and all other events that do not begin a call. */
@@ -25,9 +25,9 @@ export interface RingBounds {
 
 export const RING: RingBounds = { calls: 2_000, messages: 20_000, bytes: 16 * 1024 * 1024 }
 
-/** Most refusals, and most lines of stderr, that are recorded within a second. */
+/** Most refusals, and most lines of stderr, recorded per second. */
 const MOST = { refusals: 20, lines: 50 }
-/** The share of the bytes that texts have, and of these the share of calls that have not ended, with `errors`. */
+/** The share of the bytes for texts, and, with `errors`, the part of it for texts of running calls. */
 const TEXTS = 3 / 4
 const WAITING = 1 / 4
 
@@ -35,26 +35,26 @@ const WAITING = 1 / 4
 export class Ring {
   readonly #bounds: RingBounds
   readonly #payloads: Payloads
-  /** Until then the payloads of all calls are kept, in milliseconds since the origin. */
+  /** The payloads of all calls are stored until then, in milliseconds since the origin. */
   #allUntil = Number.NEGATIVE_INFINITY
   readonly #now: () => number
-  /** What the time of an event is counted from, in milliseconds since 1970. */
+  /** Event times count from here, in milliseconds since 1970. */
   readonly #origin: number
   readonly #events: Slots
   readonly #texts: Texts
-  /** With `errors`: texts of calls that have not ended, and of those that did not fail. */
+  /** With `errors`: texts of running calls, and of calls that succeeded. */
   readonly #waiting: Texts | undefined
   readonly #copies = new Copies()
   readonly #messageKinds = new MessageKinds(this.#copies)
   readonly #callKinds = new CallKinds(this.#copies)
   readonly #openSessions = new OpenSessions()
   #recorded = 0
-  /** Strangers cause refusals, and programs lines, in any number: they may not push out the calls. */
+  /** Anyone can cause refusals, and programs write any number of lines: neither may push calls out of the ring. */
   readonly #refusals = this.#perSecond('refusals', 'Refused requests')
   readonly #lines = this.#perSecond('lines', 'Lines of stderr')
   /** An array, because a set makes an iterator for each event. */
   #listeners: readonly (() => void)[] = []
-  /** What the tools of the servers take that is secret. */
+  /** Secret arguments of the servers' tools. */
   readonly secretArguments = new SecretArguments()
 
   constructor({
@@ -63,7 +63,7 @@ export class Ring {
     /** Milliseconds since the origin, which is in milliseconds since 1970. */
     now = () => performance.now(),
     origin = performance.timeOrigin,
-    /** The id of the replica that sees the events, if there are several. */
+    /** The id of the recording replica, if there are several. */
     replica,
   }: {
     bounds?: RingBounds
@@ -76,7 +76,7 @@ export class Ring {
     this.#payloads = payloads
     this.#now = now
     this.#origin = origin
-    // One more, because an event comes before the ones that it replaces leave.
+    // One more, because an event is added before the ones it replaces are removed.
     const most = Math.min(bounds.calls + bounds.messages, (bounds.bytes * (1 - TEXTS)) / MESSAGE_BYTES)
     this.#events = new Slots(Math.ceil(most) + 1, origin, replica)
     const bytes = Math.floor(bounds.bytes * TEXTS)
@@ -85,54 +85,54 @@ export class Ring {
     this.#waiting = waiting > 0 ? new Texts(waiting) : undefined
   }
 
-  /** The time now, in milliseconds since 1970, as events have it. */
+  /** The current time on the clock of the events, in milliseconds since 1970. */
   get time(): number {
     return this.#origin + this.#now()
   }
 
-  /** The number of the last event; 0 if there was none. */
+  /** The number of the last event; 0 without any. */
   get last(): number {
     return this.#events.next - 1
   }
 
-  /** Bytes that the kept events take, about. */
+  /** Approximate bytes of the stored events. */
   get bytes(): number {
     return this.#events.bytes + this.#texts.bytes + (this.#waiting?.bytes ?? 0)
   }
 
-  /** Bytes of all events that were ever recorded, about. */
+  /** Approximate bytes of all events ever recorded. */
   get recorded(): number {
     return this.#recorded + this.#texts.written
   }
 
-  /** Whose payloads are kept now, and in milliseconds since 1970 until when, if that ends by itself. */
+  /** Which payloads are stored now, and until when (milliseconds since 1970) if that is temporary. */
   get kept(): { payloads: Payloads; until?: number } {
     if (this.#payloads !== 'all' && this.#now() < this.#allUntil)
       return { payloads: 'all', until: this.#origin + this.#allUntil }
     return { payloads: this.#payloads }
   }
 
-  /** Whether texts are kept of any message. */
+  /** Whether the text of any message is stored. */
   get hasTexts(): boolean {
     return this.#texts.written > 0
   }
 
-  /** Keeps the payloads of all calls for some milliseconds. With 0, again those that are configured. */
+  /** Stores the payloads of all calls for this many milliseconds. 0 returns to the configured mode. */
   keepAll(milliseconds: number): void {
     this.#allUntil = this.#now() + milliseconds
   }
 
-  /** How many sessions a server has open now, also if their events have left. */
+  /** Open sessions of a server, including those whose events were dropped. */
   openSessions(server: string): SessionCounts {
     return this.#openSessions.of(server)
   }
 
-  /** The number of the oldest event that is kept; one more than `last` if none is. */
+  /** The number of the oldest stored event; `last` + 1 without any. */
   get first(): number {
     return this.#events.first
   }
 
-  /** Events after the one with this number, oldest first. Those that leave before they are read are left out. */
+  /** Events after the one with this number, oldest first. Skips those dropped before they are read. */
   *after(number: number): Generator<Seen, void> {
     let next = number
     for (;;) {
@@ -152,7 +152,7 @@ export class Ring {
     return this.#events.json(number)
   }
 
-  /** The text of the event with this number; undefined if none is kept. */
+  /** The text of the event with this number; undefined if it is not stored. */
   text(number: number): Payload | undefined {
     const position = number < this.first ? undefined : this.#events.textOf(number)
     return position === undefined ? undefined : this.#texts.read(position)
@@ -186,7 +186,7 @@ export class Ring {
     if (text !== undefined) this.#keep(text, number, at, sight)
   }
 
-  /** Keeps the text of a message, if it is wanted, or may be at the end of its call. */
+  /** Stores the text of a message if the mode asks for it, or may ask for it when the call ends. */
   #keep(text: Wire, number: number, at: number, { call, bytes }: MessageSight): void {
     const all = this.#payloads === 'all' || at < this.#allUntil
     const texts = all ? this.#texts : call === undefined ? undefined : this.#waiting
@@ -218,7 +218,7 @@ export class Ring {
     this.#events.addOther(at, event, weight)
   }
 
-  /** With `errors`: keeps the payloads of a call that has failed. */
+  /** With `errors`: keeps the payloads of a failed call. */
   #decide({ call, outcome }: Extract<Sight, { kind: 'call' }>): void {
     const waiting = this.#waiting
     if (!waiting || call === undefined || !isFailure(outcome)) return

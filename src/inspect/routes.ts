@@ -1,6 +1,6 @@
 /**
- * The inspector over HTTP: its page, and what the page reads. All of it can only be read, except for how long the texts of
- * messages are kept.
+ * The inspector over HTTP: its page and the data for it. Everything is read-only, except how long the texts of messages
+ * are stored.
  */
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -28,27 +28,27 @@ export interface Page {
 export interface InspectorOptions {
   ring: Ring
   version: string
-  /** What a viewer has to send; undefined if only its owner can reach the inspector. */
+  /** The token that a viewer must send; undefined if only its owner can reach the inspector. */
   token: string | undefined
   /** Globs of JSON Pointers whose values are hidden. */
   hide: readonly string[]
-  /** Undefined where only the terminal looks. */
+  /** Undefined if only the terminal reads. */
   page: Page | undefined
   servers(): readonly ServerNow[]
-  /** Called when somebody begins to look at events. */
+  /** Called when a viewer starts to read events. */
   onViewer(request: FastifyRequest): void
-  /** Called when somebody has the texts of all calls kept, or ends that. */
+  /** Called when a viewer turns the storage of all texts on or off. */
   onPayloads(request: FastifyRequest, kept: Ring['kept']): void
 }
 
 /** Most streams of events at once. */
 const MAX_VIEWERS = 16
-/** Milliseconds for which a viewer can have the texts of all calls kept. */
+/** Milliseconds for which a viewer can have the texts of all calls stored. */
 const KEPT_FOR = 5 * 60 * 1_000
 /** Most calls in one answer. */
 const MAX_CALLS = 2_000
 
-/** No other site can read or frame what is served, the page can load nothing from elsewhere, and nothing is stored. */
+/** Other sites can neither read nor frame the page, the page loads nothing from other origins, and nothing is cached. */
 const HEADERS = {
   'cache-control': 'no-store',
   'content-security-policy': [
@@ -197,13 +197,13 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
   })
 }
 
-/** Answers a viewer with an error. It is no refused request: those are what the inspector itself shows, and the log has. */
+/** Answers a viewer with an error. It does not count as a refused request, which the log and the inspector show. */
 function answer(reply: FastifyReply, name: 'noSuchPath' | 'invalidRequest', message: string): FastifyReply {
   const fault = new Fault(name, message)
   return reply.code(fault.status).type('application/json').send(errorMessage(undefined, fault.toRpcError()))
 }
 
-/** A check of an Authorization header that takes the same time for every token. */
+/** A constant-time check of an Authorization header. */
 function tokenCheck(token: string | undefined): (authorization: string | undefined) => boolean {
   if (token === undefined) return () => true
   const digest = (text: string) => createHash('sha256').update(text).digest()
@@ -217,7 +217,7 @@ async function viewsOf(ring: Ring): Promise<Views> {
   return views
 }
 
-/** Whether an event belongs to one of these calls. A view does not have all events of a long call. */
+/** Whether an event belongs to one of these calls. A view lacks some events of a long call. */
 function belongingTo(calls: readonly CallView[]): (seen: Seen) => boolean {
   const ids = new Set(calls.flatMap(({ id, parts }) => [id, ...parts]))
   // An event of a stream names no call.
@@ -226,7 +226,7 @@ function belongingTo(calls: readonly CallView[]): (seen: Seen) => boolean {
   return ({ call, seq }) => (call === undefined ? numbers.has(seq) : ids.has(call))
 }
 
-/** The events that are wanted as JSON, one a line. */
+/** The selected events as JSON, one per line. */
 async function* linesOf(ring: Ring, isWanted: (seen: Seen) => boolean, show: (seen: Seen) => Seen) {
   for await (const seen of inTurns(ring.after(0))) if (isWanted(seen)) yield `${JSON.stringify(show(seen))}\n`
 }
@@ -239,7 +239,7 @@ function queryOf({ url }: FastifyRequest): URLSearchParams {
   return new URL(url, 'http://localhost').searchParams
 }
 
-/** A number of an event or a count; 0 if the text is none. */
+/** The number of an event, or a count; 0 if the text is not a number. */
 function numberOf(text: string | string[] | undefined): number {
   return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : 0
 }

@@ -1,4 +1,4 @@
-/** The two sides of a call: which message on one wire causes which on the other. */
+/** Aligns the two sides of a call: each message with the one it causes on the other wire. */
 import type { Seen, Side } from '../ports/seen.js'
 import type { CallView } from './call-views.js'
 import { textAt } from './values.js'
@@ -6,17 +6,17 @@ import { textAt } from './values.js'
 /** A message of a call. */
 export type Message = Extract<Seen, { kind: 'message' }>
 
-/** The HTTP status of a message: that of an answer to a client over Streamable HTTP is 200 unless it is told. */
+/** The HTTP status of a message. Answers to clients over Streamable HTTP have 200 unless the event has another one. */
 export function httpStatus({ hop, dir, form, http }: Message, { client, fault }: Pick<CallView, 'client' | 'fault'>) {
   const isAnswer = hop === 'client' && dir === 'out' && (form === 'result' || form === 'error')
   if (!isAnswer || client?.transport !== 'http') return http?.status
-  // A legacy client gets the status of a server that refuses its credential.
+  // If the server refuses the credential of a legacy client, the client gets the server's status.
   return http?.status ?? (client.era === 'legacy' && fault === 'upstreamAuthRequired' ? undefined : 200)
 }
 
 const CLIENT_NAME = '/params/_meta/io.modelcontextprotocol~1clientInfo/name'
 
-/** The client of a call. If no event has its name, as with relayed calls, it is read from the text of its request. */
+/** The client of a call. If no event names it, as with relayed calls, the text of its request does. */
 export function clientOf({ client, events }: Pick<CallView, 'client' | 'events'>): Side | undefined {
   if (!client || client.name !== undefined) return client
   const isRequest = (seen: Seen) => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request'
@@ -30,33 +30,33 @@ export interface Row {
   client?: Message
   server?: Message
   /**
-   * The counterpart of the only message, if it stands in another row because several messages have it. `unseen`: the
-   * message passes on one that is not among those of the call.
+   * The counterpart of the only message, if it is in another row because several messages share it. `unseen`: the
+   * message forwards one that is not among those of the call.
    */
   elsewhere?: Message | 'unseen'
 }
 
-/** What a message can pass on if that is not known, by its wire and form: what comes first counts. */
+/** Candidates for the unknown counterpart of a message, by its wire and form. The first match counts. */
 interface Source {
   /** Forms of messages on the other wire. */
   forms: readonly Message['form'][]
-  /** The newest one that was not passed on so far, all of these, or the newest one in any case. */
+  /** The newest one not forwarded yet, all of these, or the newest one in any case. */
   which: 'waiting' | 'all waiting' | 'newest'
-  /** Also if the message is known to pass on another one. */
+  /** Also if the message is known to forward another one. */
   besides?: true
 }
 
 const ANSWERS = ['result', 'error'] as const
 const NOTIFICATION: readonly Source[] = [{ forms: ['notification'], which: 'waiting' }]
-/** The request with the answers of a modern client is its newest one. */
+/** A modern client's answers are in its newest request. */
 const ANSWER: readonly Source[] = [{ forms: ['request'], which: 'newest' }]
 
 const SOURCES: Readonly<Record<Message['hop'], Readonly<Record<Message['form'], readonly Source[]>>>> = {
   client: {
     notification: NOTIFICATION,
-    // A result of a modern server can ask a legacy client several things.
+    // One result of a modern server can become several requests to a legacy client.
     request: [{ forms: ['result'], which: 'newest' }],
-    // What a legacy server asks reaches a modern client in one result.
+    // The requests of a legacy server reach a modern client in one result.
     result: [
       { forms: ANSWERS, which: 'waiting' },
       { forms: ['request'], which: 'all waiting' },
@@ -65,7 +65,7 @@ const SOURCES: Readonly<Record<Message['hop'], Readonly<Record<Message['form'], 
   },
   server: {
     notification: NOTIFICATION,
-    // The request is sent again with all answers of a legacy client.
+    // The request is repeated with all answers of a legacy client.
     request: [
       { forms: ANSWERS, which: 'all waiting', besides: true },
       { forms: ['request'], which: 'waiting' },
@@ -77,10 +77,10 @@ const SOURCES: Readonly<Record<Message['hop'], Readonly<Record<Message['form'], 
 
 const OTHER = { client: 'server', server: 'client' } as const
 
-/** The messages of a call, aligned by cause: what comes in on one wire, and what goes out for it on the other. */
+/** The messages of a call, aligned by cause: an incoming message on one wire, the outgoing one on the other. */
 export function rowsOf({ events }: Pick<CallView, 'events'>): Row[] {
   const rows: Row[] = []
-  /** Rows of requests that the bridge has answered itself. */
+  /** Rows of requests that the bridge answered itself. */
   const answered = new Set<Row>()
   for (const message of events) {
     if (message.kind !== 'message') continue
@@ -96,7 +96,7 @@ export function rowsOf({ events }: Pick<CallView, 'events'>): Row[] {
   return rows
 }
 
-/** The rows of the messages that this one passes on: the one that is known, or those that fit. The newest come first. */
+/** The rows of the messages that this one forwards: the known one, or all candidates. Newest first. */
 function causesOf(message: Message, rows: readonly Row[], answered: ReadonlySet<Row>): readonly Row[] {
   const { hop, form, method, of, changes } = message
   const from = OTHER[hop]
@@ -109,7 +109,7 @@ function causesOf(message: Message, rows: readonly Row[], answered: ReadonlySet<
     const fitting = arrived.filter((row) => {
       const cause = row[from] as Message
       if (!forms.includes(cause.form) || (form === 'notification' && cause.method !== method)) return false
-      // A message without changes passes on none that was passed on before.
+      // A message without changes forwards none that was forwarded before.
       return which === 'newest' ? changes !== undefined : isWaiting(row)
     })
     if (fitting.length > 0) return which === 'all waiting' ? fitting : fitting.slice(0, 1)
@@ -117,7 +117,7 @@ function causesOf(message: Message, rows: readonly Row[], answered: ReadonlySet<
   return known ? [known] : []
 }
 
-/** The row of the request that an answer is for, on the same wire. */
+/** The row of the request that an answer belongs to, on the same wire. */
 function requestOf({ hop, dir, form, id }: Message, rows: readonly Row[]): Row | undefined {
   if (dir === 'in' || form === 'request' || form === 'notification') return undefined
   return rows.findLast((row) => row[hop]?.dir === 'in' && row[hop].form === 'request' && row[hop].id === id)

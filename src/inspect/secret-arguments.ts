@@ -1,4 +1,4 @@
-/** Arguments of tools that are secret because their schema says `writeOnly` or `format: password`. */
+/** Finds tool arguments that are secret by their schema: `writeOnly` or `format: password`. */
 import { bytesOf } from '../ports/message-sight.js'
 import type { MessageSeen, Sight } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
@@ -8,18 +8,18 @@ import { keyOf, secretsIn } from './secret-schema.js'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Most requests for lists of tools that wait for their results. */
+/** Most pending requests for lists of tools. */
 const MAX_OPEN = 1_000
-/** Most secret arguments of a server, and most characters of their paths. If there are more, all its arguments are hidden. */
+/** Most secret arguments of a server, and most characters of their paths. With more, all its arguments are hidden. */
 const MAX_ARGUMENTS = 100
 const MAX_CHARACTERS = 16 * 1024
-/** Most pages of lists that are remembered of a server. A page that is remembered is not examined again. */
+/** Most known pages of lists per server. A known page is not examined again. */
 const MAX_PAGES = 100
-/** Bytes of a list that is examined, and schemas in it. */
+/** Most bytes of an examined list, and most schemas in it. */
 const LONGEST = 4 * 1024 * 1024
 const EFFORT = 10_000
 
-/** What is known of one server. */
+/** The secret arguments of one server. */
 interface Known {
   /** By their keys. */
   patterns: Map<string, Pattern>
@@ -29,13 +29,13 @@ interface Known {
   pages: Set<string>
 }
 
-/** What lists of tools have said, by server. */
+/** Secret arguments from lists of tools, by server. */
 export class SecretArguments {
-  /** The tools of the servers themselves. */
+  /** Tools of the servers themselves. */
   readonly tools = new ListedTools()
-  /** Requests for lists of tools that wait for their results, and whether they ask for the first page. */
+  /** Pending requests for lists of tools, and whether they ask for the first page. */
   readonly #open = new Map<string, boolean>()
-  /** By the names of servers, which the configuration limits. */
+  /** By name of the server. The configuration limits their number. */
   readonly #known = new Map<string, Known>()
 
   /** Learns from lists of tools among the messages. */
@@ -57,7 +57,7 @@ export class SecretArguments {
 
   /**
    * Whether the value at a path of a message is a secret argument. An argument that is secret for one tool of a server is
-   * so for all of them: the text of a message may be cut off before the name of its tool.
+   * secret for all of them: the text of a message may be truncated before the name of its tool.
    */
   has(server: string | undefined, path: readonly string[]): boolean {
     const known = this.#known.get(server ?? '')
@@ -94,7 +94,7 @@ export class SecretArguments {
   }
 }
 
-/** What a list has that calls something secret. Escapes may hide it. */
+/** Texts that mark a secret in a list. Escapes may hide them. */
 const SECRET = /"writeOnly"|"password"|\\u00/
 
 function add(known: Known, pattern: Pattern): void {
@@ -107,7 +107,7 @@ function add(known: Known, pattern: Pattern): void {
   known.patterns.clear()
 }
 
-/** Where the arguments begin in a path: those of a request, or of one in a batch. Undefined if the path leads elsewhere. */
+/** The position of the arguments in a path, of a request or of one in a batch. Undefined if the path is not one of arguments. */
 function argumentsIn(path: readonly string[]): number | undefined {
   for (const start of [2, 3]) if (path[start - 2] === 'params' && path[start - 1] === 'arguments') return start
   return undefined

@@ -4,11 +4,11 @@ import { ANY, LONGEST, MANY, type Step, unescaped } from './paths.js'
 type Json = Readonly<Record<string, unknown>>
 type Path = readonly Step[]
 
-/** Levels of a schema that are examined. What is deeper counts as secret. */
+/** Levels of a schema that are examined. Deeper values count as secret. */
 const DEEPEST = 32
-/** Most secret values, and most schemas that refer to one that they are in. */
+/** Most secret values, and most recursive schemas. */
 const MOST = 1_000
-/** Keywords with schemas, and the values that these are for: the same value, values below it, or those with their names. */
+/** Keywords with schemas, and the values these apply to: the same value, all below it, or the members they name. */
 const KEYWORDS: readonly (readonly [keyword: string, of: 'same' | 'below' | 'named'])[] = [
   ['properties', 'named'],
   ['prefixItems', 'named'],
@@ -28,20 +28,19 @@ const KEYWORDS: readonly (readonly [keyword: string, of: 'same' | 'below' | 'nam
   ['dependentSchemas', 'same'],
   ['dependencies', 'same'],
 ]
-/** Keywords whose value has a schema for each name. */
+/** Keywords with a schema for each name. */
 const MAPS: ReadonlySet<string> = new Set(['properties', 'patternProperties', 'dependentSchemas', 'dependencies'])
-/** Keywords that lead to a schema in ways that are not followed. */
+/** Keywords whose references are not followed. */
 const ELSEWHERE = ['$dynamicRef', '$recursiveRef', 'contentSchema']
 
-/** How many schemas may still be examined. */
+/** The number of schemas that may still be examined. */
 export interface Effort {
   left: number
 }
 
 /**
- * Patterns of the values within a value of the schema that are secret, also those below them. What cannot be examined
- * counts as secret: references elsewhere, and what is very deep. Undefined if the effort did not suffice, or if there are
- * too many.
+ * Patterns of the secret values, including all below them. Unexaminable parts count as secret: references outside the
+ * schema, and very deep levels. Undefined if the effort is used up, or if there are too many.
  */
 export function secretsIn(schema: unknown, effort: Effort): Path[] | undefined {
   return new Search(schema, effort).run()
@@ -51,11 +50,11 @@ class Search {
   readonly #root: unknown
   readonly #effort: Effort
   readonly #found: Path[] = []
-  /** Where a schema refers to one that it is in: the paths of that one, by their keys. */
+  /** Recursive schemas: the paths of the outer one, by their keys. */
   readonly #loops = new Map<string, Path>()
-  /** Schemas that are being examined, with their paths. */
+  /** Schemas under examination, with their paths. */
   readonly #within = new Map<Json, Path>()
-  /** Schemas that were examined, with the paths at which they were. */
+  /** Examined schemas, with their paths. */
   readonly #done = new Map<Json, Set<string>>()
 
   constructor(root: unknown, effort: Effort) {
@@ -68,7 +67,7 @@ class Search {
     return isKnown ? this.#found.map((path) => this.#repeated(path)) : undefined
   }
 
-  /** Examines a schema for the value at a path. Whether the effort sufficed. */
+  /** Examines a schema for the value at a path. Returns false if the effort is used up. */
   #visit(schema: unknown, path: Path): boolean {
     // Values with long paths are hidden in any case.
     if (!isObject(schema) || lengthOf(path) > LONGEST) return true
@@ -109,7 +108,7 @@ class Search {
     return false
   }
 
-  /** A path below a loop leads to a secret after any number of rounds. */
+  /** A secret below a loop is also secret after any number of rounds. */
   #repeated(path: Path): Path {
     const loops = [...this.#loops.values()].filter((loop) => loop.every((step, i) => step === path[i]))
     const start = Math.min(...loops.map(({ length }) => length))
@@ -130,7 +129,7 @@ function isSecret(schema: Json): boolean {
   return schema['writeOnly'] === true || schema['format'] === 'password'
 }
 
-/** What a reference within the schema leads to; undefined if that is nothing, or elsewhere. */
+/** The target of a reference within the schema; undefined if there is none, or if it is outside. */
 function referred(root: unknown, reference: string): unknown {
   if (reference === '#') return root
   if (!reference.startsWith('#/')) return undefined
@@ -138,7 +137,7 @@ function referred(root: unknown, reference: string): unknown {
   try {
     pointer = decodeURIComponent(pointer)
   } catch {
-    // It is taken as it is.
+    // Not percent-encoded: taken literally.
   }
   return pointer
     .split('/')

@@ -1,37 +1,37 @@
-/** What events add up to of servers: their eras, processes and what the bridge itself has sent to them. */
+/** Builds servers from events: eras, processes, and messages of the bridge itself. */
 import { isFailure, type Seen, type Side } from '../ports/seen.js'
 import type { SessionCounts } from './open-sessions.js'
 
-/** Most of each that are kept. The oldest leave, but of servers the first stay. */
+/** Most stored entries of each kind. The oldest are dropped; of servers, the first ones stay. */
 export const KEPT_OF_SERVERS = { servers: 200, stderr: 20, messages: 20, processes: 100 }
 
 type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
 
-/** What is known about a server. */
+/** The known facts about a server. */
 export interface ServerView {
   name: string
   era: string
   revision?: string | undefined
   transport?: string | undefined
-  /** The server as the last call of a modern client, or the last call to a modern server, has met it. */
+  /** The server as seen by the last call from a modern client or to a modern server. */
   side?: Side | undefined
   /** The evidence for its era, and when it was found. */
   why?: string | undefined
   at?: number | undefined
   ms?: number | undefined
-  /** Its processes that run, as far as they are known, and how many run. */
+  /** Its known running processes, and the number of running ones. */
   pids: number[]
   running: number
   starts: number
   calls: number
   failed: number
-  /** Messages that belong to no call: the last probe of its era, the last handshake, and the newest others. */
+  /** Messages outside of calls: the last probe of its era, the last handshake, and the newest others. */
   messages: Of<'message'>[]
   /** The last lines that its process wrote to stderr. */
   stderr: string[]
 }
 
-/** What the bridge knows about one of its servers now. */
+/** The current state of a server, from the bridge. */
 export interface ServerNow {
   name: string
   state: string
@@ -43,20 +43,19 @@ export interface ServerNow {
   /** Its open sessions. */
   sessions?: SessionCounts | undefined
   /**
-   * After a failure, the server is not called for a while: how many failures in a row there were, and the milliseconds
-   * until it is called again. Undefined if it is called.
+   * The circuit breaker is open: consecutive failures, and milliseconds until the next attempt. Undefined if it is closed.
    */
   pause?: { failures?: number | undefined; ms: number } | undefined
-  /** The names of its tools, if it has listed them. */
+  /** The names of its tools, if listed. */
   tools?: readonly string[] | undefined
-  /** Messages that belong to no call, with their texts. */
+  /** Messages outside of calls, with their texts. */
   messages?: readonly Of<'message'>[] | undefined
 }
 
-/** What the bridge itself sends to find out the era of a server, and to open a session with it. */
+/** Requests of the bridge itself: to detect the era of a server, and to open a session. */
 const OPENING: readonly (string | undefined)[] = ['server/discover', 'initialize', 'notifications/initialized']
 
-/** The last message of this method that was sent to a server, and the answer to it, if there is one. */
+/** The last message of this method sent to a server, and its answer, if any. */
 function lastOf(messages: readonly Of<'message'>[], method: string | undefined): Of<'message'>[] {
   const at = messages.findLastIndex((message) => message.dir === 'out' && message.method === method)
   const sent = messages[at]
@@ -67,9 +66,9 @@ function lastOf(messages: readonly Of<'message'>[], method: string | undefined):
   return answer ? [sent, answer] : [sent]
 }
 
-/** The request with which the bridge opens a server now, if it was sent after this time and is not answered so far. */
+/** The unanswered request with which the bridge opens a server, if it was sent after this time. */
 export function openingSince({ messages }: ServerView, at: number): Of<'message'> | undefined {
-  // The newest one counts: those before it may never be answered.
+  // The newest one counts: earlier ones may never be answered.
   const sent = messages.findLast(
     ({ dir, form, method }) => dir === 'out' && form === 'request' && OPENING.includes(method),
   )
@@ -80,7 +79,7 @@ export function openingSince({ messages }: ServerView, at: number): Of<'message'
 export class ServerViews {
   readonly byName = new Map<string, ServerView>()
 
-  /** The server with this name. One that is not listed is forgotten. */
+  /** The server with this name. Beyond KEPT_OF_SERVERS, a new one is returned without being stored. */
   of(name = ''): ServerView {
     const known = this.byName.get(name)
     if (known) return known
@@ -95,7 +94,7 @@ export class ServerViews {
       messages: [],
       stderr: [],
     }
-    // An event without a server belongs to none that is listed.
+    // An event without a server belongs to no listed one.
     if (name !== '' && this.byName.size < KEPT_OF_SERVERS.servers) this.byName.set(name, server)
     return server
   }
@@ -104,7 +103,7 @@ export class ServerViews {
     Object.assign(this.of(server), { era, revision, transport, why, at, ms })
   }
 
-  /** A message that belongs to no call. */
+  /** A message outside of calls. */
   message(seen: Of<'message'>): void {
     const { messages } = this.of(seen.server)
     messages.push(seen)
@@ -134,23 +133,23 @@ export class ServerViews {
     return running === 1 && pids.length === 1 ? pids[0] : undefined
   }
 
-  /** The server as a call meets it that does not say so; undefined if it is not known. */
+  /** The era and revision of the server for a call that does not have them; undefined if unknown. */
   sideOf(name: string | undefined): Side | undefined {
     const { side, era, revision, transport } = this.of(name)
     if (side && (era === 'unknown' || era === side.era)) return side
     if (era !== 'modern' && era !== 'legacy') return undefined
-    // A legacy server may have agreed on another revision with another client.
+    // A legacy server may have negotiated another revision with another client.
     return { era, revision: era === 'modern' ? revision : undefined, transport: transport as Side['transport'] }
   }
 
-  /** A call has begun or ended. `upstream` is its server, as far as it is known. */
+  /** A call has started or ended. `upstream` is its server, as far as known. */
   called({ server: name, outcome, client }: Of<'call'>, upstream: Side | undefined, isNew: boolean): void {
     const server = this.of(name)
     if (isNew) server.calls++
-    // A legacy client agrees on a revision with a legacy server for itself.
+    // A legacy client negotiates its own revision with a legacy server.
     if (outcome !== undefined && upstream && (client.era === 'modern' || upstream.era === 'modern'))
       server.side = upstream
-    // A verdict on a legacy server has no revision yet: `initialize` says it.
+    // The revision of a legacy server is only known after `initialize`.
     if (upstream?.revision !== undefined && (server.era === 'unknown' || server.era === upstream.era))
       Object.assign(server, { era: upstream.era, revision: upstream.revision })
     if (isFailure(outcome)) server.failed++

@@ -1,7 +1,7 @@
-/** What events add up to of sessions: whose they are, what they cost, and their open streams. */
+/** Builds sessions from events: owners, call times and open streams. */
 import { isFailure, type Seen, type Side } from '../ports/seen.js'
 
-/** Most of each that are kept. The oldest leave. */
+/** Most stored sessions of each kind. The oldest are dropped. */
 export const KEPT_OF_SESSIONS = { sessions: 1_000, streams: 8 }
 
 type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
@@ -13,30 +13,30 @@ export interface SessionView {
   side: 'client' | 'server'
   principal?: string | undefined
   state: 'open' | 'ended' | 'lost'
-  /** When it was opened, and when something last happened in it. */
+  /** When it was opened, and its last activity. */
   at: number
   last: number
   calls: number
   failed: number
-  /** Milliseconds of all its calls together. */
+  /** Total milliseconds of its calls. */
   ms: number
-  /** What the client calls itself, if a call said it. Relayed calls do not. */
+  /** The client's name for itself, if known from a call. Relayed calls do not have it. */
   client?: string | undefined
-  /** The revision of its client, if a call said it. Relayed calls of early revisions do not. */
+  /** The revision of its client, if known from a call. Relayed calls of early revisions do not have it. */
   revision?: string | undefined
-  /** How the client is connected, if a call said it. */
+  /** The client's transport, if known from a call. */
   transport?: Side['transport'] | undefined
-  /** Its open event streams for messages that answer no request. `since` is in milliseconds since 1970. */
+  /** Its open streams of unsolicited messages. `since` is in milliseconds since 1970. */
   streams: { id: string; since: number }[]
 }
 
-/** What identifies a session: two servers, and the two sides of one, can have sessions with the same id. */
+/** Identifies a session: two servers, or the two sides of one, can have sessions with the same id. */
 export type SessionKey = Pick<SessionView, 'id' | 'server' | 'side'>
 
 /** The sessions that events are about. */
 export class SessionViews {
   readonly #known = new Map<string, SessionView>()
-  /** Sessions that clients ask for with `initialize`, and that are not open so far. */
+  /** Sessions requested with `initialize` and not open yet. */
   readonly #wanted = new Map<string, SessionView>()
 
   /** All sessions, oldest first. */
@@ -48,7 +48,7 @@ export class SessionViews {
     return this.#known.get(textOf(key))
   }
 
-  /** A session was opened or has ended. */
+  /** A session has been opened or has ended. */
   changed({ session: id, server = '', side, what, principal, at }: Of<'session'>): void {
     if (id === undefined) return
     const view = this.#of({ id, server, side }, at)
@@ -58,7 +58,7 @@ export class SessionViews {
     view.last = at
   }
 
-  /** A stream for messages that answer no request was connected, or is not any more. */
+  /** A stream of unsolicited messages was opened or closed. */
   stream({ session: id, server = '', what, stream, at }: Of<'stream'>): void {
     if (id === undefined) return
     const view = this.#of({ id, server, side: 'client' }, at)
@@ -68,7 +68,7 @@ export class SessionViews {
     view.last = at
   }
 
-  /** A call in a session has begun or ended. Returns its client, with what other calls have said of it. */
+  /** A call in a session has started or ended. Returns its client, completed from other calls. */
   called(seen: Of<'call'>, isNew: boolean): Side {
     const { principal, at, outcome, ms = 0, client } = seen
     const view = this.#calledIn(seen)
@@ -85,7 +85,7 @@ export class SessionViews {
     return name === client.name && revision === client.revision ? client : { ...client, name, revision }
   }
 
-  /** The session of a call. When a call ends, its session may have ended before. */
+  /** The session of a call. It may have ended before the call. */
   #calledIn({ session: id, server = '', method, what, outcome, at }: Of<'call'>): SessionView | undefined {
     if (id === undefined) return undefined
     const key: SessionKey = { id, server, side: 'client' }
@@ -109,7 +109,7 @@ function textOf({ id, server, side }: SessionKey): string {
   return `${side} ${id} ${server}`
 }
 
-/** Adds a session. The oldest one leaves if there are too many. */
+/** Adds a session, and drops the oldest one if there are too many. */
 function keep(sessions: Map<string, SessionView>, key: SessionKey, at: number, view = newView(key, at)): SessionView {
   sessions.set(textOf(key), view)
   const [oldest] = sessions.keys()

@@ -1,9 +1,9 @@
-/** Texts of others, as they are kept: not long, and no part of a larger text. */
+/** Shortens foreign texts for storage, without a reference to the larger text. */
 import { own } from '../rpc/own.js'
 
-/** Most characters kept of a text. */
+/** Most stored characters of a text. */
 export const MAX_TEXT = 200
-/** V8 copies shorter parts of a text, so they keep nothing else in memory. */
+/** V8 copies shorter substrings, so they keep nothing else in memory. */
 const SLICED = 13
 
 /** At most the first characters of a text, in memory of their own. */

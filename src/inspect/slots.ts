@@ -1,7 +1,6 @@
 /**
- * Consecutive events in rows of arrays. To keep an event of a call makes no object that lives on, so the garbage collector
- * has nothing to copy. A row is as long as a line of the processor's cache or shorter. The JSON of an event is made when
- * it is read.
+ * Consecutive events in rows of arrays. Storing an event of a call allocates no long-lived object, so the garbage
+ * collector has nothing to copy. A row fits into a cache line. The JSON of an event is made when it is read.
  */
 import { withoutCredentials } from '../credentials.js'
 import type { MessageSight } from '../ports/message-sight.js'
@@ -12,7 +11,7 @@ import type { Other } from './kept.js'
 import type { MessageKind } from './message-kinds.js'
 import { short } from './short.js'
 
-/** What few events have. */
+/** Members that few events have. */
 type Rare = Pick<Seen, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
 
 /** The codes of events. */
@@ -20,7 +19,7 @@ const MESSAGE = 0
 const BEGUN = 1
 const ENDED = 2
 const OTHER = 3
-/** What a code takes of a size, and which part of it that is. */
+/** The bits of a size in a code, and their position. */
 const CODE_BITS = 2
 const CODE_MASK = 2 ** CODE_BITS - 1
 /** Columns of a row, as powers of 2. */
@@ -32,36 +31,36 @@ const AT = 0
 const CALL = 1
 /** Bytes of a message, or milliseconds of a call. */
 const AMOUNT = 2
-/** The number of the message that was passed on, or milliseconds spent waiting for the server. */
+/** The number of the forwarded message, or milliseconds spent waiting for the server. */
 const FURTHER = 3
 const TEXT = 4
 const WAITS = 5
-/** The columns with other values: the kind of a message or a call, or another event, comes first. */
+/** The columns with other values: first the kind of a message or call, or another event. */
 const KIND = 0
 const ID = 1
 const RARE = 2
-/** The place of a text that was not kept. */
+/** The position of a text that is not stored. */
 const NONE = -1
 
 export class Slots {
-  /** The numbers of the first event and of the one after the last. The slot of an event is its number modulo their number. */
+  /** The numbers of the first event and of the one after the last. The slot of an event is its number modulo the capacity. */
   first = 1
   next = 1
-  /** Calls that have begun, among the events. */
+  /** Number of start events. */
   calls = 0
-  /** Bytes that the events take, about. */
+  /** Approximate bytes of the events. */
   bytes = 0
   readonly #origin: number
   readonly #replicaJson: string
   readonly #mask: number
-  /** The weight and the code of each event: all that is read when it is removed. */
+  /** The size and the code of each event: all that its removal reads. */
   readonly #sizes: Int32Array
   readonly #numbers: Float64Array
   readonly #values: unknown[]
 
   /**
-   * Has room for so many events at once. Their times are counted from the origin, in milliseconds since 1970. `replica` is
-   * the id of the replica that sees them, if there are several.
+   * `most` is the most events it holds. Their times count from the origin, in milliseconds since 1970. `replica` is the id
+   * of the recording replica, if there are several.
    */
   constructor(most: number, origin: number, replica?: string) {
     this.#origin = origin
@@ -77,7 +76,7 @@ export class Slots {
     return this.next - this.first
   }
 
-  /** Adds a message that takes this many bytes, and returns its number. The id has to be in memory of its own. */
+  /** Adds a message of this many bytes, and returns its number. The id must not be a slice of a larger text. */
   addMessage(
     at: number,
     weight: number,
@@ -96,14 +95,14 @@ export class Slots {
     return this.next++
   }
 
-  /** Notes where the text of a message is, and whether that waits for the end of the call to be shown. */
+  /** Notes the position of a message's text, and whether it stays hidden until the call ends. */
   addText(number: number, position: number, waits: boolean): void {
     const row = this.#slotOf(number) << SHIFT
     this.#numbers[row + TEXT] = position
     this.#numbers[row + WAITS] = waits ? 1 : 0
   }
 
-  /** Adds the beginning or the end of a call that takes this many bytes. */
+  /** Adds the start or the end of a call, of this many bytes. */
   addCall(at: number, weight: number, sight: Extract<Sight, { kind: 'call' }>, kind: CallKind): void {
     const { continues, why, trace } = sight
     const begins = sight.what === 'begun'
@@ -135,7 +134,7 @@ export class Slots {
     values[value + KIND] = values[value + ID] = values[value + RARE] = undefined
   }
 
-  /** The place of the text of an event; undefined if none is shown. */
+  /** The position of an event's text; undefined if none is visible. */
   textOf(number: number): number | undefined {
     const row = this.#slotOf(number) << SHIFT
     const text = this.#numbers[row + TEXT] as number
@@ -164,7 +163,7 @@ export class Slots {
     return `${begin}${messageKindJson(values[value + KIND] as MessageKind)}${more}${shownId},"bytes":${amount}${of}}`
   }
 
-  /** Ends the wait of the texts of a call. `move` returns the new place of a text. */
+  /** Makes the texts of a call visible. `move` returns the new position of a text. */
   moveTexts(call: number, move: (text: number) => number | undefined): void {
     const numbers = this.#numbers
     for (let number = this.next - 1; number >= this.first; number--) {
@@ -182,7 +181,7 @@ export class Slots {
     return number & this.#mask
   }
 
-  /** Fills in what all events have. Returns the slot of the next event, whose other values are undefined. */
+  /** Fills in the members of all events. Returns the slot of the next event, whose other values are undefined. */
   #take(at: number, code: number, weight: number, call = 0): number {
     const slot = this.#slotOf(this.next)
     const row = slot << SHIFT

@@ -1,6 +1,6 @@
 /**
- * Where a bridge on stdio serves its inspector: a socket that only its user can open, and that `mcp-bridge tail` finds. Windows
- * has named pipes in the place of sockets. They are in no folder, so a file in the folder has the name of the pipe.
+ * The socket on which a bridge on stdio serves its inspector: only its user can open it, and `mcp-bridge tail` finds it.
+ * Windows has named pipes instead. These are in no folder, so a file in the folder holds the name of the pipe.
  */
 import { randomBytes } from 'node:crypto'
 import { isAbsolute, join } from 'node:path'
@@ -21,9 +21,9 @@ export function socketName(pid: number): string {
 }
 
 /**
- * A new name for the pipe of a process. Every user of the machine may make pipes of any name: nobody can make this one first,
- * because it cannot be guessed. Windows lets the user who made a pipe, administrators and the system write to it, and so send
- * requests; Node.js offers no narrower choice.
+ * A new name for the pipe of a process. Every user of the machine may create pipes of any name, so the name cannot be
+ * guessed. Windows lets the creator of a pipe, administrators and the system write to it, and so send requests; Node.js
+ * offers no narrower choice.
  */
 export function pipeName(pid: number): string {
   return `\\\\.\\pipe\\mcp-bridge-${pid}-${randomBytes(16).toString('hex')}`

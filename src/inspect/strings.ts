@@ -1,6 +1,6 @@
-/** Strings in JSON that may be cut off. */
+/** Strings in JSON that may be truncated. */
 
-/** The position after a string that begins at `start`; the end of the text if the string is cut off. */
+/** The position after the string at `start`; the end of the text if the string is truncated. */
 export function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === '\\') at++

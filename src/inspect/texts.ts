@@ -1,15 +1,15 @@
-/** The newest texts of messages, in memory of a fixed size: each new text is written over the oldest ones. */
+/** The newest texts of messages, in a buffer of fixed size: each new text overwrites the oldest ones. */
 import { bytesOf } from '../ports/message-sight.js'
 import type { Payload } from '../ports/seen.js'
 import { lengthOf, type Wire } from '../rpc/source.js'
 
-/** Most characters kept of a text, and most bytes that they take. */
+/** Most stored characters of a text, and most bytes they can take. */
 const MAX_TEXT = 16 * 1024
 const MAX_BYTES = 3 * MAX_TEXT
-/** Bytes before each text: its length, and the characters that are missing at its end. */
+/** Bytes before each text: its length, and the number of characters cut from its end. */
 const HEAD = 12
 
-/** Where a text begins, counted from the first byte that was ever written. */
+/** The start of a text, counted from the first byte ever written. */
 export type Position = number
 
 export class Texts {
@@ -17,17 +17,17 @@ export class Texts {
   #memory: Buffer | undefined
   #written = 0
 
-  /** Takes this many bytes, from the first text on. */
+  /** Allocates this many bytes with the first text. */
   constructor(size: number) {
     this.#size = size
   }
 
-  /** Bytes that are in use. */
+  /** Bytes in use. */
   get bytes(): number {
     return Math.min(this.#written, this.#size)
   }
 
-  /** Bytes that were ever written, about. */
+  /** Approximate bytes ever written. */
   get written(): Position {
     return this.#written
   }
@@ -58,7 +58,7 @@ export class Texts {
     return this.#end(at, length, lengthOf(wire) - kept + Math.max(0, bytes - bytesOf(wire)))
   }
 
-  /** Copies a text of others. Returns its position; undefined if it is not there any more. */
+  /** Copies a text from another store. Returns its position; undefined if it was overwritten. */
   copy(texts: Texts, position: Position): Position | undefined {
     const found = texts.#at(position)
     const at = found && this.#begin()
@@ -67,7 +67,7 @@ export class Texts {
     return this.#end(at, found.bytes.length, found.cut)
   }
 
-  /** The text at a position; undefined if others were written over it. */
+  /** The text at a position; undefined if it was overwritten. */
   read(position: Position): Payload | undefined {
     const found = this.#at(position)
     return found && { text: found.bytes.toString('utf8'), cut: found.cut, hidden: 0 }
@@ -83,7 +83,7 @@ export class Texts {
     }
   }
 
-  /** Where the next text begins. A text is never divided: if there may not be enough room at the end, it begins anew. */
+  /** The start of the next text. Texts are never split: if the room at the end may not suffice, it starts over at 0. */
   #begin(): Position | undefined {
     const most = HEAD + MAX_BYTES
     if (this.#size < most) return undefined

@@ -1,10 +1,10 @@
-/** The values that the bridge has changed, as they stand in the texts of the two messages. */
+/** Finds the values that the bridge changed, in the texts of the two messages. */
 import type { Change } from '../ports/seen.js'
 import { arrayAt, JsonError, objectAt } from '../rpc/scan.js'
 import { sourceOf } from '../rpc/source.js'
 import { LONGEST, unescaped } from './paths.js'
 
-/** The JSON at a JSON Pointer in a text, as written; undefined if there is none, the text is cut off, or the pointer very long. */
+/** The JSON at a JSON Pointer in a text, as written; undefined if missing or truncated, or if the pointer is very long. */
 export function valueAt(text: string, pointer: string): string | undefined {
   if (pointer.length > LONGEST) return undefined
   let json = text.trim()
@@ -28,8 +28,8 @@ export function textAt(text: string, pointer: string): string | undefined {
 }
 
 /**
- * Where a value is in the message that went out, by its place in the one that came in: elements of a list have moved up
- * if others before them were removed.
+ * The path of a value in the outgoing message, from its path in the incoming one: elements of a list move up if earlier
+ * ones were removed.
  */
 export function movedTo(at: string, changes: readonly Change[]): string {
   const removals = changes.filter(({ op }) => op === 'remove')

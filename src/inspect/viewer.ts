@@ -1,35 +1,35 @@
-/** One reader of the inspector's events, over a stream of Server-Sent Events. It takes no memory while it does not read. */
+/** One reader of the inspector's events, over Server-Sent Events. A reader that stalls takes no memory. */
 import type { ServerResponse } from 'node:http'
 import type { Seen } from '../ports/seen.js'
 import { KEEP_ALIVE } from '../rpc/sse.js'
 import type { Ring } from './ring.js'
 
-/** What a viewer gets. */
+/** The contents of a viewer's stream. */
 export interface ViewerOptions {
   ring: Ring
-  /** The number of the last event that it has. */
+  /** The number of the last event that it received. */
   after: number
-  /** Identifies the ring, because a viewer that comes back to another one begins again; and says what time it is there. */
+  /** Identifies the ring, because a viewer that reconnects to another one starts over; and its clock. */
   hello: object
-  /** The form in which an event with its text is shown; undefined if no texts are shown. */
+  /** Formats an event with its text; undefined if texts are not sent. */
   show: ((seen: Seen) => Seen) | undefined
 }
 
-/** Most bytes of new events while a viewer reads nothing of the previous ones. Then it is dropped. */
+/** Most bytes of new events while a viewer does not read. A slower viewer is disconnected. */
 export const MAX_BEHIND = 1024 * 1024
-/** Characters after which new events are written. */
+/** New events are written once they have this many characters. */
 const CHUNK = 64 * 1024
-/** Milliseconds for which new events are gathered. */
+/** Milliseconds for which new events are collected. */
 const GATHER = 50
-/** Milliseconds between comments that show that the stream is alive. */
+/** Milliseconds between keep-alive comments. */
 const ALIVE = 15_000
-/** Milliseconds in which a viewer that is dropped can read why. */
+/** Milliseconds for a viewer to read why it is disconnected. */
 const FAREWELL = 30_000
 
 /** Writes events to the response until it is closed. Returns the function that ends it. */
 export function view(response: ServerResponse, { ring, after, hello, show }: ViewerOptions): () => void {
   let cursor = after > ring.last ? 0 : after
-  /** What the ring had recorded when the viewer stopped reading. */
+  /** The ring's total bytes when the viewer stopped reading. */
   let blockedAt: number | undefined
   let gathering: NodeJS.Timeout | undefined
 
@@ -47,7 +47,7 @@ export function view(response: ServerResponse, { ring, after, hello, show }: Vie
     while (blockedAt === undefined && next <= ring.last && !response.writableEnded) {
       let text = ''
       while (next <= ring.last && text.length < CHUNK) {
-        // JSON that was made here has no line breaks.
+        // This JSON has no line breaks, because it was made here.
         text += `id: ${next}\ndata: ${show ? JSON.stringify(show(ring.event(next))) : ring.json(next)}\n\n`
         cursor = next++
       }

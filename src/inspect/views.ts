@@ -1,4 +1,4 @@
-/** What events add up to: calls, servers, sessions and refusals. The bridge, the terminal and the page use the same code. */
+/** Builds calls, servers, sessions and refusals from events. The bridge, the terminal and the page share this code. */
 import type { Seen } from '../ports/seen.js'
 import { type CallView, CallViews } from './call-views.js'
 import { type ServerView, ServerViews } from './server-views.js'
@@ -7,12 +7,12 @@ import { type SessionView, SessionViews } from './session-views.js'
 export type { CallView } from './call-views.js'
 export type { ServerNow, ServerView } from './server-views.js'
 
-/** Most of each that are kept. The oldest leave. */
+/** Most stored entries of each kind. The oldest are dropped. */
 export const KEPT = { refused: 500, notes: 100 }
 
 type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
 
-/** What happened to the bridge: its configuration or its trust in a server changed, or events were lost. */
+/** A change of the bridge itself: its configuration, its trust in a server, or lost events. */
 export type Note = Of<'config' | 'trust' | 'lost'>
 
 /** Events as calls, servers, sessions and refusals. */
@@ -21,13 +21,13 @@ export class Views {
   readonly refused: Of<'refused'>[] = []
   /** Newest last. */
   readonly notes: Note[] = []
-  /** Number of the last event, and of events that are missing between those that came. */
+  /** The number of the last event, and how many are missing before it. */
   last = 0
   lost = 0
   seen = 0
-  /** Number of calls that were not recorded, because too many came. */
+  /** Number of calls that were not recorded, because there were too many. */
   unrecorded = 0
-  /** When the last event happened. */
+  /** The time of the last event. */
   at = 0
   readonly #calls = new CallViews()
   readonly #servers = new ServerViews()
@@ -79,7 +79,7 @@ export class Views {
     }
   }
 
-  /** The call with this id, also if it continues another one. */
+  /** The call with this id, or the one that the id continues. */
   call(id: string): CallView | undefined {
     return this.#calls.get(id)
   }
@@ -91,7 +91,7 @@ export class Views {
 
   #note(seen: Note): void {
     const last = this.notes.at(-1)
-    // What is lost again and again is one note.
+    // Repeated losses share one note.
     if (seen.kind === 'lost' && last?.kind === 'lost' && last.text === seen.text && last.server === seen.server) {
       this.notes[this.notes.length - 1] = { ...seen, count: (last.count ?? 0) + (seen.count ?? 0) }
       return
@@ -118,12 +118,12 @@ export class Views {
     }
     const call = this.#calls.within(seen)
     if (!isWithServer) return
-    // The end of a call says which server has had it, but a call may take long.
+    // The end of a call names its server, but a call may take long.
     call.upstream ??= this.#servers.sideOf(seen.server)
     if (isSentToServer(seen)) this.#processOf(call, seen)
   }
 
-  /** A message that is sent reaches the only process of its server. Later ones of the call may go to another. */
+  /** A sent message reaches the only process of its server. Later messages of the call may go to another process. */
   #processOf(call: CallView, seen: Of<'message'>): void {
     const pid = this.#servers.pidOf(seen.server)
     const isFirst = call.events.find(isSentToServer) === seen

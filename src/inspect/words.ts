@@ -10,7 +10,7 @@ const NAMES = 120
 /** Before the names of members of `_meta` that the specification has. */
 const META = 'io.modelcontextprotocol/'
 
-/** A text of a client or server: one line, without characters that hide or reverse others. */
+/** A text from a client or server: one line, without characters that hide or reverse text. */
 export function shown(text: string | undefined, max = NAMES): string {
   return text === undefined ? '' : printable(text, max)
 }
@@ -21,22 +21,22 @@ export function shownLines(text: string, max = NAMES): string {
   return lines.map((line) => printable(line, max)).join('\n') + (text.length > max ? '…' : '')
 }
 
-/** A text of several lines in one. */
+/** A text of several lines, joined into one. */
 export function shownInLine(text: string, max = NAMES): string {
   return shownLines(text, max).replaceAll('\n', ' ↵ ')
 }
 
-/** A number of things. The page is in English, wherever it is read. */
+/** A count with its noun. The page is in English everywhere. */
 export function counted(things: number): string {
   return things.toLocaleString('en')
 }
 
-/** What was lost, and how much of it. */
+/** The kind and number of lost events. */
 export function lossOf({ text, count }: { text: string; count?: number | undefined }): string {
   return `${shown(text, 300)}${count === undefined ? '' : `: ${counted(count)}`}`
 }
 
-/** What a change is about, as people write it: `params._meta.…/protocolVersion`, or all of the message. */
+/** The subject of a change, as people write it: `params._meta.…/protocolVersion`, or the whole message. */
 export function pathOf({ at }: Change): string {
   if (at === '') return 'the whole message'
   const names = tokensOf(at).map((token) => {
@@ -47,7 +47,7 @@ export function pathOf({ at }: Change): string {
   return shown(names.join('').replace(/^\./, ''))
 }
 
-/** The row of the documentation that says why something was changed. */
+/** The row of the documentation that explains a change. */
 export function ruleAddress(rule: string): string {
   return addressIn('translation.md', `#${encodeURIComponent(rule)}`)
 }
@@ -100,7 +100,7 @@ export function full(side: Side | undefined): string {
     .join(', ')
 }
 
-/** How a call stands: a sign, which colour alone would not give, and words. */
+/** The state of a call: a sign, because colour alone is not enough, and words. */
 export function statusOf(call: CallView): { sign: string; words: string } {
   const { sign, words } = endOf(call)
   return { sign, words: call.away && call.status !== 'cancelled' ? `${words}, client away` : words }
@@ -114,7 +114,7 @@ export const CANCELLED = {
   bridge: 'cancelled by the bridge',
 } as const satisfies Record<Cancelled, string>
 
-/** The fault of calls that the time limit has ended. */
+/** The fault of calls that timed out. */
 export const TIME_LIMIT = 'upstreamTimeout'
 
 function endOf({ status, code, fault, cancelled, rounds }: CallView): { sign: string; words: string } {
