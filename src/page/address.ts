@@ -1,10 +1,10 @@
-/** The address of the page: the token, which is taken out of it, and then the place: `#/calls/c81?tab=why`, `#/calls?status=tool_error`. */
+/** The address of the page: a token, which is removed from it, or a place: `#/calls/c81?tab=why`, `#/calls?status=tool_error`. */
 import { batch, effect } from '@preact/signals'
 import { CHOICES, type Choice, choices, filterText, PLACES, type Place, place, selected, TABS, tab } from './state.js'
 
 const KEPT = 'mcp-bridge-token'
 
-/** The token of the address, or of an earlier visit in this tab. It leaves the address, so that links have none. */
+/** The token from the address, or from an earlier visit in this tab. It is removed from the address, to keep it out of links. */
 export function takeToken(): string | undefined {
   const fragment = location.hash.slice(1)
   if (isToken(fragment)) {
@@ -20,8 +20,8 @@ function isToken(fragment: string): boolean {
 }
 
 /**
- * Goes where the address says, now and when it changes, and makes the address say where the page is. Calls back with a token
- * that the address gets; the page stays where it is.
+ * Keeps address and page in step, both ways. Calls back with a token that is put into the address; the page then stays
+ * where it is.
  */
 export function followAddress(onToken: (token: string | undefined) => void): void {
   const read = () => {
@@ -37,12 +37,12 @@ export function followAddress(onToken: (token: string | undefined) => void): voi
   })
 }
 
-/** The fragment for what is shown now. */
+/** The fragment of the current view. */
 export function addressNow(): string {
   return addressOf(place.value, place.value === 'calls' ? selected.value : undefined)
 }
 
-/** The fragment of a place, or of a call, with the filter and the part of a call that are chosen now. */
+/** The fragment of a place or a call, with the current filter and tab. */
 export function addressOf(where: Place, id?: string): string {
   const query = new URLSearchParams()
   for (const choice of CHOICES) {
@@ -62,7 +62,7 @@ function go(fragment: string): void {
   const [, where = '', id] = path.split('/')
   place.value = PLACES.find((one) => one === where) ?? 'calls'
   selected.value = id === undefined || id === '' ? undefined : decoded(id)
-  // Only the address of a call says which part of it is shown.
+  // Only the address of a call has a tab.
   if (selected.value !== undefined) tab.value = TABS.find((one) => one === query.get('tab')) ?? 'messages'
   filterText.value = query.get('filter') ?? ''
   const chosen = CHOICES.flatMap((choice): [Choice, string][] => {

@@ -1,4 +1,4 @@
-/** The list of calls. Only the rows that can be seen are in the document: all rows are equally high. */
+/** The list of calls. Only visible rows are in the document; all rows have the same height. */
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
@@ -11,11 +11,11 @@ import { current, following, seenUntil, selected, shownCalls, timeOf } from './s
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 32
-/** Rows above and below those that can be seen. */
+/** Extra rows above and below the visible ones. */
 const SPARE = 6
-/** Most calls have this method. Where there is little room, it is not shown. */
+/** Most calls have this method. It is not shown where there is little room. */
 const USUAL = 'tools/call'
-/** Titles of the columns, and what they mean where that is not clear. */
+/** Titles of the columns, with an explanation where needed. */
 const COLUMNS: readonly (readonly [title: string, about?: string])[] = [
   ['Time'],
   ['Call'],
@@ -26,20 +26,20 @@ const COLUMNS: readonly (readonly [title: string, about?: string])[] = [
   ['Where the time went', 'Solid, grey: bridge. Lines, blue: server. Stripes, orange: client, or a person'],
 ]
 
-/** The part of the list that can be seen: its first pixel, and how many there are. */
+/** The visible part of the list: its first pixel, and its height. */
 interface Port {
   top: number
   height: number
 }
 
 /**
- * The list. It follows the newest call until the reader scrolls up or selects a call; then its rows stay where they are,
- * also when older ones leave.
+ * The list. It follows the newest call until the reader scrolls up or selects a call; then its rows do not move, even
+ * when older ones are dropped.
  */
 export function Calls() {
   const scroller = useRef<HTMLDivElement>(null)
   const port = useSignal<Port>({ top: 0, height: innerHeight })
-  /** The first call that can be seen, and its place in the list. */
+  /** The first visible call, and its index in the list. */
   const anchor = useRef<{ id: string; index: number }>(undefined)
   const calls = shownCalls.value
   const { height } = port.value
@@ -61,7 +61,7 @@ export function Calls() {
     port.value = sameOr(port.peek(), { top, height })
     seenUntil.value = Math.floor((top + height) / ROW)
   })
-  // Who comes back from another view follows the newest call again.
+  // After returning from another view, the list follows the newest call again.
   useLayoutEffect(() => {
     if (selected.peek() === undefined) follow()
   }, [])
@@ -81,7 +81,7 @@ export function Calls() {
     if (at < 0) return
     const before = port.peek()
     following.value = false
-    // The button for the newest is over the last row.
+    // The button for the newest call covers the last row.
     show(Math.min(at * ROW, Math.max(before.top, (at + 2) * ROW - before.height)))
   }, [id])
 
@@ -93,7 +93,7 @@ export function Calls() {
     const { scrollTop } = element
     const before = port.peek().top
     if (Math.abs(scrollTop - before) < 1) return
-    // The list grows between scrolling and this event. Only who scrolls up leaves the end.
+    // The list grows between scrolling and this event. Only scrolling up stops following.
     const isAtEnd = element.scrollHeight - scrollTop - element.clientHeight < ROW
     if (isAtEnd || scrollTop < before) following.value = isAtEnd
     show(scrollTop)
@@ -145,9 +145,9 @@ function space(height: number) {
 interface RowProps {
   call: CallView
   index: number
-  /** The time until which the call is shown. */
+  /** A running call is drawn up to here. */
   time: number
-  /** Differs when the row has to be drawn again. A call is one object, which changes. */
+  /** Changes when the row must be redrawn: a call is one mutable object. */
   state: number
 }
 

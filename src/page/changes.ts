@@ -1,4 +1,4 @@
-/** What the bridge changed, at the messages: what it removed stands where it came from, what it added where it went to. */
+/** The bridge's changes: removed values are shown at the incoming message, added ones at the outgoing one. */
 import { html } from 'htm/preact'
 import type { CallView } from '../inspect/call-views.js'
 import type { Message } from '../inspect/rows.js'
@@ -8,20 +8,20 @@ import type { Change } from '../ports/seen.js'
 import { Rule, RuleRow } from './documented.js'
 import { line } from './raw.js'
 
-/** Characters of a changed value that are shown, and those in its tip. */
+/** Characters shown of a changed value, and in its tooltip. */
 const VALUE = 80
 const LONGEST = 1_000
 
 interface ChangesOptions {
   message: Message
-  /** The message beside it. */
+  /** The message in the same row. */
   other: Message | undefined
   call: CallView
-  /** Rules whose words are on the page. */
+  /** Rules whose explanation is already on the page. */
   explained: Set<string>
 }
 
-/** The changes at one message. The first change of a rule is followed by the rule in words. */
+/** The changes at one message. The first change by a rule is followed by its explanation. */
 export function Changes({ message, other, call, explained }: ChangesOptions) {
   const source = sourceElsewhere(message, other, call)
   const marks = [...(source ? removedIn(source, message) : []), ...marksBeside(message, other)]
@@ -33,14 +33,14 @@ export function Changes({ message, other, call, explained }: ChangesOptions) {
   `
 }
 
-/** A change, at the message that it was made in or at the one that it has led to. */
+/** A change, at the original message or at the resulting one. */
 interface Mark {
   change: Change
   removed: boolean
   value: string | undefined
 }
 
-/** The message that this one was made of, if another one is beside it. */
+/** The original of this message, if the row has another one. */
 function sourceElsewhere({ dir, of }: Message, other: Message | undefined, { events }: CallView): Message | undefined {
   if (dir === 'in' || of === undefined || of === other?.seq) return undefined
   return events.find((seen): seen is Message => seen.seq === of)
@@ -52,7 +52,7 @@ function marksBeside(message: Message, other: Message | undefined): Mark[] {
   return isSource ? removedIn(message, other) : []
 }
 
-/** What was removed or replaced in a message to make another one of it. */
+/** The values removed from or replaced in a message. */
 function removedIn({ payload }: Message, { changes = [] }: Message): Mark[] {
   const text = payload?.text
   return changes
@@ -60,7 +60,7 @@ function removedIn({ payload }: Message, { changes = [] }: Message): Mark[] {
     .map((change) => ({ change, removed: true, value: text && valueAt(text, change.at) }))
 }
 
-/** What is new in a message. */
+/** The values added to a message. */
 function addedIn({ payload, changes = [] }: Message): Mark[] {
   const text = payload?.text
   return changes
@@ -68,7 +68,7 @@ function addedIn({ payload, changes = [] }: Message): Mark[] {
     .map((change) => ({ change, removed: false, value: text && valueAt(text, movedTo(change.at, changes)) }))
 }
 
-/** `explains`: the rule in words follows. */
+/** `explains`: the explanation of the rule follows. */
 function Changed({ change, removed, explains, value }: Mark & { explains: boolean }) {
   const { at, op, rule } = change
   const sign = op === 'replace' ? '~' : removed ? '−' : '+'

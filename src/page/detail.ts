@@ -1,4 +1,4 @@
-/** One call: what it is, and its parts: messages, timeline, why, and the texts that were kept. */
+/** One call: its summary, messages, timeline, explanation and stored texts. */
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
@@ -26,7 +26,7 @@ interface Texts {
   found: ReadonlyMap<number, Payload>
 }
 
-/** Milliseconds between two looks at the texts of a call that runs. */
+/** Milliseconds between refreshes of the texts of a running call. */
 const AGAIN = 1_000
 
 export function Detail() {
@@ -37,7 +37,7 @@ export function Detail() {
   const looked = useRef({ id: '', at: 0 })
   const state = `${id} ${call?.status} ${call?.events.length} ${kept.value?.payloads}`
   useEffect(() => {
-    // A call that the page has forgotten, the bridge has forgotten, too.
+    // A call that the page has dropped, the bridge has dropped, too.
     if (!call) return undefined
     const look = () => {
       const own = { id: call.id, at: performance.now() }
@@ -48,12 +48,12 @@ export function Detail() {
         })
         .catch(() => {})
     }
-    // To find them, the bridge goes through all that it has kept.
+    // To find them, the bridge searches all stored events.
     const isAgain = looked.current.id === call.id && isRunning(call)
     const timer = setTimeout(look, isAgain ? looked.current.at + AGAIN - performance.now() : 0)
     return () => clearTimeout(timer)
   }, [state])
-  // Another call, or another part of it, is read from its beginning.
+  // Another call or tab is shown from its top.
   useLayoutEffect(() => document.getElementById('panel')?.scrollTo(0, 0), [id, tab.value])
   if (id === undefined) return null
   if (!call) {
@@ -118,7 +118,7 @@ function sessionOf(call: CallView) {
 
 const TITLES = { messages: 'Messages', timeline: 'Timeline', why: 'Why', raw: 'Raw' } as const
 
-/** Arrow keys on a tab go to the next one, as on every list of tabs. */
+/** Arrow keys move between tabs, as in every tab list. */
 function turn({ key }: KeyboardEvent): void {
   if (key !== 'ArrowLeft' && key !== 'ArrowRight') return
   moveTab(key === 'ArrowLeft' ? -1 : 1)
@@ -156,7 +156,7 @@ function RawMessages({ call }: { call: CallView }) {
   `
 }
 
-/** Copies the client's request as a command, if it can be sent again. Each shell has quotes of its own. */
+/** Copies the client's request as a command, if it can be repeated. Each shell quotes differently. */
 function CommandButtons({ call }: { call: CallView }) {
   const all = [
     { label: 'Copy as curl (sh)', shell: 'sh', made: curlOf(call) },

@@ -1,10 +1,10 @@
-/** Texts of the documents, with their code and links. */
+/** Texts from the docs, with their code and links. */
 import { html } from 'htm/preact'
 import { adviceOn, type Failure } from '../inspect/advice.js'
 import { piecesOf, plainOf } from '../inspect/markdown.js'
 import { ruleAddress, ruleWords, shown } from '../inspect/words.js'
 
-/** A line of a document. */
+/** A line from the docs. */
 export function Line({ text, document }: { text: string; document: string }) {
   return html`${piecesOf(text, document).map(({ text, code, href }) => {
     if (code) return html`<code>${text}</code>`
@@ -12,18 +12,18 @@ export function Line({ text, document }: { text: string; document: string }) {
   })}`
 }
 
-/** The code of a rule with a link to its row in the documentation, and the row in words as its tip. */
+/** The code of a rule, linked to its row in the docs, with the text of the row as tooltip. */
 export function Rule({ rule }: { rule: string }) {
   const words = ruleWords(rule)
   return html`<a href=${ruleAddress(rule)} title=${words && plainOf(words)} target="_blank" rel="noreferrer">${shown(rule)}</a>`
 }
 
-/** The row of a rule in words. */
+/** The text of a rule's row. */
 export function RuleRow({ rule }: { rule: string }) {
   return html`<${Line} text=${ruleWords(rule) ?? ''} document="translation.md" />`
 }
 
-/** What a failure means and what to do about it, if that is known. */
+/** The meaning and remedy of a failure, if known. */
 export function Advised({ failure }: { failure: Failure }) {
   const advice = adviceOn(failure)
   if (!advice) return null

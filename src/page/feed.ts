@@ -1,27 +1,27 @@
-/** Where the events of the page come from: the bridge, for as long as it runs, or a file that was dropped on the page. */
+/** The source of the page's events: the running bridge, or a file dropped on the page. */
 import { eventIn } from '../inspect/event.js'
 import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
 import type { Payload, Seen } from '../ports/seen.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { add, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
 
-/** Milliseconds before the first attempt to connect again, and most of them. */
+/** Shortest and longest delay before reconnecting, in milliseconds. */
 const FIRST = 500
 const LONGEST = 10_000
-/** Milliseconds after something has ended at which it is looked at again. */
+/** Delay in milliseconds before checking again after an end. */
 const AFTER = 500
-/** Events of a file that are read or added at once. */
+/** Events of a file that are parsed or added at a time. */
 const SLICE = 1_000
 /** Largest file, in bytes. */
 const MAX_FILE = 64 * 1024 * 1024
 
 let token: string | undefined
 let stream: AbortController | undefined
-/** The bridge that the events are of, and the last of them. */
+/** The bridge that the events are from, and the last event. */
 let bridge: string | undefined
 let last = 0
 
-/** Reads events until a file is opened. Connects again whenever the connection breaks. */
+/** Reads events until a file is opened. Reconnects when the connection breaks. */
 export async function follow(given: string | undefined): Promise<void> {
   token = given
   if (token === undefined) {
@@ -46,13 +46,13 @@ export async function follow(given: string | undefined): Promise<void> {
   }
 }
 
-/** What a bridge says first: which one it is, and what time it is there. */
+/** The first message of a bridge: its identity and its clock. */
 interface Hello {
   bridge: string
   at: number
 }
 
-/** Reads one stream. Resolves to why it ended. */
+/** Reads one stream. Resolves to the reason of its end. */
 async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
   const response = await get(`events?after=${last}`, { signal })
   if (response.status === 401) {
@@ -93,7 +93,7 @@ function textOf(pieces: readonly Uint8Array[]): string {
   return pieces.map((piece) => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
 }
 
-/** Whether the events are of another bridge than before. Then they are read from the beginning. */
+/** Whether the events are from another bridge than before. Then they are read from the start. */
 function isOther({ bridge: now }: Hello): boolean {
   const isOther = bridge !== undefined && bridge !== now
   bridge = now
@@ -103,7 +103,7 @@ function isOther({ bridge: now }: Hello): boolean {
   return true
 }
 
-/** The texts that the bridge has kept of a call, by the numbers of their events. A file has them in its events. */
+/** The stored texts of a call, by the numbers of their events. A file has them in its events. */
 export async function textsOf(id: string): Promise<ReadonlyMap<number, Payload>> {
   const texts = new Map<number, Payload>()
   const { payloads = 'off', hasTexts = false } = kept.peek() ?? {}
@@ -114,14 +114,14 @@ export async function textsOf(id: string): Promise<ReadonlyMap<number, Payload>>
   return texts
 }
 
-/** Reads what the bridge says about its servers. */
+/** Reads the state of the servers from the bridge. */
 export async function lookAtServers(): Promise<void> {
   if (source.value.kind !== 'live') return
   const response = await get('servers').catch(() => undefined)
   if (response?.ok) serversNow.value = ((await response.json()) as { servers: (ServerNow | ServerView)[] }).servers
 }
 
-/** Reads whose messages the bridge keeps as text. If `keep` is given, changes that before. */
+/** Reads which payloads the bridge stores, after changing that if `keep` is given. */
 export async function lookAtPayloads(keep?: 'all' | 'configured'): Promise<void> {
   const response = keep === undefined ? await get('payloads') : await get(`payloads?keep=${keep}`, { method: 'POST' })
   if (!response.ok) return
@@ -137,7 +137,7 @@ export async function lookAtPayloads(keep?: 'all' | 'configured'): Promise<void>
     )
 }
 
-/** What the bridge has kept of the calls that match; undefined if it cannot be reached. */
+/** The stored events of matching calls; undefined if the bridge is unreachable. */
 export function exported(format: 'jsonl' | 'har', filter: string): Promise<Response | undefined> {
   return get(`export?${new URLSearchParams({ format, filter })}`).catch(() => undefined)
 }
@@ -152,12 +152,12 @@ export function hasBridge(): boolean {
   return token !== undefined
 }
 
-/** Shows the events of the bridge again, instead of those of a file. */
+/** Switches from a file back to the events of the bridge. */
 export function goBack(): void {
   followAnew(token)
 }
 
-/** Shows the events of the bridge from the beginning, with this token. */
+/** Shows the events of the bridge from the start, with this token. */
 export function followAnew(given: string | undefined): void {
   stream?.abort()
   forget()
@@ -166,7 +166,7 @@ export function followAnew(given: string | undefined): void {
   follow(given).catch(() => {})
 }
 
-/** Shows the events of an exported file in place of those of the bridge. Resolves to what is wrong with it, if anything is. */
+/** Shows the events of an exported file instead of those of the bridge. Resolves to an error message, if there is one. */
 export async function open(file: File): Promise<string | undefined> {
   if (file.size > MAX_FILE) return `${file.name} is larger than ${MAX_FILE / 1024 / 1024} MiB`
   const events: Seen[] = []
@@ -178,13 +178,13 @@ export async function open(file: File): Promise<string | undefined> {
     events.push(seen)
   }
   if (events.length === 0) return `${file.name} has no events`
-  // `tail --json` prints a call that matches late after others.
+  // `tail --json` prints a call that matches late after later calls.
   events.sort((a, b) => a.seq - b.seq)
   stream?.abort()
   forget()
   const own = { kind: 'file', name: file.name } as const
   source.value = own
-  // Whoever goes back to the bridge, or opens another file, ends it.
+  // Returning to the bridge, or opening another file, stops it.
   for (let i = 0; i < events.length && source.value === own; i += SLICE) {
     add(events.slice(i, i + SLICE))
     await nextTask()
@@ -192,7 +192,7 @@ export async function open(file: File): Promise<string | undefined> {
   return undefined
 }
 
-/** Lets the page answer keys in between. */
+/** Yields, so that the page can react to keys. */
 function nextTask(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve))
 }

@@ -1,10 +1,10 @@
-/** Files: exports of the bridge, and those that are opened or dropped on the page. */
+/** Exports, and files opened or dropped on the page. */
 import { exported, open } from './feed.js'
 import { eventsOf, say, source } from './state.js'
 
 /**
- * Has the browser save what the bridge has kept of the calls that match, or if there is no bridge, what the page has of them.
- * `name` becomes a part of the name of the file.
+ * Has the browser save the matching calls as the bridge stores them, or without a bridge, as the page has them. `name`
+ * becomes a part of the name of the file.
  */
 export function save(format: 'jsonl' | 'har', filter: string, name = ''): void {
   saveWith(format, filter, `mcp-bridge${name}.${format}`).catch(() => say(REFUSED))
@@ -19,10 +19,10 @@ async function saveWith(format: 'jsonl' | 'har', filter: string, name: string): 
 }
 
 const REFUSED = 'The bridge did not give the export'
-/** Says what is not in an export without a bridge. */
+/** Warns of what an export without a bridge lacks. */
 const OF_PAGE = 'Exported what the page has, without the texts of messages: the bridge did not answer'
 
-/** The events that the page has, one a line. */
+/** The events of the page, one per line. */
 function ofPage(filter: string): Blob {
   return new Blob(
     eventsOf(filter).map((seen) => `${JSON.stringify(seen)}\n`),
@@ -39,14 +39,14 @@ function saveAs(file: Blob, name: string): void {
   URL.revokeObjectURL(url)
 }
 
-/** Shows the events of a file in place of those of the bridge. */
+/** Shows the events of a file instead of those of the bridge. */
 export function show(file: File): void {
   open(file)
     .then((problem) => say(problem ?? `${file.name} is shown, and not the bridge`))
     .catch(() => say(`${file.name} cannot be read`))
 }
 
-/** Shows files that are dropped on the page. */
+/** Opens files dropped on the page. */
 export function acceptFiles(): void {
   addEventListener('dragover', (event) => event.preventDefault())
   addEventListener('drop', (event) => {

@@ -1,8 +1,8 @@
-/** What keys do, and the clipboard. */
+/** Keyboard shortcuts and the clipboard. */
 import { addressNow } from './address.js'
 import { helpOpen, move, moveTab, place, say, selected, source, togglePause } from './state.js'
 
-/** The keys, with what they do. */
+/** The keys and their actions. */
 export const KEYS: readonly (readonly [key: string, about: string])[] = [
   ['j, ↓', 'next call'],
   ['k, ↑', 'previous call'],
@@ -37,10 +37,10 @@ export function followKeys(): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     const { target } = event
     if (event.key === 'Escape') return leave(target)
-    // Behind the help, nothing moves.
+    // While the help is open, other keys do nothing.
     if (helpOpen.value && event.key !== '?') return
     if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return
-    // These keys have a meaning of their own on what they are pressed on.
+    // These keys already mean something to the focused element.
     const own = target instanceof HTMLElement && target.closest('a, button, summary, #panel')
     if (own && (event.key === 'Enter' || event.key.startsWith('Arrow'))) return
     const action = ACTIONS[event.key]

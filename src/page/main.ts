@@ -1,4 +1,4 @@
-/** The page of the inspector: what runs through the bridge, with both sides of every call. */
+/** The page of the inspector: the traffic of the bridge, with both sides of every call. */
 import { html } from 'htm/preact'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
@@ -35,7 +35,7 @@ import { Refused, Servers, Sessions } from './tables.js'
 
 const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused' } as const
 const ERAS: readonly string[] = ['modern', 'legacy']
-/** Milliseconds between two counts that are read aloud. */
+/** Milliseconds between two counts for screen readers. */
 const ALOUD = 10_000
 
 function App() {
@@ -83,7 +83,7 @@ function Connection() {
   return html`<p class="connection"><span aria-hidden="true">${sign} </span>${words}${' '}<span class=${`count ${isMissing ? 'lost' : 'faint'}`}>${counted(seen)} events, ${counted(lost)} ${from.kind === 'file' ? 'not in the file' : 'lost'}${unrecorded > 0 ? `, ${counted(unrecorded)} calls not recorded` : ''}</span></p>`
 }
 
-/** Exports what the list shows. */
+/** Exports the calls in the list. */
 function Exports() {
   const isLive = source.value.kind === 'live'
   if (!isLive && current.value.views.seen === 0) return null
@@ -95,7 +95,7 @@ function Exports() {
   `
 }
 
-/** Whether the texts of messages are kept, and the switch for it. */
+/** Shows whether texts of messages are stored, and switches that. */
 function Texts() {
   const { value: now } = kept
   if (source.value.kind !== 'live' || !now || (now.payloads === 'all' && now.until === undefined)) return null
@@ -136,7 +136,7 @@ function typed(text: string): void {
   filterText.value = text
 }
 
-/** The number of calls, for those who hear the page: it changes rarely. */
+/** The number of calls, for screen readers: it changes rarely. */
 function Count() {
   const element = useRef<HTMLParagraphElement>(null)
   useEffect(() => {

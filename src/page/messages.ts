@@ -11,8 +11,8 @@ import { line, Missing } from './raw.js'
 import { current } from './state.js'
 
 /**
- * The messages of a call: the client's wire at the left, the server's at the right, aligned by cause. `time` is the time until
- * which the call is shown.
+ * The messages of a call: the client's wire on the left, the server's on the right, aligned by cause. `time`: a running
+ * call is drawn up to here.
  */
 export function Messages({ call, time }: { call: CallView; time: number }) {
   const rows = rowsOf(call)
@@ -47,7 +47,7 @@ export function Messages({ call, time }: { call: CallView; time: number }) {
   `
 }
 
-/** Whom a call waits for, and since when. */
+/** The side that a call waits for, and since when. */
 function waiting(call: CallView, time: number): string {
   const { who = 'bridge', from = 0, to = 0 } = phasesOf(call, time).at(-1) ?? {}
   const server = current.value.views.servers.get(call.server)
@@ -78,7 +78,7 @@ function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<stri
   `
 }
 
-/** Where the counterpart of a message is, if it is not beside it. */
+/** Points to the counterpart of a message, if it is not in the same row. */
 function note(other: Message, { elsewhere }: Row, isOpen: boolean): string {
   if (elsewhere === 'unseen') return 'passes on a message that is not shown here'
   if (elsewhere)

@@ -1,8 +1,8 @@
-/** Why the page shows nothing, and what to do about it, if that is not because nothing has happened. */
+/** Explains an empty page that has a cause other than the lack of events, and its remedy. */
 import { shown } from '../inspect/words.js'
 import { source } from './state.js'
 
-/** Undefined if there are events to show: those of a bridge, or of a file. */
+/** Undefined if there is a source of events: a bridge or a file. */
 export function whyNothing(): string | undefined {
   const { value: from } = source
   switch (from.kind) {

@@ -1,11 +1,11 @@
-/** One message as it was on the wire: its headers and its text, as far as they were kept. */
+/** One message as it was on the wire: its headers and its text, as far as they are stored. */
 import { html } from 'htm/preact'
 import { indented } from '../inspect/indent.js'
 import type { Message } from '../inspect/rows.js'
 import { counted, shown, size } from '../inspect/words.js'
 import type { Payload, Seen } from '../ports/seen.js'
 
-/** A message that can be opened. `time` says when it passed, `status` is its HTTP status, if it has one. */
+/** A message that can be opened. `time` is when it passed, `status` its HTTP status, if any. */
 export function Raw({ message, time, status }: { message: Message; time: string; status?: number | undefined }) {
   const { payload, bytes } = message
   return html`
@@ -19,7 +19,7 @@ export function Raw({ message, time, status }: { message: Message; time: string;
   `
 }
 
-/** What a message is, in a few words. */
+/** A short description of a message. */
 export function line({ form, method, id, http, hop }: Message, status = http?.status): string {
   const words = [form === 'request' || form === 'notification' ? shown(method) : form]
   if (id !== undefined) words.push(`id ${shown(JSON.stringify(id), 40)}`)
@@ -27,7 +27,7 @@ export function line({ form, method, id, http, hop }: Message, status = http?.st
   return words.join('  ') || hop
 }
 
-/** From where to where an event goes. */
+/** Source and destination of a message. */
 export function whereOf(seen: Seen): string {
   if (seen.kind !== 'message') return 'bridge'
   return seen.dir === 'in' ? `${seen.hop} → bridge` : `bridge → ${seen.hop}`
@@ -41,7 +41,7 @@ function headers({ http }: Message) {
   )
 }
 
-/** What a text that was kept lacks, if it lacks anything. */
+/** What is missing from a stored text, if anything. */
 export function Missing({ payload: { cut, hidden } }: { payload: Payload }) {
   const words = [
     cut > 0 && `${counted(cut)} characters are missing at the end`,

@@ -1,4 +1,4 @@
-/** What the page shows: the events so far, and the place in the page, which the address repeats. */
+/** The state of the page: the events so far, and the current view, which the address repeats. */
 import { batch, computed, signal } from '@preact/signals'
 import { readFilter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
@@ -11,7 +11,7 @@ export type Place = (typeof PLACES)[number]
 export const TABS = ['messages', 'timeline', 'why', 'raw'] as const
 export type Tab = (typeof TABS)[number]
 
-/** Words of the filter that have a list of their own in the page. */
+/** Fields of the filter with a drop-down list in the page. */
 export const CHOICES = ['server', 'era', 'status'] as const
 export type Choice = (typeof CHOICES)[number]
 
@@ -29,28 +29,28 @@ export const filterText = signal('')
 export const choices = signal<Readonly<Partial<Record<Choice, string>>>>({})
 export const source = signal<Source>({ kind: 'connecting' })
 export const helpOpen = signal(false)
-/** What was done, for a moment. */
+/** A message that disappears after a moment. */
 export const note = signal('')
-/** What the bridge says about its servers now. */
+/** The current state of the servers, from the bridge. */
 export const serversNow = signal<readonly (ServerNow | ServerView)[]>([])
-/** Whose messages the bridge keeps as text now, until when, if that ends by itself, and whether it has any texts. */
+/** Which payloads the bridge stores, until when if that is temporary, and whether it has any texts. */
 export const kept = signal<{ payloads: string; until?: number; hasTexts: boolean } | undefined>(undefined)
-/** Whether the list of calls stays at the newest. */
+/** Whether the list follows the newest call. */
 export const following = signal(true)
-/** The number of calls in the list before the first one that is below what can be seen. */
+/** The index of the first call below the visible part of the list. */
 export const seenUntil = signal(0)
-/** The calls that were shown when the list was paused. */
+/** The calls in the list when it was paused. */
 const pausedCalls = signal<readonly CallView[] | undefined>(undefined)
-/** Changes when events were added. */
+/** Changes when events are added. */
 const version = signal(0)
 
 let views = new Views()
 
-/** Most events that are kept although they belong to no call. The oldest leave. */
+/** Most stored events outside of calls. The oldest are dropped. */
 const MAX_OTHERS = 5_000
 let others: Seen[] = []
 
-/** What the events add up to. A component that reads it is drawn again when events come. */
+/** The calls, servers and sessions of all events. A component that reads it is redrawn when events are added. */
 export const current = computed(() => {
   version.value
   return { views }
@@ -69,10 +69,10 @@ export const filterWords = computed(() => {
 
 const filter = computed(() => readFilter(filterWords.value))
 
-/** What is wrong with the filter, or may not be meant. */
+/** The error in the filter, or a hint. */
 export const filterProblem = computed(() => filter.value.problem ?? filter.value.hint)
 
-/** Whether a call matches the filter. A call is examined again only when it has changed, or has taken longer. */
+/** Whether a call matches the filter. Evaluated again only after the call has changed, or has taken longer. */
 const isShown = computed(() => {
   const { matches } = filter.value
   const known = new WeakMap<CallView, { state: number; isMatch: boolean }>()
@@ -99,31 +99,31 @@ export const selectedCall = computed(() => {
   return id === undefined ? undefined : { call: current.value.views.call(id) }
 })
 
-/** What the clock of the bridge is ahead of `performance.now`, in milliseconds. The clock of the viewer may be wrong. */
+/** Offset of the bridge's clock to `performance.now`, in milliseconds. The clock of the viewer may be wrong. */
 let ahead = 0
 
-/** Sets the clock by that of the bridge. */
+/** Synchronizes the clock with the bridge. */
 export function setClock(at: number): void {
   ahead = at - performance.now()
 }
 
-/** The time that running calls are measured by. Without a bridge, time stands still. */
+/** The current time for running calls. Without a bridge, it is constant. */
 export function now(): number {
   return source.value.kind === 'live' ? performance.now() + ahead : views.at
 }
 
 /**
- * The time until which a call is shown. Who draws a part of a call gives it this time: a call is one object, which changes,
- * and what is given the same again is not drawn again. A call that has ended needs no time.
+ * The time up to which a call is drawn. Components of a call take it as a property: a call is one mutable object, and a
+ * component with equal properties is not redrawn. An ended call needs no time.
  */
 export function timeOf(call: CallView): number {
   return isRunning(call) ? now() : call.at
 }
 
-/** Milliseconds between two looks at the clock. */
+/** Milliseconds between two ticks. */
 const TICK = 1_000
 
-/** Draws the page every second while a call runs, because its time is shown. */
+/** Redraws the page every second while a call runs, because its duration is shown. */
 export function followClock(): void {
   setInterval(() => {
     if (source.peek().kind !== 'live' || document.hidden) return
@@ -131,17 +131,17 @@ export function followClock(): void {
   }, TICK)
 }
 
-/** Milliseconds between two drawings, and the least number of times that a drawing fits between them. */
+/** Shortest pause between two redraws in milliseconds, and its least multiple of the last redraw's duration. */
 const DRAW = 100
 const REST = 4
 
 let scheduled = false
-/** When the page may be drawn next, in milliseconds of `performance.now`. */
+/** When the page may be redrawn next, in milliseconds of `performance.now`. */
 let next = 0
 
 /**
- * Adds events. However many come, drawing them takes at most a fifth of the time, so that the page can answer keys. A
- * page that nobody sees is not drawn.
+ * Adds events. Whatever their rate, redrawing takes at most a fifth of the time, so that the page can react to keys. A
+ * hidden page is not redrawn.
  */
 export function add(events: readonly Seen[]): void {
   for (const seen of events) {
@@ -158,14 +158,14 @@ function draw(began: number): void {
   scheduled = false
   version.value++
   next = began + DRAW
-  // After the frame: what has passed since is what the drawing took.
+  // After the frame: the time since then is the duration of the redraw.
   setTimeout(() => {
     const now = performance.now()
     next = Math.max(next, now + (now - began) * REST)
   })
 }
 
-/** Forgets all events: they are of another bridge, or of a file. */
+/** Drops all events: they are from another bridge, or from a file. */
 export function forget(): void {
   views = new Views()
   others = []
@@ -177,11 +177,11 @@ export function forget(): void {
   })
 }
 
-/** The events that the page has, in order: of calls that match, or all without a filter. */
+/** The events of the page in order: those of matching calls, or all without a filter. */
 export function eventsOf(words: string): Seen[] {
   const { matches, isEmpty } = readFilter(words)
   const events = [...views.calls.values()].filter((call) => matches(call, now())).flatMap((call) => call.events)
-  // An event of the stream with an answer is in its call, too.
+  // A stream event that concerns an answer is also part of its call.
   const all = new Map([...(isEmpty ? others : []), ...events].map((seen) => [seen.seq, seen]))
   return [...all.values()].toSorted((a, b) => a.seq - b.seq)
 }
@@ -190,7 +190,7 @@ export function togglePause(): void {
   pausedCalls.value = paused.value ? undefined : [...views.calls.values()]
 }
 
-/** Chooses the call `by` rows below the selected one. If none is selected, the newest one that can be seen. */
+/** Selects the call `by` rows below the selected one; without one, the newest visible call. */
 export function move(by: number): void {
   const calls = shownCalls.value
   const at = calls.findIndex(({ id }) => id === selected.value)
@@ -204,7 +204,7 @@ export function moveTab(by: number): void {
   tab.value = TABS[(at + by + TABS.length) % TABS.length] as Tab
 }
 
-/** Says what was done, for a moment. */
+/** Shows a message for a moment. */
 export function say(text: string): void {
   note.value = text
   setTimeout(() => {

@@ -12,19 +12,19 @@ import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
 import { current, now, serversNow, source } from './state.js'
 
-/** Names of tools that are shown of a server. */
+/** Most tool names shown per server. */
 const TOOLS = 50
-/** The filter of calls that failed. */
+/** The filter for failed calls. */
 const FAILED = 'status:tool_error,error,fault'
-/** Milliseconds between two looks at the servers. */
+/** Milliseconds between refreshes of the servers. */
 const LOOK = 2_000
 
-/** Stands for a value that there is not. */
+/** Stands for a missing value. */
 const NONE = '–'
 
 const TRANSPORTS = { http: 'Streamable HTTP', sse: 'HTTP+SSE', stdio: 'stdio' }
 
-/** Whom a session is between. */
+/** The two ends of a session. */
 const BETWEEN = { client: 'client – bridge', server: 'bridge – server' } as const
 
 type Cells = readonly (string | number | undefined | ReturnType<typeof html>)[]
@@ -75,7 +75,7 @@ interface ServerProps {
   name: string
   now?: ServerNow | undefined
   seen: ServerView | undefined
-  /** The bridge does not serve it any more. */
+  /** The bridge no longer serves it. */
   isGone?: boolean
 }
 
@@ -84,7 +84,7 @@ function Server({ name, now, seen, isGone = false }: ServerProps) {
   const { transport, at, ms, pids = [], starts = 0, calls = 0, failed = 0, stderr = [] } = seen ?? {}
   const why = now?.why ?? seen?.why
   const era = now?.era ?? seen?.era
-  // A server whose era is unknown was not detected.
+  // The era of an unknown server was not detected.
   const isDetected = at !== undefined && era !== undefined && era !== 'unknown'
   const found = isDetected && [`at ${clock(at)}`, ms !== undefined && `in ${duration(ms)}`].filter(Boolean).join(', ')
   const link = (filter: string, words: string) =>
@@ -131,7 +131,7 @@ function Server({ name, now, seen, isGone = false }: ServerProps) {
   `
 }
 
-/** How many sessions of a server were seen and are open. */
+/** Number of recorded and of open sessions of a server. */
 function openSessions(name: string): SessionCounts {
   const counts = { client: 0, server: 0 }
   for (const { server, side, state } of current.value.views.sessions)
@@ -144,7 +144,7 @@ function sessionsIn({ client, server }: SessionCounts) {
   return html`${count(BETWEEN.client, client)}, ${count(BETWEEN.server, server)}`
 }
 
-/** What happened to the bridge itself, newest first. */
+/** Events of the bridge itself, newest first. */
 function Notes() {
   const { notes } = current.value.views
   if (notes.length === 0) return null
@@ -163,14 +163,14 @@ function Notes() {
 
 const NOTES = { config: 'configuration', trust: 'trust in', lost: 'missing' } as const
 
-/** Whether calls are sent to a server, after failures. */
+/** The circuit breaker of a server. */
 function breakerOf({ pause }: ServerNow): string {
   if (!pause) return 'closed'
   const failures = pause.failures === undefined ? '' : ` after ${pause.failures} failures`
   return `open${failures}: calls fail at once for ${duration(pause.ms)}`
 }
 
-/** How many tools a server has listed, and the first of them. */
+/** Number of listed tools of a server, and the first few. */
 function toolsIn(names: readonly string[]): string {
   const first = names.slice(0, TOOLS).map((name) => shown(name))
   return `${names.length}: ${first.join(', ')}${names.length > TOOLS ? ', …' : ''}`
@@ -213,7 +213,7 @@ export function Sessions() {
   )
 }
 
-/** How long a session is idle, its calls, how many failed, and their time. A call names the session of its client only. */
+/** A session's idle time, and its calls, failures and total time. A call names only the session of its client. */
 function usesOf({ side, id, server, principal, state, last, calls, failed, ms }: SessionView, now: number): Cells {
   const link = (filter: string, words: string | number) =>
     html`<a href=${`#/calls?${new URLSearchParams({ server, filter })}`}>${words}</a>`
@@ -229,7 +229,7 @@ function usesOf({ side, id, server, principal, state, last, calls, failed, ms }:
   ]
 }
 
-/** The streams of a session on which its client gets messages that answer no request, and since when. */
+/** The open streams of unsolicited messages of a session, and their age. */
 function streamsOf({ state, transport, streams, at }: SessionView, now: number): string {
   // The only stream of HTTP+SSE is the session.
   const open = transport === 'sse' && state === 'open' ? [{ since: at }] : streams

@@ -1,4 +1,4 @@
-/** Where the time of a call went: a lane for each side that is waited for, and the events in order. */
+/** The timeline of a call: a lane for each side it waited for, and the events in order. */
 import { html } from 'htm/preact'
 import { phasesOf, type Who } from '../inspect/phases.js'
 import { httpStatus } from '../inspect/rows.js'
@@ -7,7 +7,7 @@ import { CANCELLED, duration, TIME_LIMIT } from '../inspect/words.js'
 import type { Seen } from '../ports/seen.js'
 import { line, whereOf } from './raw.js'
 
-/** `time` is the time until which the call is shown. */
+/** `time`: a running call is drawn up to here. */
 export function Timeline({ call, time }: { call: CallView; time: number }) {
   const phases = phasesOf(call, time)
   const whole = phases.at(-1)?.to || 1
@@ -46,7 +46,7 @@ export function Timeline({ call, time }: { call: CallView; time: number }) {
   `
 }
 
-/** Who is waited for, with the words for it. */
+/** The sides a call waits for, with their labels. */
 const LANES = [
   ['client', 'waits for the client or a person'],
   ['bridge', 'bridge'],
@@ -57,20 +57,20 @@ function isNotification(seen: Seen): boolean {
   return seen.kind === 'message' && seen.form === 'notification'
 }
 
-/** Whether a call was cancelled here, by whomever. */
+/** Whether this event cancels the call. */
 function isCancelled(seen: Seen): boolean {
   if (seen.kind !== 'call' || seen.what === 'begun') return false
   return seen.outcome === 'cancelled' || seen.fault === TIME_LIMIT
 }
 
-/** Where a mark is: with the side that caused it. */
+/** The lane of a mark: that of the side that caused it. */
 function laneOf(seen: Seen): Who {
   if (seen.kind === 'message') return seen.hop
   if (seen.kind === 'stream') return 'client'
   return seen.kind === 'call' && seen.outcome === 'cancelled' && seen.cancelled !== 'bridge' ? 'client' : 'bridge'
 }
 
-/** What became of a question. */
+/** The outcome of a question. */
 const QUESTIONS = {
   parked: 'question parked: the client is asked, and the call waits',
   answered: 'question answered by the client',

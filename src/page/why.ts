@@ -1,4 +1,4 @@
-/** Why a call is as it is: how it ended, who is to blame, and each change of the bridge with its rule. */
+/** Explains a call: its outcome, who is to blame, and each change of the bridge with its rule. */
 import { html } from 'htm/preact'
 import { errorMessage } from '../inspect/error-message.js'
 import { serverMs } from '../inspect/phases.js'
@@ -8,7 +8,7 @@ import { clock, duration, full, pathOf, ruleWords, shownLines, statusOf } from '
 import { Rule, RuleRow } from './documented.js'
 import { line, whereOf } from './raw.js'
 
-/** `time` is the time until which the call is shown. */
+/** `time`: a running call is drawn up to here. */
 export function Why({ call, time }: { call: CallView; time: number }) {
   const facts: [string, string | undefined][] = [
     ['Began', clock(call.at)],
@@ -52,7 +52,7 @@ export function Why({ call, time }: { call: CallView; time: number }) {
 
 const CLASSES = { add: 'added', remove: 'removed', replace: 'replaced' } as const
 
-/** How a call got to its server; undefined as long as that is not known. */
+/** The way of a call to its server; undefined if not known yet. */
 function wayOf({ relayed, client, upstream, status }: CallView): string | undefined {
   if (relayed) return 'relayed: both sides speak the same era, so nothing was changed'
   if (!upstream) return status === 'open' ? undefined : 'it did not reach the server'
