@@ -1,6 +1,6 @@
 /**
- * Asks the servers of a group, and does not wait for those that are slow: a server has so much time for its first answer,
- * and after that nobody waits for it until it has answered. What comes late is not lost.
+ * Sends requests to the servers of a group, without waiting for slow ones: a server has a time limit for its first answer,
+ * and once it exceeds that, callers no longer wait for it until it answers. Late answers are not lost.
  */
 import { HangUp, type Signal } from '../hang-up.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
@@ -9,43 +9,43 @@ import { raw } from '../rpc/splice.js'
 import { Deadline } from '../time.js'
 import type { Member } from './member.js'
 
-/** What a server has answered in time, or why it has not. */
+/** The answer of a server, or why there is none in time. */
 export type Asked = { kind: 'answer'; reply: Final & { kind: 'result' } } | { kind: 'none' } | Missing
 
 /** A server that is slow or unreachable. */
 export interface Missing {
   kind: 'missing'
   why: Fault
-  /** It may answer yet. */
+  /** It may still answer. */
   isLate: boolean
 }
 
-/** One question to one server. */
+/** One request to one server. */
 export interface Question {
   member: Member
   call: Call
-  /** Whose question it is, as of `whoOf`. */
+  /** The caller, as of `whoOf`. */
   who: string
-  /** Milliseconds to wait, and to wait in all for a server that has not answered this caller for a while. */
+  /** Milliseconds to wait, and the total for a server that has been late for this caller. */
   wait: number
   patience: number
 }
 
-/** Most calls that go on after nobody waits for them. Further ones are given up. */
+/** Most calls that continue without a waiting caller. Further ones are cancelled. */
 const MAX_LATE = 1_000
 
-/** A call that goes on. */
+/** A call in progress. */
 interface Running {
   answer: Promise<Asked>
   since: number
   hangUp: HangUp
 }
 
-/** A question, and how long its caller waits for the answer. */
+/** A request, and how long its caller waits for the answer. */
 interface Waiting {
   question: Question
   running: Running
-  /** Nobody has asked it before. */
+  /** No equal request was in progress. */
   isOwn: boolean
   /** Milliseconds. */
   left: number
@@ -53,18 +53,18 @@ interface Waiting {
 
 export class Asking {
   readonly #late = new Map<string, Running>()
-  /** Since when callers wait for servers that are late, by both. */
+  /** When waiting for a late server began, by caller and server. */
   readonly #since = new Map<string, number>()
   readonly #came: (question: Question, asked: Asked) => void
 
-  /** `came` is told of each late answer. */
+  /** `came` is called with each late answer. */
   constructor(came: (question: Question, asked: Asked) => void) {
     this.#came = came
   }
 
   /**
-   * Asks several questions of one call, or goes on waiting for the answers to equal ones. Resolves to the answers in this
-   * order. Rejects only if the call is given up.
+   * Sends several requests for one call, or joins equal ones in progress. Resolves to the answers in the same order. Rejects
+   * only if the call is cancelled.
    */
   ask(questions: readonly Question[], signal: Signal): Promise<Asked[]> {
     if (signal.aborted) return Promise.reject(signal.reason as Error)
@@ -92,7 +92,7 @@ export class Asking {
         for (const one of waiting) if (one.isOwn && !answers.has(one)) one.running.hangUp.abort(signal.reason)
         reject(signal.reason as Error)
       }
-      // Almost always there is one time for all.
+      // Usually all have the same time limit.
       const times = new Set(waiting.map(({ left }) => left))
       const deadlines = [...times].map((time) => new Deadline(time, () => late(time)))
       const release = () => {
@@ -104,15 +104,15 @@ export class Asking {
     })
   }
 
-  /** Gives up everything that goes on. */
+  /** Cancels everything in progress. */
   close(): void {
     for (const { hangUp } of [...this.#late.values()]) hangUp.abort()
   }
 
-  /** Asks a question, unless an equal one has not been answered yet. */
+  /** Sends a request, or joins an equal one in progress. */
   #begin(question: Question): Waiting {
     const { member, call, wait, patience } = question
-    // Almost always nobody is late.
+    // Usually no server is late.
     const known = this.#late.size === 0 ? undefined : this.#late.get(idOf(question))
     const since = this.#since.size === 0 ? undefined : this.#since.get(keyOf(question))
     const left = since === undefined ? wait : Math.max(0, Math.min(wait, since + patience - performance.now()))
@@ -128,7 +128,7 @@ export class Asking {
     running.answer.then(
       (asked) => {
         this.#late.delete(id)
-        // It answers again, or it does not in a way that is quick to see.
+        // It answers again, or fails fast.
         this.#since.delete(key)
         this.#came(question, asked)
       },
@@ -149,7 +149,7 @@ function idOf(question: Question): string {
   return `${keyOf(question)} ${method} ${raw(params, 'cursor') ?? ''}`
 }
 
-/** Sends the call to the server. The answer is never rejected. */
+/** Sends the call to the server. The promise never rejects. */
 function begin(member: Member, call: Call): Running {
   const hangUp = new HangUp()
   const abort = (reason?: unknown) => hangUp.abort(reason)
@@ -172,7 +172,7 @@ function ofFault(fault: Fault): Asked {
   return ofError(fault.row.code, () => fault)
 }
 
-/** A server that does not have the method has none of what is asked for. */
+/** A server without the method has no items. */
 function ofError(code: number, why: () => Fault): Asked {
   return code === -32601 ? { kind: 'none' } : missing(why(), false)
 }

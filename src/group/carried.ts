@@ -1,17 +1,17 @@
 /**
- * Seals what clients keep for a group, together with what a server has given them to keep: a cursor, or the state of a
- * question. The server's text stays readable, as without a group, but is only accepted with the seal that came with it.
+ * Seals cursors and states of questions that clients carry for a group, together with those of a server. The server's text
+ * stays readable, as without a group, but is only accepted with its original seal.
  */
 import type { Json } from '../rpc/splice.js'
 import { digest, newKey, Sealer, type SealKey } from '../seal.js'
 
-/** Fields of the group, and the text of the server, if it has given any. */
+/** Fields of the group, and the text of the server, if any. */
 export interface Carried {
   fields: Readonly<Record<string, unknown>>
   text: Json | undefined
 }
 
-/** Parts of a sealed text; what follows them is the server's. */
+/** Parts of a sealed text, followed by the server's text. */
 const PARTS = 3
 const SEPARATOR = '.'
 
@@ -23,7 +23,7 @@ export class Carrier {
     this.#sealer = new Sealer(keys.length > 0 ? keys : [newKey()], purpose)
   }
 
-  /** A keyed hash that stands for a secret text. */
+  /** A keyed hash of a secret text. */
   hash(text: string): string {
     return this.#sealer.hash(text)
   }
@@ -39,7 +39,7 @@ export class Carrier {
     return JSON.stringify(this.#sealer.seal({ ...fields, t: digest(theirs) }) + SEPARATOR + theirs)
   }
 
-  /** What a string of a client carries; undefined if the group has not made it. */
+  /** The content of a client's string; undefined if the group did not make it. */
   open(json: Json): Carried | undefined {
     const given: unknown = JSON.parse(json)
     if (typeof given !== 'string') return undefined

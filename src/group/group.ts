@@ -1,6 +1,6 @@
 /**
- * Several servers as one: a group is an Upstream made of the Upstreams of its servers. It knows no era. Each call goes to the
- * server that it is for, on the path of that server's own policies; lists and discovery go to all of them.
+ * Several servers as one: a group is an Upstream made of the Upstreams of its servers, independent of eras. Each call goes
+ * to its target server, through that server's own policies; lists and discovery go to all servers.
  */
 import type { Log } from '../logging.js'
 import type { Observe } from '../ports/events.js'
@@ -29,7 +29,7 @@ import { prefixedUri } from './uris.js'
 export interface GroupOptions {
   name: string
   plan: Plan
-  /** The first key seals what clients keep; all keys open. */
+  /** The first key seals cursors and states for clients; all keys open them. */
   keys: readonly SealKey[]
   version: string
   memory: Memory
@@ -40,11 +40,11 @@ export interface GroupOptions {
 const LISTEN = 'subscriptions/listen'
 /** Most characters of a name in a log. */
 const MAX_LOGGED = 120
-/** Most names that are logged as left out, and as too long; and most in one line. */
+/** Most names logged as left out, and as too long; and most in one line. */
 const MAX_HIDDEN = 1_000
 const MAX_LONG = 20
 
-/** A tool or prompt that is left out: an earlier server of a group without prefixes has one of the same name. */
+/** A tool or prompt that is left out: in a group without prefixes, an earlier server has one of the same name. */
 export interface Hidden {
   server: string
   method: string
@@ -54,7 +54,7 @@ export interface Hidden {
 export class Group implements Upstream {
   readonly #options: GroupOptions
   #plan: Plan
-  /** The group as it describes itself: an Implementation. */
+  /** The group's own Implementation. */
   #identity: Json
   readonly #listings: Listings
   readonly #asking: Asking
@@ -63,9 +63,9 @@ export class Group implements Upstream {
   readonly #states: States
   readonly #search: Search
   readonly #listening = new Set<GroupListening>()
-  /** Servers whose last list or discovery has failed, and why. */
+  /** Servers whose last list or discovery failed, with the reason. */
   readonly #missing = new Map<string, string>()
-  /** Names that are left out, because an earlier server has them. */
+  /** Names left out, because an earlier server has them. */
   readonly #hidden = new Map<string, Hidden>()
   /** Names that were logged as too long. */
   readonly #long = new Set<string>()
@@ -96,19 +96,19 @@ export class Group implements Upstream {
     this.#search = new Search({ plan, lists: this.#lists, memory, identity: () => this.#identity })
   }
 
-  /** Servers that did not answer when they were last asked for a list, and why. */
+  /** Servers that did not answer the last list request, with the reason. */
   get missing(): ReadonlyMap<string, string> {
     return this.#missing
   }
 
-  /** Tools and prompts that were left out of lists so far. */
+  /** Tools and prompts left out of lists so far. */
   get hidden(): readonly Hidden[] {
     return [...this.#hidden.values()]
   }
 
   readonly handle: Handler = (call) => this.#search.handle(call, this.withoutSearch)
 
-  /** Answers as if the tools were listed, and not searched. */
+  /** Answers as if the tools were listed instead of searched. */
   readonly withoutSearch: Handler = async (call) => {
     const { method } = call
     if (method === 'server/discover') return this.#lists.discover(call)
@@ -122,7 +122,7 @@ export class Group implements Upstream {
     for (const { upstream } of this.#lists.members) upstream.notify(notice)
   }
 
-  /** The session of a client is the bridge's: no server alone could answer for the group. */
+  /** The bridge owns the client's session, because no single server could answer for the group. */
   legacyRoute(): Promise<LegacyRoute> {
     return Promise.resolve('translate')
   }
@@ -134,7 +134,7 @@ export class Group implements Upstream {
     }
   }
 
-  /** Goes on with other servers, or with other names for them. Clients that listen are told. */
+  /** Continues with other servers, or with other names for them. Notifies listening clients. */
   change(plan: Plan): void {
     this.#plan = plan
     this.#identity = identityOf({ ...this.#options, plan })
@@ -145,7 +145,7 @@ export class Group implements Upstream {
     this.refresh()
   }
 
-  /** Servers take part that did not before, or the reverse. */
+  /** Servers became active or inactive. */
   refresh(): void {
     for (const listening of this.#listening) listening.changed()
   }
@@ -157,7 +157,7 @@ export class Group implements Upstream {
     this.#search.close()
   }
 
-  /** Sends a call to its server, and says the answer in the terms of the group. */
+  /** Sends a call to its server, and translates the answer into the names of the group. */
   async #send(call: Call, target: Target): Promise<Final> {
     const { member, id, params } = target
     const { server, upstream } = member
@@ -191,7 +191,7 @@ export class Group implements Upstream {
     }
   }
 
-  /** The target of a call that names nothing of which the group knows: the one server that could understand it. */
+  /** The target of a call that names nothing known to the group: the one server that could understand it. */
   async #unnamed(call: Call): Promise<Target> {
     const { members } = this.#lists
     const [only, ...others] = members
@@ -222,14 +222,14 @@ export class Group implements Upstream {
     }
   }
 
-  /** The lists that the group has: a server that has not answered or does not take part yet may have all. */
+  /** The lists that the group offers: a server that has not answered or is not active yet may offer all. */
   async #offered(call: Call, lists: readonly ChangingList[]): Promise<readonly ChangingList[]> {
     const described = this.#lists.known(call)
     if (!described || this.#lists.isPartial) return lists
     return lists.filter(({ capability }) => described.some((one) => offersIn(one, capability)))
   }
 
-  /** A server has answered a question for which nobody waits any more. */
+  /** A server answered after its callers stopped waiting. */
   #came({ member, call, who }: Question, asked: Asked): void {
     this.#heard(member, asked, call.principal)
     if (asked.kind !== 'answer') return
@@ -268,7 +268,7 @@ export class Group implements Upstream {
     this.#options.log.warn({ event: 'group_name_hidden', server, method, name: printable(name) }, message)
   }
 
-  /** Warns of names of tools that are too long for some clients, of each once. */
+  /** Warns once of each tool name that is too long for some clients. */
   #measure({ server }: Member, names: Iterable<string>): void {
     const { name: group, log } = this.#options
     const fresh = [...names].filter((name) => isTooLong(group, name) && !this.#long.has(name))
@@ -281,7 +281,7 @@ export class Group implements Upstream {
     )
   }
 
-  /** What a server has said, in the terms of the group. */
+  /** A message of a server, in the names of the group. */
   #shown(member: Member, told: Told): Told {
     const { method, params } = told
     if (isAlone(this.#plan) || !mayHavePlaces(method, params)) return told
@@ -291,7 +291,7 @@ export class Group implements Upstream {
     return named === params ? told : { ...told, params: named }
   }
 
-  /** An error about a resource names the URI that the client has given. */
+  /** An error about a resource names the URI that the client sent. */
   #shownError(call: Call, { id, params }: Target, reply: Final & { kind: 'error' }): Final {
     const { data } = reply.error
     const uri = raw(call.params, 'uri')
@@ -303,7 +303,7 @@ export class Group implements Upstream {
     return { ...reply, error, server: this.#identity }
   }
 
-  /** How names and URIs of a server are shown. `who` is the caller, who may ask for a URI without its prefix later. */
+  /** Maps names and URIs of a server to the group. `who` is the caller, who may later request a URI without its prefix. */
   #replaceFor(member: Member, who?: () => string, bare?: string): Replace {
     const { bareNames, bareUris } = this.#plan
     const alone = isAlone(this.#plan)
@@ -329,7 +329,7 @@ function identityOf({ plan: { name, title }, version }: Pick<GroupOptions, 'plan
   return JSON.stringify({ name, title, version })
 }
 
-/** What a call names at its server, as it may be logged. Ids of tasks are not for a log. */
+/** The target of a call at its server, for the log. Ids of tasks must not be logged. */
 function originalOf(method: string, id: string): { original: string } | undefined {
   const { named } = methodTraits(method)
   if (named !== 'name' && named !== 'uri') return undefined

@@ -1,18 +1,18 @@
-/** Lists that were put together, to be given again while their parts are the same. */
+/** Caches merged lists, for as long as their parts do not change. */
 import { LentCache } from '../policy/lent-cache.js'
 import type { Memory } from '../protocol/memory.js'
 import { type Payload, parseObject, write } from '../rpc/splice.js'
 import type { Page } from './listings.js'
 
-/** What a list is put together of. */
+/** The parts of a merged list. */
 export interface Parts {
   method: string
   pages: readonly Page[]
-  /** What is said beside the list. */
+  /** The other members of the result. */
   meta: string | undefined
 }
 
-/** Most lists, and their bytes. Callers with the same tools have the same list. */
+/** Most lists, and their bytes. Callers with the same tools share a list. */
 const MAX_LISTS = 64
 const MAX_BYTES = 16 * 1024 * 1024
 
@@ -23,7 +23,7 @@ export class JoinedLists {
     this.#lists = new LentCache({ memory, max: MAX_LISTS, maxBytes: MAX_BYTES })
   }
 
-  /** The list of these parts, which `join` puts together if that has not been done yet. */
+  /** The merged list of these parts, made by `join` if it is not cached. */
   of({ method, pages, meta = '' }: Parts, join: () => Payload): Payload {
     let key = method
     for (const { number } of pages) key += ` ${number}`
@@ -36,7 +36,7 @@ export class JoinedLists {
     return list
   }
 
-  /** Forgets all: the same parts may be put together in another way. */
+  /** Drops everything: equal parts may merge differently now. */
   clear(): void {
     this.#lists.clear()
   }

@@ -1,6 +1,6 @@
 /**
- * One `subscriptions/listen` of a client to a group (MCP 2026-07-28, basic/patterns/subscriptions): behind it is a
- * subscription to each server that is concerned. It goes on whatever becomes of one of them.
+ * One `subscriptions/listen` of a client to a group (MCP 2026-07-28, basic/patterns/subscriptions), made of a subscription
+ * to each server concerned. It survives the failure of any of them.
  */
 import type { Call, Final, Told } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -22,23 +22,23 @@ import type { Found } from './targets.js'
 
 export interface GroupListeningOptions {
   call: Call
-  /** The servers that take part now. */
+  /** The active servers. */
   members(): readonly Member[]
-  /** Lists that the group has, as far as it is known. */
+  /** The lists that the group offers, as far as known. */
   offered(lists: readonly ChangingList[]): Promise<readonly ChangingList[]>
-  /** The server of a URI or of a task. Rejects with a Fault, or is undefined, if there is none. */
+  /** The server of a URI or a task. Without one, rejects with a Fault or is undefined. */
   uri(uri: string): Found | Promise<Found>
   task(taskId: string): Found | undefined
-  /** The notification of a server in the terms of the group. */
+  /** Translates a server's notification into the names of the group. */
   shown(member: Member, told: Told): Told
 }
 
-/** A resource or task that a client subscribes to: its name for the client, and its server. */
+/** A resource or task that a client subscribes to: the client's name for it, and its server. */
 interface Subject {
   given: string
   server: string
   id: string
-  /** The client has given the URI without a prefix. */
+  /** The client sent the URI without a prefix. */
   isBare: boolean
 }
 
@@ -46,9 +46,9 @@ interface Subject {
 const MAX_SUBJECTS = 1_024
 /** Milliseconds that a server has to accept a subscription to a resource or task. */
 const AGREE_WITHIN = 2_000
-/** Milliseconds in which equal changes are one. */
+/** Milliseconds within which equal changes are merged. */
 const GATHER = 100
-/** Most changes that wait to be read. */
+/** Most pending changes. */
 const MAX_UNREAD = 1_024
 
 export class GroupListening {
@@ -57,7 +57,7 @@ export class GroupListening {
   #lists: readonly ChangingList[] = []
   #uris: readonly Subject[] = []
   #tasks: readonly Subject[] = []
-  /** Changes that the client has not been told yet: of several that say the same, the last one. */
+  /** Pending notifications for the client; of equal ones, the last. */
   readonly #unread = new Map<string, Told>()
   #gathering: NodeJS.Timeout | undefined
   #telling = false
@@ -74,7 +74,7 @@ export class GroupListening {
     return this.#options.call.principal
   }
 
-  /** Acknowledges the subscription, and tells changes until the call is given up. Rejects with a Fault if it is invalid. */
+  /** Acknowledges the subscription, and sends changes until the call is cancelled. Rejects with a Fault if it is invalid. */
   async run(): Promise<Final> {
     const { call } = this.#options
     const wanted = filterOf(call, MAX_SUBJECTS)
@@ -99,24 +99,24 @@ export class GroupListening {
     }
   }
 
-  /** The servers of the group, or their names, are others. */
+  /** The servers of the group, or their names, have changed. */
   changed(): void {
     if (this.#over) return
     this.#open()
     this.#tellLists()
   }
 
-  /** A server has not answered: its subscription may have ended without a word. */
+  /** A server did not answer: its subscription may have ended silently. */
   expect(member: Member): void {
     this.#streams.get(member)?.expect()
   }
 
-  /** A server has answered late what others wait for. */
+  /** A late answer of a server has arrived. */
   came(): void {
     this.#tellLists()
   }
 
-  /** Subscribes to servers that are new, and ends the subscriptions to those that are gone. */
+  /** Subscribes to new servers, and ends the subscriptions to removed ones. */
   #open(): void {
     const members = this.#options.members()
     for (const [member, stream] of this.#streams) {
@@ -146,7 +146,7 @@ export class GroupListening {
     return { lists: this.#lists, uris: of(this.#uris), tasks: of(this.#tasks) }
   }
 
-  /** What is subscribed to of the wanted resources or tasks: a server that has not answered yet may agree. */
+  /** The requested resources or tasks that servers accepted, or may accept because they have not answered yet. */
   async #agreed(what: 'uris' | 'tasks'): Promise<readonly string[]> {
     const subjects = what === 'uris' ? this.#uris : this.#tasks
     const concerned = new Set(subjects.map(({ server }) => server))
@@ -169,7 +169,7 @@ export class GroupListening {
       const { member, id, bare } = await this.#options.uri(uri)
       return { given: uri, server: member.server, id, isBare: bare !== undefined }
     } catch (error) {
-      // Nobody has it, or a server that has not answered yet.
+      // No server has it, or one that has not answered yet.
       if (error instanceof Fault && (error.fault === 'invalidParams' || error.fault === 'upstreamBusy'))
         return undefined
       throw error
@@ -183,13 +183,13 @@ export class GroupListening {
     this.#keep(isBare ? bare : this.#options.shown(member, bare))
   }
 
-  /** Whether the client has subscribed to this resource, or to one above it, without a prefix. */
+  /** Whether the client subscribed to this resource, or to a parent of it, without a prefix. */
   #isBare({ server }: Member, uri: string): boolean {
     const about = this.#uris.filter((one) => one.server === server && isAbout(uri, one.id))
     return about.length > 0 && about.every((one) => one.isBare)
   }
 
-  /** Tells everything of a server as changed: it has come, gone, or changes may have been missed. */
+  /** Reports everything of a server as changed: it was added or removed, or changes may have been missed. */
   #missed(member: Member, { uris }: Filter): void {
     this.#tellLists()
     for (const uri of uris)
@@ -213,7 +213,7 @@ export class GroupListening {
     this.#gather()
   }
 
-  /** Tells what has changed, a moment later. */
+  /** Sends the changes after a short delay. */
   #gather(): void {
     if (!this.#acknowledged || this.#gathering || this.#telling || this.#unread.size === 0) return
     this.#gathering = setTimeout(() => {
@@ -246,7 +246,7 @@ export class GroupListening {
   }
 }
 
-/** What a change is about. */
+/** The subject of a change. */
 function keyOf({ method, params }: Told): string {
   const what =
     method === UPDATED ? textUnder(params, 'uri') : method === 'notifications/tasks' ? textUnder(params, 'taskId') : ''

@@ -1,4 +1,4 @@
-/** What a group knows of the lists of its servers: the last pages that each caller has got. */
+/** The known lists of a group's servers: the last pages that each caller received. */
 import { LentCache } from '../policy/lent-cache.js'
 import type { Call } from '../protocol/call.js'
 import type { Memory } from '../protocol/memory.js'
@@ -12,7 +12,7 @@ import type { Member } from './member.js'
 import { itemsOf } from './merge.js'
 import { type Replace, replaced } from './places.js'
 
-/** A list that servers have: the member of its result, and what identifies an item. */
+/** A kind of list: the member of its result, and the key that identifies an item. */
 export interface ListTraits {
   key: string
   id: 'name' | 'uri' | 'uriTemplate'
@@ -26,7 +26,7 @@ export const LISTS: Readonly<Record<string, ListTraits>> = {
   'skills/list': { key: 'skills', id: 'uri' },
 }
 
-/** An item of a list: its name or URI at its server, and for clients of the group, with its text for them. */
+/** An item of a list: its name or URI at its server and in the group, and its JSON for clients. */
 export interface Item {
   id: string | undefined
   shown: string | undefined
@@ -37,9 +37,9 @@ let pages = 0
 
 /** One page of a list of one server. */
 export class Page {
-  /** Stands for the page in keys. */
+  /** Identifies the page in keys. */
   readonly number = ++pages
-  /** The list as the server gave it. */
+  /** The list as the server sent it. */
   readonly received: Json
   /** The cursor of the next page. */
   readonly next: Json | undefined
@@ -56,11 +56,11 @@ export class Page {
     this.received = own(received)
     this.next = own(nextOf(result))
     this.text = own(itemsOf(raw(replaced(method, result, replace), key) ?? '[]'))
-    // The items one by one are in memory a second time.
+    // Split into items, the list is in memory a second time.
     this.bytes = this.received.length + 2 * this.text.length
   }
 
-  /** The items one by one. */
+  /** The single items. */
   get items(): readonly Item[] {
     this.#items ??= this.#read()
     return this.#items
@@ -98,12 +98,12 @@ function nextOf(result: Payload): Json | undefined {
   return next?.startsWith('"') ? next : undefined
 }
 
-/** Most pages of all callers that are remembered, and their bytes. */
+/** Most remembered pages of all callers, and their bytes. */
 const MAX_PAGES = 2_048
 const MAX_BYTES = 16 * 1024 * 1024
-/** Most callers that are remembered as one person with other capabilities. */
+/** Most remembered callers that are the same person with other capabilities. */
 const MAX_KIN = 8
-/** Most pages of one list of one server that are compared with a new one: most callers get equal ones. */
+/** Most pages of one list of one server compared with a new one: most callers get equal pages. */
 const RECENT = 4
 /** Most pages of one list of one server. */
 const MOST_PAGES = 100
@@ -111,11 +111,11 @@ const MOST_PAGES = 100
 export class Listings {
   readonly #pages: LentCache<{ bytes: number; page: Page }>
   readonly #discovered: LentCache<{ bytes: number; result: Payload }>
-  /** The last pages of each list of each server, whoever has got them, as long as they are remembered. */
+  /** The last remembered pages of each list of each server, of all callers. */
   readonly #recent = new Map<string, readonly WeakRef<Page>[]>()
-  /** The pages that results were read as: a cache gives the same result again and again. */
+  /** Pages by result object: a cache returns the same result many times. */
   #read = new WeakMap<Payload, { server: string; method: string; page: Page }>()
-  /** The callers that are one person with other capabilities, first the one that has got something new last. */
+  /** Callers that are the same person with other capabilities; first the one with the newest page. */
   readonly #kin = new Recent<readonly string[]>()
 
   constructor(memory: Memory) {
@@ -123,7 +123,7 @@ export class Listings {
     this.#discovered = new LentCache({ memory, max: MAX_PAGES, maxBytes: MAX_BYTES })
   }
 
-  /** The page that a server has given, as clients of the group see it. */
+  /** The page from a server, as clients of the group see it. */
   read({ server }: Member, { method }: Pick<Call, 'method'>, result: Payload, replace: Replace): Page {
     const before = this.#read.get(result)
     if (before?.server === server && before.method === method) return before.page
@@ -139,7 +139,7 @@ export class Listings {
     return page
   }
 
-  /** Remembers the page that a caller has got. */
+  /** Remembers a page for a caller. */
   keep(who: string, { server }: Member, call: Pick<Call, 'method' | 'params'>, page: Page): void {
     const key = keyOf(who, server, call)
     if (this.#pages.get(key)?.page === page) return
@@ -148,12 +148,12 @@ export class Listings {
     if (kin[0] !== who) this.#kin.set(personIn(who), [who, ...kin.filter((one) => one !== who)].slice(0, MAX_KIN))
   }
 
-  /** The page that a caller has got before; undefined if none is known. */
+  /** The caller's last known page; undefined if there is none. */
   known(who: string, { server }: Member, call: Pick<Call, 'method' | 'params'>): Page | undefined {
     return this.#pages.get(keyOf(who, server, call))?.page
   }
 
-  /** All pages of a list that a caller has got before, in order, as far as they are known. */
+  /** All known pages of a list for a caller, in order. */
   *all(who: string, member: Member, method: string): Generator<Page> {
     let params = OWN
     for (let pages = 0; pages < MOST_PAGES; pages++) {
@@ -165,7 +165,7 @@ export class Listings {
     }
   }
 
-  /** All pages that the same person has got before with other capabilities: they may differ from those of the caller. */
+  /** All known pages for the same person with other capabilities: they may differ from those of the caller. */
   *ofKin(who: string, member: Member, method: string): Generator<Page> {
     for (const one of this.#kin.get(personIn(who)) ?? []) if (one !== who) yield* this.all(one, member, method)
   }
@@ -178,7 +178,7 @@ export class Listings {
     return this.#discovered.get(`${who} ${server}`)?.result
   }
 
-  /** Forgets everything: names may be others. */
+  /** Drops everything: names may have changed. */
   clear(): void {
     this.#recent.clear()
     this.#read = new WeakMap()
@@ -200,8 +200,7 @@ function keyOf(who: string, server: string, { method, params }: Pick<Call, 'meth
 const digestOfCapabilities = memoize((capabilities) => digest(canonical(capabilities)))
 
 /**
- * Stands for a caller to whom a server may list the same: its principal and credential, which are the person, and its
- * capabilities.
+ * The key of callers that get equal lists: principal and credential, which identify the person, and capabilities.
  */
 export function whoOf({
   principal,
@@ -218,7 +217,7 @@ function digestOf(principal: string, credential?: string): string {
 }
 const digestOfPrincipal = memoize((principal) => digestOf(principal))
 
-/** Between a person and its capabilities. No digest has it. */
+/** Separates person and capabilities. It does not occur in digests. */
 const OF_PERSON = '/'
 
 function personIn(who: string): string {

@@ -1,4 +1,4 @@
-/** Answers the lists and the discovery of a group from those of its servers. */
+/** Answers list requests and discovery of a group, from those of its servers. */
 import { OWN as OURS } from '../policy/refusal.js'
 import type { CacheHint, Call, Final } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -32,17 +32,17 @@ export interface ListsOptions {
   memory: Memory
   /** The group as it describes itself: an Implementation as JSON. */
   identity(): Json
-  /** How the names and URIs of a server are shown. */
+  /** Maps the names and URIs of a server to those of the group. */
   replaceFor(member: Member): Replace
-  /** Told of what each server has answered. */
+  /** Called with the answer of each server. */
   heard(member: Member, asked: Asked, principal: string): void
-  /** Told once of a name that is left out, because an earlier server has it. */
+  /** Called once for a name that is left out, because an earlier server has it. */
   hidden(member: Member, method: string, name: string): void
-  /** Told of the names of tools, as clients see them, once for each page. */
+  /** Called with the names of tools as clients see them, once per page. */
   named(member: Member, names: Iterable<string>): void
 }
 
-/** What one page of a merged list is made of. */
+/** The sources of one page of a merged list. */
 interface Part {
   member: Member
   page: Page | undefined
@@ -51,10 +51,10 @@ interface Part {
   hint: CacheHint | undefined
 }
 
-/** A server whose list a caller has not got. */
+/** A server whose list a caller did not get. */
 export interface Unheard {
   member: Member
-  /** It may answer yet. */
+  /** It may still answer. */
   isLate: boolean
 }
 
@@ -69,19 +69,19 @@ export interface Whole {
   cache: CacheHint
 }
 
-/** Names of lists in which two servers may have the same name. */
+/** Lists in which the names of two servers may collide. */
 const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list'])
 const UNAVAILABLE = `${OURS}unavailable`
-/** Milliseconds for which discovery waits: capabilities and instructions of a server that is slower come too late. */
+/** Milliseconds for which discovery waits. Slower servers are missing in its capabilities and instructions. */
 const DISCOVER_WAIT = 1_000
-/** Most pages that are read of one list. */
+/** Most pages read of one list. */
 const MOST_PAGES = 100
 
 export class Lists {
   readonly #options: ListsOptions
   readonly #cursors: Carrier
   readonly #joined: JoinedLists
-  /** Pages whose names were measured. */
+  /** Pages whose names were checked for their length. */
   readonly #measured = new WeakSet<Page>()
 
   constructor(options: ListsOptions) {
@@ -90,12 +90,12 @@ export class Lists {
     this.#joined = new JoinedLists(options.memory)
   }
 
-  /** The servers that take part now. */
+  /** The active servers. */
   get members(): readonly Member[] {
     return this.#options.plan().members.filter((member) => member.takesPart())
   }
 
-  /** Whether a server of the group does not take part yet: nobody knows what it will offer. */
+  /** Whether a server of the group is not active yet, so that its offer is unknown. */
   get isPartial(): boolean {
     return this.members.length < this.#options.plan().members.length
   }
@@ -133,7 +133,7 @@ export class Lists {
     return { kind: 'result', result, server: this.#options.identity(), cache }
   }
 
-  /** The answer to a list of one page of each server, of which none is missing. Undefined if it is not such a list. */
+  /** The answer if each server has one page and none is missing; otherwise undefined. */
   #whole(parts: readonly Part[], method: string): Final | undefined {
     const pages: Page[] = []
     const results: Payload[] = []
@@ -155,7 +155,7 @@ export class Lists {
     return { kind: 'result', result, server: this.#options.identity(), cache: leastHint(hints) }
   }
 
-  /** Forgets the lists that were put together. */
+  /** Drops the merged lists. */
   clear(): void {
     this.#joined.clear()
   }
@@ -164,7 +164,7 @@ export class Lists {
     this.#joined.close()
   }
 
-  /** A whole list of all servers: its items as clients see them, and what is said beside them. Rejects as `page` does. */
+  /** The whole list of all servers: its items as clients see them, and the other members. Rejects as `page` does. */
   async whole(call: Call, method: string): Promise<Whole> {
     const who = whoOf(call)
     const { members } = this
@@ -207,7 +207,7 @@ export class Lists {
     }
   }
 
-  /** What all servers have said of themselves to this caller; undefined if one of them has not. */
+  /** The discovery results of all servers for this caller; undefined if one is missing. */
   known(call: Call): readonly Discovered[] | undefined {
     const who = whoOf(call)
     const known = this.members.flatMap((member) => {
@@ -217,7 +217,7 @@ export class Lists {
     return known.length === this.members.length ? known : undefined
   }
 
-  /** What the servers say of themselves to this caller, as far as it is known or answered soon. */
+  /** The discovery results of the servers for this caller: those known, and those that arrive in time. */
   async describe(call: Call): Promise<readonly Discovered[]> {
     const known = this.known(call)
     if (known) return known
@@ -225,8 +225,8 @@ export class Lists {
   }
 
   /**
-   * Reads all pages of a list of all servers, which then are known to the caller. Resolves to the servers of which it has
-   * got nothing.
+   * Reads all pages of a list of all servers, and remembers them for the caller. Resolves to the servers that returned
+   * nothing.
    */
   async readAll(call: Call, method: string): Promise<readonly Unheard[]> {
     const parts = await this.#readEach(unaddressed(call, method), whoOf(call))
@@ -279,12 +279,12 @@ export class Lists {
     return { found, missing, hints }
   }
 
-  /** Remembers what a server says of itself. */
+  /** Remembers the discovery result of a server. */
   learnDiscovered(who: string, member: Member, result: Payload): void {
     this.#options.listings.learnDiscovered(who, member, result, sizeOf(result))
   }
 
-  /** Remembers a page, unless its server has been replaced meanwhile: the new one may hide what is on it. */
+  /** Remembers a page, unless its server was replaced meanwhile: the new one may hide items of it. */
   learn(who: string, member: Member, question: Pick<Call, 'method' | 'params'>, result: Payload): Page {
     const { listings, plan, replaceFor, named } = this.#options
     const replace = replaceFor(member)
@@ -334,7 +334,7 @@ export class Lists {
       return { member, page: this.learn(who, member, question, result), missing: undefined, result, hint }
     }
     const missing = answer.kind === 'missing' ? answer : undefined
-    // What is known from before stays listed.
+    // Known items stay listed.
     const page = missing && this.#options.listings.known(who, member, question)
     return { member, page, missing, result: undefined, hint: undefined }
   }
@@ -343,7 +343,7 @@ export class Lists {
   #check(parts: readonly Part[]): void {
     this.#checkRequired(parts)
     const [first] = parts
-    // The only server decides who may see its lists, also those that it has given before.
+    // An only server decides who may see its lists, including earlier ones.
     if (first?.missing?.why.refused && this.#options.plan().members.length === 1) throw first.missing.why
     const isNothing = parts.every(({ page, missing }) => missing && !missing.isLate && !page)
     if (isNothing && first?.missing) throw first.missing.why
@@ -354,7 +354,7 @@ export class Lists {
     for (const { member, missing } of parts) if (missing && required.has(member.server)) throw missing.why
   }
 
-  /** The items of a part as clients see them, as text. */
+  /** The items of a part as clients see them, as JSON text. */
   #shown(part: Part, method: string, isTaken: (id: string) => boolean): string {
     const { page } = part
     if (!page) return ''
@@ -364,7 +364,7 @@ export class Lists {
     return itemsOf(joinedLists(items.map(({ text }) => text)))
   }
 
-  /** The items of a part: without names that an earlier server has, if names have no prefix. */
+  /** The items of a part; without prefixes, names that an earlier server has are left out. */
   #itemsOf({ member, page }: Part, method: string, isTaken: (id: string) => boolean): readonly Item[] {
     if (!page || !this.#options.plan().bareNames || !NAMED.has(method)) return page?.items ?? []
     return page.items.filter(({ id }) => {
@@ -374,13 +374,13 @@ export class Lists {
     })
   }
 
-  /** Whether an earlier server has a name, as far as the caller has got its list. */
+  /** Whether an earlier server has a name, as far as the caller's lists tell. */
   #takenBefore(who: string, member: Member, method: string, members: readonly Member[]): (id: string) => boolean {
     const earlier = members.slice(0, members.indexOf(member))
     return (id) => earlier.some((one) => this.#has(who, one, method, id))
   }
 
-  /** Where a request begins: at a server, and there at a cursor. */
+  /** The start of a request: a server, and a cursor of that server. */
   #from(params: Payload, method: string, members: readonly Member[]): { at: number; cursor: Json | undefined } {
     const cursor = raw(params, 'cursor')
     if (cursor === undefined || cursor === 'null') return { at: 0, cursor: undefined }
@@ -411,7 +411,7 @@ export class Lists {
 const NO_HEADERS: ReadonlyMap<string, string> = new Map()
 const NOT_NOW: CacheHint = { ttlMs: 0, scope: 'private' }
 
-/** A call of the same caller. It has nothing of the call, which is not for all servers. */
+/** A call of the same caller, without the content of the original call, which is not for all servers. */
 function unaddressed(call: Call, method: string): Call {
   const { paramHeaders } = call
   const headers = paramHeaders && { paramHeaders: NO_HEADERS }

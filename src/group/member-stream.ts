@@ -1,4 +1,4 @@
-/** The subscription of a client of a group to one of its servers. It is opened again when it breaks. */
+/** A client's subscription to one server of a group. It is reopened when it breaks. */
 import type { HangUp } from '../hang-up.js'
 import type { Call, CallLog, Final, Tell, Told } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -13,20 +13,20 @@ export interface MemberStreamOptions {
   call: Call
   filter: Filter
   heard(told: Told): void
-  /** The server has come or gone, or changes may have been missed. */
+  /** The server was added or removed, or changes may have been missed. */
   missed(): void
 }
 
-/** Milliseconds before it is opened again. */
+/** Milliseconds before it is reopened. */
 const REOPEN = { first: 1_000, most: 30_000 }
 
 export class MemberStream {
-  /** What the server has accepted first; undefined if it could not be asked. */
+  /** The first acknowledgement of the server; undefined if it was unreachable. */
   readonly agreed: Promise<Payload | undefined>
   readonly #options: MemberStreamOptions
   readonly #subscription: Resubscriber
   #settle: (filter: Payload | undefined) => void = () => {}
-  /** The server is not there. The client has been told. */
+  /** The server is unreachable, and the client has been notified. */
   #isGone = false
   #stopped = false
 
@@ -38,7 +38,7 @@ export class MemberStream {
     this.#subscription = new Resubscriber({
       listen: (params, controller, tell) => this.#listen(params, controller, tell),
       heard: options.heard,
-      // A server that reports nothing has ended the subscription itself.
+      // A server without anything to report has ended the subscription itself.
       ended: (filter) => !isEmpty(filter),
       reopen: () => this.#open(),
       failed: (error) => {
@@ -59,7 +59,7 @@ export class MemberStream {
     })
   }
 
-  /** The server has not answered a call: watches for its return, even if it reports no changes. */
+  /** The server did not answer a call: watches for its return, even if it reports no changes. */
   expect(): void {
     if (this.#stopped || this.#subscription.isOpen || this.#subscription.isOpening) return
     this.#isGone = true
@@ -90,13 +90,13 @@ export class MemberStream {
   #listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final> {
     const { member, call } = this.#options
     const abort = (reason?: unknown) => controller.abort(reason)
-    // What the server has noted would not be about the call of the client.
+    // Log entries of this server would not describe the client's call.
     const log: CallLog = { call: call.log.call, note() {}, warn: (fields, message) => call.log.warn(fields, message) }
     return member.upstream.handle({ ...call, params, progress: false, tell, signal: controller, abort, log })
   }
 }
 
-/** Whether the server does not have subscriptions, or not this one: asking again would not help. */
+/** Whether the server does not support subscriptions, or refuses this one: a retry would not help. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Fault && (error.fault === 'methodNotFound' || error.fault === 'invalidParams')
 }

@@ -1,4 +1,4 @@
-/** A server as a group has it. */
+/** A server as a member of a group. */
 import type { Upstream } from '../protocol/call.js'
 import type { Prefixed } from './names.js'
 
@@ -6,18 +6,18 @@ export interface Member extends Prefixed {
   /** The name of the server. */
   readonly server: string
   readonly upstream: Upstream
-  /** Whether it takes part now: a server that was found does not before it is trusted. */
+  /** Whether it is active: a discovered server is not, until it is trusted. */
   takesPart(): boolean
 }
 
-/** What a group is made of. It may change while the group is served. */
+/** The definition of a group. It may change while the group is served. */
 export interface Plan {
-  /** In the order in which they are listed. */
+  /** In the order of lists. */
   members: readonly Member[]
-  /** Its name and title in its Implementation. */
+  /** The name and title of its Implementation. */
   name: string
   title: string
-  /** In place of those of the servers. */
+  /** Replaces the instructions of the servers. */
   instructions: string | undefined
   /** Longest instructions, in bytes. */
   instructionBytes: number
@@ -28,13 +28,13 @@ export interface Plan {
   wait: number
   /** Servers without which a list is an error. */
   required: ReadonlySet<string>
-  /** Tools are found by words in place of being listed. */
+  /** Tools are searched instead of listed. */
   search: SearchPlan | undefined
 }
 
 export interface SearchPlan {
-  /** Globs of the tools that are listed all the same, by their names in the group. */
+  /** Globs of the tools that are listed anyway, by their names in the group. */
   always: readonly string[]
-  /** How many tools are found, if the caller does not say. */
+  /** The default number of results. */
   limit: number
 }

@@ -1,24 +1,24 @@
-/** Puts together what the servers of a group say: their capabilities, instructions and lists. */
+/** Merges the capabilities, instructions and lists of a group's servers. */
 import type { CacheHint } from '../protocol/call.js'
 import { MODERN } from '../protocol/eras.js'
 import { TASKS_EXTENSION } from '../protocol/meta.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, type Json, keys, OWN, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 
-/** What a server of a group has answered to `server/discover`. */
+/** The answer of a server to `server/discover`. */
 export interface Discovered {
   server: string
   prefix: string
   result: Payload
 }
 
-/** Extensions whose messages a group can bring to their server: they name a tool, a task or a URI. */
+/** Extensions whose messages a group can route: they name a tool, a task or a URI. */
 const ROUTED: ReadonlySet<string> = new Set([
   TASKS_EXTENSION,
   'io.modelcontextprotocol/ui',
   'io.modelcontextprotocol/skills',
 ])
-/** Capabilities of servers that are no objects of extensions. */
+/** Server capabilities other than extensions. */
 const PLAIN = ['completions', 'logging'] as const
 
 /** The text of a list without its brackets; empty for an empty list. */
@@ -31,7 +31,7 @@ export function joinedLists(items: readonly string[]): Json {
   return `[${items.filter((text) => text !== '').join(',')}]`
 }
 
-/** How long a result of several may be cached: as long as the first one of them, for whom all of them may. */
+/** The cache hint of a merged result: the shortest time, and the narrowest audience. */
 export function leastHint(hints: readonly (CacheHint | undefined)[]): CacheHint {
   if (hints.length === 0) return { ttlMs: 0, scope: 'private' }
   const known = hints.map((hint) => hint ?? ({ ttlMs: 0, scope: 'private' } as const))
@@ -42,8 +42,8 @@ export function leastHint(hints: readonly (CacheHint | undefined)[]): CacheHint 
 }
 
 /**
- * The capabilities of all servers. `isComplete`: no server is missing that may have further ones. `hasTools`: the group
- * itself has tools.
+ * The capabilities of all servers. `isComplete`: no server is missing that may add some. `hasTools`: the group itself has
+ * tools.
  */
 export function joinedCapabilities(
   discovered: readonly Discovered[],
@@ -54,7 +54,7 @@ export function joinedCapabilities(
   for (const { capability } of CHANGING_LISTS) {
     const given = offered.flatMap((one) => objectIn(one, capability) ?? [])
     if (given.length === 0 && isComplete && !(hasTools && capability === 'tools')) continue
-    // The group itself reports that a server has come or gone.
+    // The group itself reports added and removed servers.
     const subscribes =
       capability === 'resources' && (!isComplete || given.some((one) => value(one, 'subscribe') === true))
     all[capability] = subscribes ? '{"listChanged":true,"subscribe":true}' : '{"listChanged":true}'
@@ -76,7 +76,7 @@ export function joinedCapabilities(
   return edit(OWN, all)
 }
 
-/** The one server that has capabilities of which the group knows nothing. Messages that name no server are for it. */
+/** The only server with capabilities unknown to the group. Messages that name no server go to it. */
 export function onlyForeign<D extends Pick<Discovered, 'result'>>(discovered: readonly D[]): D | undefined {
   const [only, ...others] = discovered.filter(({ result }) => {
     const capabilities = objectIn(result, 'capabilities')
@@ -91,7 +91,7 @@ function foreignKeys(extensions: Payload): string[] {
   return keys(extensions).filter((key) => !ROUTED.has(key))
 }
 
-/** The settings of the named extensions: of each setting the values of all servers together. */
+/** The settings of the named extensions, each with the values of all servers. */
 function joinedSettings(all: readonly Payload[], named: ReadonlySet<string>): Payload {
   const joined: Record<string, Json> = {}
   for (const name of named) {
@@ -116,7 +116,7 @@ function union(one: object, other: object): object {
 }
 
 /**
- * The instructions of all servers, each under a heading, after those of the group itself: of at most `most` bytes.
+ * The instructions of the group itself, followed by those of each server under a heading, in at most `most` bytes.
  * Undefined if there are none.
  */
 export function joinedInstructions(
@@ -141,7 +141,7 @@ export function joinedInstructions(
   return [...(own === undefined ? [] : [own]), ...theirs].join('\n\n')
 }
 
-/** How much each may have of `most`: what a short one leaves is for the others. */
+/** The share of each in `most`: room that a short one does not need goes to the others. */
 function sharesOf(sizes: readonly number[], most: number): number[] {
   const shares = sizes.map(() => 0)
   let left = most
@@ -178,7 +178,7 @@ export function joinedDiscovery(
   })
 }
 
-/** Whether a server offers a capability, as far as its answer says. */
+/** Whether a server's answer declares a capability. */
 export function offersIn({ result }: Pick<Discovered, 'result'>, capability: string): boolean {
   const capabilities = objectIn(result, 'capabilities')
   return capabilities !== undefined && objectIn(capabilities, capability) !== undefined

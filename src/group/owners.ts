@@ -1,4 +1,4 @@
-/** Finds the servers of a group that list a name or URI, for the caller that asks for it. */
+/** Finds the servers of a group that list a name or URI for a caller. */
 import type { Call } from '../protocol/call.js'
 import { Recent } from '../rpc/memoize.js'
 import { unlessAborted } from '../time.js'
@@ -6,23 +6,23 @@ import { type Listings, type Page, whoOf } from './listings.js'
 import type { Lists, Unheard } from './lists.js'
 import type { Member } from './member.js'
 
-/** Whose a name or URI is. */
+/** The owners of a name or URI. */
 export interface Owned {
   owners: readonly Member[]
-  /** If nobody has it: servers that may have it, because the caller has not got their list. */
+  /** If there is none: servers that may have it, because the caller did not get their list. */
   unheard: readonly Unheard[]
 }
 
-/** Whether a page has what is meant, by the names or URIs of its items. */
+/** Whether a page has the target, by the names or URIs of its items. */
 type Has = (ids: ReadonlySet<string>) => boolean
 
-/** Milliseconds in which lists are not read again to find a name: it is not there. */
+/** Milliseconds before lists are read again to find a missing name. */
 const FRESH = 1_000
 
 export class Owners {
   readonly #lists: Lists
   readonly #listings: Listings
-  /** When all pages were last read, and who has not answered, by caller and list. Undefined if that was given up. */
+  /** When all pages were last read, and the servers without an answer, by caller and list. Undefined if cancelled. */
   readonly #read = new Recent<{ at: number; unheard: Promise<readonly Unheard[] | undefined> }>()
 
   constructor(lists: Lists, listings: Listings) {
@@ -30,13 +30,13 @@ export class Owners {
     this.#listings = listings
   }
 
-  /** The server that a name belongs to: the first one that lists it. */
+  /** The owner of a name: the first server that lists it. */
   async first(call: Call, method: string, name: string): Promise<Owned> {
     const { owners, unheard } = await this.#find(call, method, (ids) => ids.has(name), true)
     return { owners: owners.slice(0, 1), unheard }
   }
 
-  /** All servers whose lists have an item of which `test` says that it is meant. */
+  /** All servers whose lists have an item that passes `test`. */
   all(call: Call, method: string, test: (id: string) => boolean): Promise<Owned> {
     const has: Has = (ids) => {
       for (const id of ids) if (test(id)) return true
@@ -45,7 +45,7 @@ export class Owners {
     return this.#find(call, method, has, false)
   }
 
-  /** The lists are read if none of the known ones has it. With `isOne`, only the first server counts. */
+  /** Reads the lists if none of the known ones has it. With `isOne`, only the first server counts. */
   async #find(call: Call, method: string, has: Has, isOne: boolean): Promise<Owned> {
     const who = whoOf(call)
     const some = (pages: Iterable<Page>) => {
@@ -62,12 +62,12 @@ export class Owners {
     const unheard = await this.#readAll(call, who, method)
     const found = [find()].flat()
     if (found.length > 0) return { owners: found, unheard: [] }
-    // In place of a list that the caller has not got, one of the same person will do: few servers list by capabilities.
+    // For a missing list of the caller, one of the same person is used: few servers list by capabilities.
     const likely = unheard.flatMap(({ member }) => (some(this.#listings.ofKin(who, member, method)) ? member : []))
     return { owners: likely, unheard }
   }
 
-  /** Reads a list of all servers, unless the caller has had that done a moment ago. */
+  /** Reads a list of all servers, unless that was done for the caller a moment ago. */
   async #readAll(call: Call, who: string, method: string): Promise<readonly Unheard[]> {
     const key = `${who} ${method}`
     const now = performance.now()

@@ -1,7 +1,7 @@
-/** The log of a call that is sent to several servers: what one of them notes is not about the call as a whole. */
+/** The log of a call that is sent to several servers: entries of one part do not describe the whole call. */
 import type { CallLog, UpstreamSpan } from '../protocol/call.js'
 
-/** The log for the parts of a call, and what ends the time that all of them take together. */
+/** The log for the parts of a call, and a function that ends their common time. */
 export function partLog(log: CallLog): { log: CallLog; over(): void } {
   let span: UpstreamSpan | undefined
   const handedOver = (): UpstreamSpan => {

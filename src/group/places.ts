@@ -1,13 +1,13 @@
-/** Where the messages of a server have names, URIs and ids of tasks, as data, and how they are replaced there. */
+/** The places of names, URIs and task ids in messages, as data, and their replacement. */
 import { edit, listIn, mapElements, objectIn, opens, type Payload, type Value, value } from '../rpc/splice.js'
 
-/** What stands at a place. */
+/** The kind of value at a place. */
 export type Kind = 'name' | 'uri' | 'task' | 'logger'
 
-/** Gives the new value; the same one if it stays. */
+/** Returns the new value; the same one if it does not change. */
 export type Replace = (kind: Kind, text: string) => string
 
-/** What is below a place: members of an object, elements of a list, or the value itself. */
+/** The tree below a place: members of an object, elements of a list, or the value itself. */
 interface Places {
   kind?: Kind
   members?: Map<string, Places>
@@ -15,9 +15,9 @@ interface Places {
 }
 
 const CONTENT = ['/content/*/uri', '/content/*/resource/uri']
-/** A skill has the addresses of its files. */
+/** A skill lists the addresses of its files. */
 const SKILL = ['/uri', '/resources/*/uri']
-/** A task that has ended has the result of its call. */
+/** An ended task contains the result of its call. */
 const TASK = { task: ['/taskId'], uri: CONTENT.map((path) => `/result${path}`) }
 const under = (place: string, paths: readonly string[]) => paths.map((path) => place + path)
 
@@ -25,7 +25,7 @@ const under = (place: string, paths: readonly string[]) => paths.map((path) => p
 const PATHS: Readonly<Record<string, Partial<Record<Kind, readonly string[]>>>> = {
   'tools/list': {
     name: ['/tools/*/name'],
-    // Where hosts look for the user interface of a tool: MCP Apps, its drafts, and the SDK for apps in ChatGPT.
+    // Hosts find the user interface of a tool here: MCP Apps, its drafts, and the SDK for apps in ChatGPT.
     uri: under('/tools/*/_meta', ['/ui/resourceUri', '/ui~1resourceUri', '/openai~1outputTemplate']),
   },
   'prompts/list': { name: ['/prompts/*/name'] },
@@ -73,13 +73,13 @@ function add(root: Places, pointer: string, kind: Kind): void {
   at.kind = kind
 }
 
-/** The params of a notification, or the result of a call, of this method with other names, URIs and ids. */
+/** The params of a notification or the result of a call, with names, URIs and ids replaced. */
 export function replaced(method: string, payload: Payload, replace: Replace): Payload {
   const places = PLACES.get(method)
   return places ? inObject(payload, places, replace) : payload
 }
 
-/** Whether a message of this method may have something to replace. Reading large results takes time. */
+/** Whether a message of this method may have something to replace. Parsing large results takes time. */
 export function mayHavePlaces(method: string, { source, edits }: Payload): boolean {
   if (!PLACES.has(method)) return false
   if (edits !== undefined || method !== 'tools/call') return true
@@ -98,7 +98,7 @@ function inObject(payload: Payload, { members }: Places, replace: Replace): Payl
   return edits ? edit(payload, edits) : payload
 }
 
-/** What the value under `key` becomes; undefined if it stays. */
+/** The new value under `key`; undefined if it does not change. */
 function at(payload: Payload, key: string, { kind, members, elements }: Places, replace: Replace): Value | undefined {
   const opening = opens(payload, key)
   if (kind && opening === '"') {

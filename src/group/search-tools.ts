@@ -1,4 +1,4 @@
-/** The two tools of a group whose tools are searched: their definitions, and what calls of them say. */
+/** The two tools of a group with tool search: their definitions, and the parsing of their calls. */
 import { isUnambiguous, stringIn } from '../policy/unambiguous.js'
 import type { Call } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -7,14 +7,14 @@ import { EMPTY, edit, has, type Json, objectIn, opens, type Payload, value } fro
 export const SEARCH = 'search_tools'
 export const CALL = 'call_tool'
 
-/** Most tools that are found, and most characters of a query. */
+/** Most results, and most characters of a query. */
 export const MOST_FOUND = 50
 const MAX_QUERY = 500
 
-/** In the instructions of the group. */
+/** Part of the group's instructions. */
 export const HOW_TO_SEARCH = `Most tools are not listed. Find them with ${SEARCH}, and call them with ${CALL}.`
 
-/** Both tools as they are listed. `servers` are those of the group. */
+/** The definitions of both tools. `servers` are those of the group. */
 export function definitions(servers: readonly string[], limit: number): Json[] {
   const search = {
     name: SEARCH,
@@ -51,7 +51,7 @@ export function definitions(servers: readonly string[], limit: number): Json[] {
   return [search, call].map((one) => JSON.stringify(one))
 }
 
-/** What a call of `search_tools` is looking for. Throws a Fault. */
+/** The query of a call of `search_tools`. Throws a Fault. */
 export function queryOf({ params }: Call, limit: number): { query: string; limit: number } {
   const args = argumentsOf(params, SEARCH)
   const query = stringIn(args, 'query')
@@ -72,7 +72,7 @@ export function unwrapped(call: Call): Call {
   if (name === undefined) throw new Fault('invalidParams', `The name for ${CALL} has to be given once, as a string`)
   if (!isUnambiguous(args, 'arguments') || ![undefined, '{'].includes(opens(args, 'arguments')))
     throw new Fault('invalidParams', `The arguments for ${CALL} have to be given once, as an object`)
-  // The client cannot know which arguments the server wants in headers too: they are made of the arguments.
+  // The client cannot know which arguments the server also requires as headers: they are derived from the arguments.
   const { paramHeaders: _none, ...others } = call
   return {
     ...others,

@@ -1,6 +1,6 @@
 /**
- * A group whose tools are found by words in place of being listed. A call through `call_tool` is answered as if the
- * client had sent it directly, so everything that holds for calls holds for it too.
+ * A group whose tools are searched instead of listed. A call through `call_tool` is answered as if the client had sent it
+ * directly, so all rules for calls apply to it.
  */
 import { globs } from '../policy/globs.js'
 import { LentCache } from '../policy/lent-cache.js'
@@ -21,15 +21,15 @@ export interface SearchOptions {
   plan(): Plan
   lists: Lists
   memory: Memory
-  /** The group as it describes itself: an Implementation as JSON. */
+  /** The group's own Implementation, as JSON. */
   identity(): Json
 }
 
 const LIST = 'tools/list'
-/** Most indexes, and their bytes. Callers with the same tools have the same index. */
+/** Most indexes, and their bytes. Callers with the same tools share an index. */
 const MAX_INDEXES = 32
 const MAX_BYTES = 32 * 1024 * 1024
-/** Bytes of an index for each character of definitions. */
+/** Estimated bytes of an index per character of the definitions. */
 const PER_CHARACTER = 4
 const MAX_LOGGED = 120
 
@@ -43,7 +43,7 @@ export class Search {
     this.#indexes = new LentCache({ memory: options.memory, max: MAX_INDEXES, maxBytes: MAX_BYTES })
   }
 
-  /** Answers calls that are about the tools of the group itself; `next` answers others. */
+  /** Answers calls of the group's own tools; `next` answers all others. */
   handle(call: Call, next: Handler): Promise<Final> {
     const { search } = this.#options.plan()
     if (search && call.method === LIST) return this.#list(call, search)
@@ -81,7 +81,7 @@ export class Search {
   async #search(call: Call, search: SearchPlan): Promise<Final> {
     const { query, limit } = queryOf(call, search.limit)
     const { identity, lists } = this.#options
-    // What is found is called without headers of the client.
+    // Results are called without headers of the client.
     const { paramHeaders: _none, ...caller } = call
     const whole = await lists.whole(caller, LIST)
     const find = await this.#indexOf(whole)
@@ -91,14 +91,14 @@ export class Search {
     return { kind: 'result', result: edit(OWN, { content, structuredContent: texts[0] }), server: identity() }
   }
 
-  /** The call for which `call_tool` stands. The log and the inspector name the tool that runs. */
+  /** The call that `call_tool` stands for. The log and the inspector name the actual tool. */
   #unwrapped(call: Call): Call {
     const meant = unwrapped(call)
     call.log.note({ name: (stringIn(meant.params, 'name') ?? '').slice(0, MAX_LOGGED), through: CALL })
     return meant
   }
 
-  /** A sign-in is listed wherever a person is waited for; a tool with a name of the two is not. */
+  /** The sign-in tool is listed wherever a sign-in is pending; a tool named like one of the group's own two is not. */
   #isListed({ id, shown }: Item, { always }: SearchPlan): boolean {
     if (id === SIGN_IN_TOOL) return true
     if (shown === undefined || shown === SEARCH || shown === CALL) return false

@@ -1,6 +1,6 @@
 /**
- * The `requestState` of a group (MCP 2026-07-28, basic/patterns/mrtr): that of a server, sealed with what it belongs to. The
- * state of one server never reaches another one, nor the call of another person.
+ * The `requestState` of a group (MCP 2026-07-28, basic/patterns/mrtr): a server's state, sealed together with its context.
+ * The state of one server never reaches another server, nor another person's call.
  */
 import type { Call } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -10,15 +10,15 @@ import { edit, type Json, type Payload, write } from '../rpc/splice.js'
 import { digest, type SealKey } from '../seal.js'
 import { Carrier } from './carried.js'
 
-/** Milliseconds for which a client may answer, at most. Servers and the halves of the bridge have shorter times of their own. */
+/** Most milliseconds for a client's answer. Servers and the halves of the bridge have shorter limits. */
 const LIFETIME = 3_600_000
 
-/** What a state belongs to. */
+/** The context of a state. */
 interface Belonging {
   /** The call as its client sent it. */
   call: Call
   server: string
-  /** What the call is about, as the server knows it. */
+  /** The target of the call, as the server names it. */
   name: string
 }
 
@@ -31,7 +31,7 @@ export class States {
     this.#carrier = new Carrier(keys, 'group-state')
   }
 
-  /** The question of a server with a sealed state. One without a state needs none. */
+  /** A server's question with a sealed state. Without a state, there is nothing to seal. */
   sealed(input: Payload, { call, server, name }: Belonging): Payload {
     const state = stateOf(input)
     if (state === undefined) return input
@@ -60,7 +60,7 @@ export class States {
   }
 }
 
-/** A digest of the parameters that does not depend on the order of members or on white space. */
+/** A digest of the parameters, independent of member order and white space. */
 function digestOf({ params }: Call): string {
   return digest(canonical(write(params)))
 }

@@ -1,4 +1,4 @@
-/** Finds the server that a call of a group is for, and says the call in the terms of that server. */
+/** Finds the target server of a call to a group, and translates the call into that server's names. */
 import { ECHOED, printable } from '../printable.js'
 import type { Call } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -13,11 +13,11 @@ import type { Owners } from './owners.js'
 import { mayExpandTo } from './templates.js'
 import { prefixedUri, splitUri } from './uris.js'
 
-/** A server, and what is meant there, as that server knows it. */
+/** A server, and the target's name at that server. */
 export interface Found {
   member: Member
   id: string
-  /** The URI that the client has given, if it has no prefix: it is shown as it was given. */
+  /** The client's URI, if it has no prefix: answers show it unchanged. */
   bare?: string | undefined
 }
 
@@ -26,7 +26,7 @@ export interface Target extends Found {
   params: Payload
 }
 
-/** What a method names: a tool or prompt of a list, a URI, a task, or one of the first two in `ref`. */
+/** What a method names: a listed tool or prompt, a URI, a task, or one of the first two in `ref`. */
 type Naming = Named | { kind: 'uri' } | { kind: 'task' } | { kind: 'ref' }
 interface Named {
   kind: 'name'
@@ -47,14 +47,14 @@ const NAMING: Readonly<Record<string, Naming>> = {
   'tasks/cancel': { kind: 'task' },
 }
 const APPS = 'io.modelcontextprotocol/ui'
-/** Most URIs of results that are remembered. */
+/** Most remembered URIs from results. */
 const MAX_SENT = 2_000
 
 export class Targets {
   readonly #plan: () => Plan
   readonly #lists: Lists
   readonly #owners: Owners
-  /** Servers that have sent callers these URIs, by both. */
+  /** The servers that sent these URIs, by caller and URI. */
   readonly #sent = new Recent<Set<string>>({ max: MAX_SENT })
 
   constructor(plan: () => Plan, lists: Lists, owners: Owners) {
@@ -87,7 +87,7 @@ export class Targets {
     }
   }
 
-  /** Remembers that a server has sent a caller a URI. */
+  /** Remembers that a server sent a caller a URI. */
   sent(who: string, { server }: Member, uri: string): void {
     const key = `${who} ${uri}`
     const known = this.#sent.get(key)
@@ -95,7 +95,7 @@ export class Targets {
     else this.#sent.set(key, new Set([server]))
   }
 
-  /** The server that a task belongs to, and its id there; undefined if there is none. */
+  /** The server of a task, and the task's id there; undefined if there is none. */
   task(taskId: string): Found | undefined {
     const { members } = this.#lists
     const found = isAlone(this.#plan()) ? undefined : splitName(members, taskId)
@@ -104,7 +104,7 @@ export class Targets {
     return only && isAlone(this.#plan()) ? { member: only, id: taskId } : undefined
   }
 
-  /** The server that a URI belongs to, and the URI there. Rejects with a Fault if none has it, or several. */
+  /** The server of a URI, and the URI there. Rejects with a Fault if none or several have it. */
   uri(call: Call, uri: string): Found | Promise<Found> {
     const { bareUris } = this.#plan()
     const { members } = this.#lists
@@ -122,7 +122,7 @@ export class Targets {
     if (!bareNames) {
       const found = splitName(members, name)
       if (found) return { member: found.member, id: found.name, params: put(JSON.stringify(found.name)) }
-      // A user interface knows its tools by the names that its server gives them, and its host passes them on.
+      // A user interface uses its server's names of tools, and its host forwards them unchanged.
       if (list !== TOOLS.list || !hasApps(call.caller.capabilities)) throw unknown(what, name)
       return this.#only(call, list, what, name)
     }
@@ -138,7 +138,7 @@ export class Targets {
     return { member, id: name, params: call.params }
   }
 
-  /** The one server that lists a name. */
+  /** The only server that lists a name. */
   async #only(call: Call, list: string, what: string, name: string): Promise<Target> {
     const { owners, unheard } = await this.#owners.all(call, list, (id) => id === name)
     const [member, ...others] = owners
@@ -157,7 +157,7 @@ export class Targets {
     return found instanceof Promise ? found.then(target) : target(found)
   }
 
-  /** The owner of a URI without a prefix: the only server that has listed it, sent it, has a template for it, or has any. */
+  /** The owner of a URI without a prefix: the only server that listed it, sent it, has a template for it, or has resources. */
   async #ownerOf(call: Call, uri: string): Promise<Found> {
     const sent = this.#sent.get(`${whoOf(call)} ${uri}`)
     const listed = await this.#owners.all(call, 'resources/list', (id) => id === uri)
@@ -203,7 +203,7 @@ export class Targets {
   }
 }
 
-/** Whether a group is its only server: nothing is renamed. */
+/** Whether a group has a single server and renames nothing. */
 export function isAlone({ members, bareNames, bareUris }: Plan): boolean {
   return members.length === 1 && bareNames && bareUris
 }
@@ -218,7 +218,7 @@ function unknown(what: string, name: string, unheard: readonly Unheard[] = []): 
   return mayBeLate(`the ${what} ${shown}`, unheard) ?? new Fault('invalidParams', `Unknown ${what}: ${shown}`)
 }
 
-/** If servers have not answered yet, one of them may have what no other has. Of those that are down, nobody can tell. */
+/** Of the servers without an answer, those that are late may have the target; those that are down cannot be checked. */
 function mayBeLate(what: string, unheard: readonly Unheard[]): Fault | undefined {
   const late = [...new Set(unheard.flatMap(({ member, isLate }) => (isLate ? member.server : [])))]
   if (late.length === 0) return undefined
