@@ -1,7 +1,7 @@
 /**
  * Encrypts state that clients or Redis keep for the bridge (AES-256-GCM). It can be neither read nor changed outside.
  */
-import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /** A key to seal with. */
 export interface SealKey {
@@ -16,6 +16,7 @@ const VERSION = 'b1'
 const ID_BYTES = 4
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
+const MAC_BYTES = 32
 const MAX_LENGTH = 2_048
 
 /** Seals and opens texts and bytes. */
@@ -84,6 +85,30 @@ export class Sealer {
 
   #aboutOf(about: string): Uint8Array {
     return Buffer.concat([this.#purpose, Buffer.from(`/${about}`)])
+  }
+
+  /** Signs a text for the purpose (HMAC-SHA256). */
+  sign(text: string): string {
+    const [key] = this.#keys as [SealKey]
+    return `${key.id}.${this.#mac(key, text).toString('base64url')}`
+  }
+
+  /** Whether a text was signed for the purpose with one of the keys. */
+  isSigned(signature: string, text: string): boolean {
+    const [id, encoded = ''] = signature.split('.')
+    const key = this.#keys.find((known) => known.id === id)
+    const given = Buffer.from(encoded, 'base64url')
+    return key !== undefined && given.length === MAC_BYTES && timingSafeEqual(given, this.#mac(key, text))
+  }
+
+  /** A secret of the key with this id, or of the first key; undefined if there is no such key. */
+  secret(id?: string): { id: string; secret: Buffer } | undefined {
+    const key = id === undefined ? this.#keys[0] : this.#keys.find((known) => known.id === id)
+    return key && { id: key.id, secret: this.#mac(key, 'secret') }
+  }
+
+  #mac({ secret }: SealKey, text: string): Buffer {
+    return createHmac('sha256', secret).update(this.#purpose).update(`/signature/${text}`).digest()
   }
 
   /** A keyed hash that stands for a secret text. */

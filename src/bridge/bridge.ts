@@ -56,6 +56,7 @@ export const NEED_RESTART = [
   'socketMode',
   'admin',
   'redis',
+  'replicas',
   'metrics',
   'metricsTools',
   'log',

@@ -20,6 +20,7 @@ import { origin } from '../plugins/origin.js'
 import { metadataPaths, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
 import { rateLimit } from '../plugins/rate-limit.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
+import type { Replicas } from '../ports/replicas.js'
 import type { Relayed } from '../protocol/call.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
 import type { HttpMount } from './http-mount.js'
@@ -59,13 +60,13 @@ export interface FrontOptions {
   verify: Verify | undefined
   /** The counts of requests for their limits. */
   windows: CountedWindows
-  /** Whether another replica has forwarded the request on this connection. */
-  isCarried(connection: object): boolean
+  /** The other replicas, if there are several. */
+  replicas: Pick<Replicas, 'isForwarded' | 'checkBody'> | undefined
 }
 
 /** Builds the application for clients. It does not listen; the listener passes requests to its `routing`. */
 export async function front(options: FrontOptions): Promise<FastifyInstance> {
-  const { settings, listen, endpoints, refusals, requests } = options
+  const { settings, listen, endpoints, refusals, requests, replicas } = options
   const { bodyBytes } = settings.limits
   const { trustedProxies, auth: configured } = settings
   const app: FastifyInstance = fastify({
@@ -102,7 +103,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     requests: settings.limits.requestsPerMinute,
     wrongTokens: configured && !configured.passthrough ? settings.limits.wrongTokensPerMinute : undefined,
     windows: options.windows,
-    isForwarded: ({ raw }) => options.isCarried(raw.socket),
+    isForwarded: ({ raw }) => replicas?.isForwarded(raw) ?? false,
   })
   const open = endpoints.flatMap(({ mount, paths, relayed }) => mount.open({ paths, relayed }))
   await app.register(auth, {
@@ -117,6 +118,11 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     if (request.headers.expect !== undefined) sendContinue(request, reply, bodyBytes)
     done(null, payload)
   })
+  if (replicas)
+    app.addHook('preHandler', (request, _reply, done) => {
+      replicas.checkBody(request.raw, request.body)
+      done()
+    })
   if (options.health) await app.register(health, options.health)
   if (published) await app.register(wellKnown, { published })
   if (guarded) await app.register(protectedResource, guarded)

@@ -117,7 +117,7 @@ export class HttpService {
     const bound = { maxConnections: settings.limits.connections, maxConnectionsOption: 'limits.connections' }
     this.#listener = await this.#listenerOf(this.#front, settings, bound)
     replicas?.serve((request, response) => this.#listener?.front.routing(request, response))
-    await replicas?.connect()
+    await replicas?.connect().catch(throwOf('replicas.address'))
     const origin = await this.#listener.listen(listen)
     if (settings.admin !== undefined) await this.#serveAdmin(settings, httpListen(settings.admin))
     else if (inspector) await this.#serveInspector(settings)
@@ -192,7 +192,7 @@ export class HttpService {
       requests: this.requests,
       verify: await this.#verify(settings),
       windows: this.#windows,
-      isCarried: (connection) => context.replicas?.isCarried(connection) ?? false,
+      replicas: context.replicas,
     })
     this.#places = places
     return app

@@ -10,7 +10,7 @@ export class ListenError extends Error {
 }
 
 /** The option whose address cannot be listened on. */
-export type ListenOption = 'listen' | 'admin'
+export type ListenOption = 'listen' | 'admin' | 'replicas.address'
 
 /** Throws an error of listening on, with its option. */
 export function throwOf(option: ListenOption): (error: unknown) => never {
@@ -21,5 +21,5 @@ export function throwOf(option: ListenOption): (error: unknown) => never {
 
 /** The option of an error of listening. */
 export function optionOf(error: Error): ListenOption {
-  return 'option' in error && error.option === 'admin' ? 'admin' : 'listen'
+  return 'option' in error ? (error.option as ListenOption) : 'listen'
 }

@@ -53,7 +53,7 @@ const SECTIONS: readonly Section[] = [
   {
     title: 'Replicas',
     text: '[operations.md](operations.md#replicas) says how replicas work together.',
-    has: under('redis', 'stateKeys'),
+    has: under('redis', 'replicas', 'stateKeys'),
   },
   { title: 'Log and metrics', has: under('log', 'metrics', 'metricsTools') },
   { title: 'Inspector', text: '[inspect.md](inspect.md) says what it shows.', has: under('inspect') },
@@ -140,7 +140,7 @@ export function configurationPage(): string {
     '',
     '## References',
     '',
-    'References are replaced in the entries of `mcpServers`, and in `auth.tokens`, `inspect.token`, `stateKeys`, `redis` and `publish`.',
+    'References are replaced in the entries of `mcpServers`, and in `auth.tokens`, `inspect.token`, `stateKeys`, `redis`, `replicas` and `publish`.',
     '',
     ...table(
       ['Reference', 'Replaced by'],

@@ -140,6 +140,7 @@ const OWN_ADDRESS = 'Listen on 127.0.0.1, on an address of this machine, or on 0
 const OTHER: Readonly<Record<ListenOption, string>> = {
   listen: '--listen http://127.0.0.1:8081/mcp',
   admin: '--admin http://127.0.0.1:9092',
+  'replicas.address': '"replicas": { "address": "http://0.0.0.0:8091" }',
 }
 const otherPort = (at: ListeningError) => `Choose another port with ${OTHER[optionOf(at)]}.`
 

@@ -19,6 +19,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [['redis', 'stateKeys'], required('redis', 'stateKeys', SECRET)],
   [['publish', 'publicUrl'], required('publish', 'publicUrl', ADDRESS)],
   [['redis'], shared],
+  [['redis', 'replicas'], between],
   [['listen', 'admin', 'tls'], encryption],
   [['auth', 'discover'], authentication],
   [['auth', 'publicUrl'], identity],
@@ -95,6 +96,12 @@ function shared({ redis }: Settings): Issue[] {
       cert === undefined ? issue('.cert', 'is required with "key"') : issue('.key', 'is required with "cert"'),
     )
   return issues
+}
+
+/** An address for other replicas where there are none. */
+function between({ redis, replicas }: Settings): Issue[] {
+  if (redis || replicas.address === undefined) return []
+  return [{ path: 'replicas.address', message: 'is for replicas that share a Redis: set "redis" or remove it' }]
 }
 
 /** A certificate without an address for it, and the reverse. */

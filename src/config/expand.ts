@@ -27,7 +27,7 @@ export function escaped(text: string): string {
 }
 
 /** Paths of addresses. */
-const ADDRESS = /\.url$|^redis\.(?:sentinels|cluster)\.\d+$/
+const ADDRESS = /\.url$|^redis\.(?:sentinels|cluster)\.\d+$|^replicas\.address$/
 
 /**
  * Replaces `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:path}` in these keys of entries of servers, and in secrets.
@@ -77,7 +77,7 @@ export function expand(
     isObject(entry)
       ? mapped(entry, (value, key) => (keys.has(key) ? deep(value, `${path}.${key}`) : value))
       : deep(entry, path)
-  const { mcpServers, auth, stateKeys, redis, publish, inspect } = input
+  const { mcpServers, auth, stateKeys, redis, replicas, publish, inspect } = input
   const value = {
     ...input,
     ...(isObject(mcpServers) && {
@@ -86,6 +86,7 @@ export function expand(
     ...(publish !== undefined && { publish: deep(publish, 'publish') }),
     ...(stateKeys !== undefined && { stateKeys: deep(stateKeys, 'stateKeys') }),
     ...(redis !== undefined && { redis: deep(redis, 'redis') }),
+    ...(replicas !== undefined && { replicas: deep(replicas, 'replicas') }),
     ...(isObject(auth) && {
       auth: { ...auth, ...mapped(only(auth, AUTH_KEYS), (value, key) => deep(value, `auth.${key}`)) },
     }),

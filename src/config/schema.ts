@@ -9,6 +9,7 @@ import { groups } from './schema/groups.js'
 import { inspect } from './schema/inspect.js'
 import { limits } from './schema/limits.js'
 import { redis } from './schema/redis.js'
+import { replicas } from './schema/replicas.js'
 import { server } from './schema/server.js'
 import { oauth } from './schema/sign-in.js'
 import { timeouts } from './schema/timeouts.js'
@@ -25,6 +26,7 @@ export const fileSchema = z.strictObject({
   ...access,
   oauth,
   redis,
+  replicas,
   stateKeys: z
     .array(z.string().min(32, 'has to have at least 32 characters'))
     .default([])

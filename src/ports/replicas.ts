@@ -3,6 +3,9 @@
  * lives in one replica and can be reached through all. Code that finds that its owner is another replica throws
  * `OwnedByReplica`.
  */
+import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
+import type { Fault } from '../protocol/fault.js'
 import type { Payload } from '../rpc/splice.js'
 
 /** The request belongs to another replica. Thrown before anything is sent or done. */
@@ -29,16 +32,18 @@ export interface ForwardedRequest {
   /** Names and values in turn, as received. */
   headers: readonly string[]
   body: Uint8Array | undefined
-  /** The connection that it came on. A request that was already forwarded is not forwarded again. */
-  connection: object
+  /** As the HTTP server has received it. A request that was already forwarded is not forwarded again. */
+  received: IncomingMessage
 }
 
 /** The answer of another replica. */
 export interface ForwardedAnswer {
   status: number
   headers: readonly string[]
-  /** To be read to its end or cancelled. Throws a Fault if the rest is lost. */
-  body: AsyncIterable<Uint8Array>
+  /** To be read to its end or destroyed. */
+  body: Readable
+  /** What to tell the client if the body breaks off. */
+  lost: Fault
 }
 
 /** A change that a server reported. */
@@ -77,8 +82,10 @@ export interface Replicas {
   readonly id: string
   /** Has another replica answer a request. Rejects with a Fault. */
   carry(owned: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer>
-  /** Whether a connection carries a request that another replica has forwarded. */
-  isCarried(connection: object): boolean
+  /** Whether another replica has forwarded a request. */
+  isForwarded(request: IncomingMessage): boolean
+  /** Throws a Fault if another replica has forwarded a request with another body. */
+  checkBody(request: IncomingMessage, body: unknown): void
   /** A new id for a session in this replica. */
   sessionId(): string
   /** The other replica that owns a session; undefined if it is this one or the id is unknown. */

@@ -1,6 +1,6 @@
-/** The replicas of a bridge, connected by Redis: what one of them owns can be reached through all. */
+/** The replicas of a bridge: what one of them owns can be reached through all. Redis has what all of them know. */
 import { randomBytes } from 'node:crypto'
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Certificate } from '../ports/events.js'
 import type {
   ChangeListener,
@@ -12,11 +12,11 @@ import type {
 } from '../ports/replicas.js'
 import { Fault } from '../protocol/fault.js'
 import { Sealer, type SealKey } from '../seal.js'
-import { Answering } from './answer.js'
 import { Broadcast } from './broadcast.js'
 import type { RedisAddress } from './connection.js'
-import { faultOf, forward } from './forward.js'
-import { Links } from './links.js'
+import { Internal } from './internal.js'
+import { ADDRESS, Peers, RENEW } from './peers.js'
+import { digestOf } from './proof.js'
 import { Redis, type RedisLog } from './redis.js'
 import { RedisStore } from './store.js'
 
@@ -30,39 +30,51 @@ export interface ReplicasOptions extends RedisAddress {
   certificate?: Certificate | undefined
   /** Equal in all replicas. */
   keys: readonly SealKey[]
+  /** Where this replica listens for the others. */
+  address: URL
   log: RedisLog
 }
 
-/** Milliseconds for which a replica is known to be gone, so that later requests fail at once. */
-const REMEMBERED = 60_000
-/** Milliseconds for which a shut down replica is recorded in Redis: longer than anything in it could live. */
-const GOODBYE = 3_600_000
+/** Milliseconds for which Redis remembers where a replica is, or that it has shut down. */
+const LEASE = 3_600_000
+const A_MINUTE = 60_000
 
-/** The `Replicas` over Redis. */
+/** The `Replicas` over HTTP and Redis. */
 export class RedisReplicas implements Replicas {
   readonly id = randomBytes(8).toString('hex')
   readonly certificate: Certificate | undefined
+  readonly records: RedisStore
   readonly #redis: Redis
   #sealer: Sealer
-  readonly records: RedisStore
-  readonly #links: Links
   readonly #notices: Broadcast
-  readonly #serving = new Answering()
-  /** Replicas that are gone, and since when that is known. */
-  readonly #lost = new Map<string, number>()
+  readonly #internal: Internal
+  readonly #peers: Peers
+  /** Where others reach this replica. */
+  #address = ''
+  #renewing: NodeJS.Timeout | undefined
 
-  constructor({ prefix, keys, certificate, ...connecting }: ReplicasOptions) {
+  constructor({ prefix, keys, certificate, address, ...connecting }: ReplicasOptions) {
     this.certificate = certificate
     this.#redis = new Redis(connecting)
     this.#sealer = new Sealer(keys, 'replica')
-    const common = { id: this.id, prefix, redis: this.#redis, sealer: () => this.#sealer }
+    const { id } = this
+    const warn = onceAMinute(connecting.log)
+    const sealer = () => this.#sealer
+    const common = { id, prefix, redis: this.#redis, sealer }
     this.records = new RedisStore(common)
     this.#notices = new Broadcast(common)
-    this.#links = new Links({
-      ...common,
-      opened: (link) => this.#serving.answer(link),
-      heard: (replica) => this.#lost.delete(replica),
-      hasLeft: (replica) => this.#hasLeft(replica),
+    this.#internal = new Internal({
+      id,
+      address,
+      sealer,
+      refused: (why, from) =>
+        warn(why, { event: 'internal_request_refused', why, from }, 'refused a request at the address for replicas'),
+    })
+    this.#peers = new Peers({
+      records: this.records,
+      sealer,
+      refused: (replica, why) =>
+        warn(`of ${why}`, { event: 'replica_refused', replica, why }, 'another replica refuses the requests of this one'),
     })
   }
 
@@ -76,35 +88,37 @@ export class RedisReplicas implements Replicas {
     return this.#redis.working
   }
 
-  /** Connects to Redis. Without Redis, everything works that needs no other replica. */
-  connect(): Promise<void> {
-    return this.#redis.connect()
+  /**
+   * Listens for other replicas, and connects to Redis. Without Redis, everything works that needs no replica which this one
+   * does not know yet.
+   */
+  async connect(): Promise<void> {
+    this.#address = await this.#internal.listen()
+    await this.#redis.connect()
+    const renew = () => void this.records.remember(ADDRESS, this.id, this.#address, LEASE)
+    this.#renewing = setInterval(renew, RENEW).unref()
+    await this.records.remember(ADDRESS, this.id, this.#address, LEASE)
   }
 
   /** Sets the handler for forwarded requests. */
   serve(answer: RequestListener): void {
-    this.#serving.use(answer)
+    this.#internal.use(answer)
   }
 
   async carry(owned: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer> {
-    const { owner, what } = owned
-    if (this.isCarried(request.connection))
-      throw new Fault('internal', `Forwarding loop: this request was already forwarded, and ${owner} owns it`)
-    if (this.#isLost(owner)) {
-      this.#links.knock(owner)
-      throw faultOf('lost', what, false)
-    }
-    const link = this.#links.open(owner)
-    try {
-      return await forward(link, owned, request, signal)
-    } catch (error) {
-      if (link.broken === 'lost') this.#lost.set(owner, performance.now())
-      throw error
-    }
+    if (this.isForwarded(request.received))
+      throw new Fault('internal', `Forwarding loop: this request was already forwarded, and ${owned.owner} owns it`)
+    return this.#peers.carry(owned, request, signal)
   }
 
-  isCarried(connection: object): boolean {
-    return this.#serving.isCarried(connection)
+  isForwarded(request: IncomingMessage): boolean {
+    return this.#internal.digestFor(request) !== undefined
+  }
+
+  checkBody(request: IncomingMessage, body: unknown): void {
+    const digest = this.#internal.digestFor(request)
+    if (digest !== undefined && digest !== digestOf(body instanceof Uint8Array ? body : undefined))
+      throw new Fault('unauthorized', 'The body is not the one that the other replica has signed')
   }
 
   sessionId(): string {
@@ -128,21 +142,21 @@ export class RedisReplicas implements Replicas {
 
   /** Records that this replica has shut down, so that requests for what it owned fail at once. */
   async close(): Promise<void> {
-    this.#links.close()
-    this.#serving.close()
-    await this.records.remember('gone', this.id, '', GOODBYE)
+    clearInterval(this.#renewing)
+    this.#peers.close()
+    this.#internal.close()
+    await this.records.remember(ADDRESS, this.id, '', LEASE)
     this.#redis.close()
   }
+}
 
-  #isLost(replica: string): boolean {
-    const since = this.#lost.get(replica)
-    if (since === undefined) return false
-    if (performance.now() - since < REMEMBERED) return true
-    this.#lost.delete(replica)
-    return false
-  }
-
-  async #hasLeft(replica: string): Promise<boolean> {
-    return (await this.records.recall('gone', replica).catch(() => undefined)) !== undefined
+/** Logs each kind of warning at most once a minute: strangers can cause them. */
+function onceAMinute(log: RedisLog): (kind: string, ...entry: Parameters<RedisLog['warn']>) => void {
+  const last = new Map<string, number>()
+  return (kind, ...entry) => {
+    const now = performance.now()
+    if (now - (last.get(kind) ?? Number.NEGATIVE_INFINITY) < A_MINUTE) return
+    last.set(kind, now)
+    log.warn(...entry)
   }
 }

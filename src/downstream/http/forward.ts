@@ -2,13 +2,16 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { withoutCredentials } from '../../credentials.js'
-import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
+import { type ForwardedAnswer, OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { Fault } from '../../protocol/fault.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { encodeEvent } from '../../rpc/sse.js'
 import { type Logger, tell } from '../logger.js'
 import { idIn } from '../read-message.js'
 import { type ErrorRendering, refuse, whenOver } from './replies.js'
+
+/** Bytes of an answer that is read before it is sent. */
+const SMALL = 64 * 1024
 
 /** Options of forwarding. */
 export interface ForwardOptions {
@@ -31,16 +34,16 @@ export async function forward(
   const controller = new AbortController()
   whenOver(reply, () => controller.abort())
   try {
-    const forwarded = { method, path, headers: raw.rawHeaders, body, connection: raw.socket }
+    const forwarded = { method, path, headers: raw.rawHeaders, body, received: raw }
     const answer = await replicas.carry(error, forwarded, controller.signal)
     tell(log, { kind: 'forwarded', what: 'answered' })
     reply.code(answer.status)
     for (const [name, value] of pairs(answer.headers)) reply.header(name, value)
     const events = String(reply.getHeader('content-type')).startsWith('text/event-stream')
-    const content = events ? withFinalError(answer.body, id, refusing) : answer.body
-    reply.send(Readable.from(content, { objectMode: false }))
+    if (!events) return void reply.send(isSmall(answer) ? await whole(answer) : answer.body)
+    reply.send(Readable.from(withFinalError(answer, id, refusing), { objectMode: false }))
     // The first event may come late, but the client needs the headers now.
-    if (events) reply.raw.flushHeaders()
+    reply.raw.flushHeaders()
   } catch (cause) {
     const fault = Fault.from(cause)
     const { owner, what } = error
@@ -55,17 +58,33 @@ export async function forward(
 
 /** The stream of events of the owner. If it breaks off, an error for the request follows. */
 async function* withFinalError(
-  body: AsyncIterable<Uint8Array>,
+  { body, lost }: ForwardedAnswer,
   id: Id | undefined,
   { draftErrorCodes }: ErrorRendering,
-) {
+): AsyncGenerator<Uint8Array, void> {
   try {
-    yield* body
+    yield* body as AsyncIterable<Uint8Array>
   } catch (error) {
     if (id === undefined) throw error
-    const event = encodeEvent(errorMessage(id, Fault.from(error).toRpcError(draftErrorCodes)))
+    const event = encodeEvent(errorMessage(id, lost.toRpcError(draftErrorCodes)))
     yield Buffer.from(typeof event === 'string' ? event : event.join(''))
   }
+}
+
+/** Whether an answer has at most so many bytes that it is cheaper to read it first. */
+function isSmall({ headers }: ForwardedAnswer): boolean {
+  const at = headers.findIndex((text, at) => at % 2 === 0 && text.toLowerCase() === 'content-length')
+  return at >= 0 && Number(headers[at + 1]) <= SMALL
+}
+
+async function whole({ body, lost }: ForwardedAnswer): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) chunks.push(chunk)
+  } catch {
+    throw lost
+  }
+  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
 }
 
 /** Headers by lower-cased name. A repeated header has all its values. */

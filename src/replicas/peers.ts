@@ -1,0 +1,319 @@
+/**
+ * The other replicas, as this one reaches them: each at the internal address that it has written to Redis. A request goes
+ * there over HTTP; its answer comes back as it is produced, and ends if the other replica is lost.
+ */
+import { type Dispatcher, Pool } from 'undici'
+import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica, Store } from '../ports/replicas.js'
+import { Fault, type FaultName } from '../protocol/fault.js'
+import type { Sealer } from '../seal.js'
+import { pause, within } from '../time.js'
+import { connectingOptions } from './encryption.js'
+import { REFUSED } from './internal.js'
+import { answerTo, carriedHeaders, digestOf, PROOF, prove } from './proof.js'
+
+/** Why a request is not answered. */
+type Trouble =
+  /** The other replica is gone, or does not answer. */
+  | 'lost'
+  /** It refuses the request. */
+  | 'refused'
+
+export interface PeersOptions {
+  records: Pick<Store, 'recall'>
+  sealer(): Sealer
+  /** A replica has refused a request. */
+  refused(replica: string, why: string): void
+}
+
+/** The record of a replica in Redis: its internal address, or '' if it has shut down. */
+export const ADDRESS = 'address'
+/** Milliseconds between two writes of this record. */
+export const RENEW = 2_000
+/** Milliseconds for which a record is waited for. It can be missing until it is renewed, if Redis came back empty. */
+const MISSING = RENEW + 500
+const LOOK_EVERY = 100
+/** Milliseconds for which a replica that is gone is remembered. */
+const REMEMBERED = 60_000
+/** Milliseconds to connect, and of silence after which a replica is lost. */
+const CONNECT = 2_000
+const SILENCE = 5_000
+/** Milliseconds after an answer in which a replica is not asked whether it is still there. */
+const SURE = 1_000
+/** Milliseconds for which an unused connection is kept. */
+const KEEP_ALIVE = 30_000
+/** Most requests that are forwarded at the same time. */
+const MAX_OPEN = 20_000
+
+/** Codes of errors by which no connection can be opened here. */
+const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS'])
+/** Codes of errors by which no connection was opened, so that nothing was sent. */
+const UNSENT: ReadonlySet<string> = new Set([
+  ...OWN_LIMITS,
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** The fault for a request that is not answered: before it was sent, and after. */
+const FAULTS: Readonly<Record<Owned, Record<Trouble, [before: FaultName, after: FaultName]>>> = {
+  call: {
+    lost: ['suspendedCallLost', 'suspendedCallLost'],
+    refused: ['overloaded', 'overloaded'],
+  },
+  session: {
+    lost: ['sessionNotFound', 'replicaLost'],
+    refused: ['overloaded', 'overloaded'],
+  },
+}
+const MESSAGES: Readonly<Record<string, string>> = {
+  suspendedCallLost: 'The replica that held this call is gone, and the call is lost',
+  overloaded: 'The replica that owns this has refused the request',
+  sessionNotFound: 'Session not found: the replica that held it is gone; call initialize to open another',
+  replicaLost: 'The replica that owns this session was lost during the request',
+}
+
+function faultOf(trouble: Trouble, what: Owned, sent: boolean): Fault {
+  const name = FAULTS[what][trouble][sent ? 1 : 0]
+  return new Fault(name, MESSAGES[name] as string)
+}
+
+/** All other replicas. */
+export class Peers {
+  readonly #options: PeersOptions
+  /** By id; resolves to undefined for one that is gone. */
+  readonly #peers = new Map<string, Promise<Peer | undefined>>()
+  #open = 0
+
+  constructor(options: PeersOptions) {
+    this.#options = options
+  }
+
+  /** Has the owner answer a request. Rejects with a Fault. */
+  async carry(
+    { owner, what }: OwnedByReplica,
+    request: ForwardedRequest,
+    signal: AbortSignal,
+  ): Promise<ForwardedAnswer> {
+    if (this.#open >= MAX_OPEN) throw new Fault('overloaded', 'Too many forwarded requests', { retryAfter: 1 })
+    this.#open++
+    try {
+      const peer = await this.#find(owner)
+      const trouble = peer ? await peer.trouble() : 'lost'
+      if (!peer || trouble) throw faultOf(trouble ?? 'lost', what, false)
+      return await peer.ask(what, request, signal)
+    } finally {
+      this.#open--
+    }
+  }
+
+  close(): void {
+    for (const found of this.#peers.values()) found.then((peer) => peer?.close()).catch(() => {})
+  }
+
+  #find(id: string): Promise<Peer | undefined> {
+    const known = this.#peers.get(id)
+    if (known) return known
+    const found = this.#lookUp(id).then((address) => {
+      if (address) return new Peer(id, address, { ...this.#options, lost: () => this.#forget(id) })
+      this.#forget(id)
+      return undefined
+    })
+    this.#peers.set(id, found)
+    // Redis is unreachable: the next request looks again.
+    found.catch(() => this.#peers.delete(id))
+    return found
+  }
+
+  /** The address of a replica; '' or undefined if it is gone. Rejects with a Fault. */
+  async #lookUp(id: string): Promise<string | undefined> {
+    const until = performance.now() + MISSING
+    for (;;) {
+      const address = await this.#options.records.recall(ADDRESS, id)
+      if (address !== undefined || performance.now() > until) return address
+      await pause(LOOK_EVERY)
+    }
+  }
+
+  /** Looks a lost replica up again when it has been lost for a while. */
+  #forget(id: string): void {
+    const known = this.#peers.get(id)
+    setTimeout(() => {
+      if (this.#peers.get(id) !== known) return
+      this.#peers.delete(id)
+      known?.then((peer) => peer?.close()).catch(() => {})
+    }, REMEMBERED).unref()
+  }
+}
+
+interface PeerOptions extends Pick<PeersOptions, 'sealer' | 'refused'> {
+  /** Called when it is lost. */
+  lost(): void
+}
+
+/** One other replica. */
+class Peer {
+  readonly #id: string
+  readonly #address: string
+  readonly #options: PeerOptions
+  #pool: Pool
+  /** When it last answered. */
+  #heard = Number.NEGATIVE_INFINITY
+  /** Whether it has been lost, and has not answered since. */
+  #lost = false
+  #checking: Promise<Trouble | undefined> | undefined
+  /** Answers that are not complete. While there are some, it is asked whether it is still there. */
+  #open = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(id: string, address: string, options: PeerOptions) {
+    this.#id = id
+    this.#address = address
+    this.#options = options
+    this.#pool = this.#connect()
+  }
+
+  /**
+   * Why it cannot be asked now. It has to prove who it is before it gets a request: another program may have its address by
+   * now. One that is lost is asked again meanwhile, because it may only have been cut off.
+   */
+  async trouble(): Promise<Trouble | undefined> {
+    if (performance.now() - this.#heard < SURE) return undefined
+    const checked = this.#check()
+    return this.#lost ? 'lost' : checked
+  }
+
+  async ask(what: Owned, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer> {
+    const { method, path, body } = request
+    const headers = carriedHeaders(request.headers, 'content-length')
+    const proof = prove(this.#options.sealer(), this.#id, { method, path, headers, body: digestOf(body) })
+    this.#begin()
+    let asked: Dispatcher.ResponseData
+    try {
+      asked = await this.#pool.request({
+        method: method as Dispatcher.HttpMethod,
+        path,
+        headers: [...headers, PROOF, proof],
+        body: body ?? null,
+        signal,
+        responseHeaders: 'raw',
+      })
+    } catch (error) {
+      this.#end()
+      if (signal.aborted) throw new Fault('requestTimeout', 'The client has disconnected', { cause: error })
+      this.#heard = Number.NEGATIVE_INFINITY
+      const { code = '' } = error as NodeJS.ErrnoException
+      throw faultOf(OWN_LIMITS.has(code) ? 'refused' : 'lost', what, !UNSENT.has(code))
+    }
+    this.#heard = performance.now()
+    const answered = carriedHeaders(asked.headers as unknown as string[])
+    const end = () => this.#end()
+    asked.body.once('close', end)
+    const why = valueOf(answered, REFUSED)
+    if (why !== undefined) {
+      asked.body.dump().catch(() => {})
+      this.#heard = Number.NEGATIVE_INFINITY
+      throw faultOf(this.#refusal(why), what, false)
+    }
+    return { status: asked.statusCode, headers: answered, body: asked.body, lost: faultOf('lost', what, true) }
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#pool.destroy().catch(() => {})
+  }
+
+  #connect(): Pool {
+    return new Pool(this.#address, {
+      connect: {
+        timeout: CONNECT,
+        ...(this.#address.startsWith('https:') && connectingOptions(this.#options.sealer)),
+      },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE,
+      keepAliveMaxTimeout: KEEP_ALIVE,
+      maxHeaderSize: 64 * 1024,
+    })
+  }
+
+  #begin(): void {
+    if (this.#open++ > 0) return
+    const look = () => {
+      if (performance.now() - this.#heard >= SURE) this.#check().catch(() => {})
+    }
+    this.#timer = setInterval(() => setImmediate(look), SURE).unref()
+  }
+
+  #end(): void {
+    if (--this.#open === 0) clearInterval(this.#timer)
+  }
+
+  /** Asks for a proof that it is this replica, and that it answers. */
+  #check(): Promise<Trouble | undefined> {
+    this.#checking ??= this.#prove().finally(() => {
+      this.#checking = undefined
+    })
+    return this.#checking
+  }
+
+  async #prove(): Promise<Trouble | undefined> {
+    const headers = ['host', new URL(this.#address).host]
+    const proof = prove(this.#options.sealer(), this.#id, { method: 'HEAD', path: '/', headers, body: '' })
+    const controller = new AbortController()
+    const asked = this.#pool.request({
+      method: 'HEAD',
+      path: '/',
+      headers: [...headers, PROOF, proof],
+      signal: controller.signal,
+      responseHeaders: 'raw',
+    })
+    try {
+      const answer = await within(asked, SILENCE, () => {
+        throw new Error('no answer')
+      })
+      await answer.body.dump()
+      const answered = answer.headers as unknown as string[]
+      const why = valueOf(answered, REFUSED)
+      if (why !== undefined) {
+        const trouble = this.#refusal(why)
+        if (trouble === 'lost') this.#lose()
+        return trouble
+      }
+      const signed = valueOf(answered, PROOF)
+      if (signed === undefined || !this.#options.sealer().isSigned(signed, answerTo(proof))) throw new Error('no proof')
+    } catch (error) {
+      controller.abort()
+      if (OWN_LIMITS.has((error as NodeJS.ErrnoException).code ?? '')) return 'refused'
+      this.#lose()
+      return 'lost'
+    }
+    this.#heard = performance.now()
+    this.#lost = false
+    return undefined
+  }
+
+  #refusal(why: string): Trouble {
+    if (why === 'misdirected') return 'lost'
+    this.#options.refused(this.#id, why)
+    return 'refused'
+  }
+
+  /** Ends all its answers. */
+  #lose(): void {
+    this.#heard = Number.NEGATIVE_INFINITY
+    if (!this.#lost) this.#options.lost()
+    this.#lost = true
+    const pool = this.#pool
+    this.#pool = this.#connect()
+    pool.destroy().catch(() => {})
+  }
+}
+
+function valueOf(headers: readonly (string | Buffer)[], name: string): string | undefined {
+  for (let at = 0; at + 1 < headers.length; at += 2)
+    if (String(headers[at]).toLowerCase() === name) return String(headers[at + 1])
+  return undefined
+}

@@ -1,0 +1,136 @@
+/**
+ * Shows that a request to the internal address comes from another replica: an HMAC with a key that only replicas have, over
+ * everything that matters, the time, and a number that is used once.
+ */
+import { hash, randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { Sealer } from '../seal.js'
+
+/** The header with the proof. */
+export const PROOF = 'mcp-bridge-proof'
+
+/** Why a request is refused. */
+export type Refused =
+  /** It was not signed with one of the keys, or was changed. */
+  | 'forged'
+  /** It was signed too long ago, or the clocks differ. */
+  | 'late'
+  /** It has been received before. */
+  | 'replayed'
+  /** It is for a replica that was at this address before. */
+  | 'misdirected'
+  /** More requests arrive than can be told from repeated ones. */
+  | 'busy'
+
+/** What is signed of a request. */
+export interface Signed {
+  method: string | undefined
+  path: string | undefined
+  /** Names and values in turn. */
+  headers: readonly string[]
+  /** The digest of the body. */
+  body: string
+}
+
+/** Milliseconds between the clocks of two replicas, the way included. */
+export const SKEW = 15_000
+/** Nonces that are remembered for the time in which their requests are not late. */
+const MAX_NONCES = 250_000
+const NONCE_BYTES = 12
+/** Headers that concern a single connection. */
+const OF_CONNECTION: ReadonlySet<string> = new Set([
+  PROOF,
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'te',
+  'trailer',
+  'upgrade',
+  'expect',
+  'date',
+])
+
+/** The digest of a body. */
+export function digestOf(body: Uint8Array | undefined): string {
+  return body && body.length > 0 ? hash('sha256', body, 'base64url') : ''
+}
+
+/** Headers, as names and values in turn, without those of a single connection, and without one more. */
+export function carriedHeaders(headers: readonly string[], without?: string): string[] {
+  const carried: string[] = []
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = (headers[at] as string).toLowerCase()
+    if (!OF_CONNECTION.has(name) && name !== without) carried.push(headers[at] as string, headers[at + 1] as string)
+  }
+  return carried
+}
+
+/** The value of the header that proves where a request to the replica `to` comes from. */
+export function prove(sealer: Sealer, to: string, signed: Signed): string {
+  const head = [to, Date.now(), randomBytes(NONCE_BYTES).toString('base64url'), signed.body].join(':')
+  return `${head}:${sealer.sign(textOf(head, signed))}`
+}
+
+/** What is proved by an answer to `HEAD`: that the replica which has the key has answered just this question. */
+export function answerTo(proof: string): string {
+  return `answer\n${proof}`
+}
+
+/** Checks the proofs of received requests. */
+export class Proofs {
+  readonly #id: string
+  readonly #sealer: () => Sealer
+  /** The nonces of this period and of the one before, each as long as a request is not late. */
+  #nonces = new Set<string>()
+  #before = new Set<string>()
+  #since = performance.now()
+
+  constructor(id: string, sealer: () => Sealer) {
+    this.#id = id
+    this.#sealer = sealer
+  }
+
+  /** Takes the proof off a request. Returns the digest that its body must have, or why the request is refused. */
+  check(request: IncomingMessage): { body: string; proof: string } | Refused {
+    const { method, url: path, rawHeaders } = request
+    const proof = request.headers[PROOF]
+    if (typeof proof !== 'string') return 'forged'
+    const [to = '', time, nonce = '', body = '', ...signature] = proof.split(':')
+    const headers = carriedHeaders(rawHeaders)
+    const head = [to, time, nonce, body].join(':')
+    if (!this.#sealer().isSigned(signature.join(':'), textOf(head, { method, path, headers, body }))) return 'forged'
+    if (!(Math.abs(Date.now() - Number(time)) <= SKEW)) return 'late'
+    if (to !== this.#id) return 'misdirected'
+    const used = this.#use(nonce)
+    if (used) return used
+    request.rawHeaders = headers
+    delete request.headers[PROOF]
+    return { body, proof }
+  }
+
+  #use(nonce: string): Refused | undefined {
+    const now = performance.now()
+    // A time may be late by one skew and early by another.
+    if (now - this.#since > 2 * SKEW) {
+      this.#before = now - this.#since > 4 * SKEW ? new Set() : this.#nonces
+      this.#nonces = new Set()
+      this.#since = now
+    }
+    if (this.#nonces.has(nonce) || this.#before.has(nonce)) return 'replayed'
+    if (this.#nonces.size >= MAX_NONCES) return 'busy'
+    this.#nonces.add(nonce)
+    return undefined
+  }
+}
+
+/** The text that is signed. `Host` comes first, where HTTP clients put it; `Content-Length` is left to them. */
+function textOf(head: string, { method, path, headers }: Signed): string {
+  const lines: string[] = []
+  let host = ''
+  for (let at = 0; at + 1 < headers.length; at += 2) {
+    const name = (headers[at] as string).toLowerCase()
+    if (name === 'host') host = headers[at + 1] as string
+    else if (name !== 'content-length') lines.push(`${name}:${headers[at + 1]}`)
+  }
+  return [head, method, path, host, ...lines].join('\n')
+}
