@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { shareOf, ssePaths } from '../config/settings.js'
 import { endpoint } from '../downstream/http/endpoint.js'
 import { extraPaths, METADATA } from '../downstream/http/extra-paths.js'
+import { ForwardedStreams } from '../downstream/http/forwarded-streams.js'
 import { Relay, type RelayOptions } from '../downstream/http/relay.js'
 import type { HttpSession } from '../downstream/http/session.js'
 import { Sessions } from '../downstream/http/sessions.js'
@@ -57,6 +58,8 @@ export class HttpMount {
   readonly #listening: SharedListening
   /** Ends the subscriptions of modern clients. */
   #endings = new Drain()
+  /** Streams of other replicas that clients read here. */
+  readonly #forwarded = new ForwardedStreams()
   /** Stops listening to other replicas. */
   readonly #unhear: (() => void) | undefined
 
@@ -71,7 +74,7 @@ export class HttpMount {
     this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
     this.#listening = new SharedListening(options.upstream.handle)
     const known = replicas && { server: name, records: replicas.records, idle }
-    this.#relay = relay && new Relay({ ...relay, sessions: { max, share, shared: known } })
+    this.#relay = relay && new Relay({ ...relay, sessions: { max, share, idle, shared: known } })
     const relayed = this.#relay?.sessions
     this.#unhear = relayed && replicas?.hear(name, { changed() {}, missed: () => void relayed.shareAgain() })
   }
@@ -95,7 +98,8 @@ export class HttpMount {
     const { replicas, memory, refusals, events } = shared
     const passthrough = auth?.passthrough ?? false
     const { listen } = this.#listening
-    const common = { upstream, log, settings: { ...sessionSettings, listen }, replicas, memory, refusals }
+    const forwarded = this.#forwarded
+    const common = { upstream, log, settings: { ...sessionSettings, listen }, replicas, forwarded, memory, refusals }
     const { http, sse: streams } = this.#sessions
     const subscribe: Handler = (call) => this.#endings.policy(upstream.handle)(call)
     for (const path of paths) {
@@ -151,6 +155,7 @@ export class HttpMount {
 
   /** Admits nothing new except what continues requests in progress. */
   drain(): void {
+    this.#forwarded.end()
     this.#relay?.drain()
     this.#sessions.http.drain()
     this.#sessions.sse.drain()

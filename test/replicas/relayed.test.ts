@@ -191,3 +191,44 @@ t.test(
     t.equal(two.cookiesTaken('id'), undefined, 'nothing is written twice')
   },
 )
+
+t.test('P6: a relayed session that nobody uses is forgotten, and one with an open request is not', async (t) => {
+  const ended: string[] = []
+  const written: string[] = []
+  const remember = async (_kind: string, name: string) => {
+    written.push(name)
+    return true
+  }
+  const sessions = new RelayedSessions({
+    max: 9,
+    idle: 80,
+    shared: { server: 's', records: { remember } as unknown as Store, idle: 80 },
+    report: (what, id) => void (what === 'ended' && ended.push(id)),
+  })
+  t.teardown(() => sessions.close())
+  const owner = { principal: 'alice', ours: false }
+  await sessions.opened('unused', owner)
+  await sessions.opened('streaming', owner)
+  const leave = sessions.begin('streaming')
+  await until(() => ended.length > 0)
+  t.same(ended, ['unused'])
+  const before = written.length
+  await until(() => written.length > before + 2, 'the store being told of the session in use')
+  t.notOk(written.slice(before).includes('s unused'))
+  leave()
+  await until(() => sessions.size === 0)
+})
+
+t.test('P6: nothing is left of relayed sessions whose clients went away', async (t) => {
+  const server = await LegacyHttp.start(t, { sessions: true })
+  const { url, bridge } = await startBridge(t, { url: server.url }, { timeouts: { clientIdle: 200 } })
+  const clients = await Promise.all(Array.from({ length: 20 }, () => LegacyClient.open(url)))
+  const streams = await Promise.all(clients.slice(0, 5).map((client) => client.listen()))
+  const left = async () => {
+    const http = await bridge.mounts.get('test')?.http()
+    return http?.gauges.find(({ bound }) => bound === 'relayed_sessions')?.used
+  }
+  await until(async () => (await left()) === 5, 'only those with a stream')
+  for (const stream of streams) stream.leave()
+  await until(async () => (await left()) === 0)
+})

@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline'
 import { queryObjects } from 'node:v8'
 import { pino } from 'pino'
 import { Bridge } from '../../src/bridge/bridge.js'
+import { replicasOf } from '../../src/bridge/replicas.js'
 import { parseSettings } from '../../src/config/settings.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 
@@ -17,7 +18,9 @@ async function serve(): Promise<void> {
   const settings = parseSettings(JSON.parse(argv[2] ?? '{}'), { env, read: String })
   const version = '0.0.0'
   const metrics = new Metrics({ version })
-  const bridge = new Bridge(settings, { log: pino({ level: 'silent' }), version, env, metrics })
+  const log = pino({ level: 'silent' })
+  const replicas = replicasOf(settings, log)
+  const bridge = new Bridge(settings, { log, version, env, metrics, replicas })
   const urls = await bridge.listen()
   stdout.write(`${JSON.stringify(Object.fromEntries(urls))}\n`)
   let warnings = 0

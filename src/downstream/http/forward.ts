@@ -4,10 +4,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { withoutCredentials } from '../../credentials.js'
 import { type ForwardedAnswer, OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { Fault } from '../../protocol/fault.js'
-import { error as errorMessage, type Id } from '../../rpc/message.js'
+import { error as errorMessage, type Id, result } from '../../rpc/message.js'
 import { encodeEvent } from '../../rpc/sse.js'
+import { methodTraits } from '../../protocol/methods.js'
 import { type Logger, tell } from '../logger.js'
 import { idIn } from '../read-message.js'
+import type { ForwardedStreams } from './forwarded-streams.js'
 import { type ErrorRendering, refuse, whenOver } from './replies.js'
 
 /** Bytes of an answer that is read before it is sent. */
@@ -16,6 +18,8 @@ const SMALL = 64 * 1024
 /** Options of forwarding. */
 export interface ForwardOptions {
   replicas: Replicas | undefined
+  /** Where streams without an end of their own are noted. */
+  forwarded?: ForwardedStreams | undefined
   log: Logger
   refusing?: ErrorRendering
 }
@@ -25,7 +29,7 @@ export async function forward(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  { replicas, log, refusing = {} }: ForwardOptions,
+  { replicas, forwarded: streams, log, refusing = {} }: ForwardOptions,
 ): Promise<void> {
   if (!(error instanceof OwnedByReplica) || !replicas) throw error
   const { method, url: path, raw } = request
@@ -41,7 +45,10 @@ export async function forward(
     for (const [name, value] of pairs(answer.headers)) reply.header(name, value)
     const events = String(reply.getHeader('content-type')).startsWith('text/event-stream')
     if (!events) return void reply.send(isSmall(answer) ? await whole(answer) : answer.body)
-    reply.send(Readable.from(withFinalError(answer, id, refusing), { objectMode: false }))
+    const isEndless = method === 'GET' || methodTraits(String(raw.headers['mcp-method'] ?? '')).endless === true
+    if (isEndless) streams?.add(answer.body)
+    const ended = () => isEndless && streams?.ended === true
+    reply.send(Readable.from(withFinalEvent(answer, { id, ended, refusing }), { objectMode: false }))
     // The first event may come late, but the client needs the headers now.
     reply.raw.flushHeaders()
   } catch (cause) {
@@ -56,19 +63,36 @@ export async function forward(
   }
 }
 
-/** The stream of events of the owner. If it breaks off, an error for the request follows. */
-async function* withFinalError(
+interface FinalEvent {
+  /** The id of the request; undefined for a GET. */
+  id: Id | undefined
+  /** Whether this replica has ended the stream. */
+  ended(): boolean
+  refusing: ErrorRendering
+}
+
+/**
+ * The stream of events of the owner. If it breaks off, an error for the request follows; if this replica ends it, the result of
+ * a subscription.
+ */
+async function* withFinalEvent(
   { body, lost }: ForwardedAnswer,
-  id: Id | undefined,
-  { draftErrorCodes }: ErrorRendering,
+  { id, ended, refusing: { draftErrorCodes } }: FinalEvent,
 ): AsyncGenerator<Uint8Array, void> {
   try {
     yield* body as AsyncIterable<Uint8Array>
   } catch (error) {
-    if (id === undefined) throw error
-    const event = encodeEvent(errorMessage(id, lost.toRpcError(draftErrorCodes)))
+    if (id === undefined && !ended()) throw error
+    if (id === undefined) return
+    const message = ended() ? completed(id) : errorMessage(id, lost.toRpcError(draftErrorCodes))
+    const event = encodeEvent(message)
     yield Buffer.from(typeof event === 'string' ? event : event.join(''))
   }
+}
+
+/** The end of a subscription, as of one that is not forwarded. */
+function completed(id: Id): string {
+  return result(id, '{"resultType":"complete"}')
 }
 
 /** Whether an answer has at most so many bytes that it is cheaper to read it first. */

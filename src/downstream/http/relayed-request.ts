@@ -79,6 +79,7 @@ export class RelayedRequest {
   readonly #span: UpstreamSpan
   readonly #hangUp = new HangUp()
   readonly #onOver: () => void
+  readonly #leaveSession: () => void
   #over = false
   /** How the call ended, as far as the server's answer shows. */
   #ending = OK
@@ -100,6 +101,7 @@ export class RelayedRequest {
     this.#onOver = onOver
     const { relayed, sessions } = parts
     const session = this.#inSession
+    this.#leaveSession = session === undefined ? () => {} : sessions.begin(session)
     if (this.passing.era === 'legacy')
       this.#cookies = session === undefined ? relayed.cookies() : sessions.cookiesOf(session)
   }
@@ -538,6 +540,7 @@ export class RelayedRequest {
 
   #settle(last?: Final | Fault): void {
     this.#over = true
+    this.#leaveSession()
     this.#parts.messages?.close()
     this.#parts.list?.close()
     this.#span.over(last)

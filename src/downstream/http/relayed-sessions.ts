@@ -5,6 +5,7 @@ import { Bound } from '../../protocol/bound.js'
 import type { SessionCookies } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
+import { lookEvery } from '../../time.js'
 
 /** Bounds and sharing of the remembered sessions. */
 export interface RelayedSessionsOptions {
@@ -12,6 +13,8 @@ export interface RelayedSessionsOptions {
   max: number
   /** One principal's share of what others leave of the bound; 1 by default. */
   share?: number
+  /** Milliseconds without a request and without an open stream after which a session is forgotten; never by default. */
+  idle?: number
   /** The store of all replicas, if there are several. `idle`: milliseconds for which it keeps an unused session. */
   shared?: { server: string; records: Store; idle: number } | undefined
   /** An empty jar, for the cookies of a session that another replica has opened. */
@@ -38,6 +41,8 @@ type Session = Owner &
     cookiesShared: number
     /** When it was last written to the shared store, by `performance.now()`. */
     shared: number
+    /** Requests whose answers are not complete, streams included. */
+    open: number
     idleSince: number
   }
 
@@ -45,6 +50,8 @@ type Session = Owner &
 const RENEW = 5_000
 /** Milliseconds after which sessions that could not be written are written again. */
 const RETRY = 1_000
+/** Milliseconds between looks for idle sessions, at most. */
+const LOOK = 10_000
 /** Sessions that are written at once when the store may have lost all. */
 const TOGETHER = 100
 
@@ -54,11 +61,14 @@ export class RelayedSessions {
   readonly #sessions = new Map<string, Session>()
   readonly #occupancy: Occupancy
   #retry: NodeJS.Timeout | undefined
+  readonly #looking: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(options: RelayedSessionsOptions) {
+    const { idle } = options
     this.#options = options
     this.#occupancy = new Occupancy(new Bound(options), 'relayed sessions')
+    if (idle !== undefined) this.#looking = lookEvery(Math.min(idle / 4, LOOK), () => this.#look())
   }
 
   /** Number of remembered sessions. */
@@ -95,9 +105,21 @@ export class RelayedSessions {
     return this.#shareMissing()
   }
 
+  /** Notes that a request in a session has begun. The returned function notes that its answer is complete. */
+  begin(id: string): () => void {
+    const session = this.#sessions.get(id)
+    if (!session) return () => {}
+    session.open++
+    return () => {
+      session.open--
+      session.idleSince = performance.now()
+    }
+  }
+
   /** Writes nothing more to the shared store after a failure. */
   close(): void {
     this.#closed = true
+    clearInterval(this.#looking)
     clearTimeout(this.#retry)
   }
 
@@ -134,6 +156,16 @@ export class RelayedSessions {
     const { shared } = this.#options
     shared?.records.forget('session', `${shared.server} ${id}`)
     this.#drop(id)
+  }
+
+  /** Forgets idle sessions. One with an open stream is in use, and stays known to all replicas. */
+  #look(): void {
+    for (const [id, session] of this.#sessions) {
+      if (session.open === 0) continue
+      session.idleSince = performance.now()
+      this.#shareAfter(this.#catchUp(id, session), id, session)?.catch(() => {})
+    }
+    this.#occupancy.endIdle()
   }
 
   /** Looks up a session in the shared store. */
@@ -232,7 +264,9 @@ export class RelayedSessions {
       cookies,
       cookiesShared: 0,
       shared,
+      open: 0,
       idleSince: performance.now(),
+      idleLimit: this.#options.idle,
       end: () => this.#drop(id),
     }
     this.#occupancy.enter(session)

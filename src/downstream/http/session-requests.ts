@@ -84,8 +84,12 @@ export class SessionRequests {
       // A disconnected client has not cancelled its calls. They and their memory stay until they are answered.
       const loan = takeOver(request)
       try {
+        const batch = message.kind === 'batch' ? readBatch(message) : undefined
+        // The session ends with the bridge. A client that knows that opens another one, which a balancer leads elsewhere.
+        if (this.#options.sessions.draining() && batch?.requests.length !== 0)
+          throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
         if (message.kind === 'request') return await session.answer(message, reply)
-        const batch = readBatch(message)
+        if (!batch) return
         for (const other of batch.others) session.client.take(other)
         return await session.answerAll(batch, reply)
       } finally {

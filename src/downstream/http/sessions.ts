@@ -40,7 +40,7 @@ export interface SessionsOptions {
 const ID_BYTES = 24
 
 /** What requests do with sessions. */
-export type SessionStore<S extends Kept> = Pick<Sessions<S>, 'add' | 'find' | 'end' | 'makeRoom'>
+export type SessionStore<S extends Kept> = Pick<Sessions<S>, 'add' | 'find' | 'end' | 'makeRoom' | 'draining'>
 
 /** All sessions of one server and one transport. */
 export class Sessions<S extends Kept> {
@@ -104,7 +104,13 @@ export class Sessions<S extends Kept> {
         others.end(id)
       },
       makeRoom: (principal) => this.makeRoom(principal),
+      draining: () => this.draining(),
     }
+  }
+
+  /** Whether they will end with the bridge. */
+  draining(): boolean {
+    return this.#draining
   }
 
   /** Accepts no new sessions. Requests in flight may end. */
