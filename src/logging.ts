@@ -105,7 +105,8 @@ export const LOG_EVENTS = {
   redis_available: 'Redis is available again, for two seconds at least.',
   redis_connect_failed: 'The first connection to Redis failed.',
   redis_may_evict: 'Redis may evict keys that the replicas need.',
-  internal_request_refused: 'A request at the address for replicas does not come from one, or is late or repeated. Once a minute for each reason.',
+  internal_request_refused:
+    'A request at the address for replicas does not come from one, or is late or repeated. Once a minute for each reason.',
   replica_refused: 'Another replica refuses the requests of this one. Once a minute for each reason.',
   tracing_disabled: 'No traces are exported: a variable has an unsupported value.',
   tracing_problem: 'OpenTelemetry reports a problem with its variables or its collector.',

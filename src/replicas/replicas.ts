@@ -74,7 +74,11 @@ export class RedisReplicas implements Replicas {
       records: this.records,
       sealer,
       refused: (replica, why) =>
-        warn(`of ${why}`, { event: 'replica_refused', replica, why }, 'another replica refuses the requests of this one'),
+        warn(
+          `of ${why}`,
+          { event: 'replica_refused', replica, why },
+          'another replica refuses the requests of this one',
+        ),
     })
   }
 

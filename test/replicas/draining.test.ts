@@ -1,6 +1,6 @@
 /** A replica shuts down: what it only forwards ends at once, and what it owns is not there any more. */
 import t, { type Test } from 'tap'
-import { of, startAsker } from '../support/asking.js'
+import { of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
@@ -8,7 +8,6 @@ import { LegacyClient } from '../support/legacy-client.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { changed, listen } from '../support/listening.js'
 import { send } from '../support/modern.js'
-import { talk } from '../support/asking.js'
 import { noRedis, RedisServer } from '../support/redis.js'
 
 const test = (name: string, body: (t: Test) => Promise<void>) => t.test(name, { skip: noRedis }, body)

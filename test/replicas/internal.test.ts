@@ -38,7 +38,12 @@ async function start(t: Test, settings: object = {}) {
   const host = new URL(url).host
   const sign = ({ body = ACT, secret = SECRET, to = id, path = '/mcp', more = [] as string[] } = {}) => {
     const sealer = new Sealer([keyOf(secret)], 'replica')
-    const signed = { method: 'POST', path, headers: ['host', host, ...headers, ...more], body: digestOf(Buffer.from(body)) }
+    const signed = {
+      method: 'POST',
+      path,
+      headers: ['host', host, ...headers, ...more],
+      body: digestOf(Buffer.from(body)),
+    }
     return prove(sealer, to, signed)
   }
   const post = (proof: string | undefined, { body = ACT, path = '/mcp', at = port, more = [] as string[] } = {}) =>
