@@ -211,7 +211,7 @@ class Peer {
     const answered = carriedHeaders(asked.headers as unknown as string[])
     const end = () => this.#end()
     asked.body.once('close', end)
-    const why = valueOf(answered, REFUSED)
+    const why = headerIn(answered, REFUSED)
     if (why !== undefined) {
       asked.body.dump().catch(() => {})
       this.#heard = Number.NEGATIVE_INFINITY
@@ -276,13 +276,13 @@ class Peer {
       })
       await answer.body.dump()
       const answered = answer.headers as unknown as string[]
-      const why = valueOf(answered, REFUSED)
+      const why = headerIn(answered, REFUSED)
       if (why !== undefined) {
         const trouble = this.#refusal(why)
         if (trouble === 'lost') this.#lose()
         return trouble
       }
-      const signed = valueOf(answered, PROOF)
+      const signed = headerIn(answered, PROOF)
       if (signed === undefined || !this.#options.sealer().isSigned(signed, answerTo(proof))) throw new Error('no proof')
     } catch (error) {
       controller.abort()
@@ -312,7 +312,7 @@ class Peer {
   }
 }
 
-function valueOf(headers: readonly (string | Buffer)[], name: string): string | undefined {
+function headerIn(headers: readonly (string | Buffer)[], name: string): string | undefined {
   for (let at = 0; at + 1 < headers.length; at += 2)
     if (String(headers[at]).toLowerCase() === name) return String(headers[at + 1])
   return undefined

@@ -4,12 +4,13 @@ import { createClient } from '@redis/client'
 import t, { type Test } from 'tap'
 import { ABLE, ADA, all, NAME, of, type Round, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
+import { startBridgeProcess } from '../support/bridge-process.js'
+import { holdTimers } from '../support/clock.js'
 import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { type Answer, CAPABILITIES, call, envelope, headersFor, send } from '../support/modern.js'
 import { noRedis, RedisServer } from '../support/redis.js'
-import { RedisWay } from '../support/redis-way.js'
 
 const STATE_KEYS = ['a secret that all the replicas know of']
 const LOST = { code: -32603, data: { reason: 'suspended_call_lost', outcome: 'unknown' } }
@@ -139,40 +140,73 @@ test('of many who use one state at once, while Redis starts anew, one reaches th
   )
 })
 
-test('a replica that cannot be heard is lost, which is known to all who ask; its calls are not made again', async (t) => {
-  const { redis, replica, urls, asker } = await start(t, { count: 1 })
-  const way = await RedisWay.start(t, redis.port)
-  const apart = await replica(way.url)
+test('replicas that know each other need no Redis', async (t) => {
+  const { redis, urls, executions } = await start(t)
+  const [one, two] = urls
+  const client = await LegacyClient.open(one)
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list' })
+  const status = async () => (await send('POST', two, body, client.headers as never)).status
+  t.equal(await status(), 200)
+  const retry = await park(one)
+  await redis.stop()
+  t.equal(await status(), 200)
+  t.same((await retry(two)).said, [ADA])
+  t.equal(executions(), 1)
+})
+
+/** A replica in a process of its own, which a test can stop and kill. */
+async function apartFrom(t: Test, { asker, redis }: Awaited<ReturnType<typeof start>>) {
+  const { urls, pid } = await startBridgeProcess(t, {
+    mcpServers: { test: asker.server },
+    listen: 'http://127.0.0.1:0/mcp',
+    redis: { url: redis.url, timeout: COMMAND },
+    stateKeys: STATE_KEYS,
+  })
+  // A process that stands still would not end with the test.
+  t.teardown(() => process.kill(pid, 'SIGCONT'))
+  return {
+    url: urls['test'] as string,
+    freeze: () => process.kill(pid, 'SIGSTOP'),
+    thaw: () => process.kill(pid, 'SIGCONT'),
+  }
+}
+
+test('a replica that stands still is lost, which is known to all who ask; its calls are not made again', async (t) => {
+  const started = await start(t, { count: 1 })
+  const { urls, asker } = started
+  const apart = await apartFrom(t, started)
   const [here, there] = await Promise.all([park(apart.url), park(apart.url)])
   const client = await LegacyClient.open(apart.url)
-  way.open = false
+  apart.freeze()
   const began = performance.now()
   const lost = await here(urls[0])
   t.ok(performance.now() - began > SILENT * 0.9, 'it takes a while to be sure')
   t.equal(lost.status, 200)
   t.match(lost.message.error, LOST)
   t.equal(lost.headers['mcp-bridge-error'], 'suspended_call_lost')
-  const again = await withoutSilence(t, () => there(urls[0]))
+  const held = holdTimers(t, SILENT)
+  const again = await there(urls[0])
   t.match(again.message.error, LOST, 'nobody else waits for that')
   const body = JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list' })
   t.equal((await send('POST', urls[0], body, client.headers as never)).status, 404, 'the client opens another session')
   t.equal(of(asker, 'tools/call').length, 2)
-  t.same((await there(apart.url)).said, [ADA], 'whoever reaches the replica itself is served')
+  held.run()
 
-  way.open = true
+  apart.thaw()
   await until(async () => (await send('POST', urls[0], body, client.headers as never)).status === 200)
+  t.same((await there(urls[0])).said, [ADA], 'whoever reaches it is served')
 })
 
-test('a request of a session that its replica had when it was lost may have been done', async (t) => {
-  const { redis, replica, urls, asker } = await start(t, { count: 1 })
-  const way = await RedisWay.start(t, redis.port)
-  const apart = await replica(way.url)
+test('a request of a session that its replica had when it stood still may have been done', async (t) => {
+  const started = await start(t, { count: 1 })
+  const { urls, asker } = started
+  const apart = await apartFrom(t, started)
   const client = await LegacyClient.open(apart.url)
   const params = { name: 'wait', arguments: { ms: 60_000 } }
   const request = (id: number) => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params })
   const waiting = send('POST', urls[0], request(5), client.headers as never)
   await until(() => of(asker, 'tools/call').length === 1, 'the call at the server')
-  way.open = false
+  apart.freeze()
   const { status, message } = await waiting
   t.equal(status, 200)
   t.match(message, { id: 5, error: { code: -32603, data: { reason: 'replica_lost', outcome: 'unknown' } } })
@@ -189,9 +223,9 @@ test('a replica that was stopped leaves word', async (t) => {
 })
 
 test('what a stream has begun to say ends with an error, where its replica is lost', async (t) => {
-  const { redis, replica, urls } = await start(t, { count: 1 })
-  const way = await RedisWay.start(t, redis.port)
-  const apart = await replica(way.url)
+  const started = await start(t, { count: 1 })
+  const { urls } = started
+  const apart = await apartFrom(t, started)
   const here = talk(apart.url)
   const tell = { tell: { method: 'notifications/progress', params: { progress: 1 } } }
   const steps = [{ ask: [NAME] }, tell, { wait: 60_000 }] as Parameters<typeof here.steps>[0]
@@ -201,7 +235,7 @@ test('what a stream has begun to say ends with an error, where its replica is lo
   const body = JSON.stringify({ jsonrpc: '2.0', id: 77, method: 'tools/call', params: { ...retry, _meta: meta } })
   const stream = await openStream('POST', urls[0], headersFor('tools/call', retry), body)
   await stream.has(1)
-  way.open = false
+  apart.freeze()
   await stream.ended()
   const { messages } = stream
   t.match(messages[0], { method: 'notifications/progress' })

@@ -70,6 +70,9 @@
 {{- else -}}
 {{- $_ := unset $config "redis" -}}
 {{- end -}}
+{{- if ne .Values.redis.mode "none" -}}
+{{- $_ := set $config "replicas" (mergeOverwrite (dict "address" "http://${POD_IP}:8090") (default dict $config.replicas)) -}}
+{{- end -}}
 {{- mustToPrettyJson $config -}}
 {{- end -}}
 
