@@ -97,6 +97,7 @@ export function serverOptions(
     name,
     era: settings.era,
     isolation: settings.session,
+    asksAlone: settings.questions === 'exact',
     single: settings.process === 'single',
     share: shareOf(all),
     several: hasSeveral(all),

@@ -65,6 +65,8 @@ export class Exchange {
   receivedBefore = 0
   /** The account for the request, if it is not that of the peer. */
   account: Account | undefined
+  /** Called when the answer arrives and nobody reads. */
+  onUnreadAnswer: (() => void) | undefined
   /** For the inspector: the number of the call, and the message that passes without edits as the request. */
   call: number | undefined
   made: Source | undefined
@@ -164,7 +166,8 @@ export class Exchange {
       this.succeeded = arrival.outcome.kind === 'result'
     }
     this.#reader = undefined
-    reader?.resolve(arrival)
+    if (reader) reader.resolve(arrival)
+    else if (arrival.kind === 'response') this.onUnreadAnswer?.()
     return true
   }
 

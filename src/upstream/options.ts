@@ -26,6 +26,8 @@ export interface ServerOptions {
   fallback?: Transport
   era: 'auto' | Era
   isolation: Isolation
+  /** Whether calls of what has asked before have sessions of their own. */
+  asksAlone?: boolean
   /** All clients that may share anything share one session, whatever they declare, or one process of a program. */
   single?: boolean
   tasks: TaskMode

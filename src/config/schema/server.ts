@@ -26,6 +26,12 @@ const serverSettings = {
     .describe(
       'Who shares a session with a legacy server, or a process of a modern stdio server that logs: the calls of one principal, everybody, or nobody.',
     ),
+  questions: z
+    .enum(['guess', 'exact'])
+    .default('guess')
+    .describe(
+      'Which call a question of a legacy server belongs to, if the question does not say so and several calls share a session: "guess" takes one whose tool has asked before, else the oldest. "exact" gives each call of a tool, prompt or resource that has asked before a session of its own, with a program a process.',
+    ),
   process: z
     .enum(['per-session', 'single'])
     .default('per-session')

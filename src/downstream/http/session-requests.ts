@@ -86,7 +86,7 @@ export class SessionRequests {
       try {
         const batch = message.kind === 'batch' ? readBatch(message) : undefined
         // The session ends with the bridge. A client that knows that opens another one, which a balancer leads elsewhere.
-        if (this.#options.sessions.draining() && batch?.requests.length !== 0)
+        if (this.#options.sessions.draining && batch?.requests.length !== 0)
           throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
         if (message.kind === 'request') return await session.answer(message, reply)
         if (!batch) return

@@ -48,7 +48,8 @@ export class Sessions<S extends Kept> {
   readonly #sessions = new Map<string, Entry<S>>()
   readonly #occupancy: Occupancy
   readonly #timer: NodeJS.Timeout
-  #draining = false
+  /** Whether they will end with the bridge. */
+  draining = false
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -96,6 +97,7 @@ export class Sessions<S extends Kept> {
 
   /** These sessions, and those of `others` as long as they last: all new ones are opened here. */
   beside(others: Sessions<S>): SessionStore<S> {
+    const own = this
     return {
       add: (principal, make) => this.add(principal, make),
       find: (id, principal) => this.find(id, principal) ?? others.find(id, principal),
@@ -104,18 +106,15 @@ export class Sessions<S extends Kept> {
         others.end(id)
       },
       makeRoom: (principal) => this.makeRoom(principal),
-      draining: () => this.draining(),
+      get draining() {
+        return own.draining
+      },
     }
-  }
-
-  /** Whether they will end with the bridge. */
-  draining(): boolean {
-    return this.#draining
   }
 
   /** Accepts no new sessions. Requests in flight may end. */
   drain(): void {
-    this.#draining = true
+    this.draining = true
     for (const { session } of [...this.#sessions.values()]) session.drain()
   }
 
@@ -127,7 +126,7 @@ export class Sessions<S extends Kept> {
 
   /** Makes room for one more session: ends an idle one if necessary. Throws a Fault if none is idle. */
   makeRoom(principal: string): void {
-    if (this.#draining) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
+    if (this.draining) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     this.#occupancy.makeRoom(principal)
   }
 

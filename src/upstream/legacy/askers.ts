@@ -7,10 +7,12 @@ import { value } from '../../rpc/splice.js'
 const MAX_ASKERS = 1_000
 const MAX_NAME = 256
 
+type Named = Partial<Pick<Call, 'method' | 'params'>>
+
 export class Askers {
   readonly #seen = new Set<string>()
 
-  add(call: Call | undefined): void {
+  add(call: Named | undefined): void {
     const key = keyOf(call)
     if (key === undefined || this.#seen.has(key)) return
     const [oldest] = this.#seen
@@ -18,15 +20,15 @@ export class Askers {
     this.#seen.add(key)
   }
 
-  has(call: Call | undefined): boolean {
+  has(call: Named | undefined): boolean {
     const key = this.#seen.size > 0 ? keyOf(call) : undefined
     return key !== undefined && this.#seen.has(key)
   }
 }
 
 /** The key of what a call names; undefined for calls that are not remembered. */
-function keyOf(call: Call | undefined): string | undefined {
-  if (!call) return undefined
+function keyOf(call: Named | undefined): string | undefined {
+  if (call?.method === undefined || !call.params) return undefined
   const { named } = methodTraits(call.method)
   if (named === undefined) return undefined
   const name = value(call.params, named)

@@ -116,6 +116,7 @@ export class RunningCall {
           continue
         }
         exchange.read = false
+        exchange.onUnreadAnswer = () => this.#passOn()
         this.#resume(waitingCall(call))
         for (const question of this.questions.values()) question.shown = true
         return { kind: 'asks' }
@@ -208,6 +209,18 @@ export class RunningCall {
     this.#questions?.clear()
     for (const question of open) if (!moving.includes(question)) serverRequests.respond(question, noAnswerTo(question))
     return moving
+  }
+
+  /**
+   * The server has answered this call, although its client has not: the open questions belong to other calls, which may have
+   * been given the question of this one. They get theirs now, so that none waits for the client of another.
+   */
+  #passOn(): void {
+    for (const [key, question] of this.#open()) {
+      if (question.addressed) continue
+      this.#questions?.delete(key)
+      this.session.serverRequests.moveOn(question)
+    }
   }
 
   /** Begins another leg. */

@@ -62,14 +62,17 @@ export class LegacySessions {
    * Lends the session of a sender, at once if it is open; opens it if needed. Throws or rejects with a Fault, or with a
    * Contradiction if the server is modern.
    */
-  lend(sender: Sender & { method?: string }): Lease | Promise<Lease> {
+  lend(sender: Sender & Partial<Pick<Call, 'method' | 'params'>>): Lease | Promise<Lease> {
     const { principal, caller, method } = sender
     const owner = { key: this.#key(sender), principal }
     const open = () => this.#open(this.identityOf(sender), sender)
     // Anonymous callers may be different people. With a session of its own, each sees only the requests caused by its
     // call.
     const asks = method !== undefined && methodTraits(method).asks
-    const alone = principal === ANONYMOUS && asks && this.#canBeAsked(caller)
+    // What is known to ask has a session that no other call uses, so a question in it can only be its own.
+    const hasAsked = asks && this.#options.asksAlone === true && this.#askers.has(sender)
+    if (hasAsked) owner.key += ' asks'
+    const alone = asks && (principal === ANONYMOUS || hasAsked) && this.#canBeAsked(caller)
     const lease = alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open)
     return this.#options.isolation === 'per-request' ? this.#ofOneCall(lease) : lease
   }

@@ -1,0 +1,47 @@
+/** Two calls at once of one principal at a program that asks, and never says in which call: each ends, and with the option rightly. */
+import t from 'tap'
+import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+
+const BOB = { action: 'accept', content: { name: 'Bob' } }
+
+t.test('P7: a call whose question another call was asked ends, whenever that one goes on', async (t) => {
+  const asker = await startAsker(t, 'over stdio')
+  const { url } = await startBridge(t, asker.server)
+  const here = talk(url)
+  // The first question is that of the second call, and goes to the first.
+  const first = here.steps([{ wait: 400 }, { ask: [NAME] }])
+  await until(() => of(asker, 'tools/call').length === 1, 'the first call at the server')
+  const second = here.steps([{ ask: [NAME] }])
+  const [one, two] = await Promise.all([first, second])
+  t.equal(one.status, 200)
+  // Its client answers, which the server takes for the second call. Its own question was asked of the other client.
+  const retried = await here.again(one, all(one, ADA))
+  t.equal(retried.message.result?.['resultType'], 'input_required', 'nobody waits for the client of the other call')
+  const ended = await here.again(retried, all(retried, ADA))
+  t.same(ended.said, [ADA])
+  const other = await here.again(two, all(two, BOB))
+  t.ok(other.message.result, 'the other one gets its answer, too')
+  t.equal(of(asker, 'tools/call').length, 2)
+})
+
+t.test('P7: with questions: exact, calls of a tool that has asked are asked their own questions', async (t) => {
+  const asker = await startAsker(t, 'over stdio')
+  const { url } = await startBridge(t, { ...asker.server, questions: 'exact' })
+  const here = talk(url)
+  const known = await here.steps([{ ask: [NAME] }])
+  await here.again(known, all(known, ADA))
+  const rounds = await Promise.all([
+    here.steps([{ wait: 300 }, { ask: [{ ...NAME, params: { ...NAME.params, message: 'of the first?' } }] }]),
+    here.steps([{ ask: [{ ...NAME, params: { ...NAME.params, message: 'of the second?' } }] }]),
+  ])
+  const messages = rounds.map(({ message }) => JSON.stringify(message.result?.['inputRequests']))
+  t.match(messages[0], /of the first\?/)
+  t.match(messages[1], /of the second\?/)
+  const ends = await Promise.all(rounds.map((round, i) => here.again(round, all(round, i === 0 ? ADA : BOB))))
+  t.same(
+    ends.map(({ said }) => said),
+    [[ADA], [BOB]],
+  )
+})
