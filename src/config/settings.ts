@@ -37,7 +37,8 @@ export function examineOffline(input: unknown, sources: ConfigSources): Examined
 }
 
 /** Where references are replaced. */
-const PUT_IN = /^(?:(?:mcpServers|auth\.(?:tokens|issuers|forwarded)|stateKeys|redis|replicas|publish)\.|inspect\.token$)/
+const PUT_IN =
+  /^(?:(?:mcpServers|auth\.(?:tokens|issuers|forwarded)|stateKeys|redis|replicas|publish)\.|inspect\.token$)/
 
 /** A server that has been found, as if it were configured, with references resolved by `sources`. Throws a ConfigError. */
 export function foundServer(name: string, entry: unknown, sources: ConfigSources): ServerSettings {
