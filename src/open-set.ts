@@ -1,5 +1,5 @@
 /**
- * Collections of objects that come and go with calls.
+ * Collections of objects that come and go with calls, which V8 does not keep after they are deleted.
  *
  * V8 may keep what was in a Map or a Set although it was deleted long ago. A table that is full is replaced by a new one,
  * and refers to that. Once a table is old, all tables that replace it are made among the old objects, too, and short

@@ -1,4 +1,4 @@
-/** What the bridge makes once for all its mounts. */
+/** What all mounts of a bridge share: bounds, memory, stores. */
 
 import type { EventStore } from '../downstream/http/event-store.js'
 import type { Refusals } from '../downstream/http/refusals.js'

@@ -1,4 +1,4 @@
-/** How often V8 collects all garbage while the bridge serves. */
+/** Sets how often V8 collects all garbage while the bridge serves. */
 import { setFlagsFromString } from 'node:v8'
 
 /**

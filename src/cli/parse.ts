@@ -1,4 +1,4 @@
-/** The command line: which command, with which settings. */
+/** Turns the command line into a command with its settings. */
 import { readFileSync } from 'node:fs'
 import { addressHint } from '../config/address-hint.js'
 import type { ConfigSources, Settings } from '../config/settings.js'

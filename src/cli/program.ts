@@ -1,4 +1,7 @@
-/** The process as commands see it. `main` makes it, because nothing else touches the process itself. */
+/**
+ * The process as commands see it, as an interface: its streams, signals and exit. `main` makes it, because nothing else
+ * touches the process itself.
+ */
 import { readFileSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import type { BridgeContext } from '../bridge/context.js'

@@ -1,4 +1,4 @@
-/** Settings from flags and a configuration file, and what is to be said of them. */
+/** Reads the settings from flags and the configuration file, with the warnings about them. */
 import { filesAt, pemOfServer } from '../bridge/certificates.js'
 import { escaped } from '../config/expand.js'
 import {

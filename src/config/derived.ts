@@ -1,4 +1,4 @@
-/** What follows from settings, and is said by no option alone. */
+/** Values that follow from several options together. */
 
 import { isStdio, type ServerSettings } from './schema/server.js'
 import { type OAuthSettings, oauthOfServer } from './schema/sign-in.js'

@@ -1,4 +1,4 @@
-/** What is wrong with a configuration, with the place of each issue. */
+/** The error of an invalid configuration, with the place of each issue. */
 export class ConfigError extends Error {
   override name = 'ConfigError'
   readonly issues: readonly Issue[]

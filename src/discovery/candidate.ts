@@ -1,4 +1,7 @@
-/** Servers that discovery has found. Each endpoint appears once, even if several sources name it. */
+/**
+ * The candidates of discovery: the servers that it has found, and how to reach them. Each endpoint appears once, even if
+ * several sources name it.
+ */
 
 import { freeName } from '../formats/names.js'
 import { Failure } from '../net/failure.js'

@@ -1,4 +1,4 @@
-/** Wraps a handler in policies. A call meets the first policy first. */
+/** Wraps a handler in policies, in order. A call meets the first policy first. */
 import type { Handler, Policy } from '../protocol/call.js'
 
 /** The handler wrapped in the policies, the first one outermost. */

@@ -1,6 +1,7 @@
 /**
- * The bridge's own form of requests and replies, independent of era. It follows the modern era, in which each request
- * carries everything that is needed to answer it, but without the modern envelope.
+ * The middle form: the bridge's own form of requests and replies (`Call`, `Reply`, `Handler`), independent of era. It
+ * follows the modern era, in which each request carries everything that is needed to answer it, but without the modern
+ * envelope.
  */
 import type { Signal } from '../hang-up.js'
 import type { Log } from '../logging.js'

@@ -1,6 +1,7 @@
 /**
- * A received JSON text. V8 is fast at searching and slicing strings, but slow at creating large ones. So long strings
- * in a large text are set aside as bytes, and the text to scan has a mark in place of each.
+ * A received JSON text, whose long strings may be set aside as bytes. V8 is fast at searching and slicing strings, but
+ * slow at creating large ones. So long strings in a large text are set aside as bytes, and the text to scan has a mark
+ * in place of each.
  */
 import { BLOCK, Quotes } from './quotes.js'
 

@@ -1,4 +1,4 @@
-/** The interface of tracing. */
+/** The interface between the bridge and tracing. */
 import type { Log } from '../logging.js'
 import type { Tracer } from '../protocol/trace.js'
 

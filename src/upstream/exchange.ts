@@ -1,4 +1,4 @@
-/** One request to a server. Messages that arrive for it wait here until they are read. */
+/** An exchange: one request to a server, with the messages that arrive for it, which wait here until they are read. */
 import type { Account } from '../protocol/account.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'

@@ -1,4 +1,4 @@
-/** Why an entry of a client's file stays as it is. */
+/** The error that says why an entry of a client's file stays as it is. */
 export class Unfit extends Error {
   override name = 'Unfit'
 }

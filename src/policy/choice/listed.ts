@@ -1,6 +1,6 @@
 /**
- * What the server has listed to each caller. Nothing else may be called: a server may take a name in another spelling,
- * and know names that it does not list.
+ * Remembers which names the server has listed to each caller. Nothing else may be called: a server may take a name in
+ * another spelling, and know names that it does not list.
  */
 import { createHash } from 'node:crypto'
 import type { Call, Handler } from '../../protocol/call.js'

@@ -1,4 +1,4 @@
-/** Pages of lists as clients see them. Each page is edited once, however often it is sent. */
+/** Reduces the pages of lists to what clients may see. Each page is edited once, however often it is sent. */
 import { edit, mapElements, opens, type Payload, raw, type Value } from '../../rpc/splice.js'
 import { folded, stringIn } from '../unambiguous.js'
 import type { Seen } from './listed.js'

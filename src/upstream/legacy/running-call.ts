@@ -1,6 +1,6 @@
 /**
- * A call to a legacy server. Each round of questions to its client begins another leg; for the server it stays one open
- * request.
+ * A call to a legacy server while it runs, over all rounds of questions. Each round of questions to its client begins
+ * another leg; for the server it stays one open request.
  */
 import type { Call, Final, Told } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
