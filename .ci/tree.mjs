@@ -32,12 +32,16 @@ if (silent.length > 0) fail(`These files do not begin with a comment that says w
 const sections = [...folders].map(([folder, lines]) => `\n## src/${folder}\n\n${lines.join('\n')}\n`)
 const text = INTRODUCTION + sections.join('')
 if (!argv.includes('--check')) writeFileSync(page, text)
-else if (readFileSync(page, 'utf8') !== text) fail('docs/tree.md does not list the files of src as they are now. Run: npm run tree')
+else if (readFileSync(page, 'utf8') !== text)
+  fail('docs/tree.md does not list the files of src as they are now. Run: npm run tree')
 
 /** The first sentence of the comment that a file begins with; undefined without one. */
 function firstSentence(text) {
   const [, comment] = /^(?:#![^\n]*\n)?\/\*\*(.*?)\*\//s.exec(text) ?? []
-  const words = comment?.replace(/\n \* ?/g, ' ').replace(/\s+/g, ' ').trim()
+  const words = comment
+    ?.replace(/\n \* ?/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
   return words ? words.split(/(?<=[.?!]) (?=[A-Z`*])/)[0] : undefined
 }
 

@@ -1,4 +1,4 @@
-/** The lists of tools, prompts and resources: where their names are, and which methods call by them. */
+/** The lists of tools and prompts: where their names are, and which methods call by them. */
 import { own } from '../rpc/own.js'
 import { arrayIn, type Payload, payloadAt, value } from '../rpc/splice.js'
 
