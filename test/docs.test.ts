@@ -1,9 +1,13 @@
-/** Documents: links lead somewhere, what is not published is said, and commands have flags that exist. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+/** Documents: links lead somewhere, what is not published is said, commands have flags that exist, and the list of source files is current. */
+import { execFile } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
+import { execPath } from 'node:process'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import t from 'tap'
 import { readArguments } from '../src/cli/arguments.js'
+import { temporaryFolder } from './support/folder.js'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const pages = [
@@ -89,4 +93,31 @@ t.test('U8: commands of the how-tos have flags that exist', async (t) => {
     const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
     t.ok(readArguments(words, { PATH: '/usr/bin:/bin' }), command)
   }
+})
+
+t.test('docs/tree.md lists the source files as they are', async () => {
+  await promisify(execFile)(execPath, ['.ci/tree.mjs', '--check'], { cwd: root })
+})
+
+t.test('the tree fails on a file that is missing in it, and on one that does not say what it is', async (t) => {
+  const folder = temporaryFolder(t)
+  for (const name of ['.ci', 'docs', 'src/net']) mkdirSync(join(folder, name), { recursive: true })
+  cpSync(join(root, '.ci/tree.mjs'), join(folder, '.ci/tree.mjs'))
+  const tree = (...args: string[]) => promisify(execFile)(execPath, ['.ci/tree.mjs', ...args], { cwd: folder })
+
+  writeFileSync(
+    join(folder, 'src/main.ts'),
+    '#!/usr/bin/env node\n/**\n * Starts all of\n * it. And more.\n */\nstart()\n/** No. */',
+  )
+  await tree()
+  t.match(readFileSync(join(folder, 'docs/tree.md'), 'utf8'), /^## src\/\n\n- `main\.ts`: Starts all of it\.\n$/m)
+  await tree('--check')
+
+  writeFileSync(join(folder, 'src/net/proxy.ts'), '/** Finds proxies. */\n')
+  await t.rejects(tree('--check'), /docs\/tree\.md .* Run: npm run tree\n$/)
+  await tree()
+  await tree('--check')
+
+  writeFileSync(join(folder, 'src/net/proxy.ts'), "import './fetch.js'\n")
+  await t.rejects(tree(), /do not begin with a comment that says what they are: net\/proxy\.ts\n$/)
 })
