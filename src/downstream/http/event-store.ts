@@ -1,6 +1,6 @@
 /**
- * The events that all sessions keep for resuming. If memory is needed elsewhere, the sessions that keep most give up
- * theirs.
+ * Bounds the memory of the events that all sessions together keep for resuming. If memory is needed elsewhere, the
+ * sessions that keep most give up theirs.
  */
 import type { Memory } from '../../protocol/memory.js'
 

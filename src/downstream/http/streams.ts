@@ -1,6 +1,6 @@
 /**
- * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability). Events are
- * kept for a while, so that a client that has lost the connection can resume the stream.
+ * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability), and how long
+ * their events are kept. A client that has lost the connection can resume the stream.
  */
 import type { Readable } from 'node:stream'
 import { type Loan, SMALL } from '../../protocol/memory.js'

@@ -1,4 +1,7 @@
-/** A channel to one child process: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio). */
+/**
+ * A channel to one child process: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio), and its
+ * gentle end: input closed, SIGTERM, SIGKILL.
+ */
 import type { ChildProcess } from 'node:child_process'
 import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../../protocol/memory.js'
 import { encodeLine, type Line, LineDecoder } from '../../../rpc/lines.js'
