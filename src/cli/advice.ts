@@ -1,4 +1,4 @@
-/** Advice for the operator about a server that cannot be used: for errors and the log, never for clients. */
+/** Advice for the operator about an unusable server: for errors and the log, never for clients. */
 
 import { printable, publicAddress } from '../printable.js'
 import type { Fault } from '../protocol/fault.js'
@@ -12,7 +12,7 @@ export interface Advice {
   status?: number
   /** The address it redirects to, without the query. */
   location?: string
-  /** What the server said in its refusal, in one line. */
+  /** The server's refusal, in one line. */
   said?: string
   next?: string
 }
@@ -25,7 +25,7 @@ const SLOW =
   'If the server needs longer, raise timeouts.initialize; for a program that writes to stderr while it starts, timeouts.start.'
 const BUSY = 'The server is busy or down: try again later.'
 
-/** What to do about a server that refuses with an HTTP status. */
+/** Advice about a server that refuses with an HTTP status. */
 export const BY_STATUS: Readonly<Record<number, string>> = {
   400: 'This may not be an MCP endpoint. If the server speaks TLS on this port, use https://.',
   401: CREDENTIAL,
@@ -41,7 +41,7 @@ export const BY_STATUS: Readonly<Record<number, string>> = {
   504: BUSY,
 }
 
-/** What is known about a failure, and what to do next. */
+/** The known facts of a failure, and the next step. */
 export function adviceOn(fault: Fault): Advice {
   const refusal = refusalIn(fault)
   if (!refusal) {
@@ -75,7 +75,7 @@ function nextIn(fault: Fault): string | undefined {
     .at(-1)
 }
 
-/** What to do about what a program wrote before it ended. */
+/** Advice from the last output of a program. */
 const BY_STDERR: readonly (readonly [reason: RegExp, next: string])[] = [
   [
     /^npm .*(?:could not be found|is not in this registry)/,

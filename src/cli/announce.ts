@@ -1,4 +1,4 @@
-/** What a bridge says when it has started or changed: where it listens, and what has become of its servers. */
+/** Announces the start and changes of a bridge: its addresses, and the state of its servers. */
 
 import type { Bridge } from '../bridge/bridge.js'
 import type { Mount } from '../bridge/mount.js'
@@ -15,15 +15,15 @@ export interface Announcing {
   log: Log
   version: string
   platform: string
-  /** Says something to people, in place of the log; undefined where the log is for programs. */
+  /** Prints to people, instead of the log; undefined if the log is for programs. */
   say: ((text: string) => void) | undefined
-  /** The token of the inspector, if it was made at this start. Only people are told. */
+  /** The generated token of the inspector. Only shown to people. */
   token?: string | undefined
-  /** Commands to try, for the address of the first server. */
+  /** Suggested commands, for the address of the first server. */
   tries?: ((url: string) => readonly string[]) | undefined
 }
 
-/** Says where to go from here. */
+/** Suggests the next steps. */
 export function announce(
   { auth }: Settings,
   { mounts, groups, groupUrls, adminUrl, inspectUrl }: Bridge,
@@ -33,7 +33,7 @@ export function announce(
   if (adminUrl !== undefined) log.info({ event: 'admin_listening', url: adminUrl }, 'serving health and metrics')
   if (inspectUrl !== undefined) {
     const address = inspectorAddress(inspectUrl, viewer)
-    // The token of this start is not for a log.
+    // The generated token must not be logged.
     const next = viewer === undefined ? undefined : 'set inspect.token to look at it'
     if (say) say(`\n${inspectorLine(address, `mcp-bridge tail ${quoted(address)}`)}\n`)
     else log.info({ event: 'inspector_listening', url: inspectUrl, ...(next && { next }) }, 'serving the inspector')
@@ -64,14 +64,14 @@ export function announce(
   }
 }
 
-/** The command that asks a bridge what its server offers, for the usual shell of the platform. */
+/** A `server/discover` request to the bridge, for the usual shell of the platform. */
 export function discoverCommand(
   url: string,
   { platform, needsToken = false }: { platform: string; needsToken?: boolean },
 ): string {
   const body = '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'
   const [, socket, at] = /^unix:(.*):([^:]*)$/.exec(url) ?? []
-  // PowerShell reaches no sockets.
+  // PowerShell cannot use unix sockets.
   if (usualShell(platform) === 'powershell' && socket === undefined) {
     const headers = needsToken ? { authorization: '"Bearer $env:TOKEN"' } : {}
     return powershellOf({ url: literal(url), headers, body })
@@ -81,7 +81,7 @@ export function discoverCommand(
   return `curl -s ${asked} -H 'content-type: application/json'${token} -d '${body}'`
 }
 
-/** Says what has become of a server that was asked what it speaks. */
+/** Reports the result of a server's era detection. */
 export function report(
   log: Log,
   mounts: Bridge['mounts'],

@@ -1,4 +1,4 @@
-/** Reads arguments by the tables of commands and flags: the command, its words, its flags, and the program of a server. */
+/** Splits arguments by the tables of commands and flags: the command, its words, its flags, and the program of a server. */
 import { parseArgs } from 'node:util'
 import { addressHint } from '../config/address-hint.js'
 import { OPTIONS, SERVER_KEYS } from '../config/settings.js'
@@ -30,18 +30,18 @@ export interface Arguments {
 /** A server in one word. */
 const SERVER = /^(?:(?:sse\+)?(?:https?:\/\/|unix:)|stdio:)/
 
-/** Reads arguments. Throws a UsageError. */
+/** Splits arguments. Throws a UsageError. */
 export function readArguments(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Arguments {
   const { tokens, program: afterDashes } = tokensIn(argv)
   checkDashes(argv, tokens)
   const first = tokens.find((token) => token.kind === 'positional')
   const isNamed = first !== undefined && FIRST_WORDS.includes(first.value)
   const isCommand = first === undefined || isNamed || SERVER.test(first.value)
-  // Everything after a program is its own.
+  // Everything after a program belongs to it.
   const own = isCommand ? tokens : tokens.filter(({ index }) => index <= first.index)
   const given = own.flatMap((token) => (token.kind === 'option' ? [{ ...token, next: wordAfter(token, tokens) }] : []))
   const said = own.flatMap((token) => (token.kind === 'positional' ? [token.value] : []))
-  // Help wins over mistakes.
+  // Help takes precedence over mistakes.
   if (given.some(({ name }) => name === 'help')) {
     const named = isNamed ? (commandIn(said)?.split(' ') ?? said) : []
     return { command: 'help', words: named, flags: {}, program: [] }
@@ -59,7 +59,7 @@ export function readArguments(argv: readonly string[], env: Readonly<Record<stri
   return { command, words, flags: flagsIn(given, command), program: afterDashes }
 }
 
-/** Whether arguments name a command of people, as far as that can be said of arguments that may be wrong. */
+/** Whether arguments name a command for people, judged from possibly invalid arguments. */
 export function isForPeople(argv: readonly string[]): boolean {
   const first = tokensIn(argv).tokens.find((token) => token.kind === 'positional')
   return first !== undefined && first.value !== 'serve' && FIRST_WORDS.includes(first.value)
@@ -84,7 +84,7 @@ function tokensIn(argv: readonly string[]) {
   return { tokens: [...tokens, ...words], program: dashes < 0 ? [] : argv.slice(dashes + 1) }
 }
 
-/** Where words are that may begin with a dash: the id of a key, and what a filter excludes. */
+/** Positions of words that may begin with a dash: the id of a key, and negated words of a filter. */
 function dashedWords(argv: readonly string[]): number[] {
   if (/^trust key remove [^-]/.test(argv.slice(0, 4).join(' '))) return argv.length > 4 ? [4] : []
   if (argv.find((word) => !word.startsWith('-')) !== 'tail') return []
@@ -96,7 +96,7 @@ interface Given {
   rawName: string
   value: string | undefined
   inlineValue: boolean | undefined
-  /** The word after it, which is the value of a flag that is not known. */
+  /** The next word, which is the value of an unknown flag. */
   next: string | undefined
 }
 
@@ -107,7 +107,7 @@ function wordAfter({ index }: Token, tokens: readonly Token[]): string | undefin
   return after?.kind === 'positional' && after.index === index + 1 ? after.value : undefined
 }
 
-/** Refuses flags with a name after one dash: they would be read as a letter and its value. */
+/** Refuses long flags after a single dash: they would be read as a letter and its value. */
 function checkDashes(argv: readonly string[], tokens: readonly Token[]): void {
   const first = tokens.find((token) => token.kind === 'positional')
   for (const token of tokens) {
@@ -122,7 +122,7 @@ function checkDashes(argv: readonly string[], tokens: readonly Token[]): void {
   }
 }
 
-/** Refuses a program that does not exist, is no server, or has flags after it that were probably meant for the bridge. */
+/** Refuses a program that does not exist or is not a server, or that has flags probably meant for the bridge. */
 function checkProgram(program: readonly string[], exists: boolean): void {
   const [word = '', ...args] = program
   const instead = insteadOfWord(word)
@@ -135,7 +135,7 @@ function checkProgram(program: readonly string[], exists: boolean): void {
     )
 }
 
-/** What flags were given to a command. Throws a UsageError for a flag that it does not take. */
+/** The flags of a command. Throws a UsageError for a flag that it does not take. */
 function flagsIn(given: readonly Given[], command: CommandName): Flags {
   const flags: Record<string, string | string[] | true> = {}
   const wrong = (message: string) => new UsageError(message, command)
@@ -154,7 +154,7 @@ function flagsIn(given: readonly Given[], command: CommandName): Flags {
     if (value === undefined) throw wrong(`--${name} needs a value: --${name} ${flag.value}`)
     if (!inlineValue && /^-./.test(value))
       throw wrong(`--${name} needs a value. If "${value}" is the value, write --${name}=${value}`)
-    // Refused here rather than after what seems to follow it.
+    // Refused here, before its apparent value is.
     flag.read?.((flag.many ? [value] : value) as never)
     if (flag.once && name in flags) throw wrong(`--${name} is given twice: ${flag.once}`)
     if (flag.many) flags[name] = [...((flags[name] as string[] | undefined) ?? []), value]
@@ -184,7 +184,7 @@ function misplaced(flag: FlagName, command: CommandName): string {
   return `--${flag} is not a flag of ${nameOf(command)}: it is one of ${places}`
 }
 
-/** How a command is called in a message: serving needs no name. */
+/** A command's name in messages; serving has none. */
 function nameOf(command: CommandName): string {
   return command === 'serve' ? 'mcp-bridge itself (serve)' : `"mcp-bridge ${command}"`
 }
@@ -217,7 +217,7 @@ function notProbed(word: string): UsageError {
   return new UsageError(`"${word}" is no address${hint}`, 'probe')
 }
 
-/** `trust` or `auth` without the command that follows, or with one that does not exist. */
+/** The error for `trust` or `auth` without a subcommand, or with an unknown one. */
 function incomplete(said: readonly string[]): UsageError {
   const known = said.slice(0, said[1] === 'key' ? 2 : 1)
   const [wrong] = said.slice(known.length)
@@ -230,7 +230,7 @@ function incomplete(said: readonly string[]): UsageError {
   return new UsageError(`"${[...known, wrong].join(' ')}" is no command: ${hint}`, known.join(' '))
 }
 
-/** The commands that words ask help for. Throws a UsageError. */
+/** The commands to show help for. Throws a UsageError. */
 export function commandsFor(words: readonly string[]): readonly CommandName[] {
   if (words.length === 0) return COMMAND_NAMES
   const [first = ''] = words

@@ -1,4 +1,4 @@
-/** What `mcp-bridge login`, `logout` and `auth status` do and print. */
+/** Runs `mcp-bridge login`, `logout` and `auth status`. */
 import type { Settings } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import type { Accounts } from '../oauth/client/accounts.js'
@@ -8,18 +8,18 @@ import { printable } from '../printable.js'
 import { Fault } from '../protocol/fault.js'
 import type { Output } from './discover.js'
 
-/** A server that one can sign in to. */
+/** A server that requires a sign-in. */
 export interface SignInTarget {
   name: string
   /** Undefined if the bridge does not sign in to it: a program, or a server with a configured credential. */
   accounts: Accounts | undefined
-  /** Sends a request that the server may refuse, so that it names its requirements. */
+  /** Sends a request whose refusal names the server's requirements. */
   ask(): Promise<unknown>
 }
 
 const LOCAL = 'local'
 
-/** Signs in to a server. `typed` is what the person types meanwhile, line by line. Rejects with a Fault. */
+/** Signs in to a server. `typed` is the person's input meanwhile, line by line. Rejects with a Fault. */
 export async function runLogin(
   { name, accounts, ask }: SignInTarget,
   output: Output,
@@ -30,7 +30,7 @@ export async function runLogin(
   const { settings } = accounts
   if (settings.grant === 'token')
     throw new Fault('authFailed', `"${name}" has its token from "oauth.tokenFile": write the token into that file`)
-  // Its refusal says what the sign-in is for. If it cannot be reached, the next step fails.
+  // Its refusal names the requirements. If it is unreachable, the next step fails.
   const isOpen = await ask().then(
     (verdict) => verdict !== undefined,
     () => false,
@@ -45,7 +45,7 @@ export async function runLogin(
   output.out(`Signed in to ${printable(name, 100)}\n${told.join('')}`)
 }
 
-/** A browser on another machine ends at an address that it cannot reach; the person pastes that address here. */
+/** A browser on another machine cannot reach the redirect URI; the person pastes the final address here. */
 async function readPasted(
   lines: AsyncIterable<string>,
   paste: (text: string) => Promise<boolean>,
@@ -58,7 +58,7 @@ async function readPasted(
   }
 }
 
-/** Forgets the tokens of a server, or all of them. Resolves to whether there were any. */
+/** Deletes the tokens of a server, or all. Resolves to whether there were any. */
 export async function runLogout(target: SignInTarget | undefined, store: Store, output: Output): Promise<boolean> {
   if (target) {
     if (!target.accounts) throw notOne(target.name)
@@ -83,7 +83,7 @@ export async function runLogout(target: SignInTarget | undefined, store: Store, 
   return listed.every(({ refusal }) => refusal === undefined)
 }
 
-/** Shows where one is signed in. Nothing of it is secret. */
+/** Shows the current sign-ins, without secrets. */
 export async function runAuthStatus(
   settings: Settings | undefined,
   store: Store,
@@ -122,7 +122,7 @@ export async function runAuthStatus(
   return refusals.length === 0
 }
 
-/** What `probe` shows for a server that requires a sign-in. Rejects with a Fault. */
+/** The output of `probe` for a server that requires a sign-in. Rejects with a Fault. */
 export async function describeSignIn(accounts: Accounts, fault: Fault, target: string, json: boolean): Promise<string> {
   const explanation = await explainSignIn(accounts, fault.signInFor)
   if (json) return JSON.stringify({ signIn: explanation }, null, 2)
@@ -134,7 +134,7 @@ export async function describeSignIn(accounts: Accounts, fault: Fault, target: s
   ].join('\n')
 }
 
-/** Why there is no sign-in at a server that answers without one. */
+/** Why a server that answers without a sign-in has none. */
 function notNeeded(name: string, fault: Fault): Fault {
   if (fault.fault === 'signInRefused') return fault
   return new Fault(

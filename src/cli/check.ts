@@ -23,7 +23,7 @@ function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)]
 }
 
-/** The names that a group gives to tools, as far as they are known without the servers. */
+/** Names of tools in a group, as far as known without the servers. */
 function groupInWords({ name, path, members, bareNames }: CheckedGroup): string {
   const where = path === undefined ? name : `${name} at ${path}`
   const servers = members.map(({ server, prefix }) =>
@@ -33,7 +33,7 @@ function groupInWords({ name, path, members, bareNames }: CheckedGroup): string 
   return `${where}: ${servers.join(', ')}${names}`
 }
 
-/** An issue in one line, with where it stands. */
+/** An issue in one line, with its place. */
 export function inLine({ at, path, message }: Issue): string {
   return [at, path, message].filter((part) => part !== undefined && part !== '').join(' ')
 }

@@ -1,8 +1,8 @@
-/** What `check` says of the part of a server that clients see. */
+/** Describes the choice of tools, prompts and resources for `check`. */
 import { type Choice, hiddenOverrides } from '../bridge/chosen.js'
 import type { Issue } from '../config/settings.js'
 
-/** Whether clients see a part only. */
+/** Whether clients see only a part. */
 export function isChoice({ tools, prompts, resources }: Choice): boolean {
   return (tools ?? prompts ?? resources) !== undefined
 }
@@ -21,7 +21,7 @@ export function inWords({ tools, prompts, resources }: Choice): string {
   return [...parts, ...(rewritten.length > 0 ? [`rewritten: ${rewritten.join(', ')}`] : [])].join('; ')
 }
 
-/** What has no effect. */
+/** The settings without effect. */
 export function ineffective(server: string, choice: Choice): Issue[] {
   return hiddenOverrides(choice).map((name) => ({
     path: `mcpServers.${server}.tools.override.${name}`,

@@ -1,17 +1,17 @@
-/** The commands, one row each: what they do, what they take and which flags they have. */
+/** The commands, one row each: description, arguments and flags. */
 import type { FlagName } from './flags.js'
 
 export interface CommandRow {
-  /** What follows the command, without flags. */
+  /** The arguments, without flags. */
   usage: string
-  /** One line. */
+  /** The description in one line. */
   about: string
-  /** Most words that may follow. */
+  /** Most arguments. */
   words: number
   flags: readonly FlagName[]
-  /** More, for the help of the command alone. */
+  /** Further text for the help of this command. */
   details?: readonly string[]
-  /** What it is for, and the command line. */
+  /** Examples: purpose and command line. */
   examples: readonly (readonly [what: string, line: string])[]
 }
 
@@ -65,7 +65,7 @@ const LOG = ['log-level', 'log-format'] as const
 const INSPECT = ['inspect', 'inspect-payloads'] as const
 const BRIDGE = [...FRONT, ...SERVER, ...SIGN_IN, ...FINDING, 'read-only-tool', ...INSPECT, ...LOG] as const
 
-/** Subjects of flags, in the order of a page. A flag of no group is special to its command. */
+/** Groups of flags, in the order of a page. A flag without a group is specific to its command. */
 export const GROUPS: readonly (readonly [title: string, flags: readonly FlagName[]])[] = [
   ['Servers', TOGETHER],
   ['Where clients connect', FRONT],
@@ -315,17 +315,17 @@ export type CommandName = keyof typeof COMMANDS
 
 export const COMMAND_NAMES = Object.keys(COMMANDS) as CommandName[]
 
-/** Flags that every command takes. */
+/** Flags of every command. */
 export const EVERYWHERE: readonly FlagName[] = ['help', 'version']
 
-/** First words of commands: `trust`, `auth` and those that are a command by themselves. */
+/** First words of commands: `trust`, `auth` and all one-word commands. */
 export const FIRST_WORDS: readonly string[] = [...new Set(COMMAND_NAMES.map((name) => name.split(' ')[0] as string))]
 
 export function rowOf(name: CommandName): CommandRow {
   return COMMANDS[name]
 }
 
-/** The command that words begin with; the longest, if several do. */
+/** The longest command that words begin with. */
 export function commandIn(words: readonly string[]): CommandName | undefined {
   return COMMAND_NAMES.filter((name) => name.split(' ').every((word, i) => word === words[i])).toSorted(
     (a, b) => b.length - a.length,

@@ -1,4 +1,4 @@
-/** The configuration file that flags name: its servers, its options, and where in it something stands. */
+/** The configuration file from the flags: its servers, its options, and the positions of values. */
 import { resolve } from 'node:path'
 import { ALL, ConfigError, type ConfigSources, meantBy, OPTIONS, withoutServers } from '../config/settings.js'
 import { isObject } from '../config/value.js'
@@ -27,7 +27,7 @@ export function readConfig(path: string, read: ConfigSources['read']): ConfigFil
   }
 }
 
-/** What flags choose of a file: its servers, and the groups of these. Throws a UsageError. */
+/** The part of a file that flags select: servers, and their groups. Throws a UsageError. */
 export function chosen(
   config: ConfigFile,
   { server, group }: Pick<Flags, 'server' | 'group'>,
@@ -39,7 +39,7 @@ export function chosen(
   }
   const servers = chosenServers(config, server)
   if (server === undefined || !isObject(servers)) return { servers, groups }
-  // One server by itself is what it is without groups.
+  // A single server needs no group.
   if (server.length === 1) return { servers, groups: false }
   const isLeftOut = (name: string) => isObject(config.servers) && name in config.servers && !(name in servers)
   return { servers, groups: withoutServers(groups, isLeftOut) }
@@ -79,7 +79,7 @@ function shown(path: string): string {
   return path.length > 200 || /^\s*\{/.test(path) ? 'that --config names' : path
 }
 
-/** The servers with these names, or all without names. A server that has another name here is known by either. */
+/** The servers with these names, or all without names. A renamed server is found by either name. */
 function chosenServers(config: ConfigFile, names: readonly string[] | undefined): unknown {
   const { servers } = config
   if (names === undefined || !isObject(servers)) return servers

@@ -7,7 +7,7 @@ import { aboutFlag } from './help.js'
 interface Section {
   title: string
   text?: string
-  /** Which options it has; each option is in one section. */
+  /** Selects its options; each option is in one section. */
   has(option: Option): boolean
 }
 
@@ -221,7 +221,7 @@ function code(text: string): string {
   return `\`${text.replaceAll('|', '\\|')}\``
 }
 
-/** As Markdown shows it as it is. */
+/** Escapes a text for Markdown. */
 function escaped(text: string): string {
   return text.replace(/[<>|*_`]/g, (one) => `\\${one}`)
 }

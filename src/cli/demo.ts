@@ -1,4 +1,4 @@
-/** What `mcp-bridge demo` does: serves two servers of its own together, calls them as a modern client, and opens the inspector. */
+/** Runs `mcp-bridge demo`: serves two built-in servers as a group, calls them as a modern client, and opens the inspector. */
 import { basename, relative } from 'node:path'
 import { isStdio } from '../config/schema/server.js'
 import { browserOf, type Settings } from '../config/settings.js'
@@ -16,18 +16,18 @@ function welcome(program: Program, inspector: string | undefined): string {
   return `A modern client calls a tool of a legacy or a modern server every second, at one address. ${ways}Ctrl-C ends the demo.\n`
 }
 
-/** How to look at the calls, by the address of the inspector with its token. */
+/** Explains how to watch the calls, for the inspector's address with its token. */
 function waysTo({ script, errors }: Program, inspector: string): string {
-  // A log for programs has no token.
+  // The token must not be in a log.
   if (!errors.readable)
     return `Its inspector is at ${inspector.replace(/#.*/, '')}, with a token that only --log-format pretty shows.\n`
-  // In a clone, there is no command of this name.
+  // A clone has no command of this name.
   const command = basename(script) === 'main.js' ? `node ${quoted(relative('', script))}` : 'mcp-bridge'
   const browser = isForBrowsers(inspector) ? `  in a browser:  ${inspector}\n` : ''
   return `See both sides of each call,\n${browser}  in a terminal: ${command} tail ${quoted(inspector)}\n`
 }
 
-/** Serves until the process ends. Resolves when it serves, or has ended. */
+/** Serves until the process ends. Resolves once it serves, or has ended. */
 export async function demo(settings: Settings, program: Program): Promise<void> {
   const { output, env, platform } = program
   const stopping = new AbortController()
@@ -41,12 +41,12 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
       // The address is printed, too.
       browser({ command: browserOf(settings), env, platform })(inspector).catch(() => {})
     },
-    // The client ends first, so that the bridge has no calls to wait for.
+    // The client stops first, so that the bridge has no calls to wait for.
     onStop: () => stopping.abort(),
   })
 }
 
-/** The settings with the servers of this very program. */
+/** The settings with the built-in servers. */
 function ofThisProgram(settings: Settings, { node, script }: Program): Settings {
   const { mcpServers } = settings
   const servers = Object.entries(mcpServers).map(([name, server]) => [
@@ -56,7 +56,7 @@ function ofThisProgram(settings: Settings, { node, script }: Program): Settings 
   return { ...settings, mcpServers: Object.fromEntries(servers) as Settings['mcpServers'] }
 }
 
-/** The command that calls a tool, for the usual shell of the platform. */
+/** A command that calls a tool, for the usual shell of the platform. */
 export function callCommand(url: string, platform: string): string {
   const { headers, body } = requestOf('tools/call', paramsOf(SAMPLE), 1)
   if (usualShell(platform) === 'powershell') {

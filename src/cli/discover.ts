@@ -1,4 +1,4 @@
-/** What `mcp-bridge discover` does and prints. */
+/** Runs `mcp-bridge discover`. */
 
 import type { Discovery } from '../bridge/discovery-runtime.js'
 import { withFlags } from '../bridge/remedy.js'
@@ -21,18 +21,18 @@ export interface Output {
 }
 
 const WIDTH = 100
-/** What to do about a host that the guard refuses. */
+/** Advice about a host that the guard refuses. */
 const HINT =
   'Discovery reaches public hosts over TLS only. Allow others with --discover-allow <host or network>, and this machine with --discover-loopback.'
 
-/** What to do about refused hosts. */
+/** Advice about refused hosts. */
 export function guardHint(endpoints: readonly Endpoint[]): string {
   const hosts = endpoints.flatMap((one) => (one.kind === 'http' ? [new URL(one.url).hostname] : []))
   const isHere = hosts.length > 0 && hosts.every((host) => isLoopback(host.replace(/^\[|\]$/g, '')))
   return isHere ? 'Discovery reaches this machine only with --discover-loopback: add it to the command.' : HINT
 }
 
-/** Finds and examines servers, and shows the progress. The commands in the verdicts can be pasted. */
+/** Finds and examines servers, and shows the progress. Commands in the verdicts can be pasted. */
 export async function look(
   discovery: Discovery,
   settings: Settings,
@@ -49,7 +49,7 @@ export async function look(
   return { ...found, servers }
 }
 
-/** Shows what is found. Resolves to whether any server can be used. */
+/** Shows the results. Resolves to whether any server is usable. */
 export async function runDiscover(
   discovering: (settings: Settings) => Discovery,
   settings: Settings,
@@ -61,7 +61,7 @@ export async function runDiscover(
   return found.servers.some(isUsable)
 }
 
-/** It answered, and is not refused. Whether it is trusted is another question. */
+/** It answered and is not refused; it may still be untrusted. */
 function isUsable({ meeting, verdict }: Examined): boolean {
   return meeting !== undefined && verdict.state !== 'refused'
 }
@@ -79,7 +79,7 @@ function asJson({ servers, failures, leftOut }: Discovered): object {
         from,
         alsoFrom: alsoFrom.map(({ source, from }) => ({ source, from })),
         usable: isUsable(one),
-        // An entry that came from the network can be copied. One that a person wrote may have secrets.
+        // An entry from the network can be copied. One written by a person may contain secrets.
         ...(!runnable && { entry }),
         ...(wants && { wants }),
         ...(meeting && {

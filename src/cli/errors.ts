@@ -28,7 +28,7 @@ export interface CliError {
   details: readonly string[]
   /** What to do next. */
   next?: string | undefined
-  /** More for programs, beside `why`. */
+  /** Further fields for programs, besides `why`. */
   fields: Readonly<Record<string, unknown>>
 }
 
@@ -42,7 +42,7 @@ export interface Circumstances {
   target?: string | undefined
 }
 
-/** Characters of a line that somebody else has written. */
+/** Most characters of a foreign line. */
 const LINE = 1_000
 
 export function cliErrorOf(error: unknown, circumstances: Circumstances): CliError {
@@ -90,14 +90,14 @@ export function inWords({ why, details, next }: CliError): string {
   ].join('\n')
 }
 
-/** For the log, where that is for programs. */
+/** For the log, if that is for programs. */
 export function inFields({ event, why, next, fields }: CliError): LogFields {
   return { event, ...('issues' in fields ? {} : { why }), ...(next !== undefined && { next }), ...fields }
 }
 
 function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
   const { cause } = fault
-  // probe shows all of it.
+  // probe shows everything.
   const stderr = cause instanceof ChannelError ? (probing ? cause.allStderr : cause.stderr) : []
   const reason = probing ? reasonIn(stderr) : undefined
   const { next, ...known } = adviceOn(fault)
@@ -136,7 +136,7 @@ const LISTEN = { event: 'listen_failed', kind: 'cannot listen' } as const
 type ListeningError = Error & { code?: unknown; address?: unknown; port?: unknown; hostname?: unknown }
 
 const OWN_ADDRESS = 'Listen on 127.0.0.1, on an address of this machine, or on 0.0.0.0 for all of them.'
-/** Addresses with another port. */
+/** The addresses with another port. */
 const OTHER: Readonly<Record<ListenOption, string>> = {
   listen: '--listen http://127.0.0.1:8081/mcp',
   admin: '--admin http://127.0.0.1:9092',

@@ -1,31 +1,31 @@
-/** The flags of the command line, one row each. The commands say which of them they take. */
+/** The flags of the command line, one row each. The table of commands assigns them to commands. */
 import { UsageError } from './usage-error.js'
 
-/** A flag. What it does is said by the option that it sets, or by `about`. */
+/** A flag. Its description is that of the option it sets, or `about`. */
 export interface Flag {
   /** One letter, after one dash. */
   short?: string
-  /** How its value is shown; undefined for a switch, which has none. */
+  /** The placeholder for its value; undefined for a switch, which has none. */
   value?: string
   /** It may be given several times. */
   many?: true
-  /** It may not be given twice, and what to do instead. Of other flags the last one counts. */
+  /** It may only be given once, and this is the alternative. Of other flags the last one counts. */
   once?: string
-  /** The option that it sets. The schema has its text, its values and its default. */
+  /** The option that it sets. The schema has its description, its values and its default. */
   option?: string
-  /** Servers that it is for: those with this key in their entry. */
+  /** It applies to servers with this key in their entry. */
   servers?: 'url' | 'command'
-  /** What a switch sets the option to; true by default. */
+  /** The option's value for a switch; true by default. */
   to?: unknown
-  /** The value of the option for what was given; the same by default. Throws a UsageError. */
+  /** Converts the given value; unchanged by default. Throws a UsageError. */
   read?: (given: never) => unknown
-  /** The text of a flag that sets no option, or an option to one value. */
+  /** The description of a flag that sets no option, or a fixed value. */
   about?: string
   example?: string
 }
 
 const SERVER = 'mcpServers.<name>'
-/** The principal of callers with the token of the command line. */
+/** The principal of callers with the command line's token. */
 const CALLER = 'client'
 
 export const FLAGS = {
@@ -236,7 +236,7 @@ export const FLAGS = {
 
 export type FlagName = keyof typeof FLAGS
 
-/** What was given for each flag. */
+/** The values of each flag. */
 export type Flags = {
   readonly [name in FlagName]?: (typeof FLAGS)[name] extends { value: string }
     ? (typeof FLAGS)[name] extends { many: true }
@@ -255,7 +255,7 @@ function pairs(lines: readonly string[], separator: string, usage: string): Reco
   return Object.fromEntries(
     lines.map((line) => {
       const at = line.indexOf(separator)
-      // The rest may be a secret.
+      // The rest may be secret.
       if (at <= 0) throw new UsageError(`${usage} as one word, not "${line.slice(0, 20)}"`)
       return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
     }),

@@ -1,9 +1,9 @@
-/** What flags change in a configuration: each sets the option that its row names. */
+/** Applies flags to a configuration: each sets the option of its row. */
 import { isObject } from '../config/value.js'
 import { FLAGS, type Flag, type FlagName, type Flags } from './flags.js'
 import { UsageError } from './usage-error.js'
 
-/** Begins the path of an option that each server has for itself. */
+/** Prefix of the paths of options per server. */
 const OF_SERVER = /^mcpServers\.<name>\./
 
 interface Change {
@@ -13,13 +13,13 @@ interface Change {
   value: unknown
 }
 
-/** A configuration with the options that flags set for the bridge. */
+/** A configuration with the flags for the bridge applied. */
 export function withFlags(options: Readonly<Record<string, unknown>>, flags: Flags): Record<string, unknown> {
   const changes = changesIn(flags).filter(({ row }) => !OF_SERVER.test(row.option as string))
   return changes.reduce(changed, { ...options })
 }
 
-/** The entry of a server with the options that flags set for servers. Throws a UsageError. */
+/** The entry of a server with the flags for servers applied. Throws a UsageError. */
 export function serverWithFlags(entry: Readonly<Record<string, unknown>>, flags: Flags): Record<string, unknown> {
   const changes = changesIn(flags).filter(({ row }) => OF_SERVER.test(row.option as string))
   for (const { flag, row } of changes) {
@@ -31,7 +31,7 @@ export function serverWithFlags(entry: Readonly<Record<string, unknown>>, flags:
   return changes.reduce(changed, { ...entry })
 }
 
-/** The flag that has set what stands at a path of the configuration, if one has. A switch sets nothing below its option. */
+/** The flag that set the value at a path of the configuration, if any. A switch sets nothing below its option. */
 export function flagAt(path: string, flags: Flags): FlagName | undefined {
   const isAt = ({ option = '', value }: Flag) =>
     path === option || (value !== undefined && path.startsWith(`${option}.`))
@@ -47,7 +47,7 @@ function changesIn(flags: Flags): Change[] {
   })
 }
 
-/** Sets a value under keys. An object is added to the one that is there. */
+/** Sets a value under keys. An object is merged with an existing one. */
 function changed(record: Record<string, unknown>, { keys, value }: Pick<Change, 'keys' | 'value'>) {
   const [key = '', ...below] = keys
   const before = record[key]

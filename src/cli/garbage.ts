@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8'
  * V8 let the heap grow by a tenth and 16 MB, and marked all of it for every 20 results of 1 MiB, which took more time
  * than passing them on. The maximum of the heap stays, and V8 collects earlier near it.
  *
- * To be called when all code is loaded: compiled code that was kept is valid for the flags with which it was compiled.
+ * Call it after all code is loaded: cached compiled code is only valid with the flags of its compilation.
  */
 export function collectLessOften(): void {
   setFlagsFromString('--heap-growing-percent=100')

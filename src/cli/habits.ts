@@ -1,13 +1,13 @@
 /**
- * Flags and commands of programs that people come from, and what to write in their place. The flags are those of supergateway
+ * Flags and commands of programs that people may have used before, and their equivalents here. The flags are those of supergateway
  * 4.0, of both programs called mcp-proxy (punkpeye's 6.7 and sparfenyuk's 0.11) and of mcp-remote 0.15.
  */
 const PROGRAMS = { s: 'supergateway', p: 'mcp-proxy', r: 'mcp-remote' } as const
 
 interface Habit {
-  /** Programs that have the flag; nothing for a flag that people just try. */
+  /** Programs with the flag; empty for a flag that people just guess. */
   of: string
-  /** What to write here, by what was given. */
+  /** The equivalent here, for the given value. */
   here: string | ((value: string) => string)
 }
 
@@ -186,7 +186,7 @@ function named(of: string, flags: readonly string[], here: Habit['here']): Recor
   return Object.fromEntries(flags.map((flag) => [plain(flag), { of, here }]))
 }
 
-/** A flag without what people write in different ways. */
+/** Normalizes the spelling of a flag. */
 function plain(flag: string): string {
   return flag.toLowerCase().replace(/[-_]/g, '')
 }
@@ -203,13 +203,13 @@ function hostOr(value: string): string {
   return /^[\w.-]+$/.test(value) ? value : '127.0.0.1'
 }
 
-/** The address that was given, without what may be secret in it. */
+/** The given address, without possible secrets. */
 function urlOr(value: string, other = 'https://example.com/mcp'): string {
   const [address] = /^https?:\/\/[^\s?#@]+$/.exec(value) ?? []
   return address ?? other
 }
 
-/** What to write in place of a flag of another program; undefined for a flag that none has. */
+/** The equivalent of another program's flag; undefined for an unknown flag. */
 export function insteadOf(flag: string, value: string | undefined): string | undefined {
   const habit = Object.hasOwn(FLAG_HABITS, plain(flag)) ? FLAG_HABITS[plain(flag)] : undefined
   if (habit === undefined) return undefined
@@ -222,7 +222,7 @@ export function insteadOf(flag: string, value: string | undefined): string | und
 const LISTS = 'mcp-bridge probe <server> lists what a server offers'
 const SERVES = 'leave it out: mcp-bridge <server> serves'
 
-/** What to write in place of words that people try as commands. None of them is the program of a server. */
+/** Equivalents of words that people try as commands. None of them is a server program. */
 const WORD_HABITS: Readonly<Record<string, string>> = {
   call: `mcp-bridge serves servers and calls no tools: call it with an MCP client, or as the README does with curl. ${LISTS}`,
   exec: PROGRAM,
@@ -270,12 +270,12 @@ const WORD_HABITS: Readonly<Record<string, string>> = {
   pin: 'write mcp-bridge trust pin <server>',
 }
 
-/** What to write in place of a word that is tried as a command; undefined for other words. */
+/** The equivalent of a word tried as a command; undefined for other words. */
 export function insteadOfWord(word: string): string | undefined {
   return Object.hasOwn(WORD_HABITS, word) ? WORD_HABITS[word] : undefined
 }
 
-/** Flags that only mcp-bridge is likely to have: after the program of a server they are probably meant for the bridge. */
+/** Flags specific to mcp-bridge: after a server's program, they are probably meant for the bridge. */
 export const BEFORE_PROGRAM: readonly string[] = [
   'upstream',
   'listen',

@@ -1,17 +1,17 @@
-/** Help: a page for the program, and one for each command, from the tables of commands and flags and the schema of options. */
+/** Help pages of the program and of each command, from the tables of commands and flags and the schema of options. */
 import { type Option, optionAt, options } from '../config/reference.js'
 import { COMMAND_NAMES, type CommandName, EVERYWHERE, GROUPS, rowOf } from './commands.js'
 import { FLAGS, type Flag, type FlagName, flagOf } from './flags.js'
 
-/** Columns of a page. */
+/** Width of a page. */
 const WIDTH = 100
 const MOST_USED: readonly FlagName[] = ['listen', 'config', 'header', 'env', 'era', 'log-level']
-/** Columns between two columns of text. */
+/** Width of the gap between two columns. */
 const GAP = 2
-/** Columns that the left one may have. */
+/** Most width of the left column. */
 const MOST_LEFT = 36
 
-/** The page of the program: what it is, how it is started, and where there is more. */
+/** The page of the program: its purpose, its usage, and further help. */
 export function shortHelp(): string {
   const commands = COMMAND_NAMES.filter((name) => !name.startsWith('trust '))
   const lines = commands.map((name): [string, string] => [
@@ -75,7 +75,7 @@ function pageOf(name: CommandName): string {
   ])
 }
 
-/** What a flag does: the text of the option that it sets, or its own. */
+/** The description of a flag: that of the option it sets, or its own. */
 export function aboutFlag(name: FlagName, all?: readonly Option[]): string {
   const { about, option } = flagOf(name) as Flag
   return about ?? (option === undefined ? '' : optionAt(option, all).about)
@@ -117,7 +117,7 @@ function firstClause(text: string): string {
   return text.replace(/;.*$/s, '')
 }
 
-/** Rows of two columns. The second is wrapped, and what is beyond it gets a line of its own. */
+/** Rows of two columns. The second column wraps; a long first column gets its own line. */
 function columns(rows: readonly (readonly [left: string, right: string, more?: string])[]): string[] {
   const first = Math.min(MOST_LEFT, Math.max(...rows.map(([left]) => left.length)))
   const indent = ' '.repeat(2 + first + GAP)

@@ -26,11 +26,11 @@ export type Command =
   | { kind: 'logout'; settings: Settings | undefined; store: string | undefined }
   | { kind: 'auth status'; settings: Settings | undefined; store: string | undefined; json: boolean }
   | { kind: 'wrap'; action: WrapAction }
-  /** Help of these commands, or the short one of the program. */
+  /** Help for these commands, or the short help of the program. */
   | { kind: 'help'; commands: readonly CommandName[] | undefined }
   | { kind: 'version' }
 
-/** What is to be done about trust. The settings say where servers are looked for. */
+/** An action on trust. The settings name the places to search for servers. */
 export type TrustAction =
   | { do: 'list'; json: boolean }
   | { do: 'approve'; server: string; settings: Settings; tools: readonly string[]; days: number }
@@ -43,7 +43,7 @@ export type TrustAction =
 /** An address without its scheme. Fields of a filter have no dot. */
 const HOST_AND_PORT = /^(?:localhost|[\w-]+(?:\.[\w-]+)+|\[[\da-f:]+\]):\d+(?![^/#])/i
 
-/** Whether errors are for people rather than JSON for a log, as far as arguments say that may be wrong. */
+/** Whether errors are for people rather than JSON for a log, judged from possibly invalid arguments. */
 export function speaksToPeople(argv: readonly string[], terminal: boolean): boolean {
   if (isForPeople(argv)) return true
   const dashes = argv.indexOf('--')
@@ -53,7 +53,7 @@ export function speaksToPeople(argv: readonly string[], terminal: boolean): bool
   return format === 'pretty' || (format !== 'json' && terminal)
 }
 
-/** Reads arguments, and the files that they name. Throws a UsageError or a ConfigError. */
+/** Parses arguments, and reads the files they name. Throws a UsageError or a ConfigError. */
 export function parseCommand(argv: readonly string[], env: ConfigSources['env']): Command {
   const given = readArguments(argv, env)
   const { command, words, flags } = given
@@ -128,13 +128,13 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
   }
 }
 
-/** Refuses words that a command has no use for. */
+/** Refuses arguments that a command does not take. */
 function checkWords({ command, words, flags }: Arguments): void {
   const { words: most, usage } = rowOf(command)
   // All words after --tools are globs.
   if (words.length <= most || (command === 'trust approve' && flags.tools !== undefined)) return
   const [address, port = ''] = words
-  // As mcp-remote takes the port of its sign-in.
+  // mcp-remote takes the port of its sign-in this way.
   if (command === 'serve' && /^\d+$/.test(port))
     throw new UsageError(
       `${port} is not expected after ${printable(String(address), 200)}: for the port of the sign-in, write --callback-port ${port}`,
@@ -150,7 +150,7 @@ function checkWords({ command, words, flags }: Arguments): void {
   throw new UsageError(`${command} ${takes}, and there is "${words.slice(most).join(' ')}" more`, command)
 }
 
-/** The one server that the command line describes, in any of three ways. */
+/** The server on the command line, in any of three forms. */
 function described({ command, words: [word], flags, program }: Arguments): Described {
   const { upstream } = flags
   const ways = [
@@ -186,7 +186,7 @@ function probed(given: Arguments, sources: ConfigSources): Settings {
   return settings
 }
 
-/** The settings of the one server that somebody signs in to: one of the file, or an address. */
+/** The settings for a sign-in to one server: one of the file, or an address. */
 function signInSettings(given: Arguments, sources: ConfigSources): Settings {
   const { command, flags, words } = given
   const [server] = words
@@ -244,7 +244,7 @@ function trust({ words, flags }: Arguments, command: TrustCommand, sources: Conf
     }
   }
 
-  /** Settings to look for a server by. */
+  /** Settings to search for a server. */
   function found(server: string): Settings {
     const { discover } = file
     const places = Array.isArray(discover) && discover.length > 0 ? (discover as string[]) : [server]
@@ -252,7 +252,7 @@ function trust({ words, flags }: Arguments, command: TrustCommand, sources: Conf
   }
 }
 
-/** The days of 12h, 30d and 8w. */
+/** Converts 12h, 30d and 8w to days. */
 function daysIn(text: string): number {
   const [, number, unit] = /^(\d{1,4})([hdw])$/.exec(text) ?? []
   const days = Number(number) * ({ h: 1 / 24, d: 1, w: 7 }[unit ?? ''] ?? Number.NaN)

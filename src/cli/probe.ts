@@ -1,4 +1,4 @@
-/** What `mcp-bridge probe` does and prints. */
+/** Runs `mcp-bridge probe`. */
 import { Bridge } from '../bridge/bridge.js'
 import { describe, inspect } from '../bridge/inspect.js'
 import { describeGroup, inspectGroup } from '../bridge/inspect-group.js'
@@ -8,12 +8,12 @@ import { Fault, needsSignIn } from '../protocol/fault.js'
 import type { Program } from './program.js'
 import { signInFor, targetOf } from './sign-in.js'
 
-/** Milliseconds after which it says what it is waiting for. */
+/** Milliseconds before it prints what it is waiting for. */
 const SILENCE = 2_000
 
 /**
- * Connects to the servers of the settings, and prints what they are, and what their groups are. Resolves to whether all
- * could be reached. Rejects with a Fault if there is one server, and it could not.
+ * Connects to the servers of the settings, and describes them and their groups. Resolves to whether all were reachable.
+ * Rejects with a Fault if the only server was not.
  */
 export async function probe(settings: Settings, json: boolean, program: Program): Promise<boolean> {
   const { version, env, output, errors } = program
@@ -59,7 +59,7 @@ async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { out
   }
 }
 
-/** One server after the other, as they answer, and then the groups, which wait for nobody any more. */
+/** Prints each server when it answers, and then the groups, which have no answers left to wait for. */
 async function probeAll(
   bridge: Bridge,
   { mcpServers }: Settings,

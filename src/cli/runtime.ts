@@ -8,8 +8,8 @@ const MENDED: Readonly<Record<number, readonly [minor: number, patch: number]>> 
 }
 
 /**
- * Whether this Node.js should be replaced by a newer patch of its line, because it drops headers of a request past the
- * 1,000th (CVE-2026-58044). Of 20 there is no such patch. The bridge refuses requests with over 100 headers by itself.
+ * Whether this Node.js should be updated to a newer patch of its line, because it drops headers of a request past the
+ * 1,000th (CVE-2026-58044). Node 20 has no such patch. The bridge itself refuses requests with over 100 headers.
  */
 export function losesHeaders(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)

@@ -1,4 +1,4 @@
-/** What `mcp-bridge` does without another command: serves, follows its configuration, and stops. */
+/** The default command: serves, follows configuration changes, and shuts down. */
 import { unwatchFile, watchFile } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { Bridge } from '../bridge/bridge.js'
@@ -26,26 +26,26 @@ import { writableByGroup } from './writable.js'
 /** The command that serves. */
 export type RunCommand = Command & { kind: 'run' }
 
-/** What a command that serves does besides. */
+/** Additions of a command that serves. */
 export interface Serving {
-  /** Commands for a person to try, in place of `server/discover`. */
+  /** Suggested commands, instead of `server/discover`. */
   tries?(url: string): readonly string[]
-  /** Called when clients can connect, with the address of the first group or server and the one of the inspector with its token. */
+  /** Called when clients can connect, with the address of the first group or server, and that of the inspector with its token. */
   onListening?(url: string, inspector: string | undefined): void
   /** Called before the bridge stops because of a signal. */
   onStop?(): void
 }
 
-/** Milliseconds between looks at the files of the configuration. */
+/** Milliseconds between checks of the configuration files. */
 const FILE_CHECK = 1_000
-/** Milliseconds for which the bridge waits for discovery before it starts without its results. */
+/** Most milliseconds to wait for discovery before starting without its results. */
 const FINDING = 10_000
-/** The cause to end that a client on stdio gives by closing its output. */
+/** The cause to stop when a client on stdio closes its output. */
 const INPUT_ENDED = 'the input has ended'
-/** The same of a terminal that is closed: the system and the shell may each send a signal. */
+/** The cause when a terminal closes: the system and the shell may each send a signal. */
 const TERMINAL_CLOSED = 'the terminal was closed'
 
-/** Starts the bridge, and follows its configuration until the process ends. Resolves when it serves, or has ended. */
+/** Starts the bridge, and follows its configuration until the process ends. Resolves once it serves, or has ended. */
 export async function serve(
   { settings, files, notes, format }: RunCommand,
   program: Program,
@@ -64,10 +64,10 @@ export async function serve(
     log.warn({ event: 'node_outdated', node: program.nodeVersion, why }, message)
   }
   const listen = parseListen(settings.listen)
-  // On a pipe there is nobody who could ask for them.
+  // A client on a pipe cannot request them.
   const tools = settings.metricsTools
   const counted = settings.metrics && listen.kind === 'http'
-  // What only some configurations use is loaded only for them.
+  // Code for some configurations only is loaded on demand.
   const metrics = counted ? new (await import('../telemetry/metrics.js')).Metrics({ version, tools }) : undefined
   const tracing = await startTracing(env, { version, log })
   const named = tracing !== undefined || (counted && tools > 0)
@@ -134,23 +134,23 @@ export async function serve(
 }
 
 /**
- * Throws a Fault if the only server is a program that cannot be started: a mistake of whoever has named it. A server at an
- * address may come later, and is tried again on the next request.
+ * Throws a Fault if the only server is a program that cannot be started: that is a configuration mistake. A server at an
+ * address may become available later, and is retried on the next request.
  */
 function endIfUseless({ mounts }: Bridge, { server }: Mount, verdict: Verdict | Fault | undefined): void {
   if (verdict instanceof Fault && mounts.size === 1 && server.isProgram) throw verdict
 }
 
-/** What following the configuration needs. */
+/** Dependencies of the configuration watch. */
 interface Following {
   found: FoundServers | undefined
   current: { settings: Settings }
   program: Program
-  /** Called with whether a changed configuration is in use. */
+  /** Called after a change, with whether the new configuration is in use. */
   reloaded(isSuccessful: boolean): void
 }
 
-/** Goes over to another configuration when one of its files changes, and on SIGHUP. */
+/** Reloads the configuration when one of its files changes, and on SIGHUP. */
 function followChanges(
   log: Log,
   bridge: Bridge,
@@ -161,9 +161,9 @@ function followChanges(
   const follow = (now: readonly string[]) => {
     for (const file of followed) unwatchFile(file)
     followed = now
-    // Looked at by name again and again: editors and Kubernetes put another file in its place.
+    // Polled by name: editors and Kubernetes replace the file.
     for (const file of followed) watchFile(file, { interval: FILE_CHECK, persistent: false }, () => look())
-    // A file that has changed after it was read, and before it is watched, is read again.
+    // A file that changed between reading and watching is read again.
     setTimeout(() => look(true), FILE_CHECK).unref()
   }
   const look = (onlyIfDifferent = false) => {
@@ -188,7 +188,7 @@ function followChanges(
   program.onReload(() => look())
 }
 
-/** Warns of what is left out of the configuration, and of who else may write it: they decide which programs are started. */
+/** Warns of ignored parts of the configuration, and of other users who may write it: they decide which programs start. */
 function warnOfConfig(log: Log, notes: readonly Issue[], files: readonly string[]): void {
   for (const { message: why, ...where } of notes)
     log.warn({ event: 'config_adjusted', ...where, why }, 'part of the configuration was left out or changed')
@@ -199,7 +199,7 @@ function warnOfConfig(log: Log, notes: readonly Issue[], files: readonly string[
     )
 }
 
-/** Applies settings. `reloaded` is called with whether they are in use. */
+/** Applies settings. Calls `reloaded` with whether they are in use. */
 function reload(
   log: Log,
   bridge: Bridge,
@@ -221,7 +221,7 @@ function reload(
     )
 }
 
-/** Looks for servers, if any are to be found. On a pipe there is one, so that it has to be there from the beginning. */
+/** Starts discovery, if configured. A pipe has a single server, so that must be found before the start. */
 async function finding(settings: Settings, context: BridgeContext, onPipe: boolean): Promise<FoundServers | undefined> {
   if (settings.discover.length === 0) return undefined
   const { FoundServers } = await import('../bridge/discovered-servers.js')
@@ -238,7 +238,7 @@ async function finding(settings: Settings, context: BridgeContext, onPipe: boole
   return found
 }
 
-/** Stops the bridge, and ends the process. Each further cause to end it leaves less time; the same one counts once. */
+/** Stops the bridge and ends the process. Each further cause shortens the remaining time; a repeated cause counts once. */
 type Stop = (cause: unknown, hurry?: boolean) => Promise<void>
 
 function stopper(
@@ -247,7 +247,7 @@ function stopper(
   { tracing, found, onPipe }: { tracing: Tracing | undefined; found: FoundServers | undefined; onPipe: boolean },
 ): Stop {
   const causes = new Set<unknown>()
-  // What was being answered when the input ended may still be; a signal after that is the second cause.
+  // Running calls may finish after the input ends; a signal after that is the second cause.
   if (onPipe) program.stdin.once('end', () => causes.add(INPUT_ENDED))
   return async (cause, hurry = false) => {
     causes.add(cause)

@@ -1,4 +1,4 @@
-/** Commands that sign in to servers and out of them, with the process's own browser, terminal and token store. */
+/** Signs in to servers and out of them, with the process's browser, terminal and token store. */
 import { createInterface } from 'node:readline'
 import { Bridge } from '../bridge/bridge.js'
 import type { Mount } from '../bridge/mount.js'
@@ -45,14 +45,14 @@ export async function logout(
   }
 }
 
-/** The one server that a command is about. */
+/** The server of a command. */
 export function targetOf(bridge: Bridge): SignInTarget {
   const [mount] = bridge.mounts.values()
   const { name, accounts, server } = mount as Mount
   return { name, accounts, ask: () => server.warmUp() }
 }
 
-/** What the program supplies to sign in to servers. `store` overrides the settings. */
+/** The program's parts of a sign-in. `store` overrides the settings. */
 export function signInFor(
   program: Program,
   settings: Settings | undefined,
@@ -66,7 +66,7 @@ export function signInFor(
       env: program.env,
       platform: program.platform,
       uid: program.uid,
-      // A log is kept, and read by others: the address must not be in it.
+      // Others may read stored logs, so the address must not be in them.
       show: (address) => {
         const { readable } = program.errors
         if (readable) program.output.err(`Open this address in a browser to sign in:\n\n  ${address}\n\n${hint}`)
@@ -75,7 +75,7 @@ export function signInFor(
       onDegraded: (why) =>
         log.warn({ event: 'tokens_not_stored', why }, 'cannot store tokens; they are lost when the process ends'),
     }),
-    // A server that was given by its address has no name in a file.
+    // A server given by its address has no name in a file.
     loginName: (name, url) => (isNamed ? name : (url.split('?', 1)[0] as string)),
   }
 }

@@ -1,22 +1,22 @@
-/** How `mcp-bridge tail` reaches the inspector of a bridge, and why it does not. */
+/** Connects `mcp-bridge tail` to the inspector of a bridge, and explains failures. */
 import { get as getHttp, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
 import { get as getHttps } from 'node:https'
 import { proxyAgent } from '../net/agent.js'
 import { connectTo, type HttpProxy, proxiesOf } from '../net/proxy.js'
 import { causeOf, whatOf } from '../upstream/transport/causes.js'
 
-/** Where an inspector is. */
+/** The address of an inspector. */
 export interface Target {
   url: URL
   token: string | undefined
-  /** A socket that leads there; undefined for the host and port of the URL. */
+  /** Its socket; undefined for the host and port of the URL. */
   socketPath: string | undefined
 }
 
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Sends a request. Resolves to the answer, whose body comes. Rejects where nothing can be reached, and if the signal aborts. */
+/** Sends a request. Resolves to the answer, before its body. Rejects if nothing is reachable, and if the signal aborts. */
 export function connect(
   { url, token, socketPath }: Target,
   payloads: boolean,
@@ -34,7 +34,7 @@ export function connect(
   })
 }
 
-/** Without TLS the proxy gets the request itself: most proxies open tunnels only to port 443. */
+/** Without TLS the proxy receives the request itself: most proxies open tunnels only to port 443. */
 async function connectVia(proxy: HttpProxy, url: URL, headers: OutgoingHttpHeaders): Promise<IncomingMessage> {
   const socket = await connectTo(proxy)
   const { authorization } = proxy
@@ -45,7 +45,7 @@ async function connectVia(proxy: HttpProxy, url: URL, headers: OutgoingHttpHeade
   })
 }
 
-/** Why a bridge cannot be reached, and what to do. The part after # is secret. */
+/** Why a bridge is unreachable, and what to do. The part after # is secret. */
 export function unreachable({ url, socketPath }: Target, error: unknown): string {
   const what = error instanceof Error ? whatOf(error) : String(error)
   const next = causeOf(error)?.next

@@ -1,4 +1,4 @@
-/** What `mcp-bridge tail --json` prints: all events of calls that match, also of those that match late. */
+/** Selects the events for `mcp-bridge tail --json`: all events of matching calls, including calls that match late. */
 import type { Filter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
 import type { CallView } from '../inspect/views.js'
@@ -6,14 +6,14 @@ import type { Seen } from '../ports/seen.js'
 
 export class MatchingEvents {
   readonly #filter: Filter
-  /** The number of the last event that was printed of a call. */
+  /** The number of the last printed event of a call. */
   readonly #printed = new WeakMap<CallView, number>()
 
   constructor(filter: Filter) {
     this.#filter = filter
   }
 
-  /** The events to print now that this one has come. Until a call matches, it keeps its events itself. */
+  /** The events to print after this one. Until a call matches, its view keeps its events. */
   of(seen: Seen, call: CallView | undefined): Seen[] {
     const { matches, isEmpty, isByEnd } = this.#filter
     if (isEmpty) return [seen]

@@ -1,4 +1,4 @@
-/** How `mcp-bridge tail` writes calls and other events in the terminal. */
+/** Formats calls and other events for `mcp-bridge tail`. */
 import { adviceOn } from '../inspect/advice.js'
 import { errorMessage } from '../inspect/error-message.js'
 import { plainOf } from '../inspect/markdown.js'
@@ -22,11 +22,11 @@ import type { Change, Seen } from '../ports/seen.js'
 const MESSAGE = 1_000
 
 type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
-/** Colours a text, if that is wanted. */
+/** Colours a text, if colours are on. */
 export type Paint = (colour: Colour, text: string) => string
 const CODES: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 }
 
-/** Colours texts, or leaves them as they are. */
+/** Returns a function that colours texts, or leaves them unchanged. */
 export function painter(isOn: boolean): Paint {
   return (colour, text) => (isOn ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text)
 }
@@ -61,13 +61,13 @@ function refusedWith(call: CallView): string[] {
   return status === 200 ? [] : [`HTTP ${status}`]
 }
 
-/** What to do about a call that failed, under its line. */
+/** Advice about a failed call, under its line. */
 export function adviceFor({ status: outcome, fault, why: message }: CallView): string {
   const advice = adviceOn({ outcome, fault, message })
   return advice ? `    ${plainOf(advice.meaning)} What to do: ${plainOf(advice.next)}\n` : ''
 }
 
-/** The message of the error of a call, under its line, if it is known. */
+/** The error message of a call, under its line, if known. */
 export function messageIn(call: CallView): string {
   const message = errorMessage(call)
   return message === undefined ? '' : `    Message of the error: ${shownInLine(message, MESSAGE)}\n`
@@ -92,26 +92,26 @@ function lineWith(parts: readonly (string | undefined)[]): string {
 }
 
 const WIDTH = 44
-/** How a change is marked. */
+/** The sign of a change. */
 const SIGNS: Readonly<Record<Change['op'], readonly [sign: string, colour: Colour]>> = {
   add: ['+', 'green'],
   remove: ['−', 'red'],
   replace: ['~', 'yellow'],
 }
 
-/** Writes the two sides of calls, under their lines. */
+/** Formats the two sides of calls, under their lines. */
 export class Sides {
   readonly #paint: Paint
-  /** Rules whose words have been written. */
+  /** Rules that were already explained. */
   readonly #explained = new Set<string>()
-  /** The last event of a call that was written, because a call that asks its client has several lines. */
+  /** The last printed event per call, because a call that asks its client has several lines. */
   readonly #written = new WeakMap<CallView, number>()
 
   constructor(paint: Paint) {
     this.#paint = paint
   }
 
-  /** The messages of a call that have come since it was written last, with what the bridge changed in them. */
+  /** The messages of a call since its last line, with the bridge's changes. */
   of(call: CallView): string {
     const paint = this.#paint
     const written = this.#written.get(call) ?? 0
@@ -132,7 +132,7 @@ export class Sides {
     return text
   }
 
-  /** A rule: the first time with its words and its address. */
+  /** A rule; the first time with its explanation and address. */
   #ruleIn(rule: string): string {
     const words = ruleWords(rule)
     if (words === undefined || this.#explained.has(rule)) return shown(rule)

@@ -1,4 +1,4 @@
-/** Which bridge `mcp-bridge tail` follows: that of an address, or one on stdio, which has a socket. */
+/** Finds the bridge for `mcp-bridge tail`: by address, or by the socket of a bridge on stdio. */
 import { lstatSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { homeFolder } from '../discovery/home.js'
@@ -15,11 +15,11 @@ export function socketsOf(env: Environment): string | undefined {
   return socketFolder(env, homeFolder())
 }
 
-/** What was given to find a bridge by. */
+/** The arguments that identify a bridge. */
 export interface Wanted {
-  /** The address that the bridge printed, or the id of its process; undefined for the only bridge of this user. */
+  /** The address that the bridge printed, or its process id; undefined for the only bridge of this user. */
   target: string | undefined
-  /** The folder with the sockets of running bridges; undefined where there is none. */
+  /** The folder with the sockets of running bridges; undefined if there is none. */
   sockets: string | undefined
 }
 
@@ -35,7 +35,7 @@ function targetAt(address: string): Target {
   return { url: new URL(`${INSPECT}/events`, url), token: token === '' ? undefined : token, socketPath }
 }
 
-/** Which bridge is followed. Throws a UsageError if that is not clear. */
+/** The bridge to follow. Throws a UsageError if that is ambiguous. */
 export async function targetOf({ target, sockets }: Wanted): Promise<Target> {
   if (target !== undefined && !/^\d+$/.test(target)) return targetAt(target)
   const found = sockets === undefined ? [] : await running(sockets, target)
@@ -66,10 +66,10 @@ interface Running {
 
 /** Milliseconds in which a bridge on this machine answers. */
 const ANSWERS = 5_000
-/** Servers by which a bridge is named. */
+/** Most servers in the description of a bridge. */
 const MOST_NAMES = 5
 
-/** The bridges whose sockets answer, or the one with this process id. Sockets of others are removed: their processes were killed. */
+/** The bridges whose sockets answer, or the one with this process id. Removes other sockets: their processes were killed. */
 async function running(folder: string, wanted: string | undefined): Promise<Running[]> {
   let names: string[]
   let problem: string | undefined
@@ -89,24 +89,24 @@ async function running(folder: string, wanted: string | undefined): Promise<Runn
   return (await Promise.all(found)).flat()
 }
 
-/** The socket, or the pipe that a file of the folder names. Undefined if nothing answers there; if its process is gone, the file is removed. */
+/** The socket, or the pipe named by a file of the folder. Undefined if nothing answers; removes the file if its process is gone. */
 async function livePath(file: string): Promise<string | undefined> {
   try {
     const socketPath = lstatSync(file).isFile() ? readFileSync(file, 'utf8') : file
-    // The bridge is just writing it.
+    // The bridge is still writing it.
     if (socketPath === '') return undefined
     const response = await ask(socketPath, 'payloads')
     response.destroy()
     return socketPath
   } catch (error) {
-    // A socket without a process refuses; a pipe goes with its process.
+    // A socket without a process refuses connections; a pipe disappears with its process.
     if (error instanceof Error && 'code' in error && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT'))
       rmSync(file, { force: true })
     return undefined
   }
 }
 
-/** Names of the servers of a bridge; an empty text if it does not say them. */
+/** Names of a bridge's servers; empty if it does not tell them. */
 async function serversOf({ socketPath }: Running): Promise<string> {
   try {
     let text = ''

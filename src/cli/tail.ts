@@ -1,4 +1,4 @@
-/** What `mcp-bridge tail` does: follows the inspector of a running bridge, and prints a line for each call. */
+/** Runs `mcp-bridge tail`: follows the inspector of a running bridge, and prints a line for each call. */
 import type { IncomingMessage } from 'node:http'
 import type { Writable } from 'node:stream'
 import { eventIn } from '../inspect/event.js'
@@ -19,15 +19,15 @@ export interface TailOptions extends Wanted {
   both: boolean
 }
 
-/** Where the lines go. */
+/** The destination of lines. */
 export interface TailOutput {
   stdout: Writable & { isTTY?: boolean }
-  /** Messages to people. */
+  /** Prints messages for people. */
   err(text: string): void
   env: Environment
 }
 
-/** Follows a bridge until it ends or nobody reads. Resolves to whether it could be followed. Throws a UsageError. */
+/** Follows a bridge until it ends or the output is closed. Resolves to whether it could be followed. Throws a UsageError. */
 export async function tail(options: TailOptions, { stdout, err, env }: TailOutput): Promise<boolean> {
   const filter = readFilter(options.filter)
   const { matches, isEmpty, problem, hint } = filter
@@ -80,13 +80,13 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   return true
 }
 
-/** An event with its text only if the text may be printed: that of an answer to the client has the message of its error. */
+/** An event, with its text only if needed: the text of an answer to the client has its error message. */
 function withNeededText(seen: Seen): Seen {
   if (seen.kind !== 'message' || (seen.hop === 'client' && seen.dir === 'out')) return seen
   return { ...seen, payload: undefined }
 }
 
-/** What comes of an answer until its end, or until it breaks off. What goes wrong with a chunk is no end. */
+/** The chunks of an answer until it ends or breaks off. Errors in handling a chunk are not caught. */
 async function* untilItEnds(response: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   try {
     yield* response

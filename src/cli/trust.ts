@@ -1,4 +1,4 @@
-/** What `mcp-bridge trust` does and prints. */
+/** Runs `mcp-bridge trust`. */
 
 import { readFileSync } from 'node:fs'
 import { type Discovery, storePath } from '../bridge/discovery-runtime.js'
@@ -166,7 +166,7 @@ async function findOne(server: string, discovery: Discovery, settings: Settings,
     candidate.name === server || (endpoint !== undefined && canonical(candidate.endpoint) === endpoint)
   const { servers } = await look(discovery, settings, output)
   const named = servers.filter(isMeant)
-  // If it is the place that was looked at, every server found there is meant.
+  // An address that was searched means all servers found there.
   const asked = settings.discover.length === 1 && settings.discover[0] === server
   const own = asked ? servers : meant ? (await look(discovery, settings, output, [server])).servers : []
   const [only, ...others] = named.length > 0 ? named : own.filter(({ candidate }) => !discovery.isOwn(candidate))

@@ -1,7 +1,7 @@
 /** A mistake on the command line. */
 export class UsageError extends Error {
   override name = 'UsageError'
-  /** The command whose help shows how it is done; undefined for the whole program. */
+  /** The command with the relevant help; undefined for the whole program. */
   readonly command: string | undefined
 
   constructor(message: string, command?: string) {

@@ -1,4 +1,4 @@
-/** Who may write to configuration files: they decide which programs are started and who gets credentials. */
+/** Checks who may write to configuration files, which decide which programs start and who gets credentials. */
 import { accessSync, constants, realpathSync, type Stats, statSync } from 'node:fs'
 import { platform } from 'node:os'
 import { dirname, resolve } from 'node:path'
@@ -6,11 +6,11 @@ import { ConfigError } from '../config/settings.js'
 
 /** Bits of the mode of a file. */
 const WRITABLE = { group: 0o020, others: 0o002 }
-/** In such a folder, only the owner of a file can replace it. */
+/** The sticky bit: only the owner of a file in the folder can replace it. */
 const STICKY = 0o1000
 
 /**
- * Throws a ConfigError if every user of the machine may write to a file, or to a folder in which it can be replaced. Pipes and
+ * Throws a ConfigError if every user of the machine may write to a file, or replace it through its folder. Pipes and
  * devices are not checked.
  */
 export function checkWritable(path: string): void {
@@ -20,14 +20,14 @@ export function checkWritable(path: string): void {
   throw new ConfigError([{ path: '', message }])
 }
 
-/** The files, and their folders, that all users of their group may write to. */
+/** The files and folders that are writable for their group. */
 export function writableByGroup(paths: readonly string[]): string[] {
   return [...new Set(paths.flatMap((path) => writable(path, WRITABLE.group)))]
 }
 
-/** Which of a file and its folders has a bit in its mode. If it is a link, there are two folders: where either may be replaced. */
+/** The file or folder with a bit in its mode. A link has two folders: its own, and that of its target. */
 function writable(path: string, bit: number): string[] {
-  // The mode says nothing on Windows.
+  // Modes have no meaning on Windows.
   if (platform() === 'win32') return []
   const file = statSync(path, { throwIfNoEntry: false })
   if (!file?.isFile()) return []
@@ -37,7 +37,7 @@ function writable(path: string, bit: number): string[] {
   return [...(has(bit, file) ? [path] : []), ...replaceable]
 }
 
-/** Kubernetes mounts its volumes of configuration in this way, with a mode that lets all write. */
+/** Kubernetes mounts configuration volumes this way, with a world-writable mode. */
 function isReadOnly(folder: string): boolean {
   try {
     accessSync(folder, constants.W_OK)

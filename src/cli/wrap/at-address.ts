@@ -1,4 +1,4 @@
-/** How an entry starts the bridge for a server with an address: the arguments, and the variables that they name. No side effects. */
+/** The arguments and variables with which an entry starts the bridge for a server with an address. No side effects. */
 import { isObject } from '../../config/value.js'
 import { FLAGS, type Flag, type Flags } from '../flags.js'
 import type { Option, Remote } from './proxies.js'
@@ -17,7 +17,7 @@ export interface Start {
   env: Readonly<Record<string, string>>
 }
 
-/** For an entry that has the address itself. References in its headers are replaced by the client. */
+/** For an entry with an address. The client replaces references in its headers. */
 export function startAt(url: string, isSse: boolean, headers: Readonly<Record<string, unknown>>): Start {
   const variables = new Map(Object.keys(headers).map((name, at) => [name, variableFor(name, at)]))
   return {
@@ -29,7 +29,7 @@ export function startAt(url: string, isSse: boolean, headers: Readonly<Record<st
   }
 }
 
-/** In the place of a proxy, which replaces references in its headers by itself, as the bridge does. Throws an Unfit. */
+/** Instead of a proxy, which replaces references in its headers itself, as the bridge does. Throws an Unfit. */
 export function startInPlaceOf({ proxy, url, isSse, headers, options, logLevel }: Remote): Start {
   const isWhole = (value: unknown) => REFERENCE.test(String(value))
   const all = Object.entries(headers)
@@ -49,7 +49,7 @@ export function startInPlaceOf({ proxy, url, isSse, headers, options, logLevel }
   }
 }
 
-/** The headers that variables have, and the variables that are the bridge's own. */
+/** The headers from variables, and the variables of the bridge itself. */
 export function headersFrom(flags: Flags, env: Readonly<Record<string, unknown>>) {
   const named = (flags['header-env'] ?? []).map((line) => {
     const at = line.indexOf('=')
@@ -76,7 +76,7 @@ function flagsFor({ flag, path, value }: Option, proxy: string): string[] {
   return [`--${name}=${value}`]
 }
 
-/** The name of the variable for a header, of which there may be two that differ in signs only. */
+/** The name of the variable for a header. Two headers may differ only in punctuation. */
 function variableFor(header: string, at: number): string {
   return `${HEADER}${at === 0 ? '' : `${at + 1}_`}${header.toUpperCase().replace(/\W/g, '_')}`
 }

@@ -1,4 +1,4 @@
-/** The clients whose files `wrap` changes: which files they have, and where in them servers are. */
+/** The clients that `wrap` supports: their files, and the place of servers in these. */
 import { posix, win32 } from 'node:path'
 import { type Machine, type UsualFile, usualFiles } from '../../discovery/sources/usual-files.js'
 import { editableJson } from '../../formats/edit.js'
@@ -8,17 +8,17 @@ import { type Dialect, GEMINI, MCP_SERVERS, OPENCODE, ZED } from './dialects.js'
 import type { Layout } from './plan.js'
 
 export interface Client {
-  /** The word on the command line. */
+  /** The name on the command line. */
   id: string
   /** Its name, as in `usualFiles`. */
   program: string
   /** The keys that may lead to its servers. */
   servers(machine: Machine): readonly (readonly string[])[]
-  /** How it writes an entry, if not as most do. */
+  /** Its format of entries, if it differs from most. */
   dialect?: Dialect
-  /** The file is TOML in place of JSON. */
+  /** The file is TOML instead of JSON. */
   isToml?: true
-  /** How it reads its file again. */
+  /** How to make it reload its file. */
   again: string
 }
 
@@ -74,7 +74,7 @@ export const CLIENTS: readonly Client[] = [
   },
 ]
 
-/** How the file of a client is written. */
+/** The format of a client's file. */
 export function layoutOf({ servers, dialect = MCP_SERVERS, isToml }: Client, machine: Machine): Layout {
   return { places: servers(machine), dialect, open: isToml ? editableToml : editableJson }
 }
@@ -84,7 +84,7 @@ export function filesOf({ id, program }: Client, machine: Machine): UsualFile[] 
   const { join } = machine.platform === 'win32' ? win32 : posix
   const usual = usualFiles(machine).filter((file) => file.program === program)
   const ofUser = usual.filter(({ of }) => of === 'user')
-  // Discovery leaves this file out: Claude Code also keeps its history in it.
+  // Discovery skips this file, because it also contains the history of Claude Code.
   if (id === 'claude-code')
     ofUser.push({ program, of: 'user', path: join(machine.env['CLAUDE_CONFIG_DIR'] || machine.home, '.claude.json') })
   return [...ofUser, ...usual.filter(({ of }) => of === 'project')]

@@ -1,4 +1,7 @@
-/** The entries of Codex: headers have another name, and some are in variables that Codex passes on only if it is told to. No side effects. */
+/**
+ * The entries of Codex: headers have another name, and some come from variables that Codex must be told to pass on.
+ * No side effects.
+ */
 import { isObject } from '../../config/value.js'
 import type { Change } from '../../formats/edit.js'
 import type { Dialect } from './dialects.js'
@@ -21,7 +24,7 @@ export const CODEX: Dialect = {
   }),
 }
 
-/** Takes headers from variables, as the entry does, or back. */
+/** Converts headers from variables, in both directions. */
 function renamed(change: Change, own: Entry): Change {
   const key = change.key === 'headers' ? 'http_headers' : change.key
   if ('before' in change) return { ...change, key }
@@ -58,7 +61,7 @@ function withVariables(
   return [...words, [VARIABLES, [...new Set(names)]]]
 }
 
-/** The members for what `withVariables` has made of them. */
+/** The members that `withVariables` had converted. */
 function variablesIn({ args }: Entry): [key: string, value: unknown][] {
   const words = Array.isArray(args) ? args.map(String) : []
   const token = words.flatMap((word) => BEARER.exec(word)?.[1] ?? []).at(-1)

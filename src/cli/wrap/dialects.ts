@@ -1,17 +1,17 @@
-/** How clients write an entry, if not in the terms of `mcpServers`: there and back. No side effects. */
+/** Formats of entries other than `mcpServers`, in both directions. No side effects. */
 import { isObject } from '../../config/value.js'
 import type { Change } from '../../formats/edit.js'
 import type { Entry } from './entry.js'
 import { Unfit } from './unfit.js'
 
 export interface Dialect {
-  /** What the client replaces in texts by something else, beside `${…}`. */
+  /** References other than `${…}` that the client replaces in texts. */
   reference?: RegExp
-  /** An entry of the file in the terms of `mcpServers`. */
+  /** An entry of the file in the format of `mcpServers`. */
   read(own: Entry): Entry
-  /** An entry in the terms of `mcpServers` as the file has it. */
+  /** The reverse. */
   entry(entry: Entry): Entry
-  /** Changes of an entry in the terms of `mcpServers` as changes of the one in the file, or of the object under `within`. */
+  /** Translates changes of a `mcpServers` entry into changes of the entry in the file, or of the object under `within`. */
   changes(changes: readonly Change[], own: Entry): { within: readonly string[]; changes: readonly Change[] }
 }
 
@@ -50,14 +50,14 @@ export const OPENCODE: Dialect = {
   },
 }
 
-/** A change of opencode's entry, in which the arguments are a part of the command. */
+/** A change of opencode's entry, where the arguments are part of the command. */
 function withArguments(change: Change, args: Change | undefined): Change {
   if ('before' in change) return change
   const { key, by } = change
   if (key !== 'command' || !args) return { key: key === 'env' ? 'environment' : key, by: inOpencode(by) }
   if ('by' in args) return { key, by: inOpencode([...by, ...args.by]) }
   const command = by.find(([one]) => one === 'command')?.[1]
-  // The list has the program of the server already.
+  // The list already has the program of the server.
   return { key, before: [String(command), ...args.before.slice(0, -1)] }
 }
 

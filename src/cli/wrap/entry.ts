@@ -11,7 +11,7 @@ import { Unfit } from './unfit.js'
 
 export type Entry = Readonly<Record<string, unknown>>
 
-/** An entry as `wrapping` leaves it: how it starts the bridge, and for which server. */
+/** An entry made by `wrapping`: the command of the bridge, and the server. */
 export interface Wrapped {
   launcher: Launcher
   flags: Flags
@@ -22,17 +22,17 @@ export interface Wrapped {
 const ON_STDIO = ['--listen', 'stdio']
 /** A token of RFC 9110. It may begin with dashes, as a flag does. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]+$/
-/** What programs call the address of a server. */
+/** Programs' names for the address of a server. */
 const ADDRESS_KEYS = ['url', 'serverUrl', 'httpUrl']
 const TYPES = ['http', 'streamable-http', 'streamableHttp', 'streamable_http', 'sse']
-/** Keys that say how the client itself signs in to a server with an address. */
+/** Keys for the client's own sign-in to a server with an address. */
 const SIGN_IN = ['oauth', 'auth', 'headersHelper', 'authProviderType', 'oauth_resource', 'scopes']
-/** Keys that name variables which the client passes on, or puts into headers. */
+/** Keys with names of variables that the client passes on, or puts into headers. */
 const FROM_VARIABLES = ['env_vars', 'bearer_token_env_var', 'env_http_headers']
-/** Variables that a process uses for all servers: proxies, and what Node.js reads. */
+/** Variables that affect all servers of a process: proxies, and those of Node.js. */
 const OF_PROCESS = /^(?:https?_proxy|all_proxy|no_proxy|node_\w+)$/i
 
-/** The changes that put the bridge before the server of an entry, or in the place of a proxy. Throws an Unfit. */
+/** The changes that put the bridge before the server of an entry, or replace a proxy. Throws an Unfit. */
 export function wrapping(entry: Entry, launcher: Launcher): Change[] {
   if (startsBridge(entry)) throw new Unfit('it starts mcp-bridge already')
   if (!isProgram(entry)) return aroundAddress(entry, addressKeyOf(entry), launcher)
@@ -40,7 +40,10 @@ export function wrapping(entry: Entry, launcher: Launcher): Change[] {
   return remote ? inPlaceOf(entry, remote, launcher) : aroundProgram(entry, launcher)
 }
 
-/** The server of an entry, as an entry of a configuration of the bridge. `reference` is what the client replaces beside `${…}`. Throws an Unfit. */
+/**
+ * The server of an entry, as an entry of a bridge configuration. `reference`: what the client replaces besides
+ * `${…}`. Throws an Unfit.
+ */
 export function serverIn(entry: Entry, reference?: RegExp): Entry {
   if (startsBridge(entry)) throw new Unfit('it starts mcp-bridge already')
   const { args, env, cwd, type, headers, oauth } = entry
@@ -60,14 +63,14 @@ export function serverIn(entry: Entry, reference?: RegExp): Entry {
   const variable = FROM_VARIABLES.find((one) => one in entry)
   if (variable !== undefined) throw new Unfit(`it has variables of the client ("${variable}")`)
   if ('envFile' in entry) throw new Unfit('the client reads a file of variables for it ("envFile")')
-  // In a configuration of the bridge, the bridge would replace it: by something else, or not at all.
+  // In a bridge configuration, the bridge would replace it differently, or not at all.
   const text = JSON.stringify(server)
   const [found] = text.includes('${') ? ['$'] : (reference?.exec(text) ?? [])
   if (found !== undefined) throw new Unfit(`it has a reference ("${found}…") that the client replaces`)
   return server
 }
 
-/** Whether the server of an entry is a program. Throws an Unfit if that cannot be said. */
+/** Whether the server of an entry is a program. Throws an Unfit if that is unclear. */
 function isProgram(entry: Entry): boolean {
   const isEmpty = entry['command'] === null || entry['command'] === ''
   if (isEmpty && findAddressKey(entry) !== undefined)
@@ -92,7 +95,7 @@ function addressKeyOf(entry: Entry): string {
   return key
 }
 
-/** The changes that take the bridge out of an entry. `before` is the entry as it was once, if that is known. */
+/** The changes that take the bridge out of an entry. `before` is the original entry, if known. */
 export function unwrapping(entry: Entry, { flags, program }: Wrapped, before: Entry = {}): Change[] {
   const [command, ...args] = program
   if (command !== undefined)
@@ -118,7 +121,7 @@ export function unwrapping(entry: Entry, { flags, program }: Wrapped, before: En
   ]
 }
 
-/** How an entry starts the bridge, if `wrapping` has made it; a person may have added flags. */
+/** The bridge's command in an entry made by `wrapping`; a person may have added flags. */
 export function wrappedIn(entry: Entry): Wrapped | undefined {
   const found = launched(entry)
   if (!found) return undefined
@@ -127,7 +130,7 @@ export function wrappedIn(entry: Entry): Wrapped | undefined {
   return isOurs ? found : undefined
 }
 
-/** How an entry starts the bridge on stdio, if it may do so at all: the words before `--listen stdio`, and those after. */
+/** The words before and after `--listen stdio`, if an entry may start the bridge on stdio. */
 export function launched(entry: Entry): Wrapped | undefined {
   const words = wordsOf(entry)
   const at = words.findIndex((word, i) => word === ON_STDIO[0] && words[i + 1] === ON_STDIO[1])
@@ -142,7 +145,7 @@ export function launched(entry: Entry): Wrapped | undefined {
   }
 }
 
-/** Whether an entry starts the bridge, by `wrapping` or as a person has written it. */
+/** Whether an entry starts the bridge, whoever wrote it. */
 function startsBridge(entry: Entry): boolean {
   const found = launched(entry)
   if (found && (wrappedIn(entry) || found.flags.config !== undefined)) return true
@@ -190,7 +193,7 @@ function inPlaceOf(entry: Entry, remote: Remote, launcher: Launcher): Change[] {
     ['args', words],
     ['env', environment],
   ]
-  // What the entry does not have yet comes after its command.
+  // New members come after the command.
   return changes
     .filter(([key]) => key in entry)
     .map(([key, value]) => {
@@ -204,7 +207,7 @@ function starting({ args }: Launcher, start: Start, env: unknown) {
   return { words, environment: { ...(isObject(env) ? env : {}), ...start.env } }
 }
 
-/** The proxy that an entry was before, with what has changed since. */
+/** The original proxy of an entry, with later changes. */
 function backToProxy(before: Entry, now: { url: string; headers: Entry; env: Entry }): Change[] {
   const [command, ...args] = wordsOf(before)
   const old = proxyIn(before)
@@ -232,7 +235,7 @@ function proxyIn(entry: Entry): Remote | undefined {
     : remote
 }
 
-/** The server of a proxy in a configuration of the bridge, with the values of the variables that it refers to. */
+/** The server of a proxy for a bridge configuration, with the values of the variables it refers to. */
 function remoteServer({ url, isSse, headers, options }: Remote, env: Entry): Entry {
   const own = Object.keys(env).find((name) => OF_PROCESS.test(name))
   if (own !== undefined) throw new Unfit(`its variable ${own} would be for all servers`)
@@ -249,7 +252,7 @@ function remoteServer({ url, isSse, headers, options }: Remote, env: Entry): Ent
   return server
 }
 
-/** Lists and objects are added to those that are there. */
+/** Merges lists and objects with existing ones. */
 function set(record: Record<string, unknown>, [key = '', ...below]: readonly string[], value: unknown): void {
   const before = record[key]
   if (below.length > 0) {

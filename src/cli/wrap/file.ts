@@ -1,4 +1,4 @@
-/** The files of clients: reading one, and replacing it as a whole, so that a client reads either the old or the new text. */
+/** Reads files of clients, and replaces them atomically: a client reads either the old or the new text. */
 import {
   closeSync,
   existsSync,
@@ -18,7 +18,7 @@ import { basename, dirname, join } from 'node:path'
 import { ConfigError } from '../../config/error.js'
 import { utf8Text } from '../../formats/utf8.js'
 
-/** A file of a client as it was read. */
+/** A client's file as read. */
 export interface ClientFile {
   /** Its path, after symbolic links. */
   path: string
@@ -30,7 +30,7 @@ export interface ClientFile {
   stats: Stats
 }
 
-/** Bytes that a file may have. That of Claude Code also has its history. */
+/** Most bytes of a file. That of Claude Code also contains its history. */
 const MOST_BYTES = 64 * 2 ** 20
 const BACKUP = '.mcp-bridge-backup'
 
@@ -47,7 +47,10 @@ export function readClientFile(path: string): ClientFile {
   })
 }
 
-/** Replaces the text of a file that is still as it was read. Owner and mode stay. Throws a ConfigError; then nothing is changed. */
+/**
+ * Replaces the text of a file that has not changed since it was read. Keeps owner and mode. Throws a ConfigError;
+ * then nothing is changed.
+ */
 export function writeClientFile({ path, mark, bytes, stats }: ClientFile, text: string): void {
   attempt(`cannot write ${path}`, () => {
     replace(path, mark + text, stats, () => {
@@ -56,7 +59,7 @@ export function writeClientFile({ path, mark, bytes, stats }: ClientFile, text: 
   })
 }
 
-/** The text of the backup of a file; undefined without one that can be read. */
+/** The text of a file's backup; undefined without a readable one. */
 export function readBackup({ path }: ClientFile): string | undefined {
   try {
     return readClientFile(path + BACKUP).text
@@ -65,19 +68,19 @@ export function readBackup({ path }: ClientFile): string | undefined {
   }
 }
 
-/** Writes the backup of a file: the text that the file has without the bridge. Gives its path. Throws a ConfigError. */
+/** Writes the backup of a file: its text without the bridge. Returns the path. Throws a ConfigError. */
 export function writeBackup({ path, mark, stats }: ClientFile, text: string): string {
   const backup = path + BACKUP
   attempt(`cannot write the backup ${backup}`, () => replace(backup, mark + text, stats, () => {}))
   return backup
 }
 
-/** The text of a file beside a client's file; undefined without one. Throws a ConfigError. */
+/** The text of a file next to a client's file; undefined without one. Throws a ConfigError. */
 export function readBeside(path: string): string | undefined {
   return existsSync(path) ? readClientFile(path).text : undefined
 }
 
-/** Writes a file beside a client's file, with its owner, for the owner only: it has what the client's file had. Throws a ConfigError. */
+/** Writes a file next to a client's file, with the same owner, private: it has content of that file. Throws a ConfigError. */
 export function writeBeside(path: string, text: string, { stats }: ClientFile): void {
   const { uid, gid, mode } = stats
   attempt(`cannot write ${path}`, () => replace(path, text, { uid, gid, mode: mode & 0o600 }, () => {}))

@@ -1,4 +1,4 @@
-/** How the entry of a client starts the bridge: the program that runs now, by a path that stays. */
+/** The command with which a client's entry starts the bridge: the running program, by a stable path. */
 import { readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../../config/value.js'
@@ -10,22 +10,22 @@ export interface Launcher {
   args: readonly string[]
 }
 
-/** What runs now. */
+/** The running program. */
 export interface Running {
   /** The path of Node.js. */
   node: string
-  /** The path of the script that it was started with. */
+  /** The path of its script. */
   script: string
   version: string
   platform: string
 }
 
-/** The folder in which npx keeps what it has downloaded, until its cache is cleaned. */
+/** The cache folder of npx, which may be cleaned. */
 const NPX = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/s
 /** Homebrew removes the folder of a version when it installs the next one. */
 const HOMEBREW = /^(.*)\/Cellar\/(node(?:@\d+)?)\/[^/]+\/bin\/node$/
 
-/** How to start this program again. Throws a UsageError if it runs from a place that does not stay. */
+/** The command that starts this program again. Throws a UsageError if it runs from a temporary place. */
 export function launcherOf({ node, script, version, platform }: Running): Launcher {
   const path = realpathSync(script)
   const folder = NPX.exec(path)?.[1]
@@ -40,7 +40,7 @@ export function launcherOf({ node, script, version, platform }: Running): Launch
   return { command, args }
 }
 
-/** Whether npx got mcp-bridge by its name, and not from a file, folder or repository. */
+/** Whether npx resolved mcp-bridge by name, and not from a file, folder or repository. */
 function isFromRegistry(folder: string): boolean {
   const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
   const wanted = isObject(dependencies) ? dependencies['mcp-bridge'] : undefined

@@ -1,4 +1,4 @@
-/** What `wrap` and `unwrap` make of the text of a client's file. No side effects. */
+/** The changes of `wrap` and `unwrap` to the text of a client's file. No side effects. */
 import { isObject } from '../../config/value.js'
 import { type Change, type Editable, Uneditable } from '../../formats/edit.js'
 import type { Dialect } from './dialects.js'
@@ -6,7 +6,7 @@ import { type Entry, unwrapping, type Wrapped, wrappedIn, wrapping } from './ent
 import type { Launcher } from './launcher.js'
 import { Unfit } from './unfit.js'
 
-/** How a client's file is written. */
+/** The format of a client's file. */
 export interface Layout {
   /** The keys that may lead to its servers. */
   places: readonly (readonly string[])[]
@@ -20,17 +20,17 @@ export interface Named {
   name: string
   /** The keys that lead to it. */
   keys: readonly string[]
-  /** In the terms of `mcpServers`. */
+  /** In the format of `mcpServers`. */
   entry: Entry
-  /** As it is in the file. */
+  /** As in the file. */
   own: Entry
 }
 
-/** A file after a change, and what became of each entry that was to be changed. */
+/** A changed file, and the outcome for each entry. */
 export interface Plan {
   text: string
   changed: readonly { name: string; before: Entry; after: Entry }[]
-  /** Entries that stay as they are. */
+  /** Entries that were not changed. */
   left: readonly { name: string; why: string }[]
 }
 
@@ -51,8 +51,8 @@ export function wrapped(text: string, layout: Layout, entries: readonly Named[],
 }
 
 /**
- * Takes the bridge out of entries. An entry that is still as `wrapped` has left it gets the text that it has in the
- * backup. Of any other only what starts the bridge is changed.
+ * Takes the bridge out of entries. An entry that has not changed since `wrapped` gets its text from the backup. In any
+ * other entry, only the command of the bridge is changed.
  */
 export function unwrapped(text: string, layout: Layout, entries: readonly Named[], backup: string | undefined): Plan {
   const old = backup === undefined ? [] : entriesIn(backup, layout)
@@ -64,13 +64,13 @@ export function unwrapped(text: string, layout: Layout, entries: readonly Named[
     const before = old.find(({ keys }) => keys.join('\n') === one.keys.join('\n'))
     if (before && backup !== undefined && isAsLeft(file, backup, before, layout, found))
       return file.restored(one.keys, layout.open(backup))
-    // One after the other, because two may touch the same comma.
+    // One at a time, because two may touch the same comma.
     const { within, changes } = layout.dialect.changes(unwrapping(one.entry, found, before?.entry), one.own)
     return changes.reduce((now, change) => layout.open(now).changed([...one.keys, ...within], [change]), current)
   })
 }
 
-/** What `wrapped` makes of the backup for the same entries, as these start the bridge. */
+/** The result of `wrapped` for the backup and the same entries, with their command of the bridge. */
 function wrappedAgain(backup: string, layout: Layout, entries: readonly Named[]): Plan | undefined {
   const [first] = entries
   const launcher = first && wrappedIn(first.entry)?.launcher
@@ -111,7 +111,7 @@ function planned(
   return { text: current, changed: done, left }
 }
 
-/** Whether an entry has the text that `wrapped` makes of the one in the backup. */
+/** Whether an entry has the text that `wrapped` makes from the backup. */
 function isAsLeft(file: Editable, backup: string, before: Named, layout: Layout, { launcher }: Wrapped): boolean {
   if (wrappedIn(before.entry)) return false
   try {

@@ -1,26 +1,26 @@
 /**
- * Proxies that entries of clients start for a server with an address, and what they are told there: mcp-remote 0.15,
+ * Recognizes proxies for servers with an address in entries of clients, and reads their arguments: mcp-remote 0.15,
  * supergateway 4.0 and the mcp-proxy of Python 0.11. No side effects.
  */
 import { MCP_PROXY, MCP_REMOTE, type Meaning, type ProxyFlag, SUPERGATEWAY } from './proxy-flags.js'
 import { Unfit } from './unfit.js'
 
-/** A server that a proxy connects to, in the terms of the bridge. */
+/** The server of a proxy, in the format of the bridge. */
 export interface Remote {
   /** The name of the proxy. */
   proxy: string
   url: string
   isSse: boolean
-  /** They may refer to environment variables, which the proxy replaces: `${NAME}`. */
+  /** May refer to environment variables as `${NAME}`, which the proxy replaces. */
   headers: Readonly<Record<string, string>>
   /** Options of the server in a configuration of the bridge. */
   options: readonly Option[]
   logLevel: string | undefined
-  /** The variable from which the proxy takes a bearer token, if there is one. */
+  /** The variable with a bearer token for the proxy, if there is one. */
   token: string | undefined
 }
 
-/** An option of a server, and the flag of the proxy that has set it. */
+/** An option of a server, and the proxy's flag that set it. */
 export interface Option {
   flag: string
   /** Its path below the server, as in oauth.callbackPort. */
@@ -35,7 +35,7 @@ interface Proxy {
   script?: RegExp
   flags: Readonly<Record<string, ProxyFlag>>
   token?: string
-  /** What the words after the address mean. Throws an Unfit. */
+  /** Parses the arguments after the address. Throws an Unfit. */
   further(words: readonly string[]): readonly Meaning[]
 }
 
@@ -50,7 +50,7 @@ const PROXIES: readonly Proxy[] = [
   { name: 'mcp-proxy', flags: MCP_PROXY, token: 'API_ACCESS_TOKEN', further: nothing },
 ]
 
-/** What runs a package by its name, or a script. */
+/** Programs that run a package by its name, or a script. */
 const RUNNERS: readonly (readonly string[])[] = [
   ...['npx', 'bunx', 'pnpx', 'uvx', 'node'].map((word) => [word]),
   ...['bun x', 'bun run', 'pnpm dlx', 'pnpm exec', 'yarn dlx', 'yarn exec', 'npm exec', 'npm x', 'deno run'].map(split),
@@ -100,7 +100,7 @@ export function remoteIn(words: readonly string[]): Remote | undefined {
   }
 }
 
-/** The proxy that words start for an address, and its arguments. */
+/** The proxy that a command line starts for an address, and its arguments. */
 function proxyIn(words: readonly string[]): { proxy: Proxy; args: readonly string[] } | undefined {
   const inShell = /^cmd$/i.test(baseOf(words[0] ?? '')) ? words.findIndex((word) => /^\/c$/i.test(word)) + 1 : 0
   const all = words.slice(inShell)
@@ -127,7 +127,7 @@ function baseOf(word: string): string {
   return word.replace(/^.*[\\/]/s, '').replace(/\.(?:cmd|exe|bat)$/i, '')
 }
 
-/** Where a sign-in leads back to. Exactly this address is registered for a client that is not registered by the proxy. */
+/** The redirect URI of a sign-in. A client that the proxy did not register has exactly this one. */
 function redirectIn(all: readonly Meaning[]): Option[] {
   const port = lastOf(all, 'port')
   const host = lastOf(all, 'host') ?? 'localhost'

@@ -1,8 +1,8 @@
-/** The flags of proxies that entries of clients start, and what they are in the bridge. */
+/** The flags of proxies in entries of clients, and their equivalents in the bridge. */
 import { isObject } from '../../config/value.js'
 import { Unfit } from './unfit.js'
 
-/** What a flag says. */
+/** The meaning of a flag. */
 export interface Meaning {
   url?: string
   /** The server speaks HTTP+SSE only. */
@@ -11,16 +11,16 @@ export interface Meaning {
   /** An option of the server in a configuration of the bridge. */
   option?: { path: string; value: unknown }
   logLevel?: string
-  /** Parts of the address to which a sign-in leads back. */
+  /** Parts of the redirect URI of a sign-in. */
   port?: number
   host?: string
   callbackPath?: string
 }
 
 export interface ProxyFlag {
-  /** How many words follow it. */
+  /** The number of its values. */
   values?: number
-  /** What it means; nothing, if the bridge does that by itself. A text says why the bridge cannot do it. */
+  /** Its meaning; nothing if the bridge does it by default. A text is the reason why the bridge cannot do it. */
   means: readonly Meaning[] | string | ((...values: string[]) => readonly Meaning[])
 }
 
@@ -102,7 +102,7 @@ function parameterOf(line: string): Meaning[] {
   return option('oauth.params', { [line.slice(0, at).trim()]: line.slice(at + 1) })
 }
 
-/** Milliseconds for which a request waits for a sign-in, which goes on after that. */
+/** Milliseconds for which a request waits for a sign-in. The sign-in continues after that. */
 function waitOf(seconds: string): Meaning[] {
   const number = Number.parseInt(seconds, 10)
   return number > 0 ? option('oauth.wait', Math.min(number * 1_000, 300_000)) : []
@@ -130,7 +130,7 @@ function jsonOf(flag: string, text: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(text)
     if (isObject(value)) return value
   } catch {
-    // As an object that is none.
+    // An invalid object.
   }
   throw new Unfit(`its ${flag} is no JSON object`)
 }
@@ -140,7 +140,7 @@ function refuse(flag: string, more: object): void {
   if (key !== undefined) throw new Unfit(`mcp-bridge has no flag for ${JSON.stringify(key)} in ${flag} of mcp-remote`)
 }
 
-/** A glob for a pattern in which only `*` is special, and in which upper and lower case are the same. */
+/** A glob for a case-insensitive pattern in which only `*` is special. */
 function anyCase(pattern: string): string {
   return pattern.replace(/[^*\w.-]/g, '\\$&').replace(/[a-z]/gi, (one) => `[${one.toUpperCase()}${one.toLowerCase()}]`)
 }

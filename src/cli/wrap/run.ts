@@ -1,4 +1,4 @@
-/** What `mcp-bridge wrap` and `mcp-bridge unwrap` do. */
+/** Runs `mcp-bridge wrap` and `mcp-bridge unwrap`. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { ConfigError } from '../../config/error.js'
@@ -28,24 +28,27 @@ import { entriesIn, type Layout, type Named, type Plan, unwrapped, wrapped } fro
 import { configOf, isAsJoined, type Joining, joined, parted, togetherIn } from './together.js'
 import { launcherInWords, planInWords } from './words.js'
 
-/** What the command line asks for. */
+/** The arguments of the command. */
 export interface WrapAction {
   command: 'wrap' | 'unwrap'
   /** The client; undefined to list those of this machine. */
   client: string | undefined
-  /** The server; undefined for all that can be changed. */
+  /** The server; undefined for all supported ones. */
   server: string | undefined
-  /** A file elsewhere. */
+  /** A file other than the client's usual ones. */
   file: string | undefined
   dryRun: boolean
   /** One entry for all servers. */
   together: boolean
 }
 
-/** Characters of a word of the command line in a message. */
+/** Most characters of an argument in a message. */
 const WORD = 200
 
-/** Changes the file of a client, or lists the clients of this machine. Throws a UsageError or a ConfigError; then nothing is changed. */
+/**
+ * Changes the file of a client, or lists the clients of this machine. Throws a UsageError or a ConfigError; then
+ * nothing is changed.
+ */
 export function runWrap(action: WrapAction, program: Program): void {
   const { command, server, dryRun } = action
   const { env, platform, output } = program
@@ -80,16 +83,16 @@ export function runWrap(action: WrapAction, program: Program): void {
   output.out(`${[...planInWords(plan, path, dryRun), ...started, ...done].join('\n')}\n`)
 }
 
-/** What becomes of a file, and of the configuration of the bridge beside it. */
+/** The planned change of a file, and of the bridge configuration next to it. */
 interface Outcome {
   plan: Plan
-  /** The text of the configuration; null if it is removed. */
+  /** The text of the configuration; null to remove it. */
   config?: string | null
-  /** What else there is to say. */
+  /** Further messages. */
   words?: string[]
 }
 
-/** All servers of a file behind one entry, also those that have the bridge before them already. */
+/** Puts all servers of a file behind one entry, including those already wrapped. */
 function putTogether(
   file: ClientFile,
   entries: readonly Named[],
@@ -104,7 +107,7 @@ function putTogether(
   return { plan, config, words: [`Servers that are together: ${configPath}`] }
 }
 
-/** The servers without the bridge. */
+/** Takes the bridge out of the entries. */
 function takeOut(file: ClientFile, chosen: readonly Named[], layout: Layout): Outcome {
   const together = chosen.find(({ entry }) => togetherIn(entry))
   const found = together && togetherIn(together.entry)
@@ -131,7 +134,7 @@ function textHas(text: string, layout: Layout, name: string): boolean {
   return entriesIn(text, layout).some((one) => one.name === name)
 }
 
-/** Writes what is planned. Gives lines that say what was done. */
+/** Carries out the plan. Returns the report. */
 function written(
   client: Client,
   all: { entries: readonly Named[]; layout: Layout },
@@ -154,7 +157,7 @@ function written(
   return ['The file is as it was before mcp-bridge wrap, and its backup is removed.', ...words, again]
 }
 
-/** The file with all entries as they are without the bridge, also those that were changed before. */
+/** The file with all entries unwrapped, including those of earlier runs. */
 function withoutBridge(
   file: ClientFile,
   { entries, layout }: { entries: readonly Named[]; layout: Layout },
@@ -167,7 +170,7 @@ function withoutBridge(
   return together && config !== undefined ? parted(text, layout, together, { config, backup: old }) : text
 }
 
-/** The entries that are to be changed. Throws a UsageError if the server that is named is not there. */
+/** The entries to change. Throws a UsageError if the named server does not exist. */
 function chosenFrom(entries: readonly Named[], { command, server }: WrapAction, path: string): Named[] {
   const named = entries.filter(({ name }) => server === undefined || name === server)
   if (server !== undefined && named.length === 0) {
@@ -180,12 +183,12 @@ function chosenFrom(entries: readonly Named[], { command, server }: WrapAction, 
   return named.filter(({ entry }) => startsIn(entry) === (command === 'unwrap'))
 }
 
-/** Whether an entry starts the bridge, as wrap has made it. */
+/** Whether an entry was made by wrap. */
 function startsIn(entry: Entry): boolean {
   return wrappedIn(entry) !== undefined || togetherIn(entry) !== undefined
 }
 
-/** The entries of a file. Throws a ConfigError if it is damaged, or not a file of this client. */
+/** The entries of a file. Throws a ConfigError if it is invalid, or not a file of this client. */
 function entriesOf({ path, text }: ClientFile, client: Client, layout: Layout): Named[] {
   const wrong = (message: string) =>
     new ConfigError([{ path: '', message: `${path} ${message}. Nothing was changed.` }])
@@ -200,7 +203,7 @@ function entriesOf({ path, text }: ClientFile, client: Client, layout: Layout): 
   }
 }
 
-/** The first file of the user that exists. Throws a UsageError if there is none. */
+/** The first existing file of the user. Throws a UsageError if there is none. */
 function fileOf(client: Client, machine: Machine, command: string): string {
   const files = filesOf(client, machine)
   const own = files.filter(({ of }) => of === 'user').map(({ path }) => path)
@@ -226,7 +229,7 @@ function idList(): string {
   return CLIENTS.map(({ id }) => id).join(', ')
 }
 
-/** The clients of this machine, and their files. */
+/** Lists the clients of this machine and their files. */
 function listing(machine: Machine): string {
   const found = CLIENTS.flatMap((client) =>
     filesOf(client, machine)

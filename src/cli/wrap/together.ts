@@ -1,6 +1,6 @@
 /**
- * `wrap --together`: one entry of a client's file that starts the bridge for all servers of the file, which are in a
- * configuration of the bridge from then on; and back. No side effects.
+ * `wrap --together`: moves all servers of a client's file into a bridge configuration, and replaces them by one entry that
+ * starts the bridge; and the reverse. No side effects.
  */
 import { isObject } from '../../config/value.js'
 import { readJson } from '../../formats/document.js'
@@ -11,16 +11,16 @@ import type { Launcher } from './launcher.js'
 import { entriesIn, type Layout, type Named, type Plan } from './plan.js'
 import { Unfit } from './unfit.js'
 
-/** What the name of the configuration ends with. Before it is the path of the client's file. */
+/** Suffix of the configuration's path, after the path of the client's file. */
 const SUFFIX = '.mcp-bridge.json'
-/** The name of the entry. Clients put it before the names of tools. */
+/** The name of the entry. Clients prefix the names of tools with it. */
 const NAME = 'all'
 
 export function configOf(path: string): string {
   return path + SUFFIX
 }
 
-/** Where the servers of a file are, how the entry starts the bridge, and its configuration if there is one. */
+/** The place of servers in a file, the command of the bridge, and its configuration if there is one. */
 export interface Joining {
   layout: Layout
   launcher: Launcher
@@ -28,12 +28,12 @@ export interface Joining {
   config: string | undefined
 }
 
-/** A file after a change, and the configuration of the bridge after it. */
+/** A changed file, and the changed bridge configuration. */
 export interface JoinedPlan extends Plan {
   config: string
 }
 
-/** Moves the servers of the first list that has any into the configuration of the bridge, and puts one entry in their place. */
+/** Moves the servers of the first non-empty list into the bridge configuration, and replaces them by one entry. */
 export function joined(text: string, { layout, launcher, configPath, config }: Joining): JoinedPlan {
   const { dialect, open } = layout
   const all = entriesIn(text, layout)
@@ -71,7 +71,7 @@ export function joined(text: string, { layout, launcher, configPath, config }: J
   return { text: current, changed, left, config: `${JSON.stringify({ ...options, mcpServers: servers }, null, 2)}\n` }
 }
 
-/** Puts the servers of the configuration back in the place of an entry. Those that are in the backup get the text that they have there. */
+/** Replaces an entry by the servers of the configuration. Those in the backup get their text from there. */
 export function parted(
   text: string,
   layout: Layout,
@@ -93,14 +93,14 @@ export function parted(
   }, put)
 }
 
-/** The configuration that an entry starts the bridge with, if `joined` has made the entry. */
+/** The configuration of an entry made by `joined`. */
 export function togetherIn(entry: Entry): { launcher: Launcher; config: string } | undefined {
   const found = launched(entry)
   const config = found?.flags.config
   return found && config?.endsWith(SUFFIX) ? { launcher: found.launcher, config } : undefined
 }
 
-/** Whether the file and the configuration are as `joined` makes them of the backup. */
+/** Whether file and configuration equal the result of `joined` for the backup. */
 export function isAsJoined(text: string, config: string, backup: string, joining: Joining): boolean {
   const again = joined(backup, { ...joining, config: undefined })
   return again.text === text && again.config === config

@@ -7,13 +7,13 @@ import type { Plan } from './plan.js'
 /** Flags of proxies whose values may be secret. */
 const SECRET = /^(?:-H|--headers?|--oauth2Bearer|--static-oauth-client-info)$/
 
-/** Those with a name before the value. */
+/** Those whose values begin with a name. */
 const TWO = /^(?:-H|--headers)$/
 
-/** Characters of a line that somebody else has written. */
+/** Most characters of a foreign line. */
 const LINE = 2_000
 
-/** What is done to which servers of a file. Only with `detail` it says what the entries start. */
+/** Lists the changed servers of a file; with `detail`, also what their entries start. */
 export function planInWords({ changed, left }: Plan, path: string, detail: boolean): string[] {
   const count = changed.length === 1 ? '1 server' : `${changed.length} servers`
   return [
@@ -26,12 +26,12 @@ export function planInWords({ changed, left }: Plan, path: string, detail: boole
   ]
 }
 
-/** How entries start the bridge. */
+/** Describes how entries start the bridge. */
 export function launcherInWords({ command, args }: Launcher): string {
   return `Entries start the bridge with: ${[command, ...args].map(quoted).join(' ')}`
 }
 
-/** What an entry starts, or its address. Values of variables and headers, and the query of an address, may be secret. */
+/** The command of an entry, or its address. Leaves out values of variables and headers, and queries: they may be secret. */
 function inWords({ command, args, env, headers, ...rest }: Entry): string {
   const isProgram = command !== undefined
   const address = withoutQuery(String(rest['url'] ?? rest['serverUrl'] ?? rest['httpUrl']))
@@ -42,7 +42,7 @@ function inWords({ command, args, env, headers, ...rest }: Entry): string {
   return printable(`${isProgram ? words : address}${beside}`, LINE)
 }
 
-/** A word of a command line, without what may be secret. */
+/** A word of a command line, without possible secrets. */
 function shown(word: string, [before = '', earlier = '']: readonly string[]): string {
   if (SECRET.test(before) || TWO.test(earlier)) return '…'
   return /^https?:\/\//.test(word) ? withoutQuery(word) : word
