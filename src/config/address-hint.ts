@@ -1,8 +1,8 @@
-/** Guesses which address was meant by one that is none. */
+/** Guesses the intended address from an invalid one. */
 
 const HOST =
   /^(localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[\da-f:]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)+)(:\d{1,5})?(\/[^\s?#]*)?(?:[?#]|$)/i
-/** Schemes as people write them: with a slash too few, with letters that are missing, of WebSocket. */
+/** Frequent mistakes in schemes: a missing slash, missing letters, WebSocket. */
 const SCHEMES: readonly (readonly [pattern: RegExp, scheme: string])[] = [
   [/^wss:\/\//i, 'https://'],
   [/^ws:\/\//i, 'http://'],
@@ -11,7 +11,7 @@ const SCHEMES: readonly (readonly [pattern: RegExp, scheme: string])[] = [
   [/^(?:sse|streamable-?http|tcp):\/\//i, 'http://'],
 ]
 
-/** The http address that was probably meant, without user and query, which may be secret; undefined if none is likely. */
+/** The http address that was probably intended, without user and query, which may be secret; undefined if none is likely. */
 export function addressMeant(text: string): string | undefined {
   const port = /^:?(\d{2,5})(\/[^\s?#]*)?$/.exec(text)
   if (port) return `http://127.0.0.1:${port[1]}${port[2] ?? ''}`
@@ -22,7 +22,7 @@ export function addressMeant(text: string): string | undefined {
   return `${scheme ?? (isPublic ? 'https://' : 'http://')}${host}${at}${path}`
 }
 
-/** The end of a message about a text that is no address: the one that was probably meant, or nothing. */
+/** The end of a message about an invalid address: a suggestion, or nothing. */
 export function addressHint(text: unknown, path = ''): string {
   const meant = typeof text === 'string' && !/^https?:\/\/\S+$/.test(text) ? addressMeant(text) : undefined
   if (meant === undefined) return ''

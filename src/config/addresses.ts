@@ -1,4 +1,4 @@
-/** Addresses: where the bridge listens, the paths of servers, and servers on a command line. */
+/** Addresses to listen on, paths of servers, and servers on a command line. */
 import parseCommandLine from 'string-argv'
 import { parseUrl } from '../parse-url.js'
 import { addressHint } from './address-hint.js'
@@ -10,7 +10,7 @@ export type Listen =
   | { kind: 'stdio' }
   | {
       kind: 'http'
-      /** On a unix socket, the name by which clients address the bridge. */
+      /** For a unix socket, the host name that clients use. */
       host: string
       port: number
       path: string
@@ -20,7 +20,7 @@ export type Listen =
       socket?: string
     }
 
-/** A unix socket, and the path of an endpoint at it: `unix:/path/to.sock:/mcp`. */
+/** A unix socket with the path of an endpoint: `unix:/path/to.sock:/mcp`. */
 const UNIX = /^unix:(?:\/\/)?([^:\0]+)(?::(\/[^?#]*))?$/
 
 /** Paths of the bridge itself, in every configuration. */
@@ -32,7 +32,7 @@ export const RESERVED: readonly string[] = [
   '/.well-known/mcp.json.jws',
 ]
 
-/** Parses where to listen. Throws a ConfigError that names the option. */
+/** Parses an address to listen on. Throws a ConfigError that names the option. */
 export function parseListen(listen: string, option = 'listen'): Listen {
   if (listen === 'stdio') return { kind: 'stdio' }
   const [, socket, at = ''] = UNIX.exec(listen) ?? []
@@ -78,15 +78,15 @@ export function parseUpstream(text: string): Record<string, unknown> {
   )
 }
 
-/** The command of "oauth.browser" and its arguments; `none` for no browser, undefined for the one of the system. */
+/** The command of "oauth.browser" and its arguments; `none` for no browser, undefined for the system's. */
 export function browserOf({ oauth }: Settings): readonly string[] | 'none' | undefined {
   const { browser } = oauth
   return browser === undefined || browser === 'none' ? browser : parseCommandLine(browser)
 }
 
 /**
- * Paths of the endpoints of each server by name: its own path, and for an only server the path of `listen` as well,
- * unless a group has it.
+ * Paths of the endpoints of each server by name: its own path, and for an only server also the path of `listen`, unless a
+ * group has it.
  */
 export function servedPaths(
   settings: Settings,
@@ -104,7 +104,7 @@ export function servedPaths(
   )
 }
 
-/** Paths beside an endpoint, for HTTP+SSE clients. */
+/** Additional paths of an endpoint, for HTTP+SSE clients. */
 export function ssePaths(path: string): { stream: string; messages: string } {
   const folder = path.replace(/[^/]*$/, '')
   return { stream: `${folder}sse`, messages: `${folder}message` }

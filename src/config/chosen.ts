@@ -1,10 +1,10 @@
-/** What is wrong with the choice of what clients see of a server. */
+/** Issues of the choice of what clients see of a server. */
 
 import { parseUrl } from '../parse-url.js'
 import type { Issue } from './error.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
 
-/** Names that two tools would have, and paths at which clients would reach the server past the choice. */
+/** Issues: equal names of two tools, and paths that bypass the choice. */
 export function chosen(name: string, own: ServerSettings): Issue[] {
   const path = `mcpServers.${name}`
   const issues: Issue[] = []
@@ -36,7 +36,7 @@ function isBelow(path: string, folder: string): boolean {
   return folder === '/' || `${path}/`.startsWith(`${folder}/`)
 }
 
-/** A path as servers compare it. */
+/** Normalizes a path as servers compare it. */
 function plain(pathname: string): string {
   const decoded = pathname.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
   const { pathname: resolved } = new URL(decoded.replace(/[\\/]+/g, '/'), 'http://x')

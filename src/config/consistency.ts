@@ -1,4 +1,4 @@
-/** Options that do not go together: each is valid by itself, and the schema cannot say it. */
+/** Checks combinations of options that the schema cannot express. */
 import { isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './addresses.js'
 import { chosen } from './chosen.js'
 import { hasSeveral, secretOf } from './derived.js'
@@ -12,7 +12,7 @@ const ADDRESS = 'the address at which clients reach the bridge'
 
 type Check = (settings: Settings, listen: Listen) => Issue[]
 
-/** The checks, with the options that each reads. */
+/** The checks, with the options they read. */
 const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Check])[] = [
   [['mcpServers', 'discover', 'listen', 'groups', 'auth'], servers],
   [['mcpServers', 'discover', 'groups', 'auth'], groupIssues],
@@ -33,8 +33,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
 ]
 
 /**
- * What is wrong with settings as a whole. Options that are `wrong` by themselves are not in the settings, so that nothing that
- * reads them is checked.
+ * Issues of the settings as a whole. Options in `wrong` are missing in the settings, so checks that read them are skipped.
  */
 export function inconsistencies(settings: Settings, wrong: ReadonlySet<string> = new Set()): Issue[] {
   const listen = wrong.has('listen') ? { kind: 'stdio' as const } : parseListen(settings.listen)
@@ -50,7 +49,7 @@ function ofEach(check: (name: string, own: ServerSettings, settings: Settings, l
 function servers(settings: Settings, listen: Listen): Issue[] {
   const { mcpServers, discover } = settings
   const count = Object.keys(mcpServers).length
-  // The servers are not known yet.
+  // Discovered servers are not known yet.
   if (discover.length > 0) return []
   if (count === 0) return [{ path: 'mcpServers', message: 'has no enabled server: enable one' }]
   return listen.kind === 'http' ? [] : onStdio(settings)
@@ -77,7 +76,7 @@ function required(option: 'redis' | 'publish', other: 'stateKeys' | 'publicUrl',
   }
 }
 
-/** A Redis that is not at one place, or cannot be reached as configured. */
+/** A Redis address that is ambiguous or unusable. */
 function shared({ redis }: Settings): Issue[] {
   if (!redis) return []
   const { url, sentinels, cluster, ca, cert, key } = redis
@@ -98,13 +97,13 @@ function shared({ redis }: Settings): Issue[] {
   return issues
 }
 
-/** An address for other replicas where there are none. */
+/** An address for other replicas without any replicas. */
 function between({ redis, replicas }: Settings): Issue[] {
   if (redis || replicas.address === undefined) return []
   return [{ path: 'replicas.address', message: 'is for replicas that share a Redis: set "redis" or remove it' }]
 }
 
-/** A certificate without an address for it, and the reverse. */
+/** A certificate without a TLS address, and the reverse. */
 function encryption({ admin, tls }: Settings, listen: Listen): Issue[] {
   const addresses = { listen, ...(admin !== undefined && { admin: parseListen(admin, 'admin') }) }
   const secure = Object.entries(addresses).flatMap(([name, one]) => (one.kind === 'http' && one.secure ? [name] : []))
@@ -161,7 +160,7 @@ function identity({ auth, publicUrl }: Settings): Issue[] {
   return issues
 }
 
-/** What is configured for signing in to a server, and cannot work. */
+/** Settings of a sign-in that cannot work. */
 function signIn(name: string, own: ServerSettings, settings: Settings, listen: Listen): Issue[] {
   if (isStdio(own) || !own.oauth) return []
   if (own.socket !== undefined)
@@ -213,7 +212,7 @@ function certificates(name: string, own: ServerSettings): Issue[] {
   return [{ path: `${path}.${missing}`, message: `is required with "${given}"` }]
 }
 
-/** Servers that cannot get the credential of the client, or have one of their own. */
+/** Servers that cannot receive the client's credential, or have their own. */
 function passedThrough(mcpServers: Settings['mcpServers']): Issue[] {
   return Object.entries(mcpServers).flatMap(([name, entry]) => {
     if (isStdio(entry))
@@ -242,7 +241,7 @@ function exposure({ allowUnauthenticated, auth }: Settings, listen: Listen): Iss
   return [{ path: 'listen', message }]
 }
 
-/** An inspector that other machines can reach needs a token that is known before the start. */
+/** An inspector that other machines can reach needs a configured token. */
 function inspection({ admin, inspect }: Settings): Issue[] {
   if (!inspect || inspect.token !== undefined || admin === undefined) return []
   const listen = parseListen(admin, 'admin')
@@ -251,7 +250,7 @@ function inspection({ admin, inspect }: Settings): Issue[] {
   return [{ path: 'inspect.token', message }]
 }
 
-/** Addresses and paths that are used twice. */
+/** Addresses and paths used twice. */
 export function collisions(settings: Settings, listen: Listen): Issue[] {
   const { admin, mcpServers, auth } = settings
   const issues: Issue[] = []

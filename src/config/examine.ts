@@ -1,4 +1,4 @@
-/** Finds everything that is wrong with a configuration at once: no mistake hides another one. */
+/** Reports all issues of a configuration at once: no mistake hides another one. */
 import { parseListen } from './addresses.js'
 import { inconsistencies } from './consistency.js'
 import { ConfigError, type Issue } from './error.js'
@@ -12,7 +12,7 @@ import { flatten } from './zod-issues.js'
 
 /** The result of examining a configuration. */
 export interface Examined {
-  /** With defaults, and without the options and servers that are wrong. */
+  /** With defaults, and without invalid options and servers. */
   settings: Settings
   issues: readonly Issue[]
 }
@@ -25,14 +25,14 @@ export function examine(input: unknown, sources: ConfigSources): Examined {
   const { clear, issues: unclear } = withClearEntries(config)
   const { value, issues: references } = expand(clear, sources, SERVER_KEYS)
   const found = [...unclear, ...references]
-  // Code that Zod would compile for each object of the schema takes longer than checking one configuration without it.
+  // Compiling code for each object of the schema takes longer than checking one configuration without it.
   const result = fileSchema.safeParse(value, { jitless: true })
   const invalid = (result.error?.issues ?? []).flatMap((issue) => flatten(issue, [], value))
   const settings = result.data ?? parsed(without(value, invalid))
-  // Where a reference could not be replaced, nothing more is wrong.
+  // An unresolved reference is the only issue at its place.
   const further = [...invalid, ...addressIssues(settings)].filter(({ path }) => !found.some((one) => one.path === path))
   const all = [...shape, ...found, ...further]
-  // Without servers, nothing can be said of them.
+  // Without servers, there is nothing to check.
   const wrong = new Set(all.map(({ path }) => path.split('.')[0] || 'mcpServers'))
   const issues = [...all, ...inconsistencies(settings, wrong)]
   const asGiven = (path: string) => (under === undefined ? path : path.replace(/^mcpServers\b/, () => under))
@@ -43,11 +43,11 @@ function parsed(input: Json): Settings {
   return fileSchema.parse(input, { jitless: true })
 }
 
-/** A configuration with an object of servers, so that the rest of it can be checked. */
+/** A configuration completed with an object of servers, so that the rest can be checked. */
 interface Shaped {
   config: Json
   issues: Issue[]
-  /** The key that was taken for "mcpServers". */
+  /** The key used instead of "mcpServers". */
   under?: string
 }
 
@@ -83,8 +83,8 @@ function isServer(entry: unknown): boolean {
 }
 
 /**
- * The configuration without disabled servers, and with entries that each show which kind they are of. Of an entry that does
- * not, the rest is checked as that of the kind that it seems to be of.
+ * The configuration without disabled servers, where each entry has a definite kind. An entry without one is completed as
+ * its apparent kind, so that the rest can be checked.
  */
 function withClearEntries(input: Json): { clear: Json; issues: Issue[] } {
   if (!isObject(input['mcpServers'])) return { clear: input, issues: [] }
@@ -118,9 +118,9 @@ function notAnObject(entry: unknown): string {
 
 interface Kind {
   kind: 'command' | 'url'
-  /** What is wrong if it is of no kind, or of both. */
+  /** The issue of an entry of no kind, or of both. */
   message?: string
-  /** The key that was probably meant to be the one of its kind. */
+  /** The key that was probably intended as the key of its kind. */
   meant?: string | undefined
 }
 
@@ -139,13 +139,13 @@ function kindOf(entry: Json): Kind {
   return { kind: 'command', message: `${either}${hint}` }
 }
 
-/** An entry with a value for the key of its kind, so that the rest of it can be checked. */
+/** An entry completed with the key of its kind, so that the rest can be checked. */
 function asKind(entry: Json, kind: Kind['kind'], meant: string | undefined): Json {
   const { command: _command, url: _url, [meant ?? '']: _meant, ...rest } = entry
   return { ...rest, [kind]: kind === 'url' ? 'https://unknown.invalid/' : 'unknown' }
 }
 
-/** Addresses at which the bridge cannot listen. */
+/** Addresses on which the bridge cannot listen. */
 function addressIssues({ listen, admin }: Settings): readonly Issue[] {
   return Object.entries({ listen, admin }).flatMap(([option, text]) => {
     try {
@@ -158,7 +158,7 @@ function addressIssues({ listen, admin }: Settings): readonly Issue[] {
   })
 }
 
-/** A configuration without what has issues: whole options of the bridge, and whole servers. */
+/** A configuration without the options of the bridge and the servers that have issues. */
 function without(config: Json, issues: readonly Issue[]): Json {
   const { mcpServers, ...options } = config
   const isWrong = (path: string) => issues.some((issue) => issue.path === path || issue.path.startsWith(`${path}.`))

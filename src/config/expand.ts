@@ -2,26 +2,26 @@
 import type { Issue } from './error.js'
 import { isObject } from './value.js'
 
-/** Where references of a configuration lead. */
+/** The sources of references in a configuration. */
 export interface ConfigSources {
   env: Readonly<Record<string, string | undefined>>
-  /** The text of a file. Throws where it cannot be read. */
+  /** The text of a file. Throws if it cannot be read. */
   read(path: string): string
-  /** Stands in for a variable or file that does not exist, if that is no error. Addresses are replaced as a whole. */
+  /** Placeholder for a missing variable or file, if that is not an error. Addresses are replaced completely. */
   missing?: ((what: string) => string) | undefined
 }
 
-/** A reference, or the beginning of one that is plain text. */
+/** A reference, or the start of an escaped one. */
 const REFERENCE = /\$(\$\{)|\$\{(?:(file):([^}]+)|(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}/g
-/** References that only editors know. */
+/** References that only editors understand. */
 const EDITORS = /(?<!\$)\$\{((?:input|command|config|workspaceFolder\w*)(?::[^}]*)?|userHome)\}/g
 
-/** Whether a value is or has a reference. */
+/** Whether a value contains a reference. */
 export function refersElsewhere(value: unknown): boolean {
   return typeof value === 'string' && [...value.matchAll(REFERENCE)].some(([, plain]) => plain === undefined)
 }
 
-/** The text that `expand` turns into the given one. */
+/** Escapes a text, so that `expand` returns it. */
 export function escaped(text: string): string {
   return text.replaceAll('${', () => '$${')
 }
@@ -102,7 +102,7 @@ function only(record: Record<string, unknown>, keys: readonly string[]): Record<
   return Object.fromEntries(Object.entries(record).filter(([key]) => keys.includes(key)))
 }
 
-/** What to do about a reference that only editors know. */
+/** Advice about a reference that only editors understand. */
 function unknown(reference: string, what: string): string {
   const [kind, name = 'value'] = what.split(':')
   if (kind !== 'input') return `${reference} has a meaning in editors only: write its value`

@@ -1,4 +1,4 @@
-/** The groups that settings describe: their servers, prefixes and paths, with the one that several servers make by themselves. */
+/** The groups of settings: servers, prefixes and paths, including the default group of several servers. */
 import type { Issue } from './error.js'
 import { type GroupEntry, groupEntry } from './schema/groups.js'
 import type { Settings } from './schema.js'
@@ -7,14 +7,14 @@ import { isObject } from './value.js'
 /** A group of servers, complete. */
 export interface GroupSettings extends Pick<GroupEntry, 'title' | 'instructions' | 'wait' | 'search'> {
   name: string
-  /** Nobody has configured it: it has all servers, at the path of `listen`. */
+  /** The default group: it has all servers, at the path of `listen`. */
   isImplied: boolean
   members: readonly GroupMember[]
-  /** Tools and prompts have the names that their servers give them. */
+  /** Tools and prompts keep the names of their servers. */
   bareNames: boolean
-  /** Resources have the URIs that their servers give them. */
+  /** Resources keep the URIs of their servers. */
   bareUris: boolean
-  /** Names of the servers without which its lists are an error. */
+  /** Names of the required servers: without one of them, lists are an error. */
   required: readonly string[]
 }
 
@@ -23,9 +23,9 @@ export interface GroupMember {
   prefix: string
 }
 
-/** The name of the group that nobody has configured. */
+/** The name of the default group. */
 export const ALL = 'all'
-/** Most characters of a prefix that is made of the name of a server. */
+/** Most characters of a prefix derived from a server's name. */
 const MAX_PREFIX = 32
 
 /** The groups by name, in the order of the file. */
@@ -39,7 +39,7 @@ export function groupsOf(
     const groups = entries.map(([name, entry]) => [name, groupOf(name, entry, servers, false)] as const)
     return new Map(groups.filter(([, { members }]) => members.length > 0))
   }
-  // Each server would get the credentials that callers have for others.
+  // Each server would receive the credentials of callers for the others.
   if (servers.length < 2 || settings.auth?.passthrough) return new Map()
   return new Map([[ALL, groupOf(ALL, groupEntry.parse({}, { jitless: true }), servers, true)]])
 }
@@ -62,7 +62,7 @@ function groupOf(name: string, entry: GroupEntry, servers: readonly string[], is
   }
 }
 
-/** The prefix that a name of a server makes: letters, digits and "-" only, a letter first. */
+/** The prefix derived from a server's name: letters, digits and "-" only, a letter first. */
 export function prefixOf(server: string): string {
   const legal = server.replace(/[^A-Za-z0-9-]/g, '-')
   return (/^[A-Za-z]/.test(legal) ? legal : `s${legal}`).slice(0, MAX_PREFIX)
@@ -80,13 +80,13 @@ export function groupPaths(
   return new Map([...groupsOf(settings).values()].map((group) => [group.name, [pathOf(group)]]))
 }
 
-/** What is wrong with groups: unknown servers, and prefixes that cannot be told apart. */
+/** Issues of groups: unknown servers, and ambiguous prefixes. */
 export function groupIssues(settings: Settings): Issue[] {
   const { groups, mcpServers, discover, auth } = settings
   const issues: Issue[] = []
   const at = (name: string, { isImplied }: GroupSettings) => (isImplied ? 'groups' : `groups.${name}`)
   for (const [name, entry] of Object.entries(groups || {})) {
-    // Which servers will be found is not known yet.
+    // Discovered servers are not known yet.
     if (discover.length > 0) break
     const named = [
       ...(entry.servers ?? []),
@@ -100,7 +100,7 @@ export function groupIssues(settings: Settings): Issue[] {
   for (const [name, group] of groupsOf(settings)) {
     const taken = new Map<string, string>()
     for (const { server, prefix } of group.members) {
-      // The scheme of a URI has no case.
+      // The scheme of a URI is case-insensitive.
       const other = taken.get(prefix.toLowerCase())
       if (other !== undefined) issues.push({ path: at(name, group), message: samePrefix(other, server, prefix, group) })
       else taken.set(prefix.toLowerCase(), server)
@@ -121,7 +121,7 @@ function samePrefix(one: string, other: string, prefix: string, { isImplied }: G
   return `the servers ${one} and ${other} would both have the prefix "${prefix}": ${remedy}`
 }
 
-/** Groups of a file, before they are checked, without servers that are left out. A group without a server is left out too. */
+/** Unchecked groups of a file, without servers that are not selected. A group left without servers is dropped. */
 export function withoutServers(groups: unknown, isLeftOut: (server: string) => boolean): unknown {
   if (!isObject(groups)) return groups
   const kept = (name: unknown) => typeof name !== 'string' || !isLeftOut(name)

@@ -1,7 +1,7 @@
-/** What to write for an option, if something of another type is there. */
+/** Suggests a value for an option that has one of the wrong type. */
 import { aboutAt } from './reference.js'
 
-/** Examples of values, by the end of the path of their option. They repeat nothing that is there, which may be secret. */
+/** Example values, by the end of the option's path. They never repeat the actual value, which may be secret. */
 const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
   [/^mcpServers\.[^.]+\.args$/, '["-y", "some-server"]'],
   [/^mcpServers\.[^.]+\.env$/, '{ "NAME": "value" }'],
@@ -30,7 +30,7 @@ const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
   [/^limits$/, '{ "calls": 2000 }'],
 ]
 
-/** An example for an option, as the end of a message: `as in …`, or with the port that is there, `write …`. */
+/** An example for an option, as the end of a message: `as in …`, or with the given port, `write …`. */
 export function example(path: readonly string[], found: unknown): string | undefined {
   const at = path.join('.')
   const value = EXAMPLES.find(([pattern]) => pattern.test(at))?.[1]
@@ -39,10 +39,10 @@ export function example(path: readonly string[], found: unknown): string | undef
   return `as in ${value}`
 }
 
-/** What an option counts. */
+/** The unit of an option. */
 interface Unit {
   name: string
-  /** How many there are in one of a unit that people write. */
+  /** Factors of the units that people write. */
   factors: Readonly<Record<string, number>>
 }
 
@@ -73,7 +73,7 @@ function of(factor: number, ...words: string[]): Record<string, number> {
   return Object.fromEntries(words.map((word) => [word, factor]))
 }
 
-/** The unit of a number, as the text of its option says; undefined if it has none. */
+/** The unit of a number, from the option's description; undefined without one. */
 export function unitOf(path: readonly string[]): Unit | undefined {
   const about = aboutAt(path)?.toLowerCase() ?? ''
   return UNITS.find(({ name }) => about.includes(name))

@@ -2,12 +2,12 @@
 import * as z from 'zod'
 import { fileSchema } from './schema.js'
 
-/** What stands for these may be a reference like `${TOKEN}`, of which nothing is known before it is followed. */
+/** These may be references like `${TOKEN}`, whose values are unknown until they are resolved. */
 const REFERRING: ReadonlySet<string> = new Set(['tokens', 'stateKeys', 'url', 'redis', 'headers', 'env', 'token'])
 
 /** The JSON Schema of a configuration file. */
 export function jsonSchema(): object {
-  // Of the input: defaults need not be there, and numbers may stand for texts.
+  // The schema of the input: defaults may be missing, and numbers are accepted for texts.
   const schema = z.toJSONSchema(fileSchema, {
     io: 'input',
     target: 'draft-7',
@@ -16,7 +16,7 @@ export function jsonSchema(): object {
       for (const rule of ['pattern', 'minLength', 'format'] as const) delete jsonSchema[rule]
     },
   })
-  // There has to be something to serve.
+  // At least one server is required.
   const anyOf = ['mcpServers', 'discover'].map((name) => ({ required: [name] }))
   return { title: 'Configuration of mcp-bridge', ...schema, anyOf }
 }

@@ -1,21 +1,21 @@
-/** The options as a list, read from the schema: where each stands, its type, its default and its text. */
+/** The list of options from the schema: path, type, default and description. */
 import { jsonSchema } from './json-schema.js'
 
 /** An option, or an object of options. */
 export interface Option {
   /** As in `limits.calls` and `mcpServers.<name>.era`. */
   path: string
-  /** Servers that have it; undefined for servers of both kinds and for options of the bridge. */
+  /** The kind of servers with the option; undefined for both kinds and for options of the bridge. */
   kind: 'stdio' | 'http' | undefined
   /** Its values in words, such as `"auto" or "legacy"`. */
   type: string
   /** Its values, if they can be listed. */
   values?: readonly string[]
-  /** Undefined if the text says it, or if there is none. */
+  /** Undefined if the description has it, or if there is none. */
   default: unknown
-  /** The text of `.describe` in the schema. */
+  /** The description in the schema. */
   about: string
-  /** It only holds further options. */
+  /** It only contains further options. */
   isGroup: boolean
 }
 
@@ -72,18 +72,18 @@ export function optionAt(path: string, all: readonly Option[] = options()): Opti
   return found
 }
 
-/** Names of the options that an object may have, by the keys that lead to it. */
+/** Names of the options in the object under these keys. */
 export function keysAt(keys: readonly string[]): string[] {
   const names = nodesAt(keys).flatMap((node) => childrenOf(node).map(([name]) => name))
   return [...new Set(names)].filter((name) => name !== '<name>')
 }
 
-/** The text of an option, by the keys that lead to it. */
+/** The description of the option under these keys. */
 export function aboutAt(keys: readonly string[]): string | undefined {
   return nodesAt(keys).find(({ description }) => description !== undefined)?.description
 }
 
-/** What an option may be, in words. */
+/** The type of an option, in words. */
 export function typeAt(keys: readonly string[]): string | undefined {
   const types = [
     ...new Set(
@@ -122,7 +122,7 @@ function fits(name: string, key: string): boolean {
   return name === key || name === '<name>'
 }
 
-/** What is below a node: its properties, those of its alternatives, and `<name>` for the values of a map. */
+/** The children of a node: its properties, those of its alternatives, and `<name>` for the values of a map. */
 function childrenOf(node: Node): [key: string, node: Node][] {
   const { properties = {}, additionalProperties, anyOf = [] } = node
   const isMap = typeof additionalProperties === 'object' && Object.keys(additionalProperties).length > 0

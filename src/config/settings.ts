@@ -29,23 +29,23 @@ export function parseSettings(input: unknown, sources: ConfigSources): Settings 
 
 /** Checks a configuration for another machine: its variables and files are assumed to exist and to be valid. */
 export function examineOffline(input: unknown, sources: ConfigSources): Examined {
-  // As long as the longest secret has to be.
+  // Long enough for any secret.
   const missing = (what: string) => what.replace(/\W/g, '-').padEnd(32, '-')
   const isPutIn = (path: string) => PUT_IN.test(path) && refersElsewhere(valueUnder(input, path))
   const { settings, issues } = examine(input, { ...sources, missing })
   return { settings, issues: issues.filter(({ path }) => !isPutIn(path)) }
 }
 
-/** Where references are replaced. */
+/** The places where references are replaced. */
 const PUT_IN =
   /^(?:(?:mcpServers|auth\.(?:tokens|issuers|forwarded)|stateKeys|redis|replicas|publish)\.|inspect\.token$)/
 
-/** A server that has been found, as if it were configured, with references resolved by `sources`. Throws a ConfigError. */
+/** A discovered server, as if it were configured, with references resolved by `sources`. Throws a ConfigError. */
 export function foundServer(name: string, entry: unknown, sources: ConfigSources): ServerSettings {
   return parseSettings({ mcpServers: { [name]: entry } }, sources).mcpServers[name] as ServerSettings
 }
 
-/** A configuration together with found servers. A server whose paths or prefixes collide with others is left out. */
+/** A configuration merged with discovered servers. A server whose paths or prefixes collide with others is left out. */
 export function withServers(settings: Settings, found: Readonly<Record<string, ServerSettings>>): Settings {
   const listen = parseListen(settings.listen)
   let all = settings
@@ -56,7 +56,7 @@ export function withServers(settings: Settings, found: Readonly<Record<string, S
   return all
 }
 
-/** Keys of entries that the bridge ignores: they are misspelt, for servers of the other kind, or for another program. */
+/** Ignored keys of entries: misspelt, for servers of the other kind, or for another program. */
 export function unknownKeys({ mcpServers }: { mcpServers: Readonly<Record<string, object>> }): Issue[] {
   return Object.entries(mcpServers).flatMap(([name, entry]) => {
     const known = knownKeys(entry)
@@ -64,7 +64,7 @@ export function unknownKeys({ mcpServers }: { mcpServers: Readonly<Record<string
     return unknown.flatMap((key) => {
       const path = `mcpServers.${name}.${key}`
       const isOfOther = SERVER_KEYS.has(key)
-      // What should have been the kind of the server is said of the entry.
+      // A misspelt key for the kind of the server is reported at the entry.
       const isKind = isOfOther ? KINDS.includes(key) : !showsKind(entry) && meantBy(key, KINDS) !== undefined
       if (isKind) return []
       const other = 'command' in entry ? '"url", and this one is a program' : '"command", and this one has an address'

@@ -10,7 +10,7 @@ const TILDE = /^~(?:[\\/]|$)|[=:]~[\\/]/
 /** A word, a space and more, which is not a path with a space in it. */
 const WORDS = /^[^\s\\/]+\s+\S|^\S+\s+-/
 
-/** What is suspicious about entries of servers, before references are replaced. */
+/** Warnings about entries of servers, before references are replaced. */
 export function suspicious(servers: Readonly<Record<string, unknown>>): Issue[] {
   return Object.entries(servers).flatMap(([name, entry]) => {
     if (!isObject(entry) || entry['disabled'] === true) return []

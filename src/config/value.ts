@@ -1,10 +1,10 @@
-/** Values of a configuration before they are checked: any JSON. */
+/** Unchecked values of a configuration: any JSON. */
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The value under a dotted path, of whose keys each may have dots in it. */
+/** The value under a dotted path, whose keys may contain dots. */
 export function valueUnder(value: unknown, path: string): unknown {
   if (path === '') return value
   if (typeof value !== 'object' || value === null) return undefined

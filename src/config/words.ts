@@ -1,7 +1,7 @@
-/** Words of people and of other programs for the options of the bridge: what was probably meant by an unknown key. */
+/** Synonyms of options, from people and other programs: suggestions for unknown keys. */
 import { nearest } from '../nearest.js'
 
-/** Other words for an option, without signs and in lower case. */
+/** Synonyms of an option, without punctuation and in lower case. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   // Of a server.
   command: ['cmd', 'program', 'executable', 'exec', 'binary', 'bin', 'run', 'script', 'commandline'],
@@ -48,7 +48,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   silent: ['none', 'off', 'quiet'],
 }
 
-/** The known option that a key was probably meant to be: written in another way, by another word, or misspelt. */
+/** The option that a key probably means: another spelling, a synonym, or a misspelling. */
 export function meantBy(key: string, known: Iterable<string>): string | undefined {
   const options = [...known]
   const word = plain(key)
@@ -59,7 +59,7 @@ export function meantBy(key: string, known: Iterable<string>): string | undefine
   )
 }
 
-/** The end of a message about an unknown key: the option that was probably meant, or nothing. */
+/** The end of a message about an unknown key: a suggestion, or nothing. */
 export function didYouMean(key: string, known: Iterable<string>): string {
   const meant = meantBy(key, known)
   return meant === undefined ? '' : `: did you mean "${meant}"?`

@@ -1,4 +1,4 @@
-/** What zod finds wrong, said place by place in the words of the configuration, with what to write in its place. */
+/** Translates issues of zod into the terms of the configuration, with suggestions. */
 import type * as z from 'zod'
 import type { Issue } from './error.js'
 import { example, unitOf } from './hints.js'
@@ -8,7 +8,7 @@ import { didYouMean, meantBy } from './words.js'
 
 type ZodIssue = z.core.$ZodIssue
 
-/** One issue of zod as those of the configuration. An entry that may be of two kinds is taken as the kind that it shows. */
+/** Translates an issue of zod. For an entry that could be of two kinds, only the issues of its apparent kind count. */
 export function flatten(issue: ZodIssue, before: readonly PropertyKey[], input: unknown): Issue[] {
   const path = [...before, ...issue.path].map(String)
   const at = path.join('.')
@@ -29,7 +29,7 @@ export function flatten(issue: ZodIssue, before: readonly PropertyKey[], input: 
     case 'invalid_type':
       return wrong(wrongType(issue.expected, found, path))
     case 'invalid_value':
-      // The schema may have a message of its own.
+      // The schema may have its own message.
       return wrong(/^Invalid /.test(issue.message) ? wrongChoice(issue.values.map(String), found) : issue.message)
     case 'too_small':
     case 'too_big':
@@ -42,7 +42,7 @@ export function flatten(issue: ZodIssue, before: readonly PropertyKey[], input: 
   }
 }
 
-/** The alternative that a value was meant to be: of an entry, that of its kind; else the one of its type. */
+/** The intended alternative of a value: for an entry, that of its kind; else the one of its type. */
 function branchFor(branches: readonly ZodIssue[][], path: readonly string[], found: unknown): ZodIssue[] | undefined {
   const [stdio, http] = branches
   if (path.length === 2 && path[0] === 'mcpServers' && isObject(found)) return 'url' in found ? http : stdio
@@ -86,7 +86,7 @@ function kindOf(found: unknown): { name: string; is: string } {
   return { name, is: KINDS[name] ?? name }
 }
 
-/** A value that is of none of the types that an option may have. */
+/** The issue of a value of the wrong type. */
 function wrongValue(found: unknown, path: readonly string[]): string {
   const type = typeAt(path)
   const { is } = kindOf(found)
@@ -96,7 +96,7 @@ function wrongValue(found: unknown, path: readonly string[]): string {
   return type === undefined ? `cannot be ${is}${hint}` : `has to be ${type}, not ${is}${hint}`
 }
 
-/** What to write for a number in a string: `30s` in milliseconds, `4MB` in bytes. */
+/** The suggestion for a number in a string: `30s` in milliseconds, `4MB` in bytes. */
 function numberIn(text: string, path: readonly string[]): string {
   const unit = unitOf(path)
   const [, amount, word = ''] = /^(\d+(?:\.\d+)?)(?:\s*([a-z]+))?$/i.exec(text.trim()) ?? []

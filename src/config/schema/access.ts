@@ -1,4 +1,4 @@
-/** Options about clients: where they come in, and which may. */
+/** Options about clients: addresses to listen on, and who may connect. */
 import * as z from 'zod'
 import { forwarded, issuers } from './identity.js'
 import { entryName, scope, text } from './values.js'
@@ -66,7 +66,7 @@ export const access = {
     .strictObject({
       tokens: z
         .record(
-          // Callers without a token have these names.
+          // Reserved for callers without a token.
           entryName.refine((name) => name !== 'anon' && name !== 'local', 'is reserved for callers without a token'),
           z.union([
             token,

@@ -48,7 +48,7 @@ const toolRules = z.strictObject({
     .describe('What clients see of a tool in place of what the server says, by its name at the server.'),
 })
 
-/** Options of a server that choose what clients see of it. */
+/** Options of a server that select what clients see. */
 export const choice = {
   tools: z
     .union([z.array(namePattern).transform((allow) => toolRules.parse({ allow })), toolRules])

@@ -1,8 +1,8 @@
-/** Options about servers that are found rather than configured, and about being found. */
+/** Options about discovered servers, and about publishing the bridge. */
 import * as z from 'zod'
 import { reachable, text, webAddress } from './values.js'
 
-/** Options of the bridge: where to look, what may be reached, and what to publish. */
+/** Options of the bridge: where to search, which hosts are allowed, and what to publish. */
 export const discovery = {
   discover: z
     .array(text)

@@ -12,7 +12,7 @@ const namePrefix = z
 
 const SEARCHED = { always: [], limit: 5 }
 
-/** Which tools are listed, and how many are found. */
+/** The tools that are listed anyway, and the number of results. */
 const search = z.union([
   z.boolean().transform((on) => (on ? SEARCHED : undefined)),
   z.strictObject({

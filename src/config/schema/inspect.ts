@@ -2,7 +2,7 @@
 import * as z from 'zod'
 import { count } from './values.js'
 
-/** Where the inspector is, if `admin` is not set. */
+/** The default address of the inspector, if `admin` is not set. */
 export const INSPECT_ADDRESS = 'http://127.0.0.1:9091'
 
 export const inspect = z

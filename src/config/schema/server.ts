@@ -5,7 +5,7 @@ import { oauthOfServer } from './sign-in.js'
 import { timeoutsOfServer } from './timeouts.js'
 import { milliseconds, scope, servedPath, text, webAddress } from './values.js'
 
-/** Names that other programs use for the transports. */
+/** Other programs' names for the transports. */
 const TRANSPORTS: Readonly<Record<string, 'stdio' | 'http' | 'sse'>> = {
   stdio: 'stdio',
   http: 'http',
@@ -157,17 +157,17 @@ export function isStdio(settings: ServerSettings): settings is StdioSettings {
   return 'command' in settings
 }
 
-/** The transport that an HTTP entry asks for; undefined if the bridge is to detect it. */
+/** The configured transport of an HTTP entry; undefined if the bridge detects it. */
 export function transportOf({ type }: HttpSettings): 'stdio' | 'http' | 'sse' | undefined {
   return type === undefined ? undefined : TRANSPORTS[type]
 }
 
-/** Keys that the bridge knows in an entry of this kind. */
+/** The known keys of an entry of this kind. */
 export function knownKeys(entry: object): readonly string[] {
   return Object.keys(('command' in entry ? stdioServer : httpServer).shape)
 }
 
-/** Keys that the bridge knows in entries of either kind. */
+/** The known keys of entries of either kind. */
 export const SERVER_KEYS: ReadonlySet<string> = new Set([
   ...Object.keys(stdioServer.shape),
   ...Object.keys(httpServer.shape),

@@ -14,20 +14,20 @@ export const entryName = z.string().regex(/^[\w.-]{1,64}$/, 'has to be made of l
 /** A scope as OAuth has them: visible ASCII characters without spaces. */
 export const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/, 'has to be visible ASCII without spaces')
 
-/** An address of something on the web. */
+/** A web address. */
 export const webAddress = (example: 'http:// or https://' | 'https://') =>
   z.url({
     protocol: /^https?$/,
     error: ({ input }) => `has to be an ${example} address${addressHint(input)}`,
   })
 
-/** A text that is not empty. */
+/** A non-empty text. */
 export const text = z.string().min(1)
 
 /** Hosts, addresses and networks that the guard against private networks lets through. */
 export const reachable = z.array(text).default([])
 
-/** A path at which the bridge serves something. */
+/** A path that the bridge serves. */
 export const servedPath = z
   .string()
   .regex(/^(?:\/[\w.~%-]+)+$/, 'has to be a path like /tools/mcp, which does not end in a slash')
