@@ -13,14 +13,14 @@ export interface Document {
   value: unknown
   /** The position of the value under these keys, or of the innermost enclosing one that exists. */
   locate(keys: readonly string[]): Position
-  /** Keys that stand twice in the object under these keys, with the position of the last one, which counts. */
+  /** Duplicate keys in the object under these keys, with the position of the last one, which counts. */
   repeated(keys: readonly string[]): (readonly [key: string, position: Position])[]
 }
 
 /** Why a text cannot be parsed, and where. It does not quote the text, which may contain secrets. */
 export class FormatError extends Error {
   override name = 'FormatError'
-  /** All that is wrong, each in words. */
+  /** All problems, in words. */
   readonly problems: readonly string[]
 
   constructor(what: string, places: readonly (readonly [why: string, position: Position])[]) {
@@ -31,7 +31,7 @@ export class FormatError extends Error {
   }
 }
 
-/** Problems of one text that are named. */
+/** Most problems reported for one text. */
 const MOST_PROBLEMS = 10
 
 const START: Position = { line: 1, column: 1 }
@@ -80,7 +80,7 @@ function invalidJson(why: string, position: Position): FormatError {
   return new FormatError('not valid JSON', [[why, position]])
 }
 
-/** What other formats begin with, in the first lines that are no comments. */
+/** How other formats begin, in the first lines that are not comments. */
 const YAML = /^(?:---|-\s|["']?[\w.-]+["']?:(?:\s|$))/
 const TOML = /^(?:\[+[\w."-]+\]+\s*$|[\w.-]+\s*=\s)/
 
@@ -103,7 +103,7 @@ function syntaxError(text: string, errors: readonly ParseError[]): FormatError {
   return new FormatError('not valid JSON', places)
 }
 
-/** What people write in place of JSON. */
+/** Frequent mistakes in JSON. */
 const SLIPS: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/^#/, 'a comment has to begin with //'],
   [/^--/, 'a comment has to begin with //'],
@@ -124,7 +124,7 @@ export function readToml(text: string): Document {
   const plain = text.replace(/^\uFEFF/, '')
   const wrong = (why: string, position: Position) => new FormatError('not valid TOML', [[why, position]])
   try {
-    // TOML forbids that a key stands twice.
+    // TOML forbids duplicate keys.
     return { value: parseToml(plain), locate: (keys) => tableAt(plain, keys), repeated: () => [] }
   } catch (error) {
     if (/^\s*\{/.test(plain)) throw wrong('it looks like JSON, of which the name has to end in .json', START)

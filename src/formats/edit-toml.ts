@@ -87,7 +87,7 @@ function nameOf(key: AST.TOMLBare | AST.TOMLQuoted): string {
   return key.type === 'TOMLBare' ? key.name : key.value
 }
 
-/** The parts that are the value under these keys: one pair, or tables with headers and pairs with dots. */
+/** The parts of the value under these keys: one pair, or tables with headers and dotted pairs. */
 function partsUnder(parts: readonly Part[], keys: Path): Part[] {
   return parts.filter(({ path, within }) => startsWith(path, keys) && !startsWith(within, keys))
 }
@@ -96,7 +96,7 @@ function startsWith(path: Path, keys: Path): boolean {
   return keys.every((key, i) => path[i] === key)
 }
 
-/** Where the value under these keys is in the file, if nothing else is between its parts. */
+/** The range of the value under these keys, if nothing else is between its parts. */
 function rangeOf(parts: readonly Part[], keys: Path): [start: number, end: number] | undefined {
   const own = partsUnder(parts, keys)
   const [first, last] = [own[0], own.at(-1)]
@@ -194,7 +194,7 @@ function isValue(text: string, expected: unknown): boolean {
   }
 }
 
-/** A value as text, in which the order of members does not count. */
+/** A value as canonical text, independent of the order of members. */
 function plain(value: unknown): string {
   return JSON.stringify(value, (_key, one: unknown) =>
     isRecord(one) ? Object.fromEntries(Object.entries(one).toSorted(([a], [b]) => (a < b ? -1 : 1))) : one,
@@ -223,7 +223,7 @@ function valueAfter(table: Table, change: Change): Table {
   return Object.fromEntries([...others, ...by])
 }
 
-/** The white space before a place: that of its line, and the empty lines above. */
+/** The white space before a position: in its line, and the empty lines above. */
 function blankBefore(text: string, end: number): string {
   const skip = (at: number) => {
     let start = at

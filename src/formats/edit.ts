@@ -7,9 +7,9 @@ export interface Editable {
   value: unknown
   /** The text of the value under these keys; undefined if there is none. */
   textUnder(keys: readonly string[]): string | undefined
-  /** With the text that the value under these keys has in another file; the same if one of them has none. */
+  /** Copies the text of the value under these keys from another file; unchanged if either has none. */
   restored(keys: readonly string[], old: Editable): string
-  /** With changes of the object under these keys. The members that they name exist. Throws an Uneditable. */
+  /** Applies changes to the object under these keys. The named members must exist. Throws an Uneditable. */
   changed(keys: readonly string[], changes: readonly Change[]): string
 }
 
@@ -61,7 +61,7 @@ function editsFor(json: JsonText, keys: readonly string[], changes: readonly Cha
   })
 }
 
-/** Of members with the same key the last one counts, as for all programs. */
+/** Of duplicate keys the last one counts, as for all programs. */
 function memberOf(object: Node, key: string): Node | undefined {
   return object.type === 'object'
     ? object.children?.findLast(({ children }) => children?.[0]?.value === key)
@@ -90,7 +90,7 @@ function elementsBefore(json: JsonText, member: Node, { before }: Before): Edit 
   return { offset: first.offset, length: 0, content: `${words},${gap}` }
 }
 
-/** The member goes with the comma before or after it. */
+/** Removes the member with the comma before or after it. */
 function removal({ children = [] }: Node, member: Node): Edit {
   const at = children.indexOf(member)
   const [previous, next] = [children[at - 1], children[at + 1]]
@@ -103,12 +103,12 @@ function endOf({ offset, length }: Node): number {
   return offset + length
 }
 
-/** What stands before a node in its line, if that is only white space. */
+/** The text before a node in its line, if that is only white space. */
 function indentOf({ text }: JsonText, { offset }: Node): string | undefined {
   return /(?:^|[\r\n])([ \t]*)$/.exec(text.slice(Math.max(0, offset - 1_000), offset))?.[1]
 }
 
-/** One level of indentation: how much further a member is in than the line where its object begins. */
+/** One level of indentation: that of a member, relative to the line where its object begins. */
 function stepOf({ text }: JsonText, object: Node, indent: string | undefined): string {
   const line =
     text
@@ -119,7 +119,7 @@ function stepOf({ text }: JsonText, object: Node, indent: string | undefined): s
   return indent?.startsWith(outer) && indent.length > outer.length ? indent.slice(outer.length) : STEP
 }
 
-/** Objects have a line for each member if their own member has one. All else is one line. */
+/** Objects have a line for each member if they are on a line of their own. Everything else is one line. */
 function rendered(json: JsonText, value: unknown, indent: string | undefined, step: string): string {
   if (Array.isArray(value)) return `[${value.map((item) => JSON.stringify(item)).join(', ')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)

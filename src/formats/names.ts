@@ -29,7 +29,7 @@ export function freeName(wanted: string, taken: Set<string>): string {
   return free
 }
 
-/** Names for the given ones, by these. Valid names stay as they are. */
+/** Valid names by the given ones. Valid ones do not change. */
 export function servedNames(given: readonly string[]): ReadonlyMap<string, string> {
   const taken = new Set(given.filter((name) => GOOD.test(name) && !(name in {})))
   return new Map(given.map((name) => [name, taken.has(name) ? name : freeName(name, taken)]))

@@ -11,9 +11,9 @@ export interface Program {
   name: string
   /** The keys that lead to its servers. */
   servers: readonly string[]
-  /** Members beside the servers may be options of mcp-bridge. */
+  /** Members next to the servers may be options of mcp-bridge. */
   mayHaveOptions: boolean
-  /** Translates an entry into the terms of `mcpServers`. Other programs' terms are understood anyway. */
+  /** Translates an entry into the format of `mcpServers`. Other programs' names for keys are understood anyway. */
   translate?(entry: Entry): Record<string, unknown>
 }
 
@@ -28,7 +28,7 @@ const PATHS: readonly [path: RegExp, name: string][] = [
 
 const VS_CODE = { name: 'VS Code', mayHaveOptions: false }
 
-/** The program that a file belongs to; undefined if it names no servers. */
+/** The program of a file; undefined if the file has no servers. */
 export function programOf(file: Entry, path: string): Program | undefined {
   if (isRecord(file['context_servers']))
     return { name: 'Zed', servers: ['context_servers'], mayHaveOptions: false, translate: zed }
@@ -65,7 +65,7 @@ const WORDS: readonly [theirs: string, ours: string][] = [
   ['http_headers', 'headers'],
 ]
 
-/** Keys of which an empty string is as good as none. */
+/** Keys for which an empty string means missing. */
 const MAY_BE_EMPTY: readonly string[] = [
   'command',
   'url',
@@ -77,10 +77,10 @@ const MAY_BE_EMPTY: readonly string[] = [
   'headers',
   'args',
 ]
-/** Keys of programs that switch a server on. */
+/** Programs' keys that enable a server. */
 const SWITCHES: readonly string[] = ['enabled', 'isEnabled', 'isActive', 'active']
 
-/** An entry in the terms of `mcpServers`. */
+/** Translates an entry into the format of `mcpServers`. */
 export function translated(given: Entry, program: Program): Record<string, unknown> {
   const entry = withoutEmpty(given)
   const words = { ...(program.translate?.(entry) ?? entry) }
@@ -103,7 +103,7 @@ export function translated(given: Entry, program: Program): Record<string, unkno
   }
 }
 
-/** An entry without members that say nothing: null, and texts without characters where that means nothing. */
+/** An entry without empty members: null, and empty texts where they mean missing. */
 export function withoutEmpty(entry: Entry): Entry {
   const isEmpty = (key: string, value: unknown) => value === '' && MAY_BE_EMPTY.includes(key)
   return withoutNull(Object.fromEntries(Object.entries(entry).filter(([key, value]) => !isEmpty(key, value))))
@@ -114,12 +114,12 @@ function withoutNull(entry: Entry): Entry {
   return Object.fromEntries(members.map(([key, value]) => [key, isRecord(value) ? withoutNull(value) : value]))
 }
 
-/** Whether a switch has a position, also as a text. */
+/** Whether a switch has this value, possibly as a text. */
 function isSet(value: unknown, position: boolean): boolean {
   return value === position || (typeof value === 'string' && value.toLowerCase() === String(position))
 }
 
-/** Other programs' options for signing in, as far as they have the same meaning. Discovery finds the rest. */
+/** Other programs' sign-in options with the same meaning. Discovery finds the rest. */
 function signIn(oauth: unknown): unknown {
   if (oauth === false || !isRecord(oauth)) return oauth === false ? false : {}
   const { clientId, clientSecret, callbackPort, scopes = oauth['scope'] } = oauth
@@ -127,7 +127,7 @@ function signIn(oauth: unknown): unknown {
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== undefined && value !== ''))
 }
 
-/** The name in an entry for a key of mcp-bridge. */
+/** An entry's name for a key of mcp-bridge. */
 export function originalKey(given: Entry, key: string): string {
   const entry = withoutEmpty(given)
   if (key in entry) return key
@@ -187,7 +187,7 @@ function gemini(entry: Entry): Record<string, unknown> {
   return deep(entry, (text) => text.replace(/\$([A-Za-z_]\w*)/g, (_all, name) => `\${${name}}`))
 }
 
-/** The value with all its strings changed. */
+/** The value with all strings replaced. */
 export function deep<T>(value: T, change: (text: string) => string): T {
   if (typeof value === 'string') return change(value) as T
   if (Array.isArray(value)) return value.map((item) => deep(item, change)) as T

@@ -1,6 +1,6 @@
 /**
- * Reads a configuration file of any known program: its servers in the terms of `mcpServers`, and what was left out. No
- * side effects.
+ * Reads a configuration file of any known program: its servers in the format of `mcpServers`, and what was ignored. No side
+ * effects.
  */
 import { nearest } from '../nearest.js'
 import { type Document, type Position, readJson, readToml } from './document.js'
@@ -20,41 +20,41 @@ export { FormatError, type Position } from './document.js'
 
 /** The file, and its environment. */
 export interface ReadOptions {
-  /** The path of the file: it identifies some programs, and the project folder. */
+  /** The path of the file, which identifies some programs and the project folder. */
   path: string
   /** The home folder of the user, for `${userHome}`. */
   home?: string | undefined
-  /** Names of the options of mcp-bridge, which may stand beside the servers. */
+  /** Names of the options of mcp-bridge, which may be next to the servers. */
   options: readonly string[]
-  /** The option that an unknown key was probably meant to be; the nearest one by default. */
+  /** The option that an unknown key probably means; the nearest one by default. */
   meantBy?(key: string, options: readonly string[]): string | undefined
 }
 
-/** Something in the file that was left out or changed. */
+/** A part of the file that was ignored or changed. */
 export interface Note extends Partial<Position> {
   /** As in `servers.github.envFile`. */
   path: string
   message: string
 }
 
-/** A configuration file in the terms of mcp-bridge. */
+/** A configuration file in the format of mcp-bridge. */
 export interface ConfigFile {
-  /** The program whose format it has; undefined for plain `mcpServers`. */
+  /** The program of the format; undefined for plain `mcpServers`. */
   program: string | undefined
-  /** Entries in the terms of `mcpServers`, by names that can be part of a path; undefined if the file has none. */
+  /** Entries in the format of `mcpServers`, by names that can be part of a path; undefined if the file has none. */
   servers: Readonly<Record<string, unknown>> | undefined
   /** The original names, by those names. */
   given: ReadonlyMap<string, string>
-  /** Options of mcp-bridge beside the servers. */
+  /** Options of mcp-bridge next to the servers. */
   options: Entry
   notes: readonly Note[]
-  /** The original path and position of a value, by its path in our terms: `mcpServers.<name>.url`. */
+  /** The original path and position of a value, by its translated path: `mcpServers.<name>.url`. */
   place(path: string): { path: string } & Position
 }
 
 /** More settings than this are counted, not listed. */
 const LISTED = 5
-/** A file in one of these belongs to the project in the folder around it. */
+/** A file in such a folder belongs to the project in the parent folder. */
 const PROJECT = /^(.*)[\\/](?:\.mcp\.json|opencode\.jsonc?|\.(?:vscode|cursor|gemini|codex|zed)[\\/][\w.-]+)$/s
 
 /** Reads the text of a file. Throws a FormatError if it is neither JSON nor TOML. */
@@ -81,7 +81,7 @@ export function readConfigFile(text: string, options: ReadOptions): ConfigFile {
   }
 }
 
-/** Keys that stand twice: servers, members of their entries, and members beside them. */
+/** Duplicate keys: servers, members of their entries, and members next to the servers. */
 function repeated(document: Document, { servers }: Program): Note[] {
   const named = valueAt(document.value, servers)
   const inside = (keys: readonly string[], message: string): Note[] =>
@@ -122,7 +122,7 @@ function isServer(entry: Entry): boolean {
   return ['command', 'url', 'serverUrl', 'httpUrl'].some((key) => key in entry)
 }
 
-/** The members beside the servers: options of mcp-bridge, or settings of the program, which are ignored. */
+/** The members next to the servers: options of mcp-bridge, or settings of the program, which are ignored. */
 function beside(
   file: Entry,
   program: Program,
@@ -152,7 +152,7 @@ function beside(
 
 const INPUTS = 'is a value that VS Code asks a person for, and is left out: use environment variables'
 
-/** Replaces placeholders for folders of this machine. Those for a project stay if the file belongs to none. */
+/** Replaces placeholders for folders of this machine. Those for a project stay if the file does not belong to one. */
 function places({ path, home }: ReadOptions): (text: string) => string {
   const project = PROJECT.exec(path)?.[1]
   const separator = path.includes('\\') ? '\\' : '/'
@@ -174,7 +174,7 @@ function valueAt(value: unknown, keys: readonly string[]): unknown {
   return keys.reduce<unknown>((found, key) => (isRecord(found) ? found[key] : undefined), value)
 }
 
-/** The keys in a dotted path. A key may have dots too. */
+/** The keys in a dotted path. A key may contain dots, too. */
 function keysOf(value: unknown, path: string): string[] {
   if (path === '') return []
   const candidates = isRecord(value) ? Object.keys(value) : []
@@ -187,7 +187,7 @@ function keysOf(value: unknown, path: string): string[] {
   return [taken, ...keysOf(next, path.slice(taken.length + 1))]
 }
 
-/** The original keys for a path in our terms. */
+/** The original keys for a translated path. */
 function originalKeys(path: string, file: Entry, program: Program, given: ReadonlyMap<string, string>): string[] {
   const [, below] = /^mcpServers(?:\.(.*))?$/s.exec(path) ?? []
   if (below === undefined) return path === 'mcpServers' ? [...program.servers] : keysOf(file, path)
