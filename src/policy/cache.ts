@@ -27,7 +27,7 @@ export interface CacheOptions {
   shared: boolean
   /** The store for results of all servers. */
   results: Results
-  /** Most subscriptions to hear of changes. Results of further principals are dropped only when their time is over. */
+  /** Most subscriptions to changes. Results of further principals are dropped only when they expire. */
   subscriptions: number
   observe?: Observe | undefined
 }
@@ -37,7 +37,7 @@ type Notice = Pick<Told, 'method' | 'params'>
 
 /** A call in flight whose result may be cached. */
 interface Fetching extends About {
-  /** What it asked for has changed since it started. */
+  /** Its subject has changed since it started. */
   stale: boolean
 }
 
@@ -183,7 +183,7 @@ export class Cache {
 
   #placesOf(call: Call, params: Json): Places {
     const { method, caller, principal, credential, paramHeaders } = call
-    // Credentials are not kept.
+    // Credentials are not stored.
     if (credential !== undefined) return this.#newPlaces(call, params)
     // Unambiguous: a method has no space, and a JSON object ends with its bracket.
     const key = `${method} ${paramHeaders ? '+' : '-'}${params}${caller.capabilities}${principal}`

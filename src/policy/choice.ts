@@ -1,10 +1,9 @@
 /**
- * Shows clients a chosen part of what a server offers, in other words if wanted, and lets them use nothing else. What is
- * not shown is unknown: it cannot be called, read, completed or subscribed to, in any spelling. Methods that the bridge
- * does not know are refused, because they could name something that is not shown.
+ * Restricts clients to selected tools, prompts and resources of a server, with other descriptions if configured. Hidden
+ * items are unknown: they cannot be called, read, completed or subscribed to, in any spelling. Methods unknown to the
+ * bridge are refused, because they could name a hidden item.
  *
- * Results of what may be used are not changed. They may contain links to resources that are not shown, which then cannot
- * be read.
+ * Results of visible items are not changed. They may contain links to hidden resources, which cannot be read.
  */
 import { ECHOED, printable } from '../printable.js'
 import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
@@ -19,7 +18,7 @@ import { asSeen, type Item, promptsAsSeen, type ToolRules, toolsAsSeen } from '.
 import { withHeaders } from './choice/tools.js'
 import { isUnambiguous, stringIn } from './unambiguous.js'
 
-/** What clients see of a server. What is undefined is not restricted. */
+/** The choice for a server. Undefined members do not restrict anything. */
 export interface ChoiceOptions {
   /** The server's name. */
   server: string
@@ -35,7 +34,7 @@ type Answer = (call: Call, next: Handler) => Promise<Final>
 
 /** Methods that name no tool, prompt or resource. */
 const NAMELESS = ['server/discover', 'tasks/get', 'tasks/update', 'tasks/cancel']
-/** Methods that do, as long as nothing restricts them. */
+/** Methods that do, for kinds without a restriction. */
 const NAMING = [
   ...['tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'subscriptions/listen'],
   ...['resources/list', 'resources/templates/list', 'resources/read'],
@@ -95,7 +94,7 @@ function using(shown: Listed<Item>, what: 'tool' | 'prompt'): Answer {
   }
 }
 
-/** What is shown under a name. Rejects with a Fault, as for a name that the server does not know. */
+/** The visible item with a name. Rejects with the Fault of an unknown name. */
 async function found(
   shown: Listed<Item>,
   what: 'tool' | 'prompt',
@@ -113,7 +112,7 @@ async function found(
 
 type IsShown = (uri: string) => boolean
 
-/** A list of what has a URI. */
+/** A list of resources or templates. */
 function filtering(key: string, isShown: IsShown, name = 'uri'): Answer {
   const see = asSeen(key, name, (item, uri) => (isShown(uri) ? { shown: item, name: uri, item } : undefined))
   return async (call, next) => {
@@ -131,7 +130,7 @@ function reading(isShown: IsShown, answer: Answer): Answer {
   }
 }
 
-/** The URI in an object. Throws a Fault, as for a resource that does not exist. */
+/** The URI in an object. Throws the Fault of an unknown resource. */
 function checked(isShown: IsShown, call: Call, naming: Payload): string {
   const uri = stringIn(naming, 'uri')
   if (uri === undefined) throw new Fault('invalidParams', 'The URI has to be given once, as a string')
@@ -141,7 +140,7 @@ function checked(isShown: IsShown, call: Call, naming: Payload): string {
   throw new Fault('invalidParams', `Resource not found: ${printable(uri, ECHOED)}`, { data })
 }
 
-/** A completion, which refers to a prompt or to a template of URIs, and to nothing else. */
+/** A completion, which must refer to a prompt or to a template of URIs. */
 function completing(prompts: Listed<Item> | undefined, isShown: IsShown | undefined): Answer {
   return async (call, next) => {
     const { params } = call
@@ -150,7 +149,7 @@ function completing(prompts: Listed<Item> | undefined, isShown: IsShown | undefi
     if (!ref || (type !== 'ref/prompt' && type !== 'ref/resource'))
       throw new Fault('invalidParams', 'params.ref has to be given once, with the type "ref/prompt" or "ref/resource"')
     let exact = ref
-    // A server may go by the members that are there.
+    // A server may decide by the members that exist.
     if (prompts && (type === 'ref/prompt' || !isUnambiguous(ref, 'name') || has(ref, 'name')))
       exact = withExactly(exact, 'name', (await found(prompts, 'prompt', call, stringIn(ref, 'name'), next)).name)
     if (isShown && (type === 'ref/resource' || !isUnambiguous(ref, 'uri') || has(ref, 'uri')))
@@ -159,7 +158,7 @@ function completing(prompts: Listed<Item> | undefined, isShown: IsShown | undefi
   }
 }
 
-/** A subscription without resources that are not shown, to which it says nothing of them. */
+/** A subscription, with hidden resources silently removed. */
 function listening(isShown: IsShown): Answer {
   const isUpdateShown = ({ method, params }: Told) => {
     const uri = method === UPDATED ? stringIn(params, 'uri') : undefined
@@ -182,12 +181,12 @@ function listening(isShown: IsShown): Answer {
 const keptIf = (isShown: IsShown) => (json: Json) =>
   json.startsWith('"') && isShown(JSON.parse(json) as string) ? undefined : []
 
-/** Whether a member is a list or missing, whoever reads it. */
+/** Whether a member is a list or missing, for every parser. */
 function isList(payload: Payload, key: string): boolean {
   return isUnambiguous(payload, key) && [undefined, '['].includes(opens(payload, key))
 }
 
-/** The object with this text under `key`, written as everybody reads it. */
+/** The object with this text under `key`, unambiguous for every parser. */
 function withExactly(payload: Payload, key: string, text: string): Payload {
   const json = JSON.stringify(text)
   return raw(payload, key) === json ? payload : edit(payload, { [key]: json })

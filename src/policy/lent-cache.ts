@@ -14,7 +14,7 @@ export interface LentCacheOptions<V> {
   gone?: (value: V) => void
 }
 
-/** An LRU cache that borrows its bytes from a `Memory`. */
+/** An LRU cache that reserves its bytes in a `Memory`. */
 export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> {
   readonly #loan: Loan
   readonly #leave: () => void
@@ -26,7 +26,7 @@ export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> 
       max,
       maxSize: maxBytes,
       sizeCalculation: ({ bytes }) => bytes,
-      // `gone` must be called when an entry expires, not when somebody next looks for it.
+      // `gone` must be called when an entry expires, not at the next look-up.
       ttlAutopurge: true,
       ttlResolution: 0,
       perf: { now },

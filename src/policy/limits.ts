@@ -10,12 +10,12 @@ export interface Place {
   readonly where: string
 }
 
-/** What asks to enter. */
+/** A request to enter. */
 export interface Entering {
   principal: string
-  /** It stays open for long, and has a bound of its own. */
+  /** It is long-lived, and has a separate bound. */
   endless?: boolean | undefined
-  /** It continues something that has begun, so it may enter during shutdown. */
+  /** It continues an earlier call, so it may enter during shutdown. */
   goesOn?: boolean | undefined
 }
 
@@ -43,7 +43,7 @@ export class Gate {
     }
   }
 
-  /** Admits nothing new from now on. */
+  /** Stops admitting new calls. */
   close(): void {
     this.#closed = true
   }

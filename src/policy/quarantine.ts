@@ -19,7 +19,7 @@ import { nextCursor, reading } from './pages.js'
 import { OWN, refuse, toolOf } from './refusal.js'
 import { fetchTools, toolList, withTools } from './tool-list.js'
 
-/** What the policy needs to know of a server. */
+/** The policy's view of a server. */
 export interface QuarantineOptions {
   /** The server's name. */
   name: string
@@ -203,7 +203,7 @@ export class Quarantine {
     const isWhole = raw(call.params, 'cursor') === undefined && nextCursor(result) === undefined
     const seen = toolList([result])
     if (isWhole) this.#learn(seen, asked)
-    // A page says nothing of tools that were listed later.
+    // A page does not cover tools that were listed later.
     else if (this.#known && this.#known.asked <= asked.asked)
       this.#known = { ...this.#known, list: { ...withTools(this.#known.list, seen), at: this.#known.list.at } }
     const { trustStatus } = this

@@ -25,7 +25,7 @@ export function timeout({ idle, total }: Timeouts): Policy {
       const silence = new Deadline(idle, () => giveUp(`sent nothing for ${idle / 1000} s`))
       let overdue: NodeJS.Immediate | undefined
       const tell = (told: Told) => {
-        // The answer may have arrived together with what is told.
+        // The answer may have arrived together with the notification.
         if (performance.now() - started > total)
           overdue ??= setImmediate(() => giveUp(`did not answer within ${total / 1000} s`))
         silence.refresh()

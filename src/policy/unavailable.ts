@@ -12,7 +12,7 @@ import { copyOf } from './cache/results.js'
 import { LentCache } from './lent-cache.js'
 import { OWN } from './refusal.js'
 
-/** What the policy needs to know of a server. */
+/** The policy's view of a server. */
 export interface UnavailableOptions {
   /** The server's name. */
   name: string

@@ -9,7 +9,7 @@ import { Resubscriber } from '../../resubscriber.js'
 import { EMPTY, has, isEmpty, type Payload, parseObject } from '../../rpc/splice.js'
 import type { About } from './results.js'
 
-/** What a Listening needs. */
+/** Options of a Listening. */
 export interface ListeningOptions {
   next: Handler
   sender: Sender

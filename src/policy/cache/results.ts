@@ -7,7 +7,7 @@ import { sourceOfBytes } from '../../rpc/source.js'
 import { type Json, type Payload, parseSource, wire } from '../../rpc/splice.js'
 import { LentCache } from '../lent-cache.js'
 
-/** What a result depends on. */
+/** The key of a result. */
 export interface About {
   method: string
   /** The resource that was read. */

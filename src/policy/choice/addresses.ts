@@ -9,20 +9,20 @@ import { MAX_ADDRESS } from '../../protocol/lengths.js'
 import { folded } from '../unambiguous.js'
 import type { Rules } from './names.js'
 
-/** Turns a URI, or a pattern of URIs, into what some program takes it for. */
+/** Returns a URI, or a pattern of URIs, as some program reads it. */
 type Reading = (uri: string) => string
 
-/** Most times that the escapes of a URI are decoded. */
+/** Most rounds of decoding the escapes of a URI. */
 const MAX_DECODED = 4
 const SCHEME = /^[a-z][a-z\d+.-]*:/i
-/** One letter is a drive of Windows. Servers that take away `file://` read a text without a scheme as a path. */
+/** A single letter is a Windows drive. Servers that strip `file://` read a text without a scheme as a path. */
 const ABSOLUTE = /^[a-z][a-z\d+.-]+:/i
 /** Characters that end a URI for some programs, or that some leave out. U+FFFD stands for escapes that are not UTF-8. */
 const UNREADABLE = /[\p{Cc}\p{Cf}\p{Surrogate}\ufffd]/u
 
 /**
- * What is left of a URI: all of it, or what is before its fragment or query, which an escape may begin, too; or its
- * segments without their parameters, which begin with a semicolon.
+ * The parts of a URI that programs use: all of it; the text before its fragment or query, which an escape may begin, too;
+ * or its segments without their parameters, which begin with a semicolon.
  */
 const CUTS: readonly Reading[] = [
   (uri) => uri,
@@ -35,7 +35,7 @@ const CUTS: readonly Reading[] = [
       .replace(/[?#].*$/s, '')
       .replace(/;[^\\/]*/g, ''),
 ]
-/** Whose it is: many servers read a file:// URI without looking at its host. Parsers for the web leave out users. */
+/** The authority: many servers ignore the host of a file:// URI. Web parsers drop users. */
 const HOSTS: readonly Reading[] = [
   (uri) => uri,
   (uri) => uri.replace(/^(file:)[\\/]{2}[^\\/]*/i, '$1//'),
@@ -63,14 +63,14 @@ export function addresses({ allow, deny }: Rules): (uri: string) => boolean {
   }
 }
 
-/** A pattern, as it was given and in all readings, each split at its `*`, which stand for any characters. */
+/** A pattern, as given and in all readings, each split at its `*`, which match any characters. */
 function patternOf(pattern: string): { given: readonly string[]; readings: readonly (readonly string[])[] } {
   return { given: pattern.split('*'), readings: readingsOf(pattern).map((reading) => reading.split('*')) }
 }
 
 /** A URI or a pattern in all readings, in the form of `plain`. */
 function readingsOf(uri: string): readonly string[] {
-  // Of most URIs, all readings are the same.
+  // For most URIs, all readings are equal.
   const known = new Map<string, readonly string[]>()
   return HOSTS.flatMap((host) => {
     const whole = host(uri)
@@ -87,8 +87,8 @@ function cutsOf(whole: string): readonly string[] {
 }
 
 /**
- * Without what programs read in more than one way: escapes are decoded; slashes are single, and one is at the end; `.`,
- * `..`, and dots and spaces that Windows ignores at the end of a name are resolved; and there is no upper case.
+ * A canonical form, without parts that programs read in different ways: escapes are decoded; slashes are single, and one is
+ * at the end; `.`, `..`, and dots and spaces that Windows ignores at the end of a name are resolved; letters are lower case.
  */
 function plain(uri: string): string {
   const text = decoded(uri).normalize('NFKC').trim()
@@ -102,7 +102,7 @@ function plain(uri: string): string {
   return path.endsWith('*') ? path : `${path}/`
 }
 
-/** With escapes decoded, also those that become visible by that. */
+/** Decodes escapes, including those that appear by decoding. */
 function decoded(uri: string, times = MAX_DECODED): string {
   let text = uri
   for (let time = 0; time < times && text.includes('%'); time++)
@@ -112,7 +112,7 @@ function decoded(uri: string, times = MAX_DECODED): string {
   return text
 }
 
-/** Whether a text is as a pattern says, in time proportional to its length, whatever the pattern. */
+/** Whether a text matches a pattern, in time linear in its length for any pattern. */
 function fits([first = '', ...others]: readonly string[], text = ''): boolean {
   const last = others.pop()
   if (last === undefined) return text === first

@@ -11,42 +11,42 @@ import { type Json, type Payload, raw } from '../../rpc/splice.js'
 import { unlessAborted } from '../../time.js'
 import { pagesOf, reading } from '../pages.js'
 
-/** A page as clients see it, and what is on it, by the names under which they see it. */
+/** A page as clients see it, and its items by the names that clients see. */
 export interface Seen<T> {
   result: Payload
   items: ReadonlyMap<string, T>
 }
 
-/** What is listed, and how. */
+/** The list, and how to read it. */
 export interface ListedOptions<T> {
   /** The server's name. */
   server: string
   method: string
-  /** What clients see of a page of the server. */
+  /** Edits a page of the server for clients. */
   see(page: Payload): Seen<T>
   memory: Memory
   /** Milliseconds of a monotonic clock. */
   now?: () => number
 }
 
-/** What one caller has seen. */
+/** The pages that one caller has seen. */
 interface Known<T> {
-  /** By the cursors of their pages; the first page has none. The ones seen last are at the end. */
+  /** By cursor; the first page has none. The most recent ones are at the end. */
   pages: Map<Json | undefined, ReadonlyMap<string, T>>
-  /** When all of the list was last read and remembered. */
+  /** When the whole list was last read and remembered. */
   readAt: number
   reading: Promise<ReadonlyMap<string, T>> | undefined
   loan: Loan
 }
 
-/** Milliseconds for which a list that was read is current: for a name that is not on it, it is not read again. */
+/** Milliseconds for which a list is current: an unknown name does not cause another read. */
 const CURRENT = 1_000
 /** Most pages, and most names, that are remembered for one caller. */
 const MAX_PAGES = 100
 const MAX_NAMES = 2_000
 /** Longest part of a key, in characters; longer ones are replaced by their digest. */
 const SHORT = 256
-/** Assumed bytes of an item beside its name. */
+/** Estimated bytes of an item without its name. */
 const PER_ITEM = 100
 const LONG_AGO = Number.NEGATIVE_INFINITY
 
@@ -58,14 +58,14 @@ export class Listed<T> {
     this.#options = { now: () => performance.now(), ...options }
   }
 
-  /** A page of the server as clients see it. What is on it is remembered for this caller. */
+  /** A page of the server as clients see it. Remembers its items for this caller. */
   learn(call: Call, page: Payload): Payload {
     const { result, items } = this.#options.see(page)
     this.#keep(this.#of(call), own(raw(call.params, 'cursor')), items)
     return result
   }
 
-  /** What was listed to the caller under this name. Reads the list if the name is unknown. Rejects with a Fault. */
+  /** The caller's item with this name. Reads the list if the name is unknown. Rejects with a Fault. */
   async find(call: Call, name: string, next: Handler): Promise<T | undefined> {
     const known = this.#of(call)
     for (const items of known.pages.values()) {
@@ -88,7 +88,7 @@ export class Listed<T> {
     return items
   }
 
-  /** Remembers a page, in place of those that were seen first if there are too many. Returns whether all are known. */
+  /** Remembers a page, and drops the oldest ones if there are too many. Returns whether all are remembered. */
   #keep(known: Known<T>, cursor: Json | undefined, items: ReadonlyMap<string, T>): boolean {
     const { pages, loan } = known
     pages.delete(cursor)
@@ -103,12 +103,12 @@ export class Listed<T> {
       isWhole = false
     }
     loan.hold(weightOf(pages))
-    // What is forgotten here can be read again.
+    // Dropped pages can be read again.
     if (!isWhole) known.readAt = LONG_AGO
     return isWhole
   }
 
-  /** A server may list other things to other principals, and for other capabilities. */
+  /** A server's lists may depend on the principal and on capabilities. */
   #of({ principal, credential = '', caller: { capabilities }, paramHeaders }: Call): Known<T> {
     const key = JSON.stringify([short(principal), short(credential), short(capabilities), paramHeaders !== undefined])
     let known = this.#known.get(key)

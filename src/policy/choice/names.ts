@@ -19,12 +19,12 @@ export class Names {
     this.#denied = globs(deny)
     for (const [name, shown] of renamed) {
       this.#renamed.set(name, shown)
-      // A name that is given to a tool belongs to it, whatever the server calls its other tools.
+      // A configured name belongs to its tool, even if another tool of the server has the same one.
       if (this.#isAllowed(name)) this.#taken.add(shown)
     }
   }
 
-  /** The name under which clients see what the server calls `name`; undefined if they do not see it. */
+  /** The name for clients of the server's `name`; undefined if it is hidden. */
   shown(name: string): string | undefined {
     if (!this.#isAllowed(name)) return undefined
     return this.#renamed.get(name) ?? (this.#taken.has(name) ? undefined : name)

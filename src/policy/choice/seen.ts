@@ -5,13 +5,13 @@ import type { Seen } from './listed.js'
 import { Names, type Rules } from './names.js'
 import { type Headers, type Override, Rewriting } from './tools.js'
 
-/** What clients see of the tools of a server. */
+/** The tools of a server as clients see them. */
 export interface ToolRules extends Rules {
   /** By the tool's name at the server. `name` is the one that clients see. */
   readonly override: Readonly<Record<string, Override & { readonly name?: string | undefined }>>
 }
 
-/** A tool or prompt, as it is used. */
+/** A tool or prompt that clients may use. */
 export interface Item {
   /** Its name at the server. */
   name: string
@@ -57,7 +57,7 @@ export function promptsAsSeen(rules: Rules): (page: Payload) => Seen<Item> {
 
 /**
  * Returns a function that edits a page: `see` decides what clients see of each element of the list under `key`, by its
- * name. Elements without a name of one meaning are not seen.
+ * name. Elements without an unambiguous name are hidden.
  */
 export function asSeen<T>(
   key: string,
@@ -82,7 +82,7 @@ export function asSeen<T>(
   }
 }
 
-/** The page with each element of its list changed, and without anything else that could be taken for the list. */
+/** The page with each element of its list edited, and without other members that could be mistaken for the list. */
 function withList(page: Payload, key: string, change: (element: Payload) => Payload | []): Payload {
   const edits: Record<string, Value | undefined> = {}
   let times = 0

@@ -18,12 +18,12 @@ import {
 } from '../../rpc/splice.js'
 import { folded, isUnambiguous } from '../unambiguous.js'
 
-/** What clients see of a tool in place of what the server says. */
+/** Overrides of a tool's definition. */
 export interface Override {
   readonly title?: string | undefined
   readonly description?: string | undefined
   readonly annotations?: Readonly<Record<string, unknown>> | undefined
-  /** Arguments with fixed values, which clients neither see nor send. */
+  /** Arguments with fixed values, which are hidden from clients. */
   readonly set?: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -42,12 +42,12 @@ export class Rewriting {
     this.#names = new Set(Object.keys(set).map(folded))
   }
 
-  /** The definition that clients see. */
+  /** The definition for clients. */
   definition(tool: Payload): Payload {
     const edits: Record<string, Value> = { ...this.#texts }
     const annotations = objectIn(tool, 'annotations')
     const { title } = this.#texts
-    // Older clients read the title there.
+    // Older clients read the title here.
     const retitled = title !== undefined && annotations && has(annotations, 'title') ? { title } : {}
     const hints = { ...retitled, ...this.#hints }
     if (Object.keys(hints).length > 0) edits['annotations'] = edit(annotations ?? EMPTY, hints)
@@ -68,7 +68,7 @@ export class Rewriting {
     return new Map(names.map((name) => [name, sent[name]]))
   }
 
-  /** The params of a call, with the fixed values. Throws a Fault if the caller has sent one of these arguments. */
+  /** The params of a call, with the fixed values. Throws a Fault if the caller sent one of these arguments. */
   params(params: Payload): Payload {
     if (this.#names.size === 0) return params
     const args = objectIn(params, 'arguments')
@@ -109,7 +109,7 @@ export function withHeaders(sent: NonNullable<Call['paramHeaders']>, headers: He
 
 const NO_HEADERS: Headers = new Map()
 
-/** The JSON texts of the values that there are. */
+/** The JSON texts of the existing values. */
 function texts(values: Readonly<Record<string, unknown>>): Record<string, Json> {
   const given = Object.entries(values).filter(([, one]) => one !== undefined)
   return Object.fromEntries(given.map(([key, one]) => [key, JSON.stringify(one)]))
