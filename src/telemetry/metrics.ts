@@ -34,7 +34,7 @@ type CallEvent = Extract<BridgeEvent, { kind: 'call' }>
 
 /** The counters for one combination of labels. Kept, because looking them up costs more than counting. */
 interface Series {
-  /** An event that it counts. */
+  /** A counted event. */
   first: CallEvent
   labels: Record<string, string>
   calls: number
@@ -42,11 +42,11 @@ interface Series {
   times: { total: Tally; upstream: Tally; bridge: Tally } | undefined
 }
 
-/** Counters and histograms of all events. */
+/** Counts and times all events. */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #series = new Map<string, Series>()
-  /** The last one of each known method: most calls are like the one before. */
+  /** The last one of each known method: most calls equal the previous one. */
   readonly #last = new Map<string, Series>()
   readonly #servers = atMost(MAX_VALUES, (server) => this.#begin(server))
   readonly #tools: number
@@ -73,7 +73,7 @@ export class Metrics {
   readonly #redisUp: Level
   readonly #expiry: Level
 
-  /** `tools`: most tools of a server with a value of their own in the label `tool`; 0 for no such label. */
+  /** `tools`: most tools per server with their own value in the label `tool`; 0 for no such label. */
   constructor({ version, tools = 0 }: { version: string; tools?: number }) {
     this.#tools = tools
     const registers = [this.#registry]
@@ -140,7 +140,7 @@ export class Metrics {
     return this.#registry.contentType
   }
 
-  /** Tells whether a changed configuration is in use. */
+  /** Counts a reload, by whether the new configuration is in use. */
   reloaded(isSuccessful: boolean): void {
     this.#reload.successful.set(Number(isSuccessful))
     if (isSuccessful) this.#reload.at.setToCurrentTime()
@@ -190,7 +190,7 @@ export class Metrics {
     }
   }
 
-  /** The labels of an event of a server or a group. Those of a group have no server, unless it is about one. */
+  /** The labels of an event of a server or a group. An event of a group has no server, unless it concerns one. */
   #whose({ server = '', group }: { server?: string | undefined; group?: string | undefined }): {
     server: string
     group?: string
