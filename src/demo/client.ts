@@ -1,4 +1,4 @@
-/** The modern client of `mcp-bridge demo`: it calls tools again and again, and answers what it is asked. */
+/** The modern client of `mcp-bridge demo`: it calls tools periodically, and answers questions. */
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION } from '../protocol/meta.js'
 import { SseDecoder } from '../rpc/sse.js'
@@ -10,11 +10,11 @@ type Json = Readonly<Record<string, unknown>>
 export interface DemoCall {
   name: string
   args: Json
-  /** The client wants to know how far it is. */
+  /** The client asks for progress. */
   progress?: true
 }
 
-/** The call that a person tries first. */
+/** The suggested first call. */
 export const SAMPLE: DemoCall = { name: 'legacy__weather', args: { city: 'Oslo' } }
 
 /** The calls, in turn. */
@@ -32,12 +32,12 @@ const CALLS: readonly DemoCall[] = [
 ]
 /** Milliseconds between two calls. */
 const EVERY = 1_000
-/** Milliseconds in which the client thinks about an answer. */
+/** Milliseconds before the client answers a question. */
 const THINKS = 2_500
 /** Most calls at once: a bridge that does not answer gets no more. */
 const MAX_OPEN = 8
 
-/** A request of 2026-07-28: its body and its headers. `meta` adds to what `_meta` has to have. */
+/** A request of 2026-07-28: its body and its headers. `meta` is added to the required `_meta`. */
 export function requestOf(method: string, params: Json, id: number, meta: Json = {}) {
   const { name } = params
   const envelope = { [PROTOCOL_VERSION]: NEWEST_MODERN, [CLIENT_CAPABILITIES]: {}, ...meta }
@@ -57,7 +57,7 @@ export function paramsOf({ name, args }: DemoCall): Json {
   return { name, arguments: args }
 }
 
-/** Calls tools at an address, one a second, until the signal is given. */
+/** Calls tools at an address, one a second, until the signal aborts. */
 export async function callDemo(url: string, signal: AbortSignal): Promise<void> {
   let open = 0
   let id = 0
@@ -95,7 +95,7 @@ export async function callDemo(url: string, signal: AbortSignal): Promise<void> 
   }
 }
 
-/** The last message of a body, which answers. */
+/** The last message of a body, which is the response. */
 function lastIn(body: Uint8Array, type: string | null): Json {
   const isStream = type?.startsWith('text/event-stream') ?? false
   const pieces = isStream ? new SseDecoder().push(body).at(-1)?.data : [body]

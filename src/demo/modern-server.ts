@@ -1,4 +1,4 @@
-/** The modern server of `mcp-bridge demo`: two tools on stdio, in revision 2026-07-28. It keeps nothing between two requests. */
+/** The modern server of `mcp-bridge demo`: two tools on stdio, in revision 2026-07-28. It is stateless. */
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { NEWEST_MODERN } from '../protocol/eras.js'
@@ -9,12 +9,12 @@ type Json = Readonly<Record<string, unknown>>
 interface Tool {
   description: string
   inputSchema: Json
-  /** The result of a call: what it says, or what it asks before that. */
+  /** The result of a call: a text, or first a question. */
   run(args: Json, answers: Json): Json
 }
 
 const SELF = { [SERVER_INFO]: { name: 'demo-server-of-today', version: '1.0.0' } }
-/** How long clients may keep lists, in milliseconds. */
+/** How long clients may cache lists, in milliseconds. */
 const KEEP = { ttlMs: 60_000, cacheScope: 'public' }
 
 const text = (description: string): Json => ({ type: 'string', description })
@@ -39,7 +39,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   },
 }
 
-/** Asks the client, who calls again with the answer. */
+/** Asks the client, which repeats the call with the answer. */
 function ask(key: string, message: string): Json {
   const params = { mode: 'form', message, requestedSchema: schema({ time: text('Such as 19:30') }) }
   return { resultType: 'input_required', inputRequests: { [key]: { method: 'elicitation/create', params } } }

@@ -6,11 +6,11 @@ import { NEWEST_LEGACY } from '../protocol/eras.js'
 type Json = Readonly<Record<string, unknown>>
 type Id = string | number
 
-/** What a running tool may do besides returning. */
+/** Actions of a running tool. */
 interface Running {
-  /** Asks the client something. Resolves to its result; rejects with what went wrong. */
+  /** Sends a request to the client. Resolves to its result; rejects with its error. */
   ask(method: string, params: Json): Promise<Json>
-  /** Says how far the tool is, if the client wants to know. */
+  /** Sends progress, if the client asked for it. */
   progress(progress: number, total: number, message: string): void
   pause(milliseconds: number): Promise<void>
 }
