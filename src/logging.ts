@@ -1,4 +1,4 @@
-/** What is logged: each event with its meaning, and the type of a log that takes no line without an event. */
+/** The events of the log with their meanings, and the type of a log that requires an event for each line. */
 
 /**
  * Every event of the log. Names are stable, because people build dashboards and alerts on them; messages may change.
@@ -114,7 +114,7 @@ export const LOG_EVENTS = {
 
 export type LogEvent = keyof typeof LOG_EVENTS
 
-/** What a line says beside its message. Never a secret, a header value, an argument, a result or an address with a query. */
+/** Fields of a line besides its message. Never a secret, a header value, an argument, a result or an address with a query. */
 export interface LogFields {
   event: LogEvent
   [field: string]: unknown
@@ -122,7 +122,7 @@ export interface LogFields {
 
 type Write = (fields: LogFields, message: string) => void
 
-/** The log. A room that needs a part of it picks that part from here, so that no line goes without its event. */
+/** The log. Code that needs a part of it picks that part from this type, so that each line has an event. */
 export interface Log {
   debug: Write
   info: Write

@@ -1,12 +1,12 @@
-/** *Did you mean*: the known name that a misspelt one was probably meant to be. */
+/** Finds the known name that a misspelt one probably means, for *did you mean*. */
 import { distance } from 'fastest-levenshtein'
 
-/** Letters that may be missing, too many or different. */
+/** Most letters that may be missing, added or different. */
 const MOST = 2
 /** Shorter names are never suggested: two letters are too large a part of them. */
 const SHORTEST = 4
 
-/** The known name that is nearest to a word, in upper or lower case; undefined if none is near. */
+/** The known name nearest to a word, ignoring case; undefined if none is near. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   let found: string | undefined
   let least = MOST + 1
@@ -18,7 +18,7 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return found
 }
 
-/** The end of a message about an unknown key: the name that was probably meant, or nothing. */
+/** The end of a message about an unknown key: a suggestion, or nothing. */
 export function didYouMean(key: string, known: Iterable<string>): string {
   const name = nearest(key, known)
   return name === undefined ? '' : `: did you mean "${name}"?`

@@ -1,14 +1,14 @@
-/** How many of something are admitted within a second. The others are counted, and their number is told once a second. */
+/** Admits a number of events per second. Counts the others, and reports their number once a second. */
 
 const SECOND = 1_000
 
 export class PerSecond {
   readonly #most: number
   readonly #onLeftOut: (count: number) => void
-  /** When the current second began, and how many were admitted in it. */
+  /** Start of the current second, and the number admitted in it. */
   #since = Number.NEGATIVE_INFINITY
   #admitted = 0
-  /** Those that were left out since their number was told. */
+  /** Dropped events since the last report. */
   #leftOut = 0
 
   constructor(most: number, onLeftOut: (count: number) => void) {
@@ -16,7 +16,7 @@ export class PerSecond {
     this.#onLeftOut = onLeftOut
   }
 
-  /** Whether one more is admitted now, in milliseconds of a monotonic clock. */
+  /** Whether one more is admitted; `now` is in milliseconds of a monotonic clock. */
   admits(now: number): boolean {
     if (now - this.#since >= SECOND) {
       this.#since = now
@@ -27,7 +27,7 @@ export class PerSecond {
     return true
   }
 
-  /** Counts one that was left out. */
+  /** Counts a dropped event. */
   leaveOut(): void {
     if (this.#leftOut++ > 0) return
     setTimeout(() => {

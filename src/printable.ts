@@ -1,4 +1,4 @@
-/** Makes text from others safe for messages and logs: one line, bounded, without invisible characters. */
+/** Makes foreign text safe for messages and logs: one line, bounded, without invisible characters. */
 
 /** Characters that reverse or hide text, control terminals, or are half a surrogate pair. */
 export const DECEPTIVE = /[\p{Cc}\p{Surrogate}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/u
@@ -7,16 +7,16 @@ const ALL_DECEPTIVE = new RegExp(DECEPTIVE, 'gu')
 /** Most characters of a client's text in an error message. */
 export const ECHOED = 200
 
-/** The digest of a token as a principal, and its characters that are shown. */
+/** A principal that is the digest of a token, and how many of its characters are shown. */
 const DIGEST = /^t:[0-9a-f]{16,}$/
 const SHOWN_DIGEST = 12
 
-/** A principal as it is shown: a name, or the beginning of the digest of a token. */
+/** The displayed form of a principal: a name, or the start of the digest of a token. */
 export function shownPrincipal(principal: string): string {
   return DIGEST.test(principal) ? principal.slice(0, 't:'.length + SHOWN_DIGEST) : principal
 }
 
-/** An address without what may be secret: its query, its fragment, and the user. */
+/** An address without possible secrets: query, fragment and user. */
 export function publicAddress(address: string): string {
   return address.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')
 }
@@ -26,7 +26,7 @@ export function printable(text: string, max = 64): string {
   return text.length > max ? `${plain}…` : plain
 }
 
-/** JSON with escapes in place of such characters. It stands for the same value. */
+/** JSON with escapes instead of such characters. The value is the same. */
 export function printableJson(json: string): string {
   return json.replace(ALL_DECEPTIVE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

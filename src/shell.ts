@@ -2,9 +2,9 @@
 
 export type Shell = 'sh' | 'powershell'
 
-/** What single quotes look like to each shell. PowerShell takes typographic ones for plain ones. */
+/** The single quotes of each shell. PowerShell treats typographic ones like plain ones. */
 const SINGLE_QUOTES: Readonly<Record<Shell, RegExp>> = { sh: /'/g, powershell: /['\u2018-\u201b]/g }
-/** Texts that need no quotes. To PowerShell, `@` begins something else. */
+/** Texts that need no quotes. In PowerShell, `@` has a meaning. */
 const BARE: Readonly<Record<Shell, RegExp>> = { sh: /^[\w./:@-]+$/, powershell: /^[\w./:-]+$/ }
 
 /** The shell that people usually have on a platform. */
@@ -20,7 +20,7 @@ export function quoted(text: string, shell = HERE): string {
   return BARE[shell].test(text) ? text : inQuotes(text, shell)
 }
 
-/** The text in single quotes, between which nothing is replaced. */
+/** The text in single quotes, in which shells replace nothing. */
 export function inQuotes(text: string, shell: Shell): string {
   return `'${text.replaceAll(SINGLE_QUOTES[shell], (quote) => (shell === 'sh' ? `'\\''` : quote + quote))}'`
 }

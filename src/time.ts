@@ -29,7 +29,7 @@ export class Deadline {
     }, milliseconds)
   }
 
-  /** Begins anew. */
+  /** Restarts the time limit. */
   refresh(): void {
     clearImmediate(this.#turn)
     this.#timer.refresh()
@@ -47,7 +47,7 @@ export class Deadline {
   }
 }
 
-/** Calls `look` again and again, as a `Deadline` does. */
+/** Calls `look` periodically, with the same turn of the event loop as a `Deadline`. */
 export function lookEvery(milliseconds: number, look: () => void): NodeJS.Timeout {
   return setInterval(() => setImmediate(look), milliseconds).unref()
 }
