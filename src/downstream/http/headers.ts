@@ -1,5 +1,6 @@
 /**
- * Reads the raw headers of a request. Node joins or drops repeated headers, so another reader could see other values.
+ * Checks the target and the headers of a request, and reads its raw headers. Node joins or drops repeated headers, so
+ * another reader could see other values.
  */
 import type { FastifyRequest } from 'fastify'
 import { ECHOED, printable } from '../../printable.js'

@@ -1,5 +1,5 @@
 /**
- * A call to a legacy server while it runs, over all rounds of questions. Each round of questions to its client begins
+ * A call to a legacy server while it runs, and the questions that go to its client in one round. Each round begins
  * another leg; for the server it stays one open request.
  */
 import type { Call, Final, Told } from '../../protocol/call.js'
