@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The first file that runs. Versions of Node.js that are too old for the rest have to understand it, so that they can say so:
+ * The first file that runs: refuses a Node.js that is too old. Such versions have to understand it, so that they can say so:
  * no static import, no syntax that is newer than import().
  */
 const NEEDED = [20, 19]

@@ -1,4 +1,4 @@
-/** What serves HTTP. A file of its own in the build, read when one of its packages is needed. */
+/** The packages for serving HTTP. A file of its own in the build, read when one of its packages is needed. */
 module.exports = {
   get fastify() {
     return require('fastify')

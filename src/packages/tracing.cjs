@@ -1,4 +1,4 @@
-/** What draws up traces. A file of its own in the build, read when one of its packages is needed. */
+/** The packages for traces. A file of its own in the build, read when one of its packages is needed. */
 module.exports = {
   get '@opentelemetry/api'() {
     return require('@opentelemetry/api')

@@ -1,7 +1,7 @@
 /**
- * Signs in to servers that require it. A call waits for a while until a person has signed in. Until then, its principal
- * gets a placeholder for the server, with one tool that signs in. After the sign-in it is notified that all lists have
- * changed.
+ * Makes a person sign in to a server that requires it, and repeats the call. A call waits for the person for a while.
+ * Until the sign-in, its principal gets a placeholder for the server, with one tool that signs in. After it, the
+ * principal is notified that all lists have changed.
  */
 import type { Signal } from '../hang-up.js'
 import { type Account, type AccountsByPrincipal, MAX_RETRIES } from '../protocol/account.js'
