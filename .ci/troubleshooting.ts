@@ -135,6 +135,14 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'Run the command in a terminal.',
   ],
   'The server does not read its input': ['The program hangs.', OWN_LOG],
+  'The server in this process could not be connected': [
+    'The function `serve` of the entry failed: see the `cause` of the error.',
+    'Correct what it does. See [embedding.md](embedding.md#servers-in-the-same-process).',
+  ],
+  'The server closed the connection': [
+    'A server in the same process closed its transport, or sent a message over `limits.lineBytes`.',
+    'See why the program closes it. The next call connects a new one.',
+  ],
   'No answer to … in … ms': [
     'The server does not answer, or not as an MCP server.',
     'Check the address or command. `timeouts.initialize` and `timeouts.call` set the time.',

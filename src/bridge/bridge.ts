@@ -23,6 +23,7 @@ import { type BridgeContext, observerOf } from './context.js'
 import { Descriptors } from './descriptors.js'
 import { GroupMount, groupPlanOf } from './group-mount.js'
 import { HttpService, httpListen, type Mounts } from './http-service.js'
+import type { Front } from './listener.js'
 import { Mount } from './mount.js'
 import { commonSettings, mountSettings, planOf } from './mount-settings.js'
 import type { Served } from './served.js'
@@ -172,6 +173,11 @@ export class Bridge {
     return urls(servedPaths(this.#settings, listen))
   }
 
+  /** Serves HTTP without listening: resolves to what takes the requests that another server of this process has received. */
+  attach(): Promise<Front['routing']> {
+    return this.#http.attach(httpListen(this.#settings.listen), this.#settings, this.#served)
+  }
+
   /** Serves the only group, or else the only server, on stdio, until the input ends or the output is closed. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
     const [served] = [...this.#groups.values(), ...this.#mounts.values()]
@@ -268,7 +274,7 @@ export class Bridge {
 
   /** Whether all clients have their answers, and, without hurry, those that call once more over an open connection. */
   get #isAnswered(): boolean {
-    return this.#hurried ? this.#http.requests.open === 0 : this.#http.connections === 0
+    return this.#hurried || !this.#http.listening ? this.#http.requests.open === 0 : this.#http.connections === 0
   }
 
   /** What the inspector shows of the servers now. */

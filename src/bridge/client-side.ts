@@ -11,8 +11,8 @@ export interface ClientSideOptions extends HttpMountOptions {
   shared: Shared
 }
 
-/** Streams of a client on stdio. */
-export type Pipe = Pick<PipeOptions, 'input' | 'output' | 'patience'>
+/** Streams of a client on stdio, or of one in memory. */
+export type Pipe = Pick<PipeOptions, 'input' | 'output' | 'patience' | 'principal'>
 
 export class ClientSide {
   readonly #options: ClientSideOptions

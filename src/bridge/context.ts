@@ -4,8 +4,10 @@ import type { Watch } from '../downstream/watch.js'
 import { observing } from '../inspect/observed.js'
 import type { Log } from '../logging.js'
 import type { SignInParts } from '../oauth/parts.js'
+import type { PrincipalOf } from '../plugins/auth.js'
 import type { Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
+import type { Serve } from '../ports/transport.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
@@ -33,6 +35,10 @@ export interface BridgeContext {
   signIn?: SignInParts | undefined
   /** The trust in a discovered server; undefined for configured ones. */
   lead?: ((name: string) => TrustContext | undefined) | undefined
+  /** What serves a server of this very process; undefined for programs and addresses. */
+  inProcess?: ((name: string) => Serve | undefined) | undefined
+  /** Who sends the requests that `Bridge.attach` gets; by default everybody is one anonymous principal. */
+  principalOf?: PrincipalOf | undefined
 }
 
 /** Receives the events of a bridge for its metrics and its inspector; undefined if it has neither. */

@@ -13,7 +13,7 @@ import { checkRequest, readHeaders } from '../downstream/http/headers.js'
 import { type Refusals, refusedOf } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
 import { INSPECT } from '../inspect/address.js'
-import { type AuthMode, auth, type Verify } from '../plugins/auth.js'
+import { type AuthMode, auth, type PrincipalOf, type Verify } from '../plugins/auth.js'
 import type { CountedWindows } from '../plugins/counted-windows.js'
 import { type HealthOptions, health, OPEN } from '../plugins/health.js'
 import { origin } from '../plugins/origin.js'
@@ -62,9 +62,11 @@ export interface FrontOptions {
   windows: CountedWindows
   /** The other replicas, if there are several. */
   replicas: Pick<Replicas, 'isForwarded' | 'checkBody'> | undefined
+  /** Another server of this process has received the requests, and may know who sends them; undefined for a listener. */
+  attached: { principalOf: PrincipalOf | undefined } | undefined
 }
 
-/** Builds the application for clients. It does not listen; the listener passes requests to its `routing`. */
+/** Builds the application for clients. It does not listen: whoever does passes requests to its `routing`. */
 export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const { settings, listen, endpoints, refusals, requests, replicas } = options
   const { bodyBytes } = settings.limits
@@ -107,7 +109,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   })
   const open = endpoints.flatMap(({ mount, paths, relayed }) => mount.open({ paths, relayed }))
   await app.register(auth, {
-    mode: authMode(settings, listen.host, verify),
+    mode: authMode(settings, options),
     endpoints: guarded?.endpoints,
     required: guarded?.scopes,
     open: new Set([...reachable, ...open].flatMap((path) => [path, path.replace(/\/\*$/, '')])),
@@ -267,10 +269,12 @@ function notFoundMessage(endpoints: readonly string[]): string {
     : `Not found: the MCP endpoints are ${endpoints.join(', ')}`
 }
 
-/** How clients authenticate at a listen address. */
-function authMode({ auth }: Settings, host: string, verify: Verify | undefined): AuthMode {
+/** How clients authenticate at a listen address, or in an application. */
+function authMode({ auth }: Settings, { verify, listen, attached }: FrontOptions): AuthMode {
   if (auth?.passthrough) return { kind: 'passthrough' }
-  if (!auth) return { kind: 'none', loopback: isLoopback(host) }
+  if (!auth && attached?.principalOf) return { kind: 'application', principalOf: attached.principalOf }
+  // Where an application listens is not known.
+  if (!auth) return { kind: 'none', loopback: !attached && isLoopback(listen.host) }
   const tokens = Object.entries(auth.tokens ?? {}).map(([name, token]) => [name, secretOf(token)] as const)
   return { kind: 'tokens', tokens: Object.fromEntries(tokens), verify, forwarded: auth.forwarded }
 }

@@ -27,7 +27,7 @@ import type { BridgeContext } from './context.js'
 import type { GroupMount } from './group-mount.js'
 import type { Endpoint } from './http-app.js'
 import { throwOf } from './listen-error.js'
-import type { Listener, ListenerOptions } from './listener.js'
+import type { Front, Listener, ListenerOptions } from './listener.js'
 import type { Mount } from './mount.js'
 import { publisher } from './publisher.js'
 
@@ -68,6 +68,8 @@ export class HttpService {
   #listen: HttpListen | undefined
   /** Checks tokens of identity providers, as long as these are configured alike: keys and checked tokens stay. */
   #verifier: { plan: string; verify: Verify } | undefined
+  /** Another server of this process receives the requests. */
+  #isAttached = false
   /** The certificate for all addresses. */
   #pem: PemFiles | undefined
   #listener: Listener | undefined
@@ -122,6 +124,15 @@ export class HttpService {
     if (settings.admin !== undefined) await this.#serveAdmin(settings, httpListen(settings.admin))
     else if (inspector) await this.#serveInspector(settings)
     return origin
+  }
+
+  /** Listens nowhere, and resolves to what takes the requests that another server of this process has received. */
+  async attach(listen: HttpListen, settings: Settings, mounts: Mounts): Promise<Front['routing']> {
+    this.#listen = listen
+    this.#isAttached = true
+    const front = await this.#build(settings, mounts)
+    this.#front = front
+    return (request, response) => front.routing(request, response)
   }
 
   /** Serves other mounts with other settings from now on, if it listens. Requests in progress are finished as they began. */
@@ -187,12 +198,14 @@ export class HttpService {
       listen,
       endpoints: await endpointsOf(settings, listen, mounts, places),
       refusals,
-      health: settings.admin === undefined ? health : undefined,
-      published: await publisher(settings, listen, mounts.servers),
+      // An application has paths of its own for such things.
+      health: settings.admin === undefined && !this.#isAttached ? health : undefined,
+      published: this.#isAttached ? undefined : await publisher(settings, listen, mounts.servers),
       requests: this.requests,
       verify: await this.#verify(settings),
       windows: this.#windows,
       replicas: context.replicas,
+      attached: this.#isAttached ? { principalOf: context.principalOf } : undefined,
     })
     this.#places = places
     return app

@@ -19,6 +19,7 @@ import type { Memory } from '../protocol/memory.js'
 import { keyOf } from '../seal.js'
 import type { ServerOptions } from '../upstream/options.js'
 import { HttpTransport } from '../upstream/transport/http.js'
+import { InProcessTransport } from '../upstream/transport/in-process.js'
 import type { Connect } from '../upstream/transport/origin.js'
 import { SseTransport } from '../upstream/transport/sse.js'
 import { StdioTransport } from '../upstream/transport/stdio.js'
@@ -126,6 +127,11 @@ export function serverOptions(
     startWait: timeouts.startWait,
     idle: timeouts.idle ?? IDLE[kind],
   })
+  const serve = context.inProcess?.(name)
+  if (serve) {
+    const transport = new InProcessTransport({ serve, lineLimit: limits.lineBytes, memory })
+    return { ...common, transport, timeouts: times('stdio'), maxSessions: limits.sessions }
+  }
   if (isStdio(settings)) {
     const { command, args, cwd, passEnvironment } = settings
     const names = passEnvironment ? Object.keys(env) : INHERITED

@@ -32,11 +32,13 @@ export interface Callers {
         forwarded?: unknown
       }
     | undefined
+  /** An application around the bridge tells its callers apart. */
+  several?: boolean | undefined
 }
 
 /** Whether there can be several principals. */
-export function hasSeveral({ auth }: Callers): boolean {
-  if (!auth) return false
+export function hasSeveral({ auth, several = false }: Callers): boolean {
+  if (!auth) return several
   const { passthrough, tokens = {}, issuers, forwarded } = auth
   return passthrough || issuers !== undefined || forwarded !== undefined || Object.keys(tokens).length > 1
 }

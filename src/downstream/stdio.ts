@@ -35,10 +35,12 @@ export interface PipeOptions {
   patience: number
   settings: SessionSettings
   memory: Memory
+  /** Who the client is; by default the user who started the process. */
+  principal?: string | undefined
 }
 
-/** The only client is the user who started the process. */
-const PRINCIPAL = 'local'
+/** Whoever started the process is its only client, unless it has others in memory. */
+const LOCAL = 'local'
 
 /**
  * Serves a client until the input ends or the client closes the output. After the input has ended, `initialize` is
@@ -46,9 +48,9 @@ const PRINCIPAL = 'local'
  * ended.
  */
 export async function servePipe(options: PipeOptions): Promise<void> {
-  const { input, output, upstream, compat, log, lineLimit, patience, settings, memory } = options
+  const { input, output, upstream, compat, log, lineLimit, patience, settings, memory, principal = LOCAL } = options
   const modern = new ModernDownstream(upstream, compat, memory)
-  const disconnected = upstream.connected?.(PRINCIPAL)
+  const disconnected = upstream.connected?.(principal)
   const running = new InFlight()
   /** Ids of the session's requests in flight. No modern request may have the same id at the same time. */
   const inSession = new Set<string>()
@@ -56,7 +58,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   const decoder = new LineDecoder(lineLimit)
 
   /** For messages that wait to be written. */
-  const outgoing = memory.borrow(PRINCIPAL, SMALL)
+  const outgoing = memory.borrow(principal, SMALL)
 
   /** Writes a message, or `instead` if there is no memory for it. Without `instead` the message is dropped. */
   const write = (message: Wire, instead?: () => Wire): Promise<void> | undefined => {
@@ -86,7 +88,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
 
   const conversation = new Conversation({
     upstream,
-    sender: { principal: PRINCIPAL, patient },
+    sender: { principal, patient },
     transport: 'stdio',
     log,
     memory,
@@ -97,7 +99,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   function answerModern(request: Request, bare: boolean): Promise<void> {
     const controller = running.begin(request.id)
     const arrived = {
-      principal: PRINCIPAL,
+      principal,
       patient,
       abort: controller,
       log,
@@ -154,7 +156,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       const answering = inBackground(answerModern(message, 'bare' in verdict))
       return methodTraits(message.method).endless ? undefined : answering
     }
-    if (message.kind === 'notification') modern.notify(message, { principal: PRINCIPAL, log })
+    if (message.kind === 'notification') modern.notify(message, { principal, log })
     return undefined
   }
 
@@ -197,7 +199,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
     // A message is in memory twice: as received, and as sent to the server.
     const size = 2 * line.reduce((sum, { length }) => sum + length, 0)
-    const loan = size > SMALL ? memory.borrow(PRINCIPAL) : undefined
+    const loan = size > SMALL ? memory.borrow(principal) : undefined
     let message: Message | undefined
     let answering: Promise<void> | undefined
     try {

@@ -366,6 +366,11 @@ export const MESSAGE_ADVICE = [
   [['The server exited before it received the message'], 'Run the command in a terminal.'],
   [['The server does not read its input'], 'Look into the log of the server.'],
   [
+    ['The server in this process could not be connected'],
+    'Correct what it does. See [embedding.md](embedding.md#servers-in-the-same-process).',
+  ],
+  [['The server closed the connection'], 'See why the program closes it. The next call connects a new one.'],
+  [
     ['No answer to ', ' in ', ' ms'],
     'Check the address or command. `timeouts.initialize` and `timeouts.call` set the time.',
   ],

@@ -42,6 +42,11 @@ export type AuthMode =
     }
   /** The server checks tokens: they are forwarded, and callers with different tokens are kept apart. */
   | { kind: 'passthrough' }
+  /** The application around the bridge knows its callers. It names the principal, or refuses with undefined. */
+  | { kind: 'application'; principalOf: PrincipalOf }
+
+/** The principal of a request, as the application around the bridge knows it. */
+export type PrincipalOf = (request: FastifyRequest['raw']) => string | undefined
 
 /**
  * Checks a token for an endpoint with these addresses. Undefined if it is none that is accepted there. Throws or rejects with a
@@ -76,6 +81,7 @@ type Refusal = keyof typeof REFUSALS
 const REFUSALS = {
   missing: { message: 'This bridge requires a token, as in "Authorization: Bearer <token>"', error: undefined },
   wrong: { message: 'Unknown token', error: 'invalid_token' },
+  unknown: { message: 'The application around this bridge does not know the caller', error: undefined },
 } as const
 
 const NO_PATHS: ReadonlySet<string> = new Set()
@@ -160,6 +166,13 @@ function identifierFor(mode: AuthMode): Identify {
       return byWhatIsShown(mode)
     case 'passthrough':
       return (request) => bearerOf(authorization(request))
+    case 'application': {
+      const { principalOf } = mode
+      return ({ raw }) => {
+        const principal = principalOf(raw)
+        return principal ? { principal } : 'unknown'
+      }
+    }
   }
 }
 

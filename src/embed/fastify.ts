@@ -1,0 +1,60 @@
+/** The plugin for Fastify: endpoints of the bridge among the routes of an application. */
+import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
+import { ConfigError, groupPaths, parseListen, servedPaths, ssePaths } from '../config/settings.js'
+import { ENDPOINT } from './create.js'
+import { Embedded } from './embedded.js'
+import { logOf } from './log.js'
+import type { CommonOptions } from './options.js'
+
+/** Options of the plugin, beside `prefix`, which is the path of the endpoint. */
+export interface PluginOptions extends CommonOptions {
+  /**
+   * Who sends a request: a name, by which callers are kept apart. Without a name the request is refused. By default everybody is
+   * one anonymous principal, or `auth` decides. It is called after the hooks of the application.
+   */
+  principal?: (request: FastifyRequest) => string | undefined | Promise<string | undefined>
+}
+
+/**
+ * Serves the bridge at `prefix`, and each server and group at `<prefix>/<name>/mcp`. Hooks of the application apply to its
+ * requests; it adds none to other routes. It logs to `app.log`, and ends with the application.
+ */
+export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options) => {
+  const { principal, prefix: _prefix, ...common } = options as PluginOptions & { prefix?: string }
+  if (common.auth?.passthrough)
+    throw new ConfigError([{ path: 'auth.passthrough', message: 'needs paths beside "prefix": use createBridge' }])
+  const place = { path: app.prefix || ENDPOINT, isFolder: app.prefix !== '', hasPrincipals: principal !== undefined }
+  const embedded = new Embedded(common, place, logOf(app.log))
+  const routing = await embedded.attach()
+  // Event streams would hold up the end of the server, so the bridge ends before it.
+  app.addHook('preClose', () => embedded.close())
+
+  // The bridge reads the body itself: from the connection, as it arrives.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  for (const path of pathsOf(embedded))
+    app.route({
+      method: ['GET', 'POST', 'DELETE'],
+      url: path.slice(app.prefix.length),
+      prefixTrailingSlash: 'no-slash',
+      handler: async (request, reply) => {
+        const caller = await principal?.(request)
+        if (caller !== undefined) embedded.callers.set(request.raw, caller)
+        reply.hijack()
+        for (const [name, value] of Object.entries(reply.getHeaders()))
+          if (value !== undefined) reply.raw.setHeader(name, value)
+        routing(request.raw, reply.raw)
+      },
+    })
+  app.addHook('onReady', async () => embedded.warmUp())
+}
+
+/** The paths of all endpoints, within those of the application. */
+function pathsOf({ settings }: Embedded): Set<string> {
+  const listen = parseListen(settings.listen)
+  if (listen.kind !== 'http') return new Set()
+  const endpoints = [...groupPaths(settings, listen).values(), ...servedPaths(settings, listen).values()].flat()
+  const streams = endpoints.flatMap((path) => Object.values(ssePaths(path)))
+  // Those of the endpoint at the prefix itself would be beside it.
+  return new Set([...endpoints, ...streams.filter((path) => path.startsWith(`${listen.path}/`))])
+}

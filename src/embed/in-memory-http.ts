@@ -1,0 +1,74 @@
+/**
+ * HTTP without a network: a request of the Fetch API goes through a connection in memory to what answers requests of Node's HTTP
+ * server. So it is read, bounded, streamed and given up as any other.
+ */
+import { createServer, type IncomingMessage, request as httpRequest } from 'node:http'
+import { type Duplex, duplexPair, Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Front } from '../bridge/listener.js'
+
+/** As of connections from outside. */
+const BOUNDS = { maxHeaderSize: 16 * 1024, maxHeadersCount: 200 }
+/** What belongs to a connection, and not to a request or answer. */
+const OF_CONNECTIONS: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
+/** Statuses of answers that have no body, which a Response must not have then. */
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
+
+/** Answers a request of a caller, whose name is undefined if nobody asked for it. */
+export type Answer = (request: Request, caller: string | undefined) => Promise<Response>
+
+/** What answers requests by way of `routing`. The name of the caller is put into `callers`, by the connection of the request. */
+export function fetcher(routing: Front['routing'], callers: WeakMap<object, string>): Answer {
+  const server = createServer({ maxHeaderSize: BOUNDS.maxHeaderSize }, routing)
+  server.maxHeadersCount = BOUNDS.maxHeadersCount
+  return async (request, caller) => {
+    const [near, far] = connectionPair()
+    if (caller !== undefined) callers.set(far, caller)
+    server.emit('connection', far)
+    return responseOf(await exchange(request, near))
+  }
+}
+
+/** Both ends of a connection. When one is destroyed, so is the other. */
+function connectionPair(): [Duplex, Duplex] {
+  const [near, far] = duplexPair()
+  near.once('close', () => far.destroy())
+  far.once('close', () => near.destroy())
+  return [near, far]
+}
+
+async function exchange(request: Request, connection: Duplex): Promise<IncomingMessage> {
+  const { method, headers, signal } = request
+  const url = new URL(request.url)
+  const names = [...headers].filter(([name]) => !OF_CONNECTIONS.has(name))
+  const sent = httpRequest({
+    method,
+    path: url.pathname + url.search,
+    headers: { host: url.host, ...Object.fromEntries(names) },
+    createConnection: () => connection,
+  })
+  const giveUp = () => connection.destroy()
+  if (signal.aborted) giveUp()
+  signal.addEventListener('abort', giveUp, { once: true })
+  connection.once('close', () => signal.removeEventListener('abort', giveUp))
+  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+    sent.once('response', resolve)
+    sent.on('error', (error) => reject(signal.aborted ? signal.reason : error))
+  })
+  if (request.body === null) sent.end()
+  // A request that is refused may be answered before its body has been read.
+  else pipeline(Readable.fromWeb(request.body as Parameters<typeof Readable.fromWeb>[0]), sent).catch(() => {})
+  return answered
+}
+
+function responseOf(answer: IncomingMessage): Response {
+  const { statusCode: status = 500, rawHeaders } = answer
+  const headers = new Headers()
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string
+    if (!OF_CONNECTIONS.has(name.toLowerCase())) headers.append(name, rawHeaders[at + 1] as string)
+  }
+  if (!WITHOUT_BODY.has(status)) return new Response(Readable.toWeb(answer) as ReadableStream, { status, headers })
+  answer.resume()
+  return new Response(null, { status, headers })
+}

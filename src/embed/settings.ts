@@ -1,0 +1,63 @@
+/** Settings from the options that a program gives. */
+import { readFileSync } from 'node:fs'
+import { ConfigError, parseSettings, parseUpstream, type Settings } from '../config/settings.js'
+import type { Serve } from '../ports/transport.js'
+import type { CommonOptions, InProcessEntry, ServerEntry } from './options.js'
+
+/** Where an application serves the bridge, and whether it knows its callers. */
+export interface Place {
+  /** The path of the endpoint. */
+  path: string
+  /** Servers and groups are below that path, and not beside it. */
+  isFolder?: boolean
+  /** It tells callers apart. */
+  hasPrincipals: boolean
+}
+
+/** Settings, and the servers that are in this process. */
+export interface Embedded {
+  settings: Settings
+  inProcess: ReadonlyMap<string, Serve>
+  env: Readonly<Record<string, string | undefined>>
+}
+
+/** The name of the only server, and the command of servers that are no programs: it is never run. */
+const ONLY = 'server'
+const NO_COMMAND = 'a server in this process'
+/** What an application has itself: addresses, and an output for logs. */
+const OWN_HOST = 'http://localhost'
+
+/** Checks options and fills in the defaults. Throws a ConfigError that names every mistake. */
+export function settingsOf(options: CommonOptions, { path, isFolder = false, hasPrincipals }: Place): Embedded {
+  const { upstream, mcpServers = {}, groups, env = process.env, auth, ...others } = options
+  if (upstream !== undefined && Object.keys(mcpServers).length > 0)
+    throw new ConfigError([{ path: 'upstream', message: 'cannot be combined with "mcpServers": put the server there' }])
+  if (auth && hasPrincipals)
+    throw new ConfigError([{ path: 'principal', message: 'cannot be combined with "auth": both say who calls' }])
+  const entries: Readonly<Record<string, ServerEntry>> =
+    upstream === undefined ? mcpServers : { [ONLY]: parseUpstream(upstream) as unknown as ServerEntry }
+  const placed = (name: string, entry: { path?: string }): object =>
+    isFolder ? { ...entry, path: `${path}${entry.path ?? `/${name}/mcp`}` } : entry
+  const inProcess = new Map<string, Serve>()
+  const servers = Object.entries(entries).map(([name, entry]) => {
+    if (!isInProcess(entry)) return [name, placed(name, entry)]
+    const { serve, ...own } = entry
+    inProcess.set(name, serve)
+    return [name, { ...placed(name, own), command: NO_COMMAND }]
+  })
+  const input = {
+    ...others,
+    ...(auth && { auth }),
+    mcpServers: Object.fromEntries(servers),
+    ...(groups !== undefined && {
+      groups: groups && Object.fromEntries(Object.entries(groups).map(([name, group]) => [name, placed(name, group)])),
+    }),
+    listen: OWN_HOST + path,
+  }
+  const settings = parseSettings(input, { env, read: (file) => readFileSync(file, 'utf8') })
+  return { settings: hasPrincipals ? Object.assign(settings, { several: true }) : settings, inProcess, env }
+}
+
+function isInProcess(entry: ServerEntry): entry is InProcessEntry {
+  return 'serve' in entry && typeof entry.serve === 'function'
+}

@@ -1,0 +1,146 @@
+/** The transport to servers in this very process: messages are handed over as objects, as by the InMemoryTransport of the SDKs. */
+import type { Serve, Transport as ServerEnd } from '../../ports/transport.js'
+import { type Memory, unlimited } from '../../protocol/memory.js'
+import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
+import { Slices } from './slices.js'
+
+export interface InProcessOptions {
+  serve: Serve
+  /** Maximum bytes of one message of the server. */
+  lineLimit: number
+  memory?: Memory
+}
+
+export class InProcessTransport implements Transport {
+  readonly kind = 'stdio'
+  readonly target = 'a server in this process'
+  readonly #options: InProcessOptions
+  readonly #channels = new Set<InProcessChannel>()
+  #closed = false
+
+  constructor(options: InProcessOptions) {
+    this.#options = options
+  }
+
+  async open(): Promise<Channel> {
+    if (this.#closed) throw new ChannelError('The bridge is shutting down', { delivered: 'no' })
+    const channel = new InProcessChannel(this.#options, () => this.#channels.delete(channel))
+    this.#channels.add(channel)
+    try {
+      await this.#options.serve(channel.end)
+    } catch (cause) {
+      await channel.close()
+      throw new ChannelError('The server in this process could not be connected', { cause, delivered: 'no' })
+    }
+    return channel
+  }
+
+  async endAll(): Promise<void> {
+    this.#closed = true
+    await Promise.all([...this.#channels].map((channel) => channel.close()))
+  }
+}
+
+/** It behaves as the channel to a program does: one stream in each direction. */
+class InProcessChannel implements Channel {
+  readonly transport = 'stdio'
+  readonly shared = true
+  readonly stateless = false
+  readonly memory: Memory
+  readonly end: ServerEnd
+  readonly #lineLimit: number
+  readonly #onGone: () => void
+  readonly #messages: Slices<Uint8Array>
+  #receiver: Receiver | undefined
+  /** Messages for a server that has not started to read. */
+  #early: string[] | undefined = []
+  /** Senders that wait until what they have sent is delivered. */
+  #waiting: (() => void)[] = []
+  #over = false
+
+  constructor({ lineLimit, memory = unlimited() }: InProcessOptions, onGone: () => void) {
+    this.memory = memory
+    this.#lineLimit = lineLimit
+    this.#onGone = onGone
+    this.#messages = new Slices(
+      (bytes) => this.#receiver?.message([bytes], undefined),
+      () => this.#goOn(),
+    )
+    this.end = {
+      start: async () => {
+        const early = this.#early ?? []
+        this.#early = undefined
+        for (const text of early) this.#deliver(text)
+      },
+      send: (message) => this.#take(message),
+      close: async () => this.#end(new ChannelError('The server closed the connection')),
+    }
+  }
+
+  get alive(): boolean {
+    return !this.#over
+  }
+
+  attach(receiver: Receiver): void {
+    this.#receiver = receiver
+  }
+
+  send({ text }: Outgoing): Promise<void> {
+    if (this.#over) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
+    if (this.#early) this.#early.push(text)
+    // The server may answer at once, and nobody expects that before the message has been sent.
+    else queueMicrotask(() => this.#deliver(text))
+    return Promise.resolve()
+  }
+
+  abandon(): void {}
+
+  async close(): Promise<void> {
+    this.#end(undefined)
+  }
+
+  #deliver(text: string): void {
+    if (this.#over) return
+    try {
+      this.end.onmessage?.(JSON.parse(text))
+    } catch (error) {
+      this.end.onerror?.(error as Error)
+    }
+  }
+
+  /** Takes a message of the server. The promise resolves when there is room for more. */
+  #take(message: unknown): Promise<void> {
+    if (this.#over) return Promise.reject(new Error('The connection is closed'))
+    const bytes = Buffer.from(JSON.stringify(message))
+    if (bytes.length > this.#lineLimit) {
+      const why = `The server sent a message of more than ${this.#lineLimit} bytes (limits.lineBytes)`
+      this.#end(new ChannelError(why, { protocol: true }))
+      return Promise.reject(new Error(why))
+    }
+    this.#messages.push([bytes])
+    return this.#messages.busy ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve()
+  }
+
+  #goOn(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+
+  /** Ends the channel; because of the server, if there is an error. */
+  #end(error: ChannelError | undefined): void {
+    if (this.#over) return
+    this.#over = true
+    const last = () => {
+      this.#goOn()
+      const ended = error ?? new ChannelError('The channel is closed')
+      // As of a program: what was refused before arrives first.
+      setImmediate(() => this.#receiver?.ended(ended))
+    }
+    if (error) this.#messages.finish(last)
+    else {
+      this.#messages.clear()
+      last()
+    }
+    this.#onGone()
+    this.end.onclose?.()
+  }
+}
