@@ -1,6 +1,6 @@
 /**
  * Builds what is published: one file with the program and its small packages, and one for each group of large packages; a first
- * file that tells old versions of Node.js that they are too old; and what went into them: an SBOM (CycloneDX), and the licences.
+ * file that tells old versions of Node.js that they are too old; the files that programs import; and what went into them: an SBOM (CycloneDX), and the licences.
  *
  * Few files, and CommonJS, because Node.js loads them fastest: it needs about a millisecond for each import of one file by another,
  * and modules of CommonJS run when they are first required, not before.
@@ -74,7 +74,7 @@ const unused = {
 
 const { metafile } = await build({
   entryPoints: [
-    { in: 'src/main.ts', out: 'bridge' },
+    { in: 'src/entry.ts', out: 'bridge' },
     ...Object.keys(groups).map((group) => ({ in: `src/packages/${group}.cjs`, out: group })),
   ],
   outdir: out,
@@ -116,9 +116,21 @@ for (const file of Object.keys(metafile.outputs).filter((path) => path.endsWith(
 
 copyFileSync('src/start.js', join(out, 'main.js'))
 
+/** What programs import, by the file of each entry of `exports`: Node.js would first look for the exports in the whole bundle. */
+const ENTRIES = {
+  'index.js': 'export const { createBridge } = bundle',
+  'fastify.js': 'export default bundle.mcpBridge',
+}
+const TAKE_BUNDLE =
+  "import { createRequire } from 'node:module'\n\nconst bundle = createRequire(import.meta.url)('./bridge.cjs')\n"
+for (const [name, line] of Object.entries(ENTRIES)) writeFileSync(join(out, name), `${TAKE_BUNDLE}${line}\n`)
+
 // What an earlier build has left goes last, so that programs can be started from the folder meanwhile.
 const kept = new Set([
   'main.js',
+  ...Object.keys(ENTRIES),
+  // Of types.mjs.
+  'types',
   'sbom.cdx.json',
   'LICENSES.txt',
   ...Object.keys(metafile.outputs).map((path) => basename(path)),

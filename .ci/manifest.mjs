@@ -11,6 +11,8 @@ import { argv, chdir, exit, stderr } from 'node:process'
 import { fileURLToPath } from 'node:url'
 
 const FOR_DEVELOPERS = ['scripts', 'dependencies', 'devDependencies', 'overrides', 'allowScripts']
+/** What programs have that use the plugin: its types refer to it. */
+const PEERS = { peerDependencies: { fastify: '^5.0.0' }, peerDependenciesMeta: { fastify: { optional: true } } }
 const BACKUP = '.package.json'
 
 chdir(fileURLToPath(new URL('..', import.meta.url)))
@@ -28,6 +30,7 @@ function publish() {
   copyFileSync('package.json', BACKUP)
   const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
   for (const field of FOR_DEVELOPERS) delete manifest[field]
+  Object.assign(manifest, PEERS)
   writeFileSync('package.json', `${JSON.stringify(manifest, null, 2)}\n`)
 }
 

@@ -1,5 +1,5 @@
 /** The process: arguments, signals, exit codes. The only file that touches `process`. */
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import process from 'node:process'
 import { isatty } from 'node:tty'
 import type { Discovery, DiscoveryOptions } from './bridge/discovery-runtime.js'
@@ -12,11 +12,12 @@ import { LineWriter } from './log/writer.js'
 import { createLog } from './log.js'
 import { waitForEachAddress } from './net/families.js'
 import { endPrograms } from './upstream/transport/stdio/process-group.js'
+import { versionOfBridge } from './version.js'
 
 /** Milliseconds at the end in which what waits to be written to stderr may still be read. */
 const LAST_WORDS = 1_000
 const STDERR = new LineWriter({ fd: 2, stream: () => process.stderr })
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+const version = versionOfBridge()
 const argv = process.argv.slice(2)
 const terminal = isatty(2)
 const { env } = process

@@ -13,7 +13,7 @@ if (major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])) {
       const folder = cacheFolder(process.env)
       // Since Node.js 22.8. Without a folder that can be written, it does nothing.
       if (enableCompileCache && folder) enableCompileCache(folder)
-      createRequire(import.meta.url)('./bridge.cjs')
+      return createRequire(import.meta.url)('./bridge.cjs').run()
     })
     .catch((error) => {
       console.error(error)

@@ -18,7 +18,7 @@ const arrows = new Map(
 
 /** Packages and Node modules, and the places that may use them; what is not here, nobody may. */
 const packages: Record<string, readonly string[]> = {
-  fastify: ['bridge', 'plugins', 'downstream/http', 'inspect/routes'],
+  fastify: ['bridge', 'plugins', 'downstream/http', 'embed/fastify', 'entry', 'inspect/routes'],
   'fastify-plugin': ['plugins'],
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http/extra-paths'],
@@ -44,6 +44,7 @@ const packages: Record<string, readonly string[]> = {
     'bridge',
     'cli/tail',
     'cli/tail-connection',
+    'embed/in-memory-http',
     'net/agent',
     'net/connections',
     'net/proxy',
@@ -150,9 +151,11 @@ const packages: Record<string, readonly string[]> = {
     'oauth/store/in-turn',
   ],
   'node:readline': ['cli/sign-in', 'demo/server', 'demo/modern-server'],
-  'node:process': ['main', 'upstream/transport/stdio'],
+  'node:process': ['main', 'embed', 'upstream/transport/stdio'],
   'node:fs': [
     'main',
+    'version',
+    'embed/settings',
     'bridge/inspector',
     'bridge/unix-socket',
     'cli',
@@ -166,6 +169,7 @@ const packages: Record<string, readonly string[]> = {
     'upstream/transport/stdio/on-path',
   ],
   'node:stream': [
+    'embed',
     'inspect/routes',
     'cli/program',
     'cli/tail',
@@ -179,6 +183,7 @@ const packages: Record<string, readonly string[]> = {
   ],
   'node:buffer': ['upstream/peer', 'policy/cache'],
   'node:v8': ['bridge', 'cli/garbage'],
+  'node:stream/promises': ['embed/in-memory-http'],
   'node:tty': ['main'],
   'node:util': ['cli'],
 }

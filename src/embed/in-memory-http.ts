@@ -2,7 +2,7 @@
  * HTTP without a network: a request of the Fetch API goes through a connection in memory to what answers requests of Node's HTTP
  * server. So it is read, bounded, streamed and given up as any other.
  */
-import { createServer, type IncomingMessage, request as httpRequest } from 'node:http'
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import { type Duplex, duplexPair, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Front } from '../bridge/listener.js'

@@ -1,5 +1,6 @@
 /** Settings from the options that a program gives. */
 import { readFileSync } from 'node:fs'
+import process from 'node:process'
 import { ConfigError, parseSettings, parseUpstream, type Settings } from '../config/settings.js'
 import type { Serve } from '../ports/transport.js'
 import type { CommonOptions, InProcessEntry, ServerEntry } from './options.js'

@@ -1,0 +1,78 @@
+/**
+ * The reports of the package's API in .ci/api, made of dist/types (`npm run build`): `node .ci/api.mjs` writes them. With `--check` it
+ * fails if they are not those of the sources; with `--since <commit>` also if they have changed since then without a changeset.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join, resolve } from 'node:path'
+import { argv, chdir, execPath, exit, stderr } from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+const FOLDER = '.ci/api'
+/** The entries of `exports`, by the names of their reports. */
+const REPORTS = { 'mcp-bridge': 'index', 'mcp-bridge-fastify': 'plugin' }
+
+chdir(fileURLToPath(new URL('..', import.meta.url)))
+const { values } = parseArgs({
+  args: argv.slice(2),
+  options: { check: { type: 'boolean', default: false }, since: { type: 'string' } },
+})
+execFileSync(execPath, ['.ci/tool.mjs', 'package'], { stdio: 'inherit' })
+const { Extractor, ExtractorConfig } = createRequire(resolve('.ci/tools/package/package.json'))(
+  '@microsoft/api-extractor',
+)
+
+mkdirSync('.tap/api', { recursive: true })
+for (const [name, entry] of Object.entries(REPORTS)) {
+  const path = join(FOLDER, `${name}.api.md`)
+  extract(name, resolve('dist/types/embed', `${entry}.d.ts`))
+  if (values.check && read(path) !== read(join('.tap/api', `${name}.api.md`)))
+    fail(`${path} is not what the sources export. After npm run build, node .ci/api.mjs writes it.`)
+}
+if (values.since !== undefined) {
+  const changed = execFileSync('git', ['diff', '--name-only', values.since], { encoding: 'utf8' }).split('\n')
+  const isChangeset = (file) => /^\.changeset\/(?!README).*\.md$/.test(file)
+  if (changed.some((file) => file.startsWith(`${FOLDER}/`)) && !changed.some(isChangeset))
+    fail(`${FOLDER} has changed since ${values.since}, and no changeset says so: npm run changeset`)
+}
+
+/** Writes the report of an entry; into a folder beside the sources if it is only compared. */
+function extract(name, mainEntryPointFilePath) {
+  const tsconfig = {
+    compilerOptions: { target: 'es2023', module: 'nodenext', lib: ['es2023', 'dom'], types: [], skipLibCheck: true },
+    files: [mainEntryPointFilePath],
+  }
+  const folder = resolve(values.check ? '.tap/api' : FOLDER)
+  const config = ExtractorConfig.prepare({
+    configObject: {
+      projectFolder: resolve('.'),
+      mainEntryPointFilePath,
+      compiler: { overrideTsconfig: tsconfig },
+      apiReport: {
+        enabled: true,
+        reportFileName: `${name}.api.md`,
+        reportFolder: folder,
+        reportTempFolder: resolve('.tap/api-new'),
+      },
+      docModel: { enabled: false },
+      dtsRollup: { enabled: false },
+      tsdocMetadata: { enabled: false },
+      messages: { extractorMessageReporting: { default: { logLevel: 'none' } } },
+    },
+    configObjectFullPath: undefined,
+    packageJsonFullPath: resolve('package.json'),
+  })
+  const { succeeded } = Extractor.invoke(config, { localBuild: true })
+  if (!succeeded) fail(`The API of ${name} could not be read`)
+}
+
+function read(path) {
+  return readFileSync(path, 'utf8')
+}
+
+function fail(text) {
+  stderr.write(`${text}\n`)
+  exit(1)
+}

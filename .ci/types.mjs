@@ -1,0 +1,24 @@
+/**
+ * Writes the types of what the package exports into dist/types: the declarations of src/embed/index.ts and src/embed/plugin.ts, and
+ * of what they refer to, which are types alone.
+ */
+import { spawnSync } from 'node:child_process'
+import { cpSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { chdir, execPath, exit } from 'node:process'
+import { fileURLToPath } from 'node:url'
+
+const DECLARATIONS = '.tap/declarations'
+const ENTRIES = ['embed/index.d.ts', 'embed/plugin.d.ts']
+
+chdir(fileURLToPath(new URL('..', import.meta.url)))
+rmSync(DECLARATIONS, { recursive: true, force: true })
+const { status } = spawnSync(execPath, ['node_modules/typescript/bin/tsc', '-p', 'src/embed'], { stdio: 'inherit' })
+if (status !== 0) exit(1)
+
+const files = new Set(ENTRIES)
+for (const file of files)
+  for (const [, path] of readFileSync(join(DECLARATIONS, file), 'utf8').matchAll(/ from '(\.[^']+)\.js'/g))
+    files.add(`${join(dirname(file), path)}.d.ts`)
+rmSync('dist/types', { recursive: true, force: true })
+for (const file of files) cpSync(join(DECLARATIONS, file), join('dist/types', file))

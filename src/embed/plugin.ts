@@ -1,0 +1,17 @@
+/** What the package exports as `mcp-bridge/fastify`, as types: the build puts the plugin of the bundle there. */
+import { mcpBridge } from './fastify.js'
+
+export default mcpBridge
+export type { PluginOptions } from './fastify.js'
+export type {
+  AddressEntry,
+  CommonOptions,
+  FileOptions,
+  GroupEntry,
+  InProcessEntry,
+  ProgramEntry,
+  Serve,
+  ServerEntry,
+  ServerOptions,
+  Transport,
+} from './options.js'

@@ -1,0 +1,123 @@
+/** The plugin in applications of Fastify, which stay as they are. */
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import { fileURLToPath } from 'node:url'
+import { fastify } from 'fastify'
+import t, { type Test } from 'tap'
+import { mcpBridge } from '../../src/embed/fastify.js'
+import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
+import { legacyStdio } from '../support/legacy-stdio.js'
+import { call } from '../support/modern.js'
+
+const CALL = ['tools/call', { name: 'echo', arguments: { a: 1 } }] as const
+
+/** An application with a route, a hook that authenticates, and an onClose of its own. */
+async function application(t: Test, options: object, prefix = '/tools') {
+  const lines: Record<string, unknown>[] = []
+  const seen: string[] = []
+  const app = fastify({ logger: { level: 'debug', stream: { write: (line) => void lines.push(JSON.parse(line)) } } })
+  app.decorateRequest('principal', 'of the application')
+  app.decorateRequest('user', '')
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-application', 'yes')
+    const user = request.headers['x-user']
+    if (user === undefined) return reply.code(401).send({ error: 'who are you?' })
+    Object.assign(request, { user })
+  })
+  app.addHook('onResponse', async ({ url }) => void seen.push(url))
+  app.addHook('onClose', async () => void seen.push('closed'))
+  app.get('/', async () => ({ hello: 'world' }))
+  app.post('/echo', async ({ body }) => body)
+  const principal = (request: unknown) => (request as { user: string }).user
+  app.register(mcpBridge, { prefix, principal, ...options })
+  const origin = await app.listen({ host: '127.0.0.1', port: 0 })
+  t.teardown(() => app.close())
+  return { app, origin, lines, seen }
+}
+
+t.test('nothing of an application changes: routes, parsers, hooks, 404 and the end', async (t) => {
+  const { app, origin, seen } = await application(t, { mcpServers: { it: legacyStdio(t).server } })
+  const headers = { 'x-user': 'ada', 'content-type': 'application/json' }
+  const get = (path: string) => fetch(origin + path, { headers })
+  t.same(await (await get('/')).json(), { hello: 'world' })
+  const echoed = await fetch(`${origin}/echo`, { method: 'POST', headers, body: '{"a":1}' })
+  t.same(await echoed.json(), { a: 1 })
+  for (const path of ['/healthz', '/mcp', '/toolsmith', '/tools/other'])
+    t.match(await (await get(path)).json(), { statusCode: 404, error: 'Not Found' }, path)
+  const answer = await call(`${origin}/tools`, ...CALL, { headers })
+  t.match(answer.message, { result: { resultType: 'complete' } })
+  t.equal(answer.headers['x-application'], 'yes', 'what its hooks have set is in the answers')
+  const refused = await call(`${origin}/tools`, ...CALL)
+  t.same([refused.status, refused.message], [401, { error: 'who are you?' }], 'its hook decides before the bridge')
+  await until(() => seen.includes('/tools'), 'onResponse')
+  await app.close()
+  t.equal(seen.at(-1), 'closed')
+})
+
+t.test('a server that crashes in a call touches neither the application nor the next call', async (t) => {
+  const script = fileURLToPath(new URL('../fixtures/dying.mjs', import.meta.url))
+  const dying = { command: execPath, args: [script, 'legacy', join(temporaryFolder(t), 'calls')] }
+  const { origin, lines } = await application(t, { mcpServers: { dying } })
+  const headers = { 'x-user': 'ada' }
+  for (let i = 0; i < 2; i++) {
+    const answer = await call(`${origin}/tools`, 'tools/call', { name: 'look', arguments: {} }, { headers })
+    t.match(answer.message, { error: { code: Number } })
+  }
+  t.same(await (await fetch(origin, { headers })).json(), { hello: 'world' })
+  t.ok(
+    lines.some(({ event, server }) => event === 'call' && server === 'dying'),
+    'the log of the application has its calls',
+  )
+})
+
+t.test('what the bridge refuses is refused in JSON-RPC, and what it does not read is not sent on', async (t) => {
+  const { origin } = await application(t, {
+    mcpServers: { it: legacyStdio(t).server },
+    limits: { bodyBytes: 1024 },
+  })
+  const headers = { 'x-user': 'ada' }
+  const large = await call(
+    `${origin}/tools`,
+    'tools/call',
+    { name: 'echo', arguments: { a: 'x'.repeat(2048) } },
+    { headers },
+  )
+  t.match(large, { status: 413, message: { jsonrpc: '2.0', error: { message: /limits.bodyBytes/ } } })
+  const foreign = await call(`${origin}/tools`, ...CALL, { headers: { ...headers, host: 'evil.example' } })
+  t.match(foreign, { status: 403, message: { error: { message: /evil.example/ } } })
+  const nobody = await call(`${origin}/tools`, ...CALL, { headers: { 'x-user': '' } })
+  t.match(nobody, { status: 401, message: { error: { message: /does not know the caller/ } } })
+})
+
+t.test('several plugins in an application do not meet, and each keeps its principals apart', async (t) => {
+  const one = legacyStdio(t)
+  const other = legacyStdio(t)
+  const { app, origin } = await application(t, { mcpServers: { it: one.server } })
+  t.ok(app)
+  const second = fastify()
+  second.register(mcpBridge, { prefix: '/a', mcpServers: { it: one.server, more: other.server } })
+  second.register(mcpBridge, { prefix: '/b', mcpServers: { it: other.server } })
+  const there = await second.listen({ host: '127.0.0.1', port: 0 })
+  t.teardown(() => second.close())
+  for (const path of ['/a', '/a/it/mcp', '/a/more/mcp', '/b', '/b/it/mcp']) {
+    const { message } = await call(there + path, 'tools/list')
+    const names = (message.result as { tools: { name: string }[] }).tools.map(({ name }) => name)
+    t.equal(names.includes('it__echo'), path === '/a', path)
+  }
+  for (const user of ['ada', 'bob', 'ada']) await call(`${origin}/tools`, ...CALL, { headers: { 'x-user': user } })
+})
+
+t.test('mistakes in the options are named when the application starts', async (t) => {
+  const wrong = async (options: object) => {
+    const app = fastify()
+    t.teardown(() => app.close())
+    app.register(mcpBridge, { prefix: '/mcp', ...options })
+    await app.ready()
+  }
+  await t.rejects(wrong({}), { message: /mcpServers/ })
+  await t.rejects(wrong({ upstream: 'stdio:x', limits: { call: 1 } }), { message: /limits.call/ })
+  await t.rejects(wrong({ upstream: 'https://x.example', auth: { passthrough: true } }), { message: /passthrough/ })
+  const twice = { upstream: 'stdio:x', auth: { tokens: { a: 'x'.repeat(16) } }, principal: () => 'a' }
+  await t.rejects(wrong(twice), { message: /principal/ })
+})

@@ -1,0 +1,103 @@
+/** Requests of the Fetch API, answered without a network. */
+import t from 'tap'
+import { createBridge } from '../../src/embed/create.js'
+import { until } from '../support/eventually.js'
+import { type LegacyStdio, legacyStdio } from '../support/legacy-stdio.js'
+import { envelope, headersFor } from '../support/modern.js'
+
+const URL_ = 'http://localhost/mcp'
+
+function requestFor(
+  method: string,
+  params: object = {},
+  more: RequestInit & { url?: string; meta?: object } = {},
+): Request {
+  const { url = URL_, meta = {}, headers, ...init } = more
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: envelope({ ...meta }) } })
+  return new Request(url, {
+    method: 'POST',
+    body,
+    headers: { ...headersFor(method, { ...params }), ...headers },
+    ...init,
+  })
+}
+
+/** What a server has received with a method. */
+const received = (server: LegacyStdio | undefined, wanted: string) =>
+  server?.messages().filter(({ method }) => method === wanted) ?? []
+
+const echo = (a: unknown) => ['tools/call', { name: 'echo', arguments: { a } }] as const
+
+const WAIT = ['tools/call', { name: 'wait', arguments: { ms: 60_000 } }] as const
+
+t.test('a request is answered as over a network', async (t) => {
+  const bridge = await createBridge({ mcpServers: { it: legacyStdio(t).server } })
+  t.teardown(() => bridge.close())
+  const answer = await bridge.fetch(requestFor(...echo(1)))
+  t.equal(answer.status, 200)
+  t.match(answer.headers.get('content-type'), /^application\/json/)
+  t.equal(answer.headers.get('connection'), null)
+  t.match(await answer.json(), { result: { resultType: 'complete' } })
+  const elsewhere = await bridge.fetch(requestFor(...echo(1), { url: 'http://localhost/healthz' }))
+  t.match([elsewhere.status, await elsewhere.json()], [404, { error: { message: /endpoints are \/mcp, \/it\/mcp/ } }])
+  const foreign = await bridge.fetch(requestFor(...echo(1), { url: 'http://evil.example/mcp' }))
+  t.equal(foreign.status, 403)
+  const large = 'x'.repeat(200_000)
+  const back = await bridge.fetch(requestFor(...echo(large)))
+  t.ok((await back.text()).includes(large), 'bodies are streamed in both directions')
+})
+
+t.test('two bridges in one process do not meet', async (t) => {
+  const servers = [legacyStdio(t), legacyStdio(t)]
+  const bridges = await Promise.all(servers.map(({ server }) => createBridge({ mcpServers: { it: server } })))
+  t.teardown(() => Promise.all(bridges.map((bridge) => bridge.close())))
+  const [one, other] = bridges
+  await one?.fetch(requestFor(...echo('first')))
+  await other?.fetch(requestFor(...echo('second')))
+  const calls = (i: number) => JSON.stringify(received(servers[i], 'tools/call'))
+  t.match([calls(0), calls(1)], [/first/, /second/])
+  t.notMatch(calls(0), /second/)
+  t.notMatch(calls(1), /first/)
+  await one?.close()
+  const answer = await other?.fetch(requestFor(...echo('third')))
+  t.match(await answer?.json(), { result: { resultType: 'complete' } }, 'the end of one is not the end of the other')
+})
+
+t.test('callers are those that `principal` names, and nobody else', async (t) => {
+  const it = legacyStdio(t)
+  const principal = async ({ headers }: Request) => headers.get('x-user') ?? undefined
+  const bridge = await createBridge({ mcpServers: { it: it.server }, principal })
+  t.teardown(() => bridge.close())
+  for (const user of ['ada', 'bob', 'ada'])
+    t.equal((await bridge.fetch(requestFor(...echo(1), { headers: { 'x-user': user } }))).status, 200)
+  t.equal(received(it, 'initialize').length, 2, 'each has a session of its own')
+  t.equal((await bridge.fetch(requestFor(...echo(1)))).status, 401)
+})
+
+t.test('who gives up a request, or the body of its answer, cancels the call', async (t) => {
+  const it = legacyStdio(t)
+  const bridge = await createBridge({ mcpServers: { it: it.server }, timeouts: { commitAfter: 10 } })
+  t.teardown(() => bridge.close())
+  const giving = new AbortController()
+  const given = bridge.fetch(requestFor(...WAIT, { signal: giving.signal }))
+  await until(() => received(it, 'tools/call').length === 1, 'the call')
+  giving.abort(new Error('enough'))
+  await t.rejects(
+    given.then((answer) => answer.text()),
+    /enough|abort/,
+  )
+  await until(() => received(it, 'notifications/cancelled').length === 1, 'a cancellation')
+  // An answer that takes long begins as an event stream.
+  const begun = await bridge.fetch(requestFor(...WAIT))
+  t.match(begun.headers.get('content-type'), /^text\/event-stream/)
+  await begun.body?.cancel()
+  await until(() => received(it, 'notifications/cancelled').length === 2, 'another one')
+})
+
+t.test('a bridge that is closed ends its sessions, and has no answers', async (t) => {
+  const it = legacyStdio(t)
+  const bridge = await createBridge({ mcpServers: { it: it.server } })
+  await bridge.fetch(requestFor(...echo(1)))
+  await bridge.close()
+  t.equal((await bridge.fetch(requestFor(...echo(1)))).status, 503)
+})
