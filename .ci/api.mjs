@@ -1,5 +1,5 @@
 /**
- * The reports of the package's API in .ci/api, made of dist/types (`npm run build`): `node .ci/api.mjs` writes them. With `--check` it
+ * The reports of the package's API in docs/api, made of dist/types (`npm run build`): `node .ci/api.mjs` writes them. With `--check` it
  * fails if they are not those of the sources; with `--since <commit>` also if they have changed since then without a changeset.
  */
 import { execFileSync } from 'node:child_process'
@@ -10,7 +10,7 @@ import { argv, chdir, execPath, exit, stderr } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
-const FOLDER = '.ci/api'
+const FOLDER = 'docs/api'
 /** The entries of `exports`, by the names of their reports. */
 const REPORTS = { 'mcp-bridge': 'index', 'mcp-bridge-fastify': 'plugin' }
 

@@ -36,7 +36,7 @@ t.test('`dependencies` are the packages that the bridge imports, and tools are n
   const { metafile } = await build({
     ...options,
     absWorkingDir: root,
-    entryPoints: ['src/main.ts', 'src/page/main.ts'],
+    entryPoints: ['src/entry.ts', 'src/page/main.ts'],
     metafile: true,
     splitting: true,
     outdir: 'dist',
