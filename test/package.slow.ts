@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execPath } from 'node:process'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { says, startProgram } from './support/cli.js'
@@ -37,6 +38,14 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
   t.match(manifest, { name: 'mcp-bridge', engines: { node: /./ }, bin: { 'mcp-bridge': /./ } })
   for (const path of ['dist/sbom.cdx.json', 'dist/LICENSES.txt', 'LICENSE', 'config/healthcheck.mjs'])
     t.ok(existsSync(join(folder, 'node_modules/mcp-bridge', path)), `${path} is in the package`)
+
+  const exported = `import { createBridge } from 'mcp-bridge'; import plugin from 'mcp-bridge/fastify'
+    const serve = (transport) => transport.start()
+    const bridge = await createBridge({ mcpServers: { it: { serve } } })
+    await bridge.close()
+    console.log(typeof plugin)`
+  writeFileSync(join(folder, 'importing.mjs'), exported)
+  t.equal((await run(execPath, [join(folder, 'importing.mjs')])).stdout, 'function\n', 'programs import it')
 
   const bin = join(folder, 'node_modules/.bin/mcp-bridge')
   for (const [version, code] of [
@@ -80,6 +89,26 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
   const replica = startProgram(t, ['--config', config], {}, [bin])
   await says(replica, /http:\/\/127\.0\.0\.1:\d+\/mcp/)
   t.notMatch(replica.stderr(), /redis_unavailable/, 'what is loaded only for replicas is there')
+})
+
+t.test('exports and types are as tools and TypeScript expect them', async (t) => {
+  const root = fileURLToPath(new URL('../', import.meta.url))
+  const tool = (...args: string[]) => run(execPath, ['.ci/tool.mjs', 'package', ...args], { cwd: root })
+  const path = join(folder, tarball)
+  await t.resolves(tool('publint', 'run', path, '--strict'), 'publint')
+  // Node.js 20.19 and newer load ES modules by require.
+  await t.resolves(tool('attw', path, '--profile', 'esm-only'), 'arethetypeswrong')
+  await run('npm', ['run', 'build'], { cwd: root })
+  await t.resolves(run(execPath, ['.ci/api.mjs', '--check'], { cwd: root }), 'the reports in docs/api are fresh')
+  const published = readdirSync(join(root, 'dist/types'), { recursive: true, encoding: 'utf8' })
+  t.same(
+    published.filter((name) => name.endsWith('.d.ts')).sort(),
+    [
+      ...['create', 'fastify', 'file-options', 'index', 'options', 'plugin'].map((name) => `embed/${name}.d.ts`),
+      'ports/transport.d.ts',
+    ],
+    'nothing internal has types',
+  )
 })
 
 t.test('npx runs the tarball, with nothing else to fetch', async (t) => {

@@ -16,8 +16,9 @@ const FILES = [
   'package-lock.json',
   'package.json',
   'src',
+  'tsconfig.json',
 ]
-const SCRIPTS = ['audit.mjs', 'build.mjs', 'manifest.mjs', 'page.mjs']
+const SCRIPTS = ['audit.mjs', 'build.mjs', 'manifest.mjs', 'page.mjs', 'types.mjs', 'types.tsconfig.json']
 
 /** The folder of the copy, which shares the installed packages with the repository. */
 export function copyOfSource(t: Test): string {
