@@ -13,7 +13,9 @@ const ENTRIES = ['embed/index.d.ts', 'embed/plugin.d.ts']
 
 chdir(fileURLToPath(new URL('..', import.meta.url)))
 rmSync(DECLARATIONS, { recursive: true, force: true })
-const { status } = spawnSync(execPath, ['node_modules/typescript/bin/tsc', '-p', '.ci/types.tsconfig.json'], { stdio: 'inherit' })
+const { status } = spawnSync(execPath, ['node_modules/typescript/bin/tsc', '-p', '.ci/types.tsconfig.json'], {
+  stdio: 'inherit',
+})
 if (status !== 0) exit(1)
 
 const files = new Set(ENTRIES)

@@ -22,7 +22,8 @@ export interface PluginOptions extends CommonOptions {
 export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options) => {
   const { principal, prefix: _prefix, ...common } = options as PluginOptions & { prefix?: string }
   const beside = (['passthrough', 'issuers'] as const).find((option) => common.auth?.[option])
-  if (beside) throw new ConfigError([{ path: `auth.${beside}`, message: 'needs paths beside "prefix": use createBridge' }])
+  if (beside)
+    throw new ConfigError([{ path: `auth.${beside}`, message: 'needs paths beside "prefix": use createBridge' }])
   const place = { path: app.prefix || ENDPOINT, isFolder: app.prefix !== '', hasPrincipals: principal !== undefined }
   const embedded = new Embedded(common, place, logOf(app.log))
   const routing = await embedded.attach()

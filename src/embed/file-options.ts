@@ -343,7 +343,7 @@ export interface FileOptions {
   allowedOrigins?: readonly string[]
   /** Addresses and networks (10.0.0.0/8) of proxies before the bridge. Of their requests, the client address, host and protocol are those in X-Forwarded-For, -Host and -Proto. */
   trustedProxies?: readonly string[]
-  /** Authentication of HTTP clients. Without it, everybody may call, as one principal. */
+  /** Authentication of HTTP clients: "tokens", "issuers" and "forwarded", alone or together, or "passthrough". Without it, everybody may call, as one principal. */
   auth?: {
     /** Bearer tokens by the name of their principal; every HTTP request needs one. A token is a text, or an object with the scopes of its principal. */
     tokens?: Readonly<
@@ -358,6 +358,57 @@ export interface FileOptions {
           }
       >
     >
+    /** Identity providers whose access tokens are accepted. Clients sign in there. Requires "publicUrl". */
+    issuers?: readonly {
+      /** The identity provider: the exact text that its tokens have as "iss". The hosts of it and of "jwksUri" may be private. */
+      issuer: string
+      /** Values of "aud" that are accepted, besides the address of the endpoint: a text or a list. A token with such a value is accepted at every endpoint. */
+      audience?: readonly string[] | string
+      /** Address of the public keys. Default: the one in the metadata of the issuer. */
+      jwksUri?: string
+      /** Signature algorithms that are accepted. */
+      algorithms?: readonly (
+        | 'RS256'
+        | 'RS384'
+        | 'RS512'
+        | 'PS256'
+        | 'PS384'
+        | 'PS512'
+        | 'ES256'
+        | 'ES384'
+        | 'ES512'
+        | 'EdDSA'
+        | 'Ed25519'
+      )[]
+      /** Values that claims have to have, as in { "client_id": ["a", "b"] }: one of them each. With it, a token needs no "aud". */
+      claims?: Readonly<Record<string, readonly string[] | string>>
+      /** The claim with the scopes. Default: "scope" and "scp". */
+      scopes?: string
+      /** The claim with the groups of a person, such as "groups" or "realm_access.roles". */
+      groups?: string
+      /** Scopes that members of a group have, as in { "mcp-admins": ["write"] }. */
+      map?: Readonly<Record<string, readonly string[]>>
+      /** Asks the issuer about tokens that are not JWTs (RFC 7662). One issuer may have it. */
+      introspection?: {
+        /** Client id of the bridge at the issuer. */
+        clientId: string
+        /** Its secret. */
+        clientSecret: string
+      }
+    }[]
+    /** A proxy before the bridge signs people in, and names them in a header. It has to remove these headers from what clients send. */
+    forwarded?: {
+      /** Header with the name of the user. */
+      user: string
+      /** Header with the scopes of the user, separated by spaces or commas. */
+      scopes?: string
+      /** Header with the secret, by which the bridge knows the proxy. */
+      secretHeader: string
+      /** The secret. Whoever knows it can call as anybody. */
+      secret: string
+    }
+    /** Scopes without which a token of "issuers" is refused. Clients are told to request them. */
+    scopes?: readonly string[]
     /** Send the Authorization header of the client to the server, which then decides. Only if clients see bridge and server as one resource. */
     passthrough?: boolean
   }
@@ -458,7 +509,7 @@ export interface FileOptions {
     perPrincipal?: number
     /** HTTP requests of one principal in a minute; of callers without a principal, from one address. Replicas count together. Default: no limit. */
     requestsPerMinute?: number
-    /** Requests with a wrong token from one address in a minute. More get 429 in place of 401. Requests with a right token are never refused for them. Only with auth.tokens. */
+    /** Requests with a wrong token from one address in a minute. More get 429 in place of 401. Requests with a right token are never refused for them. Not with auth.passthrough. */
     wrongTokensPerMinute?: number
     /** Calls with one server that wait for an answer of a modern client. */
     parked?: number
