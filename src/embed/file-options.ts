@@ -22,6 +22,8 @@ export interface ProgramEntry {
   era?: 'auto' | 'legacy' | 'modern'
   /** Who shares a session with a legacy server, or a process of a modern stdio server that logs: the calls of one principal, everybody, or nobody. */
   session?: 'per-principal' | 'shared' | 'per-request'
+  /** Which call a question of a legacy server belongs to, if the question does not say so and several calls share a session: "guess" takes one whose tool has asked before, else the oldest. "exact" gives each call of a tool, prompt or resource that has asked before a session of its own, with a program a process. */
+  questions?: 'guess' | 'exact'
   /** Whether clients have processes of a program of their own (per-session), or all clients of a principal share one (single): for programs that can run only once. Of an HTTP server, they share a session. */
   process?: 'per-session' | 'single'
   /** Roots of a legacy server: "ask" asks the client, "off" does not declare the capability, and a list of file:// addresses is sent as it is. */
@@ -180,6 +182,8 @@ export interface AddressEntry {
   era?: 'auto' | 'legacy' | 'modern'
   /** Who shares a session with a legacy server, or a process of a modern stdio server that logs: the calls of one principal, everybody, or nobody. */
   session?: 'per-principal' | 'shared' | 'per-request'
+  /** Which call a question of a legacy server belongs to, if the question does not say so and several calls share a session: "guess" takes one whose tool has asked before, else the oldest. "exact" gives each call of a tool, prompt or resource that has asked before a session of its own, with a program a process. */
+  questions?: 'guess' | 'exact'
   /** Whether clients have processes of a program of their own (per-session), or all clients of a principal share one (single): for programs that can run only once. Of an HTTP server, they share a session. */
   process?: 'per-session' | 'single'
   /** Roots of a legacy server: "ask" asks the client, "off" does not declare the capability, and a list of file:// addresses is sent as it is. */
@@ -443,6 +447,11 @@ export interface FileOptions {
     prefix?: string
     /** Timeout of one command, in milliseconds. */
     timeout?: number
+  }
+  /** How replicas of the bridge reach each other. For "redis". */
+  replicas?: {
+    /** Where this replica listens for the others, which must reach it there. Requests are signed with stateKeys; with https:// they are also encrypted, with a key made of stateKeys. Host 0.0.0.0: every address of this machine. Default: any free port, on the loopback if "listen" is there, else on the address of this machine. */
+    address?: string
   }
   /** Secrets of 32 or more characters that seal the state which clients keep for the bridge. The first one seals, all of them open. Without any, the bridge makes one at each start. */
   stateKeys?: readonly string[]
