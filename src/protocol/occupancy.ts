@@ -18,7 +18,7 @@ export interface Occupant {
 export class Occupancy {
   readonly bound: Bound
   readonly #what: string
-  /** By principal, least recently used first. */
+  /** By principal. */
   readonly #occupants = new Map<string, Set<Occupant>>()
 
   /** `what` names the occupants in messages, in the plural. */
@@ -48,12 +48,6 @@ export class Occupancy {
     if (!occupants?.delete(occupant)) return
     this.bound.give(principal)
     if (occupants.size === 0) this.#occupants.delete(principal)
-  }
-
-  /** Notes that an occupant is in use, or was until now. */
-  touch(occupant: Occupant): void {
-    const occupants = this.#occupants.get(occupant.principal)
-    if (occupants?.delete(occupant)) occupants.add(occupant)
   }
 
   /**
@@ -112,10 +106,11 @@ export class Occupancy {
   }
 }
 
-/** The first idle one: occupants are in the order of their last use. */
 function longestIdle(occupants: Iterable<Occupant> = []): Occupant | undefined {
-  for (const occupant of occupants) if (occupant.idleSince !== undefined) return occupant
-  return undefined
+  let longest: Occupant | undefined
+  for (const occupant of occupants)
+    if (occupant.idleSince !== undefined && sinceOf(occupant) < sinceOf(longest)) longest = occupant
+  return longest
 }
 
 function sinceOf(occupant: Occupant | undefined): number {

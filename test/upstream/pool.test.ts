@@ -3,42 +3,45 @@ import t, { type Test } from 'tap'
 import { Bound } from '../../src/protocol/bound.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { Occupancy } from '../../src/protocol/occupancy.js'
-import { type Lease, SessionPool } from '../../src/upstream/legacy/pool.js'
-import type { LegacySession } from '../../src/upstream/legacy/session.js'
+import { Pooled, SessionPool } from '../../src/upstream/legacy/pool.js'
 
 /** As much of a session as a pool knows of it. */
-interface Fake {
-  name: number
-  alive: boolean
-  closed: boolean
-  changeFeed: { wanted: string[]; kept: string[]; keep(uris: string[]): Promise<void> }
+class Fake extends Pooled {
+  readonly name: number
+  alive = true
+  closed = false
+  readonly changeFeed = {
+    wanted: [] as string[],
+    kept: [] as string[],
+    async keep(uris: readonly string[]) {
+      this.kept.push(...uris)
+    },
+  }
+
+  constructor(name: number) {
+    super()
+    this.name = name
+  }
+
+  async close() {
+    this.closed = true
+  }
 }
 
 function start(t: Test, { max = 100 }: { max?: number } = {}) {
   const occupancy = new Occupancy(new Bound({ max }), 'sessions with the server')
-  const pool = new SessionPool({ occupancy, idleLimit: () => 0 })
+  const pool = new SessionPool<Fake>({ occupancy, idleLimit: () => 0 })
   t.teardown(() => pool.close(true))
   const opened: Fake[] = []
   let failing = false
   const open = async () => {
     await new Promise((resolve) => setImmediate(resolve))
     if (failing) throw new Fault('upstreamUnavailable', 'No')
-    const changeFeed: Fake['changeFeed'] = {
-      wanted: [],
-      kept: [],
-      async keep(uris) {
-        changeFeed.kept.push(...uris)
-      },
-    }
-    const session: Fake = { name: opened.length, alive: true, closed: false, changeFeed }
+    const session = new Fake(opened.length)
     opened.push(session)
-    return Object.assign(session, {
-      async close() {
-        session.closed = true
-      },
-    }) as unknown as LegacySession
+    return session
   }
-  const nameOf = ({ session }: Lease) => (session as unknown as Fake).name
+  const nameOf = ({ name }: Fake) => name
   return {
     pool,
     occupancy,
@@ -54,36 +57,35 @@ function start(t: Test, { max = 100 }: { max?: number } = {}) {
 
 t.test('11.2 all calls of a key have one session, opened once', async (t) => {
   const { shared, nameOf, opened } = start(t)
-  const leases = await Promise.all([shared(), shared(), shared(), shared('other')])
-  t.same(leases.map(nameOf), [0, 0, 0, 1])
+  const lent = await Promise.all([shared(), shared(), shared(), shared('other')])
+  t.same(lent.map(nameOf), [0, 0, 0, 1])
   t.equal(opened.length, 2)
 })
 
 t.test('calls that have to be alone have one session each, and one after the other the same', async (t) => {
   const { unused, shared, nameOf, opened } = start(t)
   for (let n = 0; n < 3; n++) {
-    const lease = await unused()
-    t.equal(nameOf(lease), 0)
-    lease.release()
-    lease.release()
+    const session = await unused()
+    t.equal(nameOf(session), 0)
+    session.unuse()
   }
-  const leases = await Promise.all([unused(), unused(), unused()])
-  t.same(leases.map(nameOf).sort(), [0, 1, 2])
+  const lent = await Promise.all([unused(), unused(), unused()])
+  t.same(lent.map(nameOf).sort(), [0, 1, 2])
   t.equal(nameOf(await shared()), 0, 'others stay with the first')
-  for (const lease of leases) lease.release()
+  for (const session of lent) session.unuse()
   t.equal(nameOf(await unused()), 1, 'the first one is in use')
   t.equal(opened.length, 3)
 })
 
 t.test('a session is in use for as long as anybody has a hold on it', async (t) => {
   const { unused, nameOf, occupancy, opened } = start(t)
-  const lease = await unused()
-  const held = lease.share()
-  lease.release()
+  const session = await unused()
+  session.use()
+  session.unuse()
   occupancy.endIdle()
   t.notOk(opened[0]?.closed)
   t.equal(nameOf(await unused()), 1)
-  held.release()
+  session.unuse()
   occupancy.endIdle()
   t.ok(opened[0]?.closed)
   t.equal(occupancy.used, 1)
@@ -101,17 +103,17 @@ t.test('a session that cannot be opened takes up no room', async (t) => {
 t.test('a session that is broken is nobody’s any more, and ends with the last that had it', async (t) => {
   const { shared, nameOf, opened, occupancy, pool } = start(t)
   const one = await shared()
-  const held = one.share()
+  one.use()
   one.discard()
   t.equal(nameOf(await shared()), 1)
-  one.release()
+  one.unuse()
   t.notOk(opened[0]?.closed)
   t.equal(occupancy.used, 2, 'until then it counts')
-  held.release()
+  one.unuse()
   t.ok(opened[0]?.closed)
   t.equal(occupancy.used, 1)
   const third = await shared('third')
-  third.release()
+  third.unuse()
   if (opened[2]) opened[2].alive = false
   pool.forgetDead()
   t.equal(occupancy.used, 1, 'one that has ended by itself counts no longer')
@@ -119,9 +121,9 @@ t.test('a session that is broken is nobody’s any more, and ends with the last 
 
 t.test('what nobody uses makes room; where all is in use there is none', async (t) => {
   const { shared, nameOf, opened } = start(t, { max: 3 })
-  const leases = await Promise.all(['a', 'b', 'c'].map((key) => shared(key)))
+  const lent = await Promise.all(['a', 'b', 'c'].map((key) => shared(key)))
   await t.rejects(shared('d'), { fault: 'overloaded', message: 'All 3 sessions with the server are in use' })
-  leases[1]?.release()
+  lent[1]?.unuse()
   t.equal(nameOf(await shared('d')), 3)
   t.ok(opened[1]?.closed)
 })
@@ -136,7 +138,7 @@ t.test(
     const next = await shared()
     t.same(opened[1]?.changeFeed.kept, ['a', 'b'])
     if (opened[1]) Object.assign(opened[1], { alive: false }).changeFeed.wanted = ['c']
-    next.release()
+    next.unuse()
     const third = await shared()
     t.same(opened[2]?.changeFeed.kept, ['c'])
     third.discard()

@@ -3,7 +3,6 @@ import t from 'tap'
 import { unlimited } from '../../src/protocol/memory.js'
 import type { Id, Request } from '../../src/rpc/message.js'
 import { Exchange } from '../../src/upstream/exchange.js'
-import type { Lease } from '../../src/upstream/legacy/pool.js'
 import { RunningCall } from '../../src/upstream/legacy/running-call.js'
 import { ServerRequests } from '../../src/upstream/legacy/server-requests.js'
 import type { LegacySession } from '../../src/upstream/legacy/session.js'
@@ -39,11 +38,18 @@ function start() {
     exchange.release()
     asking.ended(exchange)
   }
-  const session = { serverRequests: asking, begin, finish, resume() {}, trailing: 0 } as unknown as LegacySession
-  const lease = { session, release() {} } as unknown as Lease
+  const session = {
+    serverRequests: asking,
+    begin,
+    finish,
+    resume() {},
+    use() {},
+    unuse() {},
+    trailing: 0,
+  } as unknown as LegacySession
   const call = () => {
     const decode = () => ({ kind: 'result', result: CALL.params }) as const
-    return new RunningCall(lease, CALL, { decode })
+    return new RunningCall(session, CALL, { decode })
   }
   const ask = (id: number) =>
     asking.asked(

@@ -134,7 +134,6 @@ export class RelayedSessions {
     if (session.principal !== principal)
       throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
     session.idleSince = performance.now()
-    this.#occupancy.touch(session)
     const caughtUp = this.#catchUp(id, session)
     if (session.cookies?.any) await caughtUp
     this.#shareAfter(caughtUp, id, session)?.catch(() => {})

@@ -82,7 +82,6 @@ export class Sessions<S extends Kept> {
     if (owner !== undefined) throw new OwnedByReplica(owner, 'session')
     if (entry?.principal !== principal) return undefined
     entry.lastUsed = performance.now()
-    this.#occupancy.touch(entry)
     return entry.session
   }
 

@@ -55,8 +55,8 @@ export class LegacyHalf implements Half {
   async notify(notice: Notice): Promise<void> {
     const meta = unlessEmpty(notice.meta)
     const params = meta === undefined ? notice.params : edit(notice.params, { _meta: meta })
-    const lease = await this.#sessions.lend(notice)
-    await lease.session.notify(notice.method, params).finally(() => lease.release())
+    const session = await this.#sessions.lend(notice)
+    await session.notify(notice.method, params).finally(() => session.unuse())
   }
 
   /** How a legacy client is served. Answers for servers of both eras: a modern server may support sessions, too. */

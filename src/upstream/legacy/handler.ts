@@ -16,7 +16,6 @@ import { SessionLost } from '../session-loss.js'
 import type { ToolFacts } from '../tools.js'
 import { listen } from './listen.js'
 import type { ParkedCalls } from './parked.js'
-import type { Lease } from './pool.js'
 import { requiredUrls, StillRequired, Visit, type WhenRequired } from './required-urls.js'
 import { RunningCall, type RunningOptions } from './running-call.js'
 import type { LegacySession } from './session.js'
@@ -60,27 +59,27 @@ export function legacyHandler(
     const shared = visit ? withVisit(visit) : usual
     for (let attempt = 0; ; attempt++) {
       const lending = sessions.lendTo(call)
-      const lease = lending instanceof Promise ? await lending : lending
+      const session = lending instanceof Promise ? await lending : lending
       let delay: number
       try {
-        return await ask(lease, call, shared)
+        return await ask(session, call, shared)
       } catch (error) {
         if (visit && error instanceof StillRequired) {
-          await visit.wait(error.urls, lease.session.visits, call.signal)
+          await visit.wait(error.urls, session.visits, call.signal)
           attempt = -1
           continue
         }
         const isModern = error instanceof Contradiction
-        const wait = isModern ? undefined : retryDelay(error, call, lease.session, retries)
-        if (isModern || error instanceof SessionLost || !lease.session.alive) {
-          lease.discard()
-          lease.session.forgotten()
+        const wait = isModern ? undefined : retryDelay(error, call, session, retries)
+        if (isModern || error instanceof SessionLost || !session.alive) {
+          session.discard()
+          session.forgotten()
         }
         if (isModern) throw error
         if (attempt > 0 || wait === undefined || call.signal.aborted) return lastOf(error)
         delay = wait
       } finally {
-        lease.release()
+        session.unuse()
       }
       await pause(delay, call.signal)
     }
@@ -88,45 +87,42 @@ export function legacyHandler(
 }
 
 /** Answers a call in a session. Throws or rejects with a Fault. */
-function ask(lease: Lease, call: Call, shared: Shared): Promise<Final> {
-  const { session } = lease
+function ask(session: LegacySession, call: Call, shared: Shared): Promise<Final> {
   const { handshake } = session
   call.log.note(session.described)
-  if (call.method === 'server/discover') return discover(lease, shared)
+  if (call.method === 'server/discover') return discover(session, shared)
   const { eras } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
   const prepare = preparationFor(session, call)
   const mayBeTask = call.method === 'tools/call' && session.makesTasks && shared.taskMode !== 'off'
-  return prepare || mayBeTask ? prepared(lease, call, shared, mayBeTask, prepare) : send(lease, call, shared)
+  return prepare || mayBeTask ? prepared(session, call, shared, mayBeTask, prepare) : send(session, call, shared)
 }
 
-async function discover(lease: Lease, { taskMode }: Shared): Promise<Final> {
-  const { session } = lease
+async function discover(session: LegacySession, { taskMode }: Shared): Promise<Final> {
   const { handshake } = session
   await session.settled()
-  const receives = session.receives !== false && !lease.alone
+  const receives = session.receives !== false && !session.alone
   const result = discoverResult(handshake, { receives, tasks: taskMode !== 'off' })
   return { kind: 'result', result, server: handshake.serverInfo }
 }
 
 /** Sends a call after its preparation, as a task if the tool requires that. */
 async function prepared(
-  lease: Lease,
+  session: LegacySession,
   call: Call,
   shared: Shared,
   mayBeTask: boolean,
   prepare: (() => Promise<void>) | undefined,
 ): Promise<Final> {
   await prepare?.()
-  if (mayBeTask && isTask(await taskSupportOf(lease.session, call), call, shared)) return asTask(lease, call, shared)
-  return send(lease, call, shared)
+  if (mayBeTask && isTask(await taskSupportOf(session, call), call, shared)) return asTask(session, call, shared)
+  return send(session, call, shared)
 }
 
 /** Sends the call to the server. */
-function send(lease: Lease, call: Call, { parked, answers }: Shared): Promise<Final> {
-  // The running call needs a lease of its own, because it may outlive this leg.
-  const running = new RunningCall(lease.share(), call, answers)
-  const { revision } = lease.session.handshake
+function send(session: LegacySession, call: Call, { parked, answers }: Shared): Promise<Final> {
+  const running = new RunningCall(session, call, answers)
+  const { revision } = session.handshake
   running.send(call.method, encodeParams(call, revision, call.progress ? running.id : undefined))
   return parked.run(running, call)
 }
@@ -143,18 +139,17 @@ function isTask(support: unknown, call: Call, { taskMode }: Shared): boolean {
   )
 }
 
-async function asTask(lease: Lease, call: Call, { tasks, parked, required }: Shared): Promise<Final> {
+async function asTask(session: LegacySession, call: Call, { tasks, parked, required }: Shared): Promise<Final> {
   if (knowsTasks(call.caller.capabilities)) {
     // The server may send requests before it creates the task.
-    const running = new RunningCall(lease.share(), call, {
-      decode: (leg, response, _exchange, session) =>
-        required(leg, response, session) ?? tasks.answered(leg, lease, response),
+    const running = new RunningCall(session, call, {
+      decode: (leg, response) => required(leg, response, session) ?? tasks.answered(leg, session, response),
     })
-    running.send('tools/call', tasks.augmented(call, lease.session))
+    running.send('tools/call', tasks.augmented(call, session))
     return parked.run(running, call)
   }
-  const created = await tasks.create(call, lease, required)
-  return 'kind' in created ? created : parked.run(tasks.drive(call, lease, created, required), call)
+  const created = await tasks.create(call, session, required)
+  return 'kind' in created ? created : parked.run(tasks.drive(call, session, created, required), call)
 }
 
 /** What to do before the call is sent; usually nothing, then undefined. */

@@ -8,7 +8,6 @@ import { withoutEnvelope } from '../../protocol/meta.js'
 import { acknowledgement, type Filter, filterOf, isAbout, isNothing, UPDATED } from '../../protocol/subscriptions.js'
 import { EMPTY, edit, OWN, objectIn, type Payload, sizeOf, textUnder, value } from '../../rpc/splice.js'
 import { pause, within } from '../../time.js'
-import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
@@ -33,10 +32,9 @@ export async function listen(sessions: LegacySessions, call: Call, tasks: Legacy
   let acknowledged: Filter | undefined
   let attempts = 0
   while (!call.signal.aborted) {
-    const lease = acknowledged ? await lendAgain(sessions, call) : await sessions.lendTo(call)
-    if (!lease) break
+    const session = acknowledged ? await lendAgain(sessions, call) : await sessions.lendTo(call)
+    if (!session) break
     try {
-      const { session } = lease
       await session.settled()
       const listening = new Listening(session, call, tasks)
       try {
@@ -57,9 +55,9 @@ export async function listen(sessions: LegacySessions, call: Call, tasks: Legacy
         listening.stop()
       }
       call.signal.throwIfAborted()
-      lease.discard()
+      session.discard()
     } finally {
-      lease.release()
+      session.unuse()
     }
   }
   return { kind: 'result', result: EMPTY }
@@ -194,7 +192,7 @@ class Listening {
 }
 
 /** A session in place of a lost one; undefined if none could be opened in time. */
-async function lendAgain(sessions: LegacySessions, call: Call): Promise<Lease | undefined> {
+async function lendAgain(sessions: LegacySessions, call: Call): Promise<LegacySession | undefined> {
   for (const deadline = performance.now() + BLIP; performance.now() < deadline && !call.signal.aborted; ) {
     try {
       return await sessions.lend(call)

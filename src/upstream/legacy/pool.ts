@@ -1,7 +1,6 @@
 /** The pool of sessions with a legacy server: one session per key, opened once for concurrent calls. */
 import { Fault } from '../../protocol/fault.js'
 import type { Occupancy, Occupant } from '../../protocol/occupancy.js'
-import type { LegacySession } from './session.js'
 
 export interface PoolOptions {
   /** The bound on everything that uses the server: sessions of the pool, and others. */
@@ -13,48 +12,42 @@ export interface PoolOptions {
 }
 
 /** The key of a session, and the principal to whose share of the bound it counts. */
-export interface Owner {
+export interface SessionKey {
   key: string
   principal: string
 }
 
-type Open = () => Promise<LegacySession>
+/** A session that a pool lends. It counts its users: while it has none, it is idle. */
+export abstract class Pooled {
+  /** Calls, tasks and subscriptions that use it. */
+  users = 0
+  /** When its last user left, by `performance.now()`. */
+  lastUsed = performance.now()
+  /** It has left the pool: nobody else gets it, and it ends when its last user leaves. */
+  alone = false
+  /** Set by the pool: takes it out of the pool, and ends it when nobody uses it. */
+  leavePool = () => {}
 
-/** The right to use a session for the time of one call. */
-export class Lease {
-  readonly session: LegacySession
-  readonly #entry: Entry
-  readonly #pool: SessionPool
-  #held = true
+  /** Whether calls can still be sent. */
+  abstract get alive(): boolean
+  abstract readonly changeFeed: { readonly wanted: readonly string[]; keep(uris: readonly string[]): Promise<unknown> }
+  abstract close(hurry?: boolean): Promise<void>
 
-  /** For the pool only. */
-  constructor(session: LegacySession, entry: Entry, pool: SessionPool) {
-    this.session = session
-    this.#entry = entry
-    this.#pool = pool
+  /** Notes one more user. Each calls `unuse` once. */
+  use(): void {
+    this.users++
   }
 
-  /** The session has left the pool: no other call will get it. */
-  get alone(): boolean {
-    return this.#entry.discarded
+  unuse(): void {
+    if (--this.users > 0) return
+    this.lastUsed = performance.now()
+    if (this.alone) this.leavePool()
   }
 
-  /** Returns another lease of the same session, which has to be released as well. */
-  share(): Lease {
-    this.#entry.users++
-    return new Lease(this.session, this.#entry, this.#pool)
-  }
-
-  /** Ends the lease. Further calls do nothing. */
-  release(): void {
-    if (!this.#held) return
-    this.#held = false
-    if (--this.#entry.users === 0) this.#pool.unused(this.#entry, this.session)
-  }
-
-  /** Removes a lost or broken session from the pool. Existing leases stay valid until they are released. */
+  /** Takes a lost or broken session out of the pool. Its users keep it until they leave. */
   discard(): void {
-    this.#pool.discard(this.#entry, this.session)
+    this.alone = true
+    this.leavePool()
   }
 }
 
@@ -62,11 +55,11 @@ const MAX_WAITING = 100
 /** Maximum characters of all remembered subscriptions of lost sessions. */
 const MAX_SUBSCRIBED = 256 * 1024
 
-export class SessionPool {
+export class SessionPool<S extends Pooled> {
   readonly #options: PoolOptions
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, Entry<S>>()
   /** Sessions that have left the pool and are being closed. */
-  readonly #ending = new Set<LegacySession>()
+  readonly #ending = new Set<S>()
   /** By key: the subscriptions of lost sessions, to renew them in the next session of that key. */
   readonly #subscribed = new Map<string, readonly string[]>()
   #closed = false
@@ -76,22 +69,22 @@ export class SessionPool {
   }
 
   /** All open sessions. */
-  get sessions(): LegacySession[] {
+  get sessions(): S[] {
     return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
   }
 
   /** Lends the session of a key, at once if it is open; opens it if needed. Throws or rejects with a Fault. */
-  acquire(owner: Owner, open: Open): Lease | Promise<Lease> {
-    return this.#lend(this.#usable(owner.key) ?? this.#add(owner, open))
+  acquire(wanted: SessionKey, open: () => Promise<S>): S | Promise<S> {
+    return this.#lend(this.#usable(wanted.key) ?? this.#add(wanted, open))
   }
 
   /** Lends a session of a key that no other call uses; opens one if needed. Throws or rejects with a Fault. */
-  acquireUnused(owner: Owner, open: Open): Lease | Promise<Lease> {
+  acquireUnused(wanted: SessionKey, open: () => Promise<S>): S | Promise<S> {
     for (let n = 0; ; n++) {
-      const key = n === 0 ? owner.key : `${owner.key} #${n}`
+      const key = n === 0 ? wanted.key : `${wanted.key} #${n}`
       const entry = this.#usable(key)
-      if (!entry) return this.#lend(this.#add({ ...owner, key }, open))
-      if (entry.users === 0) return this.#lend(entry)
+      if (!entry) return this.#lend(this.#add({ ...wanted, key }, open))
+      if (entry.isUnused) return this.#lend(entry)
     }
   }
 
@@ -112,63 +105,46 @@ export class SessionPool {
     await Promise.all([...this.#ending].map((session) => session.close(hurry)))
   }
 
-  /** For leases only: the last one of a session has been released. */
-  unused(entry: Entry, session: LegacySession): void {
-    entry.lastUsed = performance.now()
-    if (entry.discarded) this.#retire(entry, session)
-    else this.#options.occupancy.touch(entry)
-  }
-
-  /** For leases only: takes a session out of the pool. */
-  discard(entry: Entry, session: LegacySession): void {
-    entry.discarded = true
-    if (this.#entries.get(entry.key) === entry) this.#lose(entry.key, session)
-  }
-
-  #lend(entry: Entry): Lease | Promise<Lease> {
+  #lend(entry: Entry<S>): S | Promise<S> {
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     if (!entry.session) return this.#opened(entry)
-    entry.users++
-    return new Lease(entry.session, entry, this)
+    entry.session.users++
+    return entry.session
   }
 
-  async #opened(entry: Entry): Promise<Lease> {
+  async #opened(entry: Entry<S>): Promise<S> {
     if (entry.waiting >= (this.#options.maxWaiting ?? MAX_WAITING))
       throw new Fault('overloaded', 'Too many calls wait for a session with the server', { retryAfter: 1 })
     entry.waiting++
-    entry.users++
     try {
-      return new Lease(await (entry.opening as Promise<LegacySession>), entry, this)
-    } catch (error) {
-      entry.users--
-      throw error
+      return await (entry.opening as Promise<S>)
     } finally {
       entry.waiting--
     }
   }
 
-  /** Ends a session without leases. */
-  #retire(entry: Entry, session: LegacySession): void {
+  /** Takes a session out of the pool, and ends it if nobody uses it. */
+  #remove(entry: Entry<S>, session: S): void {
+    if (this.#entries.get(entry.key) === entry) this.#lose(entry.key, session)
+    if (session.users > 0) return
     this.#options.occupancy.leave(entry)
     this.#end(session).catch(() => {})
   }
 
-  async #end(session: LegacySession, hurry = false): Promise<void> {
+  async #end(session: S, hurry = false): Promise<void> {
     this.#ending.add(session)
     await session.close(hurry)
     this.#ending.delete(session)
   }
 
-  #usable(key: string): Entry | undefined {
+  #usable(key: string): Entry<S> | undefined {
     const entry = this.#entries.get(key)
     if (!entry?.session || entry.session.alive) return entry
-    entry.discarded = true
-    this.#lose(key, entry.session)
-    if (entry.users === 0) this.#retire(entry, entry.session)
+    entry.session.discard()
     return undefined
   }
 
-  #lose(key: string, { changeFeed: { wanted } }: LegacySession): void {
+  #lose(key: string, { changeFeed: { wanted } }: S): void {
     this.#entries.delete(key)
     if (wanted.length === 0) return
     this.#subscribed.set(key, wanted)
@@ -181,7 +157,7 @@ export class SessionPool {
   }
 
   /** Opens a session and renews the subscriptions of a lost one with the same key, before it is lent. */
-  async #opening(key: string, open: Open): Promise<LegacySession> {
+  async #opening(key: string, open: () => Promise<S>): Promise<S> {
     const session = await open()
     const wanted = this.#subscribed.get(key)
     this.#subscribed.delete(key)
@@ -189,14 +165,17 @@ export class SessionPool {
     return session
   }
 
-  #add({ key, principal }: Owner, open: Open): Entry {
+  #add({ key, principal }: SessionKey, open: () => Promise<S>): Entry<S> {
     const { occupancy, idleLimit } = this.#options
-    const entry = new Entry(key, principal, idleLimit, () => this.#evict(entry))
+    const entry = new Entry<S>(key, principal, idleLimit, () => this.#evict(entry))
     occupancy.enter(entry)
     entry.opening = this.#opening(key, open)
     this.#entries.set(key, entry)
     entry.opening
       .then((session) => {
+        // Those who wait use it from now on, though they get it later.
+        session.users = entry.waiting
+        session.leavePool = () => this.#remove(entry, session)
         entry.session = session
       })
       .catch(() => {
@@ -206,26 +185,22 @@ export class SessionPool {
     return entry
   }
 
-  #evict({ key, session }: Entry): void {
+  #evict({ key, session }: Entry<S>): void {
     this.#entries.delete(key)
     if (session) this.#end(session).catch(() => {})
   }
 }
 
 /** A session of the pool, open or being opened. */
-class Entry implements Occupant {
+class Entry<S extends Pooled> implements Occupant {
   readonly key: string
   readonly principal: string
   readonly end: () => void
   readonly #idleLimit: PoolOptions['idleLimit']
-  opening: Promise<LegacySession> | undefined
-  session: LegacySession | undefined
+  opening: Promise<S> | undefined
+  session: S | undefined
+  /** Calls that wait for it to open. */
   waiting = 0
-  /** Leases that have not been released. */
-  users = 0
-  lastUsed = performance.now()
-  /** The session has left the pool and ends when its last lease is released. */
-  discarded = false
 
   constructor(key: string, principal: string, idleLimit: PoolOptions['idleLimit'], end: () => void) {
     this.key = key
@@ -234,8 +209,12 @@ class Entry implements Occupant {
     this.end = end
   }
 
+  get isUnused(): boolean {
+    return this.session ? this.session.users === 0 : this.waiting === 0
+  }
+
   get idleSince(): number | undefined {
-    return this.session && this.users === 0 && !this.discarded ? this.lastUsed : undefined
+    return this.session?.users === 0 ? this.session.lastUsed : undefined
   }
 
   get idleLimit(): number | undefined {

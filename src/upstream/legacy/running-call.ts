@@ -15,7 +15,6 @@ import { failureIn } from '../refusals.js'
 import { type Loss, SessionLost } from '../session-loss.js'
 import { ChannelError } from '../transport/channel.js'
 import { waitingCall } from '../waiting-call.js'
-import type { Lease } from './pool.js'
 import type { LegacySession } from './session.js'
 
 /** How a leg ends: with the answer, or because the server asks something. */
@@ -43,7 +42,6 @@ export class RunningCall {
   readonly session: LegacySession
   /** `end` has been called. */
   over = false
-  readonly #lease: Lease
   readonly #exchange: Exchange
   readonly #decode: RunningOptions['decode']
   readonly #onGivenUp: RunningOptions['onGivenUp']
@@ -61,14 +59,15 @@ export class RunningCall {
   /** The call that the current leg belongs to. */
   #call: Call
 
-  constructor(lease: Lease, call: Call, { decode, task, onGivenUp }: RunningOptions) {
-    this.session = lease.session
-    this.#lease = lease
+  constructor(session: LegacySession, call: Call, { decode, task, onGivenUp }: RunningOptions) {
+    this.session = session
+    // It may outlive the leg in which the session was lent.
+    session.use()
     this.#decode = decode
     this.#onGivenUp = onGivenUp
     this.#task = task
     this.#call = call
-    this.#exchange = lease.session.begin(call, task)
+    this.#exchange = session.begin(call, task)
   }
 
   get id(): number {
@@ -195,7 +194,7 @@ export class RunningCall {
     if (!answered) this.#onGivenUp?.()
     this.session.finish(this.#exchange, reason)
     for (const question of moving) serverRequests.moveOn(question)
-    this.#lease.release()
+    this.session.unuse()
   }
 
   /** Answers questions at the end of the call, for the client. Returns those that may belong to another call. */

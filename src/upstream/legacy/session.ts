@@ -22,6 +22,7 @@ import { type Channel, ChannelError } from '../transport/channel.js'
 import type { Askers } from './askers.js'
 import { ChangeFeed } from './change-feed.js'
 import { resultOf, shakeHands } from './handshake.js'
+import { Pooled } from './pool.js'
 import { ServerRequests } from './server-requests.js'
 import { Visits } from './visits.js'
 
@@ -82,7 +83,7 @@ const LEVEL_IDLE = 60_000
 /** Milliseconds for which log messages may arrive after the answer of their call, on another connection. */
 const TRAILING = 25
 
-export class LegacySession {
+export class LegacySession extends Pooled {
   /** Replaced if it turns out what a server offers that has declared nothing. */
   handshake: Handshake
   readonly tools: ToolCache
@@ -94,7 +95,6 @@ export class LegacySession {
   readonly described: { serverEra: string; serverRevision: string; serverTransport: string }
   /** Calls that the server has not answered. */
   readonly running: RunningCalls
-  lastUsed = performance.now()
   /** Whether the server can send messages that belong to no call; undefined while that is unknown. */
   receives: boolean | undefined
   /** Passes changes on to subscriptions. */
@@ -123,6 +123,7 @@ export class LegacySession {
   readonly #listing = new Set<{ sentAt: number }>()
 
   private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
+    super()
     const { identity, log, memory, roots, askers, onState, onChange } = options
     this.#peer = peer
     this.who = identity.who
@@ -244,7 +245,6 @@ export class LegacySession {
     const exchange = this.#peer.begin(call.principal)
     exchange.call = call.log.call
     this.running.begin(exchange, call)
-    this.lastUsed = performance.now()
     if (methodTraits(call.method).asks) this.serverRequests.begun(exchange, task)
     return exchange
   }
@@ -253,14 +253,12 @@ export class LegacySession {
   resume(exchange: Exchange, call: Call): void {
     this.running.resume(exchange, call)
     exchange.call = call.log.call
-    this.lastUsed = performance.now()
   }
 
   finish(exchange: Exchange, reason?: string): void {
     if (exchange.answered) this.#noteServed()
     this.running.end(exchange)
     exchange.release(reason)
-    this.lastUsed = performance.now()
     this.serverRequests.ended(exchange)
   }
 

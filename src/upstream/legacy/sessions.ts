@@ -18,7 +18,7 @@ import { type Lift, rememberingLists } from '../lists.js'
 import type { ServerOptions } from '../options.js'
 import { ChannelError } from '../transport/channel.js'
 import { Askers } from './askers.js'
-import { type Lease, SessionPool } from './pool.js'
+import { SessionPool } from './pool.js'
 import { type Identity, LegacySession } from './session.js'
 
 /** Milliseconds after which the era of an HTTP server is detected again before another session is opened. */
@@ -33,7 +33,7 @@ const NOBODY: Sender = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }
 export class LegacySessions {
   readonly #options: ServerOptions
   readonly #access: Access
-  readonly #pool: SessionPool
+  readonly #pool: SessionPool<LegacySession>
   /** Tools, prompts and resources whose calls have made the server send requests. */
   readonly #askers = new Askers()
   /** Translates lists of tools into the middle form. They are long and rarely change, so the results are remembered. */
@@ -59,10 +59,10 @@ export class LegacySessions {
   }
 
   /**
-   * Lends the session of a sender, at once if it is open; opens it if needed. Throws or rejects with a Fault, or with a
-   * Contradiction if the server is modern.
+   * Lends the session of a sender, at once if it is open; opens it if needed. The borrower ends that with `unuse`. Throws
+   * or rejects with a Fault, or with a Contradiction if the server is modern.
    */
-  lend(sender: Sender & Partial<Pick<Call, 'method' | 'params'>>): Lease | Promise<Lease> {
+  lend(sender: Sender & Partial<Pick<Call, 'method' | 'params'>>): LegacySession | Promise<LegacySession> {
     const { principal, caller, method } = sender
     const owner = { key: this.#key(sender), principal }
     const open = () => this.#open(this.identityOf(sender), sender)
@@ -73,22 +73,22 @@ export class LegacySessions {
     const hasAsked = asks && this.#options.asksAlone === true && this.#askers.has(sender)
     if (hasAsked) owner.key += ' asks'
     const alone = asks && (principal === ANONYMOUS || hasAsked) && this.#canBeAsked(caller)
-    const lease = alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open)
-    return this.#options.isolation === 'per-request' ? this.#ofOneCall(lease) : lease
+    const session = alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open)
+    return this.#options.isolation === 'per-request' ? this.#ofOneCall(session) : session
   }
 
   /** The same for a call, whose caller is told while a program is starting. */
-  lendTo(call: Call): Lease | Promise<Lease> {
+  lendTo(call: Call): LegacySession | Promise<LegacySession> {
     const lending = this.lend(call)
     const { transport, timeouts } = this.#options
     if (transport.kind !== 'stdio' || !(lending instanceof Promise)) return lending
-    return starting(call, lending, { ...timeouts, unused: (lease) => lease.release() })
+    return starting(call, lending, { ...timeouts, unused: (session) => session.unuse() })
   }
 
-  async #ofOneCall(lending: Lease | Promise<Lease>): Promise<Lease> {
-    const lease = await lending
-    lease.discard()
-    return lease
+  async #ofOneCall(lending: LegacySession | Promise<LegacySession>): Promise<LegacySession> {
+    const session = await lending
+    session.discard()
+    return session
   }
 
   /** The identity of the session for a sender: what is declared to the server, and whose credentials are used. */
@@ -122,10 +122,10 @@ export class LegacySessions {
     const said = weak && !verdict.weak
     if (verdict.era === 'modern' || verdict.revision !== undefined || said) return
     try {
-      const lease = await this.lend(NOBODY)
+      const session = await this.lend(NOBODY)
       // No client can use a session with this identity.
-      lease.discard()
-      lease.release()
+      session.discard()
+      session.unuse()
     } catch (error) {
       // The server is modern, or needs a sign-in first. Both show that it is reachable.
       if (!(error instanceof Contradiction) && !needsSignIn(error)) throw error
@@ -142,10 +142,10 @@ export class LegacySessions {
     // An address that did not answer the probe gets no longer for `initialize` than for the probe.
     const patience = verdict.weak ? Math.min(timeouts.probe, timeouts.initialize) : undefined
     const openSession = async () => {
-      const session = await this.#shakeHands(verdict, identity, patience)
+      const opened = await this.#shakeHands(verdict, identity, patience)
       const owner = { key: this.#key(sender), principal: sender.principal }
-      const lease = await this.#pool.acquire(owner, () => Promise.resolve(session))
-      lease.release()
+      const session = await this.#pool.acquire(owner, () => Promise.resolve(opened))
+      session.unuse()
     }
     try {
       return await openSession()

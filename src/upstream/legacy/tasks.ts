@@ -1,6 +1,6 @@
 /**
  * Tasks of a legacy server (MCP 2025-11-25, basic/utilities/tasks) for modern clients with the tasks extension, or as
- * plain calls for others. A server knows a task only in the session that created it, so each known task keeps a lease
+ * plain calls for others. A server knows a task only in the session that created it, so each known task keeps hold
  * of its session.
  */
 
@@ -32,7 +32,6 @@ import { callFault } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
 import { SessionLost } from '../session-loss.js'
 import { waitingCall, weightOfWaiting } from '../waiting-call.js'
-import type { Lease } from './pool.js'
 import type { WhenRequired } from './required-urls.js'
 import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
@@ -64,7 +63,7 @@ interface Task {
   id: string
   principal: string
   upstreamId: string
-  lease: Lease
+  session: LegacySession
   call: Call
   /** The open `tasks/result`, during which the server sends its requests to the client. */
   waiting: RunningCall | undefined
@@ -100,35 +99,35 @@ export class LegacyTasks {
   }
 
   /** Calls a tool as a task. Resolves to the server's error if it refuses. Rejects with a ChannelError, or a Fault. */
-  async create(call: Call, { session }: Lease, required: WhenRequired): Promise<Created | Final> {
+  async create(call: Call, session: LegacySession, required: WhenRequired): Promise<Created | Final> {
     const response = await session.request('tools/call', this.augmented(call, session))
     return required(call, response, session) ?? createdIn(call, response)
   }
 
   /** The reply to a task-augmented call, for a client that supports tasks. */
-  answered(call: Call, lease: Lease, response: Response): Final {
+  answered(call: Call, session: LegacySession, response: Response): Final {
     const created = createdIn(call, response)
-    return 'kind' in created ? created : this.#announce(call, lease, created)
+    return 'kind' in created ? created : this.#announce(call, session, created)
   }
 
   /**
    * Remembers a new task. Returns the reply that announces it. Throws a Fault if there is no room; then the task is
    * cancelled.
    */
-  #announce(call: Call, lease: Lease, { id, task }: Created): Final {
+  #announce(call: Call, session: LegacySession, { id, task }: Created): Final {
     const kept = waitingCall(call)
     let loan: Loan
     try {
       loan = this.#room(call.principal, weightOfWaiting(kept))
     } catch (error) {
-      lease.session.request('tasks/cancel', idOf(id)).catch(() => {})
+      session.request('tasks/cancel', idOf(id)).catch(() => {})
       throw error
     }
     const known: Task = {
       id: randomId(),
       principal: call.principal,
       upstreamId: id,
-      lease: lease.share(),
+      session,
       call: kept,
       loan,
       waiting: undefined,
@@ -136,8 +135,9 @@ export class LegacyTasks {
       answered: () => {},
       timer: setTimeout(() => this.#forget(known), this.#options.ttl).unref(),
     }
+    session.use()
     this.#tasks.set(known.id, known)
-    const server = lease.session.handshake.serverInfo
+    const server = session.handshake.serverInfo
     return { kind: 'result', type: 'task', result: liftTask(task, this.#ids.seal(known.id, call.principal)), server }
   }
 
@@ -158,9 +158,8 @@ export class LegacyTasks {
    * Waits for the result of a task, for a client that does not support tasks. If the call is given up, cancels the
    * task.
    */
-  drive(call: Call, lease: Lease, { id }: Created, required: WhenRequired): RunningCall {
-    const { session } = lease
-    const running = new RunningCall(lease.share(), call, {
+  drive(call: Call, session: LegacySession, { id }: Created, required: WhenRequired): RunningCall {
+    const running = new RunningCall(session, call, {
       decode: (leg, response, exchange) => {
         const asking = required(leg, response, session)
         if (asking) return asking
@@ -198,7 +197,7 @@ export class LegacyTasks {
   }
 
   async #answer(task: Task, taskId: string, call: Call): Promise<Final> {
-    const { session } = task.lease
+    const { session } = task
     call.log.note({
       serverEra: 'legacy',
       serverRevision: session.handshake.revision,
@@ -247,12 +246,12 @@ export class LegacyTasks {
   #find(taskId: string, call: Call): Task | undefined {
     const found = this.#ids.open(taskId, call.principal)
     const task = found && this.#tasks.get(found.id)
-    return task?.principal === call.principal && task.lease.session.alive ? task : undefined
+    return task?.principal === call.principal && task.session.alive ? task : undefined
   }
 
   /** The current state of a task, with its result or with the open questions. */
   async #poll(task: Task, taskId: string): Promise<Payload> {
-    const { session } = task.lease
+    const { session } = task
     const response = await session.request('tasks/get', idOf(task.upstreamId))
     if (response.outcome.kind === 'error') throw new Fault('invalidParams', 'There is no such task')
     const found = resultOf(response)
@@ -282,7 +281,7 @@ export class LegacyTasks {
 
   /** Fetches the result of a task. Keeps it if there is memory for it; otherwise each poll fetches it again. */
   async #fetched(task: Task): Promise<Final> {
-    const response = await task.lease.session.request('tasks/result', idOf(task.upstreamId))
+    const response = await task.session.request('tasks/result', idOf(task.upstreamId))
     const result = decodeReply(task.call, response, undefined)
     this.#keep(task, result)
     return result
@@ -296,9 +295,9 @@ export class LegacyTasks {
   /** Sends `tasks/result`, unless it is open: the server sends its requests to the client while it is. */
   #awaitResult(task: Task): RunningCall {
     if (task.waiting) return task.waiting
-    const { session } = task.lease
+    const { session } = task
     const call: Call = { ...task.call, method: 'tasks/result', signal: new HangUp() }
-    const waiting = new RunningCall(task.lease.share(), call, {
+    const waiting = new RunningCall(session, call, {
       decode: (_leg, response) => decodeReply(task.call, response, session.handshake.serverInfo),
       task: task.upstreamId,
     })
@@ -346,7 +345,7 @@ export class LegacyTasks {
     task.waiting?.end()
     task.answered()
     task.loan.end()
-    task.lease.release()
+    task.session.unuse()
   }
 }
 

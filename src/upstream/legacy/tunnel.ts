@@ -41,8 +41,6 @@ export interface TunnelOptions {
   /** Milliseconds that a program may take to start. */
   start: number | undefined
   log: Pick<Log, 'debug'>
-  /** Called when a request begins or ends. */
-  onUse: () => void
   /** Called when the session has ended. `lost`: neither the client nor the bridge ended it. */
   onEnd: (error: ChannelError | undefined, lost: boolean) => void
   /** Called when the channel is closed. */
@@ -154,7 +152,7 @@ export class DirectTunnel implements Tunnel {
   }
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
-    this.#used()
+    this.#lastUsed = performance.now()
     const exchange = this.#peer.begin(this.#options.principal)
     exchange.call = call
     if (typeof request.params === 'string') exchange.made = request.source
@@ -196,7 +194,7 @@ export class DirectTunnel implements Tunnel {
       signal.removeEventListener('abort', hangUp)
       exchange.release()
       this.#delivery?.leave(exchange)
-      this.#used()
+      this.#lastUsed = performance.now()
       if (this.#over) this.#closeUnused()
     }
   }
@@ -204,11 +202,6 @@ export class DirectTunnel implements Tunnel {
   /** Sends a request of the bridge itself. Rejects with a ChannelError or a Fault if no answer comes in time. */
   request(method: string, params: Json | undefined): Promise<Response> {
     return this.#unlessLost(this.#peer.call(method, params, OWN_WITHIN), method)
-  }
-
-  #used(): void {
-    this.#lastUsed = performance.now()
-    this.#options.onUse()
   }
 
   notify(method: string, params: Sent): void {

@@ -154,9 +154,8 @@ export class Tunnels {
       if (error) detection.ended(error, true)
     }
     const onClosed = () => this.#peers.delete(peer)
-    const onUse = () => occupancy.touch(occupant)
     const { initialize: timeout, start } = timeouts
-    return DirectTunnel.open(peer, opening, { principal, timeout, start, log, onUse, onEnd, onClosed, ...options })
+    return DirectTunnel.open(peer, opening, { principal, timeout, start, log, onEnd, onClosed, ...options })
   }
 
   /** Reports a new state of a session, for metrics. */

@@ -95,9 +95,6 @@ export class ModernChannels {
         if (isProgram) capacity.occupancy.leave(channel)
         if (this.#channels.get(key) === channel) this.#channels.delete(key)
       },
-      onIdle: () => {
-        if (isProgram) capacity.occupancy.touch(channel)
-      },
       end: () => this.#end(key, channel),
       onEnd: (error, served) => detection.ended(error, served),
       clientInfo,
@@ -134,8 +131,6 @@ interface ModernChannelOptions {
   idleLimit(): number | undefined
   /** Called when it has ended or could not be opened. */
   onOver(): void
-  /** Called when its last running call has ended. */
-  onIdle(): void
   /** Ends it because it is idle. */
   end(): void
   /** Called when the channel has ended by itself. `served`: it has answered a call. */
@@ -207,9 +202,7 @@ export class ModernChannel implements Occupant {
     if (exchange.answered) this.#served = true
     this.calls.end(exchange)
     exchange.release(reason)
-    if (this.calls.size > 0) return
     this.#lastUsed = performance.now()
-    this.#options.onIdle()
   }
 
   end(): void {
