@@ -1,9 +1,11 @@
-/** An exchange: one request to a server, with the messages that arrive for it, which wait here until they are read. */
+/** An exchange: one request to a server, with what is kept of its call, and the messages that wait here until they are read. */
 import type { Account } from '../protocol/account.js'
+import type { Call } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response, Sent } from '../rpc/message.js'
 import { type Source, weightOf } from '../rpc/source.js'
+import type { Json } from '../rpc/splice.js'
 import { within } from '../time.js'
 import { answerTooLarge, ChannelError } from './transport/channel.js'
 import { Unread } from './unread.js'
@@ -26,6 +28,17 @@ export interface Question {
   withdrawn: boolean
   /** The loan for it, until it has been answered. */
   loan: Loan
+}
+
+/** A request of the server that was refused because the client had not declared the capability for it. */
+export interface Refusal {
+  /** The required capability, and what has to be declared under it. */
+  name: string
+  needed: Json
+  /** The error message to the server. If several calls were running, the failed one may repeat it. */
+  said: string
+  /** Only this call can have caused the request. */
+  certain: boolean
 }
 
 /** What an exchange needs of its peer. */
@@ -67,8 +80,16 @@ export class Exchange {
   account: Account | undefined
   /** Called when the answer arrives and nobody reads. */
   onUnreadAnswer: (() => void) | undefined
+  /** The call; undefined for requests of the bridge itself, and when the exchange has ended. */
+  call: Call | undefined
+  /** Its method, once it is sent. */
+  method: string | undefined
+  /** The id of the server's task that it waits for, if any. */
+  task: string | undefined
+  /** Requests of the server that were refused during the call. Created with the first one. */
+  refusals: Refusal[] | undefined
   /** For the inspector: the number of the call, and the message that passes without edits as the request. */
-  call: number | undefined
+  number: number | undefined
   made: Source | undefined
   readonly #peer: ExchangePeer
   /** Created when the first message has to wait. */
@@ -79,10 +100,12 @@ export class Exchange {
   /** Why the exchange has ended; undefined while it has not. */
   #released: string | undefined
 
-  constructor(peer: ExchangePeer, id: number, principal = NOBODY) {
+  constructor(peer: ExchangePeer, id: number, principal = NOBODY, call?: Call) {
     this.#peer = peer
     this.id = id
     this.principal = principal
+    this.call = call
+    this.number = call?.log.call
   }
 
   /** Messages wait to be read. */
@@ -93,7 +116,15 @@ export class Exchange {
   send(method: string, params: Sent, headers?: Readonly<Record<string, string>>): void {
     if (this.#released !== undefined) return
     this.#sent = true
+    this.method = method
     this.#peer.send(this, method, params, headers)
+  }
+
+  /** Goes on for the next leg of its call. */
+  resume(call: Call): void {
+    if (this.#released !== undefined) return
+    this.call = call
+    this.number = call.log.call
   }
 
   /** The next message, in the order of arrival. Rejects with a ChannelError or a Fault if none can arrive. */
@@ -189,6 +220,8 @@ export class Exchange {
   /** Ends the exchange. Cancels the request with `reason` if it is not answered. Further calls do nothing. */
   release(reason = 'The client has gone'): void {
     this.#peer.forget(this)
+    // V8 may keep the exchange for long, see `OpenSet`.
+    this.call = this.made = undefined
     this.#arrivals?.clear()
     this.#released ??= reason
     if (this.answered) return

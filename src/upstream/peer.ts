@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Log } from '../logging.js'
 import type { Account } from '../protocol/account.js'
+import type { Call } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, SMALL } from '../protocol/memory.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
@@ -32,10 +33,12 @@ import type { Outline } from '../rpc/outline.js'
 import { cut, repairedSourceOf, type Source, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, raw } from '../rpc/splice.js'
 import { Deadline } from '../time.js'
-import { type Arrival, Exchange, type ExchangePeer } from './exchange.js'
+import { Exchange, type ExchangePeer } from './exchange.js'
 import { errorIn } from './failure.js'
 import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
+import type { Owner } from './owner.js'
+import type { Presence } from './presence.js'
 import { leftToStart, notStarted } from './start.js'
 import {
   answerTooLarge,
@@ -46,30 +49,6 @@ import {
   type Receiver,
 } from './transport/channel.js'
 import { Watch, type Watching } from './watch.js'
-
-/** What the owner of a peer handles. */
-export interface PeerEvents {
-  /** The id for the inspector of the call that a message seems to belong to, if it arrived on no stream and names none. */
-  callOf?(message: Request | Notification): number | undefined
-  /** A request of the server, on the stream of an exchange or on none. It has to be answered with `respond`. */
-  asked(request: Request, exchange: Exchange | undefined): void
-  /** A notification that names no exchange and did not arrive on the stream of one. */
-  notified(method: string, params: Params): void
-  /** Whether notifications of this method belong to no exchange, even on the stream of one. */
-  ofSession?(method: string): boolean
-  /** A message for an exchange has arrived and waits for its reader. */
-  arrived?(exchange: Exchange): void
-  /** The channel has ended. */
-  ended(error: ChannelError): void
-  /** The stream for messages that belong to no exchange is lost. */
-  streamLost?(): void
-  /** Messages that belong to no exchange may have been lost. */
-  missed?(): void
-  /** The server has answered a request that was given up. */
-  answeredLate?(id: number): void
-  /** A request to test if the server still answers. Without it, a program that hangs is never ended. */
-  readonly ping?: { method: string; params: Sent }
-}
 
 export type PeerLog = Pick<Log, 'debug' | 'warn'>
 
@@ -98,7 +77,9 @@ export class Peer implements Receiver, ExchangePeer {
   /** Why the channel has ended; undefined while it has not. */
   end: ChannelError | undefined
   /** Until somebody else handles them, requests of the server are answered all the same: it may wait for a `ping`. */
-  events: PeerEvents = { asked: (request) => this.refuse(request), notified: () => {}, ended: () => {} }
+  owner: Owner = { asked: (request) => this.refuse(request), notified: () => {}, ended: () => {} }
+  /** Whose calls may be running at the server, if several callers may share the channel. */
+  presence: Presence | undefined
   readonly #log: PeerLog
   /** Created when the first one arrives. */
   #invalidMessages: InvalidMessages | undefined
@@ -122,17 +103,23 @@ export class Peer implements Receiver, ExchangePeer {
     channel.attach(this)
   }
 
-  /** Exchanges that have not been released. */
+  /** Exchanges that have not been released, oldest first. */
   get open(): IterableIterator<Exchange> {
     return this.#exchanges.values()
   }
 
-  /** Begins an exchange for a principal. Nothing is sent yet. */
-  begin(principal?: string): Exchange {
+  /** The number of exchanges that have not been released. */
+  get size(): number {
+    return this.#exchanges.size
+  }
+
+  /** Begins an exchange for a principal, or for a call. Nothing is sent yet. */
+  begin(principal?: string, call?: Call): Exchange {
     // Ids begin at 1: @modelcontextprotocol/sdk 1.x (seen in 1.32.2) ignores the cancellation of a request with the id
     // 0.
-    const exchange = new Exchange(this, ++this.#lastId, principal)
+    const exchange = new Exchange(this, ++this.#lastId, principal, call)
     this.#exchanges.set(exchange.id, exchange)
+    if (call) this.presence?.begin(exchange.id, call.principal)
     if (this.end) exchange.fail(this.end)
     return exchange
   }
@@ -149,7 +136,7 @@ export class Peer implements Receiver, ExchangePeer {
   ): Promise<Response> {
     const exchange = this.begin()
     exchange.account = account
-    exchange.call = call
+    exchange.number = call
     const { channel } = this
     const late = () => {
       if (start === undefined || !channel.startingUntil)
@@ -224,7 +211,7 @@ export class Peer implements Receiver, ExchangePeer {
       this.#watch.sent(
         { form: 'request', method, id: exchange.id },
         text,
-        exchange.call,
+        exchange.number,
         { made: exchange.made ?? madeOf(params), headers: headers ?? this.headers },
         exchange.sentAt,
       )
@@ -243,7 +230,7 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** Tells the inspector an answer that came with an HTTP status of its own. */
-  #tellRefusal(error: ChannelError | Fault, { call }: Exchange): void {
+  #tellRefusal(error: ChannelError | Fault, { number: call }: Exchange): void {
     const refusal = error instanceof ChannelError ? error.refusal : undefined
     const said = refusal && errorIn(refusal)
     if (said) this.#watch?.received(said, call, { status: refusal.status, headers: {} })
@@ -254,7 +241,7 @@ export class Peer implements Receiver, ExchangePeer {
     if (this.#held?.delete(exchange)) return
     if (this.channel.stateless) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.id},"reason":${JSON.stringify(reason)}}`
-    this.#notify('notifications/cancelled', params, this.headers, this.account, exchange.call)
+    this.#notify('notifications/cancelled', params, this.headers, this.account, exchange.number)
       .catch(() => this.#drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})
@@ -264,7 +251,11 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   forget(exchange: Exchange): void {
-    this.#exchanges.delete(exchange.id)
+    if (!this.#exchanges.delete(exchange.id)) return
+    const { id, call, answered, dropped } = exchange
+    if (call) this.presence?.end(id, call.principal, answered)
+    if (call && dropped > 0) call.log.note({ dropped })
+    this.owner.released?.(exchange)
   }
 
   waiting(exchange: number): boolean {
@@ -295,11 +286,11 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   streamLost(): void {
-    this.events.streamLost?.()
+    this.owner.streamLost?.()
   }
 
   missed(): void {
-    this.events.missed?.()
+    this.owner.missed?.()
   }
 
   ended(error: ChannelError): void {
@@ -307,7 +298,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.end = error
     for (const exchange of this.#exchanges.values()) exchange.fail(exchange.sentAt === 0 ? notSent(error) : error)
     this.#held = undefined
-    this.events.ended(error)
+    this.owner.ended(error)
   }
 
   /** Reads each element once, and no nested arrays, so that the work is linear in the received length. */
@@ -415,7 +406,7 @@ export class Peer implements Receiver, ExchangePeer {
    * so that they are not lost on a channel that is dead.
    */
   async #check(): Promise<void> {
-    const { ping } = this.events
+    const { ping } = this.owner
     if (!ping || this.#held) return
     const received = this.#received
     const { inARow, answerWithin } = this.#hangDetector
@@ -435,39 +426,37 @@ export class Peer implements Receiver, ExchangePeer {
       case 'response': {
         const id = message.id === undefined ? undefined : numberOf(message.id)
         const exchange = this.#exchanges.get(id ?? 0) ?? this.#withoutId(message, stream) ?? this.#first(message)
-        this.#watch?.received(message, exchange?.call, http)
-        if (exchange && !exchange.answered) this.#give(exchange, message)
-        else {
-          if (id !== undefined) this.events.answeredLate?.(id)
+        this.#watch?.received(message, exchange?.number, http)
+        if (exchange && !exchange.answered) {
+          if (exchange.push(message)) this.owner.arrived?.(exchange)
+        } else {
+          if (id !== undefined) this.presence?.answeredLate(id)
           this.#drop('an answer that nobody waits for')
         }
         return
       }
       case 'notification': {
         const { method, params } = message
-        const by = stream === undefined || this.events.ofSession?.(method) ? undefined : stream
-        const owner = method === 'notifications/progress' ? progressOwner(params) : (by ?? listener(params))
-        const exchange = owner === undefined ? undefined : this.#exchanges.get(owner)
+        const on = stream === undefined || this.owner.ofSession?.(method) ? undefined : stream
+        const by = method === 'notifications/progress' ? progressOwner(params) : (on ?? listener(params))
+        const exchange = by === undefined ? undefined : this.#exchanges.get(by)
         if (this.#watch)
-          this.#watch.received(message, owner === undefined ? this.events.callOf?.(message) : exchange?.call, http)
-        if (owner === undefined) return this.events.notified(message.method, message.params)
-        if (exchange && !exchange.answered) this.#give(exchange, message)
-        else this.#drop('a notification for a call that is over')
+          this.#watch.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
+        if (by === undefined) return this.owner.notified(method, params)
+        if (exchange && !exchange.answered) {
+          if (exchange.push(message)) this.owner.arrived?.(exchange)
+        } else this.#drop('a notification for a call that is over')
         return
       }
       case 'request': {
         const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
-        if (this.#watch) this.#watch.received(message, exchange?.call ?? this.events.callOf?.(message), http)
+        if (this.#watch) this.#watch.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
         if (++this.#asked > MAX_ASKED) {
           return this.respond(message.id, { code: -32603, message: `Too many open requests (at most ${MAX_ASKED})` })
         }
-        return this.events.asked(message, exchange)
+        return this.owner.asked(message, exchange)
       }
     }
-  }
-
-  #give(exchange: Exchange, message: Arrival): void {
-    if (exchange.push(message)) this.events.arrived?.(exchange)
   }
 
   /** The exchange on whose stream an error without an id has arrived: servers refuse a session in this way. */

@@ -5,7 +5,7 @@
 import type { Reply } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { type Json, raw, value } from '../rpc/splice.js'
-import type { Refusal } from './legacy/server-requests.js'
+import type { Refusal } from './exchange.js'
 
 /**
  * Throws the Fault `missingCapability` if a call has failed and a request of the server was refused during it. A failed

@@ -49,7 +49,7 @@ export function relayedBy(transport: HttpTransport, detection: Detection): Relay
           askOnce(transport, look, { path: transport.address.redirects.pathFor(principal), headers }, timeout),
         () => false,
       )
-      check.served()
+      check.hasServed = true
       return (await check.lossBehind(failure, method)) !== undefined
     },
   }

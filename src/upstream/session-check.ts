@@ -17,10 +17,11 @@ const WITHIN = 5_000
 const SETTLED = 1_000
 
 export class SessionCheck {
+  /** The server has answered a request in the session. */
+  hasServed = false
   readonly #ask: Ask
   readonly #offers: (method: string) => boolean
   readonly #openedAt = performance.now()
-  #hasServed = false
   /** Looks that have not been answered, by their methods. Callers share them. */
   readonly #looking = new Map<string, Promise<Answer>>()
 
@@ -28,11 +29,6 @@ export class SessionCheck {
   constructor(ask: Ask, offers: (method: string) => boolean) {
     this.#ask = ask
     this.#offers = offers
-  }
-
-  /** Notes that the server has answered a request in the session. */
-  served(): void {
-    this.#hasServed = true
   }
 
   /**
@@ -43,7 +39,7 @@ export class SessionCheck {
   async lossBehind(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
     const doubt = doubtIn(failure, method)
     if (doubt === 'lost') return 'unacted'
-    const hasWorked = this.#hasServed || performance.now() - this.#openedAt > SETTLED
+    const hasWorked = this.hasServed || performance.now() - this.#openedAt > SETTLED
     if (!doubt || !hasWorked) return undefined
     const loss = await this.#look('ping', doubt)
     if (loss || !doubt.speaks) return loss

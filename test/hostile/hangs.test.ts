@@ -54,8 +54,8 @@ t.test('H15 clients who stop waiting say as much, if they have waited long and n
   t.teardown(() => channel.close(true))
   const peer = new Peer(channel)
   let ended: string | undefined
-  peer.events = {
-    ...peer.events,
+  peer.owner = {
+    ...peer.owner,
     ping: { method: 'ping', params: undefined },
     ended: ({ message }) => (ended = message),
   }

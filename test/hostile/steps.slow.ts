@@ -215,7 +215,7 @@ t.test('H7 a server whose channel has ended is read no further, and told of its 
   let closed = 0
   let ended = 0
   const flooded = new Peer({ ...silent, close: async () => void closed++ })
-  flooded.events = { asked() {}, notified() {}, ended: () => ended++ }
+  flooded.owner = { asked() {}, notified() {}, ended: () => ended++ }
   flooded.begin().send('tools/call', '{}')
   const noise = [new TextEncoder().encode('x'.repeat(1_000_000))]
   for (let n = 0; n < 100; n++) flooded.message(noise, undefined)

@@ -3,6 +3,7 @@ import t from 'tap'
 import { unlimited } from '../../src/protocol/memory.js'
 import type { Id, Request } from '../../src/rpc/message.js'
 import { Exchange } from '../../src/upstream/exchange.js'
+import { Askers } from '../../src/upstream/legacy/askers.js'
 import { RunningCall } from '../../src/upstream/legacy/running-call.js'
 import { ServerRequests } from '../../src/upstream/legacy/server-requests.js'
 import type { LegacySession } from '../../src/upstream/legacy/session.js'
@@ -10,49 +11,40 @@ import { toolCall } from '../support/calls.js'
 import { parseText } from '../support/messages.js'
 
 const memory = unlimited()
-const LINE = { send() {}, cancel() {}, forget() {}, borrow: (principal: string) => memory.borrow(principal) }
+const LINE = { send() {}, cancel() {}, borrow: (principal: string) => memory.borrow(principal) }
 const CALL = toolCall('x', { caller: { capabilities: '{"elicitation":{}}' } })
 
 function start() {
   const running: Exchange[] = []
   const said: [id: Id, answer: unknown][] = []
-  const asking = new ServerRequests({
+  const peer = {
+    get open() {
+      return [...running].values()
+    },
+    borrow: (principal: string) => memory.borrow(principal),
+    respond: (id: Id, answer: unknown) => void said.push([id, answer]),
+    settled() {},
+  }
+  const serverRequests = new ServerRequests(peer, {
     capabilities: '{"elicitation":{}}',
     blames: true,
     roots: undefined,
-    candidates: () => running.filter(({ answered }) => !answered),
-    others: () => [],
-    hasAsked: () => false,
-    asks() {},
-    borrow: () => memory.borrow('alice'),
-    respond: (id, answer) => said.push([id, answer]),
-    settled() {},
+    who: 'alice',
+    askers: new Askers(),
   })
+  const forget = (exchange: Exchange) => void running.splice(running.indexOf(exchange), 1)
   const begin = () => {
-    const exchange = new Exchange(LINE, running.length + 1)
+    const exchange = new Exchange({ ...LINE, forget }, running.length + 1, 'alice', CALL)
     running.push(exchange)
     return exchange
   }
-  const finish = (exchange: Exchange) => {
-    running.splice(running.indexOf(exchange), 1)
-    exchange.release()
-    asking.ended(exchange)
-  }
-  const session = {
-    serverRequests: asking,
-    begin,
-    finish,
-    resume() {},
-    use() {},
-    unuse() {},
-    trailing: 0,
-  } as unknown as LegacySession
+  const session = { serverRequests, begin, use() {}, unuse() {}, trailing: 0 } as unknown as LegacySession
   const call = () => {
     const decode = () => ({ kind: 'result', result: CALL.params }) as const
     return new RunningCall(session, CALL, { decode })
   }
   const ask = (id: number) =>
-    asking.asked(
+    serverRequests.asked(
       parseText(`{"jsonrpc":"2.0","id":${id},"method":"elicitation/create","params":{}}`) as Request,
       undefined,
     )

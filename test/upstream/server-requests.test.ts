@@ -1,10 +1,12 @@
 /** Which call a question of a server belongs to, where the wire does not say, and how long it waits for one. */
 import t, { type Test } from 'tap'
+import type { Call } from '../../src/protocol/call.js'
 import { unlimited } from '../../src/protocol/memory.js'
 import type { Id, Request, RpcError } from '../../src/rpc/message.js'
 import { parseObject } from '../../src/rpc/splice.js'
 import { Exchange } from '../../src/upstream/exchange.js'
 import { ServerRequests } from '../../src/upstream/legacy/server-requests.js'
+import { toolCall } from '../support/calls.js'
 import { stopClock } from '../support/clock.js'
 import { parseText } from '../support/messages.js'
 
@@ -15,29 +17,28 @@ const ALL = '{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}'
 function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; roots?: string } = {}) {
   const clock = stopClock(t)
   const running: Exchange[] = []
-  const lists: { sentAt: number }[] = []
+  let lists: Exchange[] = []
   const said: [id: Id, answer: string | number][] = []
   let settled = 0
-  const askers = new Set<Exchange>()
-  const serverRequests = new ServerRequests({
-    capabilities,
-    blames: true,
-    roots,
-    candidates: () => running.filter(({ answered }) => !answered),
-    others: () => lists,
-    borrow: () => memory.borrow('alice'),
-    hasAsked: (exchange) => askers.has(exchange),
-    asks: (exchange) => askers.add(exchange),
-    respond: (id, answer: string | RpcError) => said.push([id, typeof answer === 'string' ? answer : answer.code]),
-    settled: () => settled++,
-  })
+  const askers = new Set<Call | undefined>()
+  const peer = {
+    get open() {
+      return [...running, ...lists].values()
+    },
+    borrow: (principal: string) => memory.borrow(principal),
+    respond: (id: Id, answer: string | RpcError) =>
+      void said.push([id, typeof answer === 'string' ? answer : answer.code]),
+    settled: () => void settled++,
+  }
+  const serverRequests = new ServerRequests(peer, { capabilities, blames: true, roots, who: 'alice', askers })
   let ids = 0
   /** A call that begins, and that somebody reads unless it waits for its client. */
   const call = ({ task, read = true }: { task?: string; read?: boolean } = {}) => {
-    const exchange = new Exchange(LINE, ++ids)
+    const exchange = new Exchange(LINE, ++ids, 'alice', toolCall('x'))
     exchange.read = read
+    exchange.task = task
     running.push(exchange)
-    serverRequests.begun(exchange, task)
+    serverRequests.giveHeld(exchange)
     return exchange
   }
   const ask = (id: unknown, method: string, params: object = {}, exchange?: Exchange) => {
@@ -45,8 +46,16 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
     serverRequests.asked(parseText(text) as Request, exchange)
   }
   const withdraw = (requestId: unknown) => serverRequests.withdraw(parseObject(JSON.stringify({ requestId })))
-  const list = () => lists.push({ sentAt: performance.now() })
-  const listed = () => lists.splice(0)
+  /** A list that the bridge requests. */
+  const list = () => {
+    const exchange = new Exchange(LINE, ++ids)
+    exchange.send('tools/list', undefined)
+    exchange.sentAt = performance.now()
+    lists.push(exchange)
+  }
+  const listed = () => {
+    lists = []
+  }
   return { serverRequests, clock, said, running, list, listed, askers, call, ask, withdraw, settled: () => settled }
 }
 
@@ -164,7 +173,7 @@ t.test('a question without an address goes to the oldest call that waits and was
 t.test('11.3 a question without an address goes to a call of something that has been seen to ask', async (t) => {
   const { serverRequests, call, ask, askers } = start(t)
   const [quiet, asker, another] = [call(), call(), call()]
-  askers.add(asker).add(another)
+  askers.add(asker.call).add(another.call)
   ask(1, FORM)
   t.same(idsIn(asker), ['1'], 'the oldest of those')
   ask(2, FORM)
@@ -182,10 +191,10 @@ t.test('11.3 a call is seen to ask when no other can have asked, and not when an
   ask(1, FORM)
   t.equal(askers.size, 0)
   ask(2, FORM, {}, two)
-  t.same([...askers], [two], 'it came on the stream of the call')
+  t.same([...askers], [two.call], 'it came on the stream of the call')
   running.splice(running.indexOf(two), 1)
   ask(3, FORM)
-  t.same([...askers], [two, one], 'no other call runs')
+  t.same([...askers], [two.call, one.call], 'no other call runs')
 })
 
 t.test('a question that could only be that of a call which waits for its client is kept for it', async (t) => {
@@ -197,7 +206,7 @@ t.test('a question that could only be that of a call which waits for its client 
 })
 
 t.test('what is asked for a task goes to who waits for the task, and other things do not', async (t) => {
-  const { serverRequests, call, ask, running } = start(t)
+  const { call, ask, running } = start(t)
   const waiting = call({ task: 'task-1' })
   const plain = call()
   const about = (taskId: string) => ({ _meta: { 'io.modelcontextprotocol/related-task': { taskId } } })
@@ -205,7 +214,6 @@ t.test('what is asked for a task goes to who waits for the task, and other thing
   ask(2, FORM)
   ask(3, FORM, about('unknown'))
   t.same([idsIn(waiting), idsIn(plain)], [['1'], ['2', '3']])
-  serverRequests.ended(waiting)
   running.shift()
   ask(4, FORM, about('task-1'))
   t.same(idsIn(plain), ['4'])
@@ -263,10 +271,10 @@ t.test('72 what was not declared is refused, and said of the calls that can have
   const { serverRequests, said, call, ask } = start(t, { capabilities: '{"elicitation":{}}' })
   const [one, two] = [call(), call()]
   ask(1, 'sampling/createMessage', {}, one)
-  t.match(serverRequests.refusedDuring(one), [{ name: 'sampling', certain: true }])
+  t.match(one.refusals, [{ name: 'sampling', certain: true }])
   ask(2, 'roots/list')
-  t.match(serverRequests.refusedDuring(two), [{ name: 'roots', certain: false }])
-  t.equal(serverRequests.refusedDuring(one).length, 2)
+  t.match(two.refusals, [{ name: 'roots', certain: false }])
+  t.equal(one.refusals?.length, 2)
   ask(3, FORM, { mode: 'url', url: 'https://example.com' })
   ask(4, 'vendor/ask')
   ask(5, FORM, { mode: 'form' })
@@ -305,5 +313,5 @@ t.test('what a client has not declared with this leg it is not asked', async (t)
   t.equal(serverRequests.refuses(question, exchange, parseObject('{"sampling":{}}')), true)
   t.equal(serverRequests.refuses(question, exchange, parseObject('{}')), true)
   t.same(said, [['1', -32601]], 'it is refused once')
-  t.match(serverRequests.refusedDuring(exchange), [{ name: 'elicitation' }])
+  t.match(exchange.refusals, [{ name: 'elicitation' }])
 })

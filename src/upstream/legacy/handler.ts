@@ -199,8 +199,7 @@ function decoderFor(required: WhenRequired): RunningOptions['decode'] {
       const page = payloadAt(source, member)
       if (page) session.tools.learn(page, raw(call.params, 'cursor'))
     }
-    const refused = session.serverRequests.refusedDuring(exchange)
-    if (refused.length > 0) throwIfRefused(reply, refused)
+    if (exchange.refusals) throwIfRefused(reply, exchange.refusals)
     if (reply.kind !== 'error') return reply
     // If the method names a tool, prompt or resource, -32601 may be about that instead of the method.
     if (reply.error.code === -32601 && methodTraits(call.method).named === undefined)

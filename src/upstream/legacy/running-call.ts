@@ -192,7 +192,7 @@ export class RunningCall {
     const { answered } = this.#exchange
     const moving = this.#questions || this.#exchange.unread ? this.#answerOrMove() : []
     if (!answered) this.#onGivenUp?.()
-    this.session.finish(this.#exchange, reason)
+    this.#exchange.release(reason)
     for (const question of moving) serverRequests.moveOn(question)
     this.session.unuse()
   }
@@ -225,7 +225,7 @@ export class RunningCall {
   /** Begins another leg. */
   #resume(call: Call): void {
     this.#call = call
-    this.session.resume(this.#exchange, call)
+    this.#exchange.resume(call)
   }
 
   /** The answer in a refusal. Rejects with the failure if there is none, or with a Contradiction or SessionLost. */

@@ -1,23 +1,14 @@
 /** Requests of a legacy server to its client: whether they are allowed, and which call each belongs to. */
 import { capabilityFor, isShowable, type Needed, uncovered } from '../../protocol/input.js'
-import type { Loan } from '../../protocol/memory.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
+import { methodTraits } from '../../protocol/methods.js'
 import type { Made } from '../../protocol/rules.js'
-import { type Id, idKey, type Params, type Request, type RpcError, readId } from '../../rpc/message.js'
+import { idKey, type Params, type Request, type RpcError, readId } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
 import type { Exchange, Question } from '../exchange.js'
-
-/** A request that was refused because the client had not declared the capability for it. */
-export interface Refusal {
-  /** The required capability, and what has to be declared under it. */
-  name: string
-  needed: Json
-  /** The error message to the server. If several calls were running, the failed one may repeat it. */
-  said: string
-  /** Only this call can have caused the request. */
-  certain: boolean
-}
+import type { Peer } from '../peer.js'
+import type { Askers } from './askers.js'
 
 export interface ServerRequestsOptions {
   /** Capabilities declared to the server. */
@@ -26,21 +17,14 @@ export interface ServerRequestsOptions {
   blames: boolean
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   roots: Json | undefined
-  /** Running calls whose clients may be asked, oldest first. */
-  candidates(): Exchange[]
-  /** Open requests in which no client may be asked, such as lists: when each was sent, by `performance.now()`. */
-  others(): readonly { sentAt: number }[]
-  /** Begins a loan for a question. */
-  borrow(): Loan
-  /** Whether the server has sent requests during calls of the same tool, prompt or resource. */
-  hasAsked(exchange: Exchange): boolean
-  /** Notes that the server has sent a request during a call. */
-  asks(exchange: Exchange): void
-  /** `made` is what the answer is made of, for the inspector. */
-  respond(id: Id, answer: Json | RpcError, made?: Made): void
-  /** Called when the server has withdrawn a question. */
-  settled(): void
+  /** The principal whose loans questions use. */
+  who: string
+  /** Tools, prompts and resources whose calls have made the server send requests. */
+  askers: Pick<Askers, 'add' | 'has'>
 }
+
+/** What requests of a server need of its peer. */
+export type AskingPeer = Pick<Peer, 'open' | 'borrow' | 'respond' | 'settled'>
 
 /** Milliseconds for which a question waits for a call that it can belong to. */
 const HOLD = { 'roots/list': 55_000, others: 2_000 }
@@ -51,66 +35,51 @@ const BEGINNING = 5_000
 
 /** The maximum number of refusals remembered per call. */
 const MAX_REFUSALS = 16
-const NONE: readonly Refusal[] = []
 
 export class ServerRequests {
+  /** Questions that wait for a call that they can belong to. */
+  readonly held = new Map<Question, NodeJS.Timeout>()
+  readonly #peer: AskingPeer
   readonly #options: ServerRequestsOptions
   readonly #capabilities: Payload
   /** Unanswered questions, by their ids. */
   readonly #open = new Map<string, Question>()
-  /** Questions that wait for a call that they can belong to. */
-  readonly #held = new Map<Question, NodeJS.Timeout>()
-  /** Calls that wait for a task, by the id of the task. */
-  readonly #tasks = new Map<string, Exchange>()
-  readonly #refusals = new WeakMap<Exchange, Refusal[]>()
   readonly #began = performance.now()
   /** The server has sent a request that names no call. */
   #hasAsked = false
 
-  constructor(options: ServerRequestsOptions) {
+  constructor(peer: AskingPeer, options: ServerRequestsOptions) {
+    this.#peer = peer
     this.#options = options
     this.#capabilities = parseObject(options.capabilities)
   }
 
-  /**
-   * Notes that a call has begun whose client may be asked. It gets all waiting questions, and later ones about `task`.
-   */
-  begun(exchange: Exchange, task: string | undefined): void {
-    if (task !== undefined) this.#tasks.set(task, exchange)
-    if (this.#held.size === 0) return
-    for (const [question, timer] of this.#held) {
+  /** Gives the waiting questions to a call that has begun and whose client may be asked. */
+  giveHeld(exchange: Exchange): void {
+    for (const [question, timer] of this.held) {
       clearTimeout(timer)
       this.#give(question, exchange)
     }
-    this.#held.clear()
-  }
-
-  ended(exchange: Exchange): void {
-    if (this.#tasks.size > 0)
-      for (const [task, waiting] of this.#tasks) if (waiting === exchange) this.#tasks.delete(task)
-  }
-
-  /** Requests that were refused during a call because of a missing capability. */
-  refusedDuring(exchange: Exchange): readonly Refusal[] {
-    return this.#refusals.get(exchange) ?? NONE
+    this.held.clear()
   }
 
   /** Takes a request of the server: answers or refuses it, or gives it to the call that it belongs to. */
   asked(request: Request, exchange: Exchange | undefined): void {
     const { id, method } = request
     const params = typeof request.params === 'string' ? EMPTY : request.params
-    const { respond, roots } = this.#options
-    if (method === 'ping') return respond(id, '{}')
-    if (method === 'roots/list' && roots !== undefined) return respond(id, roots)
+    const { roots, askers, who } = this.#options
+    const peer = this.#peer
+    if (method === 'ping') return peer.respond(id, '{}')
+    if (method === 'roots/list' && roots !== undefined) return peer.respond(id, roots)
     const needed = capabilityFor(method, params)
-    if (!needed) return respond(id, { code: -32601, message: refusalOf(method) })
+    if (!needed) return peer.respond(id, { code: -32601, message: refusalOf(method) })
     const lacking = uncovered(method, params, this.#capabilities)
     if (lacking !== undefined) return this.#refuse(request, needed, lacking, exchange)
     if (value(params, 'mode') === 'url' && !isShowable(value(params, 'url')))
-      return respond(id, { code: -32602, message: 'Unsupported url: it has to be https, or http on localhost' })
-    const candidates = this.#options.candidates()
+      return peer.respond(id, { code: -32602, message: 'Unsupported url: it has to be https, or http on localhost' })
+    const candidates = this.#candidates()
     if (exchange && !candidates.includes(exchange))
-      return respond(id, {
+      return peer.respond(id, {
         code: -32600,
         message: 'The client request on this stream allows no requests to the client',
       })
@@ -118,14 +87,17 @@ export class ServerRequests {
     // The first request may be due to the beginning of the session instead of an open list.
     const mayWait = !this.#hasAsked && performance.now() - this.#began < BEGINNING
     if (!exchange) this.#hasAsked = true
-    if (!addressee && !mayWait && candidates.length === 0 && this.#options.others().length > 0)
-      return respond(id, { code: -32600, message: 'The open client requests allow no requests to the client' })
+    if (!addressee && !mayWait && candidates.length === 0 && this.#others().length > 0)
+      return peer.respond(id, { code: -32600, message: 'The open client requests allow no requests to the client' })
     const [only, another] = candidates
     const asker = addressee ?? (another ? undefined : only)
-    if (asker) this.#options.asks(asker)
-    const loan = this.#options.borrow()
+    if (asker) askers.add(asker.call)
+    const loan = peer.borrow(who)
     if (loan.hold(weightOf(params.source)))
-      return respond(id, { code: -32603, message: 'The bridge has no memory left for this request (limits.memory)' })
+      return peer.respond(id, {
+        code: -32603,
+        message: 'The bridge has no memory left for this request (limits.memory)',
+      })
     const question: Question = { request, addressed: addressee !== undefined, withdrawn: false, loan }
     this.#open.set(idKey(id), question)
     this.#give(question, addressee)
@@ -134,12 +106,12 @@ export class ServerRequests {
   /** The call that a request of the server seems to belong to, by its id for the inspector. */
   callOf({ params }: Request): number | undefined {
     const related = typeof params === 'string' ? undefined : this.#waitingFor(params)
-    return (related ?? this.#mostLikely())?.call
+    return (related ?? this.#mostLikely())?.number
   }
 
   /** Whether another call is running whose client may be asked. */
   hasOther(exchange: Exchange): boolean {
-    return this.#options.candidates().some((one) => one !== exchange)
+    return this.#candidates().some((one) => one !== exchange)
   }
 
   /** Gives an open question to another call, because its call has ended. */
@@ -169,7 +141,7 @@ export class ServerRequests {
     // The server may have used the same id for another request meanwhile.
     if (this.#open.get(idKey(id)) !== question) return
     this.#open.delete(idKey(id))
-    this.#options.respond(id, answer, made)
+    this.#peer.respond(id, answer, made)
   }
 
   /** Ends all loans. Nothing can be answered any more. */
@@ -191,16 +163,29 @@ export class ServerRequests {
     if (!question) return
     question.withdrawn = true
     this.#close(question)
-    clearTimeout(this.#held.get(question))
-    this.#held.delete(question)
-    this.#options.settled()
+    clearTimeout(this.held.get(question))
+    this.held.delete(question)
+    this.#peer.settled()
   }
 
   /** The call that waits for the related task of a question. */
   #waitingFor(params: Payload): Exchange | undefined {
     const meta = objectIn(params, '_meta')
     const related = meta && objectIn(meta, RELATED_TASK)
-    return related && this.#tasks.get(textUnder(related, 'taskId'))
+    const taskId = related && textUnder(related, 'taskId')
+    return taskId === undefined ? undefined : [...this.#peer.open].find(({ task }) => task === taskId)
+  }
+
+  /** Running calls whose clients may be asked, oldest first. */
+  #candidates(): Exchange[] {
+    return [...this.#peer.open].filter(({ call, answered }) => call && !answered && methodTraits(call.method).asks)
+  }
+
+  /** Open requests in which no client may be asked: calls such as lists, and lists that the bridge itself requests. */
+  #others(): Exchange[] {
+    return [...this.#peer.open].filter(({ call, method, answered }) => {
+      return !answered && (call ? !methodTraits(call.method).asks : method?.endsWith('/list') === true)
+    })
   }
 
   #give(question: Question, addressee: Exchange | undefined): void {
@@ -217,13 +202,12 @@ export class ServerRequests {
    * request in any case.
    */
   #mostLikely(): Exchange | undefined {
-    const candidates = this.#options.candidates()
-    const forTasks = new Set(this.#tasks.values())
-    const others = candidates.filter((one) => !forTasks.has(one))
+    const candidates = this.#candidates()
+    const others = candidates.filter(({ task }) => task === undefined)
     const waiting = others.filter(({ read }) => read)
     const possible = [waiting, others, candidates].find(({ length }) => length > 0) ?? []
     if (possible.length <= 1) return possible[0]
-    const askers = possible.filter((one) => this.#options.hasAsked(one))
+    const askers = possible.filter(({ call }) => this.#options.askers.has(call))
     const likely = askers.length > 0 ? askers : possible
     const carrying = new Set([...this.#open.values()].map(({ carrier }) => carrier))
     return likely.find((one) => !carrying.has(one)) ?? likely[0]
@@ -236,20 +220,20 @@ export class ServerRequests {
     const wait = () => {
       const left = until - performance.now()
       if (left >= 1 && !this.#delaysOther())
-        return this.#held.set(question, setTimeout(wait, Math.min(left, HOLD_BESIDE_OTHER)).unref())
-      this.#held.delete(question)
+        return this.held.set(question, setTimeout(wait, Math.min(left, HOLD_BESIDE_OTHER)).unref())
+      this.held.delete(question)
       return this.respond(question, {
         code: -32603,
         message: 'No call is in progress that this request could belong to',
       })
     }
-    this.#held.set(question, setTimeout(wait, HOLD_BESIDE_OTHER).unref())
+    this.held.set(question, setTimeout(wait, HOLD_BESIDE_OTHER).unref())
   }
 
   /** Whether a request is open for so long that it seems to wait for the answer to a held question. */
   #delaysOther(): boolean {
     const now = performance.now()
-    return this.#options.others().some(({ sentAt }) => sentAt > 0 && now - sentAt >= HOLD_BESIDE_OTHER - 1)
+    return this.#others().some(({ sentAt }) => sentAt > 0 && now - sentAt >= HOLD_BESIDE_OTHER - 1)
   }
 
   /**
@@ -259,13 +243,13 @@ export class ServerRequests {
   #refuse(request: Request, { name, under }: Needed, lacking: string, exchange: Exchange | undefined): void {
     const isPart = lacking !== name
     const said = isPart ? `The client does not offer ${lacking}` : refusalOf(request.method)
-    this.#options.respond(request.id, { code: isPart ? -32602 : -32601, message: said })
+    this.#peer.respond(request.id, { code: isPart ? -32602 : -32601, message: said })
     if (!this.#options.blames) return
-    const suspects = exchange ? [exchange] : this.#options.candidates()
+    const suspects = exchange ? [exchange] : this.#candidates()
     const refusal = { name, needed: under, said, certain: suspects.length === 1 }
     for (const suspect of suspects) {
-      const known = this.refusedDuring(suspect)
-      if (known.length < MAX_REFUSALS) this.#refusals.set(suspect, [...known, refusal])
+      suspect.refusals ??= []
+      if (suspect.refusals.length < MAX_REFUSALS) suspect.refusals.push(refusal)
     }
   }
 }

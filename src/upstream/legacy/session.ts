@@ -6,15 +6,17 @@ import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import { atLeast, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { askForLists, declaresNoList } from '../../protocol/offered.js'
 import { offersTasks } from '../../protocol/tasks.js'
-import type { Params, Request, Response, Sent } from '../../rpc/message.js'
+import type { Notification, Params, Request, Response, Sent } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
 import { edit, type Json, type Payload } from '../../rpc/splice.js'
 import { within } from '../../time.js'
 import type { Exchange } from '../exchange.js'
 import type { Lift } from '../lists.js'
+import { giveLog, LOG, logReader } from '../log-reader.js'
 import type { ServerLog } from '../options.js'
+import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
-import { RunningCalls } from '../running-calls.js'
+import { Presence } from '../presence.js'
 import { SessionCheck } from '../session-check.js'
 import { type Loss, SessionLost } from '../session-loss.js'
 import { ToolCache } from '../tools.js'
@@ -83,7 +85,8 @@ const LEVEL_IDLE = 60_000
 /** Milliseconds for which log messages may arrive after the answer of their call, on another connection. */
 const TRAILING = 25
 
-export class LegacySession extends Pooled {
+export class LegacySession extends Pooled implements Owner {
+  readonly ping = { method: 'ping', params: undefined }
   /** Replaced if it turns out what a server offers that has declared nothing. */
   handshake: Handshake
   readonly tools: ToolCache
@@ -93,8 +96,6 @@ export class LegacySession extends Pooled {
   readonly liftList: Lift
   /** What the log of a call says of its server. */
   readonly described: { serverEra: string; serverRevision: string; serverTransport: string }
-  /** Calls that the server has not answered. */
-  readonly running: RunningCalls
   /** Whether the server can send messages that belong to no call; undefined while that is unknown. */
   receives: boolean | undefined
   /** Passes changes on to subscriptions. */
@@ -110,43 +111,34 @@ export class LegacySession extends Pooled {
   readonly #loan: Loan
   readonly #log: ServerLog
   readonly #onState: SessionOptions['onState']
+  readonly #onEnd: SessionOptions['onEnd']
+  /** `notifications/initialized` has been delivered. */
+  #isOpen = false
   #over = false
-  readonly #listening: Promise<void>
+  #listening: Promise<void> | undefined
   readonly #check: SessionCheck
-  #served = false
   /** The server does not know the session any more. */
   #isForgotten = false
   #closing = false
   #level: LogLevel | undefined
   #levelSet: Promise<unknown> = Promise.resolve()
-  /** Lists that the bridge itself has requested. */
-  readonly #listing = new Set<{ sentAt: number }>()
 
   private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
     super()
-    const { identity, log, memory, roots, askers, onState, onChange } = options
+    const { identity, log, memory, roots, askers, onState, onChange, onEnd } = options
     this.#peer = peer
     this.who = identity.who
-    this.running = new RunningCalls(identity)
+    if (identity.several) peer.presence = new Presence()
     this.changeFeed = new ChangeFeed({
       send: (method, uri) => this.#sendSubscription(method, uri),
       onChange,
     })
-    this.serverRequests = new ServerRequests({
+    this.serverRequests = new ServerRequests(peer, {
       capabilities: identity.capabilities,
       blames: !identity.single,
       roots,
-      candidates: () =>
-        [...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks && !one.answered ? [one] : [])),
-      others: () => [
-        ...this.#listing,
-        ...[...this.running].flatMap(([one, call]) => (methodTraits(call.method).asks || one.answered ? [] : [one])),
-      ],
-      hasAsked: (exchange) => askers.has(this.running.of(exchange)),
-      asks: (exchange) => askers.add(this.running.of(exchange)),
-      borrow: () => peer.borrow(identity.who),
-      respond: (id, answer, made) => peer.respond(id, answer, made),
-      settled: () => peer.settled(),
+      who: identity.who,
+      askers,
     })
     this.handshake = handshake
     this.#check = new SessionCheck(
@@ -161,12 +153,9 @@ export class LegacySession extends Pooled {
     this.makesTasks = offersTasks(handshake.capabilities)
     this.#log = log
     this.#onState = onState
-    onState?.('opened')
+    this.#onEnd = onEnd
     this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.borrow(identity.who, SMALL))
-    this.receives = peer.channel.listen ? undefined : true
-    this.#listening = (peer.channel.listen?.(peer.headers, peer.account) ?? Promise.resolve(true)).then((receives) => {
-      this.receives = receives
-    })
+    peer.owner = this
   }
 
   /**
@@ -174,56 +163,33 @@ export class LegacySession extends Pooled {
    * channel.
    */
   static async open(peer: Peer, options: SessionOptions): Promise<LegacySession> {
-    const { identity, timeout, start, onEnd } = options
-    let session: LegacySession | undefined
-    // A server may send requests as soon as it gets `notifications/initialized`, before that has been acknowledged.
-    let early: Request[] | undefined
-    peer.events = {
-      callOf: (message) =>
-        message.kind === 'request' ? session?.serverRequests.callOf(message) : session?.running.callFor(message),
-      asked: (request, exchange) => {
-        if (session) session.serverRequests.asked(request, exchange)
-        else if (early && request.method !== 'ping') early.push(request)
-        else peer.refuse(request)
-      },
-      notified: (method, params) => {
-        if (session) session.#notified(method, params)
-      },
-      ended: (error) => {
-        session?.changeFeed.lose()
-        if (session === undefined || session.#closing) return
-        session.#tellEnd('lost')
-        onEnd?.(error, session.#served)
-      },
-      answeredLate: (id) => session?.running.answeredLate(id),
-      streamLost: () => {
-        if (!session) return
-        session.receives = false
-        session.changeFeed.lose()
-        // A server that has been restarted refuses the stream. Then it has lost the session, too.
-        session.#check
-          .isLost()
-          .then((isLost) => isLost && session?.forgotten())
-          .catch(() => {})
-      },
-      missed: () => session?.changeFeed.missed(),
-      // On the stream of a call, a server may also cancel its requests or report changes of the whole session.
-      ofSession: (method) => method !== 'notifications/message',
-      ping: { method: 'ping', params: undefined },
-    }
-    const { credential, account } = identity
+    const { credential, account } = options.identity
     peer.account = account
     const own = credential === undefined ? {} : { authorization: credential }
     peer.headers = own
-    const handshake = await shakeHands(peer, identity, timeout, start)
-    early = []
+    const handshake = await shakeHands(peer, options.identity, options.timeout, options.start)
     // Revisions that do not define this header ignore it, so all servers get it.
     peer.headers = { ...own, 'mcp-protocol-version': handshake.revision }
-    await peer.notify('notifications/initialized', undefined)
-    session = new LegacySession(peer, handshake, options)
-    for (const request of early) session.serverRequests.asked(request, undefined)
+    const session = new LegacySession(peer, handshake, options)
+    try {
+      await peer.notify('notifications/initialized', undefined)
+    } catch (error) {
+      session.#settle()
+      throw error
+    }
+    session.#opened()
     if (declaresNoList(handshake.capabilities)) await session.#askForLists()
     return session
+  }
+
+  #opened(): void {
+    const { channel, headers, account } = this.#peer
+    this.#isOpen = true
+    this.#onState?.('opened')
+    this.receives = channel.listen ? undefined : true
+    this.#listening = channel.listen?.(headers, account).then((receives) => {
+      this.receives = receives
+    })
   }
 
   /** Begins a loan for messages that wait for a principal. */
@@ -242,24 +208,10 @@ export class LegacySession extends Pooled {
 
   /** Begins a call. Requests of the server about `task` belong to it, whichever stream they arrive on. */
   begin(call: Call, task?: string): Exchange {
-    const exchange = this.#peer.begin(call.principal)
-    exchange.call = call.log.call
-    this.running.begin(exchange, call)
-    if (methodTraits(call.method).asks) this.serverRequests.begun(exchange, task)
+    const exchange = this.#peer.begin(call.principal, call)
+    exchange.task = task
+    if (this.serverRequests.held.size > 0 && methodTraits(call.method).asks) this.serverRequests.giveHeld(exchange)
     return exchange
-  }
-
-  /** Begins another leg of a call that waited for its client. */
-  resume(exchange: Exchange, call: Call): void {
-    this.running.resume(exchange, call)
-    exchange.call = call.log.call
-  }
-
-  finish(exchange: Exchange, reason?: string): void {
-    if (exchange.answered) this.#noteServed()
-    this.running.end(exchange)
-    exchange.release(reason)
-    this.serverRequests.ended(exchange)
   }
 
   notify(method: string, params: Sent): Promise<void> {
@@ -281,7 +233,7 @@ export class LegacySession extends Pooled {
       const delivered = loss === 'unacted' ? 'no' : 'maybe'
       throw new SessionLost(loss, { cause: new ChannelError('The server has lost the session', { delivered }) })
     }
-    this.#noteServed()
+    this.#check.hasServed = true
     return answer
   }
 
@@ -292,7 +244,7 @@ export class LegacySession extends Pooled {
 
   /** Waits up to a second until `receives` is known. */
   async settled(): Promise<void> {
-    await within(this.#listening, LISTEN_WAIT)
+    if (this.#listening) await within(this.#listening, LISTEN_WAIT)
   }
 
   /**
@@ -301,7 +253,7 @@ export class LegacySession extends Pooled {
    */
   async logAt(level: LogLevel): Promise<void> {
     if (!offers(this.handshake, 'logging/setLevel')) return
-    const idle = this.running.size === 0 && performance.now() - this.lastUsed >= LEVEL_IDLE
+    const idle = this.#peer.size === 0 && performance.now() - this.lastUsed >= LEVEL_IDLE
     if (this.#level === undefined || idle || !atLeast(level, this.#level)) {
       this.#level = level
       this.#levelSet = this.#peer.call('logging/setLevel', `{"level":"${level}"}`, SET_LEVEL_TIMEOUT).catch(() => {})
@@ -323,37 +275,70 @@ export class LegacySession extends Pooled {
     return this.#peer.channel.close(hurry)
   }
 
+  callOf(message: Request | Notification): number | undefined {
+    if (message.kind === 'request') return this.serverRequests.callOf(message)
+    return message.method === LOG ? logReader(this.#peer, message.params)?.number : undefined
+  }
+
+  asked(request: Request, exchange: Exchange | undefined): void {
+    this.serverRequests.asked(request, exchange)
+  }
+
+  /** On the stream of a call, a server may also cancel its requests or report changes of the whole session. */
+  ofSession(method: string): boolean {
+    return method !== LOG
+  }
+
+  notified(method: string, params: Params): void {
+    if (method === 'notifications/tools/list_changed') this.tools.forget()
+    if (method === 'notifications/cancelled') return this.serverRequests.withdraw(params)
+    if (method === 'notifications/elicitation/complete') return this.visits.completed(params)
+    this.changeFeed.notified(method, params)
+    if (method === LOG) giveLog(this.#peer, params, this.#log)
+  }
+
+  released({ call, answered }: Exchange): void {
+    if (call && answered) this.#check.hasServed = true
+  }
+
+  streamLost(): void {
+    if (!this.#isOpen) return
+    this.receives = false
+    this.changeFeed.lose()
+    // A server that has been restarted refuses the stream. Then it has lost the session, too.
+    this.#check
+      .isLost()
+      .then((isLost) => isLost && this.forgotten())
+      .catch(() => {})
+  }
+
+  missed(): void {
+    this.changeFeed.missed()
+  }
+
+  ended(error: ChannelError): void {
+    this.changeFeed.lose()
+    if (!this.#isOpen || this.#closing) return
+    this.#tellEnd('lost')
+    this.#onEnd?.(error, this.#check.hasServed)
+  }
+
   #tellEnd(what: 'ended' | 'lost'): void {
     if (!this.#over) this.#onState?.(what)
     this.#over = true
+    this.#settle()
+  }
+
+  /** Ends all loans. */
+  #settle(): void {
     this.tools.close()
     this.serverRequests.close()
     this.#loan.end()
   }
 
-  #notified(method: string, params: Params): void {
-    if (method === 'notifications/tools/list_changed') this.tools.forget()
-    if (method === 'notifications/cancelled') return this.serverRequests.withdraw(params)
-    if (method === 'notifications/elicitation/complete') return this.visits.completed(params)
-    this.changeFeed.notified(method, params)
-    if (method !== 'notifications/message') return
-    const exchange = this.running.forLog(params)
-    if (exchange) exchange.push({ kind: 'notification', method, params })
-    else
-      this.#log.debug(
-        { event: 'log_message_dropped', running: this.running.size },
-        'log message dropped: it belongs to no call',
-      )
-  }
-
   /** Milliseconds to wait after an answer for log messages that were sent before it. */
   get trailing(): number {
     return this.#peer.channel.shared ? 0 : TRAILING
-  }
-
-  #noteServed(): void {
-    this.#served = true
-    this.#check.served()
   }
 
   async #sendSubscription(method: string, uri: string): Promise<void> {
@@ -384,12 +369,6 @@ export class LegacySession extends Pooled {
   /** A page of a list, for the bridge itself. */
   async #list(method: string, cursor?: Json): Promise<Payload> {
     const params = cursor === undefined ? undefined : `{"cursor":${cursor}}`
-    const request = { sentAt: performance.now() }
-    this.#listing.add(request)
-    try {
-      return resultOf(await this.#peer.call(method, params, LIST_TIMEOUT), method)
-    } finally {
-      this.#listing.delete(request)
-    }
+    return resultOf(await this.#peer.call(method, params, LIST_TIMEOUT), method)
   }
 }

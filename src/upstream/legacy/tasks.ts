@@ -164,8 +164,7 @@ export class LegacyTasks {
         const asking = required(leg, response, session)
         if (asking) return asking
         const reply = decodeReply(leg, response, session.handshake.serverInfo)
-        const refused = session.serverRequests.refusedDuring(exchange)
-        if (refused.length > 0) throwIfRefused(reply, refused)
+        if (exchange.refusals) throwIfRefused(reply, exchange.refusals)
         return reply
       },
       task: id,

@@ -25,6 +25,8 @@ import { EMPTY, edit, type Json, objectIn, type Payload, payloadAt, raw, write }
 import { within } from '../../time.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, callFault } from '../failure.js'
+import { LOG } from '../log-reader.js'
+import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
 import { SessionCheck } from '../session-check.js'
 import type { Loss } from '../session-loss.js'
@@ -49,7 +51,6 @@ export interface TunnelOptions {
   write?: ((message: Request | Notification) => Wire) | undefined
 }
 
-const LOG = 'notifications/message'
 /** Milliseconds to wait for the stream of the server's own messages to open. */
 const LISTEN_WAIT = 1_000
 /** Milliseconds for the answer to a request of the bridge itself. */
@@ -57,7 +58,8 @@ const OWN_WITHIN = 5_000
 /** The maximum number of messages of the server that wait for a listener. */
 const MAX_WAITING = 100
 
-export class DirectTunnel implements Tunnel {
+export class DirectTunnel implements Tunnel, Owner {
+  readonly ping = { method: 'ping', params: undefined }
   readonly revision: LegacyRevision | undefined
   readonly #peer: Peer
   readonly #options: TunnelOptions
@@ -85,33 +87,12 @@ export class DirectTunnel implements Tunnel {
     this.#loan = peer.borrow(options.principal)
     this.answer = answer
     this.revision = negotiated(answer)
-    const delivery = peer.channel.shared ? new OrderedDelivery<Exchange>(peer.borrow(options.principal)) : undefined
-    this.#delivery = delivery
+    if (peer.channel.shared) this.#delivery = new OrderedDelivery<Exchange>(peer.borrow(options.principal))
     this.#check = new SessionCheck(
       (method, timeout) => peer.call(method, undefined, timeout),
       (method) => offersIn(answer, method),
     )
-    const { write = plain } = options
-    peer.events = {
-      ...(delivery && { arrived: (exchange) => delivery.add(exchange) }),
-      callOf: ({ kind, method }) => (kind === 'request' || method === LOG ? this.#onlyCall : undefined),
-      asked: (request, exchange) =>
-        this.#deliver(write(request), { call: exchange?.call ?? this.#onlyCall, made: madeOf(request) }),
-      notified: (method, params) =>
-        this.#deliver(write({ kind: 'notification', method, params }), {
-          call: method === LOG ? this.#onlyCall : undefined,
-          made: madeOf({ params }),
-        }),
-      ended: (error) => this.#end(error),
-      // A restarted server refuses the stream. Then it has lost the session, too.
-      streamLost: () => {
-        this.#check
-          .isLost()
-          .then((isLost) => isLost && this.#forget())
-          .catch(() => {})
-      },
-      ping: { method: 'ping', params: undefined },
-    }
+    peer.owner = this
     if (this.revision !== undefined) peer.headers = { ...peer.headers, 'mcp-protocol-version': this.revision }
   }
 
@@ -132,7 +113,7 @@ export class DirectTunnel implements Tunnel {
    * client is connected.
    */
   get idleSince(): number | undefined {
-    const idle = this.#peer.open.next().done === true && this.#listener?.isIdle() === true
+    const idle = this.#peer.size === 0 && this.#listener?.isIdle() === true
     return idle ? this.#lastUsed : undefined
   }
 
@@ -154,13 +135,12 @@ export class DirectTunnel implements Tunnel {
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
     this.#lastUsed = performance.now()
     const exchange = this.#peer.begin(this.#options.principal)
-    exchange.call = call
+    exchange.number = call
     if (typeof request.params === 'string') exchange.made = request.source
     this.#delivery?.enter(exchange)
     const token = tokenOf(request.params)
     const hangUp = () => {
       exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
-      this.#delivery?.leave(exchange)
     }
     signal.addEventListener('abort', hangUp, { once: true })
     let isFirst = true
@@ -193,8 +173,6 @@ export class DirectTunnel implements Tunnel {
     } finally {
       signal.removeEventListener('abort', hangUp)
       exchange.release()
-      this.#delivery?.leave(exchange)
-      this.#lastUsed = performance.now()
       if (this.#over) this.#closeUnused()
     }
   }
@@ -202,6 +180,42 @@ export class DirectTunnel implements Tunnel {
   /** Sends a request of the bridge itself. Rejects with a ChannelError or a Fault if no answer comes in time. */
   request(method: string, params: Json | undefined): Promise<Response> {
     return this.#unlessLost(this.#peer.call(method, params, OWN_WITHIN), method)
+  }
+
+  callOf({ kind, method }: Request | Notification): number | undefined {
+    return kind === 'request' || method === LOG ? this.#onlyCall : undefined
+  }
+
+  asked(request: Request, exchange: Exchange | undefined): void {
+    const { write = plain } = this.#options
+    this.#deliver(write(request), { call: exchange?.number ?? this.#onlyCall, made: madeOf(request) })
+  }
+
+  notified(method: string, params: Params): void {
+    const { write = plain } = this.#options
+    const call = method === LOG ? this.#onlyCall : undefined
+    this.#deliver(write({ kind: 'notification', method, params }), { call, made: madeOf({ params }) })
+  }
+
+  arrived(exchange: Exchange): void {
+    this.#delivery?.add(exchange)
+  }
+
+  released(exchange: Exchange): void {
+    this.#delivery?.leave(exchange)
+    this.#lastUsed = performance.now()
+  }
+
+  /** A restarted server refuses the stream. Then it has lost the session, too. */
+  streamLost(): void {
+    this.#check
+      .isLost()
+      .then((isLost) => isLost && this.#forget())
+      .catch(() => {})
+  }
+
+  ended(error: ChannelError): void {
+    this.#end(error)
   }
 
   notify(method: string, params: Sent): void {
@@ -270,7 +284,7 @@ export class DirectTunnel implements Tunnel {
       return answerOf(error)
     }
     if (arrival.outcome.kind === 'error' && this.#isInitialized) await this.#throwIfLost(arrival, method)
-    this.#check.served()
+    this.#check.hasServed = true
     return arrival
   }
 
@@ -300,7 +314,7 @@ export class DirectTunnel implements Tunnel {
   /** The id for the inspector of the only open call; undefined if there are several. */
   get #onlyCall(): number | undefined {
     const { open } = this.#peer
-    const call = open.next().value?.call
+    const call = open.next().value?.number
     return open.next().done ? call : undefined
   }
 
@@ -339,8 +353,8 @@ export class DirectTunnel implements Tunnel {
    * Closes the channel if no answers can arrive on it: no request is open, or all answers share a stream that is lost.
    */
   #closeUnused(): void {
-    const { channel, open } = this.#peer
-    if (channel.shared || open.next().done) this.#close()
+    const { channel, size } = this.#peer
+    if (channel.shared || size === 0) this.#close()
   }
 
   #close(): void {

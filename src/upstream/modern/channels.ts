@@ -3,16 +3,18 @@
  * that want logs: each of them has a process of its own, because log messages on stdio name no call. If all clients of a
  * principal have to share one (`single`), each principal has a process of its own from the beginning.
  */
-import { ANONYMOUS, type Call, type Sender } from '../../protocol/call.js'
+import { ANONYMOUS, type Sender } from '../../protocol/call.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Occupant } from '../../protocol/occupancy.js'
-import type { Params } from '../../rpc/message.js'
+import type { Notification, Params, Request } from '../../rpc/message.js'
 import { type Json, value } from '../../rpc/splice.js'
 import type { Exchange } from '../exchange.js'
 import type { Access } from '../half.js'
+import { giveLog, LOG, logReader } from '../log-reader.js'
 import type { ServerLog, ServerOptions } from '../options.js'
+import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
-import { RunningCalls } from '../running-calls.js'
+import { Presence } from '../presence.js'
 import { ChannelError } from '../transport/channel.js'
 import { connect } from './connect.js'
 
@@ -39,9 +41,9 @@ export class ModernChannels {
     this.#access = access
   }
 
-  /** Unanswered calls on all channels. */
-  *running(): Generator<[Exchange, Call]> {
-    for (const { calls } of this.#channels.values()) yield* calls
+  /** Requests on all channels that are not over. */
+  *running(): Generator<Exchange> {
+    for (const { running } of this.#channels.values()) yield* running
   }
 
   /** The channel for a caller; undefined if it is not open. */
@@ -119,8 +121,9 @@ export class ModernChannels {
    * process.
    */
   #moveSubscriptions(principal: string): void {
-    for (const [exchange, call] of [...(this.#channels.get(EVERYBODY)?.calls ?? [])]) {
-      if (call.method === LISTEN && call.principal === principal) exchange.release('Opened again in another process')
+    for (const exchange of [...(this.#channels.get(EVERYBODY)?.running ?? [])]) {
+      if (exchange.call?.method === LISTEN && exchange.principal === principal)
+        exchange.release('Opened again in another process')
     }
   }
 }
@@ -140,9 +143,9 @@ interface ModernChannelOptions {
   log: ServerLog
 }
 
-/** A channel to a modern server, and its unanswered calls. */
-export class ModernChannel implements Occupant {
-  readonly calls: RunningCalls
+/** A channel to a modern server. */
+export class ModernChannel implements Occupant, Owner {
+  readonly ping: NonNullable<Owner['ping']>
   readonly #options: ModernChannelOptions
   #opening: Promise<Peer> | undefined
   #peer: Peer | undefined
@@ -152,7 +155,7 @@ export class ModernChannel implements Occupant {
 
   constructor(options: ModernChannelOptions) {
     this.#options = options
-    this.calls = new RunningCalls(options)
+    this.ping = { method: 'server/discover', params: discoverParams(options.clientInfo) }
   }
 
   get principal(): string {
@@ -160,7 +163,7 @@ export class ModernChannel implements Occupant {
   }
 
   get idleSince(): number | undefined {
-    return this.#peer && this.calls.size === 0 ? this.#lastUsed : undefined
+    return this.#peer?.size === 0 ? this.#lastUsed : undefined
   }
 
   get idleLimit(): number | undefined {
@@ -173,6 +176,11 @@ export class ModernChannel implements Occupant {
 
   get isOpen(): boolean {
     return this.#peer !== undefined && this.#peer.end === undefined
+  }
+
+  /** Requests that are not over. */
+  get running(): Iterable<Exchange> {
+    return this.#peer?.open ?? []
   }
 
   /** Defined while the channel is open. */
@@ -189,22 +197,6 @@ export class ModernChannel implements Occupant {
     this.#opening.catch(() => this.#options.onOver())
   }
 
-  begin(call: Call): Exchange {
-    const exchange = this.peer.begin(call.principal)
-    exchange.call = call.log.call
-    this.calls.begin(exchange, call)
-    return exchange
-  }
-
-  /** Ends a call: cancels it if it is not answered. Further calls do nothing. */
-  finish(exchange: Exchange, reason?: string): void {
-    if (!this.calls.of(exchange)) return
-    if (exchange.answered) this.#served = true
-    this.calls.end(exchange)
-    exchange.release(reason)
-    this.#lastUsed = performance.now()
-  }
-
   end(): void {
     this.#options.end()
   }
@@ -216,44 +208,43 @@ export class ModernChannel implements Occupant {
   }
 
   #take(peer: Peer): void {
-    const { clientInfo, log, onEnd, onOver } = this.#options
     this.#peer = peer
     this.#lastUsed = performance.now()
-    peer.events = {
-      callOf: (message) => (message.kind === 'notification' ? this.calls.callFor(message) : undefined),
-      asked: (request) => {
-        const { method } = request
-        if (method === 'ping') peer.refuse(request)
-        else log.debug({ event: 'server_request_dropped', method }, 'request from a modern server dropped')
-      },
-      notified: (method, params) => this.#notified(method, params),
-      answeredLate: (id) => this.calls.answeredLate(id),
-      ended: (error) => {
-        onOver()
-        if (!this.#closing) onEnd(error, this.#served)
-      },
-      ping: { method: 'server/discover', params: discoverParams(clientInfo) },
-    }
+    if (this.#options.several) peer.presence = new Presence()
+    peer.owner = this
+  }
+
+  callOf({ method, params }: Request | Notification): number | undefined {
+    return method === LOG ? logReader(this.peer, params)?.number : undefined
+  }
+
+  asked(request: Request): void {
+    const { method } = request
+    if (method === 'ping') this.peer.refuse(request)
+    else this.#options.log.debug({ event: 'server_request_dropped', method }, 'request from a modern server dropped')
   }
 
   /** Takes a notification on stdio that names no call. */
-  #notified(method: string, params: Params): void {
-    if (method === 'notifications/cancelled') return this.#endSubscription(params)
-    if (method !== 'notifications/message') return
-    const exchange = this.calls.forLog(params)
-    if (exchange) exchange.push({ kind: 'notification', method, params })
-    else
-      this.#options.log.debug(
-        { event: 'log_message_dropped', running: this.calls.size },
-        'log message dropped: it belongs to no call',
-      )
+  notified(method: string, params: Params): void {
+    if (method === 'notifications/cancelled') this.#endSubscription(params)
+    else if (method === LOG) giveLog(this.peer, params, this.#options.log)
+  }
+
+  released({ call, answered }: Exchange): void {
+    if (call && answered) this.#served = true
+    this.#lastUsed = performance.now()
+  }
+
+  ended(error: ChannelError): void {
+    this.#options.onOver()
+    if (!this.#closing) this.#options.onEnd(error, this.#served)
   }
 
   /** A server may end a subscription by cancelling it (MCP 2026-07-28, basic/patterns/cancellation). */
   #endSubscription(params: Params): void {
     const requestId = typeof params === 'string' ? undefined : value(params, 'requestId')
-    for (const [exchange, call] of this.calls) {
-      if (call.method === LISTEN && exchange.id === Number(requestId)) exchange.fail(subscriptionEnded())
+    for (const exchange of this.running) {
+      if (exchange.call?.method === LISTEN && exchange.id === Number(requestId)) exchange.fail(subscriptionEnded())
     }
   }
 }

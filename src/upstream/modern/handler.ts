@@ -100,8 +100,9 @@ export class ModernHalf implements Half {
   /** Passes a change of another replica's process to subscriptions here. Over HTTP, the server itself reports it. */
   heardElsewhere({ who, method, params }: ChangeNotice): void {
     if (!this.#isProgram) return
-    for (const [exchange, call] of this.#channels.running()) {
-      if (call.method !== LISTEN || call.principal !== who) continue
+    for (const exchange of this.#channels.running()) {
+      const { call } = exchange
+      if (call?.method !== LISTEN || call.principal !== who) continue
       const filter = objectIn(call.params, 'notifications')
       if (filter && wants(filter, method, params)) exchange.push({ kind: 'notification', method, params })
     }
@@ -153,9 +154,9 @@ export class ModernHalf implements Half {
   async #ask(channel: ModernChannel, call: Call, mirrors: boolean): Promise<Final> {
     const { peer } = channel
     const headers = this.#headersOf(peer, call, mirrors)
-    const exchange = channel.begin(call)
+    const exchange = peer.begin(call.principal, call)
     exchange.account = this.#options.accounts?.for(call.principal)
-    const hangUp = () => channel.finish(exchange, givenUpFor(call.signal))
+    const hangUp = () => exchange.release(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     try {
       call.signal.throwIfAborted()

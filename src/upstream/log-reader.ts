@@ -1,0 +1,34 @@
+/** Which call gets a log message that names none. */
+import { atLeast, isLogLevel } from '../protocol/methods.js'
+import type { Params } from '../rpc/message.js'
+import { value } from '../rpc/splice.js'
+import type { Exchange } from './exchange.js'
+import type { ServerLog } from './options.js'
+import type { Peer } from './peer.js'
+
+export const LOG = 'notifications/message'
+
+/** Gives a log message to the call that it belongs to. */
+export function giveLog(peer: Peer, params: Params, log: Pick<ServerLog, 'debug'>): void {
+  const reader = logReader(peer, params)
+  if (reader) reader.push({ kind: 'notification', method: LOG, params })
+  else log.debug({ event: 'log_message_dropped', running: peer.size }, 'log message dropped: it belongs to no call')
+}
+
+/**
+ * The call that gets a log message: the oldest one that asked for its level. Calls whose client waits come before parked
+ * ones. Undefined if the message may belong to another caller.
+ */
+export function logReader({ open, presence }: Peer, params: Params): Exchange | undefined {
+  const level = typeof params === 'string' ? undefined : value(params, 'level')
+  if (!isLogLevel(level) || presence?.isSingle === false) return undefined
+  let found: Exchange | undefined
+  for (const exchange of open) {
+    const wanted = exchange.call?.caller.logLevel
+    if (wanted === undefined || !atLeast(level, wanted)) continue
+    if (exchange.read && !exchange.answered) return exchange
+    // A parked call gets it in its next leg. A call that was just answered may still wait for late messages.
+    if (!found || (found.answered && !exchange.answered)) found = exchange
+  }
+  return found
+}

@@ -1,0 +1,27 @@
+/** What a peer tells its owner: a session, a modern channel or a tunnel. */
+import type { Notification, Params, Request, Sent } from '../rpc/message.js'
+import type { Exchange } from './exchange.js'
+import type { ChannelError } from './transport/channel.js'
+
+export interface Owner {
+  /** A request of the server, on the stream of an exchange or on none. It has to be answered with `respond`. */
+  asked(request: Request, exchange: Exchange | undefined): void
+  /** A notification that names no exchange and did not arrive on the stream of one. */
+  notified(method: string, params: Params): void
+  /** The channel has ended. */
+  ended(error: ChannelError): void
+  /** The id for the inspector of the call that a message seems to belong to, if it arrived on no stream and names none. */
+  callOf?(message: Request | Notification): number | undefined
+  /** Whether notifications of this method belong to no exchange, even on the stream of one. */
+  ofSession?(method: string): boolean
+  /** A message for an exchange has arrived and waits for its reader. */
+  arrived?(exchange: Exchange): void
+  /** An exchange is over. */
+  released?(exchange: Exchange): void
+  /** The stream for messages that belong to no exchange is lost. */
+  streamLost?(): void
+  /** Messages that belong to no exchange may have been lost. */
+  missed?(): void
+  /** A request to test if the server still answers. Without it, a program that hangs is never ended. */
+  readonly ping?: { method: string; params: Sent }
+}
