@@ -69,6 +69,8 @@ export class Exchange {
   answered = false
   /** The answer is a result. */
   succeeded = false
+  /** The server has said something for it before its answer, so that is not about the session. */
+  isServed = false
   /** The number of notifications that were dropped because earlier messages had not been read. */
   dropped = 0
   /** A reader waits, or will soon. False while the call waits for its client. */
@@ -106,6 +108,11 @@ export class Exchange {
     this.principal = principal
     this.call = call
     this.number = call?.log.call
+  }
+
+  /** It has been released. */
+  get isOver(): boolean {
+    return this.#released !== undefined
   }
 
   /** Messages wait to be read. */
@@ -195,7 +202,7 @@ export class Exchange {
     if (arrival.kind === 'response') {
       this.answered = true
       this.succeeded = arrival.outcome.kind === 'result'
-    }
+    } else this.isServed = true
     this.#reader = undefined
     if (reader) reader.resolve(arrival)
     else if (arrival.kind === 'response') this.onUnreadAnswer?.()

@@ -7,9 +7,9 @@ import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
 import { newKey } from '../../src/seal.js'
 import type { Question } from '../../src/upstream/exchange.js'
+import type { AskedCall, LegEnd } from '../../src/upstream/legacy/asked-call.js'
 import { ParkedCalls, type ParkedOptions } from '../../src/upstream/legacy/parked.js'
 import { type RequiredUrl, Visit } from '../../src/upstream/legacy/required-urls.js'
-import type { LegEnd, RunningCall } from '../../src/upstream/legacy/running-call.js'
 import type { LegacySession } from '../../src/upstream/legacy/session.js'
 import { Visits } from '../../src/upstream/legacy/visits.js'
 import { stopClock } from '../support/clock.js'
@@ -134,7 +134,7 @@ t.test('parked calls are bounded in all and for each principal', async (t) => {
 })
 
 /** A call whose server asks once, and gets the answer. */
-function asksOnce(reply: Final): RunningCall {
+function asksOnce(reply: Final): AskedCall {
   const legs: LegEnd[] = [{ kind: 'asks' }, reply]
   const question = { request: { method: 'elicitation/create' } } as unknown as Question
   const running = {
@@ -150,13 +150,13 @@ function asksOnce(reply: Final): RunningCall {
       running.over = true
     },
   }
-  return running as unknown as RunningCall
+  return running as unknown as AskedCall
 }
 
 t.test('the last reply of a call that was asked is remembered, and the call is not', async (t) => {
   const parked = parkedBy()
   const reply: Final = { kind: 'result', result: parseObject('{"content":[]}'), server: undefined }
-  let running: RunningCall | undefined = asksOnce(reply)
+  let running: AskedCall | undefined = asksOnce(reply)
   const left = new WeakRef(running)
   const state = stateOf(await parked.run(running, callOf()))
   const answers = '{"elicitation-1":{"action":"decline"}}'

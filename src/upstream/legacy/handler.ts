@@ -7,17 +7,18 @@ import { checkParamHeaders } from '../../protocol/headers.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
-import { objectIn, payloadAt, raw, textUnder } from '../../rpc/splice.js'
+import { objectIn, type Payload, payloadAt, raw, textUnder } from '../../rpc/splice.js'
 import { pause } from '../../time.js'
-import { Contradiction, callFault, repeatable, worthRepeating } from '../failure.js'
+import type { Arrival } from '../exchange.js'
+import { Contradiction, callFault, givenUpFor, repeatable, worthRepeating } from '../failure.js'
 import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
 import { SessionLost } from '../session-loss.js'
 import type { ToolFacts } from '../tools.js'
+import { AskedCall, answerIn, type Decode, relayed, settle } from './asked-call.js'
 import { listen } from './listen.js'
 import type { ParkedCalls } from './parked.js'
 import { requiredUrls, StillRequired, Visit, type WhenRequired } from './required-urls.js'
-import { RunningCall, type RunningOptions } from './running-call.js'
 import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
@@ -32,7 +33,7 @@ interface Shared {
   /** Asks the client to open URLs, if an answer requires that. */
   required: WhenRequired
   /** How the answers to calls that are no tasks are read. */
-  answers: RunningOptions
+  decode: Decode
 }
 
 /**
@@ -46,7 +47,7 @@ export function legacyHandler(
 ): Handler {
   const withVisit = (visit?: Visit): Shared => {
     const required = whenRequired(parked, visit)
-    return { parked, tasks, taskMode, required, answers: { decode: decoderFor(required) } }
+    return { parked, tasks, taskMode, required, decode: decoderFor(required) }
   }
   const usual = withVisit()
   return async function answerFromSession(retry) {
@@ -58,8 +59,8 @@ export function legacyHandler(
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     const shared = visit ? withVisit(visit) : usual
     for (let attempt = 0; ; attempt++) {
-      const lending = sessions.lendTo(call)
-      const session = lending instanceof Promise ? await lending : lending
+      const lending = sessions.lend(call)
+      const session = lending instanceof Promise ? await sessions.opened(call, lending) : lending
       let delay: number
       try {
         return await ask(session, call, shared)
@@ -119,12 +120,53 @@ async function prepared(
   return send(session, call, shared)
 }
 
-/** Sends the call to the server. */
-function send(session: LegacySession, call: Call, { parked, answers }: Shared): Promise<Final> {
-  const running = new RunningCall(session, call, answers)
-  const { revision } = session.handshake
-  running.send(call.method, encodeParams(call, revision, call.progress ? running.id : undefined))
-  return parked.run(running, call)
+/** Sends a call to the server, and waits for its answer. Once the server asks, it is an asked call, which may be parked. */
+async function send(session: LegacySession, call: Call, shared: Shared, asTask?: Payload): Promise<Final> {
+  const { parked, decode } = shared
+  const { serverRequests, handshake } = session
+  const mayHaveQuestions = serverRequests.held.size > 0
+  const exchange = session.begin(call)
+  const hangUp = () => {
+    const reason = givenUpFor(call.signal)
+    // Questions that it has not read are answered, or given to another call.
+    if (exchange.unread) new AskedCall(session, exchange, { decode }).end(reason)
+    else exchange.release(reason)
+  }
+  call.signal.addEventListener('abort', hangUp, { once: true })
+  let asked: AskedCall | undefined
+  try {
+    call.signal.throwIfAborted()
+    const params = asTask ?? encodeParams(call, handshake.revision, call.progress ? exchange.id : undefined)
+    // Questions that have waited for a call are answered before it is sent.
+    if (mayHaveQuestions && exchange.unread)
+      asked = new AskedCall(session, exchange, { decode }).send(call.method, params)
+    else exchange.send(call.method, params)
+    while (!asked) {
+      let arrival: Arrival
+      try {
+        arrival = await exchange.next()
+      } catch (error) {
+        arrival = await answerIn(error, session, exchange, call)
+      }
+      if (arrival.kind === 'response') {
+        const last = decode(call, arrival, exchange, session)
+        if (last.kind === 'error' || serverRequests.hadNoRoom || call.caller.logLevel !== undefined)
+          await settle(session, exchange, call, arrival, last)
+        exchange.release()
+        return last
+      }
+      if (arrival.kind === 'question') asked = new AskedCall(session, exchange, { decode, question: arrival.question })
+      else {
+        const told = relayed(call, arrival.method, arrival.params)
+        const held = told && call.tell(told)
+        if (held) await held
+      }
+    }
+  } finally {
+    call.signal.removeEventListener('abort', hangUp)
+    if (!asked && !exchange.isOver) hangUp()
+  }
+  return parked.run(asked, call)
 }
 
 /** The tool's `taskSupport`. Lists the tools if they are not known yet. */
@@ -139,14 +181,12 @@ function isTask(support: unknown, call: Call, { taskMode }: Shared): boolean {
   )
 }
 
-async function asTask(session: LegacySession, call: Call, { tasks, parked, required }: Shared): Promise<Final> {
+async function asTask(session: LegacySession, call: Call, shared: Shared): Promise<Final> {
+  const { tasks, parked, required } = shared
   if (knowsTasks(call.caller.capabilities)) {
     // The server may send requests before it creates the task.
-    const running = new RunningCall(session, call, {
-      decode: (leg, response) => required(leg, response, session) ?? tasks.answered(leg, session, response),
-    })
-    running.send('tools/call', tasks.augmented(call, session))
-    return parked.run(running, call)
+    const decode: Decode = (leg, response) => required(leg, response, session) ?? tasks.answered(leg, session, response)
+    return send(session, call, { ...shared, decode }, tasks.augmented(call, session))
   }
   const created = await tasks.create(call, session, required)
   return 'kind' in created ? created : parked.run(tasks.drive(call, session, created, required), call)
@@ -157,7 +197,8 @@ function preparationFor(session: LegacySession, call: Call): (() => Promise<void
   const { logLevel } = call.caller
   const listens = methodTraits(call.method).asks && session.receives === undefined
   const mirrors = call.method === 'tools/call' && call.paramHeaders !== undefined
-  if (mirrors && session.tools.knowsAll) checkMirrored(session.tools.known(toolOf(call)), call)
+  const tool = mirrors && session.tools.knowsAll ? session.tools.known(textUnder(call.params, 'name')) : undefined
+  if (tool && tool.annotations.length > 0) checkMirrored(tool, call)
   const looksUp = mirrors && !session.tools.knowsAll
   if (!listens && !looksUp && logLevel === undefined) return undefined
   return async () => {
@@ -188,11 +229,11 @@ function whenRequired(parked: ParkedCalls, visit: Visit | undefined): WhenRequir
 }
 
 /** Reads the answers to calls that are no tasks. */
-function decoderFor(required: WhenRequired): RunningOptions['decode'] {
+function decoderFor(required: WhenRequired): Decode {
   return function decodeAnswer(call, response, exchange, session) {
-    const asking = required(call, response, session)
+    const { kind, source, member } = response.outcome
+    const asking = kind === 'error' ? required(call, response, session) : undefined
     if (asking) return asking
-    const { source, member } = response.outcome
     const lists = call.method === 'tools/list'
     const reply = decodeReply(call, response, session.handshake.serverInfo, lists ? session.liftList : undefined)
     if (reply.kind === 'result' && lists) {

@@ -32,7 +32,7 @@ export async function listen(sessions: LegacySessions, call: Call, tasks: Legacy
   let acknowledged: Filter | undefined
   let attempts = 0
   while (!call.signal.aborted) {
-    const session = acknowledged ? await lendAgain(sessions, call) : await sessions.lendTo(call)
+    const session = acknowledged ? await lendAgain(sessions, call) : await lend(sessions, call)
     if (!session) break
     try {
       await session.settled()
@@ -189,6 +189,12 @@ class Listening {
   #covers(uri: string): boolean {
     return this.#uris.some((one) => isAbout(uri, one))
   }
+}
+
+/** The session of the call. */
+async function lend(sessions: LegacySessions, call: Call): Promise<LegacySession> {
+  const lending = sessions.lend(call)
+  return lending instanceof Promise ? sessions.opened(call, lending) : lending
 }
 
 /** A session in place of a lost one; undefined if none could be opened in time. */

@@ -17,9 +17,9 @@ import { Deadline } from '../../time.js'
 import { callFault, givenUpFor } from '../failure.js'
 import type { Parking } from '../options.js'
 import { weightOfWaiting } from '../waiting-call.js'
+import { type AskedCall, noRoom } from './asked-call.js'
 import { keyed, type RequiredUrl, urlAnswers, urlRequests, Visit } from './required-urls.js'
 import { invalid, type RetryState, RetryStates, type RetryStatesOptions } from './retry-state.js'
-import { noRoom, type RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 
 export interface ParkedOptions extends Parking, RetryStatesOptions {
@@ -39,7 +39,7 @@ interface Answered {
 }
 
 /** What is parked: an open call, or a call to make again when the client has accepted to open these URLs. */
-type Waiting = { kind: 'call'; running: RunningCall } | WaitingForUrls
+type Waiting = { kind: 'call'; running: AskedCall } | WaitingForUrls
 
 interface WaitingForUrls {
   kind: 'urls'
@@ -105,7 +105,7 @@ export class ParkedCalls {
    * Runs a leg of a call: the first one, or another one of a parked call. `said` is the digest of the answers that
    * continue it.
    */
-  async run(running: RunningCall, call: Call, parked?: Parked, said?: string): Promise<Final> {
+  async run(running: AskedCall, call: Call, parked?: Parked, said?: string): Promise<Final> {
     const hangUp = () => running.end(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     let waits = false
@@ -358,7 +358,7 @@ function declined(call: Call, session: LegacySession): Final {
 }
 
 /** The valid answers to open questions. Throws a Fault if there are invalid answers only. */
-function wellFormedAnswers(running: RunningCall, responses: Payload): [string, Payload][] {
+function wellFormedAnswers(running: AskedCall, responses: Payload): [string, Payload][] {
   const given: [string, Payload][] = []
   let malformed = 0
   for (const key of keys(responses)) {

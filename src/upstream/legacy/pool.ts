@@ -75,7 +75,10 @@ export class SessionPool<S extends Pooled> {
 
   /** Lends the session of a key, at once if it is open; opens it if needed. Throws or rejects with a Fault. */
   acquire(wanted: SessionKey, open: () => Promise<S>): S | Promise<S> {
-    return this.#lend(this.#usable(wanted.key) ?? this.#add(wanted, open))
+    const session = this.#entries.get(wanted.key)?.session
+    if (!session?.alive) return this.#lend(this.#usable(wanted.key) ?? this.#add(wanted, open))
+    session.users++
+    return session
   }
 
   /** Lends a session of a key that no other call uses; opens one if needed. Throws or rejects with a Fault. */

@@ -39,6 +39,8 @@ const MAX_REFUSALS = 16
 export class ServerRequests {
   /** Questions that wait for a call that they can belong to. */
   readonly held = new Map<Question, NodeJS.Timeout>()
+  /** A question was refused, because too many calls wait for answers. */
+  hadNoRoom = false
   readonly #peer: AskingPeer
   readonly #options: ServerRequestsOptions
   readonly #capabilities: Payload

@@ -77,11 +77,10 @@ export class LegacySessions {
     return this.#options.isolation === 'per-request' ? this.#ofOneCall(session) : session
   }
 
-  /** The same for a call, whose caller is told while a program is starting. */
-  lendTo(call: Call): LegacySession | Promise<LegacySession> {
-    const lending = this.lend(call)
+  /** The session that is being opened for a call. Its caller is told while a program is starting. */
+  opened(call: Call, lending: Promise<LegacySession>): Promise<LegacySession> {
     const { transport, timeouts } = this.#options
-    if (transport.kind !== 'stdio' || !(lending instanceof Promise)) return lending
+    if (transport.kind !== 'stdio') return lending
     return starting(call, lending, { ...timeouts, unused: (session) => session.unuse() })
   }
 

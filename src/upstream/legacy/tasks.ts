@@ -32,8 +32,8 @@ import { callFault } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
 import { SessionLost } from '../session-loss.js'
 import { waitingCall, weightOfWaiting } from '../waiting-call.js'
+import { AskedCall } from './asked-call.js'
 import type { WhenRequired } from './required-urls.js'
-import { RunningCall } from './running-call.js'
 import type { LegacySession } from './session.js'
 import { TaskIds, type TaskIdsOptions } from './task-ids.js'
 
@@ -66,7 +66,7 @@ interface Task {
   session: LegacySession
   call: Call
   /** The open `tasks/result`, during which the server sends its requests to the client. */
-  waiting: RunningCall | undefined
+  waiting: AskedCall | undefined
   /** The result, once it has been fetched and kept. */
   result: Final | undefined
   /** Called when the client has sent answers. */
@@ -158,8 +158,8 @@ export class LegacyTasks {
    * Waits for the result of a task, for a client that does not support tasks. If the call is given up, cancels the
    * task.
    */
-  drive(call: Call, session: LegacySession, { id }: Created, required: WhenRequired): RunningCall {
-    const running = new RunningCall(session, call, {
+  drive(call: Call, session: LegacySession, { id }: Created, required: WhenRequired): AskedCall {
+    return new AskedCall(session, session.begin(call, id), {
       decode: (leg, response, exchange) => {
         const asking = required(leg, response, session)
         if (asking) return asking
@@ -167,13 +167,10 @@ export class LegacyTasks {
         if (exchange.refusals) throwIfRefused(reply, exchange.refusals)
         return reply
       },
-      task: id,
       onGivenUp: () => {
         session.request('tasks/cancel', idOf(id)).catch(() => {})
       },
-    })
-    running.send('tasks/result', idOf(id))
-    return running
+    }).send('tasks/result', idOf(id))
   }
 
   /** Throws OwnedByReplica if one other replica owns all of these tasks, and all ids are valid for the caller. */
@@ -292,16 +289,14 @@ export class LegacyTasks {
   }
 
   /** Sends `tasks/result`, unless it is open: the server sends its requests to the client while it is. */
-  #awaitResult(task: Task): RunningCall {
+  #awaitResult(task: Task): AskedCall {
     if (task.waiting) return task.waiting
     const { session } = task
     const call: Call = { ...task.call, method: 'tasks/result', signal: new HangUp() }
-    const waiting = new RunningCall(session, call, {
+    const waiting = new AskedCall(session, session.begin(call, task.upstreamId), {
       decode: (_leg, response) => decodeReply(task.call, response, session.handshake.serverInfo),
-      task: task.upstreamId,
-    })
+    }).send('tasks/result', idOf(task.upstreamId))
     task.waiting = waiting
-    waiting.send('tasks/result', idOf(task.upstreamId))
     this.#gather(task, waiting, call).catch(() => {
       task.waiting = undefined
     })
@@ -309,7 +304,7 @@ export class LegacyTasks {
   }
 
   /** Collects the server's questions, and keeps the result. */
-  async #gather(task: Task, waiting: RunningCall, call: Call): Promise<void> {
+  async #gather(task: Task, waiting: AskedCall, call: Call): Promise<void> {
     try {
       for (;;) {
         const end = await waiting.leg(call, () => true)

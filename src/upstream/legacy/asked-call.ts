@@ -1,6 +1,6 @@
 /**
- * A call to a legacy server while it runs, and the questions that go to its client in one round. Each round begins
- * another leg; for the server it stays one open request.
+ * A call during which a legacy server asks its client. Each round of questions begins another leg; for the server it stays
+ * one open request.
  */
 import type { Call, Final, Told } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -20,7 +20,6 @@ import type { LegacySession } from './session.js'
 /** How a leg ends: with the answer, or because the server asks something. */
 export type LegEnd = Final | { kind: 'asks' }
 
-const NONE: ReadonlyMap<string, Question> = new Map()
 /** Milliseconds to wait for further questions for the same round: after each question, and in total. */
 const GATHER = { quiet: 25, most: 250 }
 const NO_ROOM = { code: -32603, message: 'Too many calls wait for answers of their clients' }
@@ -30,48 +29,42 @@ export function noRoom(): Fault {
   return new Fault('overloaded', 'Too many calls wait for answers', { retryAfter: 1 })
 }
 
-export interface RunningOptions {
-  decode(call: Call, response: Response, exchange: Exchange, session: LegacySession): Final
-  /** The id of the server's task that the call waits for, if any. */
-  task?: string
+/** Reads the answer to a call. */
+export type Decode = (call: Call, response: Response, exchange: Exchange, session: LegacySession) => Final
+
+export interface AskedOptions {
+  decode: Decode
+  /** The question that has made it one. */
+  question?: Question
   /** Called when the call is given up without an answer. */
   onGivenUp?: (() => void) | undefined
 }
 
-export class RunningCall {
+export class AskedCall {
   readonly session: LegacySession
   /** `end` has been called. */
   over = false
   readonly #exchange: Exchange
-  readonly #decode: RunningOptions['decode']
-  readonly #onGivenUp: RunningOptions['onGivenUp']
-  /** Unanswered questions, by their keys in `inputRequests`. Created with the first one. */
-  #questions: Map<string, Question> | undefined
+  readonly #decode: Decode
+  readonly #onGivenUp: AskedOptions['onGivenUp']
+  /** Unanswered questions, by their keys in `inputRequests`. */
+  readonly #questions = new Map<string, Question>()
+  /** The question that has made it one, until it is read. */
+  #first: Question | undefined
   /** The request, until it is sent. Questions that arrived before it are answered first. */
   #unsent: { method: string; params: Sent } | undefined
   #asked = 0
   /** A question was refused, because too many calls wait for answers. */
   #hadNoRoom = false
-  /** The server has said something for the call, so its answer is not about the session. */
-  #isBeingServed = false
-  /** The id of the server's task that the call waits for, if any. */
-  readonly #task: string | undefined
-  /** The call that the current leg belongs to. */
-  #call: Call
 
-  constructor(session: LegacySession, call: Call, { decode, task, onGivenUp }: RunningOptions) {
+  constructor(session: LegacySession, exchange: Exchange, { decode, question, onGivenUp }: AskedOptions) {
     this.session = session
+    this.#exchange = exchange
+    this.#decode = decode
+    this.#first = question
+    this.#onGivenUp = onGivenUp
     // It may outlive the leg in which the session was lent.
     session.use()
-    this.#decode = decode
-    this.#onGivenUp = onGivenUp
-    this.#task = task
-    this.#call = call
-    this.#exchange = session.begin(call, task)
-  }
-
-  get id(): number {
-    return this.#exchange.id
   }
 
   /** The server has answered, even if the answer has not been read. */
@@ -81,32 +74,27 @@ export class RunningCall {
 
   /** Unanswered questions, by their keys in `inputRequests`. */
   get questions(): ReadonlyMap<string, Question> {
-    return this.#questions ?? NONE
+    return this.#questions
   }
 
   /** Sets the request. The first leg sends it when no earlier question is open. */
-  send(method: string, params: Sent): void {
+  send(method: string, params: Sent): this {
     this.#unsent = { method, params }
+    return this
   }
 
   /** Runs one leg, until the call is answered or the server asks. `mayAsk`: whether there is room for a parked call. */
   async leg(call: Call, mayAsk: () => boolean): Promise<LegEnd> {
     const exchange = this.#exchange
-    if (call !== this.#call) this.#resume(call)
+    exchange.resume(call)
     exchange.read = true
-    let gathering: number | undefined = this.questions.size > 0 ? performance.now() : undefined
+    let gathering: number | undefined = this.#questions.size > 0 ? performance.now() : undefined
     for (;;) {
-      if (this.#unsent && this.questions.size === 0 && !exchange.unread) {
+      if (this.#unsent && this.#questions.size === 0 && !exchange.unread) {
         exchange.send(this.#unsent.method, this.#unsent.params)
         this.#unsent = undefined
       }
-      let arrival: Arrival | undefined
-      try {
-        arrival = await (gathering === undefined ? exchange.next() : this.#nextOfRound(gathering))
-      } catch (error) {
-        arrival = await this.#answerIn(error, call)
-      }
-      if (arrival?.kind !== 'response') this.#isBeingServed = true
+      const arrival = await this.#next(call, gathering)
       if (arrival === undefined) {
         // Other calls may have been parked since the first question arrived.
         if (!mayAsk()) this.#refuseAll()
@@ -116,8 +104,8 @@ export class RunningCall {
         }
         exchange.read = false
         exchange.onUnreadAnswer = () => this.#passOn()
-        this.#resume(waitingCall(call))
-        for (const question of this.questions.values()) question.shown = true
+        exchange.resume(waitingCall(call))
+        for (const question of this.#questions.values()) question.shown = true
         return { kind: 'asks' }
       }
       if (arrival.kind === 'question') {
@@ -125,10 +113,7 @@ export class RunningCall {
         else this.#refuse(arrival.question)
       } else if (arrival.kind === 'response') {
         const last = this.#decode(call, arrival, exchange, this.session)
-        const loss = last.kind === 'error' && (await this.#lossBehind(arrival, call))
-        if (loss) throw new SessionLost(loss, { answer: last })
-        if (this.#lacksAnswer(last)) throw noRoom()
-        if (call.caller.logLevel !== undefined && this.session.trailing > 0) await this.#tellTrailing(call)
+        await settle(this.session, exchange, call, arrival, last, this.#hadNoRoom)
         return last
       } else {
         const told = relayed(call, arrival.method, arrival.params)
@@ -156,9 +141,9 @@ export class RunningCall {
 
   /** Sends the client's answer to one question to the server. */
   answer(key: string, answer: Payload): void {
-    const question = this.#questions?.get(key)
+    const question = this.#questions.get(key)
     if (!question) return
-    this.#questions?.delete(key)
+    this.#questions.delete(key)
     const { method } = question.request
     const lowered = lowerAnswer(method, answer, this.session.handshake.revision)
     this.session.serverRequests.respond(
@@ -188,24 +173,24 @@ export class RunningCall {
   end(reason?: string): void {
     if (this.over) return
     this.over = true
-    const { serverRequests } = this.session
-    const { answered } = this.#exchange
-    const moving = this.#questions || this.#exchange.unread ? this.#answerOrMove() : []
-    if (!answered) this.#onGivenUp?.()
-    this.#exchange.release(reason)
-    for (const question of moving) serverRequests.moveOn(question)
+    const exchange = this.#exchange
+    const moving = this.#answerOrMove()
+    if (!exchange.answered) this.#onGivenUp?.()
+    exchange.release(reason)
+    for (const question of moving) this.session.serverRequests.moveOn(question)
     this.session.unuse()
   }
 
   /** Answers questions at the end of the call, for the client. Returns those that may belong to another call. */
   #answerOrMove(): readonly Question[] {
-    const open = [...this.questions.values(), ...this.#exchange.takeQuestions()]
+    const first = this.#first ? [this.#first] : []
+    const open = [...first, ...this.#questions.values(), ...this.#exchange.takeQuestions()]
     const { serverRequests } = this.session
     const { answered } = this.#exchange
     // A question that names no call belongs to another call if this one is answered, and may do so if it was given up.
     const movesOn = answered || serverRequests.hasOther(this.#exchange)
     const moving = open.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
-    this.#questions?.clear()
+    this.#questions.clear()
     for (const question of open) if (!moving.includes(question)) serverRequests.respond(question, noAnswerTo(question))
     return moving
   }
@@ -217,32 +202,21 @@ export class RunningCall {
   #passOn(): void {
     for (const [key, question] of this.#open()) {
       if (question.addressed) continue
-      this.#questions?.delete(key)
+      this.#questions.delete(key)
       this.session.serverRequests.moveOn(question)
     }
   }
 
-  /** Begins another leg. */
-  #resume(call: Call): void {
-    this.#call = call
-    this.#exchange.resume(call)
-  }
-
-  /** The answer in a refusal. Rejects with the failure if there is none, or with a Contradiction or SessionLost. */
-  async #answerIn(error: unknown, call: Call): Promise<Response> {
-    if (!(error instanceof ChannelError)) throw error
-    const modern = notLegacy(error)
-    if (modern) throw modern
-    const loss = await this.#lossBehind(error, call)
-    if (loss) throw new SessionLost(loss, { cause: error })
-    this.#isBeingServed = true
-    return answerOf(error)
-  }
-
-  /** Whether the server has lost the session, and the call with it. A task has begun in any case. */
-  async #lossBehind(failure: ChannelError | Response, { method }: Call): Promise<Loss | undefined> {
-    const loss = this.#isBeingServed ? undefined : await this.session.lossBehind(failure, method)
-    return loss && this.#task !== undefined ? 'acted' : loss
+  /** The next message; undefined if none has arrived for the round of questions that began at `gathering`. */
+  async #next(call: Call, gathering: number | undefined): Promise<Arrival | undefined> {
+    const question = this.#first
+    this.#first = undefined
+    if (question) return { kind: 'question', question }
+    try {
+      return await (gathering === undefined ? this.#exchange.next() : this.#nextOfRound(gathering))
+    } catch (error) {
+      return answerIn(error, this.session, this.#exchange, call)
+    }
   }
 
   /** The next message, as long as further questions of the round that began at `since` may arrive. */
@@ -253,8 +227,7 @@ export class RunningCall {
 
   /** Keeps a question for the client. Returns the current time if it is the first one. */
   #keep(question: Question): number | undefined {
-    const first = this.questions.size === 0
-    this.#questions ??= new Map()
+    const first = this.#questions.size === 0
     this.#questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
     return first ? performance.now() : undefined
   }
@@ -262,47 +235,89 @@ export class RunningCall {
   /** Refuses a question, because too many calls wait for answers. */
   #refuse(question: Question): void {
     this.#hadNoRoom = true
+    this.session.serverRequests.hadNoRoom = true
     this.session.serverRequests.respond(question, NO_ROOM)
   }
 
   #refuseAll(): void {
-    for (const question of this.questions.values()) this.#refuse(question)
-    this.#questions?.clear()
-  }
-
-  /**
-   * Whether a call has failed for want of an answer, because its question was refused. The question may have been given to
-   * another call; then the failure repeats the refusal. A server may also do without an answer: then its result counts.
-   */
-  #lacksAnswer(last: Final): boolean {
-    const failure = failureIn(last)
-    return failure !== undefined && (this.#hadNoRoom || failure.includes(NO_ROOM.message))
+    for (const question of this.#questions.values()) this.#refuse(question)
+    this.#questions.clear()
   }
 
   /** Refuses questions that the client does not support in this leg. Returns whether any question remains. */
   #asks(call: Call): boolean {
     const declared = parseObject(call.caller.capabilities)
     for (const [key, question] of this.#open())
-      if (this.session.serverRequests.refuses(question, this.#exchange, declared)) this.#questions?.delete(key)
+      if (this.session.serverRequests.refuses(question, this.#exchange, declared)) this.#questions.delete(key)
     return this.questions.size > 0
   }
 
   /** Questions that the server has not withdrawn. Removes the withdrawn ones. */
   *#open(): Generator<[string, Question]> {
-    for (const [key, question] of this.questions) {
-      if (question.withdrawn) this.#questions?.delete(key)
+    for (const [key, question] of this.#questions) {
+      if (question.withdrawn) this.#questions.delete(key)
       else yield [key, question]
     }
   }
+}
 
-  /** Tells log messages that were sent before the answer, but arrive after it on another connection. */
-  async #tellTrailing(call: Call): Promise<void> {
-    for (;;) {
-      const arrival = await this.#exchange.nextWithin(this.session.trailing)
-      if (arrival?.kind !== 'notification') return
-      const told = relayed(call, arrival.method, arrival.params)
-      if (told) await call.tell(told)
-    }
+/**
+ * The answer in a refusal of a request. Rejects with the failure if there is none, or with a Contradiction or SessionLost.
+ */
+export async function answerIn(
+  error: unknown,
+  session: LegacySession,
+  exchange: Exchange,
+  call: Call,
+): Promise<Response> {
+  if (!(error instanceof ChannelError)) throw error
+  const modern = notLegacy(error)
+  if (modern) throw modern
+  const loss = await lossBehind(error, session, exchange, call)
+  if (loss) throw new SessionLost(loss, { cause: error })
+  exchange.isServed = true
+  return answerOf(error)
+}
+
+/**
+ * What an answer may mean besides what it says. Rejects with SessionLost if an error says that the session is lost, and
+ * with a Fault if the call has failed for want of an answer of its client (`hadNoRoom`). Tells late log messages.
+ */
+export async function settle(
+  session: LegacySession,
+  exchange: Exchange,
+  call: Call,
+  response: Response,
+  last: Final,
+  hadNoRoom = false,
+): Promise<void> {
+  const loss = last.kind === 'error' && (await lossBehind(response, session, exchange, call))
+  if (loss) throw new SessionLost(loss, { answer: last })
+  // The question may have been given to another call; then the failure repeats the refusal. A server may also do without
+  // an answer: then its result counts.
+  const failure = failureIn(last)
+  if (failure !== undefined && (hadNoRoom || failure.includes(NO_ROOM.message))) throw noRoom()
+  if (call.caller.logLevel !== undefined && session.trailing > 0) await tellTrailing(session, exchange, call)
+}
+
+/** Whether the server has lost the session, and the call with it. A task has begun in any case. */
+async function lossBehind(
+  failure: ChannelError | Response,
+  session: LegacySession,
+  { isServed, task }: Exchange,
+  { method }: Call,
+): Promise<Loss | undefined> {
+  const loss = isServed ? undefined : await session.lossBehind(failure, method)
+  return loss && task !== undefined ? 'acted' : loss
+}
+
+/** Tells log messages that were sent before the answer, but arrive after it on another connection. */
+async function tellTrailing({ trailing }: LegacySession, exchange: Exchange, call: Call): Promise<void> {
+  for (;;) {
+    const arrival = await exchange.nextWithin(trailing)
+    if (arrival?.kind !== 'notification') return
+    const told = relayed(call, arrival.method, arrival.params)
+    if (told) await call.tell(told)
   }
 }
 
@@ -314,7 +329,7 @@ function noAnswerTo({ request: { method } }: Question) {
 }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
-function relayed(call: Call, method: string, params: Params): Told | undefined {
+export function relayed(call: Call, method: string, params: Params): Told | undefined {
   const payload = typeof params === 'string' ? EMPTY : params
   switch (method) {
     case 'notifications/progress':

@@ -3,8 +3,8 @@ import t from 'tap'
 import { unlimited } from '../../src/protocol/memory.js'
 import type { Id, Request } from '../../src/rpc/message.js'
 import { Exchange } from '../../src/upstream/exchange.js'
+import { AskedCall } from '../../src/upstream/legacy/asked-call.js'
 import { Askers } from '../../src/upstream/legacy/askers.js'
-import { RunningCall } from '../../src/upstream/legacy/running-call.js'
 import { ServerRequests } from '../../src/upstream/legacy/server-requests.js'
 import type { LegacySession } from '../../src/upstream/legacy/session.js'
 import { toolCall } from '../support/calls.js'
@@ -38,10 +38,10 @@ function start() {
     running.push(exchange)
     return exchange
   }
-  const session = { serverRequests, begin, use() {}, unuse() {}, trailing: 0 } as unknown as LegacySession
+  const session = { serverRequests, use() {}, unuse() {}, trailing: 0 } as unknown as LegacySession
   const call = () => {
     const decode = () => ({ kind: 'result', result: CALL.params }) as const
-    return new RunningCall(session, CALL, { decode })
+    return new AskedCall(session, begin(), { decode })
   }
   const ask = (id: number) =>
     serverRequests.asked(
@@ -50,7 +50,7 @@ function start() {
     )
   const given = (at: number) => running[at]?.takeQuestions().map(({ request }) => request.id)
   /** Reads a call until its client is asked something. */
-  const isAsked = async (one: RunningCall) => (await one.leg(CALL, () => true)).kind === 'asks'
+  const isAsked = async (one: AskedCall) => (await one.leg(CALL, () => true)).kind === 'asks'
   return { call, ask, given, said, isAsked }
 }
 
@@ -75,7 +75,7 @@ t.test('so it is where the client has been asked, and does not come back', async
   const { call, ask, given, said, isAsked } = start()
   const [one] = [call(), call()]
   ask(1)
-  t.equal(await isAsked(one as RunningCall), true)
+  t.equal(await isAsked(one as AskedCall), true)
   one?.end('The client did not answer in time')
   t.same(said, [['1', '{"action":"cancel"}']])
   t.same(given(0), [])
