@@ -110,11 +110,6 @@ export class Exchange {
     this.number = call?.log.call
   }
 
-  /** It has been released. */
-  get isOver(): boolean {
-    return this.#released !== undefined
-  }
-
   /** Messages wait to be read. */
   get unread(): boolean {
     return this.#arrivals !== undefined && this.#arrivals.length > 0

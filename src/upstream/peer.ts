@@ -16,7 +16,6 @@ import {
   type Id,
   MAX_BATCH,
   type Message,
-  type Notification,
   notification,
   numberOf,
   type Params,
@@ -312,12 +311,7 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
-  #take(source: Source, message: Message | undefined, stream: number | undefined, http: HttpHead | undefined): void {
-    if (message && message.kind !== 'invalid' && message.kind !== 'batch') {
-      this.#invalidMessages?.clear()
-      this.#received++
-      return this.#route(message, stream, http)
-    }
+  #takeInvalid(source: Source, message: Message | undefined): void {
     const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
     if (!message && this.channel.transport === 'stdio' && this.#takeFromEnd(source, what)) return
     this.#failAnswer(source, what)
@@ -421,7 +415,10 @@ export class Peer implements Receiver, ExchangePeer {
     for (const send of held?.values() ?? []) send()
   }
 
-  #route(message: Request | Notification | Response, stream: number | undefined, http: HttpHead | undefined): void {
+  #take(source: Source, message: Message | undefined, stream: number | undefined, http: HttpHead | undefined): void {
+    if (!message || message.kind === 'invalid' || message.kind === 'batch') return this.#takeInvalid(source, message)
+    this.#invalidMessages?.clear()
+    this.#received++
     switch (message.kind) {
       case 'response': {
         const id = message.id === undefined ? undefined : numberOf(message.id)

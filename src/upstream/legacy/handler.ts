@@ -134,6 +134,7 @@ async function send(session: LegacySession, call: Call, shared: Shared, asTask?:
   }
   call.signal.addEventListener('abort', hangUp, { once: true })
   let asked: AskedCall | undefined
+  let isOver = false
   try {
     call.signal.throwIfAborted()
     const params = asTask ?? encodeParams(call, handshake.revision, call.progress ? exchange.id : undefined)
@@ -153,6 +154,7 @@ async function send(session: LegacySession, call: Call, shared: Shared, asTask?:
         if (last.kind === 'error' || serverRequests.hadNoRoom || call.caller.logLevel !== undefined)
           await settle(session, exchange, call, arrival, last)
         exchange.release()
+        isOver = true
         return last
       }
       if (arrival.kind === 'question') asked = new AskedCall(session, exchange, { decode, question: arrival.question })
@@ -164,7 +166,7 @@ async function send(session: LegacySession, call: Call, shared: Shared, asTask?:
     }
   } finally {
     call.signal.removeEventListener('abort', hangUp)
-    if (!asked && !exchange.isOver) hangUp()
+    if (!asked && !isOver) hangUp()
   }
   return parked.run(asked, call)
 }

@@ -31,14 +31,18 @@ export class ModernChannels {
   readonly #access: Access
   /** By principal, or for EVERYBODY. */
   readonly #channels = new Map<string, ModernChannel>()
+  /** Principals that want logs get a process of their own. */
+  readonly #isSeparate: boolean
   /** Principals that have requested logs. All their later calls go to their own process. */
   readonly #separate = new Set<string>()
   /** Channels that are being closed. */
   readonly #ending = new Set<ModernChannel>()
 
   constructor(options: ServerOptions, access: Access) {
+    const { transport, several, isolation } = options
     this.#options = options
     this.#access = access
+    this.#isSeparate = transport.kind === 'stdio' && several === true && isolation !== 'shared'
   }
 
   /** Requests on all channels that are not over. */
@@ -47,20 +51,18 @@ export class ModernChannels {
   }
 
   /** The channel for a caller; undefined if it is not open. */
-  current(sender: Caller): ModernChannel | undefined {
-    const channel = this.#channels.get(this.#keyOf(sender))
-    return channel?.isOpen ? channel : undefined
+  current(sender: Caller): Peer | undefined {
+    return this.#channels.get(this.#keyOf(sender))?.openPeer
   }
 
   /**
    * The channel for a caller; opens it if needed. Rejects with a Fault, or with a Contradiction if the server is
    * legacy.
    */
-  async open(sender: Caller): Promise<ModernChannel> {
+  async open(sender: Caller): Promise<Peer> {
     const key = this.#keyOf(sender)
     const channel = this.#channels.get(key) ?? this.#add(key, sender.principal)
-    await channel.opening
-    return channel
+    return channel.opening as Promise<Peer>
   }
 
   async close(hurry = false): Promise<void> {
@@ -76,12 +78,6 @@ export class ModernChannels {
       this.#separate.add(principal)
     }
     return this.#separate.has(principal) ? principal : EVERYBODY
-  }
-
-  /** Whether principals that want logs get a process of their own. */
-  get #isSeparate(): boolean {
-    const { transport, several, isolation } = this.#options
-    return transport.kind === 'stdio' && several === true && isolation !== 'shared'
   }
 
   #add(key: string, principal: string): ModernChannel {
@@ -174,8 +170,8 @@ export class ModernChannel implements Occupant, Owner {
     return this.#opening
   }
 
-  get isOpen(): boolean {
-    return this.#peer !== undefined && this.#peer.end === undefined
+  get openPeer(): Peer | undefined {
+    return this.#peer?.end ? undefined : this.#peer
   }
 
   /** Requests that are not over. */
@@ -183,8 +179,7 @@ export class ModernChannel implements Occupant, Owner {
     return this.#peer?.open ?? []
   }
 
-  /** Defined while the channel is open. */
-  get peer(): Peer {
+  get #open(): Peer {
     return this.#peer as Peer
   }
 
@@ -215,19 +210,19 @@ export class ModernChannel implements Occupant, Owner {
   }
 
   callOf({ method, params }: Request | Notification): number | undefined {
-    return method === LOG ? logReader(this.peer, params)?.number : undefined
+    return method === LOG ? logReader(this.#open, params)?.number : undefined
   }
 
   asked(request: Request): void {
     const { method } = request
-    if (method === 'ping') this.peer.refuse(request)
+    if (method === 'ping') this.#open.refuse(request)
     else this.#options.log.debug({ event: 'server_request_dropped', method }, 'request from a modern server dropped')
   }
 
   /** Takes a notification on stdio that names no call. */
   notified(method: string, params: Params): void {
     if (method === 'notifications/cancelled') this.#endSubscription(params)
-    else if (method === LOG) giveLog(this.peer, params, this.#options.log)
+    else if (method === LOG) giveLog(this.#open, params, this.#options.log)
   }
 
   released({ call, answered }: Exchange): void {

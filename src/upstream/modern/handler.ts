@@ -49,7 +49,7 @@ import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ToolCache } from '../tools.js'
 import type { ChannelError } from '../transport/channel.js'
-import { LISTEN, type ModernChannel, ModernChannels, subscriptionEnded } from './channels.js'
+import { LISTEN, ModernChannels, subscriptionEnded } from './channels.js'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -78,8 +78,8 @@ export class ModernHalf implements Half {
     this.handle = async function answerFromModern(call) {
       for (let attempt = 0; ; attempt++) {
         try {
-          const channel = half.#channels.current(call) ?? (await half.#opened(call))
-          return await half.#answer(channel, call, attempt > 0)
+          const peer = half.#channels.current(call) ?? (await half.#opened(call))
+          return await half.#answer(peer, call, attempt > 0)
         } catch (error) {
           if (error instanceof Contradiction) throw error
           const again = !call.signal.aborted && attempt === 0
@@ -92,7 +92,7 @@ export class ModernHalf implements Half {
   }
 
   async notify(notice: Notice): Promise<void> {
-    const { peer } = await this.#channels.open(notice)
+    const peer = await this.#channels.open(notice)
     const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
     await peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice.principal))
   }
@@ -122,20 +122,21 @@ export class ModernHalf implements Half {
   }
 
   /** Opens the channel for a call. Tells its caller while a program is starting. */
-  #opened(call: Call): Promise<ModernChannel> {
+  #opened(call: Call): Promise<Peer> {
     const opening = this.#channels.open(call)
     return this.#isProgram ? starting(call, opening, this.#options.timeouts) : opening
   }
 
-  async #answer(channel: ModernChannel, call: Call, again: boolean): Promise<Final> {
-    const { transport } = channel.peer.channel
+  async #answer(peer: Peer, call: Call, again: boolean): Promise<Final> {
+    const { transport } = peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
     const mirrors = transport === 'http' && call.method === 'tools/call'
     // The schema of an unknown tool says which arguments are mirrored into headers.
     const name = mirrors && call.paramHeaders === undefined ? value(call.params, 'name') : undefined
-    if (typeof name === 'string') await unlessAborted(this.#toolsOf(call).findOnce(name), call.signal)
+    if (typeof name === 'string' && !this.#toolsOf(call).known(name))
+      await unlessAborted(this.#toolsOf(call).findOnce(name), call.signal)
     if (transport === 'stdio' && call.method === 'tools/call' && call.paramHeaders) await this.#checkMirrored(call)
-    const last = await this.#ask(channel, call, mirrors)
+    const last = await this.#ask(peer, call, mirrors)
     if (last.kind !== 'error') return last
     const { code, data, message } = last.error
     if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction('modern', message, last)
@@ -146,13 +147,12 @@ export class ModernHalf implements Half {
       const tools = this.#toolsOf(call)
       tools.forget()
       await tools.find(textUnder(call.params, 'name'))
-      return this.#answer(channel, call, true)
+      return this.#answer(peer, call, true)
     }
     return last
   }
 
-  async #ask(channel: ModernChannel, call: Call, mirrors: boolean): Promise<Final> {
-    const { peer } = channel
+  async #ask(peer: Peer, call: Call, mirrors: boolean): Promise<Final> {
     const headers = this.#headersOf(peer, call, mirrors)
     const exchange = peer.begin(call.principal, call)
     exchange.account = this.#options.accounts?.for(call.principal)
@@ -170,7 +170,8 @@ export class ModernHalf implements Half {
         }
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
-          return this.#last(peer, call, decodeReply(call, arrival))
+          const last = decodeReply(call, arrival)
+          return call.method === 'tools/list' ? this.#listed(peer, call, last) : last
         }
         if (arrival.method === 'notifications/cancelled') {
           if (call.method === LISTEN) exchange.fail(subscriptionEnded())
@@ -184,12 +185,14 @@ export class ModernHalf implements Half {
       }
     } finally {
       call.signal.removeEventListener('abort', hangUp)
-      hangUp()
+      if (exchange.answered) exchange.release()
+      else hangUp()
     }
   }
 
-  #last(peer: Peer, call: Call, reply: Final): Final {
-    if (reply.kind !== 'result' || call.method !== 'tools/list') return reply
+  /** Takes a list of tools. */
+  #listed(peer: Peer, call: Call, reply: Final): Final {
+    if (reply.kind !== 'result') return reply
     this.#toolsOf(call).learn(reply.result, raw(call.params, 'cursor'))
     // Clients without headers cannot mirror arguments into them; the bridge does it for them.
     const forClients = peer.channel.transport === 'http' && call.paramHeaders === undefined
@@ -244,7 +247,7 @@ export class ModernHalf implements Half {
       const listing = listingFor(call)
       const account = this.#options.accounts?.for(call.principal)
       cache = new ToolCache(
-        async (cursor) => listTools((await this.#channels.open(listing)).peer, listing, cursor, account),
+        async (cursor) => listTools(await this.#channels.open(listing), listing, cursor, account),
         this.#options.memory.borrow(call.principal, SMALL),
       )
       this.#tools.set(key, cache)

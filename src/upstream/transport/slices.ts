@@ -28,10 +28,11 @@ export class Slices<T> {
     return this.#waiting.length > 0
   }
 
-  /** Delivers as many items as this turn allows. The others follow in order. */
-  push(items: readonly T[]): void {
-    this.#waiting = this.busy ? [...this.#waiting, ...items] : items
+  /** Delivers as many items as this turn allows. The others follow in order. Returns whether some wait. */
+  push(items: readonly T[]): boolean {
+    this.#waiting = this.#waiting.length > 0 ? [...this.#waiting, ...items] : items
     if (!this.#yielding) this.#deliver()
+    return this.#waiting.length > 0
   }
 
   /** Calls `last` when all pushed items have been delivered: at once if none wait. `take` may call it, too. */
@@ -50,16 +51,16 @@ export class Slices<T> {
     const items = this.#waiting
     let at = 0
     // `take` may call `clear`.
-    while (at < items.length && this.#taken < SLICE && this.busy) {
+    while (at < items.length && this.#taken < SLICE && this.#waiting.length > 0) {
       this.#taken++
       this.#take(items[at++] as T)
     }
-    if (this.busy) this.#waiting = at < items.length ? items.slice(at) : NONE
+    if (this.#waiting.length > 0) this.#waiting = at < items.length ? items.slice(at) : NONE
     if (this.#taken >= SLICE) {
       this.#yielding = true
       setImmediate(this.#next)
     }
-    const last = this.busy ? undefined : this.#last
+    const last = this.#waiting.length > 0 ? undefined : this.#last
     if (!last) return false
     this.#last = undefined
     last()

@@ -52,20 +52,12 @@ const LAST_WORDS = 100
 
 type Child = ChildProcess & { stdin: NonNullable<ChildProcess['stdin']>; stdout: NonNullable<ChildProcess['stdout']> }
 
-/** Lines that are written together. */
-class Write {
+/** Lines that are written together, and the promise that they have been. */
+interface Write {
   text: string
-  readonly written: Promise<void>
-  resolve: () => void = () => {}
-  reject: (error: ChannelError) => void = () => {}
-
-  constructor(line: string) {
-    this.text = line
-    this.written = new Promise((resolve, reject) => {
-      this.resolve = resolve
-      this.reject = reject
-    })
-  }
+  written?: Promise<void>
+  resolve: () => void
+  reject: (error: ChannelError) => void
 }
 
 export class StdioChannel implements Channel {
@@ -145,20 +137,24 @@ export class StdioChannel implements Channel {
 
   send({ text }: Outgoing): Promise<void> {
     const line = encodeLine(text)
-    if (!this.alive) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
+    if (this.#ended || this.#closing)
+      return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
     if (this.#queued + line.length > MAX_QUEUED)
       return Promise.reject(new ChannelError('The server does not read its input', { delivered: 'no' }))
     if (this.#loans.queue.hold(this.#queued + line.length)) return Promise.reject(requestTooLarge())
     this.#queued += line.length
     const last = this.#queue.at(-1)
-    if (last && last.text.length < WRITE_AT_ONCE) {
+    if (last?.written && last.text.length < WRITE_AT_ONCE) {
       last.text += line
       return last.written
     }
-    const write = new Write(line)
-    this.#queue.push(write)
+    const written = new Promise<void>((resolve, reject) => {
+      this.#queue.push({ text: line, resolve, reject })
+    })
+    const write = this.#queue.at(-1)
+    if (write) write.written = written
     if (!this.#blocked && this.#queue.length === 1) setImmediate(this.#flush)
-    return write.written
+    return written
   }
 
   abandon(): void {}
@@ -191,9 +187,10 @@ export class StdioChannel implements Channel {
     this.#wroteAt = performance.now()
     this.#downloads = false
     const lines = this.#decoder.push(chunk)
-    this.#lines.push(lines)
-    if (this.#lines.busy) this.#child.stdout.pause()
-    if (this.#decoder.pending > this.#lineLimit) return this.#endTooLong()
+    if (this.#lines.push(lines)) this.#child.stdout.pause()
+    const { pending } = this.#decoder
+    if (pending > this.#lineLimit) return this.#endTooLong()
+    if (pending === 0 && !this.#partial) return
     this.#watchPartial()
     this.#borrow()
   }
