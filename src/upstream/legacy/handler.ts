@@ -5,7 +5,7 @@ import type { Call, Final, Handler } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { checkParamHeaders } from '../../protocol/headers.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
-import { methodTraits } from '../../protocol/methods.js'
+import { type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
 import { objectIn, type Payload, payloadAt, raw, textUnder } from '../../rpc/splice.js'
 import { pause } from '../../time.js'
@@ -24,6 +24,18 @@ import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
 
 const TASK_METHODS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel'])
+
+/** What has to be done before a call is sent; usually nothing. */
+interface Preparation {
+  /** To wait until it is known whether the server can ask. */
+  listens: boolean
+  /** The level at which the server has to log. */
+  logLevel: LogLevel | undefined
+  /** To look up the tool, because its arguments are mirrored into headers. */
+  looksUp: boolean
+  /** The tool may have to run as a task. */
+  mayBeTask: boolean
+}
 
 /** What answers calls, besides sessions. */
 interface Shared {
@@ -92,11 +104,21 @@ function ask(session: LegacySession, call: Call, shared: Shared): Promise<Final>
   const { handshake } = session
   call.log.note(session.described)
   if (call.method === 'server/discover') return discover(session, shared)
-  const { eras } = methodTraits(call.method)
+  const { eras, asks = false } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
-  const prepare = preparationFor(session, call)
-  const mayBeTask = call.method === 'tools/call' && session.makesTasks && shared.taskMode !== 'off'
-  return prepare || mayBeTask ? prepared(session, call, shared, mayBeTask, prepare) : send(session, call, shared)
+  const isTool = call.method === 'tools/call'
+  const { knowsAll } = session.tools
+  const mirrors = isTool && call.paramHeaders !== undefined
+  const tool = mirrors && knowsAll ? session.tools.known(toolOf(call)) : undefined
+  if (tool && tool.annotations.length > 0) checkMirrored(tool, call)
+  const first: Preparation = {
+    listens: asks && session.receives === undefined,
+    logLevel: call.caller.logLevel,
+    looksUp: mirrors && !knowsAll,
+    mayBeTask: isTool && session.makesTasks && shared.taskMode !== 'off',
+  }
+  const isReady = !first.listens && first.logLevel === undefined && !first.looksUp && !first.mayBeTask
+  return isReady ? send(session, call, shared) : prepared(session, call, shared, first)
 }
 
 async function discover(session: LegacySession, { taskMode }: Shared): Promise<Final> {
@@ -108,14 +130,11 @@ async function discover(session: LegacySession, { taskMode }: Shared): Promise<F
 }
 
 /** Sends a call after its preparation, as a task if the tool requires that. */
-async function prepared(
-  session: LegacySession,
-  call: Call,
-  shared: Shared,
-  mayBeTask: boolean,
-  prepare: (() => Promise<void>) | undefined,
-): Promise<Final> {
-  await prepare?.()
+async function prepared(session: LegacySession, call: Call, shared: Shared, first: Preparation): Promise<Final> {
+  const { listens, logLevel, looksUp, mayBeTask } = first
+  if (listens) await session.settled()
+  if (logLevel !== undefined) await session.logAt(logLevel)
+  if (looksUp) checkMirrored(await session.tools.find(toolOf(call)), call)
   if (mayBeTask && isTask(await taskSupportOf(session, call), call, shared)) return asTask(session, call, shared)
   return send(session, call, shared)
 }
@@ -192,22 +211,6 @@ async function asTask(session: LegacySession, call: Call, shared: Shared): Promi
   }
   const created = await tasks.create(call, session, required)
   return 'kind' in created ? created : parked.run(tasks.drive(call, session, created, required), call)
-}
-
-/** What to do before the call is sent; usually nothing, then undefined. */
-function preparationFor(session: LegacySession, call: Call): (() => Promise<void>) | undefined {
-  const { logLevel } = call.caller
-  const listens = methodTraits(call.method).asks && session.receives === undefined
-  const mirrors = call.method === 'tools/call' && call.paramHeaders !== undefined
-  const tool = mirrors && session.tools.knowsAll ? session.tools.known(textUnder(call.params, 'name')) : undefined
-  if (tool && tool.annotations.length > 0) checkMirrored(tool, call)
-  const looksUp = mirrors && !session.tools.knowsAll
-  if (!listens && !looksUp && logLevel === undefined) return undefined
-  return async () => {
-    if (listens) await session.settled()
-    if (logLevel !== undefined) await session.logAt(logLevel)
-    if (looksUp) checkMirrored(await session.tools.find(toolOf(call)), call)
-  }
 }
 
 function checkMirrored(tool: ToolFacts | undefined, call: Call): void {

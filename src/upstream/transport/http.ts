@@ -304,6 +304,7 @@ class HttpChannel implements Channel {
       if (this.#cookies?.settled) await this.#cookies.settled
       const headers = this.#cookies?.addTo(path, request.headers) ?? request.headers
       const answer = await this.#askOnce({ ...request, path, headers }, reading, account)
+      if (answer.status < 300) return answer
       const next = redirects.next(reading.principal, path, answer, times)
       if (next === undefined) return answer
       path = next
