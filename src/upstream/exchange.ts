@@ -223,7 +223,7 @@ export class Exchange {
   release(reason = 'The client has gone'): void {
     this.#peer.forget(this)
     // V8 may keep the exchange for long, see `OpenSet`.
-    this.call = this.made = undefined
+    this.call = this.made = this.onUnreadAnswer = undefined
     this.#arrivals?.clear()
     this.#released ??= reason
     if (this.answered) return
