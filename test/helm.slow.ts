@@ -145,6 +145,7 @@ for (const [name, values] of variants) {
     const { resources } = render(t, values)
     const { settings, pod, bridge } = understood(t, { resources })
     t.same(ports(settings), { main: { port: 8080, reachable: true }, admin: { port: 9090, reachable: true } })
+    t.equal(settings.replicas.address, settings.redis && 'http://10.0.0.1:8090')
     const { drainDelay, drainTimeout } = settings.timeouts
     const grace = (pod.terminationGracePeriodSeconds ?? 30) * 1_000
     t.ok(grace >= drainDelay + drainTimeout + 5_000, 'there is time to drain, and to end')
@@ -169,7 +170,7 @@ t.test('every value of the chart reaches its manifest', { skip: noHelm }, async 
   t.ok(settings.redis?.url?.endsWith(`@${RELEASE}-mcp-bridge-redis:6379`))
   t.ok(settings.allowedHosts.includes('mcp.example.org'))
   t.equal(pod.terminationGracePeriodSeconds, 80)
-  t.match(bridge, { image: /mcp-bridge@sha256:0+$/, env: [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT' }] })
+  t.match(bridge, { image: /mcp-bridge@sha256:0+$/, env: [{ name: 'POD_IP' }, { name: 'OTEL_EXPORTER_OTLP_ENDPOINT' }] })
   t.match(ofKind(rendering.resources, 'HorizontalPodAutoscaler')[0]?.spec?.metrics, [
     { type: 'Resource', resource: { target: { averageUtilization: 70 } } },
     { pods: { metric: { name: 'mcp_bridge_bound_utilization' }, target: { averageValue: '700m' } } },
@@ -448,12 +449,17 @@ t.test(
       t.equal(from('http', values), undefined)
     }
     t.strictSame(from('http', { ...tokens, networkPolicy: { from: [{ podSelector: {} }] } }), [{ podSelector: {} }])
+    const pods = policy(least)?.podSelector
+    for (const values of [least, tokens, external, everything])
+      t.match(from('replicas', values), [{ podSelector: { matchLabels: {} } }], 'replicas reach each other')
+    t.strictSame(from('replicas', least), [{ podSelector: pods }], 'and nobody else does')
     t.strictSame(policy(least)?.policyTypes, ['Ingress'], 'servers can be anywhere')
     t.match(policy(everything), {
       policyTypes: ['Ingress', 'Egress'],
       egress: [
         ...everything.networkPolicy.egress,
         { ports: [{ port: 53 }, { port: 53 }] },
+        { ports: [{ port: 'replicas' }] },
         { ports: [{ port: 6379 }] },
       ],
     })
@@ -645,7 +651,9 @@ function understood(t: Test, { resources }: Pick<Rendering, 'resources'>) {
     files.set(path, secret(key))
   for (const mount of ['/etc/mcp-bridge', '/run/secrets/mcp-bridge'])
     if (!bridge.volumeMounts?.some(({ mountPath }) => mountPath === mount)) throw new Error(`${mount} is not mounted`)
-  const command = commandIn(t, bridge.args ?? [], files)
+  const given = (bridge.env ?? []).filter(({ valueFrom }) => valueFrom && 'fieldRef' in valueFrom)
+  const env = Object.fromEntries(given.map(({ name }) => [name, '10.0.0.1']))
+  const command = commandIn(t, bridge.args ?? [], files, env)
   if (command.kind !== 'run') throw new Error('It serves nothing')
   return { settings: command.settings, pod, bridge }
 }
