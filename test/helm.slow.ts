@@ -170,7 +170,10 @@ t.test('every value of the chart reaches its manifest', { skip: noHelm }, async 
   t.ok(settings.redis?.url?.endsWith(`@${RELEASE}-mcp-bridge-redis:6379`))
   t.ok(settings.allowedHosts.includes('mcp.example.org'))
   t.equal(pod.terminationGracePeriodSeconds, 80)
-  t.match(bridge, { image: /mcp-bridge@sha256:0+$/, env: [{ name: 'POD_IP' }, { name: 'OTEL_EXPORTER_OTLP_ENDPOINT' }] })
+  t.match(bridge, {
+    image: /mcp-bridge@sha256:0+$/,
+    env: [{ name: 'POD_IP' }, { name: 'OTEL_EXPORTER_OTLP_ENDPOINT' }],
+  })
   t.match(ofKind(rendering.resources, 'HorizontalPodAutoscaler')[0]?.spec?.metrics, [
     { type: 'Resource', resource: { target: { averageUtilization: 70 } } },
     { pods: { metric: { name: 'mcp_bridge_bound_utilization' }, target: { averageValue: '700m' } } },
