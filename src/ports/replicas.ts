@@ -42,8 +42,8 @@ export interface ForwardedAnswer {
   headers: readonly string[]
   /** To be read to its end or destroyed. */
   body: Readable
-  /** What to tell the client if the body breaks off. */
-  lost: Fault
+  /** What to tell the client if the body breaks off. A Fault for each answer would cost more than its signature. */
+  lost(): Fault
 }
 
 /** A change that a server reported. */

@@ -217,7 +217,7 @@ class Peer {
       this.#heard = Number.NEGATIVE_INFINITY
       throw faultOf(this.#refusal(why), what, false)
     }
-    return { status: asked.statusCode, headers: answered, body: asked.body, lost: faultOf('lost', what, true) }
+    return { status: asked.statusCode, headers: answered, body: asked.body, lost: () => faultOf('lost', what, true) }
   }
 
   close(): void {

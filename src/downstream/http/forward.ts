@@ -84,7 +84,7 @@ async function* withFinalEvent(
   } catch (error) {
     if (id === undefined && !ended()) throw error
     if (id === undefined) return
-    const message = ended() ? completed(id) : errorMessage(id, lost.toRpcError(draftErrorCodes))
+    const message = ended() ? completed(id) : errorMessage(id, lost().toRpcError(draftErrorCodes))
     const event = encodeEvent(message)
     yield Buffer.from(typeof event === 'string' ? event : event.join(''))
   }
@@ -106,7 +106,7 @@ async function whole({ body, lost }: ForwardedAnswer): Promise<Buffer> {
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) chunks.push(chunk)
   } catch {
-    throw lost
+    throw lost()
   }
   return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
 }
