@@ -81,7 +81,7 @@ export class Exchange {
   /** The account for the request, if it is not that of the peer. */
   account: Account | undefined
   /** Called when the answer arrives and nobody reads. */
-  onUnreadAnswer: (() => void) | undefined
+  onUnreadAnswer: (() => unknown) | undefined
   /** The call; undefined for requests of the bridge itself, and when the exchange has ended. */
   call: Call | undefined
   /** Its method, once it is sent. */

@@ -22,6 +22,8 @@ export type LegEnd = Final | { kind: 'asks' }
 
 /** Milliseconds to wait for further questions for the same round: after each question, and in total. */
 const GATHER = { quiet: 25, most: 250 }
+/** Milliseconds for which the client of a call that has been answered may still answer a question that it was asked. */
+const PASS_ON = 1_000
 const NO_ROOM = { code: -32603, message: 'Too many calls wait for answers of their clients' }
 
 /** The Fault for a call that cannot wait for the answer of its client. */
@@ -103,7 +105,7 @@ export class AskedCall {
           continue
         }
         exchange.read = false
-        exchange.onUnreadAnswer = () => this.#passOn()
+        exchange.onUnreadAnswer = () => setTimeout(() => this.#passOn(), PASS_ON).unref()
         exchange.resume(waitingCall(call))
         for (const question of this.#questions.values()) question.shown = true
         return { kind: 'asks' }
@@ -197,7 +199,8 @@ export class AskedCall {
 
   /**
    * The server has answered this call, although its client has not: the open questions belong to other calls, which may have
-   * been given the question of this one. They get theirs now, so that none waits for the client of another.
+   * been given the question of this one. They get theirs if this client does not answer soon, so that none waits for the
+   * client of another.
    */
   #passOn(): void {
     for (const [key, question] of this.#open()) {
