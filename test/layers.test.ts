@@ -185,7 +185,7 @@ const packages: Record<string, readonly string[]> = {
   'node:v8': ['bridge', 'cli/garbage'],
   'node:stream/promises': ['embed/in-memory-http'],
   'node:tty': ['main'],
-  'node:util': ['cli'],
+  'node:util': ['cli', 'log/paint'],
 }
 
 interface Import {

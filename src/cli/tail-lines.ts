@@ -16,20 +16,11 @@ import {
   shownInLine,
   statusOf,
 } from '../inspect/words.js'
+import type { Colour, Paint } from '../log/paint.js'
 import type { Change, Seen } from '../ports/seen.js'
 
 /** Most characters of the message of an error. */
 const MESSAGE = 1_000
-
-type Colour = 'red' | 'green' | 'yellow' | 'dim' | 'bold'
-/** Colours a text, if colours are on. */
-export type Paint = (colour: Colour, text: string) => string
-const CODES: Readonly<Record<Colour, number>> = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33 }
-
-/** Returns a function that colours texts, or leaves them unchanged. */
-export function painter(isOn: boolean): Paint {
-  return (colour, text) => (isOn ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text)
-}
 
 /** A call in one line. */
 export function lineOf(call: CallView, paint: Paint): string {

@@ -111,7 +111,7 @@ t.test('colours are for terminals that want them, and names cannot control a ter
   const coloured = run({ target }, { isTTY: true })
   await until(() => coloured.said.out.includes('✕'))
   t.ok(coloured.said.out.includes('\u001b[31m✕'))
-  const own = [0, 1, 2, 31].map((code) => `\u001b[${code}m`)
+  const own = [1, 2, 22, 31, 39].map((code) => `\u001b[${code}m`)
   const rest = own.reduce((text, code) => text.replaceAll(code, ''), coloured.said.out)
   t.notMatch(rest.replaceAll('\n', ''), /[\p{Cc}\u202e]/u)
   const unwanted = run({ target }, { isTTY: true, env: { NO_COLOR: '1' } })
