@@ -174,7 +174,6 @@ const manifestSchema = z
 /** Times are milliseconds since 1970. */
 export type Manifest = z.infer<typeof manifestSchema>
 export type ManifestServer = Manifest['servers'][number]
-export type ManifestTransport = ManifestServer['transports'][number]
 
 /** Reads a manifest. Throws a ManifestError. */
 export function readManifest(bytes: Uint8Array): Manifest {

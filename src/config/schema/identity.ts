@@ -70,8 +70,6 @@ export const issuers = z
   .optional()
   .describe('Identity providers whose access tokens are accepted. Clients sign in there. Requires "publicUrl".')
 
-export type IssuerEntry = z.infer<typeof issuer>
-
 /** `auth.forwarded`. */
 export const forwarded = z
   .strictObject({
@@ -87,5 +85,3 @@ export const forwarded = z
   .describe(
     'A proxy before the bridge signs people in, and names them in a header. It has to remove these headers from what clients send.',
   )
-
-export type Forwarded = z.infer<NonNullable<typeof forwarded>>
