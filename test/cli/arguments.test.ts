@@ -40,7 +40,7 @@ const messageOf = (argv: readonly string[], env = {}) => {
   }
 }
 
-t.test('every command takes its own flags, and refuses all others by name, command and place', async (t) => {
+t.test('every command accepts its own flags, and refuses all others by name, command and place', async (t) => {
   for (const command of COMMAND_NAMES.filter((name) => name !== 'help')) {
     const words = command.split(' ')
     for (const name of flagNames.filter((name) => !EVERYWHERE.includes(name))) {
@@ -56,7 +56,7 @@ t.test('every command takes its own flags, and refuses all others by name, comma
   }
 })
 
-t.test('a flag that a command does not take is refused with the command that takes it', async (t) => {
+t.test('refuses the flag of another command, and names that command', async (t) => {
   t.equal(
     messageOf(['check', '--backup', 'x', '--for', '3d', '--tools', 'y']),
     '--backup is not a flag of "mcp-bridge check": it is one of "mcp-bridge trust pin"',
@@ -84,7 +84,7 @@ t.test('words of a filter may begin with a dash', async (t) => {
   t.match(parseCommand(id, {}), { action: { do: 'key remove', id: '-Ab_1' } })
 })
 
-t.test('an address without http:// is no word of a filter', async (t) => {
+t.test('reads an address without http:// as an address, not as a filter', async (t) => {
   for (const address of ['127.0.0.1:9091', 'localhost:9091/inspect#token', '[::1]:9091', 'bridge.example:80'])
     t.equal(
       messageOf(['tail', address]),
@@ -101,44 +101,47 @@ t.test('every flag belongs to a command', async (t) => {
     )
 })
 
-t.test('a word is a command, then an address, then a program; what follows a program is its own', async (t) => {
-  const folder = temporaryFolder(t)
-  for (const name of ['some-server', 'probe']) {
-    writeFileSync(join(folder, name), '')
-    chmodSync(join(folder, name), 0o755)
-  }
-  mkdirSync(join(folder, 'a-folder'))
-  const env = { PATH: ['/nonexistent', folder].join(delimiter) }
-  const read = (...argv: string[]) => {
-    const { command, words, program, flags } = readArguments(argv, env)
-    return { command, words, program, flags: { ...flags } }
-  }
-  const serve = { command: 'serve', words: [] as string[], program: [] as string[], flags: {} }
-  t.same(read('probe'), { ...serve, command: 'probe' })
-  t.same(read('https://x/mcp', '--era', 'legacy'), { ...serve, words: ['https://x/mcp'], flags: { era: 'legacy' } })
-  t.same(read('stdio:x y'), { ...serve, words: ['stdio:x y'] })
-  t.same(read('serve', 'https://x/mcp'), { ...serve, words: ['https://x/mcp'] })
-  t.same(read('--era', 'legacy', 'some-server', '-y', '--port', 'x', '--', '--help'), {
-    ...serve,
-    flags: { era: 'legacy' },
-    program: ['some-server', '-y', '--port', 'x', '--', '--help'],
-  })
-  t.same(read(join(folder, 'some-server')).program, [join(folder, 'some-server')])
-  t.same(read('--cwd', folder, './some-server').program, ['./some-server'], 'from the folder that --cwd names')
-  t.same(read('--', 'anything', '--at-all').program, ['anything', '--at-all'])
-  const refused: [argv: string[], said: RegExp][] = [
-    [['some-servr'], /"some-servr" is no command of mcp-bridge, and no program on this machine: a server is/],
-    [['a-folder'], /no program on this machine/],
-    [['prob', 'https://x/mcp'], /did you mean probe\?/],
-    [['./some-server'], /no program on this machine/],
-    [['example.com/mcp'], /"example\.com\/mcp" is no address: did you mean https:\/\/example\.com\/mcp\?/],
-    [['config/mcp.json'], /needs --config: --config config\/mcp\.json/],
-    [['--upstraem', 'some-server'], /unknown flag --upstraem: did you mean --upstream\?/],
-  ]
-  for (const [argv, said] of refused) t.throws(() => readArguments(argv, env), { message: said })
-})
+t.test(
+  'reads a word as a command, an address or a program, in this order; arguments of a program belong to it',
+  async (t) => {
+    const folder = temporaryFolder(t)
+    for (const name of ['some-server', 'probe']) {
+      writeFileSync(join(folder, name), '')
+      chmodSync(join(folder, name), 0o755)
+    }
+    mkdirSync(join(folder, 'a-folder'))
+    const env = { PATH: ['/nonexistent', folder].join(delimiter) }
+    const read = (...argv: string[]) => {
+      const { command, words, program, flags } = readArguments(argv, env)
+      return { command, words, program, flags: { ...flags } }
+    }
+    const serve = { command: 'serve', words: [] as string[], program: [] as string[], flags: {} }
+    t.same(read('probe'), { ...serve, command: 'probe' })
+    t.same(read('https://x/mcp', '--era', 'legacy'), { ...serve, words: ['https://x/mcp'], flags: { era: 'legacy' } })
+    t.same(read('stdio:x y'), { ...serve, words: ['stdio:x y'] })
+    t.same(read('serve', 'https://x/mcp'), { ...serve, words: ['https://x/mcp'] })
+    t.same(read('--era', 'legacy', 'some-server', '-y', '--port', 'x', '--', '--help'), {
+      ...serve,
+      flags: { era: 'legacy' },
+      program: ['some-server', '-y', '--port', 'x', '--', '--help'],
+    })
+    t.same(read(join(folder, 'some-server')).program, [join(folder, 'some-server')])
+    t.same(read('--cwd', folder, './some-server').program, ['./some-server'], 'from the folder that --cwd names')
+    t.same(read('--', 'anything', '--at-all').program, ['anything', '--at-all'])
+    const refused: [argv: string[], said: RegExp][] = [
+      [['some-servr'], /"some-servr" is no command of mcp-bridge, and no program on this machine: a server is/],
+      [['a-folder'], /no program on this machine/],
+      [['prob', 'https://x/mcp'], /did you mean probe\?/],
+      [['./some-server'], /no program on this machine/],
+      [['example.com/mcp'], /"example\.com\/mcp" is no address: did you mean https:\/\/example\.com\/mcp\?/],
+      [['config/mcp.json'], /needs --config: --config config\/mcp\.json/],
+      [['--upstraem', 'some-server'], /unknown flag --upstraem: did you mean --upstream\?/],
+    ]
+    for (const [argv, said] of refused) t.throws(() => readArguments(argv, env), { message: said })
+  },
+)
 
-t.test('a misspelt flag is refused with the flag of the command that is nearest, then with any', async (t) => {
+t.test('suggests for a misspelt flag the nearest one of the command, otherwise the nearest of all', async (t) => {
   const cases: [argv: string[], said: string][] = [
     [['discover', '--jsno'], 'unknown flag --jsno: did you mean --json?'],
     [['trust', 'approve', 'x', '--tool', 'y'], 'unknown flag --tool: did you mean --tools?'],
@@ -154,7 +157,7 @@ t.test('the id of a key may begin with a dash', async (t) => {
   t.same({ words, flags: { ...flags } }, { words: ['acme.test', '-id'], flags: { 'trust-store': 'x' } })
 })
 
-t.test('help wins over mistakes, and is about the command that is named', async (t) => {
+t.test('shows the help of the named command despite other mistakes', async (t) => {
   const commands = (...argv: string[]) => {
     const command = parseCommand(argv, {})
     return command.kind === 'help' ? command.commands : command.kind
@@ -188,7 +191,7 @@ t.test(
   },
 )
 
-t.test('the address and headers of a server may be in environment variables', async (t) => {
+t.test('takes the address and headers of a server from environment variables', async (t) => {
   const env = { URL: 'sse+https://x/mcp?key=1', TOKEN: 'Bearer ${HOME}', HOME: '/home/me' }
   const command = parseCommand(['--upstream', 'env:URL', '--header-env', 'Authorization=TOKEN', '-H', 'X-A: b'], env)
   t.match(command.kind === 'run' && Object.values(command.settings.mcpServers), [

@@ -50,7 +50,7 @@ const textsOn = ({ events }: CallView, hop: Message['hop']) =>
     .filter((seen): seen is Message => seen.kind === 'message' && seen.hop === hop)
     .map(({ payload }) => payload?.text ?? '')
 
-t.test('the printed commands call a tool, and ask what there is', async (t) => {
+t.test('the printed commands call a tool, and discover the server', async (t) => {
   const { commands, inspector } = await start(t)
   const [call = '', discover = '', ...more] = commands
   t.same(more, [])
@@ -71,7 +71,7 @@ t.test('the printed commands call a tool, and ask what there is', async (t) => {
     t.ok(sameIds(readme).includes(sameIds(text)), `README.md shows ${text}`)
 })
 
-t.test('its greeting says how to look at the calls; a log for programs has no token', async (t) => {
+t.test('its greeting says how to watch the calls; a log for programs has no token', async (t) => {
   const { program } = await start(t)
   const [, address = ''] = /^Inspector: (http\S+)$/m.exec(program.stderr()) ?? []
   t.ok(program.stderr().includes(`  in a browser:  ${address}\n`))
@@ -88,7 +88,7 @@ t.test('its greeting says how to look at the calls; a log for programs has no to
   t.match(onSocket.stderr(), /See both sides of each call,\n {2}in a terminal: node \S*main\.js tail 'unix:\S+#\S+'\n/)
 })
 
-t.test('its client meets every outcome, reports progress and answers a question', async (t) => {
+t.test('its client sees every outcome and progress, and answers a question', async (t) => {
   const { inspector } = await start(t)
   const ended = (filter: string) =>
     until(async () => (await inspector.calls(filter)).some(({ status }) => status !== 'open'), filter)
@@ -118,7 +118,7 @@ t.test('its client meets every outcome, reports progress and answers a question'
 })
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  t.test(`${signal} ends it with all of its processes, also while a question waits`, async (t) => {
+  t.test(`${signal} ends it with all of its processes, even while a question is open`, async (t) => {
     const { program, inspector } = await start(t)
     await until(
       async () => (await inspector.calls('tool:legacy__book_table status:asks')).length > 0,
@@ -131,7 +131,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     t.notMatch(program.stderr(), /error|fail/i)
   })
 
-t.test('its servers alone are a legacy and a modern one on stdio', async (t) => {
+t.test('each of its servers works alone on stdio: a legacy and a modern one', async (t) => {
   const probed = startProgram(t, ['probe', '--', execPath, main, 'demo', 'server'])
   t.equal(await probed.ended, 0, probed.stderr())
   t.match(probed.stdout(), /legacy 2025-11-25 over stdio.*weather.*book_table/s)

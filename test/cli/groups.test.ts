@@ -23,7 +23,7 @@ function served(file: string, ...args: string[]): { servers: string[]; groups: R
   return { servers: Object.keys(command.settings.mcpServers), groups: Object.fromEntries(groups) }
 }
 
-t.test('--group chooses a group and its servers, and --server leaves what is left of groups', async (t) => {
+t.test('--group selects a group and its servers, and --server reduces groups to the selected servers', async (t) => {
   const file = temporaryFile(t, 'mcp.json', { mcpServers: SERVERS, groups: GROUPS })
   t.same(served(file, '--group', 'team'), { servers: ['a', 'b'], groups: { team: ['b', 'a'] } })
   t.same(served(file, '--server', 'a', '--server', 'b'), {
@@ -38,7 +38,7 @@ t.test('--group chooses a group and its servers, and --server leaves what is lef
   t.same(served(off), { servers: ['a', 'b', 'c'], groups: {} })
 })
 
-t.test('on stdio, the bridge serves one group or one server, and says how to choose it', async (t) => {
+t.test('on stdio, serves one group or one server, and says how to select it', async (t) => {
   const file = temporaryFile(t, 'mcp.json', { mcpServers: SERVERS, groups: GROUPS })
   t.match(check(file, { args: ['--listen', 'stdio'] }), { code: 78, said: /team, rest.*choose it with --group <name>/ })
   const off = temporaryFile(t, 'mcp.json', { mcpServers: SERVERS, groups: false })
@@ -58,11 +58,11 @@ for (const [what, args, said] of WRONG)
     t.match(check(file, { args }), { code: 2, said })
   })
 
-t.test('--group without a file is refused', async (t) => {
+t.test('refuses --group without a file', async (t) => {
   t.throws(() => parseCommand(['https://a.example/mcp', '--group', 'x'], {}), /--group is for .* --config <file>/)
 })
 
-t.test('check shows the groups, where they are served, and how names begin there', async (t) => {
+t.test('check lists the groups with their paths and prefixes', async (t) => {
   const groups = { ...GROUPS, long: { prefixes: { a: 'alpha' }, path: '/long' } }
   const file = temporaryFile(t, 'mcp.json', { mcpServers: SERVERS, groups })
   const { said } = check(file)
@@ -112,7 +112,7 @@ t.test(
   },
 )
 
-t.test('probe shows how much of a group is listed, and how much is searched', async (t) => {
+t.test('probe shows how many tools of a group are listed, and how many are searched', async (t) => {
   const [one, two] = [legacyStdio(t).server, modernStdio(t).server]
   const groups = { team: { search: { always: ['one__echo'] } } }
   const file = temporaryFile(t, 'mcp.json', { mcpServers: { one: { ...one, tools: ['e*'] }, two }, groups })
@@ -130,7 +130,7 @@ t.test('probe shows how much of a group is listed, and how much is searched', as
   t.match(stdout, '    two__act\n')
 })
 
-t.test('a program that serves several servers says where they are together, and on stdio serves all', async (t) => {
+t.test('announces the path of the default group, and serves it on stdio', async (t) => {
   const [one, two] = [legacyStdio(t).server, modernStdio(t).server]
   const file = temporaryFile(t, 'mcp.json', { mcpServers: { one, two } })
   const serving = startProgram(t, ['--config', file, '--listen', 'http://127.0.0.1:0/mcp', '--log-format', 'json'])

@@ -15,14 +15,14 @@ const flagNames = Object.keys(FLAGS) as FlagName[]
 const flat = (text: string) => text.replace(/\s+/g, ' ')
 const shown = (text: string) => text.replace(/[<>|*_`]/g, (one) => `\\${one}`)
 
-t.test('the help of the program is a page of a screen', async (t) => {
+t.test('the help of the program fits on a screen', async (t) => {
   const lines = shortHelp().trimEnd().split('\n')
   t.ok(lines.length < 40, `${lines.length} lines`)
   for (const line of lines) t.ok(line.length <= 100, line)
   for (const name of COMMAND_NAMES) t.match(shortHelp(), `  ${name.replace(/^trust .*/, 'trust')} `)
 })
 
-t.test('the help of a command has its flags, and no other', async (t) => {
+t.test('the help of a command lists exactly its flags', async (t) => {
   for (const name of COMMAND_NAMES) {
     const page = helpOf([name])
     for (const flag of flagNames) {
@@ -33,7 +33,7 @@ t.test('the help of a command has its flags, and no other', async (t) => {
   }
 })
 
-t.test('the help, the reference and the JSON Schema say the same of an option', async (t) => {
+t.test('the help, the reference and the JSON Schema describe an option in the same words', async (t) => {
   const page = configurationPage()
   const serve = flat(helpOf(['serve']))
   const schema = settingsSchema()
@@ -52,17 +52,20 @@ t.test('the help, the reference and the JSON Schema say the same of an option', 
 /** Flags that set one member of an option that is an object. */
 const OF_ONE_MEMBER: readonly FlagName[] = ['token']
 
-t.test('a flag has the text of its option, unless it sets none, a part of it, or that of another flag', async (t) => {
-  const paths = new Set(options().map(({ path }) => path))
-  const isSecond = (name: FlagName, option: string) =>
-    flagNames.slice(0, flagNames.indexOf(name)).some((other) => flagOf(other)?.option === option)
-  for (const name of flagNames) {
-    const { option, about, to } = flagOf(name) ?? {}
-    if (option !== undefined) t.ok(paths.has(option), `${name} sets an option that exists`)
-    const isPart = OF_ONE_MEMBER.includes(name) || (to !== undefined && typeof to !== 'object')
-    t.equal(about !== undefined, option === undefined || isPart || isSecond(name, option), name)
-  }
-})
+t.test(
+  'a flag has the description of its option, unless it sets none, a part of it, or the same as another flag',
+  async (t) => {
+    const paths = new Set(options().map(({ path }) => path))
+    const isSecond = (name: FlagName, option: string) =>
+      flagNames.slice(0, flagNames.indexOf(name)).some((other) => flagOf(other)?.option === option)
+    for (const name of flagNames) {
+      const { option, about, to } = flagOf(name) ?? {}
+      if (option !== undefined) t.ok(paths.has(option), `${name} sets an option that exists`)
+      const isPart = OF_ONE_MEMBER.includes(name) || (to !== undefined && typeof to !== 'object')
+      t.equal(about !== undefined, option === undefined || isPart || isSecond(name, option), name)
+    }
+  },
+)
 
 t.test('docs/configuration.md is fresh (npm run schema writes it)', async (t) => {
   t.equal(readFileSync(new URL('docs/configuration.md', root), 'utf8'), configurationPage())
@@ -95,7 +98,7 @@ t.test('every environment variable that the bridge reads is in docs/configuratio
   for (const name of new Set(names)) t.ok(page.includes(`\`${name}\``), name)
 })
 
-t.test('the examples of the help are command lines that the bridge takes', async (t) => {
+t.test('the examples of the help are valid command lines', async (t) => {
   const env = { API_KEY: 'x', TOKEN: 'x', PATH: process.env['PATH'] }
   const lines = COMMAND_NAMES.flatMap((name) => rowOf(name).examples.map(([, line]) => line))
   for (const line of lines) {

@@ -22,7 +22,7 @@ async function servesNone(t: Test, state: string, why: RegExp): Promise<void> {
   await bridge.ended
 }
 
-t.test('a socket in a folder that others may write is refused', { skip }, async (t) => {
+t.test('refuses a socket in a folder that others may write', { skip }, async (t) => {
   const state = temporaryFolder(t)
   const folder = join(state, 'mcp-bridge')
   mkdirSync(folder)
@@ -31,7 +31,7 @@ t.test('a socket in a folder that others may write is refused', { skip }, async 
   t.same(readdirSync(folder), [])
 })
 
-t.test('a socket whose path is too long is refused', { skip }, async (t) => {
+t.test('refuses a socket whose path is too long', { skip }, async (t) => {
   const state = join(temporaryFolder(t), 'a'.repeat(100))
   await servesNone(t, state, /the path of the socket .* is too long/)
   t.same(readdirSync(join(state, 'mcp-bridge')), [], 'nothing is left behind')

@@ -13,7 +13,7 @@ const EVERYTHING = ['--', execPath, 'node_modules/@modelcontextprotocol/server-e
 const noSockets = platform === 'win32' && 'Node.js has no unix sockets on Windows'
 const CALL = messages.call('echo', { message: 'hello' })
 
-t.test('the address of the page is printed with its token, and tail follows it', async (t) => {
+t.test('prints the address of the page with its token, and tail follows it', async (t) => {
   const bridge = startProgram(t, ['--inspect', '--log-format', 'pretty', '-l', 'http://127.0.0.1:0/mcp', ...EVERYTHING])
   const [, address = ''] = await says(bridge, /^Inspector: (http\S+)$/m)
   const [, url = ''] = await says(bridge, /listens on (\S+)/)
@@ -40,7 +40,7 @@ t.test('the address of the page is printed with its token, and tail follows it',
   )
 })
 
-t.test('a log in JSON has the address without the token', async (t) => {
+t.test('logs the address without the token as JSON', async (t) => {
   const bridge = startProgram(t, ['--inspect', '--log-format', 'json', '-l', 'http://127.0.0.1:0/mcp', ...EVERYTHING])
   await says(bridge, /"event":"(server_ready)"/)
   const [, url = ''] = await says(bridge, /"event":"inspector_listening","url":"([^"]+)"/)
@@ -67,7 +67,7 @@ t.test(
   },
 )
 
-t.test('of a unix socket, the command that follows it is printed, and works', { skip: noSockets }, async (t) => {
+t.test('prints a working tail command for a unix socket', { skip: noSockets }, async (t) => {
   const admin = `unix:${join(temporaryFolder(t), 'a.sock')}`
   const flags = ['--inspect', '--log-format', 'pretty', '-l', 'http://127.0.0.1:0/mcp', '--admin', admin]
   const bridge = startProgram(t, [...flags, ...EVERYTHING])
@@ -79,7 +79,7 @@ t.test('of a unix socket, the command that follows it is printed, and works', { 
   await until(() => /✓ ok {2}tools\/call echo/.test(tail.stdout()), 'a call in the terminal')
 })
 
-t.test('that other machines need a token is said with the option, which no flag sets', async (t) => {
+t.test('names the option for a token that other machines need, which has no flag', async (t) => {
   const { code, stderr } = await run(t, ['--inspect', '--admin', 'http://0.0.0.0:0', 'http://127.0.0.1:1/mcp'])
   t.equal(code, 78)
   t.match(
@@ -89,7 +89,7 @@ t.test('that other machines need a token is said with the option, which no flag 
   t.notMatch(stderr, /--inspect/)
 })
 
-t.test('on stdio, tail finds the bridge by a socket of its user, which goes with the bridge', async (t) => {
+t.test('on stdio, tail finds the bridge by a socket of its user, which is removed with the bridge', async (t) => {
   const state = temporaryFolder(t)
   const env = { XDG_STATE_HOME: state }
   const bridge = startProgram(t, ['--inspect', '--inspect-payloads', 'all', '-l', 'stdio', ...EVERYTHING], env)
@@ -110,7 +110,7 @@ t.test('on stdio, tail finds the bridge by a socket of its user, which goes with
   t.match(late.stderr(), /no bridge on stdio with --inspect runs as this user/)
 })
 
-t.test('each replica shows its own calls, and says which replica it is', { skip: noRedis }, async (t) => {
+t.test('each replica shows its own calls, with the id of the replica', { skip: noRedis }, async (t) => {
   const redis = await RedisServer.start(t)
   const config = {
     mcpServers: { default: { command: EVERYTHING[1], args: EVERYTHING.slice(2) } },

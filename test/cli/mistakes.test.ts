@@ -75,11 +75,11 @@ t.test('U2: each mistake on the command line names the next step', async (t) => 
   }
 })
 
-t.test('U2: flags of a program after -- are its own', async (t) => {
+t.test('U2: flags after -- belong to the program', async (t) => {
   t.match(parseCommand(['--', 'sh', '--listen', 'x'], {}), { kind: 'run' })
 })
 
-t.test('U2: flags of supergateway, mcp-proxy and mcp-remote are known in each spelling', async (t) => {
+t.test('U2: recognizes flags of supergateway, mcp-proxy and mcp-remote in each spelling', async (t) => {
   for (const flag of ['logLevel', 'log-level', 'loglevel']) t.match(insteadOf(flag, 'none'), /write --log-level silent/)
   const flags = {
     supergateway: ['stdio', 'sse', 'streamableHttp', 'outputTransport', 'baseUrl', 'ssePath', 'messagePath', 'cors'],
@@ -98,7 +98,7 @@ function checkOf(t: Test, content: string | Buffer | object, name = 'mcp.json') 
   return { code, said: said.replaceAll(file, name) }
 }
 
-t.test('U2: check reports every mistake of a file, and what is valid beside them is no mistake', async (t) => {
+t.test('U2: check reports every mistake of a file, and no valid part', async (t) => {
   const { code, said } = checkOf(t, {
     mcpServer: {
       a: { cmd: 'x', args: 'y' },
@@ -164,7 +164,7 @@ const FILES: [name: string, content: string | Buffer | object, said: string][] =
   ],
 ]
 
-t.test('U2: each mistake in a file names the next step, and not what stands there', async (t) => {
+t.test('U2: each mistake in a file names the next step, without repeating the value', async (t) => {
   for (const [name, content, said] of FILES) {
     const found = checkOf(t, content)
     t.equal(found.code, 78, name)
@@ -173,12 +173,12 @@ t.test('U2: each mistake in a file names the next step, and not what stands ther
   }
 })
 
-t.test('U2: all slips of one text are told, each by its line', async (t) => {
+t.test('U2: reports all syntax errors of a text, each with its line', async (t) => {
   const { said } = checkOf(t, `{\n"mcpServers": {\n"a": {"command": 'x'}\n"b": {"command": "y"}\n}\n# hi\n}`)
   t.match(said, /in double quotes at line 3.*\n.*a comma is missing at line 4.*\n.*begin with \/\/ at line 6/)
 })
 
-t.test('U2: of what npm says, the reason is not where its log is', async (t) => {
+t.test('U2: quotes the reason from the output of npm, not the path of its log', async (t) => {
   const lines = [
     'npm error code E404',
     'npm error 404 Not Found - GET https://registry.example/no-such - Not found',

@@ -39,7 +39,7 @@ t.test('a line is printed for each call that ends', async (t) => {
   t.equal(said.err, '')
 })
 
-t.test('what is missing is said: with its own words, or as the number of events', async (t) => {
+t.test('reports missing events, by kind or by number', async (t) => {
   const ring = tickingRing({ bounds: { calls: 1, messages: 100, bytes: 1024 * 1024 } })
   const base = await startInspector(t, ring)
   tellCall(ring.witness, { id: 1 })
@@ -99,7 +99,7 @@ t.test('tail filters, shows both sides, and prints events as JSON', async (t) =>
   await t.rejects(run({ target, filter: 'ms>x' }).ended, /the filter is wrong/)
 })
 
-t.test('colours are for terminals that want them, and names cannot control a terminal', async (t) => {
+t.test('colours lines only on terminals that accept colours, and escapes control characters in names', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const evil = '\u001b]0;title\u0007\u001b[2J\u202e\r\nforged line\u009b31m'
@@ -119,7 +119,7 @@ t.test('colours are for terminals that want them, and names cannot control a ter
   t.notOk(unwanted.said.out.includes('\u001b'))
 })
 
-t.test('events as JSON have escapes for characters that control a terminal or deceive', async (t) => {
+t.test('escapes control and deceptive characters in events as JSON', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
   const evil = 'a\u001b\u007f\u009b31m\u202e\u2066\u2028\u200b\ufeff\ud800z 😀'
@@ -135,7 +135,7 @@ t.test('events as JSON have escapes for characters that control a terminal or de
   t.match(request?.payload?.text, /a\\u001b\u007f\u009b31m\u202e/)
 })
 
-t.test('both sides of a question are written as they come, and the words of a rule once', async (t) => {
+t.test('prints both sides of a question as they arrive, and explains each rule once', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const { said } = run({ target: `${base}/inspect#${TOKEN}`, both: true })
@@ -147,7 +147,7 @@ t.test('both sides of a question are written as they come, and the words of a ru
   t.equal(said.out.split(/ {2}envelope\b/).length - 1, 3)
 })
 
-t.test('with both sides, the message of an error is written, if its text was kept', async (t) => {
+t.test('with both sides, prints the message of an error if its text is stored', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
   const texts = { request: '{}', result: '{"error":{"code":-32603,"message":"No table\\nfor \\u001b[2J two"}}' }
@@ -159,7 +159,7 @@ t.test('with both sides, the message of an error is written, if its text was kep
   t.equal(said.out.split('Message of the error').length, 2)
 })
 
-t.test('on a terminal it says what it follows, and elsewhere that a word of the filter is a text', async (t) => {
+t.test('names the followed bridge on a terminal, and hints at filter words that are searched as text', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const target = `${base}/inspect#${TOKEN}`
@@ -177,7 +177,7 @@ t.test('on a terminal it says what it follows, and elsewhere that a word of the 
   t.equal(plain.said.err, '')
 })
 
-t.test('a wrong token and an address without an inspector are named', async (t) => {
+t.test('explains a wrong token, and an address without an inspector', async (t) => {
   const base = await startInspector(t, tickingRing())
   const wrong = run({ target: `${base}/inspect#wrong` })
   t.equal(await wrong.ended, false)
@@ -196,7 +196,7 @@ t.test('a wrong token and an address without an inspector are named', async (t) 
   await until(() => right.said.out.includes('c1'))
 })
 
-t.test('without an address it finds the bridge of this user by its socket', async (t) => {
+t.test('without an address, finds the bridge of this user by its socket', async (t) => {
   const sockets = temporaryFolder(t)
   await t.rejects(run({ sockets }).ended, /no bridge on stdio with --inspect runs as this user/)
   await t.rejects(run({ sockets: join(sockets, 'none') }).ended, /no bridge/)
@@ -216,7 +216,7 @@ t.test('without an address it finds the bridge of this user by its socket', asyn
   await t.rejects(run({ sockets, target: '1' }).ended, /no bridge with --inspect has the process id 1/)
 })
 
-t.test('a socket that does not answer keeps nobody from another bridge', async (t) => {
+t.test('follows another bridge although a socket does not answer', async (t) => {
   const sockets = temporaryFolder(t)
   const deaf = createServer(() => {})
   const silent = join(sockets, '4711.sock')
@@ -233,7 +233,7 @@ t.test('a socket that does not answer keeps nobody from another bridge', async (
   t.ok(existsSync(silent), 'its process may be busy')
 })
 
-t.test('where a bridge listens on a pipe, the file in the folder names it', async (t) => {
+t.test('finds a named pipe through the file in the folder', async (t) => {
   const sockets = temporaryFolder(t)
   const pipe = join(temporaryFolder(t), 'pipe')
   const ring = tickingRing()
@@ -248,13 +248,13 @@ t.test('where a bridge listens on a pipe, the file in the folder names it', asyn
   t.notOk(existsSync(left), 'the file of a pipe that is gone is removed')
 })
 
-t.test('names of pipes are of the process, and cannot be guessed', async (t) => {
+t.test('names of pipes contain the process id, and cannot be guessed', async (t) => {
   const names = new Set(Array.from({ length: 100 }, () => pipeName(4711)))
   t.equal(names.size, 100)
   for (const name of names) t.match(name, /^\\\\\.\\pipe\\mcp-bridge-4711-[0-9a-f]{32}$/)
 })
 
-t.test('tail says that the bridge has ended', async (t) => {
+t.test('reports the end of the bridge', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1 })
   const bridge = new ToolScope()
@@ -266,7 +266,7 @@ t.test('tail says that the bridge has ended', async (t) => {
   t.equal(said.err, 'mcp-bridge tail: the bridge has ended the connection\n')
 })
 
-t.test('a mistake while events are written is no end of the connection', async (t) => {
+t.test('does not report an error while printing as the end of the bridge', async (t) => {
   const ring = tickingRing()
   const target = `${await startInspector(t, ring)}/inspect#${TOKEN}`
   tellCall(ring.witness, { id: 1 })
@@ -283,7 +283,7 @@ t.test('a mistake while events are written is no end of the connection', async (
   t.equal(said, '')
 })
 
-t.test('an address that does not lead to a bridge is named with what to do, and its token is not', async (t) => {
+t.test('explains an address without a bridge, and never prints its token', async (t) => {
   const cases: [target: string, says: RegExp][] = [
     [
       'http://127.0.0.1:1/inspect#SECRET',
@@ -303,7 +303,7 @@ t.test('an address that does not lead to a bridge is named with what to do, and 
   await t.rejects(run({ target: 'http://' }).ended, /http:\/\/ is not a valid address/)
 })
 
-t.test('what another program sends in place of events does not reach the terminal', async (t) => {
+t.test('prints nothing that another program sends instead of events', async (t) => {
   const good = { v: 1, at: 1, kind: 'call', what: 'ended', call: 'c1', principal: 'a', method: 'm', outcome: 'ok' }
   const client = { era: 'modern', revision: '2026-\u001b[31m', transport: 'http' }
   const events = [

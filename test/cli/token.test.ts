@@ -42,7 +42,7 @@ t.test(
   },
 )
 
-t.test('U3: what is wrong with a token is said without the token', async (t) => {
+t.test('U3: errors about a token do not contain the token', async (t) => {
   const cases: [argv: string[], said: RegExp, env?: object][] = [
     [['--token', SECRET], /--token needs a variable, as in --token '\$\{TOKEN\}' with single quotes, or --token-file/],
     [['--token', '${TOKEN}'], /--token the environment variable TOKEN is not set/],

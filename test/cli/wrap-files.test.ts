@@ -128,7 +128,7 @@ const FILES: Record<string, { text: string; server: string; after: object }> = {
   },
 }
 
-t.test('the files of all clients are wrapped, and are byte-equal after unwrapping', async (t) => {
+t.test('wraps the files of all clients, and unwraps them to the same bytes', async (t) => {
   t.same(
     Object.keys(FILES),
     CLIENTS.map(({ id }) => id),
@@ -167,7 +167,7 @@ function withoutEmpty(id: string, entry: Record<string, unknown>): Record<string
   }
 }
 
-t.test('comments, order and other entries stay as they are', async (t) => {
+t.test('keeps comments, order and other entries', async (t) => {
   const { text } = FILES['vscode'] as { text: string }
   const now = wrapped(text, layoutFor('vscode'), entriesFor('vscode', text).slice(0, 1), LAUNCHER).text
   for (const part of [
@@ -204,14 +204,14 @@ t.test(
   },
 )
 
-t.test('flags that a person adds to a wrapped entry stay, and it can still be unwrapped', async (t) => {
+t.test('keeps flags added to a wrapped entry, and still unwraps it', async (t) => {
   const text = '{ "mcpServers": { "a": { "command": "x", "args": ["--", "--listen", "stdio"] } } }'
   const now = wrap('cursor', text).text.replace('"--pass-environment"', '"--era", "legacy", "--pass-environment"')
   t.equal(wrap('cursor', now).text, now)
   t.same(entryOf('cursor', unwrap('cursor', now, text).text, 'a'), { command: 'x', args: ['--', '--listen', 'stdio'] })
 })
 
-t.test('S7: entries of another shape stay as they are, with a reason', async (t) => {
+t.test('S7: leaves entries of an unexpected shape unchanged, with a reason', async (t) => {
   const url = 'https://x.example/mcp'
   const cases: [entry: unknown, why: RegExp][] = [
     [{ command: 'x', args: 'y' }, /^its "args" are no list$/],
@@ -243,7 +243,7 @@ t.test('S7: entries of another shape stay as they are, with a reason', async (t)
   }
 })
 
-t.test('S7: a header may be called as a flag', async (t) => {
+t.test('S7: wraps a header whose name looks like a flag', async (t) => {
   const text = JSON.stringify({
     mcpServers: { a: { url: 'https://x.example/mcp', headers: { '--upstream': 'secret' } } },
   })
@@ -256,14 +256,14 @@ t.test('S7: a header may be called as a flag', async (t) => {
   t.equal(unwrap('cursor', now, text).text, text)
 })
 
-t.test('S7: an entry that was wrapped with flags and values apart is known', async (t) => {
+t.test('S7: recognizes a wrapped entry with flags and values as separate arguments', async (t) => {
   const text = JSON.stringify({ mcpServers: { a: { url: 'https://x.example/mcp', headers: { 'X-A': '1' } } } })
   const before = wrap('cursor', text).text.replace('--header-env=', '--header-env","')
   t.equal(wrap('cursor', before).text, before)
   t.match(entryOf('cursor', unwrap('cursor', before, text).text, 'a'), { headers: { 'X-A': '1' } })
 })
 
-t.test('entries that cannot be wrapped stay as they are, with a reason', async (t) => {
+t.test('leaves entries that cannot be wrapped unchanged, with a reason', async (t) => {
   const cases: [entry: object, why: RegExp][] = [
     [
       { command: 'npx', args: ['--no', '--', 'mcp-bridge', '--listen', 'stdio', '--upstream', 'https://x'] },
@@ -293,7 +293,7 @@ t.test('entries that cannot be wrapped stay as they are, with a reason', async (
   t.match(wrap('cursor', similar).changed, [{ name: 'a' }], 'a program with a flag of the same name is another')
 })
 
-t.test('names and keys that objects have by themselves are names like others', async (t) => {
+t.test('accepts members of Object.prototype as names and keys', async (t) => {
   const text =
     '{ "mcpServers": { "__proto__": { "command": "a" }, "constructor": { "url": "https://x" }, "a.b": { "command": "c" } } }'
   const { text: now, changed } = wrap('cursor', text)
@@ -301,7 +301,7 @@ t.test('names and keys that objects have by themselves are names like others', a
   t.equal(unwrap('cursor', now, text).text, text)
 })
 
-t.test('the files of clients are where they are on each platform', async (t) => {
+t.test('knows the paths of client files on each platform', async (t) => {
   const files = (id: string, on: Partial<typeof machine> & { env?: Record<string, string> }) =>
     filesOf(clientNamed(id), { ...machine, ...on }).map(({ path }) => path)
   const mac = { platform: 'darwin', home: '/Users/me', cwd: '/project' }
@@ -338,7 +338,7 @@ t.test('the files of clients are where they are on each platform', async (t) => 
   t.equal(details[0], `Clients: ${CLIENTS.map(({ id }) => id).join(', ')}.`)
 })
 
-t.test('the bridge is started by a path that stays', async (t) => {
+t.test('starts the bridge by a stable path', async (t) => {
   const script = temporaryFile(t, 'main.js', '')
   const running = { node: '/usr/bin/node', script, version: '1.2.3', platform: 'linux' }
   t.same(launcherOf(running), { command: '/usr/bin/node', args: [script] })
@@ -390,7 +390,7 @@ t.test(
   },
 )
 
-t.test('a file that is not text, or no file, is refused', async (t) => {
+t.test('refuses a file that is not text, and a path that is not a file', async (t) => {
   const path = temporaryFile(t, 'mcp.json', '')
   writeFileSync(path, Buffer.from([0x7b, 0xff, 0x7d]))
   t.throws(() => readClientFile(path), { message: /it is not UTF-8/ })

@@ -67,7 +67,7 @@ async function fileOf(t: Test): Promise<string> {
 `
 }
 
-t.test('wrap --together, calls of two servers through one entry, unwrap: the file is as it was', async (t) => {
+t.test('wraps two servers into one entry, serves calls through it, and unwraps to the original file', async (t) => {
   const original = await fileOf(t)
   const { file, config, bridge, servers, text } = homeWith(t, original)
   const shown = await bridge('wrap', 'claude-desktop', '--together', '--dry-run')
@@ -106,7 +106,7 @@ t.test('wrap --together, calls of two servers through one entry, unwrap: the fil
   for (const beside of [config, `${file}.mcp-bridge-backup`]) t.notOk(existsSync(beside))
 })
 
-t.test('what has changed since stays: a further server joins, and settings are kept', async (t) => {
+t.test('adds a further server to the entry, and keeps changed settings', async (t) => {
   const original = await fileOf(t)
   const { config, bridge, servers, text, file } = homeWith(t, original)
   t.equal((await bridge('wrap', 'claude-desktop', 'everything')).code, 0)
@@ -134,7 +134,7 @@ t.test('what has changed since stays: a further server joins, and settings are k
   t.ok(existsSync(config), "they are somebody's work")
 })
 
-t.test('a mistake is named with what to do, and changes nothing', async (t) => {
+t.test('refuses each mistake with advice, and changes nothing', async (t) => {
   const { file, config, bridge, text } = homeWith(t, '{ "mcpServers": { "my files": { "command": "npx" } } }')
   const original = text()
   const cases: [args: string[], code: number, said: RegExp][] = [
@@ -156,7 +156,7 @@ const SERVERS = {
 }
 
 for (const client of CLIENTS)
-  t.test(`the servers of ${client.program} go into one entry and come back`, async (t) => {
+  t.test(`wraps the servers of ${client.program} into one entry, and unwraps them`, async (t) => {
     const layout = layoutOf(client, machine)
     const { dialect } = layout
     const own = Object.fromEntries(Object.entries(SERVERS).map(([name, entry]) => [name, dialect.entry(entry)]))

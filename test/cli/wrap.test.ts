@@ -42,7 +42,7 @@ async function clientOf(t: Test, { command, args, env = {} }: Entry): Promise<Cl
 
 const textOf = (result: unknown) => (result as { content: { text: string }[] }).content[0]?.text ?? ''
 
-t.test('wrap, a call, unwrap: a program works behind the bridge, and the file is as it was', async (t) => {
+t.test('wraps a program, serves a call to it, and unwraps to the original file', async (t) => {
   const entry = { command: execPath, args: [EVERYTHING, 'stdio', '${HOME}'], env: { SECRET: 'for the server' } }
   const original = `{
     // what I use
@@ -122,7 +122,7 @@ t.test(
   },
 )
 
-t.test('a mistake is named with what to do, and changes nothing', async (t) => {
+t.test('refuses each mistake with advice, and changes nothing', async (t) => {
   const { file, bridge, text } = homeWith(t, '{ "mcpServers": { "github": { "command": "npx" }, "odd": {} } }')
   const original = text()
   const cases: [args: string[], code: number, said: RegExp][] = [

@@ -6,7 +6,7 @@ const elsewhere = { env: { TOKEN: 'token-of-somebody', KEY: 'a key' }, read: (pa
 const parse = (settings: object) => parseSettings(settings, elsewhere)
 const a = { url: 'https://a.example/mcp' }
 
-t.test('there may be nothing to serve yet, where something is to be found', async (t) => {
+t.test('allows no configured server if servers are discovered', async (t) => {
   t.same(parse({ discover: ['example.com'] }).mcpServers, {})
   t.same(parse({ discover: ['example.com'], mcpServers: {} }).discover, ['example.com'])
   t.throws(() => parse({}), { message: /mcpServers/ })
@@ -14,7 +14,7 @@ t.test('there may be nothing to serve yet, where something is to be found', asyn
   t.throws(() => parse({ discover: [] }), { message: /mcpServers/ })
 })
 
-t.test('credentials of clients are not for servers that were found', async (t) => {
+t.test('refuses to pass credentials of clients to discovered servers', async (t) => {
   const auth = { passthrough: true }
   t.throws(() => parse({ mcpServers: { a }, discover: ['example.com'], auth }), {
     message: /auth\.passthrough: cannot be combined with "discover"/,
@@ -22,7 +22,7 @@ t.test('credentials of clients are not for servers that were found', async (t) =
   t.ok(parse({ mcpServers: { a }, auth }))
 })
 
-t.test('publish needs publicUrl', async (t) => {
+t.test('publish requires publicUrl', async (t) => {
   t.throws(() => parse({ mcpServers: { a }, publish: {} }), { message: /publicUrl: is required with "publish"/ })
   const { publish } = parse({
     mcpServers: { a },
@@ -44,7 +44,7 @@ t.test('a token may have scopes', async (t) => {
     t.throws(() => parse({ mcpServers: { a: { ...a, scopes: { '*': [scope] } } } }), { message: /scopes/ }, scope)
 })
 
-t.test('a found server gets its path if the path is free', async (t) => {
+t.test('a discovered server gets its path if the path is free', async (t) => {
   const settings = parse({ mcpServers: { a: { ...a, path: '/b/mcp' } } })
   const found = { b: foundServer('b', a, elsewhere), c: foundServer('c', a, elsewhere) }
   t.same(Object.keys(withServers(settings, found).mcpServers), ['a', 'c'])

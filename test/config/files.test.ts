@@ -54,7 +54,7 @@ const checked: [file: string, code: number, said: RegExp[]][] = [
   ['codex/.codex/config.toml', 0, [/2 servers, in the format of Codex/, /toml:4:1 .*enabled_tools is not known/]],
 ]
 
-t.test('11.34 check says whose file it is, what it leaves out and what is worth a look', async (t) => {
+t.test('11.34 check names the program of a file, ignored keys and warnings', async (t) => {
   for (const [file, code, said] of checked) {
     const ended = check(fixtures + file, { env: ELSEWHERE })
     t.equal(ended.code, code, file)
@@ -170,7 +170,7 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
   ],
 ]
 
-t.test('11.24 check takes what editors take, and says where a mistake stands', async (t) => {
+t.test('11.24 check accepts the same syntax as editors, and names the place of each mistake', async (t) => {
   for (const [name, file, content, code, said] of broken) {
     const ended = check(fileWith(t, content, file))
     t.equal(ended.code, code, name)
@@ -178,7 +178,7 @@ t.test('11.24 check takes what editors take, and says where a mistake stands', a
   }
 })
 
-t.test('11.24 a file of VS Code with comments, inputs and names of its own is served as it is', async (t) => {
+t.test('11.24 serves a file of VS Code with comments, inputs and its own names', async (t) => {
   const { server } = legacyStdio(t)
   const text = `\uFEFF{
     // Mine.
@@ -198,7 +198,7 @@ t.test('11.24 a file of VS Code with comments, inputs and names of its own is se
   await says(chosen, /"event":"server_ready"/)
 })
 
-t.test('11.34 discover reads the same files', async (t) => {
+t.test('11.34 discover reads the same formats', async (t) => {
   const folder = temporaryFolder(t)
   const env = { XDG_CONFIG_HOME: folder, HOME: folder }
   const { server } = legacyStdio(t)

@@ -10,7 +10,7 @@ const SECRETS: ConfigSources = {
 const parse = (token: string) =>
   parseSettings({ mcpServers: { a: { url: 'https://a.example/mcp' } }, inspect: { token } }, SECRETS).inspect?.token
 
-t.test('it is the content of a variable or of a file that the configuration refers to', async (t) => {
+t.test('accepts a reference to a variable or a file', async (t) => {
   t.equal(parse('${VIEWERS}'), 'a-token-of-an-environment')
   t.equal(parse('${file:/run/viewers}'), 'a-token-of-run-viewers')
   t.equal(parse('a-token-of-the-configuration'), 'a-token-of-the-configuration')
@@ -19,7 +19,7 @@ t.test('it is the content of a variable or of a file that the configuration refe
   })
 })
 
-t.test('it is one that nothing encodes after the # of an address', async (t) => {
+t.test('accepts only characters that no program encodes after the # of an address', async (t) => {
   const good = ['abcdefghijklmnop', 'ABC.def_123~+/=-', `-${'9'.repeat(100)}`]
   for (const token of good) {
     t.equal(parse(token), token)

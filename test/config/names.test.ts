@@ -13,7 +13,7 @@ const issuesOf = (settings: object) => {
   }
 }
 
-t.test('a misspelt option is refused with the one that is nearest among its neighbours', async (t) => {
+t.test('refuses a misspelt option, and suggests the nearest one at the same place', async (t) => {
   const cases: [settings: object, said: string][] = [
     [{ timeouts: { drainTimout: 1 } }, 'timeouts.drainTimout: is not an option: did you mean "drainTimeout"?'],
     [{ Listen: 'stdio' }, 'Listen: is not an option: did you mean "listen"?'],
@@ -31,7 +31,7 @@ t.test('a misspelt option is refused with the one that is nearest among its neig
   for (const [settings, said] of cases) t.equal(issuesOf(settings), said)
 })
 
-t.test('a misspelt key of an entry is ignored with the one that is nearest, and a foreign one without', async (t) => {
+t.test('ignores unknown keys of an entry, and suggests the nearest one for a misspelt key', async (t) => {
   const mcpServers = { a: { ...entry, sesion: 'shared', autoApprove: [] } }
   t.match(unknownKeys({ mcpServers }), [
     { path: 'mcpServers.a.sesion', message: /ignored: did you mean "session"\?$/ },
@@ -39,6 +39,6 @@ t.test('a misspelt key of an entry is ignored with the one that is nearest, and 
   ])
 })
 
-t.test('an entry without "command" says which of its keys was meant to be it', async (t) => {
+t.test('suggests the misspelt key for an entry without "command"', async (t) => {
   t.match(issuesOf({ mcpServers: { a: { comand: 'npx' } } }), /It has "comand": did you mean "command"\?/)
 })

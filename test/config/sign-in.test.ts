@@ -20,7 +20,7 @@ const issuesOf = (server: object, more: object = {}) => {
   }
 }
 
-t.test('a server with an address is signed in to, unless something speaks against it', async (t) => {
+t.test('signs in to a server with an address by default', async (t) => {
   t.match(parse({ url }), { grant: 'code', account: 'principal', wait: 40_000 })
   t.equal(parse({ url, oauth: false }), undefined)
   t.equal(parse({ command: 'x' }), undefined)
@@ -31,19 +31,19 @@ t.test('a server with an address is signed in to, unless something speaks agains
   t.equal(parse({ url, session: 'shared' }, { auth: { tokens } }), undefined, 'one session of several principals')
 })
 
-t.test('the account is that of the caller where a person signs in, and one for all otherwise', async (t) => {
+t.test('uses an account per caller for interactive sign-ins, and one for all otherwise', async (t) => {
   t.match(parse({ url, oauth: { grant: 'client_credentials', clientId: 'x' } }), { account: 'service' })
   t.match(parse({ url, oauth: { grant: 'token', tokenFile: '/x' } }), { account: 'service' })
   t.match(parse({ url, oauth: { account: 'service' } }), { account: 'service' })
 })
 
-t.test('scopes are a list or a text, and secrets stand elsewhere', async (t) => {
+t.test('accepts scopes as a list or a text, and secrets as references', async (t) => {
   t.match(parse({ url, oauth: { scopes: ' a  b ' } }), { scopes: ['a', 'b'] })
   t.match(parse({ url, oauth: { scopes: ['a', 'b'] } }), { scopes: ['a', 'b'] })
   t.match(parse({ url, oauth: { clientId: 'x', clientSecret: '${SECRET}' } }), { clientSecret: 'hush' })
 })
 
-t.test('a setting that makes no sense is reported with its place', async (t) => {
+t.test('reports each invalid combination with its place', async (t) => {
   const open = { listen: 'http://0.0.0.0:8080/mcp', allowUnauthenticated: true }
   const tokens = { one: 'one-one-one-one-one', two: 'two-two-two-two-two' }
   const cases: [server: object, more: object, issue: RegExp][] = [
@@ -66,7 +66,7 @@ t.test('a setting that makes no sense is reported with its place', async (t) => 
   t.same(issuesOf({ url, oauth: { account: 'service' } }, open), [])
 })
 
-t.test('of what other programs say of signing in, what means the same here is taken', async (t) => {
+t.test('translates sign-in options of other programs with the same meaning', async (t) => {
   const read = (file: object, path: string) =>
     readConfigFile(JSON.stringify(file), { path, home: '/home/ada', options: OPTIONS }).servers
   const gemini = { enabled: true, clientId: 'x', scopes: ['a'], authorizationUrl: 'https://x.example/' }

@@ -6,7 +6,7 @@ import { newKey } from '../../src/seal.js'
 
 const carrier = new Carrier([newKey()], 'test')
 
-t.test('fields and the text of a server come back as they were given', async () => {
+t.test('returns fields and the text of a server unchanged', async () => {
   fc.assert(
     fc.property(fc.option(fc.string({ unit: 'binary', maxLength: 100 }), { nil: undefined }), (text) => {
       const given = text === undefined ? undefined : JSON.stringify(text)
@@ -16,12 +16,12 @@ t.test('fields and the text of a server come back as they were given', async () 
   )
 })
 
-t.test('a text of a server may be long', async (t) => {
+t.test('seals a long text of a server', async (t) => {
   const long = JSON.stringify('x'.repeat(100_000))
   t.equal(carrier.open(carrier.carry({}, long))?.text, long)
 })
 
-t.test('a text that was changed, cut off, added or sealed elsewhere is refused', async (t) => {
+t.test('refuses a text that was changed, truncated, extended or sealed with another key', async (t) => {
   const carried = JSON.parse(carrier.carry({ a: 'b' }, '"theirs"')) as string
   const bare = JSON.parse(carrier.carry({ a: 'b' }, undefined)) as string
   const wrong: unknown[] = [
@@ -42,7 +42,7 @@ t.test('a text that was changed, cut off, added or sealed elsewhere is refused',
   }
 })
 
-t.test('what was sealed for one purpose cannot be opened for another', async (t) => {
+t.test('refuses a text that was sealed for another purpose', async (t) => {
   const keys = [newKey()]
   const carried = new Carrier(keys, 'cursor').carry({ a: 'b' }, undefined)
   t.equal(new Carrier(keys, 'state').open(carried), undefined)

@@ -73,7 +73,7 @@ async function search(client: Client, query: string): Promise<unknown[]> {
   return (JSON.parse(text) as { tools: Json[] }).tools.map(({ name }) => name)
 }
 
-t.test('a header that differs from the body opens nothing in a group', async (t) => {
+t.test('a header that differs from the body bypasses no choice in a group', async (t) => {
   const [one, two] = [await ModernHttp.start(t), await ModernHttp.start(t)]
   const choice = { tools: { deny: ['act'] } }
   const mcpServers = { one: { url: one.url, ...choice }, two: { url: two.url } }
@@ -99,7 +99,7 @@ t.test('a header that differs from the body opens nothing in a group', async (t)
   t.match((await call(url, 'tools/call', { name: 'two__act', arguments: {} })).message, { result: {} })
 })
 
-t.test('without prefixes, a name that its first server hides belongs to the next one that shows it', async (t) => {
+t.test('without prefixes, a name hidden at its first server belongs to the next one that shows it', async (t) => {
   const [one, two] = [await ModernHttp.start(t), await ModernHttp.start(t)]
   const mcpServers = { one: { url: one.url, tools: { deny: ['act'] } }, two: { url: two.url } }
   const { bridge } = createBridge(t, {}, { mcpServers, groups: { team: { prefix: 'never' } } })

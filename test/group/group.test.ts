@@ -10,7 +10,7 @@ const names = (result: Record<string, unknown>, key = 'tools', id = 'name') =>
   (result[key] as Record<string, unknown>[]).map((one) => one[id])
 const INVALID = -32602
 
-t.test('a call goes to the server that its prefix names, with the name that the server knows', async (t) => {
+t.test("sends a call to the server of its prefix, with the server's own name", async (t) => {
   const [a, b] = [new FakeServer({ 'tools/call': content('a') }), new FakeServer({ 'tools/call': content('b') })]
   const { group } = groupOf({ a, b })
   t.same(await ask(group, 'tools/call', { name: 'b__search__all', arguments: { q: 1 } }), content('b'))
@@ -18,7 +18,7 @@ t.test('a call goes to the server that its prefix names, with the name that the 
   t.same(a.calls, [])
 })
 
-t.test('arguments keep their bytes, whatever they are', async (t) => {
+t.test('forwards arguments byte for byte', async (t) => {
   const a = new FakeServer({ 'tools/call': content('a') })
   const { group } = groupOf({ a, b: new FakeServer() })
   const text = '{ "name" : "a__x" , "arguments": {"n":1.0, "big":12345678901234567890,"e":"\\u00e9"} }'
@@ -27,7 +27,7 @@ t.test('arguments keep their bytes, whatever they are', async (t) => {
   t.equal(raw(sent, 'arguments'), '{"n":1.0, "big":12345678901234567890,"e":"\\u00e9"}')
 })
 
-t.test('an unknown name is refused, as by one server, and no server is asked', async (t) => {
+t.test('refuses an unknown name like a single server, without a request to any server', async (t) => {
   const servers = { a: new FakeServer({ 'tools/list': { tools: named('x') } }), b: new FakeServer() }
   const { group } = groupOf(servers)
   for (const name of ['x', 'c__x', 'A__x', '__x', 'a_x', '', 'a']) {
@@ -39,7 +39,7 @@ t.test('an unknown name is refused, as by one server, and no server is asked', a
   t.same([...servers.a.calls, ...servers.b.calls], [])
 })
 
-t.test('a list is that of all servers, in the order of the configuration', async (t) => {
+t.test('lists the items of all servers, in the order of the configuration', async (t) => {
   const a = new FakeServer({ 'tools/list': { tools: named('z', 'a') } })
   const b = new FakeServer({ 'tools/list': { tools: named('z') } })
   const { group } = groupOf({ b, none: new FakeServer(), a })
@@ -49,7 +49,7 @@ t.test('a list is that of all servers, in the order of the configuration', async
   t.same(JSON.parse(reply.server ?? ''), { name: 'team', title: 'Team', version: '1.2.3' })
 })
 
-t.test('a list may be cached as long as the first of its parts', async (t) => {
+t.test('a merged list expires with the first of its parts', async (t) => {
   const listing = (ttlMs: number, scope: 'public' | 'private') => () =>
     resultOf({ tools: named('x') }, { cache: { ttlMs, scope } })
   const [a, b] = [
@@ -70,7 +70,7 @@ const paged = (count: number, size: number) => (call: Parameters<typeof paramsOf
   return resultOf({ tools: named(...all.slice(at, at + size)), ...next })
 }
 
-t.test('all pages together are all lists, in order, whatever the sizes of the pages', async (t) => {
+t.test('pages of any size add up to all lists, in order', async (t) => {
   const servers = {
     a: new FakeServer({ 'tools/list': paged(5, 2) }),
     b: new FakeServer({ 'tools/list': paged(1, 1) }),
@@ -91,7 +91,7 @@ t.test('all pages together are all lists, in order, whatever the sizes of the pa
   t.equal(pages, 4)
 })
 
-t.test('a cursor that is not one of this list is refused', async (t) => {
+t.test('refuses a cursor of another list', async (t) => {
   const { group, planOf } = groupOf(
     { a: new FakeServer({ 'tools/list': paged(5, 2), 'prompts/list': { prompts: [] } }) },
     { bareNames: false },
@@ -113,7 +113,7 @@ t.test('a cursor that is not one of this list is refused', async (t) => {
   )
 })
 
-t.test('a page that fails later is not the end of the list', async (t) => {
+t.test('a later page that fails does not end the list', async (t) => {
   const a = new FakeServer({ 'tools/list': paged(4, 2) })
   const { group } = groupOf({ a, b: new FakeServer({ 'tools/list': { tools: named('x') } }) })
   const { nextCursor } = await ask(group, 'tools/list')
@@ -150,7 +150,7 @@ t.test(
   },
 )
 
-t.test('if all servers fail, a list is the error of the first one', async (t) => {
+t.test('if all servers fail, a list returns the error of the first one', async (t) => {
   const [a, b] = [new FakeServer(), new FakeServer()]
   a.down = new Fault('upstreamUnavailable', 'a is down')
   b.down = new Fault('upstreamUnavailable', 'b is down')
@@ -208,7 +208,7 @@ async function untilTold(call: ReturnType<typeof callOf>, method: string): Promi
   while (!call.told.some((told) => told.method === method)) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-t.test('what a server lists after it was replaced is not remembered', async (t) => {
+t.test('does not remember the list of a replaced server', async (t) => {
   const gates: (() => void)[] = []
   const old = new FakeServer({
     'tools/list': async () => {
@@ -227,7 +227,7 @@ t.test('what a server lists after it was replaced is not remembered', async (t) 
   group.close()
 })
 
-t.test('a call that is given up gives up all of its parts', async (t) => {
+t.test('a cancelled call cancels all of its parts', async (t) => {
   const slow = new FakeServer({
     'tools/list': (call) =>
       new Promise((_resolve, reject) =>
@@ -242,7 +242,7 @@ t.test('a call that is given up gives up all of its parts', async (t) => {
   t.equal(slow.calls[0]?.signal.aborted, true)
 })
 
-t.test('without prefixes, a name that two servers have belongs to the first one, and calls go there', async (t) => {
+t.test('without prefixes, a name of two servers belongs to the first one, which gets the calls', async (t) => {
   const first = new FakeServer({ 'tools/list': { tools: named('search', 'a') }, 'tools/call': content('first') })
   const second = new FakeServer({ 'tools/list': { tools: named('b', 'search') }, 'tools/call': content('second') })
   const { group, log } = groupOf({ first, second }, { bareNames: true })
@@ -300,7 +300,7 @@ t.test(
   },
 )
 
-t.test('calls at the same time wait for the same lists, and one that is given up gives up no other', async (t) => {
+t.test('concurrent calls share a request for lists, and cancelling one cancels no other', async (t) => {
   const open: (() => void)[] = []
   const a = new FakeServer({
     'tools/list': async () => {
@@ -327,7 +327,7 @@ t.test('calls at the same time wait for the same lists, and one that is given up
   t.same(await other, content('a'))
 })
 
-t.test('servers that are asked for a list to find a name or a URI are told nothing of the call', async (t) => {
+t.test('requests for lists to find a name or a URI reveal nothing of the call', async (t) => {
   const lists = { 'tools/list': { tools: named('x') }, 'resources/list': {}, 'resources/templates/list': {} }
   const [a, b] = [new FakeServer({ ...lists, 'tools/call': content('a') }), new FakeServer(lists)]
   const { group } = groupOf({ a, b }, { bareNames: true, bareUris: true })
@@ -341,7 +341,7 @@ t.test('servers that are asked for a list to find a name or a URI are told nothi
     }
 })
 
-t.test('resources, templates and links are shown with a prefix, and read without it', async (t) => {
+t.test('prefixes resources, templates and links, and reads them without the prefix', async (t) => {
   const a = new FakeServer({
     'resources/list': {
       resources: [
@@ -362,7 +362,7 @@ t.test('resources, templates and links are shown with a prefix, and read without
   t.match(await ask(group, 'tools/call', { name: 'a__x' }), { content: [{ uri: 'a+file:///linked' }] })
 })
 
-t.test('a URI without prefix is accepted if exactly one server has it', async (t) => {
+t.test('accepts a URI without prefix if exactly one server has it', async (t) => {
   const reading = {
     'resources/read': (call: Parameters<typeof paramsOf>[0]) =>
       resultOf({ contents: [{ uri: value(call.params, 'uri') }] }),
@@ -385,7 +385,7 @@ t.test('a URI without prefix is accepted if exactly one server has it', async (t
   t.match((await faultOf(group, 'resources/read', { uri: 'x:nobody' })).toRpcError(), { code: INVALID })
 })
 
-t.test('with URIs as they are, nothing is rewritten', async (t) => {
+t.test('rewrites nothing with original URIs', async (t) => {
   const a = new FakeServer({
     'resources/list': { resources: [{ uri: 'x:a' }] },
     'resources/read': { contents: [{ uri: 'x:a' }] },
@@ -397,14 +397,14 @@ t.test('with URIs as they are, nothing is rewritten', async (t) => {
   t.same(await ask(group, 'tools/call', { name: 'a__x' }), { content: [{ type: 'resource_link', uri: 'x:a' }] })
 })
 
-t.test('an error about a resource names it as the client knows it', async (t) => {
+t.test("an error about a resource has the client's URI", async (t) => {
   const a = new FakeServer({ 'resources/read': () => errorOf(INVALID, 'not found', { uri: 'x:a', more: 1 }) })
   const { group } = groupOf({ a, b: new FakeServer() })
   const reply = await group.handle(callOf('resources/read', { uri: 'a+x:a' }))
   t.match(reply, { kind: 'error', error: { code: INVALID, data: '{"uri":"a+x:a","more":1}' } })
 })
 
-t.test('completions are asked of the server of the prompt or template', async (t) => {
+t.test('sends completions to the server of the prompt or template', async (t) => {
   const a = new FakeServer({ 'completion/complete': { completion: { values: ['v'] } } })
   const { group } = groupOf({ a, b: new FakeServer() })
   const argument = { name: 'x', value: 'v' }
@@ -424,7 +424,7 @@ t.test('completions are asked of the server of the prompt or template', async (t
   t.match((await faultOf(group, 'completion/complete', { argument })).toRpcError(), { code: INVALID })
 })
 
-t.test('tasks have the prefix of their server everywhere', async (t) => {
+t.test('prefixes tasks everywhere', async (t) => {
   const a = new FakeServer({
     'tools/call': () => resultOf({ taskId: 't1', status: 'working' }, { type: 'task' }),
     'tasks/get': { taskId: 't1', status: 'completed', result: { content: [{ type: 'resource_link', uri: 'x:a' }] } },
@@ -520,7 +520,7 @@ t.test('each server is told exactly the capabilities of the client', async (t) =
   }
 })
 
-t.test('discovery has what the servers say, and waits for nobody who is slow', async (t) => {
+t.test('discovery merges the answers of the servers, without waiting for slow ones', async (t) => {
   const a = new FakeServer({
     'server/discover': { supportedVersions: [], capabilities: { tools: {} }, instructions: 'Be brief.' },
   })
@@ -589,7 +589,7 @@ t.test(
   },
 )
 
-t.test('a group of one server changes nothing', async (t) => {
+t.test('a group of one server renames nothing', async (t) => {
   const a = new FakeServer({
     'tools/list': { tools: named('x') },
     'tools/call': () => resultOf({ taskId: 't', content: [] }, { type: 'task' }),

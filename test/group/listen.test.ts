@@ -41,7 +41,7 @@ t.test(
   },
 )
 
-t.test('equal changes of several servers are one', async (t) => {
+t.test('merges equal changes of several servers', async (t) => {
   const [a, b] = [new FakeServer(), new FakeServer()]
   const { group } = groupOf({ a, b })
   const { said } = await listen(t, group, ALL)
@@ -54,7 +54,7 @@ t.test('equal changes of several servers are one', async (t) => {
   ])
 })
 
-t.test('only lists that some server has are acknowledged, as far as it is known', async (t) => {
+t.test('acknowledges only lists that some server may have', async (t) => {
   const discovered = (capabilities: object) => ({ 'server/discover': { supportedVersions: [], capabilities } })
   const { group } = groupOf({
     a: new FakeServer(discovered({ tools: {} })),
@@ -91,7 +91,7 @@ t.test(
   },
 )
 
-t.test('what a server does not agree to is not acknowledged', async (t) => {
+t.test('does not acknowledge subscriptions that a server refuses', async (t) => {
   const a = new FakeServer({
     [LISTEN]: async (call) => {
       await call.tell({ kind: 'notification', method: 'notifications/subscriptions/acknowledged', params: agreed })
@@ -105,7 +105,7 @@ t.test('what a server does not agree to is not acknowledged', async (t) => {
   t.match(await ended, { kind: 'result' })
 })
 
-t.test('a subscription that breaks is opened again, and everything is told as changed', async (t) => {
+t.test('reopens a broken subscription, and reports everything as changed', async (t) => {
   const [a, b] = [new FakeServer(), new FakeServer()]
   const { group } = groupOf({ a, b })
   const { said } = await listen(t, group, { toolsListChanged: true, resourceSubscriptions: ['a+x:y'] })
@@ -119,7 +119,7 @@ t.test('a subscription that breaks is opened again, and everything is told as ch
   t.equal(b.got(LISTEN).length, 1, 'that of the other server goes on')
 })
 
-t.test('a client that listens is told when a server comes, and when one goes', async (t) => {
+t.test('notifies a listening client of added and removed servers', async (t) => {
   const [a, b] = [new FakeServer(), new FakeServer()]
   b.down = new Fault('upstreamUnavailable', 'down')
   const { group } = groupOf({ a, b })
@@ -135,7 +135,7 @@ t.test('a client that listens is told when a server comes, and when one goes', a
   t.ok(said().every(([method]) => method === TOOLS))
 })
 
-t.test('a server that reports no changes is watched once it has not answered', async (t) => {
+t.test('watches a server without change notifications after it failed to answer', async (t) => {
   const agreed = callOf('x', { notifications: {} }).params
   const mute = new FakeServer({
     'tools/list': { tools: named('x') },
@@ -155,7 +155,7 @@ t.test('a server that reports no changes is watched once it has not answered', a
   t.same(said()[0], [TOOLS, {}])
 })
 
-t.test('a group with other servers tells clients that listen, and goes on with these', async (t) => {
+t.test('notifies listening clients of changed servers, and continues with the new ones', async (t) => {
   const [a, b, c] = [new FakeServer(), new FakeServer(), new FakeServer()]
   const { group, planOf } = groupOf({ a, b })
   const { said } = await listen(t, group, { toolsListChanged: true })
@@ -169,7 +169,7 @@ t.test('a group with other servers tells clients that listen, and goes on with t
   await until(() => said().length === 2)
 })
 
-t.test('a subscription that ends takes those to all servers along', async (t) => {
+t.test("ends the subscriptions to all servers with the client's", async (t) => {
   const [a, b] = [new FakeServer(), new FakeServer()]
   const { group } = groupOf({ a, b })
   const { call, ended } = await listen(t, group, ALL)
@@ -184,7 +184,7 @@ t.test('a subscription that ends takes those to all servers along', async (t) =>
   t.equal(call.told.length, 1)
 })
 
-t.test('a slow client holds back the group, and no server; of what waits, the last of each kind is kept', async (t) => {
+t.test('a slow client delays no server, and gets the last pending change of each kind', async (t) => {
   const a = new FakeServer()
   const { group } = groupOf({ a, b: new FakeServer() })
   let read = () => {}
@@ -206,7 +206,7 @@ t.test('a slow client holds back the group, and no server; of what waits, the la
   await ended
 })
 
-t.test('an invalid subscription is refused', async (t) => {
+t.test('refuses an invalid subscription', async (t) => {
   const { group } = groupOf({ a: new FakeServer(), b: new FakeServer() })
   t.equal((await faultOf(group, LISTEN, {})).fault, 'invalidParams')
   t.equal((await faultOf(group, LISTEN, { notifications: { taskIds: ['a__t'] } })).fault, 'missingCapability')

@@ -11,7 +11,7 @@ const textOf = (text: string) => ({ content: [{ type: 'text', text }] })
 const listOf = (...names: string[]) => parseObject(JSON.stringify({ tools: named(...names) }))
 const given = (result: Payload) => () => ({ kind: 'result', result }) as const
 
-t.test('a list is put together again only when a part of it is another one', async (t) => {
+t.test('merges a list again only after one of its parts has changed', async (t) => {
   for (const bareNames of [false, true]) {
     const [x, y] = [listOf('x', 'z'), listOf('y', 'z')]
     const a = new FakeServer({ 'tools/list': given(x) })
@@ -152,7 +152,7 @@ t.test('7.2: the order in which servers answer does not change a list, a name or
   }
 })
 
-t.test('7.2: while servers start, the names of those that answer are theirs already', async () => {
+t.test('7.2: while servers start, names of answering servers already have their owners', async () => {
   await fc.assert(
     fc.asyncProperty(order, fc.integer({ min: 0, max: 4 }), async (starts, count) => {
       const all = servers()

@@ -39,12 +39,12 @@ t.test('a merged list is the concatenation of the lists', async () => {
   )
 })
 
-t.test('items keep their bytes in a merged list', async (t) => {
+t.test('a merged list keeps the bytes of its items', async (t) => {
   const lists = ['[ {"a":1.0,"b":"\\u00e9"} ]', '[]', '[{"n":12345678901234567890}\n]']
   t.equal(joinedLists(lists.map(itemsOf)), '[{"a":1.0,"b":"\\u00e9"},{"n":12345678901234567890}]')
 })
 
-t.test('the capabilities are those of all servers, and lists of a group can always change', async (t) => {
+t.test('merges the capabilities of all servers, and always declares list changes', async (t) => {
   t.same(capabilitiesOf([{ tools: {} }, { resources: { subscribe: true } }, { completions: {} }]), {
     tools: { listChanged: true },
     resources: { listChanged: true, subscribe: true },
@@ -54,7 +54,7 @@ t.test('the capabilities are those of all servers, and lists of a group can alwa
   t.same(capabilitiesOf([]), {})
 })
 
-t.test('while a server is missing, everything that it may have is offered', async (t) => {
+t.test('declares all possible capabilities while a server is missing', async (t) => {
   t.same(capabilitiesOf([{ tools: {} }], false), {
     tools: { listChanged: true },
     prompts: { listChanged: true },
@@ -79,7 +79,7 @@ t.test(
   },
 )
 
-t.test('extensions of which nothing is known are offered if only one server has any', async (t) => {
+t.test('declares unknown extensions if only one server has any', async (t) => {
   const acme = { extensions: { 'com.acme/x': { a: 1 } }, experimental: { y: {} } }
   t.same(capabilitiesOf([{ tools: {} }, acme]), { tools: { listChanged: true }, ...acme })
   t.same(capabilitiesOf([{ experimental: { z: {} } }, acme]), {})
@@ -87,7 +87,7 @@ t.test('extensions of which nothing is known are offered if only one server has 
   t.equal(onlyForeign([said('a', { capabilities: acme }), said('b', { capabilities: acme })]), undefined)
 })
 
-t.test('names of capabilities that JavaScript knows otherwise do no harm', async (t) => {
+t.test('accepts members of Object.prototype as names of capabilities', async (t) => {
   const settings = JSON.parse('{"__proto__":{"a":1},"constructor":2}') as object
   const merged = capabilitiesOf([{ extensions: { [SKILLS]: settings } }, { extensions: { [SKILLS]: { toString: 3 } } }])
   const skills = (merged as { extensions: Record<string, object> }).extensions[SKILLS]
@@ -100,7 +100,7 @@ const instructions = (texts: (string | undefined)[], most: number, bareNames = f
     { bareNames, most },
   )
 
-t.test('instructions stand under the name of their server, with the prefix of its names', async (t) => {
+t.test('puts instructions under the name and prefix of their server', async (t) => {
   t.equal(
     instructions(['Be brief.', undefined, 'Be long.\n'], 1_000),
     '# s0\n\nThe names of its tools and prompts begin with s0__.\n\nBe brief.\n\n# s2\n\nThe names of its tools and prompts begin with s2__.\n\nBe long.',
@@ -109,7 +109,7 @@ t.test('instructions stand under the name of their server, with the prefix of it
   t.equal(instructions([undefined, ' '], 1_000), undefined)
 })
 
-t.test('instructions are never longer than allowed, and short ones stay whole beside long ones', async (t) => {
+t.test('bounds instructions, and truncates long ones before short ones', async (t) => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ unit: 'grapheme', maxLength: 200 })),
@@ -127,7 +127,7 @@ t.test('instructions are never longer than allowed, and short ones stay whole be
   t.notMatch(instructions(['é'.repeat(10_000), 'é'], 999) ?? '', '\uFFFD')
 })
 
-t.test('a result may be cached as long as the first of its parts, for everybody if all of them may', async (t) => {
+t.test('a merged result expires with the first of its parts, and is public if all parts are', async (t) => {
   const hint = (ttlMs: number, scope: 'public' | 'private') => ({ ttlMs, scope })
   t.same(leastHint([hint(5, 'public'), hint(3, 'public')]), hint(3, 'public'))
   t.same(leastHint([hint(5, 'public'), hint(3, 'private')]), hint(3, 'private'))
@@ -135,7 +135,7 @@ t.test('a result may be cached as long as the first of its parts, for everybody 
   t.same(leastHint([]), hint(0, 'private'))
 })
 
-t.test('of equal keys of _meta, the first one counts', async (t) => {
+t.test('the first of equal keys of _meta wins', async (t) => {
   const metas = [{ _meta: { a: 1 } }, {}, { _meta: { a: 2, b: 3 } }].map((one) => parseObject(JSON.stringify(one)))
   t.equal(joinedMeta(metas, { c: '4' }), '{"a":1,"b":3,"c":4}')
   t.equal(joinedMeta([parseObject('{}')]), undefined)

@@ -34,7 +34,7 @@ const uri = fc.oneof(
   ),
 )
 
-t.test('a name of a group leads back to its server and to the same name', async () => {
+t.test('a group name maps back to its server and the original name', async () => {
   fc.assert(
     fc.property(members, fc.nat(), name, (all, at, one) => {
       const member = all[at % all.length] as (typeof all)[number]
@@ -44,7 +44,7 @@ t.test('a name of a group leads back to its server and to the same name', async 
   )
 })
 
-t.test('names of two servers never become the same', async () => {
+t.test('names of two servers never collide', async () => {
   fc.assert(
     fc.property(members, name, name, (all, one, other) => {
       const [first, second] = all
@@ -53,14 +53,14 @@ t.test('names of two servers never become the same', async () => {
   )
 })
 
-t.test('a name without the prefix of a server is none of its names', async (t) => {
+t.test("a name without a server's prefix does not belong to the server", async (t) => {
   const all = [{ prefix: 'a' }, { prefix: 'ab' }]
   for (const one of ['search', 'c__search', '__search', 'a_search', 'A__search', 'ab_', '', 'a'])
     t.equal(splitName(all, one), undefined, one)
   t.same(splitName(all, 'ab__a__b'), { member: all[1], name: 'a__b' })
 })
 
-t.test('a URI of a group leads back to its server and to the same URI', async () => {
+t.test('a group URI maps back to its server and the original URI', async () => {
   fc.assert(
     fc.property(members, fc.nat(), uri, (all, at, one) => {
       const member = all[at % all.length] as (typeof all)[number]
@@ -71,7 +71,7 @@ t.test('a URI of a group leads back to its server and to the same URI', async ()
   )
 })
 
-t.test('a URI whose scheme was written in lower case leads back as well', async () => {
+t.test('a URI with its scheme in lower case maps back, too', async () => {
   fc.assert(
     fc.property(members, fc.nat(), fc.webUrl(), (all, at, one) => {
       const member = all[at % all.length] as (typeof all)[number]
@@ -81,7 +81,7 @@ t.test('a URI whose scheme was written in lower case leads back as well', async 
   )
 })
 
-t.test('the URI of a user interface stays one, and other URIs become no such one', async () => {
+t.test('the URI of a user interface keeps its scheme, and no other URI gets it', async () => {
   fc.assert(
     fc.property(members, uri, (all, one) => {
       const isUi = (text: string) => text.toLowerCase().startsWith('ui://')
@@ -107,7 +107,7 @@ t.test('a logger is named after its server, also one without a name', async (t) 
   t.equal(prefixedLogger({ prefix: 'a' }, undefined), 'a')
 })
 
-t.test('a URI fits the template that it was made of', async () => {
+t.test('a URI matches the template it was expanded from', async () => {
   const value = fc.stringMatching(/^[a-z0-9]{0,8}$/)
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.stringMatching(/^[a-z:/?=]{0,6}$/), value)), value, (parts, end) => {

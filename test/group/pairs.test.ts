@@ -67,7 +67,7 @@ for (const kind of CLIENTS)
   t.test(`a ${kind.era} client over ${kind.transport}, and servers of all kinds at one endpoint`, async (t) => {
     const { servers, clients, bridge, open } = await together(t, kind)
 
-    await t.test('it opens without waiting for the dead one, and lists all others in order', async (t) => {
+    await t.test('opens without waiting for a dead server, and lists all others in order', async (t) => {
       const { client, opened } = await open()
       t.match(resultOf(opened), { capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} } })
       const { items, answers } = await walk(client, 'tools/list', 'tools')
@@ -146,7 +146,7 @@ for (const kind of CLIENTS)
         t.match(resultOf(mirrored), { content: [{ type: 'text' }] }, 'arguments that headers repeat')
       })
 
-    await t.test('a call of the dead one fails alone, and was not executed', async (t) => {
+    await t.test('only calls to the dead server fail, as not executed', async (t) => {
       const { client } = await open()
       const { message } = await client.request('tools/call', { name: `${DEAD}__echo`, arguments: {} }).answer
       t.match(message.error, { data: { outcome: 'not_executed', reason: 'upstream_unavailable' } })

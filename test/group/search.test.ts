@@ -34,7 +34,7 @@ function setUp() {
   return { a, b }
 }
 
-t.test('the list has two tools, and those that are always listed', async (t) => {
+t.test('lists two tools, and those that are always listed', async (t) => {
   const { a, b } = setUp()
   const { group } = groupOf({ a, b }, { search: { always: ['b__read*', '*_issue'], limit: 5 } })
   const result = await ask(group, 'tools/list')
@@ -50,7 +50,7 @@ t.test('the list has two tools, and those that are always listed', async (t) => 
   t.same(namesIn(await ask(groupOf({ a, b }).group, 'tools/list')).length, 4, 'it is off by default')
 })
 
-t.test('all pages of all servers are read, and a list may be cached as long as the first of them', async (t) => {
+t.test('reads all pages of all servers, and expires a list with the first of them', async (t) => {
   const { a } = setUp()
   const paged = new FakeServer({
     'tools/list': (call) =>
@@ -66,7 +66,7 @@ t.test('all pages of all servers are read, and a list may be cached as long as t
   t.same(await found(group, 'two'), ['paged__two'])
 })
 
-t.test('tools are found as they would be listed, as text and as data', async (t) => {
+t.test('returns tools as they would be listed, as text and as data', async (t) => {
   const definition = '{ "name":"tool" ,"description":"Finds code","n":1.0,"inputSchema":{"type":"object"}}'
   const a = new FakeServer({
     'tools/list': () => ({ kind: 'result', result: parseObject(`{"tools":[${definition}]}`) }),
@@ -85,7 +85,7 @@ t.test('tools are found as they would be listed, as text and as data', async (t)
   t.match(JSON.parse(reply.server ?? ''), { name: 'team' })
 })
 
-t.test('no more are found than the caller or the configuration says', async (t) => {
+t.test('bounds the results by the caller or the configuration', async (t) => {
   const a = new FakeServer({ 'tools/list': { tools: Array.from({ length: 100 }, (_, at) => tool(`word_${at}`)) } })
   const { group } = groupOf({ a, b: new FakeServer() }, { search: { always: [], limit: 3 } })
   const count = async (limit?: number) => (await found(group, 'word', {}, limit)).length
@@ -95,7 +95,7 @@ t.test('no more are found than the caller or the configuration says', async (t) 
   )
 })
 
-t.test('what changes is found at the next search', async (t) => {
+t.test('finds changes at the next search', async (t) => {
   const { a, b } = setUp()
   const { group } = groupOf({ a, b }, { search: SEARCH })
   t.same(await found(group, 'issue'), ['a__get_issue'])
@@ -105,7 +105,7 @@ t.test('what changes is found at the next search', async (t) => {
   t.same(await found(group, 'issue'), [])
 })
 
-t.test('each caller finds what its servers list to it', async (t) => {
+t.test('each caller finds only tools listed to it', async (t) => {
   const policy = scopes({
     required: (name) => (name === 'get_issue' ? ['issues'] : []),
     scopesOf: (principal) => new Set(principal === 'alice' ? ['issues'] : []),
@@ -121,7 +121,7 @@ t.test('each caller finds what its servers list to it', async (t) => {
   t.equal(a.got('tools/call').length, 1)
 })
 
-t.test('a call through call_tool is the call of the tool, with its arguments to the byte', async (t) => {
+t.test('call_tool calls the tool with the same arguments, byte for byte', async (t) => {
   const { a, b } = setUp()
   const { group } = groupOf({ a, b }, { search: SEARCH })
   const args = '{"n":1.0, "big":12345678901234567890,"e":"\\u00e9"}'
@@ -138,7 +138,7 @@ t.test('a call through call_tool is the call of the tool, with its arguments to 
   t.same(await ask(group, 'tools/call', { name: 'b__search', arguments: {} }), content('b'), 'directly too')
 })
 
-t.test('what call_tool cannot call is refused as of a direct call, and nothing is sent', async (t) => {
+t.test('call_tool refuses unknown tools like a direct call, and sends nothing', async (t) => {
   const { a, b } = setUp()
   const { group } = groupOf({ a, b }, { search: SEARCH })
   for (const name of ['search_code', 'c__x', 'A__search_code', '', 'search_tools', 'call_tool', 'a']) {
@@ -172,7 +172,7 @@ t.test('what call_tool cannot call is refused as of a direct call, and nothing i
   t.same([...a.got('tools/call'), ...b.got('tools/call')], [])
 })
 
-t.test('questions, tasks, messages and errors come through call_tool as they come directly', async (t) => {
+t.test('questions, tasks, messages and errors through call_tool equal those of a direct call', async (t) => {
   const { b } = setUp()
   const a = new FakeServer({
     'tools/call': async (call) => {
@@ -227,7 +227,7 @@ t.test(
   },
 )
 
-t.test('servers that do not answer are named, in the list and by a search', async (t) => {
+t.test('names servers without an answer, in the list and in results of a search', async (t) => {
   const { a, b } = setUp()
   b.down = new Fault('upstreamUnavailable', 'down')
   const { group } = groupOf({ a, b }, { search: SEARCH })
@@ -242,14 +242,14 @@ t.test('servers that do not answer are named, in the list and by a search', asyn
   t.match(await faultOf(other, 'tools/list'), { fault: 'upstreamUnavailable' })
 })
 
-t.test('a sign-in that a server waits for is listed', async (t) => {
+t.test('lists the sign-in tool of a server with a pending sign-in', async (t) => {
   const { b } = setUp()
   const a = new FakeServer({ 'tools/list': { tools: named(SIGN_IN_TOOL) } })
   const { group } = groupOf({ a, b }, { search: SEARCH })
   t.same(namesIn(await ask(group, 'tools/list')), [...OWN, `a__${SIGN_IN_TOOL}`])
 })
 
-t.test('the group says that it has tools and how to find them', async (t) => {
+t.test('declares tools, and explains the search in the instructions', async (t) => {
   const { a, b } = setUp()
   a.answers['server/discover'] = { capabilities: {}, instructions: 'Be brief.' }
   b.answers['server/discover'] = { capabilities: {} }
@@ -264,7 +264,7 @@ t.test('the group says that it has tools and how to find them', async (t) => {
   t.notMatch(instructions, 'search_tools')
 })
 
-t.test('without memory, the tools are indexed for each search', async (t) => {
+t.test('indexes the tools for each search if there is no memory for an index', async (t) => {
   const { a, b } = setUp()
   const { Memory } = await import('../../src/protocol/memory.js')
   const { group } = groupOf({ a, b }, { search: SEARCH }, { memory: new Memory({ max: 0 }) })
@@ -272,7 +272,7 @@ t.test('without memory, the tools are indexed for each search', async (t) => {
   t.same(await found(group, 'issue'), ['a__get_issue'])
 })
 
-t.test('whatever is searched, only what would be listed is found, and every tool is found by its name', async () => {
+t.test('any search finds only tools that would be listed, and every tool by its name', async () => {
   const name = fc.stringMatching(/^[a-z]{1,6}(?:_[a-z]{1,6}){0,2}$/)
   const list = fc.uniqueArray(name, { maxLength: 6 })
   await fc.assert(

@@ -36,11 +36,11 @@ const cases: [query: string, first: string][] = [
   ['ÜBERBLICK', 'wetter__vorhersage'],
   ['天气', 'tianqi__get'],
 ]
-t.test('a tool is found by words of its name, title, description and arguments', async (t) => {
+t.test('finds a tool by words of its name, title, description and arguments', async (t) => {
   for (const [query, first] of cases) t.equal((await names(query))[0], first, query)
 })
 
-t.test('no more are found than are asked for, and none for words that no tool has', async (t) => {
+t.test('bounds the results, and finds nothing for words that no tool has', async (t) => {
   t.equal((await names('file', 1)).length, 1)
   t.equal((await names('github', 50)).length, 3)
   for (const query of ['', ' ', '?!', 'zzzzzz', '__proto__', 'constructor', 'toString'])
@@ -48,7 +48,7 @@ t.test('no more are found than are asked for, and none for words that no tool ha
   t.same(await names('x', 3, []), [])
 })
 
-t.test('what is no text in a definition is ignored', async (t) => {
+t.test('ignores members of a definition that are not text', async (t) => {
   const odd = [
     { name: 'odd', title: 7, description: ['a'], inputSchema: { properties: [] } },
     { name: 'strange', description: null, inputSchema: 'x' },
@@ -58,7 +58,7 @@ t.test('what is no text in a definition is ignored', async (t) => {
   t.same(await names('constructor', 3, odd), ['__proto__'])
 })
 
-t.test('a long query and long texts are cut, and others than the first tools are not found', async (t) => {
+t.test('truncates long queries and texts, and indexes only the first tools', async (t) => {
   const long = [{ name: 'long', description: `${'word '.repeat(100_000)}last` }, { name: 'short' }]
   t.same(await names('last', 3, long), [])
   const others = Array.from({ length: 32 }, (_, at) => `q${'abcdef'[at % 6]}${'ghijkl'[Math.floor(at / 6)]}`)

@@ -44,7 +44,7 @@ for (const [about, server] of [
     t.notMatch(JSON.stringify(eventsIn(ring)), /CANARY/)
   })
 
-t.test('the name of a tool that has to be encoded in a header, relayed', async (t) => {
+t.test('shows a relayed tool name that has to be encoded in a header', async (t) => {
   const { url, calls } = await start(t, { url: (await ModernHttp.start(t)).url })
   await (await messages.post(url, messages.call('echo', {}))).text()
   const encoded = `=?base64?${Buffer.from('größe').toString('base64')}?=`
@@ -53,7 +53,7 @@ t.test('the name of a tool that has to be encoded in a header, relayed', async (
   t.match(calls().at(-1), { name: 'größe', relayed: true })
 })
 
-t.test('credentials in lines of stderr are hidden', async (t) => {
+t.test('hides credentials in lines of stderr', async (t) => {
   const script = "console.error('listening; api_key=CANARY-1, Authorization: Bearer CANARY-222222'); process.exit(1)"
   const { url, ring, log } = await start(t, { command: process.execPath, args: ['-e', script] })
   await (await messages.post(url, messages.call('echo', {}))).text()
@@ -64,7 +64,7 @@ t.test('credentials in lines of stderr are hidden', async (t) => {
   t.notMatch(JSON.stringify(log), /CANARY/)
 })
 
-t.test('the digest of a token that is passed through: as in the log', async (t) => {
+t.test('shows the same digest of a passed-through token as the log', async (t) => {
   const { url, ring, calls } = await start(t, { url: (await LegacyHttp.start(t)).url }, { auth: { passthrough: true } })
   await (await messages.post(url, messages.call('echo', {}), { authorization: 'Bearer some-token-1' })).text()
   await until(() => calls().at(-1)?.status === 'ok')

@@ -5,7 +5,7 @@ import { type CallView, Views } from '../../src/inspect/views.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 import { viewsOf } from '../support/watched.js'
 
-t.test('a call that continues one that has left is shown as a call of its own', async (t) => {
+t.test('shows a call that continues a dropped one as a separate call', async (t) => {
   const ring = tickingRing()
   const { witness } = ring
   const begun = {
@@ -38,7 +38,7 @@ t.test('a call that continues one that has left is shown as a call of its own', 
   t.match(views.call('c3'), { id: 'c2', parts: ['c3'] })
 })
 
-t.test('a client that continues one call without end takes no more than the bound', async (t) => {
+t.test('bounds the memory of a call that a client continues without end', async (t) => {
   const views = new Views()
   const begun = {
     v: 1,

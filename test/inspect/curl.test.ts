@@ -71,7 +71,7 @@ for (const [server, start] of Object.entries(SERVERS))
         }
       })
 
-t.test('the request that opens a session needs none', async (t) => {
+t.test('the command for initialize needs no session', async (t) => {
   const ring = new Ring({ payloads: 'all' })
   const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new Watch(ring.witness) })
   await post(url, initialize('2025-11-25'), BOTH)
@@ -93,7 +93,7 @@ const WITHOUT: readonly [why: string, transport: 'http' | 'sse' | 'stdio' | unde
   ['a text with a hidden value', 'http', { ...asked, payload: { text: REQUEST, cut: 0, hidden: 1 } }],
   ['a text that is no object', 'http', { ...asked, payload: { text: `[${REQUEST}]`, cut: 0, hidden: 0 } }],
 ]
-t.test('there is no command where none can work', async (t) => {
+t.test('offers no command where none can work', async (t) => {
   for (const [why, transport, seen] of WITHOUT)
     t.equal(curlOf({ client: { era: 'legacy', transport }, events: [seen] }), undefined, why)
   t.ok(curlOf({ client: { era: 'legacy', transport: 'http' }, events: [whole] }))
@@ -108,7 +108,7 @@ const HOSTILE = [
   '日本 \u{1f600}',
 ]
 
-t.test('S8: the command for PowerShell sends the same, whatever stands in it', async (t) => {
+t.test('S8: the command for PowerShell sends the same request, whatever it contains', async (t) => {
   for (const text of HOSTILE) {
     const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: text, arguments: { text } } }
     const request = JSON.stringify(message, null, '\t').replaceAll('\n', '\r\n')
@@ -132,7 +132,7 @@ t.test('S8: the command for PowerShell sends the same, whatever stands in it', a
   }
 })
 
-t.test('S8: the command for PowerShell has no secrets, but their variables, as the one for sh', async (t) => {
+t.test('S8: the command for PowerShell has variables instead of secrets, as the one for sh', async (t) => {
   const client = { era: 'legacy', transport: 'http' } as const
   const call: Parameters<typeof curlOf>[0] = { client, events: [whole], session: 's', principal: 'ada' }
   const { command = '', variables } = powershellRequestOf(call) ?? {}

@@ -49,7 +49,7 @@ t.test('a modern client that closes its connection has cancelled its call, and i
   t.equal(statusOf(call()).words, 'cancelled by the client, which closed its connection')
 })
 
-t.test('a relayed call of a modern client that closes its connection, too', async (t) => {
+t.test('a relayed call of a modern client that closes its connection is cancelled', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, call, is } = await start(t, { url: modern.url })
   // Nothing is relayed before the era of the server is known.

@@ -15,7 +15,7 @@ t.test('src/inspect/explanations.ts is fresh: npm run schema writes it', async (
   t.same({ ...made }, explanations())
 })
 
-t.test('what the page says about each rule is its row of docs/translation.md', async (t) => {
+t.test('the page explains each rule with its row of docs/translation.md', async (t) => {
   const document = read('translation.md')
   t.same(Object.keys(made.RULE_ROWS).toSorted(), [...RULES].toSorted())
   for (const [rule, words] of Object.entries(made.RULE_ROWS)) {
@@ -25,7 +25,7 @@ t.test('what the page says about each rule is its row of docs/translation.md', a
   }
 })
 
-t.test('what the page says about each fault is its row of docs/troubleshooting.md', async (t) => {
+t.test('the page explains each fault with its row of docs/troubleshooting.md', async (t) => {
   const document = read('troubleshooting.md')
   t.same(Object.keys(made.FAULT_ADVICE), Object.keys(faults))
   for (const fault of Object.keys(faults)) {
@@ -34,7 +34,7 @@ t.test('what the page says about each fault is its row of docs/troubleshooting.m
   }
 })
 
-t.test('the message of a failure says what is wrong with a server', async (t) => {
+t.test('explains a failure of a server by its message', async (t) => {
   const next = (fault: string, message?: string) => adviceOn({ outcome: 'fault', fault, message })?.next
   t.match(next('upstreamUnavailable', 'orders is unavailable: Connection refused'), /whether the server is running/)
   t.match(next('upstreamRefused', 'The server answered with HTTP 401'), /requires a credential/)
@@ -51,7 +51,7 @@ t.test('the message of a failure says what is wrong with a server', async (t) =>
     t.equal(adviceOn({ outcome, fault: outcome, message: 'Connection refused' }), undefined, outcome)
 })
 
-t.test('code and links of a line are found, and links lead to documents that exist', async (t) => {
+t.test('finds code and links in a line, and links only to existing documents', async (t) => {
   t.same(piecesOf('See `a|b` and [access](access.md#x).', 'troubleshooting.md'), [
     { text: 'See ', code: false },
     { text: 'a|b', code: true },

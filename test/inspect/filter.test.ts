@@ -41,7 +41,7 @@ const FINE = [
   '-',
 ]
 
-t.test('a word that matches nothing, or is read as text, has a hint', async (t) => {
+t.test('gives a hint for a word that cannot match, or is searched as text', async (t) => {
   for (const [filter, hint] of HINTS) {
     t.match(readFilter(filter).hint, hint, filter)
     t.equal(readFilter(filter).problem, undefined, filter)
@@ -49,7 +49,7 @@ t.test('a word that matches nothing, or is read as text, has a hint', async (t) 
   for (const filter of FINE) t.equal(readFilter(filter).hint, undefined, filter)
 })
 
-t.test('the names of fields are read in upper and lower case', async (t) => {
+t.test('reads names of fields regardless of case', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, outcome: 'tool_error' })
   const views = new Views()
@@ -60,7 +60,7 @@ t.test('the names of fields are read in upper and lower case', async (t) => {
   for (const filter of ['Status:ok', 'Server:billing', 'Ms>1000']) t.notOk(readFilter(filter).matches(call), filter)
 })
 
-t.test('all fields, and the values of those that have a list, are documented', async (t) => {
+t.test('documents all fields and their fixed values', async (t) => {
   const texts = {
     'docs/inspect.md': readFileSync(new URL('../../docs/inspect.md', import.meta.url), 'utf8'),
     'tail --help': helpOf(['tail']),

@@ -48,7 +48,7 @@ async function entriesOf(t: Test, ring: Ring): Promise<Entry[]> {
   return har.log.entries
 }
 
-t.test('it is valid, with an entry for each request on each wire', async (t) => {
+t.test('writes a valid archive, with an entry for each request on each wire', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   tellCall(ring.witness, { id: 1, texts: { request: '{"id":7}', result: '{"id":7,"result":{}}' } })
   tellQuestion(ring.witness, { id: 2, answer: 3 })
@@ -72,7 +72,7 @@ t.test('it is valid, with an entry for each request on each wire', async (t) => 
   t.equal(of('c9').length, 1)
 })
 
-t.test('an address names what is asked of whom, however that is written', async (t) => {
+t.test('an address names server, method and target, whatever their characters', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, name: 'weather' })
   tellCall(ring.witness, { id: 2, name: 'file:///a b', more: { method: 'resources/read' }, server: 'io.github/a b' })
@@ -88,7 +88,7 @@ t.test('an address names what is asked of whom, however that is written', async 
   ])
 })
 
-t.test('a status in the export was sent', async (t) => {
+t.test('the export contains only statuses that were sent', async (t) => {
   const legacy = { era: 'legacy', transport: 'http' } as const
   const ring = tickingRing()
   const call = {
@@ -120,7 +120,7 @@ t.test('a status in the export was sent', async (t) => {
   )
 })
 
-t.test('a viewer shows a row for each request, with what was sent', { skip: noBrowser }, async (t) => {
+t.test('a viewer shows a row for each request, with its content', { skip: noBrowser }, async (t) => {
   const ring = new Ring({ payloads: 'all' })
   const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new Watch(ring.witness) })
   for (const message of ['first', 'second']) await (await messages.post(url, messages.call('echo', { message }))).text()

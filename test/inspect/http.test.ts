@@ -46,7 +46,7 @@ function headsIn(calls: readonly CallView[]): [method: string, head: object | un
     )
 }
 
-t.test('the status of an answer is the one that a modern client got', async (t) => {
+t.test('shows the HTTP status that a modern client received', async (t) => {
   const { url, status } = await start(t, legacyStdio(t).server)
   const bodies = [
     messages.call('echo', {}),
@@ -79,7 +79,7 @@ t.test('also if the server is down, and if the answer is an event stream by then
   t.equal(await slow.status(), 200)
 })
 
-t.test('headers of a relayed answer are shown', async (t) => {
+t.test('shows headers of a relayed answer', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, status } = await start(t, { url: modern.url })
   await (await messages.post(url, messages.call('echo', {}))).text()
@@ -90,7 +90,7 @@ t.test('headers of a relayed answer are shown', async (t) => {
   }
 })
 
-t.test('headers of legacy clients are shown, and what may be secret is not', async (t) => {
+t.test('shows headers of legacy clients, except those that may be secret', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, calls, status } = await start(t, { url: modern.url })
   const headers = { authorization: 'Bearer CANARY-token', cookie: 'CANARY-cookie' }
@@ -112,7 +112,7 @@ t.test('headers of legacy clients are shown, and what may be secret is not', asy
   t.notOk(JSON.stringify(calls()).includes(client.session))
 })
 
-t.test('of a relayed session, those of initialize are shown', async (t) => {
+t.test('shows the headers of initialize for a relayed session', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, calls } = await start(t, { url: legacy.url })
   const client = await LegacyClient.open(url, { headers: { authorization: 'Bearer CANARY-token' } })
@@ -125,7 +125,7 @@ t.test('of a relayed session, those of initialize are shown', async (t) => {
   t.notMatch(JSON.stringify(calls()), /CANARY/)
 })
 
-t.test('the name of a modern client whose calls are relayed is in the texts that are kept', async (t) => {
+t.test('finds the name of a relayed modern client in the stored texts', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, calls } = await start(t, { url: modern.url }, 'all')
   await (await messages.post(url, messages.call('echo', {}))).text()

@@ -11,7 +11,7 @@ function* slow(count: number): Generator<number> {
   }
 }
 
-t.test('others have their turn between some items, and all items come in order', async (t) => {
+t.test('yields between some items, and keeps all items in order', async (t) => {
   let turns = 0
   let isOver = false
   const turn = () => {
@@ -42,7 +42,7 @@ t.test('the work ends when its reader stops', async (t) => {
   t.equal(made, -1)
 })
 
-t.test('small pieces of text are joined', async (t) => {
+t.test('joins small pieces of text', async (t) => {
   const text = 'x'.repeat(1_000)
   const pieces = Array.from({ length: 200 }, () => text)
   const chunks: string[] = []

@@ -3,7 +3,7 @@ import { assert as check, jsonValue, property } from 'fast-check'
 import t from 'tap'
 import { indented } from '../../src/inspect/indent.js'
 
-t.test('JSON is indented as JSON.stringify does it', async () => {
+t.test('indents JSON as JSON.stringify does', async () => {
   check(
     property(jsonValue(), (value) => {
       const wanted = JSON.stringify(value, null, 2)
@@ -13,7 +13,7 @@ t.test('JSON is indented as JSON.stringify does it', async () => {
   )
 })
 
-t.test('numbers, names, strings and repeated members stay as they were sent', async (t) => {
+t.test('keeps numbers, names, strings and repeated members as sent', async (t) => {
   const text = '{"account":9007199254740993,"amount":1e400,"to":"evil","to":"g\\u006fod","zero":-0.0}'
   t.equal(
     indented(text),
@@ -21,7 +21,7 @@ t.test('numbers, names, strings and repeated members stay as they were sent', as
   )
 })
 
-t.test('a text that is cut off is indented as far as it goes, and what is no JSON stays', async (t) => {
+t.test('indents a truncated text, and leaves other text unchanged', async (t) => {
   t.equal(indented('{"a":[1,{"b":"c'), '{\n  "a": [\n    1,\n    {\n      "b": "c')
   t.equal(indented('[ ]'), '[]')
   for (const text of ['event: <p>no</p>', '}', 'a(b)', '{"a":1}}', "{'a':1}"]) t.equal(indented(text), text)

@@ -90,10 +90,10 @@ function check(t: Test, { origin, replica }: { origin: number; replica?: string 
 }
 
 for (const origin of [0, Date.UTC(2026, 6, 28, 3, 7, 20) + 0.123])
-  t.test(`the JSON of an event has all that was told, at any time after ${origin}`, async (t) => {
+  t.test(`the JSON of an event has all recorded members, at any time after ${origin}`, async (t) => {
     check(t, { origin })
   })
 
-t.test('of several replicas, each says in its events which one it is', async (t) => {
+t.test('each event has the id of its replica', async (t) => {
   check(t, { origin: 0, replica: EVIL })
 })

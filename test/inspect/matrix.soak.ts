@@ -153,7 +153,7 @@ for (const client of CLIENTS) {
   }
 }
 
-t.test('the changes of every message were checked, and these are all that have none', async (t) => {
+t.test('the changes of every message were checked, and only these have none', async (t) => {
   const { found, anew, unexplained, own, rules } = checked
   t.comment(found)
   t.ok(found['by the inspector'] > 3_000)

@@ -14,7 +14,7 @@ const MODERN = { era: 'modern', revision: '2026-07-28', transport: 'http' } as c
 /** Whether the text of something can be seen as a whole. */
 const IS_WHOLE = `(one) => one.scrollWidth <= one.clientWidth`
 
-t.test('from a tablet to a wide screen, the name of a call and its sides can be read', { skip }, async (t) => {
+t.test('the name of a call and its sides are readable from a tablet to a wide screen', { skip }, async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, name: 'read_text_file', more: { client: MODERN, upstream: MODERN, relayed: true } })
   const { browser, rows, withoutMistakes } = await look(t, ring)
@@ -31,7 +31,7 @@ t.test('from a tablet to a wide screen, the name of a call and its sides can be 
   withoutMistakes()
 })
 
-t.test('a text that is cut is the tip of its cell', { skip }, async (t) => {
+t.test('a truncated text is the tooltip of its cell', { skip }, async (t) => {
   const ring = tickingRing()
   const long = 'a-name-that-is-wider-than-its-column-on-a-screen-of-usual-width-and-wider'
   tellCall(ring.witness, { id: 1, name: long, server: `${long}-server`, outcome: 'fault', why: `${long}-why` })
@@ -44,7 +44,7 @@ t.test('a text that is cut is the tip of its cell', { skip }, async (t) => {
   withoutMistakes()
 })
 
-t.test('who was waited for can be seen without colours', { skip }, async (t) => {
+t.test('the sides of the timeline are distinguishable without colours', { skip }, async (t) => {
   const ring = tickingRing()
   tellQuestion(ring.witness, { id: 1, answer: 2 })
   const { browser, shows, go, withoutMistakes } = await look(t, ring)

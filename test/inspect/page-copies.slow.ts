@@ -24,7 +24,7 @@ const press = (browser: Chromium, button: string) =>
     `[...document.querySelectorAll('button')].find(({ innerText }) => innerText === '${button}').click()`,
   )
 
-t.test('a link to what is shown is copied by a key and by a button, and has no token', { skip }, async (t) => {
+t.test('copies a link to the current view by a key and by a button, without the token', { skip }, async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1 })
   const { base, browser, shows, rows, go, withoutMistakes } = await look(t, ring)
@@ -43,7 +43,7 @@ t.test('a link to what is shown is copied by a key and by a button, and has no t
   withoutMistakes()
 })
 
-t.test('a request is copied as a command, if its text is there as a whole', { skip }, async (t) => {
+t.test('copies a request as a command, if its text is stored completely', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   // As long as the message is said to be.
   const request = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"book"}}'.padEnd(280)

@@ -57,7 +57,7 @@ t.test('the message of an error keeps its line breaks', { skip }, async (t) => {
   withoutMistakes()
 })
 
-t.test('a value that there is not has a sign, and no heading is said twice', { skip }, async (t) => {
+t.test('marks a missing value, and repeats no heading', { skip }, async (t) => {
   const ring = tickingRing()
   const session = { kind: 'session', server: 'orders', what: 'opened', session: 'a-session' } as const
   ring.witness({ ...session, side: 'server', principal: 'alice' })
@@ -81,7 +81,7 @@ t.test('a value that there is not has a sign, and no heading is said twice', { s
   withoutMistakes()
 })
 
-t.test('a file that is empty is not opened, and one that is has no links', { skip }, async (t) => {
+t.test('does not open an empty file, and shows no links for an opened one', { skip }, async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, name: 'of-the-bridge' })
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
@@ -99,7 +99,7 @@ t.test('a file that is empty is not opened, and one that is has no links', { ski
   withoutMistakes()
 })
 
-t.test('nothing moves with prefers-reduced-motion', { skip }, async (t) => {
+t.test('animates nothing with prefers-reduced-motion', { skip }, async (t) => {
   const { browser, shows, withoutMistakes } = await look(t, tickingRing())
   await shows(/live/)
   const moving = `[...document.querySelectorAll('*')].filter((one) => {
@@ -115,7 +115,7 @@ t.test('nothing moves with prefers-reduced-motion', { skip }, async (t) => {
   withoutMistakes()
 })
 
-t.test('numbers are written in one way, whatever language the browser has', { skip }, async (t) => {
+t.test('formats numbers the same in every language of the browser', { skip }, async (t) => {
   const ring = tickingRing()
   ring.witness({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
   const { browser, shows, withoutMistakes } = await look(t, ring)

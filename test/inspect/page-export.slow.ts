@@ -41,7 +41,7 @@ function tellThree({ witness }: Ring): void {
   tellCall(witness, { id: 3, name: 'third', outcome: 'tool_error' })
 }
 
-t.test('what the filter shows is exported as events, and as an archive', { skip }, async (t) => {
+t.test('exports the filtered calls as events, and as an archive', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   tellThree(ring)
   const { browser, rows, go, withoutMistakes } = await look(t, ring)
@@ -60,7 +60,7 @@ t.test('what the filter shows is exported as events, and as an archive', { skip 
   withoutMistakes()
 })
 
-t.test('when the bridge has ended, the page exports what it has', { skip }, async (t) => {
+t.test('after the end of the bridge, exports the events of the page', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' }, relayed: false } as const
   ring.witness({ ...call, call: 4, method: 'ping' })

@@ -21,7 +21,7 @@ const CLOCKS: readonly [how: string, by: number][] = [
 ]
 
 for (const [how, by] of CLOCKS)
-  t.test(`the clock of the bridge counts, also if it is ${how}`, { skip }, async (t) => {
+  t.test(`uses the clock of the bridge, even if it is ${how}`, { skip }, async (t) => {
     const ring = ringOff(by)
     const { browser, shows, rows, withoutMistakes } = await look(t, ring)
     const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob', relayed: false } as const
@@ -43,7 +43,7 @@ for (const [how, by] of CLOCKS)
     withoutMistakes()
   })
 
-t.test('a file that is left while it loads adds nothing more', { skip }, async (t) => {
+t.test('a file that is closed while it loads adds no more events', { skip }, async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, name: 'of-the-bridge' })
   const { browser, shows, rows, withoutMistakes } = await look(t, ring)
@@ -74,7 +74,7 @@ t.test('a file that is left while it loads adds nothing more', { skip }, async (
   withoutMistakes()
 })
 
-t.test('a file whose events are not in order is shown as a whole', { skip }, async (t) => {
+t.test('shows all events of a file that are out of order', { skip }, async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, name: 'first' })
   tellCall(ring.witness, { id: 2, name: 'second' })

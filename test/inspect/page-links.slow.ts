@@ -12,7 +12,7 @@ import { tellCall, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
 
-t.test('the filter, the choices and the part of a call outlast a click on a call or a view', { skip }, async (t) => {
+t.test('keeps filter, choices and tab after a click on a call or a view', { skip }, async (t) => {
   const ring = tickingRing()
   for (let id = 1; id <= 3; id++) tellCall(ring.witness, { id, name: `tool-${id}` })
   tellCall(ring.witness, { id: 4, name: 'failed', outcome: 'tool_error' })
@@ -73,7 +73,7 @@ t.test(
   },
 )
 
-t.test('a token with all characters that it may have is taken from the address', { skip }, async (t) => {
+t.test('takes a token with all legal characters from the address', { skip }, async (t) => {
   const token = 'ABC.def_123~+/=-'
   const { shows, withoutMistakes } = await look(t, tickingRing(), { token }, token)
   await shows(/live/)

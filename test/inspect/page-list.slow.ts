@@ -13,7 +13,7 @@ const skip = noBrowser
 /** Milliseconds between two drawings, as in src/page/state.ts. */
 const DRAW = 100
 
-t.test('the page is drawn at most ten times a second, however often events come', { skip }, async (t) => {
+t.test('redraws the page at most ten times a second, whatever the rate of events', { skip }, async (t) => {
   const ring = tickingRing()
   const { browser, shows, withoutMistakes } = await look(t, ring)
   await shows(/live/)
@@ -35,7 +35,7 @@ t.test('the page is drawn at most ten times a second, however often events come'
   withoutMistakes()
 })
 
-t.test('who scrolls up reads the same rows while calls come and old ones leave', { skip }, async (t) => {
+t.test('after scrolling up, the rows stay the same while calls are added and dropped', { skip }, async (t) => {
   const ring = tickingRing()
   const { browser, shows, withoutMistakes } = await look(t, ring)
   const tell = async (from: number, to: number) => {
@@ -81,7 +81,7 @@ t.test('who scrolls up reads the same rows while calls come and old ones leave',
   withoutMistakes()
 })
 
-t.test('a call leaves and enters a filtered list as it changes', { skip }, async (t) => {
+t.test('a call leaves and enters a filtered list when it changes', { skip }, async (t) => {
   const ring = tickingRing()
   const { shows, rows, go, withoutMistakes } = await look(t, ring)
   await shows(/live/)
@@ -104,7 +104,7 @@ t.test('a call leaves and enters a filtered list as it changes', { skip }, async
   withoutMistakes()
 })
 
-t.test('keys begin at the newest call that can be seen, and do nothing behind the help', { skip }, async (t) => {
+t.test('keys start at the newest visible call, and do nothing while the help is open', { skip }, async (t) => {
   const ring = tickingRing()
   for (let id = 1; id <= 200; id++) tellCall(ring.witness, { id, name: `tool-${id}` })
   const { browser, shows, withoutMistakes } = await look(t, ring)
@@ -135,7 +135,7 @@ t.test('keys begin at the newest call that can be seen, and do nothing behind th
   withoutMistakes()
 })
 
-t.test('the list that was left with a call selected follows the newest call again', { skip }, async (t) => {
+t.test('the list follows the newest call after returning to it', { skip }, async (t) => {
   const ring = tickingRing()
   for (let id = 1; id <= 200; id++) tellCall(ring.witness, { id, name: `tool-${id}` })
   const { browser, shows, go, withoutMistakes } = await look(t, ring)

@@ -143,7 +143,7 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   withoutMistakes()
 })
 
-t.test('it shows who has cancelled a call, and when the client was away', { skip }, async (t) => {
+t.test('shows who cancelled a call, and when the client was away', { skip }, async (t) => {
   const ring = tickingRing()
   const { witness } = ring
   tellCall(witness, { id: 1, outcome: 'cancelled', more: { cancelled: 'notification' } })
@@ -184,7 +184,7 @@ t.test('it shows who has cancelled a call, and when the client was away', { skip
   withoutMistakes()
 })
 
-t.test('the time of a call that goes on is shown, and grows without events', { skip }, async (t) => {
+t.test('shows the duration of a running call, which grows without events', { skip }, async (t) => {
   const ring = new Ring()
   const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob', relayed: false } as const
   ring.witness({ ...call, call: 1, client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
@@ -303,7 +303,7 @@ t.test(
   },
 )
 
-t.test('texts are kept for five minutes when somebody asks for it', { skip }, async (t) => {
+t.test('stores texts for five minutes on request', { skip }, async (t) => {
   const ring = new Ring()
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   const press = () =>

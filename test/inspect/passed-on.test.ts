@@ -91,7 +91,7 @@ for (const [name, start] of Object.entries(SERVERS))
     })
   }
 
-t.test('an answer that the server refuses is shown as a call of its own', async (t) => {
+t.test('shows an answer that the server refuses as a separate call', async (t) => {
   const legacy = await LegacyHttp.start(t, {
     asks: true,
     override: ({ message }, response) => {

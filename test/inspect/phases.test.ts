@@ -146,7 +146,7 @@ const cases: [name: string, told: Told[], phases: string][] = [
 ]
 
 for (const [name, told, phases] of cases)
-  t.test(`whom a call waits for: ${name}`, async (t) => {
+  t.test(`the side that a call waits for: ${name}`, async (t) => {
     const call = callOf(told)
     const found = phasesOf(call, 0)
     t.equal(found.map(({ who, from, to }) => `${who} ${from}-${to}`).join(', '), phases)
@@ -154,7 +154,7 @@ for (const [name, told, phases] of cases)
     t.equal(serverMs(call, 0), sum, 'the time at the server is that of the timeline')
   })
 
-t.test('a call is asked as often as its client is asked, also if nothing tells of the questions', async (t) => {
+t.test('counts all questions to the client, even without an event for them', async (t) => {
   const asks = call('ended', { outcome: 'asks', ms: 1 })
   const once: Told[] = [
     [0, call('begun')],
@@ -179,7 +179,7 @@ for (const [way, start] of Object.entries({
   'over stdio': async (t: Test) => legacyStdio(t, { asks: true }).server,
   'over HTTP': async (t: Test) => ({ url: (await LegacyHttp.start(t, { asks: true })).url }),
 }))
-  t.test(`a client is not waited for when a server ${way} has withdrawn its question`, async (t) => {
+  t.test(`does not wait for the client after a server ${way} has withdrawn its question`, async (t) => {
     const { url, calls } = await startWatched(t, await start(t))
     const client = await httpClient(url)
     const steps = [{ ask: [NAME], withdraw: 'back' }, { wait: 'go' }]
@@ -195,7 +195,7 @@ for (const [way, start] of Object.entries({
     await until(() => call().status === 'ok', 'the call has ended')
   })
 
-t.test('a client that has answered one of two questions is still waited for', async (t) => {
+t.test('waits for a client that has answered one of two questions', async (t) => {
   const { server } = legacyStdio(t, { asks: true })
   const { url, calls } = await startWatched(t, server)
   const client = await httpClient(url)

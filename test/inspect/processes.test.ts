@@ -10,7 +10,7 @@ import { startWatched, viewsOf } from '../support/watched.js'
 
 const callIn = (ring: Ring, id: string) => viewsOf(eventsIn(ring)).call(id) as CallView
 
-t.test('with two processes, a call whose process has crashed is not said to be in the other one', async (t) => {
+t.test('does not attribute the call of a crashed process to another process', async (t) => {
   const { url, views, calls } = await startWatched(t, legacyStdio(t).server)
   const called = (name: string) =>
     untilFound(() => calls().find((call) => call.name === name && call.status !== 'open'), `${name} has ended`)
@@ -40,7 +40,7 @@ t.test('a call has the process of its server, if there is only one', async (t) =
   t.equal(callIn(ring, 'c2').pid, undefined)
 })
 
-t.test('a call whose process is not certain has none', async (t) => {
+t.test('shows no process for a call if that is uncertain', async (t) => {
   const ring = tickingRing()
   const { witness } = ring
   const child = { kind: 'child', server: 'orders' } as const

@@ -7,7 +7,7 @@ import { legacyStdio } from '../support/legacy-stdio.js'
 import { openPipe } from '../support/pipe.js'
 import { eventsIn } from '../support/sights.js'
 
-t.test('lines that are not JSON, not a message, or too long are shown', async (t) => {
+t.test('shows lines that are not JSON, not a message, or too long', async (t) => {
   const ring = new Ring()
   const settings = { limits: { lineBytes: 10_000 } }
   const pipe = openPipe(t, legacyStdio(t).server, settings, { watch: new Watch(ring.witness) })

@@ -57,7 +57,7 @@ function shown(call: CallView) {
 
 const textOf = (id: unknown) => JSON.stringify({ jsonrpc: '2.0', id, result: { content: [], text: LARGE } })
 
-t.test('an answer of a megabyte has its size, its id, and its beginning as text', async (t) => {
+t.test('records size, id and the start of the text of an answer of a megabyte', async (t) => {
   const { call } = await start(t, 'tools/call', (response, id) => {
     // Without a length, and in several chunks.
     response.writeHead(200, JSON_TYPE)
@@ -82,7 +82,7 @@ t.test('an answer of a megabyte has its size, its id, and its beginning as text'
   t.ok((answer.payload?.cut ?? 0) > 500_000)
 })
 
-t.test('after a large event, the others of its stream are told, too', async (t) => {
+t.test('records the events of a stream after a large one', async (t) => {
   const { call } = await start(t, 'tools/call', (response, id) => {
     const progress = (text: string) =>
       `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1, progress: 1, text } })}\n\n`
@@ -109,7 +109,7 @@ t.test('after a large event, the others of its stream are told, too', async (t) 
   t.equal(arrived.at(-1)?.bytes, Buffer.byteLength(textOf(1)))
 })
 
-t.test('refusals of the server, and what the client gets in their place', async (t) => {
+t.test('records refusals of the server, and the answers that replace them for the client', async (t) => {
   for (const [status, body, fault] of [
     [500, 'it broke', 'upstreamProtocol'],
     [503, '', 'upstreamUnavailable'],
@@ -130,7 +130,7 @@ t.test('refusals of the server, and what the client gets in their place', async 
   }
 })
 
-t.test('a refusal of a translated call is shown', async (t) => {
+t.test('shows the refusal of a translated call', async (t) => {
   const ring = new Ring({ payloads: 'all' })
   const legacy = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
@@ -153,7 +153,7 @@ t.test('a refusal of a translated call is shown', async (t) => {
   })
 })
 
-t.test('a stream that breaks off, and an answer that is no message', async (t) => {
+t.test('records a stream that breaks off, and an answer that is not a message', async (t) => {
   const broken = await start(t, 'tools/call', (response) => {
     response.writeHead(200, EVENTS)
     response.end(
@@ -171,7 +171,7 @@ t.test('a stream that breaks off, and an answer that is no message', async (t) =
   t.match(shown(other).at(-1)?.[0], ['out', 'error', 1])
 })
 
-t.test('a request that the bridge does not send is not shown at the server', async (t) => {
+t.test('does not show a request at the server that the bridge did not send', async (t) => {
   const waiting: ServerResponse[] = []
   const { call, url } = await start(t, 'tools/call', (response) => waiting.push(response), {
     limits: { callsPerServer: 1 },
@@ -186,7 +186,7 @@ t.test('a request that the bridge does not send is not shown at the server', asy
   await (await first)?.text()
 })
 
-t.test('secret arguments are known from lists of tools of any form', async (t) => {
+t.test('learns secret arguments from lists of tools in any form', async (t) => {
   const described = (pad: number) => {
     const secret = { name: 'open', inputSchema: { properties: { pin: { type: 'string', writeOnly: true } } } }
     return {

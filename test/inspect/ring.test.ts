@@ -13,7 +13,7 @@ const collect = runInNewContext('gc') as () => void
 
 const bounds = { calls: 10, messages: 100, bytes: 1024 * 1024 }
 
-t.test('events are numbered without a gap, and read from any number on', async (t) => {
+t.test('numbers events without gaps, and reads them from any number', async (t) => {
   const ring = tickingRing()
   for (let i = 1; i <= 5; i++) tellCall(ring.witness, { id: i })
   const all = eventsIn(ring)
@@ -28,7 +28,7 @@ t.test('events are numbered without a gap, and read from any number on', async (
   t.same(eventsIn(ring, 40), [])
 })
 
-t.test('a reader gets what comes while it reads, and not what leaves meanwhile', async (t) => {
+t.test('a reader gets events added while it reads, and skips those dropped meanwhile', async (t) => {
   const ring = tickingRing({ bounds })
   tellCall(ring.witness, { id: 1 })
   const events = ring.after(0)
@@ -63,7 +63,7 @@ t.test('each bound removes the oldest events', async (t) => {
   t.ok(kept.length > 0 && JSON.stringify(kept).length < 200_000)
 })
 
-t.test('many events leave the ring as small as few', async (t) => {
+t.test('takes no more memory for many events than for few', async (t) => {
   const ring = tickingRing({ bounds })
   for (let i = 1; i <= 20_000; i++) tellCall(ring.witness, { id: i })
   const kept = eventsIn(ring)
@@ -72,7 +72,7 @@ t.test('many events leave the ring as small as few', async (t) => {
   t.ok(kept.length <= 110)
 })
 
-t.test('open sessions are counted also when their events have left', async (t) => {
+t.test('counts open sessions after their events were dropped', async (t) => {
   const ring = tickingRing({ bounds })
   const session = { kind: 'session', server: 'orders', principal: 'alice' } as const
   const ofClient = (what: 'opened' | 'ended' | 'lost', id: string) =>
@@ -93,7 +93,7 @@ t.test('open sessions are counted also when their events have left', async (t) =
   t.same(ring.openSessions('billing'), { client: 0, server: 0 })
 })
 
-t.test('a payload is at most 16 KiB, says how much is missing, and keeps no large text in memory', async (t) => {
+t.test('truncates a payload at 16 KiB, with the missing size, and keeps no large text in memory', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const bytes = new TextEncoder().encode('é'.repeat(20_000))
   ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, 'z'.repeat(1_000_000))
@@ -117,7 +117,7 @@ t.test('a payload is at most 16 KiB, says how much is missing, and keeps no larg
   t.ok(grown < 100_000_000, `200 parts of texts of a megabyte: ${grown} bytes`)
 })
 
-t.test('messages with many long changes count with what they take, and leave', async (t) => {
+t.test('counts the size of messages with many long changes, and drops them', async (t) => {
   const ring = tickingRing()
   collect()
   const before = process.memoryUsage().heapUsed
@@ -147,7 +147,7 @@ t.test('messages with many long changes count with what they take, and leave', a
   t.ok(grown < 8_000_000, `${grown} bytes`)
 })
 
-t.test('the oldest texts leave before their events, and leave them as they were', async (t) => {
+t.test('drops the oldest texts before their events, which do not change', async (t) => {
   const ring = tickingRing({ bounds: { calls: 1_000, messages: 1_000, bytes: 400_000 }, payloads: 'all' })
   const texts = { request: 'x'.repeat(10_000), result: 'y'.repeat(10_000) }
   for (let i = 1; i <= 20; i++) tellCall(ring.witness, { id: i, texts })
@@ -159,13 +159,13 @@ t.test('the oldest texts leave before their events, and leave them as they were'
   t.ok(ring.bytes <= 400_000, `${ring.bytes} bytes`)
 })
 
-t.test('no payload is kept unless configured', async (t) => {
+t.test('stores no payload unless configured', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, texts: { request: '{"a":"CANARY"}', result: '{}' } })
   t.notMatch(JSON.stringify(eventsIn(ring)), /CANARY|payload/)
 })
 
-t.test('with `errors`, payloads are kept of calls that fail, and of no others', async (t) => {
+t.test('with `errors`, stores payloads of failed calls only', async (t) => {
   const ring = tickingRing({ payloads: 'errors' })
   const texts = { request: '{"a":1}', result: '{"b":2}' }
   tellCall(ring.witness, { id: 1, texts })
@@ -184,7 +184,7 @@ t.test('with `errors`, payloads are kept of calls that fail, and of no others', 
   t.ok(ring.bytes <= 16 * 1024 * 1024, `${ring.bytes - bytes} bytes of calls that have not ended`)
 })
 
-t.test('secrets are in no event: header values, session ids, queries', async (t) => {
+t.test('keeps secrets out of events: header values, session ids, queries', async (t) => {
   const ring = tickingRing({ payloads: 'off' })
   tellCall(ring.witness, { id: 1 })
   ring.witness({
@@ -207,7 +207,7 @@ t.test('secrets are in no event: header values, session ids, queries', async (t)
   t.match([...sessions][0], /^[\da-f]{8}$/)
 })
 
-t.test('texts of others are cut, however long they are', async (t) => {
+t.test('truncates foreign texts of any length', async (t) => {
   const ring = tickingRing()
   const long = 'n'.repeat(1_000_000)
   tellCall(ring.witness, {
@@ -230,7 +230,7 @@ t.test('texts of others are cut, however long they are', async (t) => {
   t.ok(JSON.stringify(eventsIn(ring)).length < 100_000)
 })
 
-t.test('of HTTP the status and the headers that cannot be secret are kept', (t) => {
+t.test('records the HTTP status and the headers that cannot be secret', (t) => {
   const ring = new Ring()
   const about = { kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1 } as const
   const headers = { 'content-type': 'application/json', authorization: 'Bearer secret', accept: ['a', 'b'] }
@@ -247,7 +247,7 @@ t.test('of HTTP the status and the headers that cannot be secret are kept', (t) 
   t.end()
 })
 
-t.test('calls and heads are shown as they were told, also if others like them came before', (t) => {
+t.test('shows calls and heads exactly, even after similar ones', (t) => {
   const ring = tickingRing({ bounds: { calls: 10_000, messages: 20_000, bytes: 64 * 1024 * 1024 } })
   const told: { name: string; outcome: Outcome; principal: string; client: string; length: string; status: number }[] =
     []
@@ -303,7 +303,7 @@ t.test('the number of a call is shown with a letter', (t) => {
   t.end()
 })
 
-t.test('listeners hear of each event until they stop', async (t) => {
+t.test('notifies listeners of each event until they stop', async (t) => {
   const ring = new Ring()
   let heard = 0
   const stop = ring.listen(() => heard++)
@@ -314,7 +314,7 @@ t.test('listeners hear of each event until they stop', async (t) => {
   t.equal(heard, 8)
 })
 
-t.test('what is counted as a metric is seen too, if it is not told otherwise', async (t) => {
+t.test('records events that are counted as metrics, unless they record themselves', async (t) => {
   const ring = new Ring()
   const observe = observing(ring.witness)
   observe({ kind: 'verdict', server: 'orders', era: 'modern', why: 'discovered' })
@@ -331,7 +331,7 @@ t.test('what is counted as a metric is seen too, if it is not told otherwise', a
   t.match(eventsIn(ring, 4)[0], { kind: 'refused', status: 401, why: 'unauthorized', said: 'Token required' })
 })
 
-t.test('refusals and lines of stderr, however many come, push out no call', async (t) => {
+t.test('any number of refusals and lines of stderr push out no call', async (t) => {
   let now = 0
   const ring = new Ring({ now: () => now })
   tellCall(ring.witness, { id: 1 })

@@ -14,7 +14,7 @@ const read = async <T>(url: string) => {
   return { status: response.status, headers: response.headers, body: (await response.json()) as T }
 }
 
-t.test('events come as they happen, from the beginning or from any number on', async (t) => {
+t.test('streams events as they happen, from the start or from any number', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   tellCall(ring.witness, { id: 1 })
@@ -30,7 +30,7 @@ t.test('events come as they happen, from the beginning or from any number on', a
   await until(() => stranger.events.length === 16, 'a viewer of another bridge begins again')
 })
 
-t.test('calls are listed, filtered and shown in detail', async (t) => {
+t.test('lists, filters and details calls', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
   const texts = { request: '{"params":{"arguments":{"password":"CANARY","note":"shown"}}}', result: '{}' }
@@ -56,7 +56,7 @@ t.test('calls are listed, filtered and shown in detail', async (t) => {
   t.equal((await read(`${base}/inspect/calls/c99`)).status, 404)
 })
 
-t.test('a call that runs is found and exported by the time that it has taken', async (t) => {
+t.test('finds and exports a running call by its duration so far', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' }, relayed: false } as const
@@ -70,7 +70,7 @@ t.test('a call that runs is found and exported by the time that it has taken', a
   t.equal((await read<Seen>(`${base}/inspect/export?filter=ms>5`)).body.call, 'c1')
 })
 
-t.test('servers are those of the bridge now, with what was seen of them', async (t) => {
+t.test('lists the current servers of the bridge, with their recorded facts', async (t) => {
   const ring = tickingRing()
   const now = { name: 'orders', state: 'ready', era: 'legacy', calls: 3, parked: 1 }
   const base = await startInspector(t, ring, { servers: () => [now] })
@@ -120,7 +120,7 @@ t.test('the export is a file without secrets', async (t) => {
   t.notMatch(JSON.stringify(withPayloads.events), /CANARY/)
 })
 
-t.test('while somebody reads all that is kept, everything else goes on', async (t) => {
+t.test('serves everything else while a viewer reads all events', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
   const value = JSON.stringify(Array.from({ length: 200 }, (_, i) => ({ name: `value ${i}`, text: 'a "quoted" text' })))
@@ -150,7 +150,7 @@ t.test('while somebody reads all that is kept, everything else goes on', async (
     await until(async () => (await longestGap(path)) < 1 / 3, `${path} is made in several turns`)
 })
 
-t.test('an export has all events of a long call that asks its client, also those that are not shown', async (t) => {
+t.test('exports all events of a long call that asks its client, including those not shown', async (t) => {
   const ring = tickingRing()
   const progress = {
     kind: 'message',
@@ -198,7 +198,7 @@ t.test('an export has all events of a long call that asks its client, also those
   )
 })
 
-t.test('an export has the calls that match, with all their events', async (t) => {
+t.test('exports the matching calls with all their events', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   tellCall(ring.witness, { id: 1, name: 'echo' })
@@ -232,7 +232,7 @@ const DATA = [
 const PAGE = ['/inspect', '/inspect/page.js', '/inspect/page.css', '/inspect/icon.svg']
 const page = { html: '<p>page</p>', script: '1', style: 'p {}', icon: '<svg/>' }
 
-t.test('nothing is told without the token', async (t) => {
+t.test('refuses every request without the token', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, name: 'CANARY' })
   const base = await startInspector(t, ring, { page })
@@ -256,7 +256,7 @@ t.test('nothing is told without the token', async (t) => {
   for (const path of PAGE) t.equal((await fetch(base + path)).status, 200, 'the page itself has nothing secret')
 })
 
-t.test('a page under another name, or of another site, gets nothing', async (t) => {
+t.test('refuses pages under another name, or from another site', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring, { page })
   const statusOf = (path: string, headers: Record<string, string>) =>
@@ -274,7 +274,7 @@ t.test('a page under another name, or of another site, gets nothing', async (t) 
   }
 })
 
-t.test('every answer forbids what a page does not need, and nothing can be changed', async (t) => {
+t.test('every answer restricts the page, and every change is refused', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1 })
   const base = await startInspector(t, ring, { page })
@@ -304,7 +304,7 @@ t.test('every answer forbids what a page does not need, and nothing can be chang
   }
 })
 
-t.test('markup and invisible characters in names are only text', async (t) => {
+t.test('serves markup and invisible characters in names as plain text', async (t) => {
   const ring = tickingRing()
   const name = '<img src=x onerror=alert(1)>\u202e\u0000\u001b[31m</script>\n\ndata: {"seq":1}\n\n'
   tellCall(ring.witness, { id: 1, name })
@@ -317,7 +317,7 @@ t.test('markup and invisible characters in names are only text', async (t) => {
   t.equal(body.calls[0]?.name, name)
 })
 
-t.test('a viewer can have the texts of all calls kept for five minutes', async (t) => {
+t.test('stores the texts of all calls for five minutes on request', async (t) => {
   let now = 1_000
   const ring = new Ring({ origin: 0, now: () => now })
   const told: unknown[] = []
@@ -354,7 +354,7 @@ t.test('a viewer can have the texts of all calls kept for five minutes', async (
   t.same(told, [{ payloads: 'all', until: 301_000 }, { payloads: 'all', until: 601_000 }, { payloads: 'off' }])
 })
 
-t.test('the number of viewers is bounded', async (t) => {
+t.test('bounds the number of viewers', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const viewers = Array.from({ length: 16 }, () => follow(t, `${base}/inspect/events`))

@@ -98,7 +98,7 @@ t.test('a request that the bridge answers, and a message of another call, have n
   ])
 })
 
-t.test('a request that is sent again without answers is not said to be of the bridge', async (t) => {
+t.test('does not attribute a repeated request without answers to the bridge', async (t) => {
   const { url, calls } = await startWatched(t, { url: (await ModernHttp.start(t)).url })
   const client = await httpClient(url)
   await client.begin('a', 'tools/call', { name: 'ask', arguments: { rounds: [null] } })

@@ -14,40 +14,43 @@ import { ModernHttp } from '../support/modern-http.js'
 import { eventsIn } from '../support/sights.js'
 
 for (const kind of CLIENTS.filter(({ transport }) => transport === 'HTTP'))
-  t.test(`${nameOf(kind)} client: a call through call_tool is one of its tool, also if it asks`, async (t) => {
-    const [old, fresh] = [await LegacyHttp.start(t, { asks: true }), await ModernHttp.start(t)]
-    const ring = new Ring({ payloads: 'all' })
-    const watch = new Watch((sight, text) => ring.witness(sight, text))
-    const settings = {
-      mcpServers: { old: { url: old.url }, fresh: { url: fresh.url } },
-      groups: { team: { search: true } },
-    }
-    const { bridge, log } = createBridge(t, {}, settings, { watch })
-    await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })
-    const client = connect(
-      kind,
-      { url: bridge.groupUrls.get('team') ?? '', bridge, log },
-      {
-        capabilities: { elicitation: { form: {} } },
-        answers: () => ({ action: 'accept', content: { name: 'Zoë' } }),
-      },
-    )
-    await client.open()
-    const rounds = [{ name: (QUESTIONS as Json)['name'] }]
-    const names = ['old__ask', 'fresh__ask', 'old__echo']
-    for (const name of names)
-      await client.call('tools/call', { name: 'call_tool', arguments: { name, arguments: { rounds } } })
-    await client.close()
-    await bridge.close()
-    const views = new Views()
-    for (const seen of eventsIn(ring)) views.add(seen)
-    const calls = [...views.calls.values()].filter(({ method }) => method === 'tools/call')
-    t.same(
-      calls.map(({ name, rounds, status }) => [name, rounds > 0, status]),
-      [
-        ['old__ask', true, 'ok'],
-        ['fresh__ask', true, 'ok'],
-        ['old__echo', false, 'ok'],
-      ],
-    )
-  })
+  t.test(
+    `${nameOf(kind)} client: a call through call_tool is shown as a call of its tool, even if it asks`,
+    async (t) => {
+      const [old, fresh] = [await LegacyHttp.start(t, { asks: true }), await ModernHttp.start(t)]
+      const ring = new Ring({ payloads: 'all' })
+      const watch = new Watch((sight, text) => ring.witness(sight, text))
+      const settings = {
+        mcpServers: { old: { url: old.url }, fresh: { url: fresh.url } },
+        groups: { team: { search: true } },
+      }
+      const { bridge, log } = createBridge(t, {}, settings, { watch })
+      await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })
+      const client = connect(
+        kind,
+        { url: bridge.groupUrls.get('team') ?? '', bridge, log },
+        {
+          capabilities: { elicitation: { form: {} } },
+          answers: () => ({ action: 'accept', content: { name: 'Zoë' } }),
+        },
+      )
+      await client.open()
+      const rounds = [{ name: (QUESTIONS as Json)['name'] }]
+      const names = ['old__ask', 'fresh__ask', 'old__echo']
+      for (const name of names)
+        await client.call('tools/call', { name: 'call_tool', arguments: { name, arguments: { rounds } } })
+      await client.close()
+      await bridge.close()
+      const views = new Views()
+      for (const seen of eventsIn(ring)) views.add(seen)
+      const calls = [...views.calls.values()].filter(({ method }) => method === 'tools/call')
+      t.same(
+        calls.map(({ name, rounds, status }) => [name, rounds > 0, status]),
+        [
+          ['old__ask', true, 'ok'],
+          ['fresh__ask', true, 'ok'],
+          ['old__echo', false, 'ok'],
+        ],
+      )
+    },
+  )

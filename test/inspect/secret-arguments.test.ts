@@ -35,7 +35,7 @@ const shownOf = (known: SecretArguments, args: unknown, server = 'a') => {
   return redact(text, (path) => known.has(server, path)).text
 }
 
-t.test('writeOnly and format: password hide an argument, wherever its schema stands', async (t) => {
+t.test('writeOnly and format: password hide an argument at any place of the schema', async (t) => {
   const schemas: [object, unknown][] = [
     [{ properties: { pin: SECRET } }, { pin: 'CANARY' }],
     [{ properties: { pin: { type: 'string', format: 'password' } } }, { pin: 'CANARY' }],
@@ -90,7 +90,7 @@ function at(levels: number, value: unknown): unknown {
   return levels === 0 ? value : { a: at(levels - 1, value) }
 }
 
-t.test('what a schema does not call secret is shown', async (t) => {
+t.test('shows arguments that the schema does not mark as secret', async (t) => {
   const known = new SecretArguments()
   const inputSchema = {
     $ref: '#/$defs/node',
@@ -110,7 +110,7 @@ t.test('what a schema does not call secret is shown', async (t) => {
   t.notMatch(redact(batch, (path) => known.has('a', path)).text, /CANARY/, 'a request in a batch')
 })
 
-t.test('a schema that takes very long to examine has all arguments of its server hidden', async (t) => {
+t.test('hides all arguments of a server whose schema takes too long to examine', async (t) => {
   const twice = (name: string) => ({ properties: { x: { $ref: `#/$defs/${name}` }, y: { $ref: `#/$defs/${name}` } } })
   const levels = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`l${i}`, twice(`l${i + 1}`)]))
   for (const inputSchema of [
@@ -123,7 +123,7 @@ t.test('a schema that takes very long to examine has all arguments of its server
   }
 })
 
-t.test('references to the same schema are followed once', async (t) => {
+t.test('follows references to the same schema once', async (t) => {
   const known = new SecretArguments()
   const all = Array.from({ length: 20 }, () => ({ $ref: '#/$defs/a' }))
   list(known, [
@@ -146,7 +146,7 @@ t.test('a name of any length, and with any characters, is compared in little tim
   )
 })
 
-t.test('if a list cannot be read as a whole, all arguments of its server are hidden', async (t) => {
+t.test('hides all arguments of a server whose list cannot be read completely', async (t) => {
   for (const [about, bytes, wire] of [
     ['it is larger than what is examined', 5_000_000, (text: string) => text],
     ['only its beginning was told', 1_000, (text: string) => text.slice(0, 10)],
@@ -160,7 +160,7 @@ t.test('if a list cannot be read as a whole, all arguments of its server are hid
   }
 })
 
-t.test('two clients may use the same id at once', async (t) => {
+t.test('keeps equal request ids of two clients apart', async (t) => {
   const known = new SecretArguments()
   const text = JSON.stringify({ result: { tools: [{ name: 't', inputSchema: { properties: { pin: SECRET } } }] } })
   const message = { kind: 'message', hop: 'client', id: 2, server: 'a', bytes: text.length } as const
@@ -171,7 +171,7 @@ t.test('two clients may use the same id at once', async (t) => {
   t.notMatch(shownOf(known, { pin: 'CANARY' }), /CANARY/)
 })
 
-t.test('a list may come in pieces, and what is no list does no harm', async (t) => {
+t.test('reads a list in pieces, and ignores anything else', async (t) => {
   const tools = [{ name: 't', inputSchema: { properties: { pin: SECRET, city: { type: 'string' } } } }]
   const known = new SecretArguments()
   list(known, tools, { wire: (text) => [text.slice(0, 30), Buffer.from(text.slice(30))] })
@@ -187,7 +187,7 @@ t.test('a list may come in pieces, and what is no list does no harm', async (t) 
   list(known, [{ name: 'endless', inputSchema: { ...endless, allOf: [{ $ref: '#/allOf/0' }, { $ref: '#' }] } }])
 })
 
-t.test('a server with very many secret arguments has all of its arguments hidden', async (t) => {
+t.test('hides all arguments of a server with very many secret ones', async (t) => {
   const known = new SecretArguments()
   const properties = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`p${i}`, SECRET]))
   list(known, [
@@ -197,7 +197,7 @@ t.test('a server with very many secret arguments has all of its arguments hidden
   t.notMatch(shownOf(known, { q: 'CANARY', p499: 'CANARY' }), /CANARY/)
 })
 
-t.test('a secret argument of a real server is in nothing that the inspector gives', async (t) => {
+t.test('keeps a secret argument of a real server out of all output of the inspector', async (t) => {
   const ring = new Ring({ payloads: 'all' })
   const server = { command: process.execPath, args: [main, 'demo', 'server'] }
   const { url } = await startBridge(t, server, {}, { watch: new Watch(ring.witness) })

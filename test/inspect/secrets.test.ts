@@ -240,7 +240,7 @@ for (const [what, messages] of Object.entries(MESSAGES)) {
   })
 }
 
-t.test('S5: what only looks like a secret is shown', async (t) => {
+t.test('S5: shows values that only look like secrets', async (t) => {
   for (const message of [
     { required: ['password', 'user'], properties: { user: { type: 'string' } } },
     { enum: ['token', 'key'] },
@@ -268,7 +268,7 @@ t.test('S5: what only looks like a secret is shown', async (t) => {
   }
 })
 
-t.test('S5: JSON within strings is examined to a bound, and hidden beyond', async (t) => {
+t.test('S5: examines JSON within strings to a bounded depth, and hides deeper levels', async (t) => {
   let text = JSON.stringify({ list: ['Authorization', 'CANARY'] })
   for (let depth = 0; depth < 12; depth++) {
     text = JSON.stringify({ text })
@@ -278,7 +278,7 @@ t.test('S5: JSON within strings is examined to a bound, and hidden beyond', asyn
   }
 })
 
-t.test('S5: each form of the table has a name, and hides only itself', async (t) => {
+t.test('S5: each pattern of the table has a name, and matches only itself', async (t) => {
   t.ok(FORMS.length >= 15)
   for (const { what, form } of FORMS) {
     t.ok(what.length > 3)

@@ -35,7 +35,7 @@ async function start(t: Test, entry: object) {
   return { url, now, list }
 }
 
-t.test('tools are those that the server has listed to somebody, and nobody asks it for the page', async (t) => {
+t.test('learns tools from lists that clients requested, without a request of its own', async (t) => {
   const legacy = legacyStdio(t, { pages: 2 })
   const { now, list } = await start(t, legacy.server)
   t.equal((await now())?.tools, undefined)
@@ -52,7 +52,7 @@ t.test('tools are those that the server has listed to somebody, and nobody asks 
   t.equal(asked.length, 4)
 })
 
-t.test('a relayed list counts as well', async (t) => {
+t.test('learns tools from a relayed list', async (t) => {
   const modern = await ModernHttp.start(t)
   const { now, list } = await start(t, { url: modern.url })
   await list()
@@ -60,7 +60,7 @@ t.test('a relayed list counts as well', async (t) => {
   await until(async () => ((await now())?.tools ?? []).includes('echo'), 'the tools are known')
 })
 
-t.test('open sessions are counted by side', async (t) => {
+t.test('counts open sessions by side', async (t) => {
   const modern = await ModernHttp.start(t)
   const ofClients = await start(t, { url: modern.url })
   t.same((await ofClients.now())?.sessions, { client: 0, server: 0 })

@@ -4,7 +4,7 @@ import type { CallView } from '../../src/inspect/views.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 import { viewsOf } from '../support/watched.js'
 
-t.test('a session that a client asks for and does not get is none', async (t) => {
+t.test('shows no session for a refused initialize', async (t) => {
   const ring = tickingRing()
   const { witness } = ring
   const call = {

@@ -8,7 +8,7 @@ import { tellCall, tickingRing } from '../support/sights.js'
 
 const authorization = `Bearer ${TOKEN}`
 
-t.test('a viewer that does not read is dropped, and is told; others see everything', async (t) => {
+t.test('disconnects a viewer that does not read, with the reason; others see everything', async (t) => {
   const ring = tickingRing({ bounds: { calls: 1e6, messages: 1e6, bytes: 64 * 1024 * 1024 } })
   const base = await startInspector(t, ring)
   const deaf = connect(Number(new URL(base).port), '127.0.0.1')

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { Texts } from '../../src/inspect/texts.js'
 
-t.test('a text is there until newer ones need its place, and then it is gone', async (t) => {
+t.test('keeps a text until newer ones overwrite it', async (t) => {
   const texts = new Texts(100_000)
   t.equal(texts.bytes, 0)
   const at = Array.from({ length: 500 }, (_, i) => texts.add(`${i} ${'é'.repeat(1 + (i % 700))}`))
@@ -13,7 +13,7 @@ t.test('a text is there until newer ones need its place, and then it is gone', a
   for (const [i, text] of found.entries()) t.equal(text, i < oldest ? undefined : `${i} ${'é'.repeat(1 + (i % 700))}`)
 })
 
-t.test('a text of several pieces is kept as one, and cut after 16 Ki', async (t) => {
+t.test('joins the pieces of a text, and truncates it after 16 Ki', async (t) => {
   const texts = new Texts(200_000)
   const piece = new TextEncoder().encode('ä'.repeat(20_000))
   t.same(texts.read(texts.add(['{"a":"', piece.subarray(0, 20), '"}']) as number), {
@@ -26,7 +26,7 @@ t.test('a text of several pieces is kept as one, and cut after 16 Ki', async (t)
   t.equal(texts.read(texts.add('漢'.repeat(20_000)) as number)?.text, '漢'.repeat(16_384))
 })
 
-t.test('a text can be copied as long as it is there', async (t) => {
+t.test('copies a text until it is overwritten', async (t) => {
   const waiting = new Texts(100_000)
   const kept = new Texts(100_000)
   const at = waiting.add(['{"a":', '1}']) as number
@@ -37,7 +37,7 @@ t.test('a text can be copied as long as it is there', async (t) => {
   t.equal(kept.read(copy)?.text, '{"a":1}')
 })
 
-t.test('a memory that is smaller than the largest text keeps none', async (t) => {
+t.test('stores nothing in a memory smaller than the largest text', async (t) => {
   const texts = new Texts(1_000)
   t.equal(texts.add('{}'), undefined)
   t.equal(texts.bytes, 0)

@@ -3,7 +3,7 @@ import t from 'tap'
 import { movedTo, valueAt } from '../../src/inspect/values.js'
 import { pathOf } from '../../src/inspect/words.js'
 
-t.test('a value is found by its JSON Pointer, with its bytes', async (t) => {
+t.test('finds a value by its JSON Pointer, with its exact bytes', async (t) => {
   const text = ' {"a":{"b/c":[1.0, {"~":12345678901234567890}],"":null}} '
   t.equal(valueAt(text, '/a/b~1c/0'), '1.0')
   t.equal(valueAt(text, '/a/b~1c/1/~0'), '12345678901234567890')
@@ -26,7 +26,7 @@ t.test('elements of a list move up when others are removed', async (t) => {
   t.equal(movedTo('/result/more/1', changes), '/result/more/1')
 })
 
-t.test('a place is written as people write it', async (t) => {
+t.test('formats a path as people write it', async (t) => {
   const path = (at: string) => pathOf({ at, op: 'add', rule: 'x' })
   t.equal(path('/params/_meta/io.modelcontextprotocol~1protocolVersion'), 'params._meta.…/protocolVersion')
   t.equal(path('/result/tools/0/inputSchema/$ref'), 'result.tools[0].inputSchema.$ref')

@@ -14,7 +14,7 @@ import { viewsOf } from '../support/watched.js'
 
 const callIn = (ring: Ring, id: string) => viewsOf(eventsIn(ring)).call(id) as CallView
 
-t.test('a call has what its beginning and its end say, and all its messages', async (t) => {
+t.test('a call has the members of its start and its end, and all its messages', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, outcome: 'tool_error' })
   const call = callIn(ring, 'c1')
@@ -32,7 +32,7 @@ t.test('a call has what its beginning and its end say, and all its messages', as
   t.equal(call.events.length, 8)
 })
 
-t.test('a question and its answer are one call', async (t) => {
+t.test('joins a question and its answer into one call', async (t) => {
   const ring = tickingRing()
   tellQuestion(ring.witness, { id: 1, answer: 2 })
   tellQuestion(ring.witness, { id: 3, answer: 4 })
@@ -44,7 +44,7 @@ t.test('a question and its answer are one call', async (t) => {
   t.equal(views.servers.get('orders')?.calls, 2)
 })
 
-t.test('a call is open until it ends, and again while its client brings answers', async (t) => {
+t.test('a call is open until it ends, and again while its client sends answers', async (t) => {
   const ring = tickingRing()
   tellQuestion(ring.witness, { id: 1, answer: 2 })
   const views = new Views()
@@ -56,7 +56,7 @@ t.test('a call is open until it ends, and again while its client brings answers'
   t.same([...statuses], ['open', 'asks', 'ok'])
 })
 
-t.test('a call whose beginning is missing is shown, and says so', async (t) => {
+t.test('shows a call without its start, marked as such', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1 })
   t.match(viewsOf(eventsIn(ring, 2)).call('c1'), {
@@ -68,7 +68,7 @@ t.test('a call whose beginning is missing is shown, and says so', async (t) => {
   t.match(viewsOf(eventsIn(ring, 7)).call('c1'), { incomplete: true, ms: 7, name: 'book' })
 })
 
-t.test('events that are missing are counted, and those that come twice are not counted again', async (t) => {
+t.test('counts missing events, and ignores repeated ones', async (t) => {
   const ring = tickingRing()
   for (let i = 1; i <= 3; i++) tellCall(ring.witness, { id: i })
   const all = eventsIn(ring)
@@ -80,7 +80,7 @@ t.test('events that are missing are counted, and those that come twice are not c
   t.equal(views.unrecorded, 10)
 })
 
-t.test('views stay within their bounds', async (t) => {
+t.test('keeps views within their bounds', async (t) => {
   const ring = tickingRing()
   const views = new Views()
   for (let i = 0; i < 5_000; i++) {
@@ -113,7 +113,7 @@ t.test('views stay within their bounds', async (t) => {
   t.equal(call.events.length, 500)
 })
 
-t.test('calls with many events leave before there are too many events', async (t) => {
+t.test('drops calls with many events before there are too many events', async (t) => {
   const views = new Views()
   const message = { v: 1, at: 1, kind: 'message', hop: 'client', dir: 'in', form: 'notification', bytes: 1 } as const
   let seq = 0
@@ -125,7 +125,7 @@ t.test('calls with many events leave before there are too many events', async (t
   t.ok(views.call('c100'), 'the newest stay')
 })
 
-t.test('servers and sessions are put together from their events', async (t) => {
+t.test('builds servers and sessions from their events', async (t) => {
   const ring = tickingRing()
   ring.witness({
     kind: 'verdict',
@@ -148,7 +148,7 @@ t.test('servers and sessions are put together from their events', async (t) => {
   t.match(views.refused, [{ status: 403, path: '/mcp' }])
 })
 
-t.test('calls that failed are counted: with an error of the tool, the server or the bridge', async (t) => {
+t.test('counts failed calls: errors of the tool, the server or the bridge', async (t) => {
   const ring = tickingRing()
   const outcomes = ['ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault'] as const
   for (const [i, outcome] of outcomes.entries()) tellCall(ring.witness, { id: i + 1, outcome })
@@ -157,7 +157,7 @@ t.test('calls that failed are counted: with an error of the tool, the server or 
   t.match(sessions, [{ calls: 6, failed: 3 }])
 })
 
-t.test('messages of the two wires are aligned by cause', async (t) => {
+t.test('aligns messages of the two wires by cause', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1 })
   const sides = rowsOf(callIn(ring, 'c1')).map(({ client, server }) => [
@@ -190,7 +190,7 @@ t.test('messages of the two wires are aligned by cause', async (t) => {
   )
 })
 
-t.test('the time of a call is divided by who is waited for, and nothing of it is missing', async (t) => {
+t.test('divides the whole time of a call by the side it waits for', async (t) => {
   const ring = tickingRing()
   tellQuestion(ring.witness, { id: 1, answer: 2 })
   const call = callIn(ring, 'c1')
@@ -207,7 +207,7 @@ t.test('the time of a call is divided by who is waited for, and nothing of it is
   t.same(phasesOf({ events: [], at: 5, status: 'open' }, 15), [{ who: 'bridge', from: 0, to: 10 }])
 })
 
-t.test('the time of a call goes on while its client is asked, and when it brings the answer', async (t) => {
+t.test('the time of a call continues while its client is asked, and when it sends the answer', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, outcome: 'asks' })
   ring.witness({ kind: 'question', what: 'parked', call: 1, server: 'orders' })
@@ -236,7 +236,7 @@ t.test('the time of a call goes on while its client is asked, and when it brings
   t.same([90_000, 5_400_000, 345_600_000].map(duration), ['1.5 min', '1.5 h', '4 days'])
 })
 
-t.test('changes of the bridge itself are kept, the newest ones', async (t) => {
+t.test('keeps the newest changes of the bridge itself', async (t) => {
   const ring = tickingRing()
   for (let i = 1; i <= KEPT.notes + 1; i++) ring.witness({ kind: 'config', text: `servers: change ${i}` })
   ring.witness({ kind: 'lost', what: 'calls', server: 'orders', text: 'Messages are missing' })
@@ -247,7 +247,7 @@ t.test('changes of the bridge itself are kept, the newest ones', async (t) => {
   t.equal(lost, 0, 'no event is missing')
 })
 
-t.test('calls that are not recorded, again and again, are one note', async (t) => {
+t.test('merges repeated losses of calls into one note', async (t) => {
   const ring = tickingRing()
   const lost = { kind: 'lost', what: 'calls', text: 'Calls were not recorded' } as const
   for (const count of [3, 4]) ring.witness({ ...lost, count })
@@ -268,7 +268,7 @@ t.test('calls that are not recorded, again and again, are one note', async (t) =
   t.equal(unrecorded, 18)
 })
 
-t.test('filters match the calls that they describe', async (t) => {
+t.test('filters match exactly the calls they describe', async (t) => {
   const ring = tickingRing()
   tellCall(ring.witness, { id: 1, server: 'orders', name: 'book' })
   tellCall(ring.witness, { id: 2, server: 'billing', name: 'pay now', outcome: 'fault', why: 'connection refused' })

@@ -129,7 +129,7 @@ function said(reply: Reply): object {
   return { ...(JSON.parse(write(reply.result)) as object), cache: reply.cache, server: reply.server }
 }
 
-t.test('complete results of the cacheable methods are kept, and nothing else', async (t) => {
+t.test('caches complete results of cacheable methods only', async (t) => {
   const error: Reply = { kind: 'error', error: { code: -32603, message: 'no' } }
   const result = (more: object): Answer => {
     return () => ({ kind: 'result', result: EMPTY, cache: PRIVATE, ...more }) as Final
@@ -169,7 +169,7 @@ t.test('complete results of the cacheable methods are kept, and nothing else', a
   t.same(Object.keys(methods).filter(isOfCache).sort(), [...CACHEABLE, LISTEN].sort())
 })
 
-t.test('who asks for the same is answered the same, and who asks for something else is not', async (t) => {
+t.test('answers equal requests from the cache, and no others', async (t) => {
   const first: Changes = {
     params: '{"cursor":"a","more":{"x":1,"y":[true,null]}}',
     caller: { capabilities: '{"roots":{},"sampling":{"tools":{}}}', clientInfo: '{"name":"one","version":"1"}' },
@@ -205,7 +205,7 @@ t.test('who asks for the same is answered the same, and who asks for something e
   t.equal(fetched.length, 1 + rows.filter(([, , same]) => !same).length)
 })
 
-t.test('what is private is for who has asked, and what is public for everybody', async (t) => {
+t.test('shares public results with everybody, and private ones with nobody', async (t) => {
   const NONE: CacheHint = { ttlMs: 0, scope: 'private' }
   const OPEN: CacheHint = { ttlMs: 0, scope: 'public' }
   const rows: [mode: 'hints' | number, shared: boolean, hint: CacheHint | undefined, own: boolean, others: boolean][] =
@@ -239,7 +239,7 @@ t.test('what is private is for who has asked, and what is public for everybody',
   }
 })
 
-t.test('what a server was asked with a credential of the caller is never shared, whatever is said of it', async (t) => {
+t.test("never shares a result that was requested with the caller's credential", async (t) => {
   const clock = stopClock(t)
   for (const mode of ['hints', MINUTE] as const) {
     const { reaches } = start(t, numbered(PUBLIC), { mode, shared: true }, clock)
@@ -253,7 +253,7 @@ t.test('what a server was asked with a credential of the caller is never shared,
   }
 })
 
-t.test('a result is given as it was, with what remains of its time', async (t) => {
+t.test('returns a result unchanged, with its remaining time', async (t) => {
   const { ask, pass } = start(t, (_call, nth) => ({
     kind: 'result',
     result: edit(payload(` { "b" : 1.0, "a":9007199254740993, "b2":"\\u00e9ü", "nth":${nth} } `.trim()), { b: '[ ]' }),
@@ -273,7 +273,7 @@ t.test('a result is given as it was, with what remains of its time', async (t) =
   t.match(said(await ask()), { nth: 2, cache: PUBLIC }, 'it has come to its end')
 })
 
-t.test('nothing is kept for longer than an hour, or than the configuration says', async (t) => {
+t.test('caches nothing for longer than an hour, or the configured time', async (t) => {
   const clock = stopClock(t)
   const day = 24 * HOUR
   const rows: [mode: 'hints' | number, ttlMs: number | undefined, kept: number, told: number | undefined][] = [
@@ -301,7 +301,7 @@ t.test('nothing is kept for longer than an hour, or than the configuration says'
   }
 })
 
-t.test('what is kept has a bound in number and in bytes, and no single result is large', async (t) => {
+t.test('bounds the cache in number and in bytes, and each single result', async (t) => {
   const clock = stopClock(t)
   const sized = (bytes: number, character = 'x') => {
     const text = character.repeat((bytes - '{"x":""}'.length) / Buffer.byteLength(character))
@@ -333,7 +333,7 @@ t.test('what is kept has a bound in number and in bytes, and no single result is
   t.equal(large.results.calculatedSize, 64 * 1024 * 1024)
 })
 
-t.test('long strings stay the bytes that they are', async (t) => {
+t.test('keeps long strings as bytes', async (t) => {
   const blob = 'A'.repeat(100_000)
   const bytes = new TextEncoder().encode(`{"contents":[{"uri":"a:b","blob":"${blob}"}]}`)
   const result = parseSource(sourceOfBytes([bytes], () => true))
@@ -346,7 +346,7 @@ t.test('long strings stay the bytes that they are', async (t) => {
   t.equal(write(again.result), write(result))
 })
 
-t.test('only what has changed is fetched again', async (t) => {
+t.test('fetches only changed results again', async (t) => {
   const asked: Changes[] = [
     ...CACHEABLE.filter((method) => method !== 'resources/read').map((method) => ({ method })),
     ...['test://a', 'test://a/b', 'test://ab'].map((uri) => ({ method: 'resources/read', params: { uri } })),
@@ -410,7 +410,7 @@ t.test('only what has changed is fetched again', async (t) => {
   }
 })
 
-t.test('a change that one caller is told of is a change for all', async (t) => {
+t.test('a change notification to one caller invalidates the results of all', async (t) => {
   const { reaches, subscriptions, pass } = start(t)
   await reaches()
   await reaches({ principal: 'bob' })
@@ -421,7 +421,7 @@ t.test('a change that one caller is told of is a change for all', async (t) => {
   t.ok(await reaches({ principal: 'bob' }))
 })
 
-t.test('what was asked for before something has changed is not kept after it', async (t) => {
+t.test('does not cache a result that was requested before a change', async (t) => {
   const open: ((reply: Final) => void)[] = []
   const { cache, ask, reaches, results } = start(t, () => new Promise((resolve) => open.push(resolve)))
   const answer = () => open.shift()?.({ kind: 'result', result: EMPTY, cache: PRIVATE })
@@ -451,7 +451,7 @@ t.test('what was asked for before something has changed is not kept after it', a
   }
 })
 
-t.test('where changes may have been missed, all is asked for again', async (t) => {
+t.test('drops everything after changes may have been missed', async (t) => {
   const { cache, reaches, results } = start(t)
   t.ok(await reaches())
   t.ok(await reaches({ method: 'resources/read', params: { uri: 'a' } }))
@@ -460,7 +460,7 @@ t.test('where changes may have been missed, all is asked for again', async (t) =
   t.ok(await reaches())
 })
 
-t.test('who does not wait for the end of an answer leaves nothing behind', async (t) => {
+t.test('a caller that leaves before the end of an answer leaves nothing behind', async (t) => {
   const { handle, reaches } = start(t)
   const client = new AbortController()
   const answering = handle(callOf({ signal: client.signal }))
@@ -469,7 +469,7 @@ t.test('who does not wait for the end of an answer leaves nothing behind', async
   t.notOk(await reaches(), 'what came is kept')
 })
 
-t.test('while something is kept for somebody, one subscription is held in their name', async (t) => {
+t.test('holds one subscription per principal while results are cached', async (t) => {
   const { ask, subscriptions, pass, cache } = start(t)
   const caller = { capabilities: '{"roots":{}}', clientInfo: '{"name":"c","version":"1"}', logLevel: 'debug' as const }
   await ask({ caller, credential: 'Bearer one', progress: true })
@@ -499,7 +499,7 @@ t.test('while something is kept for somebody, one subscription is held in their 
   t.notOk(subscriptions[2]?.isOpen)
 })
 
-t.test('further resources are listened for together, without a moment in which nobody listens', async (t) => {
+t.test('subscribes to further resources together, without a gap', async (t) => {
   const { ask, subscriptions, pass } = start(t)
   const read = (uri: string) => ask({ method: 'resources/read', params: { uri } })
   await read('a')
@@ -529,7 +529,7 @@ t.test('further resources are listened for together, without a moment in which n
   t.same([uris.length, uris.at(-1)], [256, 'item 299'])
 })
 
-t.test('a subscription that is agreed to too late or not at all costs nothing but another attempt', async (t) => {
+t.test('retries a subscription that is accepted late or not at all', async (t) => {
   const { ask, reaches, subscriptions, pass } = start(t, numbered({ ttlMs: HOUR, scope: 'private' }))
   await ask()
   await pass(9_999)
@@ -549,7 +549,7 @@ t.test('a subscription that is agreed to too late or not at all costs nothing bu
   t.notOk(await reaches(), 'what is kept lives by its time')
 })
 
-t.test('a server that has nothing to tell is not asked again', async (t) => {
+t.test('does not subscribe again to a server without notifications', async (t) => {
   const { ask, reaches, subscriptions, pass } = start(t, numbered({ ttlMs: HOUR, scope: 'private' }))
   await ask()
   subscriptions[0]?.agree({})
@@ -566,7 +566,7 @@ t.test('a server that has nothing to tell is not asked again', async (t) => {
   t.equal(subscriptions.length, 2)
 })
 
-t.test('when a subscription ends, all is dropped that it was held for', async (t) => {
+t.test('drops all results of a subscription when it ends', async (t) => {
   const open: ((reply: Final) => void)[] = []
   const answer: Answer = ({ params }, nth) =>
     write(params) === '{"slow":1}'
@@ -600,7 +600,7 @@ t.test('when a subscription ends, all is dropped that it was held for', async (t
   t.equal(subscriptions.length, 4, 'one that has served well is opened again soon')
 })
 
-t.test('there is a bound to subscriptions, and what is kept beyond it lives by its time', async (t) => {
+t.test('bounds subscriptions, and results beyond the bound only expire', async (t) => {
   const { reaches, subscriptions, pass } = start(t, numbered(PRIVATE), { subscriptions: 2 })
   const names = ['one', 'two', 'three']
   for (const principal of names) await reaches({ principal })
@@ -614,7 +614,7 @@ t.test('there is a bound to subscriptions, and what is kept beyond it lives by i
   t.equal(subscriptions.at(-1)?.call.principal, 'three', 'when the others have gone')
 })
 
-t.test('servers share the memory, but no entries', async (t) => {
+t.test('servers share the store, but no entries', async (t) => {
   const results: Results = keepResults(unlimited(), () => Date.now())
   const clock = stopClock(t)
   const [one, other] = [1, 2].map(() => start(t, numbered(PUBLIC), { results }, clock)) as [
@@ -633,7 +633,7 @@ t.test('servers share the memory, but no entries', async (t) => {
   t.notOk(await other.reaches())
 })
 
-t.test('what happens is counted, and a hit is noted in the log of the call', async (t) => {
+t.test('counts hits and misses, and logs a hit with its call', async (t) => {
   const noted: object[] = []
   const log = { ...QUIET, note: (fields: object) => noted.push(fields) }
   const { ask, cache, counted } = start(t)

@@ -82,7 +82,7 @@ for (const [what, { allow, deny = [] }, shown] of chosen)
     t.same(server.called, shown)
   })
 
-t.test('the refusal of what is hidden is that of what does not exist', async (t) => {
+t.test('refuses a hidden item exactly like an unknown one', async (t) => {
   const { refusal } = setUp({
     tools: { deny: ['get_x'], override: {} },
     prompts: { deny: ['greet'] },
@@ -100,7 +100,7 @@ t.test('the refusal of what is hidden is that of what does not exist', async (t)
   t.match(read?.toRpcError(), { code: -32602, message: 'Resource not found: docs://a', data: '{"uri":"docs://a"}' })
 })
 
-t.test('only a name that is listed can be called, whatever the server takes for it', async (t) => {
+t.test('only listed names can be called, in no other spelling', async (t) => {
   const { server, refusal, now } = setUp({ tools: { deny: ['write_*'], override: {} } })
   for (const name of ['Write_File', 'write_file ', ' write_file', 'write_file\n', 'write\u200b_file', 'ｗrite_file'])
     t.match(await refusal(toolCall(name)), { message: /^Unknown tool/ }, JSON.stringify(name))
@@ -124,7 +124,7 @@ const ambiguous: [what: string, params: string][] = [
   ['null', '{"name":null}'],
   ['nothing', '{}'],
 ]
-t.test('a call that names nothing, or two things, is not sent', async (t) => {
+t.test('does not send a call with a missing or ambiguous name', async (t) => {
   const { server, refusal } = setUp({
     tools: { deny: ['write_*'], override: {} },
     prompts: { deny: ['secret'] },
@@ -147,7 +147,7 @@ t.test('a call that names nothing, or two things, is not sent', async (t) => {
   )
 })
 
-t.test('a tool with another name is called by the server under its own, which clients do not know', async (t) => {
+t.test('translates the name of a renamed tool, and refuses the original name', async (t) => {
   const override = { search_code: { name: 'search' }, get_x: { name: 'write_file' }, write_file: { name: 'get_x' } }
   const { server, listed, handle, refusal } = setUp({ tools: { deny: [], override } })
   t.same(await listed(), ['write_file', 'get_admin', 'search', 'get_x'], 'the one called search is another one')
@@ -156,12 +156,12 @@ t.test('a tool with another name is called by the server under its own, which cl
   t.match(await refusal(toolCall('search_code')), { message: 'Unknown tool: search_code' })
 })
 
-t.test('a name that is given to a hidden tool hides no other', async (t) => {
+t.test('the new name of a hidden tool hides no other tool', async (t) => {
   const { listed } = setUp({ tools: { deny: ['search_code'], override: { search_code: { name: 'search' } } } })
   t.same(await listed(), ['get_x', 'get_admin', 'search', 'write_file'])
 })
 
-t.test('a tool is shown in the configured words, and the others to the byte', async (t) => {
+t.test('replaces the description of a configured tool, and keeps others byte for byte', async (t) => {
   const other = '{ "name":"get_x" ,"n":1.0,"inputSchema":{"type":"object","x":9007199254740993} }'
   const text = `{ "tools" : [ ${other} , ${JSON.stringify(TOOLS[2])},{"name":"write_file"} ] , "nextCursor":"2" }`
   const { handle } = setUp({
@@ -191,7 +191,7 @@ t.test('a tool is shown in the configured words, and the others to the byte', as
   })
 })
 
-t.test('a list is edited once, however often it comes', async (t) => {
+t.test('edits a list once, however often it is returned', async (t) => {
   const kept = result({ tools: TOOLS })
   const server = new Played(() => kept)
   const policy = choice({ server: 'x', memory: unlimited(), tools: { deny: ['w*'], override: {} } })
@@ -200,7 +200,7 @@ t.test('a list is edited once, however often it comes', async (t) => {
   t.equal(one.kind === 'result' && one.result, two.kind === 'result' && two.result)
 })
 
-t.test('a fixed argument is the one of the configuration', async (t) => {
+t.test('sends the configured value of a fixed argument', async (t) => {
   const set = { org: 'acme', limits: { max: 3 } }
   const { server, handle, refusal } = setUp({ tools: { deny: [], override: { search_code: { set } } } })
   const call = (params: string) => callOf({ method: 'tools/call', params })
@@ -233,7 +233,7 @@ t.test('a fixed argument is the one of the configuration', async (t) => {
   t.equal((await refusal(call(tried[3] as string)))?.message, 'The tool has no argument "ORG"')
 })
 
-t.test('a header that mirrors a fixed argument says what the argument says', async (t) => {
+t.test('sends the fixed value in the header that mirrors the argument', async (t) => {
   const tools = { deny: [], override: { search_code: { name: 'find', set: { org: 'acme é' } } } }
   const { server, handle } = setUp({ tools })
   const headers = new Map([
@@ -256,7 +256,7 @@ t.test('a header that mirrors a fixed argument says what the argument says', asy
   )
 })
 
-t.test('prompts and resources that are hidden are neither listed, used, completed nor heard of', async (t) => {
+t.test('hidden prompts and resources are neither listed, used, completed nor notified', async (t) => {
   const { server, listed, handle, refusal } = setUp({
     prompts: { deny: ['secret'] },
     resources: { allow: ['docs://*'], deny: ['docs://secret*'] },
@@ -307,7 +307,7 @@ t.test('prompts and resources that are hidden are neither listed, used, complete
   )
 })
 
-t.test('a subscription has only what is shown, and hears only of that', async (t) => {
+t.test('a subscription includes only visible resources, and their notifications', async (t) => {
   const { server, handle, refusal } = setUp({ resources: { deny: ['docs://secret*'] } })
   const filter = '{"toolsListChanged": true,"resourceSubscriptions":["docs://a" , "docs://SECRET",7,"docs://b"]}'
   const updated = (uri: unknown) =>
@@ -349,7 +349,7 @@ t.test('a subscription has only what is shown, and hears only of that', async (t
   t.equal(server.seen.length, 1)
 })
 
-t.test('every method that can become a call is decided on, and others are refused', async (t) => {
+t.test('decides on every known method, and refuses all others', async (t) => {
   const { server, handle, refusal } = setUp({ prompts: { deny: [] } })
   const naming = {
     params: { name: 'greet', uri: 'docs://a', ref: { type: 'ref/prompt', name: 'greet' } },
@@ -370,7 +370,7 @@ t.test('every method that can become a call is decided on, and others are refuse
   t.same(server.methods, [])
 })
 
-t.test('what could be taken for the list is not passed beside it', async (t) => {
+t.test('drops members that could be mistaken for the list', async (t) => {
   const texts: [text: string, names: string[]][] = [
     ['{"tools":[{"name":"write_file"}],"tools":[{"name":"get_x"}]}', ['get_x']],
     ['{"Tools":[{"name":"write_file"}],"tools":[{"name":"get_x"}]}', ['get_x']],
@@ -394,7 +394,7 @@ t.test('what could be taken for the list is not passed beside it', async (t) => 
   }
 })
 
-t.test('names are as the server lists them to each caller, on all pages', async (t) => {
+t.test('accepts the names listed to each caller, on all pages', async (t) => {
   const pages: Record<string, object> = {
     '': { tools: [{ name: 'one' }], nextCursor: '2' },
     '2': { tools: [{ name: 'two' }] },
@@ -416,7 +416,7 @@ t.test('names are as the server lists them to each caller, on all pages', async 
   t.equal(server.methods.filter((method) => method === 'tools/list').length, 3, 'calls wait for the same list')
 })
 
-t.test('a tool that the client has listed can be called at once, though it is new', async (t) => {
+t.test('a new tool can be called as soon as the client has listed it', async (t) => {
   const lists = { 'tools/list': { tools: [{ name: 'old' }] } as object }
   const { handle, refusal } = setUp({ tools: { deny: [], override: {} }, lists })
   t.ok(await refusal(toolCall('new')))
@@ -426,7 +426,7 @@ t.test('a tool that the client has listed can be called at once, though it is ne
   t.notOk(await refusal(toolCall('new')))
 })
 
-t.test('without memory, and for very many tools, the list is read for each call', async (t) => {
+t.test('reads the list for each call without memory, and for very many tools', async (t) => {
   const many = { tools: Array.from({ length: 2_500 }, (_, at) => ({ name: `tool_${at}` })) }
   for (const memory of [new Memory({ max: 0 }), unlimited()]) {
     const { server, handle } = setUp({ tools: { deny: [], override: {} }, memory, lists: { 'tools/list': many } })
@@ -435,7 +435,7 @@ t.test('without memory, and for very many tools, the list is read for each call'
   }
 })
 
-t.test('a call that is given up does not wait for the list', async (t) => {
+t.test('a cancelled call does not wait for the list', async (t) => {
   const { server, refusal } = setUp({ tools: { deny: [], override: {} } })
   server.answer = () => new Promise(() => {})
   const hangUp = new AbortController()
@@ -444,7 +444,7 @@ t.test('a call that is given up does not wait for the list', async (t) => {
   t.match(await refused, { message: 'Given up' })
 })
 
-t.test('the log of a call has the name at the server, if the client uses another one', async (t) => {
+t.test("logs the server's name of a renamed tool", async (t) => {
   const { handle } = setUp({ tools: { deny: [], override: { search_code: { name: 'find' } } } })
   const noted: object[] = []
   const log = { note: (fields: object) => noted.push(fields), warn() {} }
@@ -453,7 +453,7 @@ t.test('the log of a call has the name at the server, if the client uses another
   t.same(noted, [{ original: 'search_code' }])
 })
 
-t.test('a server that does not list is one that has nothing', async (t) => {
+t.test('treats a server without lists as empty', async (t) => {
   const { server, refusal } = setUp({ tools: { deny: [], override: {} } })
   const answers: (() => Reply)[] = [
     () => ({ kind: 'error', error: { code: -32601, message: 'Method not found' } }),
@@ -468,7 +468,7 @@ t.test('a server that does not list is one that has nothing', async (t) => {
   server.answer = () => ({ kind: 'error', error: { code: -32000, message: 'Busy' } })
 })
 
-t.test('the failure of the list is that of the call', async (t) => {
+t.test('a call fails with the failure of its list', async (t) => {
   const { server, refusal } = setUp({ tools: { deny: [], override: {} } })
   server.answer = () => ({ kind: 'error', error: { code: -32000, message: 'Busy' } })
   t.match(await refusal(toolCall('get_x')), {
@@ -504,7 +504,7 @@ const spelling = fc.constantFrom<(text: string) => string>(
   (text) => `${text}#x`,
 )
 
-t.test('nothing that is denied can be named in any method, and what is shown can be used', async () => {
+t.test('no method can name a denied item, and visible ones can be used', async () => {
   const configured = fc.record({
     tools: rules,
     prompts: rules,

@@ -17,7 +17,7 @@ function make(max = 64 * KIB) {
   return { memory, cache, gone, keep: (id: number, bytes: number) => cache.keep(String(id), { id, bytes }) }
 }
 
-t.test('an entry takes memory, and returns it when it goes', async (t) => {
+t.test('an entry reserves memory, and releases it when it is dropped', async (t) => {
   const { memory, cache, keep } = make()
   t.ok(keep(1, 20 * KIB))
   t.ok(keep(2, 20 * KIB))
@@ -28,14 +28,14 @@ t.test('an entry takes memory, and returns it when it goes', async (t) => {
   t.equal(memory.used, 0)
 })
 
-t.test('its own bound holds, and the oldest goes first', async (t) => {
+t.test('keeps its own bound, and drops the oldest entry first', async (t) => {
   const { memory, gone, keep } = make()
   for (const id of [1, 2, 3]) t.ok(keep(id, 20 * KIB))
   t.same(gone, [1])
   t.equal(memory.used, 40 * KIB)
 })
 
-t.test('others get the room of what nobody has asked for longest', async (t) => {
+t.test('gives the memory of the least recently used entries to others', async (t) => {
   const { memory, cache, gone, keep } = make()
   for (const id of [1, 2, 3, 4]) keep(id, 10 * KIB)
   cache.get('1')
@@ -48,7 +48,7 @@ t.test('others get the room of what nobody has asked for longest', async (t) => 
   t.equal(memory.used, 0)
 })
 
-t.test('without memory, nothing is kept', async (t) => {
+t.test('stores nothing without memory', async (t) => {
   const { memory, cache, keep } = make()
   const loan = memory.lend('somebody', 60 * KIB)
   t.notOk(keep(1, 10 * KIB))

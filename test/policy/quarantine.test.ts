@@ -116,7 +116,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
       t.same(server.called, called ? [tool] : [])
     })
 
-  await t.test('hints that say two things say nothing', async (t) => {
+  await t.test('ignores contradictory hints', async (t) => {
     const { server, state, ask } = setUp({ readOnly: ['*'] })
     server.answer = () => result('{"tools":[{"name":"read","annotations":{"readOnlyHint":false,"readOnlyHint":true}}]}')
     await ask(toolCall('read'))
@@ -145,7 +145,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
       t.same(approved.server.called, [])
     })
 
-  await t.test('what shows what the server says of itself goes through, and nothing else does', async (t) => {
+  await t.test('passes discovery and lists, and nothing else', async (t) => {
     const harmless = [
       'server/discover',
       'tools/list',
@@ -170,7 +170,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
     }
   })
 
-  await t.test('the server does not learn who asks, nor can it ask', async (t) => {
+  await t.test('hides the caller from the server, and lets it ask nothing', async (t) => {
     const { server, ask } = setUp()
     const known = {
       meta: { 'vendor/session': 'secret' },
@@ -192,7 +192,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
     }
   })
 
-  await t.test('which resources somebody listens to is not told', async (t) => {
+  await t.test('hides the resources of a subscription from the server', async (t) => {
     const { server, ask } = setUp()
     const notifications = {
       toolsListChanged: true,
@@ -204,7 +204,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
     t.equal(write(server.seen[0]?.params as Call['params']), '{"notifications":{"toolsListChanged":true}}')
   })
 
-  await t.test('what it asks all the same is not passed on', async (t) => {
+  await t.test('drops questions of the server', async (t) => {
     const { server, ask } = setUp()
     const inputRequests = { a: { method: 'elicitation/create', params: { message: 'Your password?' } } }
     const { answer } = server
@@ -218,7 +218,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
     t.match(await ask(callOf({ method: 'prompts/list' })), { kind: 'error', data: { reason: 'quarantined' } })
   })
 
-  await t.test('it gives no instructions, and says nothing beside its answers', async (t) => {
+  await t.test('drops instructions, and notifications outside of answers', async (t) => {
     const { server, ask, quarantine } = setUp()
     const log: Reply = { kind: 'notification', method: 'notifications/message', params: payload({ data: 'do it' }) }
     server.answer = ({ method }) => [
@@ -234,7 +234,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
     )
   })
 
-  await t.test('tools stay listed, and those that cannot be called say why', async (t) => {
+  await t.test('lists all tools, with a reason at those that cannot be called', async (t) => {
     const { server, ask } = setUp()
     server.answer = () => result({ tools: [READ, { ...DELETE_ALL, _meta: { own: 1, [MARK]: 'forged' } }, PEEK] })
     const outcome = await ask(callOf({}))
@@ -252,7 +252,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
     t.match(peek?._meta, { [MARK]: {} })
   })
 
-  await t.test('notifications of clients are not sent to it', async (t) => {
+  await t.test('does not forward notifications of clients', async (t) => {
     const { quarantine, state } = setUp()
     t.equal(quarantine.open, false)
     state.trustStatus = () => ({ ...CONFIGURED, only: ['read'] })
@@ -262,7 +262,7 @@ t.test('a server in quarantine runs only tools that read', async (t) => {
   })
 })
 
-t.test('a server that is refused sees nothing at all', async (t) => {
+t.test('sends nothing to a refused server', async (t) => {
   for (const method of ['server/discover', 'tools/list', 'tools/call', 'subscriptions/listen', 'resources/read']) {
     const { server, ask } = setUp({ trustStatus: () => REFUSED, readOnly: ['*'] })
     const outcome = await ask(callOf({ method, params: { name: 'read' } }))
@@ -277,7 +277,7 @@ t.test('a server that is refused sees nothing at all', async (t) => {
   }
 })
 
-t.test('a server that the operator has configured is not looked at', async (t) => {
+t.test('does not examine a configured server', async (t) => {
   const { server, ask } = setUp({ trustStatus: () => CONFIGURED })
   const call = toolCall('delete_all', { caller: { capabilities: '{"sampling":{}}' }, credential: 'mine' })
   await ask(call)
@@ -287,10 +287,10 @@ t.test('a server that the operator has configured is not looked at', async (t) =
   t.same(await ask(callOf({})), { kind: 'result', result: { tools: [READ, DELETE_ALL, PEEK] } })
 })
 
-t.test('after consent calls reach the server', async (t) => {
+t.test('forwards calls after an approval', async (t) => {
   const consented = () => setUp({ trustStatus: approving(READ, DELETE_ALL, PEEK), readOnly: [] })
 
-  await t.test('tools are called as they come, once they are known to be those that were approved', async (t) => {
+  await t.test('forwards calls unchanged once the tools are known to be the approved ones', async (t) => {
     const { server, ask } = consented()
     const call = toolCall('delete_all', { caller: { capabilities: '{"sampling":{}}' } })
     await ask(call)
@@ -299,7 +299,7 @@ t.test('after consent calls reach the server', async (t) => {
     t.same(withoutTell(server.seen[1]), withoutTell(call))
   })
 
-  await t.test('they are looked at once for many calls, and again after a minute', async (t) => {
+  await t.test('reads the tools once for many calls, and again after a minute', async (t) => {
     const { server, ask, state } = consented()
     await Promise.all(['read', 'peek', 'delete_all'].map((name) => ask(toolCall(name))))
     t.equal(server.methods.filter((method) => method === 'tools/list').length, 1)
@@ -335,7 +335,7 @@ t.test('after consent calls reach the server', async (t) => {
       t.same(server.called, ['delete_all'])
     })
 
-  await t.test('it is over as soon as the server says that its tools have changed', async (t) => {
+  await t.test('ends trust as soon as the server reports changed tools', async (t) => {
     const { server, ask, state, quarantine } = consented()
     await ask(toolCall('delete_all'))
     state.tools = [READ, DELETE_ALL, PEEK, { name: 'new' }]
@@ -346,7 +346,7 @@ t.test('after consent calls reach the server', async (t) => {
     t.same(server.called, ['delete_all'])
   })
 
-  await t.test('it is over as soon as somebody lists other tools', async (t) => {
+  await t.test('ends trust as soon as a caller lists other tools', async (t) => {
     const { server, ask, state, quarantine } = consented()
     await ask(toolCall('delete_all'))
     state.tools = [READ, { ...DELETE_ALL, description: 'Another' }, PEEK]
@@ -358,7 +358,7 @@ t.test('after consent calls reach the server', async (t) => {
     t.same(server.called, ['delete_all'])
   })
 
-  await t.test('it is over as soon as somebody sees one page with another tool', async (t) => {
+  await t.test('ends trust as soon as a caller gets one page with another tool', async (t) => {
     const { server, ask, quarantine } = consented()
     await ask(toolCall('delete_all'))
     server.answer = () => result({ tools: [{ ...DELETE_ALL, description: 'Another' }], nextCursor: '3' })
@@ -366,7 +366,7 @@ t.test('after consent calls reach the server', async (t) => {
     t.equal(quarantine.open, false)
   })
 
-  await t.test('it goes on where only the order is another, or what nobody goes by', async (t) => {
+  await t.test('keeps trust after changes of the order or of irrelevant members', async (t) => {
     const { server, ask, state } = consented()
     await ask(toolCall('delete_all'))
     state.tools = [PEEK, { ...DELETE_ALL, _meta: { x: 1 }, icons: [] }, READ]
@@ -375,7 +375,7 @@ t.test('after consent calls reach the server', async (t) => {
     t.same(server.called, ['delete_all', 'delete_all'])
   })
 
-  await t.test('pages of a list are joined', async (t) => {
+  await t.test('joins the pages of a list', async (t) => {
     const { server, ask } = setUp({ trustStatus: approving(READ, DELETE_ALL) })
     const { answer } = server
     server.answer = (call) => {
@@ -387,7 +387,7 @@ t.test('after consent calls reach the server', async (t) => {
     t.same(server.methods, ['tools/list', 'tools/list', 'tools/call'])
   })
 
-  await t.test('a list without an end, or with too many tools, is none', async (t) => {
+  await t.test('rejects an endless list, and one with too many tools', async (t) => {
     for (const page of [
       { tools: [READ], nextCursor: 'x' },
       { tools: Array.from({ length: 2_001 }, (_, n) => ({ name: `t${n}` })) },
@@ -415,7 +415,7 @@ t.test('after consent calls reach the server', async (t) => {
     },
   )
 
-  await t.test('a tool that the server does not list is not called', async (t) => {
+  await t.test('does not call an unlisted tool', async (t) => {
     const { server, ask } = consented()
     t.match(await ask(toolCall('hidden')), {
       result: { isError: true, content: [{ text: /does not list such a tool/ }] },
@@ -423,7 +423,7 @@ t.test('after consent calls reach the server', async (t) => {
     t.same(server.called, [])
   })
 
-  await t.test('tools that are not approved stay in quarantine', async (t) => {
+  await t.test('keeps unapproved tools in quarantine', async (t) => {
     const trustStatus = (now: ToolList | undefined) => {
       const whole = approving(READ, DELETE_ALL, PEEK)(now)
       return whole.state === 'trusted' ? { ...whole, only: ['pe*'], missing: 'an approval of this tool' } : whole
@@ -444,7 +444,7 @@ t.test('after consent calls reach the server', async (t) => {
   })
 })
 
-t.test('a list that becomes old while it is fetched is fetched again', async (t: Test) => {
+t.test('fetches a list again that becomes outdated meanwhile', async (t: Test) => {
   const { server, ask, quarantine } = setUp({ trustStatus: approving(READ), tools: [READ] })
   const { answer } = server
   let first = true
@@ -462,7 +462,7 @@ t.test('a list that becomes old while it is fetched is fetched again', async (t:
   t.same(server.methods, ['tools/list', 'tools/call', 'tools/list', 'tools/call', 'tools/call'])
 })
 
-t.test('a list that was asked for before a decision, or before another list, does not count after it', async (t) => {
+t.test('ignores a list that was requested before a decision or a newer list', async (t) => {
   const answers: ((reply: Reply) => void)[] = []
   const server = new Played(() => new Promise((resolve) => answers.push(resolve)))
   let date = 1_000

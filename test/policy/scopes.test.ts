@@ -40,7 +40,7 @@ for (const [principal, may] of cases)
     t.same(server.called, may)
   })
 
-t.test('missing scopes are told to the model and to programs', async (t) => {
+t.test('reports missing scopes to the model and to programs', async (t) => {
   const { ask } = setUp()
   t.match(await ask(toolCall('admin', { principal: 'carol' })), {
     result: {
@@ -51,13 +51,13 @@ t.test('missing scopes are told to the model and to programs', async (t) => {
   })
 })
 
-t.test('a page on which nothing may be seen is a page of nothing, with more behind it', async (t) => {
+t.test('returns an empty page with a cursor if all of its tools are hidden', async (t) => {
   const { server, ask } = setUp()
   server.answer = () => result({ tools: [{ name: 'write' }, { name: 'admin' }], nextCursor: '2' })
   t.same(await ask(callOf({ principal: 'carol' })), { kind: 'result', result: { tools: [], nextCursor: '2' } })
 })
 
-t.test('bytes of what may be seen are as they were, and of a list of all of it all are', async (t) => {
+t.test('keeps visible tools byte for byte, and a whole list if all are visible', async (t) => {
   const { server, ask } = setUp()
   const page = '{ "tools" : [ {"name":"read","n":1.0} , {"name":"write"} ] , "x" : 9007199254740993 }'
   server.answer = () => result(page)
@@ -67,7 +67,7 @@ t.test('bytes of what may be seen are as they were, and of a list of all of it a
   t.match(await ask(callOf({ principal: 'carol' })), { result: { tools: [{ name: 'read' }] } })
 })
 
-t.test('who names a tool in two ways, or a tool without a name is listed, gets nothing', async (t) => {
+t.test('refuses an ambiguous tool name, and hides a listed tool without a name', async (t) => {
   const { server, ask } = setUp()
   for (const params of ['{"name":"read","name":"admin"}', '{"name":"read","Name":"admin"}', '{"name":1}', '{}'])
     t.match(await ask(callOf({ method: 'tools/call', params })), { result: { isError: true } })

@@ -33,14 +33,14 @@ async function faultOf(work: Promise<unknown>): Promise<Fault> {
   throw new TypeError(`no Fault but ${String(error)}`)
 }
 
-t.test('answers of a reachable server are not changed', async (t) => {
+t.test('does not change answers of a reachable server', async (t) => {
   const { server, ask } = setUp()
   t.same(await ask(callOf({})), { kind: 'result', result: { tools: TOOLS } })
   t.same(await ask(callOf({ method: 'prompts/list' })), { kind: 'result', result: { method: 'prompts/list' } })
   t.equal(server.seen.length, 2)
 })
 
-t.test('when it is not, its tools stay listed and say so, and nobody is to keep that', async (t) => {
+t.test('lists the tools of an unreachable server marked as unavailable, uncacheable', async (t) => {
   const { server, state, policy, ask } = setUp()
   await ask(callOf({}))
   state.open = true
@@ -62,7 +62,7 @@ t.test('when it is not, its tools stay listed and say so, and nobody is to keep 
   t.same(await ask(callOf({})), { kind: 'result', result: { tools: TOOLS } })
 })
 
-t.test('what it said of itself and its other lists stays known as well', async (t) => {
+t.test('answers discovery and other lists of an unreachable server from memory', async (t) => {
   const { server, state, ask } = setUp()
   const kept = ['server/discover', 'prompts/list', 'resources/list', 'resources/templates/list']
   for (const method of kept) await ask(callOf({ method }))
@@ -71,7 +71,7 @@ t.test('what it said of itself and its other lists stays known as well', async (
   t.equal(server.seen.length, kept.length)
 })
 
-t.test('everything else is answered at once, with the reason and when to try again', async (t) => {
+t.test('fails all other calls at once, with the reason and the time of a retry', async (t) => {
   const { server, state, ask } = setUp()
   await ask(toolCall('a'))
   state.open = true
@@ -88,7 +88,7 @@ t.test('everything else is answered at once, with the reason and when to try aga
   t.equal(server.seen.length, 1)
 })
 
-t.test('a remembered list is only for its principal', async (t) => {
+t.test('returns a remembered list only to its principal', async (t) => {
   const { state, ask } = setUp()
   await ask(callOf({ caller: { capabilities: '{"a":{},"b":{}}' } }))
   state.open = true
@@ -105,7 +105,7 @@ t.test('a remembered list is only for its principal', async (t) => {
     t.equal((await faultOf(ask(callOf({ ...same, ...other })))).fault, 'upstreamUnavailable', name)
 })
 
-t.test('the newest list counts, and one that is too large is none', async (t) => {
+t.test('remembers the newest list, unless it is too large', async (t) => {
   const { server, state, ask } = setUp()
   await ask(callOf({}))
   server.answer = () => result({ tools: [] })
@@ -119,7 +119,7 @@ t.test('the newest list counts, and one that is too large is none', async (t) =>
   t.equal((await faultOf(ask(callOf({})))).fault, 'upstreamUnavailable')
 })
 
-t.test('remembered lists are bounded', async (t) => {
+t.test('bounds the remembered lists', async (t) => {
   const { state, ask } = setUp()
   for (let nth = 0; nth < 300; nth++) await ask(callOf({ principal: `p${nth}` }))
   state.open = true
@@ -127,7 +127,7 @@ t.test('remembered lists are bounded', async (t) => {
   t.equal((await faultOf(ask(callOf({ principal: 'p0' })))).fault, 'upstreamUnavailable')
 })
 
-t.test('errors and questions are not remembered', async (t) => {
+t.test('does not remember errors and questions', async (t) => {
   const { server, state, ask } = setUp()
   server.answer = () => ({ kind: 'error', error: { code: -32603, message: 'x', data: undefined } })
   await ask(callOf({}))

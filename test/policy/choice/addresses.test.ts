@@ -50,7 +50,7 @@ const shown: [pattern: string, uri: string, isShown: boolean][] = [
   ['docs://a/*', 'docs://a/b;v=1', true],
   ['docs://a/*', 'docs://a/..;/b', false],
 ]
-t.test('a URI is shown if a pattern allows it in every reading', async (t) => {
+t.test('shows a URI if a pattern allows it in every reading', async (t) => {
   for (const [pattern, uri, isShown] of shown)
     t.equal(addresses({ allow: [pattern], deny: [] })(uri), isShown, `${pattern} ${uri.slice(0, 60)}`)
 })
@@ -105,7 +105,7 @@ const denied: [pattern: string, uri: string, isShown?: true][] = [
   ['*.key', 'file:///a.key?.txt'],
   ['*.key', 'file:///a.KEY'],
 ]
-t.test('a URI is hidden if a pattern denies it in any reading', async (t) => {
+t.test('hides a URI if a pattern denies it in any reading', async (t) => {
   for (const [pattern, uri, isShown = false] of denied)
     t.equal(addresses({ deny: [pattern] })(uri), isShown, `${pattern} ${uri}`)
 })
@@ -116,7 +116,7 @@ t.test('deny wins over allow, and an empty list allows nothing', async (t) => {
   t.equal(addresses({ allow: [], deny: [] })('docs://a'), false)
 })
 
-t.test('whatever the spelling, a URI below a denied one is hidden', async () => {
+t.test('hides a URI below a denied one in any spelling', async () => {
   const isShown = addresses({ deny: ['test://private/*'] })
   const escaped = (letter: string) => `%${letter.charCodeAt(0).toString(16)}`
   const spelled = (text: string) =>
@@ -146,7 +146,7 @@ t.test('whatever the spelling, a URI below a denied one is hidden', async () => 
   )
 })
 
-t.test('a pattern with many stars takes no longer than its text is long', async (t) => {
+t.test('matches a pattern with many stars in linear steps', async (t) => {
   const isShown = addresses({ allow: [`${'*a'.repeat(100)}*b`], deny: [] })
   t.equal(isShown(`my:${'a'.repeat(2_000)}`), false)
 })
