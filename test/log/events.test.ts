@@ -52,7 +52,8 @@ t.test('the documentation says at which levels an event is logged', async (t) =>
 })
 
 t.test('no room declares a log of its own, which could take a line without an event', async (t) => {
-  for (const [name, text] of sources)
+  // The log of a program that embeds the bridge has its own type, which is public.
+  for (const [name, text] of sources.filter(([name]) => name !== 'embed/options.ts'))
     t.notMatch(
       text,
       /\b(?:debug|info|warn|error|fatal)\??(?:\(|: \()\w+\??: (?!LogFields)\w+, \w+: string\)(?:: void| => void)/,
