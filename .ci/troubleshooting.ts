@@ -336,6 +336,11 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
     'The identity provider is unreachable, and the bridge knows no keys to check the token with.',
     'Try again later. The log line has the cause.',
   ],
+  auditUnavailable: [
+    'The audit log cannot be written, and `audit.required` is on.',
+    'Look at the disk and the permissions of `audit.file`.',
+  ],
+  auditLost: ['The server has answered, and the audit log could not be written.', CHECK_FIRST],
   draining: ['The bridge is shutting down.', AGAIN],
   interrupted: ['The bridge was shut down during the call.', CHECK_FIRST],
   internal: ['A mistake of the bridge.', 'Report it with the log line of the call.'],

@@ -137,6 +137,7 @@ const packages: Record<string, readonly string[]> = {
     'downstream/http',
     'seal',
     'upstream/legacy/seen-lists',
+    'policy/audit',
     'policy/cache',
     'policy/choice/listed',
     'policy/tool-list',
@@ -165,6 +166,7 @@ const packages: Record<string, readonly string[]> = {
     'oauth/client',
     'oauth/person/browser',
     'oauth/store/files',
+    'telemetry/audit-file',
     'upstream/transport/stdio/cannot-start',
     'upstream/transport/stdio/on-path',
   ],
@@ -185,7 +187,7 @@ const packages: Record<string, readonly string[]> = {
   'node:v8': ['bridge', 'cli/garbage'],
   'node:stream/promises': ['embed/in-memory-http'],
   'node:tty': ['main'],
-  'node:util': ['cli', 'log/paint'],
+  'node:util': ['cli', 'log/paint', 'telemetry/audit-file'],
 }
 
 interface Import {

@@ -9,6 +9,7 @@ import type { PipeOptions } from '../downstream/stdio.js'
 import { socketFolder } from '../inspect/socket.js'
 import type { ServerNow } from '../inspect/views.js'
 import type { Log } from '../logging.js'
+import { CountedWindows } from '../plugins/counted-windows.js'
 import { keepResults } from '../policy/cache/results.js'
 import type { Conditions, Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
@@ -16,6 +17,7 @@ import { Fault } from '../protocol/fault.js'
 import { Memory } from '../protocol/memory.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import { keyOf } from '../seal.js'
+import { AuditFile } from '../telemetry/audit-file.js'
 import { pause } from '../time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
@@ -69,6 +71,7 @@ export const NEED_RESTART = [
   'readOnlyTools',
   'trustStore',
   'oauth',
+  'audit',
 ] as const
 
 /** One bridge in one process. */
@@ -80,6 +83,7 @@ export class Bridge {
   readonly #refusals: Refusals
   readonly #replicas: RedisReplicas | undefined
   readonly #http: HttpService
+  readonly #audit: AuditFile | undefined
   #mounts: ReadonlyMap<string, Mount>
   #groups: ReadonlyMap<string, GroupMount>
   #groupUrls: ReadonlyMap<string, string> = new Map()
@@ -101,8 +105,17 @@ export class Bridge {
     this.#replicas = context.replicas
     const memory = new Memory({ max: memoryOf(settings), share })
     this.#refusals = new Refusals(context.log, observerOf(context))
+    const { replicas } = context
+    const windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('tool', name, ms)))
+    const { audit } = settings
+    this.#audit = audit && new AuditFile(audit.file === undefined ? { fd: 1 } : { file: audit.file })
+    if (this.#audit)
+      this.#audit.onFailure = (error) =>
+        this.#log.error({ event: 'audit_failed', err: error }, 'the audit log cannot be written')
     this.#shared = {
       replicas: this.#replicas,
+      audit: this.#audit,
+      countCall: (name, milliseconds) => windows.count(name, milliseconds),
       calls: new Bound({ max: calls, share }),
       subscriptions: new Bound({ max: subscriptions, share }),
       memory,
@@ -116,6 +129,7 @@ export class Bridge {
     this.#http = new HttpService({
       context,
       refusals: this.#refusals,
+      audit: this.#audit,
       state: () =>
         readinessOf(this.#mounts, this.#groups, { isStopping: this.#stopping, redisUp: this.#replicas?.isUp }),
       metrics: metrics && {
@@ -240,6 +254,7 @@ export class Bridge {
     await this.#context.inspector?.close()
     await this.#replicas?.close()
     await Promise.all([this.#http.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
+    await this.#audit?.close()
   }
 
   /** Groups first: what they have begun ends before their servers do. */

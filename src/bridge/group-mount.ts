@@ -6,7 +6,7 @@ import type { Member, Plan } from '../group/member.js'
 import { compose } from '../policy/compose.js'
 import { Drain } from '../policy/drain.js'
 import type { Gauge } from '../ports/events.js'
-import type { Policy, Upstream } from '../protocol/call.js'
+import type { Call, Policy, Upstream } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { keyOf } from '../seal.js'
@@ -50,6 +50,8 @@ export class GroupMount implements Served {
   /** Which servers were trusted then. */
   #trusted = ''
   #draining = false
+  /** Its name in the audit log; undefined without one. */
+  readonly #auditedAs: string | undefined
 
   constructor(entry: GroupSettings, settings: CommonSettings, shared: Shared, context: BridgeContext) {
     const { name } = entry
@@ -59,6 +61,7 @@ export class GroupMount implements Served {
     this.plan = groupPlanOf(name, settings)
     this.#settings = settings
     this.#entry = entry
+    this.#auditedAs = shared.audit && name
     // The inspector is told of calls otherwise.
     const telemetry = {
       server: name,
@@ -117,7 +120,7 @@ export class GroupMount implements Served {
       served.map((mount) => {
         const prefix = entry.members.find(({ server }) => server === mount.name)?.prefix ?? mount.name
         const known = this.#members.get(mount)
-        return [mount, known?.prefix === prefix ? known : memberOf(mount, prefix)]
+        return [mount, known?.prefix === prefix ? known : memberOf(mount, prefix, this.#auditedAs)]
       }),
     )
     this.#trusted = this.#trustedNow
@@ -233,8 +236,11 @@ export function groupPlanOf(name: string, settings: CommonSettings): string {
   return planOf(name, settings)
 }
 
-function memberOf(mount: Mount, prefix: string): Member {
-  return { server: mount.name, prefix, upstream: mount.upstream, takesPart: () => mount.isTrusted }
+function memberOf(mount: Mount, prefix: string, group: string | undefined): Member {
+  const { handle, ...rest } = mount.upstream
+  const upstream =
+    group === undefined ? mount.upstream : { ...rest, handle: (call: Call) => handle({ ...call, group }) }
+  return { server: mount.name, prefix, upstream, takesPart: () => mount.isTrusted }
 }
 
 /** A title for a group that nobody has named. */

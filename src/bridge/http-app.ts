@@ -20,6 +20,7 @@ import { origin } from '../plugins/origin.js'
 import { metadataPaths, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
 import { rateLimit } from '../plugins/rate-limit.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
+import { type AuditLine, type AuditLog, whoIs } from '../policy/audit.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { Relayed } from '../protocol/call.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
@@ -51,6 +52,8 @@ export interface FrontOptions {
   /** Everything that is served, and where. */
   endpoints: readonly Endpoint[]
   refusals: Refusals
+  /** Where the audit log goes, if there is one. */
+  audit?: AuditLog | undefined
   /** Health and metrics; undefined if `admin` has its own address for them. */
   health: HealthOptions | undefined
   /** The published list of servers; undefined if none is published. */
@@ -78,7 +81,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     trustProxy: trustedProxies.length > 0 && trustedProxies,
   })
   const notFound = notFoundMessage(endpoints.flatMap(({ paths }) => paths))
-  refuseInJsonRpc(app, { refusals, notFound, bodyBytes })
+  refuseInJsonRpc(app, { refusals, notFound, bodyBytes, audit: options.audit })
   const over = () => requests.open--
   app.addHook('onRequest', (request, reply, done) => {
     requests.open++
@@ -203,10 +206,16 @@ function inJsonRpc(app: () => FastifyInstance): FastifyServerOptions {
 /** Makes an application refuse requests with JSON-RPC errors, and count and log them. */
 function refuseInJsonRpc(
   app: FastifyInstance,
-  { refusals, notFound, bodyBytes }: { refusals: Refusals; notFound: string; bodyBytes: number },
+  {
+    refusals,
+    notFound,
+    bodyBytes,
+    audit,
+  }: Pick<FrontOptions, 'refusals' | 'audit'> & { notFound: string; bodyBytes: number },
 ): void {
   const refuseWith = (fault: Fault, request: FastifyRequest, reply: FastifyReply) => {
     if (!reply.raw.destroyed) refusals.note(fault, refusedOf(request))
+    if (audit && AUDITED.has(fault.fault)) audit.write(refusalIn(fault, request)).catch(() => {})
     readRest(request, reply)
     return refuse(reply, fault)
   }
@@ -214,6 +223,15 @@ function refuseInJsonRpc(
   app.setErrorHandler<FastifyError>((error, request, reply) =>
     refuseWith(faultOf(error, request, bodyBytes), request, reply),
   )
+}
+
+/** Refusals of callers, which are in the audit log. */
+const AUDITED: ReadonlySet<FaultName> = new Set(['unauthorized', 'insufficientScope', 'groupsUnknown', 'rateLimited'])
+
+function refusalIn({ fault, row }: Fault, { ip, method, url, principal, grant }: FastifyRequest): AuditLine {
+  const who = fault === 'unauthorized' ? {} : whoIs(principal, grant)
+  const path = url.replace(/[?#].*$/s, '').slice(0, 200)
+  return { ...who, from: ip, method, path, outcome: 'refused', reason: row.reason ?? fault }
 }
 
 /** Whether the client waits for "100 Continue" before it sends its body. */

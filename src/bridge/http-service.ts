@@ -21,6 +21,7 @@ import type { PemFiles } from '../net/pem-files.js'
 import type { Verify } from '../plugins/auth.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
+import type { AuditLog } from '../policy/audit.js'
 import type { Certificate } from '../ports/events.js'
 import { filesAt } from './certificates.js'
 import type { BridgeContext } from './context.js'
@@ -34,6 +35,8 @@ import { publisher } from './publisher.js'
 export interface HttpServiceOptions {
   context: BridgeContext
   refusals: Refusals
+  /** Where the audit log goes, if there is one. */
+  audit?: AuditLog | undefined
   /** What health checks report. */
   state: HealthOptions['state']
   metrics: HealthOptions['metrics']
@@ -198,6 +201,7 @@ export class HttpService {
       listen,
       endpoints: await endpointsOf(settings, listen, mounts, places),
       refusals,
+      audit: this.#options.audit,
       // An application has paths of its own for such things.
       health: settings.admin === undefined && !this.#isAttached ? health : undefined,
       published: this.#isAttached ? undefined : await publisher(settings, listen, mounts.servers),

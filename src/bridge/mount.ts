@@ -25,7 +25,7 @@ import { type BridgeContext, observerOf } from './context.js'
 import type { HttpMount } from './http-mount.js'
 import { inspect, ownCall } from './inspect.js'
 import { type MountSettings, planOf } from './mount-settings.js'
-import { cacheOf, choiceOf, learning, scopesOf, watched } from './pipeline.js'
+import { auditOf, cacheOf, choiceOf, learning, scopesOf, toolLimitsOf, watched } from './pipeline.js'
 import type { Served } from './served.js'
 import { serverOptions, timesOf } from './server-options.js'
 import type { Shared } from './shared.js'
@@ -131,6 +131,8 @@ export class Mount implements Served {
       cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
     const chosen = choiceOf(name, own, memory)
     const scoped = scopesOf(own, settings, trust)
+    const audited = auditOf(name, settings, shared.audit)
+    const limited = toolLimitsOf(name, settings, shared.countCall)
     const quarantine =
       trust &&
       new Quarantine({
@@ -141,7 +143,8 @@ export class Mount implements Served {
       })
     this.#quarantine = quarantine
     // Relay and tunnels bypass the policies, so they are not used if every call must be checked.
-    const checksCalls = trust !== undefined || scoped !== undefined || chosen !== undefined
+    const checking = [trust, scoped, chosen, audited, limited]
+    const checksCalls = checking.some((one) => one !== undefined)
     // They also give each legacy client a session of its own.
     const translates = checksCalls || own.process === 'single'
     this.#breaker = trust?.state
@@ -156,6 +159,8 @@ export class Mount implements Served {
     this.upstream = {
       handle: compose(
         this.#behind,
+        // Refusals of the others are in its lines, too.
+        ...(audited ? [audited] : []),
         limits(this.#gate),
         this.#drain.policy,
         ...(signIn ? [signIn.policy] : []),
@@ -164,6 +169,8 @@ export class Mount implements Served {
         ...(chosen ? [chosen] : []),
         ...(scoped ? [scoped] : []),
         ...(quarantine && this.#unavailable ? [this.#unavailable.policy, quarantine.policy] : []),
+        // Only what goes to the server counts.
+        ...(limited ? [limited] : []),
       ),
       notify: (notice) => {
         // A notification that the bridge does not know could name what is not shown.

@@ -1,10 +1,12 @@
 /** Creates the policies of a mount that depend on the configuration and on discovery. */
 import { isStdio, type ServerSettings } from '../config/settings.js'
+import { type AuditLog, audit } from '../policy/audit.js'
 import type { Results } from '../policy/cache/results.js'
 import { Cache } from '../policy/cache.js'
 import { choice } from '../policy/choice.js'
 import { globs, MAX_NAME } from '../policy/globs.js'
 import { scopes } from '../policy/scopes.js'
+import { type ToolLimitsOptions, toolLimits } from '../policy/tool-limits.js'
 import type { UnavailableOptions } from '../policy/unavailable.js'
 import type { Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
@@ -59,6 +61,21 @@ export function scopesOf(
     ],
     scopesOf: (principal) => known.get(principal),
   })
+}
+
+/** The policy that writes the audit log; undefined without one. */
+export function auditOf(server: string, settings: MountSettings, log: AuditLog | undefined): Policy | undefined {
+  const { required = false, arguments: named = [] } = settings.audit ?? {}
+  return log && audit({ server, log, required, named })
+}
+
+/** The policy that limits how often tools are called; undefined without limits. */
+export function toolLimitsOf(
+  server: string,
+  { limits }: MountSettings,
+  count: ToolLimitsOptions['count'],
+): Policy | undefined {
+  return limits.tools.length === 0 ? undefined : toolLimits({ server, limits: limits.tools, count })
 }
 
 /** The policy that shows clients a part of the server; undefined if it shows all of it. */

@@ -3,6 +3,7 @@
 import type { EventStore } from '../downstream/http/event-store.js'
 import type { Refusals } from '../downstream/http/refusals.js'
 import type { LoggedCalls } from '../downstream/logger.js'
+import type { AuditLog } from '../policy/audit.js'
 import type { Results } from '../policy/cache/results.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { Bound } from '../protocol/bound.js'
@@ -23,6 +24,10 @@ export interface Shared {
   refusals: Refusals
   /** Looks at failures of calls, and says if no file descriptors are left. */
   descriptors: Descriptors
+  /** Where the audit log goes; undefined without one. */
+  audit?: AuditLog | undefined
+  /** Counts calls of tools, for their limits. */
+  countCall(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
   /** Which calls are logged when they end. */
   loggedCalls: LoggedCalls
   /** The other replicas, if there are several. */

@@ -30,6 +30,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [['auth', 'allowUnauthenticated', 'listen'], exposure],
   [['listen', 'admin', 'groups', 'auth'], collisions],
   [['admin', 'inspect'], inspection],
+  [['audit', 'listen'], auditing],
 ]
 
 /**
@@ -248,6 +249,16 @@ function inspection({ admin, inspect }: Settings): Issue[] {
   if (listen.kind === 'stdio' || isLoopback(listen.host)) return []
   const message = `is required, because other machines can reach the inspector at "admin": set it in the configuration file, to a secret of 16 or more characters`
   return [{ path: 'inspect.token', message }]
+}
+
+/** An audit log that goes nowhere, or into the messages for the client. */
+function auditing({ audit }: Settings, listen: Listen): Issue[] {
+  if (!audit) return []
+  if ((audit.file !== undefined) === audit.stdout)
+    return [{ path: 'audit', message: 'has to have either "file" or "stdout": true' }]
+  return audit.stdout && listen.kind === 'stdio'
+    ? [{ path: 'audit.stdout', message: 'cannot be combined with "listen": "stdio", which uses stdout for the client' }]
+    : []
 }
 
 /** Addresses and paths used twice. */

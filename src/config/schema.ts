@@ -4,6 +4,7 @@
  */
 import * as z from 'zod'
 import { access } from './schema/access.js'
+import { audit } from './schema/audit.js'
 import { discovery } from './schema/discovery.js'
 import { groups } from './schema/groups.js'
 import { inspect } from './schema/inspect.js'
@@ -25,6 +26,7 @@ export const fileSchema = z.strictObject({
   ...discovery,
   ...access,
   oauth,
+  audit,
   redis,
   replicas,
   stateKeys: z

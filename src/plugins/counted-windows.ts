@@ -1,4 +1,4 @@
-/** Counts per name in windows of one minute: in all replicas together where they share a store, otherwise in this process. */
+/** Counts per name in windows, of one minute unless another time is named: in all replicas together where they share a store, otherwise in this process. */
 
 /** How often something was counted in the current window of its name, and the milliseconds until that window ends. */
 export interface Counted {
@@ -16,7 +16,7 @@ const MAX_NAMES = 10_000
 
 /** The windows of all names. */
 export class CountedWindows {
-  /** In the order in which they end, because all are equally long. */
+  /** In the order in which they began. */
   readonly #open = new Map<string, { current: number; until: number }>()
   readonly #shared: CountShared | undefined
   readonly #now: () => number
@@ -27,13 +27,16 @@ export class CountedWindows {
     this.#now = now
   }
 
-  /** Counts one more. While the shared store is unavailable, each replica counts for itself. Never rejects. */
-  async count(name: string): Promise<Counted> {
-    if (!this.#shared) return this.#countHere(name)
-    return this.#shared(name, WINDOW).catch(() => this.#countHere(name))
+  /**
+   * Counts one more, in a window of so many milliseconds. While the shared store is unavailable, each replica counts for
+   * itself. Never rejects.
+   */
+  async count(name: string, milliseconds = WINDOW): Promise<Counted> {
+    if (!this.#shared) return this.#countHere(name, milliseconds)
+    return this.#shared(name, milliseconds).catch(() => this.#countHere(name, milliseconds))
   }
 
-  #countHere(name: string): Counted {
+  #countHere(name: string, milliseconds: number): Counted {
     const now = this.#now()
     const window = this.#open.get(name)
     if (window && window.until > now) {
@@ -45,7 +48,7 @@ export class CountedWindows {
       if (until > now && this.#open.size < MAX_NAMES) break
       this.#open.delete(other)
     }
-    this.#open.set(name, { current: 1, until: now + WINDOW })
-    return { current: 1, ttl: WINDOW }
+    this.#open.set(name, { current: 1, until: now + milliseconds })
+    return { current: 1, ttl: milliseconds }
   }
 }

@@ -68,6 +68,10 @@ export interface Call {
   credential?: string | undefined
   /** What the caller may do by the token of this request; undefined if `auth.tokens` says it, or nobody. */
   grant?: Grant | undefined
+  /** The answer cannot be an HTTP status, because the client is legacy: it reads only the message. */
+  inBand?: boolean | undefined
+  /** The group at which the call came in, for the audit log. */
+  group?: string | undefined
   /** In a retry: the answers to the server's questions, and the state that came with them. */
   answers?: Answers | undefined
   /** `Mcp-Param-*` headers by lower-cased name, if the transport has headers and the caller must send these. */

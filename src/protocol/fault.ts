@@ -68,6 +68,10 @@ export const faults = {
   storeUnavailable: { code: -32603, status: 503, blame: 'bridge', reason: 'store_unavailable' },
   /** The issuer of the caller's token is unreachable, and nothing is kept to check the token with. Nothing was done. */
   authUnavailable: { code: -32603, status: 503, blame: 'bridge', reason: 'auth_unavailable' },
+  /** The audit log cannot be written, and the operator requires it. Nothing was done. */
+  auditUnavailable: { code: -32603, status: 503, blame: 'bridge', reason: 'audit_unavailable' },
+  /** The same, but the server has answered. */
+  auditLost: { code: -32603, status: 200, blame: 'bridge', reason: 'audit_unavailable', outcome: 'unknown' },
   /** The replica that held a parked call is gone. */
   suspendedCallLost: { code: -32603, status: 200, blame: 'bridge', reason: 'suspended_call_lost', outcome: 'unknown' },
   /** The replica that was answering a request of a session is gone. */

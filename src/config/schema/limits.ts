@@ -1,5 +1,6 @@
 /** Options about size and number: the bounds of everything that grows. */
 import * as z from 'zod'
+import { toolLimit } from './audit.js'
 import { count } from './values.js'
 
 const MEBIBYTE = 1024 * 1024
@@ -48,6 +49,10 @@ export const limits = z
       .describe(
         'Requests with a wrong token from one address in a minute. More get 429 in place of 401. Requests with a right token are never refused for them. Not with auth.passthrough.',
       ),
+    tools: z
+      .array(toolLimit)
+      .default([])
+      .describe('How often tools may be called. Only calls that go to a server count. Replicas count together.'),
     parked: count.default(2_000).describe('Calls with one server that wait for an answer of a modern client.'),
     parkedPerPrincipal: count
       .default(32)

@@ -465,6 +465,7 @@ function callOf(
     principal: sender.principal,
     credential: sender.credential,
     grant,
+    inBand: true,
     patient: sender.patient,
     tell,
     signal: controller,

@@ -1,0 +1,136 @@
+/** Writes who did what: a line for each call that uses something of a server, before its answer is sent. */
+import { createHash } from 'node:crypto'
+import { OwnedByReplica } from '../ports/replicas.js'
+import type { Call, Final, Policy } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { canonical } from '../rpc/canonical.js'
+import { objectIn, raw, value } from '../rpc/splice.js'
+import { OWN } from './refusal.js'
+
+/** What is known of a call or a refused request. Undefined members are left out. */
+export type AuditLine = Readonly<Record<string, string | number | object | undefined>>
+
+/** Where the lines go. */
+export interface AuditLog {
+  /** Resolves when the line is written. Rejects if that has failed. */
+  write(line: AuditLine): Promise<void>
+  /** Whether lines can be written, as far as the last one shows. */
+  readonly works: boolean
+}
+
+export interface AuditOptions {
+  server: string
+  log: AuditLog
+  /** A call whose line cannot be written fails. */
+  required: boolean
+  /** Arguments whose values are written. */
+  named: readonly string[]
+}
+
+/** By method, the parameter that says what is used. */
+const USES: Readonly<Record<string, 'name' | 'uri'>> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri',
+}
+/** Most characters of a name, and of the value of an argument. */
+const MAX_TEXT = 256
+
+export function audit({ server, log, required, named }: AuditOptions): Policy {
+  async function record(call: Call, end: object, ms: number): Promise<void> {
+    await log.write({ ...whoAndWhat(call, server, named), ...end, ms: Math.round(ms * 10) / 10 })
+  }
+
+  return (next) => {
+    async function auditedCall(call: Call): Promise<Final> {
+      const began = performance.now()
+      if (required && !log.works) {
+        // This line shows whether it works again.
+        await log.write({ outcome: 'resumed' }).catch((error: unknown) => {
+          throw new Fault('auditUnavailable', 'The audit log cannot be written, so nothing is called', {
+            cause: error,
+            retryAfter: 5,
+          })
+        })
+      }
+      let last: Final
+      try {
+        last = await next(call)
+      } catch (error) {
+        // Another replica answers, and writes the line.
+        if (error instanceof OwnedByReplica) throw error
+        const fault = Fault.from(error, true)
+        const reason = call.signal.aborted ? 'cancelled' : (fault.row.reason ?? fault.fault)
+        const outcome = fault.row.outcome === undefined && fault.blame === 'caller' ? 'refused' : 'failed'
+        await record(call, { outcome, reason }, performance.now() - began).catch(() => {})
+        throw error
+      }
+      await record(call, endOf(last), performance.now() - began).catch((error: unknown) => {
+        if (required)
+          throw new Fault('auditLost', 'The server has answered, but the audit log cannot be written', { cause: error })
+      })
+      return last
+    }
+    return (call) => (Object.hasOwn(USES, call.method) ? auditedCall(call) : next(call))
+  }
+}
+
+function whoAndWhat(call: Call, server: string, named: readonly string[]): AuditLine {
+  const { method, params, principal, grant, group } = call
+  const used = value(params, USES[method] as string)
+  const given = raw(params, 'arguments')
+  return {
+    ...whoIs(principal, grant),
+    server,
+    group,
+    method,
+    [method === 'tools/call' ? 'tool' : method === 'prompts/get' ? 'prompt' : 'resource']: shortened(used),
+    // Texts may be secret. Equal arguments have equal digests.
+    digest: given === undefined ? undefined : digestOf(given),
+    arguments: named.length === 0 ? undefined : valuesOf(call, named),
+  }
+}
+
+/** Who has sent a request, as far as it is known. */
+export function whoIs(principal: string, grant: Call['grant']): AuditLine {
+  const { issuer, subject, application } = grant ?? {}
+  return { principal, issuer, subject, application }
+}
+
+function endOf(last: Final): AuditLine {
+  if (last.kind === 'error') return { outcome: 'error', reason: String(last.error.code) }
+  if (last.kind === 'input') return { outcome: 'asks' }
+  if (value(last.result, 'isError') !== true) return { outcome: 'ok' }
+  // Refused by a policy, with a reason in the result; else by the tool itself.
+  const meta = objectIn(last.result, '_meta')
+  const reason = meta && REASONS.find((one) => raw(meta, OWN + one) !== undefined)
+  return reason === undefined ? { outcome: 'tool_error' } : { outcome: 'refused', reason }
+}
+
+/** Reasons for which policies refuse calls in their results. */
+const REASONS = ['insufficient_scope', 'rate_limited', 'quarantine', 'sign_in_required'] as const
+
+function valuesOf({ params }: Call, named: readonly string[]): object | undefined {
+  const given = objectIn(params, 'arguments')
+  const found = named.flatMap((name) => {
+    const text = given && raw(given, name)
+    return text === undefined ? [] : [[name, shortened(value(given as never, name) ?? text)] as const]
+  })
+  return found.length === 0 ? undefined : Object.fromEntries(found)
+}
+
+function shortened(found: unknown): string | number | undefined {
+  if (typeof found === 'number' || found === undefined) return found
+  const text = typeof found === 'string' ? found : JSON.stringify(found)
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
+}
+
+function digestOf(given: string): string {
+  let text = given
+  try {
+    text = canonical(given)
+  } catch {
+    // As it came.
+  }
+  return createHash('sha256').update(text).digest('hex').slice(0, 32)
+}

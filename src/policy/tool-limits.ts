@@ -1,0 +1,55 @@
+/** Limits how often tools are called: by one principal, or by all together. Only calls that go to the server count. */
+import type { Call, Policy } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { globs, MAX_NAME } from './globs.js'
+import { refuse, toolOf } from './refusal.js'
+
+/** A limit. */
+export interface ToolLimit {
+  /** A glob of `<server>__<tool>`. */
+  tools: string
+  per: 'principal' | 'all'
+  max: number
+  /** Milliseconds. */
+  every: number
+}
+
+export interface ToolLimitsOptions {
+  server: string
+  limits: readonly ToolLimit[]
+  /** Counts one more in the window of a name. Resolves to the count, and the milliseconds until the window ends. */
+  count(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
+}
+
+export function toolLimits({ server, limits, count }: ToolLimitsOptions): Policy {
+  const rules = limits.map((limit) => {
+    const isNamed = globs([limit.tools])
+    // Longer names are not matched with globs. All limits apply to such a tool.
+    return { limit, applies: (tool: string) => tool.length > MAX_NAME || isNamed(tool) }
+  })
+
+  async function exceeded(tool: string, { principal }: Call) {
+    for (const [i, { limit, applies }] of rules.entries()) {
+      if (!applies(tool)) continue
+      const { tools, per, max, every } = limit
+      const who = per === 'all' ? 'all' : `principal:${principal}`
+      const { current, ttl } = await count(JSON.stringify([i, tools, per, max, every, who]), every)
+      if (current > max) return { limit, seconds: Math.max(1, Math.ceil(ttl / 1_000)) }
+    }
+    return undefined
+  }
+
+  return (next) =>
+    async function limitedToolCall(call) {
+      // The answers of a client continue a call that has been counted.
+      if (call.method !== 'tools/call' || call.answers !== undefined) return next(call)
+      const tool = toolOf(call)
+      if (tool === undefined) throw new Fault('invalidParams', 'The call has no valid tool name: send params.name once')
+      const over = await exceeded(`${server}__${tool}`, call)
+      if (!over) return next(call)
+      const { limit, seconds } = over
+      const text = `Too many calls of ${limit.tools} (at most ${limit.max} in ${limit.every / 1_000} s): try again in ${seconds} s`
+      if (call.inBand) return refuse(call, { reason: 'rate_limited', text, data: { retryAfterMs: seconds * 1_000 } })
+      throw new Fault('rateLimited', text, { retryAfter: seconds })
+    }
+}

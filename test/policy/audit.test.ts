@@ -1,0 +1,125 @@
+/** The audit log: what its lines say, when they are written, and what happens if they cannot be. */
+import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
+import { LegacyClient } from '../support/legacy-client.js'
+import { call } from '../support/modern.js'
+import { startSdkV1 } from '../support/sdk-v1.js'
+
+type Json = Record<string, unknown>
+
+const TOKENS = {
+  alice: { token: 'alice-0123456789abcdef', scopes: ['write'] },
+  bob: { token: 'bob-0123456789abcdef', scopes: [] },
+}
+const as = (who: keyof typeof TOKENS) => ({ headers: { authorization: `Bearer ${TOKENS[who].token}` } })
+
+async function start(t: Test, audit: Json = {}, more: Json = {}) {
+  const folder = temporaryFolder(t)
+  const file = join(folder, 'audit.jsonl')
+  let calls = 0
+  const url = await startSdkV1(t, (server) => {
+    server.registerTool('write', { description: 'Writes.' }, () => {
+      calls++
+      return { content: [{ type: 'text', text: 'SECRET of the answer' }] }
+    })
+    server.registerTool('fail', { description: 'Fails.' }, () => ({
+      isError: true,
+      content: [{ type: 'text', text: 'no' }],
+    }))
+  })
+  const { url: at, log } = await startBridge(
+    t,
+    { url, scopes: { write: ['write'] } },
+    { auth: { tokens: TOKENS }, audit: { file, ...audit }, ...more },
+  )
+  const lines = () =>
+    readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Json)
+  return { at, file, folder, log, lines, calls: () => calls }
+}
+
+t.test('each call and each refusal has a line, which is there before the answer', async (t) => {
+  const { at, lines, file } = await start(t, { arguments: ['path'] })
+  const args = { path: '/tmp/a', text: 'SECRET of the caller' }
+  await call(at, 'tools/call', { name: 'write', arguments: args }, as('alice'))
+  t.match(lines(), [
+    {
+      principal: 'alice',
+      server: 'test',
+      method: 'tools/call',
+      tool: 'write',
+      outcome: 'ok',
+      arguments: { path: '/tmp/a' },
+    },
+  ])
+  t.match(lines()[0]?.['time'], /^\d{4}-\d\d-\d\dT/)
+  t.type(lines()[0]?.['ms'], 'number')
+  const reordered = { text: args.text, path: args.path }
+  await call(at, 'tools/call', { name: 'write', arguments: reordered }, as('alice'))
+  t.equal(lines()[1]?.['digest'], lines()[0]?.['digest'], 'equal arguments')
+  await call(at, 'tools/call', { name: 'fail' }, as('alice'))
+  t.match(lines()[2], { tool: 'fail', outcome: 'tool_error' })
+  await call(at, 'tools/call', { name: 'write' }, as('bob'))
+  t.match(lines()[3], { principal: 'bob', tool: 'write', outcome: 'refused', reason: 'insufficient_scope' })
+  await call(at, 'tools/list', {}, as('bob'))
+  t.equal(lines().length, 4, 'lists are no use of a server')
+  await call(at, 'tools/call', { name: 'write' }, { headers: { authorization: 'Bearer wrong-0123456789' } })
+  await until(() => lines().length === 5, 'the line of the refused request')
+  t.match(lines()[4], { outcome: 'refused', reason: 'unauthorized', from: '127.0.0.1', path: '/mcp' })
+  const legacy = await LegacyClient.open(at, as('alice'))
+  await legacy.call('write', args)
+  t.match(lines()[5], { principal: 'alice', tool: 'write', outcome: 'ok' })
+  t.notMatch(readFileSync(file, 'utf8'), /SECRET|0123456789abcdef/, 'no texts, no tokens')
+  t.equal(statSync(file).mode & 0o777, 0o600)
+})
+
+t.test('a call through a group is one line, with the group', async (t) => {
+  const { at, lines } = await start(t, {}, { groups: { team: { servers: ['test'], prefix: 'always' } } })
+  const team = at.replace('/mcp', '/team/mcp')
+  await call(team, 'tools/call', { name: 'test__write' }, as('alice'))
+  t.match(lines(), [{ principal: 'alice', group: 'team', server: 'test', tool: 'write', outcome: 'ok' }])
+  t.equal(lines().length, 1)
+})
+
+t.test('a file that is moved away is created again', async (t) => {
+  const { at, file, lines } = await start(t)
+  await call(at, 'tools/call', { name: 'write' }, as('alice'))
+  renameSync(file, `${file}.1`)
+  await until(async () => {
+    await call(at, 'tools/call', { name: 'write' }, as('alice'))
+    try {
+      return lines().length > 0
+    } catch {
+      return false
+    }
+  }, 'the new file')
+  t.match(lines()[0], { tool: 'write' })
+})
+
+for (const required of [false, true])
+  t.test(
+    `if lines cannot be written, calls ${required ? 'fail, and the server gets no more of them' : 'go on'}`,
+    async (t) => {
+      const { at, file, log, calls } = await start(t, { required })
+      mkdirSync(file)
+      const first = await call(at, 'tools/call', { name: 'write' }, as('alice'))
+      const second = await call(at, 'tools/call', { name: 'write' }, as('alice'))
+      t.equal(log.filter(({ event }) => event === 'audit_failed').length, 1)
+      if (!required) {
+        t.match([first.text, second.text].join(), /SECRET.*SECRET/s)
+        return
+      }
+      t.match(first.message.error?.data, { reason: 'audit_unavailable', outcome: 'unknown' })
+      t.match(second.message.error?.data, { reason: 'audit_unavailable', outcome: 'not_executed' })
+      t.equal(second.status, 503)
+      t.equal(calls(), 1)
+      renameSync(file, `${file}.1`)
+      t.match((await call(at, 'tools/call', { name: 'write' }, as('alice'))).text, /SECRET/, 'and then they go on')
+    },
+  )

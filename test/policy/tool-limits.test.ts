@@ -1,0 +1,83 @@
+/** Limits of how often tools are called. */
+import t from 'tap'
+import { CountedWindows } from '../../src/plugins/counted-windows.js'
+import { compose } from '../../src/policy/compose.js'
+import { scopes } from '../../src/policy/scopes.js'
+import { toolLimits } from '../../src/policy/tool-limits.js'
+import { Fault } from '../../src/protocol/fault.js'
+import { callOf, Played, result, toolCall } from '../support/calls.js'
+
+function setUp(limits: Parameters<typeof toolLimits>[0]['limits']) {
+  let now = 0
+  const windows = new CountedWindows(undefined, () => now)
+  const server = new Played(() => result({ content: [] }))
+  const policy = toolLimits({ server: 'github', limits, count: (name, ms) => windows.count(name, ms) })
+  const handle = policy(server.handle)
+  const ask = (name: string, changes: object = {}) =>
+    handle(toolCall(name, changes)).then(
+      () => 'ok',
+      (error: unknown) => (error instanceof Fault ? [error.fault, error.status, error.retryAfter] : error),
+    )
+  return { server, policy, ask, pass: (ms: number) => (now += ms) }
+}
+
+const CREATE = { tools: 'github__create_*', per: 'principal', max: 2, every: 60_000 } as const
+
+t.test('a principal over the limit of a tool gets 429 until its window ends, and others are served', async (t) => {
+  const { ask, pass, server } = setUp([CREATE])
+  for (let i = 0; i < 2; i++) t.equal(await ask('create_issue'), 'ok')
+  pass(20_000)
+  t.same(await ask('create_pull'), ['rateLimited', 429, 40], 'tools of one glob are counted together')
+  t.equal(await ask('create_issue', { principal: 'bob' }), 'ok')
+  t.equal(await ask('list_issues'), 'ok')
+  t.equal(server.seen.length, 4, 'the server got nothing of it')
+  pass(40_000)
+  t.equal(await ask('create_issue'), 'ok')
+})
+
+t.test('a limit of all together counts the calls of all', async (t) => {
+  const { ask } = setUp([{ ...CREATE, per: 'all' }])
+  t.equal(await ask('create_issue'), 'ok')
+  t.equal(await ask('create_issue', { principal: 'bob' }), 'ok')
+  t.same(await ask('create_issue', { principal: 'carol' }), ['rateLimited', 429, 60])
+})
+
+t.test('limits are of one server, by its own name', async (t) => {
+  const { ask } = setUp([
+    { ...CREATE, tools: 'gitlab__*', max: 1 },
+    { ...CREATE, tools: '*', max: 3 },
+  ])
+  for (let i = 0; i < 3; i++) t.equal(await ask('create_issue'), 'ok')
+  t.same(await ask('anything'), ['rateLimited', 429, 60])
+})
+
+t.test('a legacy client is told in a result, which its model reads', async (t) => {
+  const { server, policy } = setUp([{ ...CREATE, max: 1 }])
+  const handle = policy(server.handle)
+  await handle(toolCall('create_issue', { inBand: true }))
+  const last = await handle(toolCall('create_issue', { inBand: true }))
+  t.match(JSON.stringify(last), /isError/)
+  t.match(JSON.stringify(last), /try again in 60 s/)
+  t.equal(server.seen.length, 1)
+})
+
+t.test('neither what is refused, nor answers of a client, nor other methods count', async (t) => {
+  const { server, policy } = setUp([{ ...CREATE, max: 1 }])
+  const scoped = scopes({ required: () => ['write'], scopesOf: (who) => new Set(who === 'alice' ? ['write'] : []) })
+  const handle = compose(server.handle, scoped, policy)
+  for (let i = 0; i < 3; i++) await handle(toolCall('create_issue', { principal: 'bob' }))
+  for (let i = 0; i < 3; i++) await handle(callOf({ method: 'tools/list' }))
+  for (let i = 0; i < 3; i++) await handle(toolCall('create_issue', { answers: { responses: '{}', state: undefined } }))
+  await handle(toolCall('create_issue'))
+  await t.rejects(handle(toolCall('create_issue')), /Too many calls/)
+})
+
+t.test('a name that is too long for globs is under all limits, and one that is ambiguous is refused', async (t) => {
+  const { ask } = setUp([{ ...CREATE, max: 1 }])
+  t.equal(await ask('x'.repeat(300)), 'ok')
+  t.same(await ask('x'.repeat(300)), ['rateLimited', 429, 60])
+  const { server, policy } = setUp([CREATE])
+  const call = callOf({ method: 'tools/call', params: '{"name":"create_issue","Name":"x"}' })
+  await policy(server.handle)(call).catch(() => {})
+  t.equal(server.seen.length, 0)
+})
