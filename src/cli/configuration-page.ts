@@ -43,7 +43,12 @@ const SECTIONS: readonly Section[] = [
     title: 'Where clients connect',
     has: under('listen', 'tls', 'socketMode', 'admin', 'publicUrl', 'allowedHosts', 'allowedOrigins', 'trustedProxies'),
   },
-  { title: 'Who may call', has: under('auth', 'allowUnauthenticated') },
+  {
+    title: 'Who may call',
+    text: '[access.md](access.md) says how callers are known.',
+    has: under('auth', 'allowUnauthenticated'),
+  },
+  { title: 'Who did what', text: '[access.md](access.md#audit-log) says what a line has.', has: under('audit') },
   { title: 'Sign-in to all servers', has: under('oauth') },
   {
     title: 'Discovery and trust',

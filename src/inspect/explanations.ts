@@ -179,6 +179,14 @@ export const FAULT_ADVICE = {
     'The identity provider is unreachable, and the bridge knows no keys to check the token with.',
     'Try again later. The log line has the cause.',
   ],
+  auditUnavailable: [
+    'The audit log cannot be written, and `audit.required` is on.',
+    'Look at the disk and the permissions of `audit.file`.',
+  ],
+  auditLost: [
+    'The server has answered, and the audit log could not be written.',
+    'Check whether the call was executed, before you send it again.',
+  ],
   draining: ['The bridge is shutting down.', 'Send the request again, after `retryAfterMs` if the error has it.'],
   interrupted: [
     'The bridge was shut down during the call.',
