@@ -7,7 +7,7 @@ import {
   type FastifyServerOptions,
   fastify,
 } from 'fastify'
-import { isLoopback, type Listen, type Settings, secretOf, ssePaths } from '../config/settings.js'
+import { FACADE, isLoopback, type Listen, type Settings, secretOf, ssePaths } from '../config/settings.js'
 import { tooLarge } from '../downstream/http/body.js'
 import { checkRequest, readHeaders } from '../downstream/http/headers.js'
 import { type Refusals, refusedOf } from '../downstream/http/refusals.js'
@@ -15,9 +15,10 @@ import { refuse } from '../downstream/http/replies.js'
 import { INSPECT } from '../inspect/address.js'
 import { type AuthMode, auth, type PrincipalOf, type Verify } from '../plugins/auth.js'
 import type { CountedWindows } from '../plugins/counted-windows.js'
+import { type FacadeRoutes, facade, facadeMetadata, facadePaths } from '../plugins/facade.js'
 import { type HealthOptions, health, OPEN } from '../plugins/health.js'
 import { origin } from '../plugins/origin.js'
-import { metadataPaths, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
+import { metadataPaths, prefixOf, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
 import { rateLimit } from '../plugins/rate-limit.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import { type AuditLine, type AuditLog, whoIs } from '../policy/audit.js'
@@ -61,6 +62,8 @@ export interface FrontOptions {
   requests: Requests
   /** Checks tokens of identity providers; undefined if there are none. */
   verify: Verify | undefined
+  /** Stands before an identity provider; undefined if clients go there themselves. */
+  facade?: Omit<FacadeRoutes, 'issuer' | 'path'> | undefined
   /** The counts of requests for their limits. */
   windows: CountedWindows
   /** The other replicas, if there are several. */
@@ -96,8 +99,12 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const own = settings.publicUrl === undefined ? [] : [new URL(settings.publicUrl)]
   const { published } = options
   const { verify } = options
-  const guarded = verify ? protectedBy(settings, endpoints) : undefined
-  const metadata = guarded ? [...metadataPaths(guarded.endpoints).keys()] : []
+  const before = options.facade && { ...options.facade, ...facadeAt(settings, endpoints) }
+  const guarded = verify ? protectedBy(settings, endpoints, before?.issuer) : undefined
+  const metadata = [
+    ...(guarded ? metadataPaths(guarded.endpoints).keys() : []),
+    ...(before ? facadeMetadata(before) : []),
+  ]
   const reachable = [...(options.health ? OPEN : []), ...(published ? PUBLIC : []), ...metadata]
   await app.register(origin, {
     allowedHosts: hostsOf(settings, listen),
@@ -115,7 +122,12 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     mode: authMode(settings, options),
     endpoints: guarded?.endpoints,
     required: guarded?.scopes,
-    open: new Set([...reachable, ...open].flatMap((path) => [path, path.replace(/\/\*$/, '')])),
+    open: new Set(
+      [...reachable, ...open, ...(before ? facadePaths(before) : [])].flatMap((path) => [
+        path,
+        path.replace(/\/\*$/, ''),
+      ]),
+    ),
   })
   app.addHook('preParsing', (request, reply, payload, done) => {
     // Refused here, because Fastify's own 404 would read the body first.
@@ -131,6 +143,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   if (options.health) await app.register(health, options.health)
   if (published) await app.register(wellKnown, { published })
   if (guarded) await app.register(protectedResource, guarded)
+  if (before) await app.register(facade, before)
   const address = (request: FastifyRequest) => settings.publicUrl ?? `${request.protocol}://${request.host}`
   const publicPath = own[0]?.pathname ?? '/'
   for (const { mount, ...where } of endpoints) await mount.register(app, { ...where, address, publicPath })
@@ -298,7 +311,7 @@ function authMode({ auth }: Settings, { verify, listen, attached }: FrontOptions
 }
 
 /** The endpoints for which clients get tokens, and where. */
-function protectedBy({ auth, publicUrl = '' }: Settings, endpoints: readonly Endpoint[]) {
+function protectedBy({ auth, publicUrl = '' }: Settings, endpoints: readonly Endpoint[], before: string | undefined) {
   const { issuers = [], scopes = [] } = auth ?? {}
   const served = endpoints.map(
     ({ paths }) =>
@@ -316,9 +329,19 @@ function protectedBy({ auth, publicUrl = '' }: Settings, endpoints: readonly End
   )
   return {
     endpoints: protectedEndpoints({ publicUrl, served, scopes }),
-    issuers: issuers.map(({ issuer }) => issuer),
+    issuers: issuers.map((one) => (one.facade && before !== undefined ? before : one.issuer)),
     scopes,
   }
+}
+
+/** Where the bridge stands before an identity provider. */
+function facadeAt({ publicUrl = '' }: Settings, endpoints: readonly Endpoint[]): { issuer: string; path: string } {
+  const { origin, pathname } = new URL(publicUrl)
+  const prefix = prefixOf(
+    pathname,
+    endpoints.flatMap(({ paths }) => paths),
+  )
+  return { issuer: `${origin}${prefix}${FACADE}`, path: FACADE }
 }
 
 /** The faults for errors of Fastify, by error code. */

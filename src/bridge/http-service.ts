@@ -18,7 +18,7 @@ import { prefixed } from '../group/names.js'
 import { INSPECT } from '../inspect/address.js'
 import type { ServerNow } from '../inspect/views.js'
 import type { PemFiles } from '../net/pem-files.js'
-import type { Verify } from '../plugins/auth.js'
+import type { Verifier } from '../oauth/server/verifier.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import type { AuditLog } from '../policy/audit.js'
@@ -26,7 +26,7 @@ import type { Certificate } from '../ports/events.js'
 import { filesAt } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import type { GroupMount } from './group-mount.js'
-import type { Endpoint } from './http-app.js'
+import type { Endpoint, FrontOptions } from './http-app.js'
 import { throwOf } from './listen-error.js'
 import type { Front, Listener, ListenerOptions } from './listener.js'
 import type { Mount } from './mount.js'
@@ -70,7 +70,7 @@ export class HttpService {
   readonly #windows: CountedWindows
   #listen: HttpListen | undefined
   /** Checks tokens of identity providers, as long as these are configured alike: keys and checked tokens stay. */
-  #verifier: { plan: string; verify: Verify } | undefined
+  #verifier: { plan: string; verifier: Verifier } | undefined
   /** Another server of this process receives the requests. */
   #isAttached = false
   /** The certificate for all addresses. */
@@ -195,6 +195,7 @@ export class HttpService {
     // Metrics reveal the servers and their use, so they are served only on the loopback or with `auth.tokens`.
     const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
     const health = { state, detailed: false, metrics: known ? metrics : undefined }
+    const verifier = await this.#verifierFor(settings)
     const { front } = await import('./http-app.js')
     const app = await front({
       settings,
@@ -206,7 +207,8 @@ export class HttpService {
       health: settings.admin === undefined && !this.#isAttached ? health : undefined,
       published: this.#isAttached ? undefined : await publisher(settings, listen, mounts.servers),
       requests: this.requests,
-      verify: await this.#verify(settings),
+      verify: verifier?.verify,
+      facade: facadeOf(verifier, settings),
       windows: this.#windows,
       replicas: context.replicas,
       attached: this.#isAttached ? { principalOf: context.principalOf } : undefined,
@@ -216,16 +218,16 @@ export class HttpService {
   }
 
   /** Loads what checks tokens of identity providers, if there are any. */
-  async #verify({ auth, oauth: { allow } }: Settings): Promise<Verify | undefined> {
+  async #verifierFor({ auth, oauth: { allow } }: Settings): Promise<Verifier | undefined> {
     const issuers = auth?.issuers
     if (!issuers) return undefined
     const plan = JSON.stringify([issuers, allow])
     if (this.#verifier?.plan !== plan) {
       const { Verifier } = await import('../oauth/server/verifier.js')
       const { network } = this.#options.context.signIn ?? {}
-      this.#verifier = { plan, verify: new Verifier({ issuers, allow, network }).verify }
+      this.#verifier = { plan, verifier: new Verifier({ issuers, allow, network }) }
     }
-    return this.#verifier.verify
+    return this.#verifier.verifier
   }
 
   async #serveAdmin(settings: Settings, listen: HttpListen): Promise<void> {
@@ -270,6 +272,19 @@ export class HttpService {
       refused: (fault, request) => refusals.note(fault, request),
     })
   }
+}
+
+/** What stands before an identity provider, if something does. */
+function facadeOf(verifier: Verifier | undefined, { auth }: Settings): FrontOptions['facade'] {
+  const facade = verifier?.facade
+  return (
+    facade && {
+      scopes: auth?.scopes ?? [],
+      register: (asked) => facade.register(asked),
+      authorize: (query) => facade.authorize(query),
+      token: (form) => facade.token(form),
+    }
+  )
 }
 
 /** Where everything is served: groups first, because people look for what has all of their servers. */

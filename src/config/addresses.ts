@@ -32,6 +32,9 @@ export const RESERVED: readonly string[] = [
   '/.well-known/mcp.json.jws',
 ]
 
+/** The path of the authorization server that stands before an identity provider (`facade`). */
+export const FACADE = '/oauth'
+
 /** Parses an address to listen on. Throws a ConfigError that names the option. */
 export function parseListen(listen: string, option = 'listen'): Listen {
   if (listen === 'stdio') return { kind: 'stdio' }

@@ -1,5 +1,5 @@
 /** Checks combinations of options that the schema cannot express. */
-import { isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './addresses.js'
+import { FACADE, isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './addresses.js'
 import { chosen } from './chosen.js'
 import { hasSeveral, secretOf } from './derived.js'
 import type { Issue } from './error.js'
@@ -142,7 +142,7 @@ function identity({ auth, publicUrl }: Settings): Issue[] {
   if (publicUrl !== undefined && issuers && /[?#]/.test(publicUrl))
     issues.push({ path: 'publicUrl', message: 'has to have no query and no fragment with "auth.issuers"' })
   if (scopes.length > 0 && !issuers) issues.push({ path: 'auth.scopes', message: 'is for tokens of "auth.issuers"' })
-  for (const [i, { issuer, introspection, groups, map }] of (issuers ?? []).entries()) {
+  for (const [i, { issuer, introspection, facade, groups, map }] of (issuers ?? []).entries()) {
     const path = `auth.issuers.${i}`
     const earlier = issuers?.slice(0, i) ?? []
     if (earlier.some((one) => one.issuer === issuer))
@@ -152,6 +152,8 @@ function identity({ auth, publicUrl }: Settings): Issue[] {
         path: `${path}.introspection`,
         message: 'can be at one issuer only: a token does not say whose it is',
       })
+    if (facade && earlier.some((one) => one.facade))
+      issues.push({ path: `${path}.facade`, message: 'can be at one issuer only' })
     if (groups === undefined && Object.keys(map).length > 0)
       issues.push({ path: `${path}.map`, message: 'requires "groups", the name of the claim' })
   }
@@ -270,7 +272,9 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
     if (kind === 'stdio') issues.push({ path: 'admin', message: 'has to be an address like http://127.0.0.1:9090' })
   }
   if (listen.kind === 'stdio') return issues
-  const taken = new Map<string, string>(RESERVED.map((path) => [path, 'the bridge itself']))
+  const facade = auth?.issuers?.some((one) => one.facade) ? ['register', 'authorize', 'token'] : []
+  const own = [...RESERVED, ...facade.map((name) => `${FACADE}/${name}`)]
+  const taken = new Map<string, string>(own.map((path) => [path, 'the bridge itself']))
   for (const [name, paths] of servedPaths(settings, listen)) {
     for (const path of paths) {
       const { stream, messages } = ssePaths(path)

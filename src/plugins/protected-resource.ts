@@ -53,7 +53,7 @@ export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptio
  * What clients put before the paths of the bridge, and a proxy removes: the path of the public URL. That may be the address
  * of an endpoint, too: then the path of the endpoint is left out.
  */
-function prefixOf(pathname: string, paths: readonly string[]): string {
+export function prefixOf(pathname: string, paths: readonly string[]): string {
   const [own = ''] = paths.filter((path) => pathname.endsWith(path)).sort((a, b) => b.length - a.length)
   return pathname.slice(0, pathname.length - own.length).replace(/\/+$/, '')
 }

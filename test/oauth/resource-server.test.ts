@@ -1,7 +1,4 @@
 /** Clients that sign in at the bridge: with a real authorization server, and through everything that is behind it. */
-import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttpClient } from '@modelcontextprotocol/client'
-import { Client as LegacyClient } from '@modelcontextprotocol/sdk/client/index.js'
-import { StreamableHTTPClientTransport as LegacyHttpClient } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import t, { type Test } from 'tap'
 import { parseListen } from '../../src/config/settings.js'
@@ -10,7 +7,7 @@ import { freePort } from '../support/free-port.js'
 import { LegacyClient as Plain } from '../support/legacy-client.js'
 import { type Answer, call, post, send } from '../support/modern.js'
 import { Oidc } from '../support/oidc.js'
-import { visit } from '../support/person.js'
+import { kits, provider } from '../support/sdk-sign-in.js'
 import { startSdkV1 } from '../support/sdk-v1.js'
 import { SseClient } from '../support/sse-client.js'
 import { TokenIssuer } from '../support/token-issuer.js'
@@ -50,66 +47,6 @@ async function start(t: Test, settings: Json, entry: Json = {}, names = ['test']
   if (listen.kind !== 'http') throw new TypeError('not HTTP')
   await bridge.listen(listen)
   return { url: `${origin}/mcp`, log, seen }
-}
-
-/** An SDK's own provider of tokens, whose person agrees to everything. */
-function provider() {
-  const kept: Json = {}
-  let code: string | undefined
-  return {
-    get code() {
-      return code
-    },
-    kept,
-    provider: {
-      redirectUrl: 'http://127.0.0.1:9/callback',
-      state: () => 'state-of-the-test',
-      clientMetadata: {
-        client_name: 'test',
-        redirect_uris: ['http://127.0.0.1:9/callback'],
-        grant_types: ['authorization_code', 'refresh_token'],
-        response_types: ['code'],
-        token_endpoint_auth_method: 'none',
-      },
-      clientInformation: () => kept['client'],
-      saveClientInformation: (client: unknown) => {
-        kept['client'] = client
-      },
-      tokens: () => kept['tokens'],
-      saveTokens: (tokens: unknown) => {
-        kept['tokens'] = tokens
-      },
-      redirectToAuthorization: async (url: URL) => {
-        kept['asked'] = url.searchParams
-        const { callback } = await visit(url.href, { back: false })
-        code = callback?.searchParams.get('code') ?? undefined
-        kept['iss'] = callback?.searchParams.get('iss') ?? undefined
-      },
-      saveCodeVerifier: (verifier: string) => {
-        kept['verifier'] = verifier
-      },
-      codeVerifier: () => String(kept['verifier']),
-      saveDiscoveryState: (state: unknown) => {
-        kept['discovery'] = state
-      },
-      discoveryState: () => kept['discovery'],
-    } as never,
-  }
-}
-
-const kits = {
-  'SDK v2': () => ({
-    client: new ModernClient(
-      { name: 'modern', version: '1' },
-      { versionNegotiation: { mode: { pin: '2026-07-28' } } },
-    ) as unknown as LegacyClient,
-    transport: (url: string, authProvider: never) =>
-      new ModernHttpClient(new URL(url), { authProvider }) as unknown as LegacyHttpClient,
-  }),
-  'SDK v1': () => ({
-    client: new LegacyClient({ name: 'legacy', version: '1' }),
-    transport: (url: string, authProvider: never) => new LegacyHttpClient(new URL(url), { authProvider }),
-  }),
 }
 
 for (const [kit, make] of Object.entries(kits))

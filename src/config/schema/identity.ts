@@ -62,6 +62,22 @@ const issuer = z.strictObject({
     })
     .optional()
     .describe('Asks the issuer about tokens that are not JWTs (RFC 7662). One issuer may have it.'),
+  facade: z
+    .strictObject({
+      clientId: text.describe('The client that is registered at the issuer. Its redirect addresses are checked there.'),
+      clientSecret: text.optional().describe('Its secret, if it has one.'),
+      scopes: z
+        .array(scope)
+        .min(1, 'is empty')
+        .optional()
+        .describe(
+          'Scopes to request at the issuer, such as "api://<id>/mcp" and "offline_access". Default: those of clients.',
+        ),
+    })
+    .optional()
+    .describe(
+      'For issuers where clients cannot register, such as Entra: the bridge stands before it, gives everybody this client, and passes sign-ins on. One issuer may have it.',
+    ),
 })
 
 export const issuers = z

@@ -1,4 +1,5 @@
 /** What is configured about an identity provider whose tokens clients show. */
+import type { FacadeSettings } from './facade.js'
 
 export interface IssuerSettings {
   /** The exact text of `iss`. */
@@ -14,5 +15,6 @@ export interface IssuerSettings {
   /** The claim with the groups, and the scopes that members of a group have. */
   groups?: string | undefined
   map: Readonly<Record<string, readonly string[]>>
+  facade?: FacadeSettings | undefined
   introspection?: { clientId: string; clientSecret: string } | undefined
 }

@@ -8,6 +8,7 @@ import type { Grant } from '../../protocol/call.js'
 import { Issuers } from '../issuers.js'
 import { type Network, reachOf } from '../reach.js'
 import { type Claims, isFor, LEEWAY, type Owner, ownerOf } from './claims.js'
+import { Facade } from './facade.js'
 import { Introspection } from './introspection.js'
 import { KeySet } from './key-set.js'
 import type { IssuerSettings } from './settings.js'
@@ -47,6 +48,8 @@ const MAX_KNOWN = 10_000
 export class Verifier {
   readonly #now: () => number
   readonly #issuers: ReadonlyMap<string, { settings: IssuerSettings; keys: KeySet }>
+  /** Stands before an issuer where clients cannot register; undefined without one. */
+  readonly facade: Facade | undefined
   readonly #introspection: { settings: IssuerSettings; asked: Introspection } | undefined
   /** By digest, in the order in which they were checked. */
   readonly #known = new Map<string, Known>()
@@ -63,6 +66,10 @@ export class Verifier {
       return { settings, reach, keys: new KeySet({ settings, issuers, reach, now }) }
     })
     this.#issuers = new Map(parts.map((part) => [part.settings.issuer, part]))
+    const [fronted] = parts.flatMap(({ settings: { issuer, facade }, reach }) =>
+      facade ? [{ issuer, settings: facade, reach, issuers }] : [],
+    )
+    this.facade = fronted && new Facade(fronted)
     const asked = parts.find(({ settings }) => settings.introspection)
     this.#introspection = asked && { settings: asked.settings, asked: new Introspection({ ...asked, issuers }) }
   }

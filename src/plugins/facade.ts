@@ -1,0 +1,83 @@
+/** Serves an authorization server that stands before an identity provider where clients cannot register. */
+import type { FastifyInstance, FastifyReply } from 'fastify'
+
+/** What answers, and where. */
+export interface FacadeRoutes {
+  /** Its issuer, as clients know it, and the path of that at the bridge. */
+  issuer: string
+  path: string
+  scopes: readonly string[]
+  register(asked: unknown): object
+  authorize(query: URLSearchParams): Promise<string>
+  token(form: URLSearchParams): Promise<{ status: number; answer: object }>
+}
+
+const METADATA = '/.well-known/oauth-authorization-server'
+const BODY_BYTES = 64 * 1024
+
+/** The paths of its metadata: as clients ask for them, and as a proxy that removes a prefix does. */
+export function facadeMetadata({ issuer, path }: Pick<FacadeRoutes, 'issuer' | 'path'>): readonly string[] {
+  return [...new Set([METADATA + new URL(issuer).pathname, METADATA + path])]
+}
+
+/** All its paths, which need no token: here clients get one. */
+export function facadePaths(routes: Pick<FacadeRoutes, 'issuer' | 'path'>): readonly string[] {
+  return [...facadeMetadata(routes), ...['register', 'authorize', 'token'].map((name) => `${routes.path}/${name}`)]
+}
+
+/** A Fastify plugin. */
+export async function facade(app: FastifyInstance, routes: FacadeRoutes): Promise<void> {
+  const { issuer, path, scopes } = routes
+  const metadata = JSON.stringify({
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    registration_endpoint: `${issuer}/register`,
+    ...(scopes.length > 0 && { scopes_supported: scopes }),
+    response_types_supported: ['code'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: ['none'],
+  })
+  for (const place of facadeMetadata(routes))
+    app.get(place, async (_request, reply) =>
+      reply
+        .type('application/json')
+        .header('cache-control', 'max-age=300')
+        .header('access-control-allow-origin', '*')
+        .send(metadata),
+    )
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string', bodyLimit: BODY_BYTES },
+    (_request, body, done) => done(null, new URLSearchParams(String(body))),
+  )
+  app.post(`${path}/register`, { bodyLimit: BODY_BYTES }, (request, reply) =>
+    answer(reply, async () => reply.code(201).send(routes.register(request.body))),
+  )
+  app.get(`${path}/authorize`, (request, reply) =>
+    answer(reply, async () => {
+      const query = new URLSearchParams(request.url.split('?')[1] ?? '')
+      return reply.redirect(await routes.authorize(query), 302)
+    }),
+  )
+  app.post(`${path}/token`, (request, reply) =>
+    answer(reply, async () => {
+      const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
+      const { status, answer: said } = await routes.token(form)
+      return reply.code(status).send(said)
+    }),
+  )
+}
+
+/** Sends an answer, or an error as clients of OAuth read it. */
+async function answer(reply: FastifyReply, send: () => Promise<FastifyReply>): Promise<FastifyReply> {
+  reply.header('cache-control', 'no-store')
+  try {
+    return await send()
+  } catch (error) {
+    const { code, status, message } = error as { code?: unknown; status?: unknown; message: string }
+    if (typeof code !== 'string' || typeof status !== 'number') throw error
+    return reply.code(status).send({ error: code, error_description: message })
+  }
+}

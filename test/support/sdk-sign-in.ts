@@ -1,0 +1,73 @@
+/** The two SDKs as clients that sign in by their own means. */
+import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttpClient } from '@modelcontextprotocol/client'
+import { Client as LegacyClient } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport as LegacyHttpClient } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { visit } from './person.js'
+
+type Json = Record<string, unknown>
+
+/** Where they have their people sent back. */
+export const CALLBACK = 'http://127.0.0.1:9/callback'
+
+/** An SDK's own provider of tokens, whose person agrees to everything. */
+export function provider() {
+  const kept: Json = {}
+  let code: string | undefined
+  return {
+    get code() {
+      return code
+    },
+    kept,
+    provider: {
+      redirectUrl: CALLBACK,
+      state: () => 'state-of-the-test',
+      clientMetadata: {
+        client_name: 'test',
+        redirect_uris: [CALLBACK],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'none',
+      },
+      clientInformation: () => kept['client'],
+      saveClientInformation: (client: unknown) => {
+        kept['client'] = client
+      },
+      tokens: () => kept['tokens'],
+      saveTokens: (tokens: unknown) => {
+        kept['tokens'] = tokens
+      },
+      redirectToAuthorization: async (url: URL) => {
+        kept['asked'] = url.searchParams
+        let { callback } = await visit(url.href, { back: false })
+        // The first address with a state may be that of another authorization server.
+        while (callback && !callback.href.startsWith(CALLBACK))
+          callback = (await visit(callback.href, { back: false })).callback
+        code = callback?.searchParams.get('code') ?? undefined
+        kept['iss'] = callback?.searchParams.get('iss') ?? undefined
+      },
+      saveCodeVerifier: (verifier: string) => {
+        kept['verifier'] = verifier
+      },
+      codeVerifier: () => String(kept['verifier']),
+      saveDiscoveryState: (state: unknown) => {
+        kept['discovery'] = state
+      },
+      discoveryState: () => kept['discovery'],
+    } as never,
+  }
+}
+
+export const kits = {
+  'SDK v2': () => ({
+    client: new ModernClient(
+      { name: 'modern', version: '1' },
+      { versionNegotiation: { mode: { pin: '2026-07-28' } } },
+    ) as unknown as LegacyClient,
+    transport: (url: string, authProvider: never) =>
+      new ModernHttpClient(new URL(url), { authProvider }) as unknown as LegacyHttpClient,
+  }),
+  'SDK v1': () => ({
+    client: new LegacyClient({ name: 'legacy', version: '1' }),
+    transport: (url: string, authProvider: never) => new LegacyHttpClient(new URL(url), { authProvider }),
+  }),
+}
