@@ -399,6 +399,15 @@ export interface FileOptions {
         /** Its secret. */
         clientSecret: string
       }
+      /** For issuers where clients cannot register, such as Entra: the bridge stands before it, gives everybody this client, and passes sign-ins on. One issuer may have it. */
+      facade?: {
+        /** The client that is registered at the issuer. Its redirect addresses are checked there. */
+        clientId: string
+        /** Its secret, if it has one. */
+        clientSecret?: string
+        /** Scopes to request at the issuer, such as "api://<id>/mcp" and "offline_access". Default: those of clients. */
+        scopes?: readonly string[]
+      }
     }[]
     /** A proxy before the bridge signs people in, and names them in a header. It has to remove these headers from what clients send. */
     forwarded?: {
@@ -428,6 +437,17 @@ export interface FileOptions {
     account?: string
     /** Hosts, addresses and networks of authorization servers that may be private. */
     allow?: readonly string[]
+  }
+  /** The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. Nothing is relayed unchanged then. */
+  audit?: {
+    /** File to which lines are appended. A file that is moved away is created again. */
+    file?: string
+    /** Write the lines to stdout instead. */
+    stdout?: boolean
+    /** Answer calls with an error whose line cannot be written, and send no more to servers until one can be. */
+    required?: boolean
+    /** Arguments of tools whose values are written, by name. Default: only a digest of all. */
+    arguments?: readonly string[]
   }
   /** State that replicas of the bridge share. Requires stateKeys. Default: the bridge runs alone. */
   redis?: {
@@ -520,6 +540,17 @@ export interface FileOptions {
     requestsPerMinute?: number
     /** Requests with a wrong token from one address in a minute. More get 429 in place of 401. Requests with a right token are never refused for them. Not with auth.passthrough. */
     wrongTokensPerMinute?: number
+    /** How often tools may be called. Only calls that go to a server count. Replicas count together. */
+    tools?: readonly {
+      /** Tools, as a glob of <server>__<tool>: "github__create_*", or "*" for all. */
+      tools: string
+      /** Whose calls are counted together. */
+      per?: 'principal' | 'all'
+      /** Most calls. */
+      max: number
+      /** Time in which they are counted, from the first call on: 30s, 1m, 24h. */
+      every: string
+    }[]
     /** Calls with one server that wait for an answer of a modern client. */
     parked?: number
     /** Calls of one principal with one server that wait for an answer of a modern client. */
