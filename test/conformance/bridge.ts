@@ -25,7 +25,13 @@ export async function startBridge(leg: ServerLeg, folder: string): Promise<strin
   const upstream = await startServer(leg, folder)
   if (leg.transport === 'direct') return upstream
   // Tools of a legacy server that may be tasks are, for clients that know them: the suite has no other way to look at them.
+  if (leg.within) return startWithin(leg.within, upstream, leg, folder)
   return startBefore(['--tasks', 'async', '--upstream', upstream], leg, folder)
+}
+
+/** Starts a program that has the bridge in it, and resolves to its address. */
+function startWithin(within: 'plugin' | 'fetch', upstream: string, leg: ServerLeg, folder: string): Promise<string> {
+  return startServing((url) => ['--import', 'tsx', 'test/conformance/within.ts', within, url, upstream], leg, folder)
 }
 
 async function startGroup(leg: GroupLeg, folder: string): Promise<string> {
@@ -53,11 +59,16 @@ async function startGroup(leg: GroupLeg, folder: string): Promise<string> {
 }
 
 /** Starts the bridge, and resolves to its address. */
-async function startBefore(servers: readonly string[], { warm }: ServerLeg, folder: string): Promise<string> {
+function startBefore(servers: readonly string[], leg: ServerLeg, folder: string): Promise<string> {
+  const logging = ['--log-format', 'json', '--log-level', 'warn']
+  return startServing((url) => ['dist/main.js', '--listen', url, ...logging, ...servers], leg, folder)
+}
+
+/** Starts what serves at an address, and resolves to that address when it has been warmed up. */
+async function startServing(argsFor: (url: string) => string[], { warm }: ServerLeg, folder: string): Promise<string> {
   const log = join(folder, 'bridge.log')
   const url = `http://${HOST}:${await freePort()}/mcp`
-  const logging = ['--log-format', 'json', '--log-level', 'warn']
-  const bridge = start(['dist/main.js', '--listen', url, ...logging, ...servers], log)
+  const bridge = start(argsFor(url), log)
   const ready = async () => {
     await listening(url)
     await Promise.all(warm.map((capabilities) => awake(url, capabilities)))

@@ -30,6 +30,8 @@ export interface SingleLeg extends AnyServerLeg {
   server: keyof typeof servers
   /** How the bridge reaches it; `direct` is without any bridge: the suite asks the server itself. */
   transport: 'stdio' | 'http' | 'direct'
+  /** The program that has the bridge in it: by default there is none, and the bridge is the command. */
+  within?: 'plugin' | 'fetch'
 }
 export type Transport = 'stdio' | 'http' | 'sse' | 'direct'
 
@@ -77,8 +79,13 @@ export const legs: readonly Leg[] = [
   { name: 'stdio', ...lifted, transport: 'stdio', expected: 'stdio' },
   { name: 'http', ...lifted, transport: 'http', expected: 'http' },
 
+  { name: 'plugin', ...lifted, transport: 'stdio', within: 'plugin', expected: 'stdio' },
+  { name: 'fetch', ...lifted, transport: 'stdio', within: 'fetch', expected: 'stdio' },
+
   { name: 'legacy-modern-stdio', ...lowered, transport: 'stdio' },
   { name: 'legacy-modern-http', ...lowered, transport: 'http' },
+  { name: 'legacy-plugin', ...lowered, transport: 'stdio', within: 'plugin' },
+  { name: 'legacy-fetch', ...lowered, transport: 'stdio', within: 'fetch' },
 
   { name: 'modern', ...modern, transport: 'direct' },
   { name: 'modern-stdio', ...modern, transport: 'stdio', like: 'modern' },
