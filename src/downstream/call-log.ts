@@ -2,6 +2,7 @@
 
 import { withoutCredentials } from '../credentials.js'
 import type { LogEvent, LogFields } from '../logging.js'
+import type { Observe } from '../ports/events.js'
 import { type Cancelled, isFailure, type Outcome, UNRECORDED } from '../ports/seen.js'
 import { publicAddress, shownPrincipal } from '../printable.js'
 import type { Answers, CallLog, Final, UpstreamSpan } from '../protocol/call.js'
@@ -9,11 +10,13 @@ import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Made } from '../protocol/rules.js'
 import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
+import type { Request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import { type Payload, value } from '../rpc/splice.js'
-import { type Logger, whoseOf } from './logger.js'
+import { EMPTY, objectIn, type Payload, value } from '../rpc/splice.js'
+import { type Logger, type Telemetry, whoseOf } from './logger.js'
 import { type Answered, endOf, outcomeOf } from './outcome.js'
-import { type CallFields, WatchedCall, type Whose } from './watched-call.js'
+import type { Watch } from './watch.js'
+import { type CallEnd, type CallFields, WatchedCall, type Whose } from './watched-call.js'
 
 const MAX_NAME = 120
 /** Faults that have been logged as the end of a call. */
@@ -24,8 +27,12 @@ export function wasLogged(fault: Fault): boolean {
   return logged.has(fault)
 }
 
-/** The log line, the metrics event and the span of one call. All are written once, when the call ends. */
+/**
+ * The log line, the metrics event and the span of one call. It begins, gets notes, and ends once: then all are written.
+ * Without an inspector nothing is done for it.
+ */
 export class CallLogEntry implements CallLog {
+  /** The number of the call for the inspector. */
   call: number | undefined
   /** What the inspector is told of the call; undefined without an inspector, and if the call is not recorded. */
   watched: WatchedCall | undefined
@@ -39,8 +46,6 @@ export class CallLogEntry implements CallLog {
   #upstreamMs = 0
   /** Whether the call has been sent to the server. */
   #handed = false
-  /** Why the call was cancelled, for the inspector. */
-  #cancelled: Cancelled | undefined
 
   /** Without `whose` the inspector does not hear of the call. */
   constructor(logger: Logger, fields: CallFields, whose?: Whose) {
@@ -48,8 +53,19 @@ export class CallLogEntry implements CallLog {
     this.#whose = whose
     // The client chooses the method, and its length.
     this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
-    this.call = this.#numberFor(whose)
-    this.watched = this.call ? this.#watchedAs(this.call) : undefined
+    const watch = logger.telemetry?.watch
+    if (watch && whose) this.#record(watch, whose)
+  }
+
+  /** Notes the subject of a request, and begins the call's span: in the trace of the request's `_meta`, or else of its headers. */
+  begin(request: Pick<Request, 'method' | 'params'> | undefined, headers: TraceContext | undefined): void {
+    const params = request && typeof request.params !== 'string' ? request.params : EMPTY
+    const named = request && subject(request.method, params)
+    if (named) this.#fields['name'] = named.name
+    const tracer = this.#logger.telemetry?.tracer
+    if (!tracer) return
+    this.#span = tracer.begin(traceIn(objectIn(params, '_meta') ?? EMPTY) ?? headers, this.#started)
+    Object.assign(this.#fields, this.#span.ids)
   }
 
   note(fields: Record<string, string | number | boolean>): void {
@@ -57,10 +73,10 @@ export class CallLogEntry implements CallLog {
   }
 
   /** The call brings these answers. If it continues a call that is recorded, it is recorded, too. */
-  continues(answers: Answers | undefined): void {
-    const { telemetry } = this.#logger
-    if (this.call !== UNRECORDED || !answers || !telemetry?.watch) return
-    const watched = this.#watchedAs(telemetry.watch.numbers.further())
+  continues(answers: Answers): void {
+    const watch = this.#logger.telemetry?.watch
+    if (this.call !== UNRECORDED || !watch) return
+    const watched = this.#watchedAs(watch.numbers.further())
     if (watched?.continues(answers) === undefined) return
     this.call = watched.number
     this.watched = watched
@@ -74,14 +90,6 @@ export class CallLogEntry implements CallLog {
 
   warn(fields: LogFields, message: string): void {
     this.#logger.warn(fields, message)
-  }
-
-  /** Begins the call's span, in the trace of its `_meta`, or else of its headers. */
-  follow(meta: Payload, headers: TraceContext | undefined): void {
-    const tracer = this.#logger.telemetry?.tracer
-    if (!tracer) return
-    this.#span = tracer.begin(traceIn(meta) ?? headers, this.#started)
-    Object.assign(this.#fields, this.#span.ids)
   }
 
   handedOver(): UpstreamSpan {
@@ -112,22 +120,26 @@ export class CallLogEntry implements CallLog {
    */
   ended(reply: Final, text?: Wire, made?: Made, status?: number): void {
     this.watched?.answered(reply, text, made, status)
-    this.answered(outcomeOf(reply), undefined, reply.kind === 'error' ? reply.error.code : undefined)
+    this.#end(outcomeOf(reply), { code: reply.kind === 'error' ? reply.error.code : undefined })
   }
 
   /** Ends the call with an outcome. `text` is the answer, if the inspector has not been told. */
-  answered(outcome: Answered, text: Wire | undefined, code?: number): void {
+  answered(outcome: Answered, text: Wire | undefined): void {
     if (text !== undefined) this.watched?.said(text)
-    if (this.#logs(outcome) && this.#logger.isLevelEnabled('info'))
-      this.#logger.info(this.#line({ outcome, code }), 'call')
-    this.#tell(outcome, undefined, this.#span && { code }, code)
+    this.#end(outcome, {})
   }
 
   /** Ends the call without an answer, because the client cancelled it, disconnected or ended its session. */
   cancelled(why: Cancelled): void {
-    if (this.#logs('cancelled')) this.#logger.info(this.#line({ outcome: 'cancelled' }), 'call')
-    this.#cancelled = why
-    this.#tell('cancelled')
+    this.#end('cancelled', { cancelled: why })
+  }
+
+  /** Ends the call with a fault. `text` is the answer as sent, `status` its HTTP status, if it has one that is not 200. */
+  failed(fault: Fault, text?: Wire, status?: number): void {
+    logged.add(fault)
+    this.#logger.noticed?.(fault)
+    if (text !== undefined) this.watched?.said(text, undefined, status)
+    this.#end('fault', { fault })
   }
 
   /** Ends the call here, because another replica answers and logs it. */
@@ -146,18 +158,17 @@ export class CallLogEntry implements CallLog {
     this.#span?.end(this.#known({ outcome: 'moved' }))
   }
 
-  /** Ends the call with a fault. `text` is the answer as sent, `status` its HTTP status, if it has one that is not 200. */
-  failed(fault: Fault, text?: Wire, status?: number): void {
-    logged.add(fault)
-    this.#logger.noticed?.(fault)
-    if (text !== undefined) this.watched?.said(text, undefined, status)
-    if (this.#logs('fault')) this.#logFault(fault)
-    this.#tell('fault', fault, this.#span && endOf(fault))
-  }
-
-  #logs(outcome: Outcome): boolean {
-    const { calls = 'all' } = this.#logger
-    return calls === 'all' || (calls === 'failed' && isFailure(outcome))
+  #end(outcome: Outcome, end: Pick<CallEnd, 'cancelled' | 'code' | 'fault'>): void {
+    const { calls = 'all', telemetry } = this.#logger
+    const { code, fault } = end
+    if (calls === 'all' || (calls === 'failed' && isFailure(outcome))) {
+      if (fault) this.#logFault(fault)
+      else if (this.#logger.isLevelEnabled('info')) this.#logger.info(this.#line({ outcome, code }), 'call')
+    }
+    if (!telemetry) return
+    if (telemetry.watch) this.#tellWatch(telemetry.watch, outcome, end)
+    if (telemetry.observeCall) this.#count(telemetry, telemetry.observeCall, outcome, fault)
+    this.#span?.end(this.#known(fault ? endOf(fault) : { outcome, code }))
   }
 
   #logFault(fault: Fault): void {
@@ -184,50 +195,19 @@ export class CallLogEntry implements CallLog {
     return { event, ...principal, ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
   }
 
-  #numberFor(whose: Whose | undefined): number | undefined {
-    if (whose?.partOf !== undefined) return UNRECORDED
-    return whose && this.#logger.telemetry?.watch?.numbers.next(this.#fields.method, this.#started)
-  }
-
-  #watchedAs(number: number): WatchedCall | undefined {
-    const { telemetry } = this.#logger
-    if (!telemetry?.watch || !this.#whose) return undefined
-    return new WatchedCall(number, telemetry.server, telemetry.watch, this.#fields, this.#whose, this.#started)
-  }
-
-  /** Ends a call that is not recorded. One that has failed is told all the same, without its messages. */
-  #unrecorded(outcome: Outcome): WatchedCall | undefined {
-    const { telemetry } = this.#logger
-    if (this.call !== UNRECORDED || !telemetry?.watch) return undefined
-    const { numbers } = telemetry.watch
-    if (isFailure(outcome)) {
-      const failed = this.#watchedAs(numbers.further())
-      failed?.begunBy(undefined, undefined)
-      return failed
-    }
-    if (this.#whose?.partOf === undefined) numbers.skip()
-    return undefined
-  }
-
-  #tell(outcome: Outcome, fault?: Fault, end?: object, code?: number): void {
-    const { telemetry } = this.#logger
-    if (!telemetry) return
-    const watched = this.watched ?? this.#unrecorded(outcome)
-    watched?.ended({
-      outcome,
-      cancelled: this.#cancelled,
-      fault,
-      code: code ?? fault?.row.code,
-      why: fault?.message,
-      upstreamMs: this.#upstreamTotal,
-    })
-    const { clientEra, serverEra, method, relayed = false, server } = this.#fields
-    const tool = method === 'tools/call' ? this.#listedName : undefined
-    telemetry.observeCall?.({
+  #count(
+    { server: own, isGroup, names }: Telemetry,
+    observe: Observe,
+    outcome: Outcome,
+    fault: Fault | undefined,
+  ): void {
+    // `server`: the one of a group that the call was for.
+    const { clientEra, serverEra, method, relayed = false, server = isGroup ? '' : own } = this.#fields
+    const tool = names && method === 'tools/call' ? this.#listedName : undefined
+    observe({
       kind: 'call',
-      ...whoseOf(telemetry),
-      // The server of a group that the call was for.
-      ...(server !== undefined && { server }),
+      server,
+      ...(isGroup && { group: own }),
       clientEra,
       serverEra,
       method,
@@ -239,7 +219,36 @@ export class CallLogEntry implements CallLog {
       upstreamMs: this.#passages === 1 ? this.#upstreamMs : undefined,
       relayed,
     })
-    this.#span?.end(this.#known({ outcome, ...end }))
+  }
+
+  /** Records the call for the inspector, which gives it a number. */
+  #record(watch: Watch, { partOf }: Whose): void {
+    this.call = partOf === undefined ? watch.numbers.next(this.#fields.method, this.#started) : UNRECORDED
+    if (this.call) this.watched = this.#watchedAs(this.call)
+  }
+
+  #watchedAs(number: number): WatchedCall | undefined {
+    const { telemetry } = this.#logger
+    if (!telemetry?.watch || !this.#whose) return undefined
+    return new WatchedCall(number, telemetry.server, telemetry.watch, this.#fields, this.#whose, this.#started)
+  }
+
+  /** Tells the inspector how the call has ended. */
+  #tellWatch({ numbers }: Watch, outcome: Outcome, { cancelled, code, fault }: Omit<CallEnd, 'outcome'>): void {
+    let { watched } = this
+    // One that is not recorded, and has failed, is told all the same, without its messages.
+    if (!watched && this.call === UNRECORDED && isFailure(outcome)) {
+      watched = this.#watchedAs(numbers.further())
+      watched?.begunBy(undefined, undefined)
+    } else if (!watched && this.call === UNRECORDED && this.#whose?.partOf === undefined) numbers.skip()
+    watched?.ended({
+      outcome,
+      cancelled,
+      fault,
+      code: code ?? fault?.row.code,
+      why: fault?.message,
+      upstreamMs: this.#upstreamTotal,
+    })
   }
 
   /** Tells the inspector that the call ends here without an answer. */

@@ -23,7 +23,7 @@ import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Id, type Notification, type Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
-import { CallLogEntry, subject } from './call-log.js'
+import { CallLogEntry } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
 import type { Logger } from './logger.js'
 import { cancelledBy } from './outcome.js'
@@ -84,7 +84,7 @@ export class ModernDownstream {
     const decoded = decode(request, arrived, record)
     if (decoded instanceof Fault) record.watched?.begun(request, undefined, arrived.headers)
     else {
-      record.continues(decoded.answers)
+      if (decoded.answers) record.continues(decoded.answers)
       record.watched?.begun(request, decoded.answers, arrived.headers, decoded.caller.clientInfo)
     }
     if (arrived.running) arrived.running.call = record.call
@@ -154,11 +154,11 @@ export class ModernDownstream {
 function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry): Decoded | Fault {
   const { method } = request
   try {
+    record.begin(request, trace)
     const decoded = bare ? decodeBareDiscover() : decodeRequest(request)
-    record.note({ ...subject(method, decoded.params) })
-    record.follow(decoded.meta, trace)
-    refuseUnknown(decoded)
-    if (!methodTraits(method).endless) return decoded
+    const { eras, endless } = methodTraits(method)
+    if (eras === 'legacy' || method.startsWith('tasks/')) refuseUnknown(decoded)
+    if (!endless) return decoded
     checkFilter(decoded.params)
     return detached(decoded)
   } catch (error) {
@@ -191,11 +191,10 @@ function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tel
   return call
 }
 
-/** Throws a Fault for a method that this revision does not have, or whose extension the client did not declare. */
+/** Throws a Fault for a legacy method, which this revision does not have, or for one of tasks whose extension the client did not declare. */
 function refuseUnknown({ method, caller }: Decoded): void {
   if (methodTraits(method).eras === 'legacy')
     throw new Fault('methodNotFound', `Method not found: ${NEWEST_MODERN} has no ${printable(method, ECHOED)}`)
-  if (!method.startsWith('tasks/')) return
   const extensions = objectIn(parseObject(caller.capabilities), 'extensions')
   if (extensions && objectIn(extensions, TASKS_EXTENSION)) return
   throw new Fault(

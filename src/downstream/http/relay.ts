@@ -16,7 +16,6 @@ import { callerOf } from '../../protocol/listed.js'
 import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { idValue } from '../../rpc/message.js'
-import { EMPTY } from '../../rpc/splice.js'
 import { CallLogEntry, namedSubject } from '../call-log.js'
 import { type Logger, tell } from '../logger.js'
 import { WatchedQuestions } from '../watched-questions.js'
@@ -270,11 +269,11 @@ export class Relay {
       ...(name !== undefined && { name }),
     } as const
     const record = new CallLogEntry(log, fields, { principal, session, partOf })
-    record.follow(EMPTY, traceHeaders(request))
+    record.begin(undefined, traceHeaders(request))
     const sent = body instanceof Uint8Array ? body : undefined
     // In legacy revisions, no request brings answers.
     const brought = watch?.hasAsked && sent && era === 'modern' ? answersIn(sent) : undefined
-    record.continues(brought)
+    if (brought) record.continues(brought)
     const { watched } = record
     const call = watched?.number ?? partOf
     watched?.begunBy(opens && watch && sent ? clientIn(watch, sent) : undefined, brought)

@@ -3,7 +3,6 @@ import type { LegacyRoute, Sender } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
 import { error as errorMessage, type Request } from '../../rpc/message.js'
 import { CallLogEntry } from '../call-log.js'
-import { metaOf } from '../read-message.js'
 import type { Opened, OpenOptions } from './session.js'
 import { TranslatedSession } from './translated-session.js'
 import { TunnelSession } from './tunnel-session.js'
@@ -23,7 +22,7 @@ export async function openSession(
   const fields = { clientEra: 'legacy', clientTransport: transport, method: request.method } as const
   const record = new CallLogEntry(log, fields, whose)
   const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
-  record.follow(metaOf(request), options.trace)
+  record.begin(request, options.trace)
   record.watched?.begun(request, undefined, options.headers)
   try {
     if (known instanceof Fault) throw known

@@ -42,7 +42,7 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
-import { CallLogEntry, subject } from '../call-log.js'
+import { CallLogEntry } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { cancelledBy } from '../outcome.js'
@@ -157,10 +157,8 @@ export class TranslatedSession implements ClientSession {
       clientRevision: this.revision,
       clientTransport: transport,
       method,
-      ...subject(method, typeof request.params === 'string' ? EMPTY : request.params),
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    record.watched?.begun(request, undefined, about.headers)
     const controller = this.#running.begin(id, record.call)
     try {
       const held = send(await this.#answer(request, controller, record, send, about))
@@ -176,12 +174,13 @@ export class TranslatedSession implements ClientSession {
     controller: HangUp,
     record: CallLogEntry,
     send: Send,
-    { trace, grant }: AboutRequest,
+    { trace, headers, grant }: AboutRequest,
   ): Promise<Frame> {
     const { id, method } = request
     try {
+      record.begin(request, trace)
+      record.watched?.begun(request, undefined, headers)
       const decoded = decodeRequest(request)
-      record.follow(decoded.meta, trace)
       const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
       if (answerOwn) {
         const text = result(id, await answerOwn(decoded.params))

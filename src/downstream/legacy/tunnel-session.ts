@@ -13,7 +13,7 @@ import {
 } from '../../rpc/message.js'
 import { join, sourceOf, type Wire } from '../../rpc/source.js'
 import { EMPTY, edit } from '../../rpc/splice.js'
-import { CallLogEntry, subject } from '../call-log.js'
+import { CallLogEntry } from '../call-log.js'
 import type { Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { cancelledBy, replyIn } from '../outcome.js'
@@ -68,7 +68,7 @@ export class TunnelSession implements ClientSession {
   }
 
   async answer(request: Request, send: Send, { trace, headers }: AboutRequest = {}): Promise<void> {
-    const { id, method, params } = request
+    const { id, method } = request
     const { log, transport, serverTransport, sender, session } = this.#options
     const fields = {
       clientEra: 'legacy',
@@ -77,12 +77,11 @@ export class TunnelSession implements ClientSession {
       serverEra: 'legacy',
       serverTransport,
       method,
-      ...subject(method, typeof params === 'string' ? EMPTY : params),
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
     const controller = this.#running.begin(id, record.call)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
-    record.follow(metaOf(request), trace)
+    record.begin(request, trace)
     record.watched?.begun(request, undefined, headers)
     const span = record.handedOver()
     const say: SayTunnelled = ({ text, made, answer, dropped }) => {
