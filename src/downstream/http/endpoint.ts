@@ -12,9 +12,9 @@ import type { Message, Request } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import { ModernDownstream } from '../modern.js'
 import { idIn, idToAnswer, readMessage } from '../read-message.js'
+import { Answer } from './answer.js'
 import { forget, lendUntilClosed, readBodies } from './body.js'
 import { checkMedia } from './content-type.js'
-import { EventAnswer } from './event-answer.js'
 import { forward } from './forward.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { type Refusals, refusedOf } from './refusals.js'
@@ -41,7 +41,7 @@ interface Asked extends RequestAtEndpoint {
   /** The message that it has posted, when it has been read. */
   message?: Message
   /** The answer, if the message is a modern request. */
-  answer?: EventAnswer
+  answer?: Answer
 }
 
 /** Serves the endpoint. A Fastify plugin with its own context, so that its body parser applies to no other route. */
@@ -159,7 +159,7 @@ class Endpoint {
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
     if (!bare) checkHeaders(message, lookup)
     const { endless } = methodTraits(message.method)
-    const answer = new EventAnswer(reply, endless ? own(message.id) : message.id, this.#options)
+    const answer = new Answer(reply, endless ? own(message.id) : message.id, this.#options)
     asked.answer = answer
     const { abort } = answer
     const trace = traceHeaders(request)
@@ -187,7 +187,7 @@ class Endpoint {
  * Waits until an endless call has ended, or its event stream begins. Such a call keeps a copy of what it needs. The rest
  * is forgotten as soon as nobody can answer instead.
  */
-async function untilBegun(answered: Promise<void>, answer: EventAnswer, asked: Asked): Promise<void> {
+async function untilBegun(answered: Promise<void>, answer: Answer, asked: Asked): Promise<void> {
   await Promise.race([answered, answer.begun()])
   forget(asked.request)
 }

@@ -5,16 +5,17 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { HangUp } from '../../hang-up.js'
-import type { Memory } from '../../protocol/memory.js'
+import { Fault } from '../../protocol/fault.js'
+import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
+import { lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { answerLost, type Frame, type Send } from '../frames.js'
-import { Outgoing } from './outgoing.js'
 import { type ErrorRendering, explain, lendAnswer, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
 
 /** Options of an answer. */
-export interface EventAnswerOptions {
+export interface AnswerOptions {
   /** Milliseconds between keep-alive comments on a stream. */
   keepAlive: number
   /** Milliseconds of silence after which the answer becomes an event stream. */
@@ -30,22 +31,22 @@ interface Stream {
 }
 
 /** The answer. `send` takes its frames. */
-export class EventAnswer {
+export class Answer {
   /** Aborts when the client disconnects before the answer is complete, and if its event stream cannot go on. */
   readonly abort = new HangUp()
   readonly #reply: FastifyReply
-  readonly #id: Id
-  readonly #options: EventAnswerOptions
+  #id: Id
+  readonly #options: AnswerOptions
   readonly #commit: NodeJS.Timeout
   #stream: Stream | undefined
-  /** Borrows for what waits to be written. Made when something is sent before the answer. */
-  #outgoing: Outgoing | undefined
+  /** For the bytes that wait to be written. Borrowed when something is sent before the answer. */
+  #loan: Loan | undefined
   #begin = () => {}
   /** The promise of a sender that waits for the reader, and the function that resolves it. */
   #held: Promise<void> | undefined
   #release = () => {}
 
-  constructor(reply: FastifyReply, id: Id, options: EventAnswerOptions) {
+  constructor(reply: FastifyReply, id: Id, options: AnswerOptions) {
     this.#reply = reply
     this.#id = id
     this.#options = options
@@ -69,7 +70,7 @@ export class EventAnswer {
   readonly send: Send = (frame) => {
     if (frame.last && !this.#stream) return this.#sendJson(frame)
     try {
-      const event = encodeEvent(this.#lender.lend(frame))
+      const event = encodeEvent(this.#lend(frame))
       const { readable, keepAlive } = this.#stream ?? this.#open()
       if (readable.destroyed) return undefined
       keepAlive.refresh()
@@ -102,7 +103,7 @@ export class EventAnswer {
     const reply = this.#reply
     const { memory } = this.#options
     if (last?.fault) explain(reply, last.fault)
-    reply.code(last ? this.statusOf(last) : 200)
+    reply.code(last?.fault ? this.statusOf(last) : (last?.status ?? 200))
     sendJson(reply, lendAnswer(reply, memory, reply.request.principal, text) ? text : answerLost(this.#id))
   }
 
@@ -118,7 +119,7 @@ export class EventAnswer {
       },
     })
     const keepAlive = setInterval(() => {
-      this.#outgoing?.settle()
+      this.#loan?.hold(reply.raw.writableLength)
       if (readable.readableLength === 0) readable.push(KEEP_ALIVE)
     }, this.#options.keepAlive)
     const stream = { readable, keepAlive }
@@ -129,9 +130,27 @@ export class EventAnswer {
     return stream
   }
 
-  get #lender(): Outgoing {
-    this.#outgoing ??= new Outgoing(this.#reply, this.#options.memory, own(this.#id))
-    return this.#outgoing
+  /**
+   * Borrows memory for a message, in addition to what waits already. Returns the message. If there is no memory,
+   * returns an error in place of an answer, and throws a Fault for any other message.
+   */
+  #lend({ text, last }: Frame): Wire {
+    const loan = this.#loan ?? this.#borrow()
+    if (loan.hold(this.#reply.raw.writableLength + lengthOf(text)) === undefined) return text
+    if (last) return answerLost(this.#id)
+    throw new Fault(
+      'answerLost',
+      'The client reads its answer too slowly, and the bridge has no memory left to keep it (limits.memory)',
+    )
+  }
+
+  #borrow(): Loan {
+    const loan = this.#options.memory.borrow(this.#reply.request.principal, SMALL)
+    this.#loan = loan
+    // The answer may stay open for long: it does not keep the request in memory.
+    this.#id = own(this.#id)
+    whenOver(this.#reply, () => loan.end())
+    return loan
   }
 
   #hold(): Promise<void> {
