@@ -1,8 +1,8 @@
 /** The side of a mount that clients see: over HTTP, which is made when it is asked for, and on stdio. */
 
 import { type PipeOptions, servePipe } from '../downstream/stdio.js'
+import { Admission } from '../policy/admission.js'
 import { compose } from '../policy/compose.js'
-import { Drain } from '../policy/drain.js'
 import type { Gauge } from '../ports/events.js'
 import type { HttpMount, HttpMountOptions } from './http-mount.js'
 import type { Shared } from './shared.js'
@@ -48,7 +48,7 @@ export class ClientSide {
   async pipe(streams: Pipe): Promise<void> {
     const { upstream, settings, sessionSettings, log, shared } = this.#options
     // When the input ends, the subscriptions of this pipe end too, but not those of other pipes of this server.
-    const endings = new Drain()
+    const endings = new Admission()
     streams.input.once('end', () => endings.end())
     await servePipe({
       ...streams,

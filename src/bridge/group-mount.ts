@@ -3,8 +3,8 @@ import type { GroupSettings } from '../config/settings.js'
 import type { Logger } from '../downstream/logger.js'
 import { Group } from '../group/group.js'
 import type { Member, Plan } from '../group/member.js'
+import { Admission } from '../policy/admission.js'
 import { compose } from '../policy/compose.js'
-import { Drain } from '../policy/drain.js'
 import type { Gauge } from '../ports/events.js'
 import type { Call, Policy, Upstream } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
@@ -39,7 +39,7 @@ export class GroupMount implements Served {
   /** The group behind its policies. */
   readonly upstream: Upstream
   readonly #group: Group
-  readonly #drain = new Drain()
+  readonly #admission = new Admission()
   readonly #clients: ClientSide
   #entry: GroupSettings
   #mounts: readonly Mount[] = []
@@ -85,7 +85,7 @@ export class GroupMount implements Served {
     })
     const group = this.#group
     this.upstream = {
-      handle: compose(group.handle, this.#admitted, this.#drain.policy),
+      handle: compose(group.handle, this.#admitted, this.#admission.policy),
       notify: (notice) => group.notify(notice),
       legacyRoute: () => group.legacyRoute(),
       connected: (principal) => group.connected(principal),
@@ -102,7 +102,7 @@ export class GroupMount implements Served {
         emulateTasks: settings.compat.emulateTasks,
         answerWithin: settings.timeouts.answer,
         serverInfo: JSON.stringify({ name: 'mcp-bridge', version }),
-        begin: (abort) => this.#drain.begin(abort),
+        begin: (abort) => this.#admission.begin(abort),
       },
       relay: undefined,
       shared,
@@ -140,7 +140,7 @@ export class GroupMount implements Served {
   }
 
   get busy(): { calls: number; parked: number } {
-    return { calls: this.#drain.inFlight, parked: 0 }
+    return { calls: this.#admission.inFlight, parked: 0 }
   }
 
   get gauges(): Gauge[] {
@@ -174,12 +174,12 @@ export class GroupMount implements Served {
 
   drain(): void {
     this.#draining = true
-    this.#drain.end()
+    this.#admission.end()
     this.#clients.drain()
   }
 
   cut(): void {
-    this.#drain.cut()
+    this.#admission.cut()
     this.#clients.cut()
   }
 

@@ -12,7 +12,7 @@ import { type SseSession, sse } from '../downstream/http/sse.js'
 import type { SessionSettings } from '../downstream/legacy/session.js'
 import { SharedListening } from '../downstream/legacy/shared-listening.js'
 import type { Logger } from '../downstream/logger.js'
-import { Drain } from '../policy/drain.js'
+import { Admission } from '../policy/admission.js'
 import type { Gauge } from '../ports/events.js'
 import type { Handler, Relayed, Upstream } from '../protocol/call.js'
 import type { CommonSettings } from './mount-settings.js'
@@ -57,7 +57,7 @@ export class HttpMount {
   readonly #relay: Relay | undefined
   readonly #listening: SharedListening
   /** Ends the subscriptions of modern clients. */
-  #endings = new Drain()
+  #endings = new Admission()
   /** Streams of other replicas that clients read here. */
   readonly #forwarded = new ForwardedStreams()
   /** Stops listening to other replicas. */
@@ -148,7 +148,7 @@ export class HttpMount {
   /** Ends the subscriptions of modern clients, as if they had come to an end: clients begin them again where they belong. */
   endSubscriptions(): void {
     const endings = this.#endings
-    this.#endings = new Drain()
+    this.#endings = new Admission()
     endings.end()
     this.#relay?.endSubscriptions()
   }

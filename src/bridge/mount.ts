@@ -4,14 +4,12 @@ import { isStdio, shareOf } from '../config/settings.js'
 import type { Logger } from '../downstream/logger.js'
 import type { PemFiles } from '../net/pem-files.js'
 import type { Accounts } from '../oauth/client/accounts.js'
+import { Admission } from '../policy/admission.js'
 import { type Cache, isOfCache } from '../policy/cache.js'
 import { compose } from '../policy/compose.js'
-import { Drain } from '../policy/drain.js'
-import { Gate, limits } from '../policy/limits.js'
 import { pagesOf, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
 import { SignIn } from '../policy/sign-in.js'
-import { timeout } from '../policy/timeout.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
 import { Bound } from '../protocol/bound.js'
@@ -64,9 +62,8 @@ export class Mount implements Served {
   readonly plan: string
   readonly #log: Logger
   readonly #clients: ClientSide
-  readonly #gate: Gate
+  readonly #admission: Admission
   readonly #calls: Bound
-  readonly #drain = new Drain()
   readonly #cache: Cache | undefined
   /** Stops listening to the changes that other replicas report. */
   readonly #unsubscribe: (() => void) | undefined
@@ -114,17 +111,19 @@ export class Mount implements Served {
       emulateTasks,
       answerWithin: timesOf(settings, own).answer,
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: context.version }),
-      begin: (abort: (reason: Fault) => void) => this.#drain.begin(abort),
+      begin: (abort: (reason: Fault) => void) => this.#admission.begin(abort),
     }
     this.#calls = new Bound({ max: callsPerServer, share })
-    this.#gate = new Gate(
-      [
+    const { call, callTotal } = timesOf(settings, own)
+    this.#admission = new Admission({
+      calls: [
         { bound: shared.calls, where: 'with the bridge' },
         { bound: this.#calls, where: 'with the server' },
       ],
-      [{ bound: shared.subscriptions, where: 'with the bridge' }],
-    )
-    const { call, callTotal } = timesOf(settings, own)
+      subscriptions: [{ bound: shared.subscriptions, where: 'with the bridge' }],
+      timeouts: { idle: call, total: callTotal },
+      signIn: signIn?.policy,
+    })
     const cache = cacheOf(name, own, settings, shared.results, observe)
     this.#cache = cache
     this.#unsubscribe =
@@ -161,10 +160,7 @@ export class Mount implements Served {
         this.#behind,
         // Refusals of the others are in its lines, too.
         ...(audited ? [audited] : []),
-        limits(this.#gate),
-        this.#drain.policy,
-        ...(signIn ? [signIn.policy] : []),
-        timeout({ idle: call, total: callTotal }),
+        this.#admission.policy,
         // What clients call is translated into the server's own names, which scopes and trust are about.
         ...(chosen ? [chosen] : []),
         ...(scoped ? [scoped] : []),
@@ -196,7 +192,7 @@ export class Mount implements Served {
       settings,
       further: isStdio(own) ? [] : own.paths,
       sessionSettings,
-      relay: relayed && { relayed, ...asked, log: this.#log, gate: this.#gate, memory },
+      relay: relayed && { relayed, ...asked, log: this.#log, gate: this.#admission, memory },
       shared,
     })
   }
@@ -294,15 +290,15 @@ export class Mount implements Served {
   }
 
   drain(): void {
-    this.#gate.close()
-    this.#drain.end()
+    this.#admission.close()
+    this.#admission.end()
     this.#unsubscribe?.()
     this.#cache?.close()
     this.#clients.drain()
   }
 
   cut(): void {
-    this.#drain.cut()
+    this.#admission.cut()
     this.#clients.cut()
   }
 

@@ -9,6 +9,7 @@ interface Timer {
   run(): void
   unref(): Timer
   ref(): Timer
+  refresh(): Timer
 }
 
 export interface Clock {
@@ -25,9 +26,13 @@ export function stopClock(t: Test): Clock {
   const own = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout, now: Date.now }
   const monotonic = performance.now() - now
   const set = (run: () => void, milliseconds = 0): Timer => {
-    const timer: Timer = { at: now + milliseconds, run, unref: () => timer, ref: () => timer }
-    timers.add(timer)
-    return timer
+    const refresh = () => {
+      timer.at = now + milliseconds
+      timers.add(timer)
+      return timer
+    }
+    const timer: Timer = { at: 0, run, unref: () => timer, ref: () => timer, refresh }
+    return refresh()
   }
   Object.assign(globalThis, { setTimeout: set, clearTimeout: (timer: Timer) => timers.delete(timer) })
   Date.now = () => now

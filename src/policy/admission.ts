@@ -1,0 +1,203 @@
+/**
+ * Admits calls and ends them: one list of the calls in flight, with their places in the bounds, their time limits, and how to
+ * abort them at shutdown.
+ */
+import { HangUp } from '../hang-up.js'
+import { OpenSet } from '../open-set.js'
+import type { Bound, Reached } from '../protocol/bound.js'
+import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
+import { Fault } from '../protocol/fault.js'
+import { methodTraits } from '../protocol/methods.js'
+import { EMPTY } from '../rpc/splice.js'
+import { Deadline } from '../time.js'
+
+/** A bound, and the place that it limits, in words for messages. */
+export interface Place {
+  readonly bound: Bound
+  readonly where: string
+}
+
+/** What asks to enter. */
+export interface Entering {
+  principal: string
+  /** It stays open for long, and has a bound of its own. */
+  endless?: boolean | undefined
+  /** It continues something that has begun, so it may enter during shutdown. */
+  goesOn?: boolean | undefined
+}
+
+/** Time limits of a call. Progress resets the idle timeout, but not the total timeout. */
+export interface Timeouts {
+  /** Milliseconds without any reply. */
+  idle: number
+  /** Milliseconds in total. */
+  total: number
+}
+
+/** All are optional: without any, calls are only ended at shutdown. */
+export interface AdmissionOptions {
+  /** The bounds of calls: in total, for each server and for each principal. */
+  calls?: readonly Place[]
+  subscriptions?: readonly Place[]
+  timeouts?: Timeouts
+  /** Signs in to the server. A person may take longer for that than a call may. */
+  signIn?: Policy | undefined
+}
+
+/** How a call in flight is aborted. */
+type Abort = (reason: Fault) => void
+
+const NO_PLACES: readonly Place[] = []
+const OUTCOME = 'whether it acted on the call is unknown'
+
+/** The calls in flight of one server, or of one of its clients. */
+export class Admission {
+  readonly #options: AdmissionOptions
+  readonly #calls = new OpenSet<Abort>()
+  /** Ends an open subscription. */
+  readonly #endless = new OpenSet<() => void>()
+  #closed = false
+  #ended = false
+
+  constructor(options: AdmissionOptions = {}) {
+    this.#options = options
+  }
+
+  /** Calls in flight, without subscriptions. */
+  get inFlight(): number {
+    return this.#calls.size
+  }
+
+  /** Admits what does not pass the policy, or throws a Fault. The returned function releases its place. */
+  enter(entering: Entering): () => void {
+    const places = this.#take(entering)
+    return () => give(places, entering.principal)
+  }
+
+  /** Registers a call that does not pass the policy, to be aborted at shutdown. The returned function removes it. */
+  begin(abort: Abort): () => void {
+    const place = this.#calls.add(abort)
+    return () => this.#calls.delete(place)
+  }
+
+  /** Admits nothing new from now on. */
+  close(): void {
+    this.#closed = true
+  }
+
+  /** Ends subscriptions, the open ones and all later ones, with a result: clients know then that nothing broke. */
+  end(): void {
+    this.#ended = true
+    for (const stop of [...this.#endless]) stop()
+  }
+
+  /** Aborts all calls in flight with the fault `interrupted`. */
+  cut(): void {
+    const fault = new Fault('interrupted', 'The bridge was shut down; whether the server acted on the call is unknown')
+    for (const abort of [...this.#calls]) abort(fault)
+  }
+
+  /** Admits a call, or throws a Fault. */
+  readonly policy: Policy = (next) => {
+    const { signIn, timeouts } = this.#options
+    const inner = signIn ? signIn(timeouts ? within(timeouts, next) : next) : next
+    return async (call) => {
+      const { principal, method, answers } = call
+      const { endless } = methodTraits(method)
+      const places = this.#take({ principal, endless, goesOn: answers !== undefined })
+      if (endless) return this.#untilEnded(call, inner).finally(() => give(places, principal))
+      const place = this.#calls.add(call.abort)
+      const time = timeouts && !signIn ? new Time(call, timeouts) : undefined
+      try {
+        return await inner(time ? time.call : call)
+      } finally {
+        time?.end()
+        this.#calls.delete(place)
+        give(places, principal)
+      }
+    }
+  }
+
+  /** Takes a place in each bound, or throws a Fault. Returns what has to be given back. */
+  #take({ principal, endless = false, goesOn = false }: Entering): readonly Place[] {
+    if (this.#closed && !goesOn) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
+    const { calls = NO_PLACES, subscriptions = NO_PLACES } = this.#options
+    const places = endless ? subscriptions : calls
+    for (const { bound, where } of places) {
+      const reached = bound.reached(principal)
+      if (reached) throw noRoom(reached, bound, `${endless ? 'subscriptions' : 'calls'} ${where}`)
+    }
+    for (const { bound } of places) bound.take(principal)
+    return places
+  }
+
+  async #untilEnded(call: Call, next: Handler): Promise<Final> {
+    const open = this.#endless
+    // Not the call's own abort: a caller that got an answer has not disconnected.
+    const over = new HangUp(call.signal)
+    let stop = () => {}
+    const stopped = new Promise<Final>((resolve) => {
+      stop = () => resolve({ kind: 'result', result: EMPTY })
+    })
+    const place = open.add(stop)
+    if (this.#ended) stop()
+    try {
+      return await Promise.race([next({ ...call, signal: over }), stopped])
+    } finally {
+      open.delete(place)
+      over.abort()
+    }
+  }
+}
+
+function give(places: readonly Place[], principal: string): void {
+  for (const { bound } of places) bound.give(principal)
+}
+
+/** The time of a call. It is aborted with the fault `upstreamTimeout` when a limit is exceeded. */
+class Time {
+  /** The call with its time running. */
+  readonly call: Call
+  readonly #silence: Deadline
+  #overdue: NodeJS.Immediate | undefined
+
+  constructor(call: Call, { idle, total }: Timeouts) {
+    const started = performance.now()
+    const giveUp = (why: string) => call.abort(new Fault('upstreamTimeout', `The server ${why}; ${OUTCOME}`))
+    this.#silence = new Deadline(idle, () => giveUp(`sent nothing for ${idle / 1000} s`))
+    const tell = (told: Told) => {
+      // The answer may have arrived together with what is told.
+      if (performance.now() - started > total)
+        this.#overdue ??= setImmediate(() => giveUp(`did not answer within ${total / 1000} s`))
+      this.#silence.refresh()
+      return call.tell(told)
+    }
+    this.call = { ...call, tell }
+  }
+
+  end(): void {
+    this.#silence.clear()
+    clearImmediate(this.#overdue)
+  }
+}
+
+/** Times calls alone, without the sign-in before them. */
+function within(timeouts: Timeouts, next: Handler): Handler {
+  return async (call) => {
+    if (methodTraits(call.method).endless) return next(call)
+    const time = new Time(call, timeouts)
+    try {
+      return await next(time.call)
+    } finally {
+      time.end()
+    }
+  }
+}
+
+function noRoom(reached: Reached, { max }: Bound, what: string): Fault {
+  return reached === 'full'
+    ? new Fault('overloaded', `Too many ${what}: at most ${max} may be open at once`, { retryAfter: 1 })
+    : new Fault('rateLimited', `Too many ${what} of this caller: its share is used up. Wait until one of them ends`, {
+        retryAfter: 1,
+      })
+}
