@@ -6,7 +6,7 @@ import { readableLine } from './log/readable.js'
 import type { Log } from './logging.js'
 
 /** The destination of lines. */
-export interface Output {
+export interface LogOutput {
   write(line: string): void
   /** It is a terminal. */
   terminal: boolean
@@ -15,7 +15,7 @@ export interface Output {
 /** Whether the log is formatted for people. */
 export function isReadable(
   { format }: Pick<Settings['log'], 'format'>,
-  { terminal }: Pick<Output, 'terminal'>,
+  { terminal }: Pick<LogOutput, 'terminal'>,
 ): boolean {
   return format === 'pretty' || (format === 'auto' && terminal)
 }
@@ -23,7 +23,7 @@ export function isReadable(
 /**
  * Creates the logger. Every entry is one line, bounded, and without characters that hide text or control the terminal.
  */
-export function createLog({ level, format }: Pick<Settings['log'], 'level' | 'format'>, output: Output): Log {
+export function createLog({ level, format }: Pick<Settings['log'], 'level' | 'format'>, output: LogOutput): Log {
   const readable = isReadable({ format }, output)
   const write = readable
     ? (line: string) => output.write(readableLine(jsonLine(line), output.terminal))

@@ -8,26 +8,26 @@
  */
 
 /** The place of an object in a collection; empty when it has been deleted. */
-export interface Place<T> {
+export interface OpenSetPlace<T> {
   held: T | undefined
 }
 
 /** A set of objects that come and go with calls, in the order in which they came. */
 export class OpenSet<T extends object> implements Iterable<T> {
-  readonly #places = new Set<Place<T>>()
+  readonly #places = new Set<OpenSetPlace<T>>()
 
   get size(): number {
     return this.#places.size
   }
 
   /** Adds an object. Returns its place, which is needed to delete it. */
-  add(held: T): Place<T> {
-    const place: Place<T> = { held }
+  add(held: T): OpenSetPlace<T> {
+    const place: OpenSetPlace<T> = { held }
     this.#places.add(place)
     return place
   }
 
-  delete(place: Place<T>): void {
+  delete(place: OpenSetPlace<T>): void {
     place.held = undefined
     this.#places.delete(place)
   }

@@ -39,7 +39,7 @@ import { certificatesOf, gaugesOf, readinessOf, serversNow } from './status.js'
 export type WarmedUp = (mount: Mount, verdict: Verdict | Fault | undefined) => unknown
 
 /** The result of a reload: names of servers, by what happened to them. */
-export interface Changes {
+export interface ReloadResult {
   added: string[]
   changed: string[]
   removed: string[]
@@ -224,7 +224,7 @@ export class Bridge {
    * `drainTimeout` to end their calls in progress. New and changed ones are warmed up at once; `report` is called with
    * each result. Rejects if the new configuration cannot be applied; then the previous one stays in use.
    */
-  reload(settings: Settings, report: WarmedUp = () => {}): Promise<Changes> {
+  reload(settings: Settings, report: WarmedUp = () => {}): Promise<ReloadResult> {
     const reloaded = this.#reloading.then(() => this.#reload(settings, report))
     this.#reloading = reloaded.catch(() => {})
     return reloaded
@@ -307,11 +307,11 @@ export class Bridge {
     }
   }
 
-  async #reload(wanted: Settings, report: WarmedUp): Promise<Changes> {
+  async #reload(wanted: Settings, report: WarmedUp): Promise<ReloadResult> {
     const before = this.#settings
     const fixed = NEED_RESTART.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
     const settings = { ...wanted, ...Object.fromEntries(fixed.map((key) => [key, before[key]])) } as Settings
-    const changes: Changes = { added: [], changed: [], removed: [], fixed: [...fixed] }
+    const changes: ReloadResult = { added: [], changed: [], removed: [], fixed: [...fixed] }
     const mounts = new Map<string, Mount>()
     for (const name of Object.keys(settings.mcpServers)) {
       const old = this.#mounts.get(name)
@@ -376,7 +376,7 @@ export class Bridge {
   }
 }
 
-function inWords({ added, changed, removed }: Changes): string {
+function inWords({ added, changed, removed }: ReloadResult): string {
   const parts = Object.entries({ added, changed, removed }).filter(([, names]) => names.length > 0)
   return parts.map(([what, names]) => `${what} ${names.join(', ')}`).join('; ') || 'unchanged'
 }

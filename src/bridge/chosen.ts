@@ -1,14 +1,14 @@
 /** What the configuration leaves of a server for its clients, as `probe` and `check` tell it. */
 import type { ServerSettings } from '../config/settings.js'
 import { addresses } from '../policy/choice/addresses.js'
-import { Names, type Rules } from '../policy/choice/names.js'
+import { ChosenNames, type Rules } from '../policy/choice/names.js'
 import { renamed, type ToolRules, toolsAsSeen } from '../policy/choice/seen.js'
 import { globs } from '../policy/globs.js'
 import { Fault } from '../protocol/fault.js'
 import { type Payload, value } from '../rpc/splice.js'
 
-export type Choice = Pick<ServerSettings, 'tools' | 'prompts' | 'resources'>
-type Option = keyof Choice
+export type ServerChoice = Pick<ServerSettings, 'tools' | 'prompts' | 'resources'>
+type Option = keyof ServerChoice
 
 /** What clients see of what the server lists. */
 export interface Left {
@@ -37,7 +37,7 @@ const LISTS: Readonly<Record<Option, readonly (readonly [method: string, key: st
 type Read = (method: string, option: Option) => Promise<readonly Payload[]> | readonly Payload[]
 
 /** What is left of everything that the configuration chooses from. */
-export async function leftOf(choice: Choice, read: Read): Promise<Left[]> {
+export async function leftOf(choice: ServerChoice, read: Read): Promise<Left[]> {
   const left: Left[] = []
   for (const option of ['tools', 'prompts', 'resources'] as const) {
     const rules = choice[option]
@@ -70,15 +70,15 @@ function leftBy(option: Option, rules: AllRules, names: readonly string[]): Left
 }
 
 /** Returns a function that gives a page of tools as clients see it. */
-export function shownTools({ tools }: Choice): (page: Payload) => Payload {
+export function shownTools({ tools }: ServerChoice): (page: Payload) => Payload {
   const see = tools && toolsAsSeen(tools)
   return (page) => see?.(page).result ?? page
 }
 
 /** Tools of `override` that `allow` or `deny` hides. */
-export function hiddenOverrides({ tools }: Choice): string[] {
+export function hiddenOverrides({ tools }: ServerChoice): string[] {
   if (!tools) return []
-  const names = new Names(tools)
+  const names = new ChosenNames(tools)
   return Object.keys(tools.override).filter((name) => names.shown(name) === undefined)
 }
 
@@ -90,7 +90,7 @@ function testsOf(option: Option, rules: AllRules): { isAllowed: Test; isShown: T
     const isShown = addresses(rules)
     return { isAllowed: isShown, isShown }
   }
-  const [allowed, shown] = [new Names(rules), new Names(rules, renamed(rules.override ?? {}))]
+  const [allowed, shown] = [new ChosenNames(rules), new ChosenNames(rules, renamed(rules.override ?? {}))]
   return { isAllowed: (name) => allowed.shown(name) !== undefined, isShown: (name) => shown.shown(name) !== undefined }
 }
 

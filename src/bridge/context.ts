@@ -1,6 +1,6 @@
 /** What exists before the bridge: its process, its log, metrics and traces. */
 
-import type { Watch } from '../downstream/watch.js'
+import type { ClientWatch } from '../downstream/watch.js'
 import { observing } from '../inspect/observed.js'
 import type { Log } from '../logging.js'
 import type { SignInParts } from '../oauth/parts.js'
@@ -12,7 +12,7 @@ import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Inspector } from './inspector.js'
-import type { TrustContext } from './pipeline.js'
+import type { MountTrust } from './pipeline.js'
 
 /** What the program gives to the bridge. */
 export interface BridgeContext {
@@ -28,13 +28,13 @@ export interface BridgeContext {
   /** The connection to the other replicas, if there are several. */
   replicas?: RedisReplicas | undefined
   /** Hears of calls and messages; none by default. */
-  watch?: Watch | undefined
+  watch?: ClientWatch | undefined
   /** Shows what `watch` hears; none by default. */
   inspector?: Inspector | undefined
   /** What is needed to sign in to servers; by default the bridge does not sign in. */
   signIn?: SignInParts | undefined
   /** The trust in a discovered server; undefined for configured ones. */
-  lead?: ((name: string) => TrustContext | undefined) | undefined
+  lead?: ((name: string) => MountTrust | undefined) | undefined
   /** What serves a server of this very process; undefined for programs and addresses. */
   inProcess?: ((name: string) => Serve | undefined) | undefined
   /** Who sends the requests that `Bridge.attach` gets; by default everybody is one anonymous principal. */

@@ -7,13 +7,13 @@ import { CANDIDATES, type Candidate } from '../discovery/candidate.js'
 import type { FailedCycle } from '../discovery/cycle.js'
 import { type Examined, examine, isConfigured, locate, type Meeting, type Vouched } from '../discovery/discover.js'
 import { canonical } from '../discovery/endpoint.js'
-import type { Facts, Verdict } from '../discovery/trust/judge.js'
+import type { Facts, TrustVerdict } from '../discovery/trust/judge.js'
 import { trustStatusOf } from '../discovery/trust/trust-status.js'
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import type { Json } from '../rpc/splice.js'
 import { observerOf } from './context.js'
 import { Discovery, type DiscoveryOptions } from './discovery-runtime.js'
-import type { TrustContext } from './pipeline.js'
+import type { MountTrust } from './pipeline.js'
 import { withFlags } from './remedy.js'
 
 /** Options of discovery in a running bridge. */
@@ -34,7 +34,7 @@ interface Known {
   pins: readonly string[] | undefined
   /** Whether it is served. Never becomes false again. */
   served: boolean
-  trust: TrustContext | undefined
+  trust: MountTrust | undefined
   /** The identity that the server sent last. */
   identity: Json | undefined
 }
@@ -100,7 +100,7 @@ export class FoundServers {
   }
 
   /** The trust in a discovered server, by name; undefined for other servers. */
-  readonly lead = (name: string): TrustContext | undefined => {
+  readonly lead = (name: string): MountTrust | undefined => {
     return [...this.#known.values()].find((one) => one.name === name && this.#placed.has(name))?.trust
   }
 
@@ -205,7 +205,7 @@ export class FoundServers {
     return known
   }
 
-  #trustContextOf(endpoint: string, known: Known): TrustContext | undefined {
+  #trustContextOf(endpoint: string, known: Known): MountTrust | undefined {
     const { candidate, name, pins } = known
     // A configured server is trusted as its configuration says.
     if (isConfigured(candidate)) return undefined
@@ -270,7 +270,7 @@ export class FoundServers {
     this.#lookSoon()
   }
 
-  #judged({ name, manifest, facts }: Known, { state, reason, dependsOnTools }: Verdict): void {
+  #judged({ name, manifest, facts }: Known, { state, reason, dependsOnTools }: TrustVerdict): void {
     // This is not final: the verdict depends on the tools, which are not known yet.
     if (state === 'quarantined' && dependsOnTools) return
     this.#log.info({ event: 'trust_changed', server: name, state, why: reason }, 'trust changed')

@@ -7,11 +7,11 @@ import { ConfigError, type ConfigSources, foundServer, type ServerSettings, type
 import { type Candidate, Findings } from '../discovery/candidate.js'
 import { Cycles, type CyclesOptions, type FailedCycle } from '../discovery/cycle.js'
 import {
+  type DiscoveryParts,
   forgetManifest,
   handshakeFailure,
   isConfigured,
   type Meeting,
-  type Parts,
   type SignInNeeded,
   type Vouched,
 } from '../discovery/discover.js'
@@ -26,7 +26,7 @@ import { findInRegistry } from '../discovery/sources/registry.js'
 import { usualFiles } from '../discovery/sources/usual-files.js'
 import { findAtHost } from '../discovery/sources/well-known.js'
 import { judge } from '../discovery/trust/judge.js'
-import { assertPinned, type Certificate, lookAt, PinError, pinnedConnector } from '../discovery/trust/pin.js'
+import { assertPinned, type CertificateSummary, lookAt, PinError, pinnedConnector } from '../discovery/trust/pin.js'
 import { defaultStorePath, TrustStore } from '../discovery/trust/store.js'
 import { type ConnectOptions, guardedConnector } from '../net/connect.js'
 import type { Failure } from '../net/failure.js'
@@ -83,7 +83,7 @@ const NOWHERE: ConfigSources = {
 /** The parts of discovery, with their state. */
 export class Discovery {
   readonly store: TrustStore
-  readonly parts: Parts
+  readonly parts: DiscoveryParts
   readonly #options: DiscoveryOptions
   readonly #guard: { allowed: readonly string[]; allowLoopback: boolean }
   readonly #meetings: Cycles<Meeting>
@@ -207,7 +207,7 @@ export class Discovery {
   }
 
   /** The certificate of an origin, without checking pins. Rejects with a Failure. */
-  lookAt(origin: string): Promise<Certificate> {
+  lookAt(origin: string): Promise<CertificateSummary> {
     return lookAt(origin, guardedConnector({ ...this.#options.network, guard: new Guard(this.#guard) }))
   }
 

@@ -2,7 +2,7 @@
 import type { GroupSettings } from '../config/settings.js'
 import type { Logger } from '../downstream/logger.js'
 import { Group } from '../group/group.js'
-import type { Member, Plan } from '../group/member.js'
+import type { GroupPlan, Member } from '../group/member.js'
 import { Admission } from '../policy/admission.js'
 import { compose } from '../policy/compose.js'
 import type { Gauge } from '../ports/events.js'
@@ -206,7 +206,7 @@ export class GroupMount implements Served {
     return JSON.stringify(this.#mounts.flatMap(({ name, isTrusted }) => (isTrusted ? name : [])))
   }
 
-  #planOf(): Plan {
+  #planOf(): GroupPlan {
     const { name, isImplied, title, instructions, bareNames, bareUris, wait, required, search } = this.#entry
     const members = [...this.#members.values()]
     const shown = title ?? (isImplied ? titleOf(members) : name)

@@ -37,7 +37,7 @@ export interface Requests {
 }
 
 /** The HTTP side of a mount, and its paths. */
-export interface Endpoint {
+export interface MountEndpoint {
   mount: HttpMount
   paths: readonly string[]
   /** The server that clients find there, if there is one alone, as of `Reach`. */
@@ -51,7 +51,7 @@ export interface FrontOptions {
   settings: Settings
   listen: Listen & { kind: 'http' }
   /** Everything that is served, and where. */
-  endpoints: readonly Endpoint[]
+  endpoints: readonly MountEndpoint[]
   refusals: Refusals
   /** Where the audit log goes, if there is one. */
   audit?: AuditLog | undefined
@@ -311,7 +311,11 @@ function authMode({ auth }: Settings, { verify, listen, attached }: FrontOptions
 }
 
 /** The endpoints for which clients get tokens, and where. */
-function protectedBy({ auth, publicUrl = '' }: Settings, endpoints: readonly Endpoint[], before: string | undefined) {
+function protectedBy(
+  { auth, publicUrl = '' }: Settings,
+  endpoints: readonly MountEndpoint[],
+  before: string | undefined,
+) {
   const { issuers = [], scopes = [] } = auth ?? {}
   const served = endpoints.map(
     ({ paths }) =>
@@ -335,7 +339,7 @@ function protectedBy({ auth, publicUrl = '' }: Settings, endpoints: readonly End
 }
 
 /** Where the bridge stands before an identity provider. */
-function facadeAt({ publicUrl = '' }: Settings, endpoints: readonly Endpoint[]): { issuer: string; path: string } {
+function facadeAt({ publicUrl = '' }: Settings, endpoints: readonly MountEndpoint[]): { issuer: string; path: string } {
   const { origin, pathname } = new URL(publicUrl)
   const prefix = prefixOf(
     pathname,

@@ -34,7 +34,7 @@ export interface HttpMountOptions {
 }
 
 /** Where a server is served. */
-export interface Reach {
+export interface ServedAt {
   paths: readonly string[]
   /**
    * The server that clients find here, if there is one alone: what is needed to pass messages to it unchanged. Undefined
@@ -92,7 +92,7 @@ export class HttpMount {
   }
 
   /** Registers the paths of this server at a Fastify instance. */
-  async register(app: FastifyInstance, { paths, relayed, address, publicPath, before }: Reach): Promise<void> {
+  async register(app: FastifyInstance, { paths, relayed, address, publicPath, before }: ServedAt): Promise<void> {
     const { upstream, log, settings, sessionSettings, shared } = this.#options
     const { compat, timeouts, auth } = settings
     const { replicas, memory, refusals, events } = shared
@@ -136,7 +136,7 @@ export class HttpMount {
   }
 
   /** Paths of this server without authentication: clients read there how to authenticate. */
-  open({ paths, relayed }: Pick<Reach, 'paths' | 'relayed'>): readonly string[] {
+  open({ paths, relayed }: Pick<ServedAt, 'paths' | 'relayed'>): readonly string[] {
     const { settings, further } = this.#options
     if (!relayed) return []
     const metadata = settings.auth?.passthrough

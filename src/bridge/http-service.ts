@@ -26,7 +26,7 @@ import type { Certificate } from '../ports/events.js'
 import { filesAt } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import type { GroupMount } from './group-mount.js'
-import type { Endpoint, FrontOptions } from './http-app.js'
+import type { FrontOptions, MountEndpoint } from './http-app.js'
 import { throwOf } from './listen-error.js'
 import type { Front, Listener, ListenerOptions } from './listener.js'
 import type { Mount } from './mount.js'
@@ -313,7 +313,7 @@ async function endpointsOf(
   listen: HttpListen,
   mounts: Mounts,
   { before }: Places,
-): Promise<Endpoint[]> {
+): Promise<MountEndpoint[]> {
   const former = new Map(
     await Promise.all([...before].map(async ([path, mount]) => [path, await mount.http()] as const)),
   )

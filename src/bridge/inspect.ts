@@ -7,7 +7,7 @@ import { Fault } from '../protocol/fault.js'
 import { EMPTY, edit, type Payload, value } from '../rpc/splice.js'
 import { Deadline } from '../time.js'
 import type { Server } from '../upstream/server.js'
-import { type Choice, type Left, leftOf, shownTools } from './chosen.js'
+import { type Left, leftOf, type ServerChoice, shownTools } from './chosen.js'
 
 /** What was learned about a server. */
 export interface Inspection {
@@ -41,7 +41,7 @@ export interface InspectOptions {
    */
   tools?: 'required' | 'attempted' | 'left out'
   /** What the configuration chooses of the server. */
-  choice?: Choice
+  choice?: ServerChoice
 }
 
 /** Inspects a server. Rejects with a Fault. */

@@ -4,7 +4,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import type { Settings } from '../config/settings.js'
-import { Watch } from '../downstream/watch.js'
+import { ClientWatch } from '../downstream/watch.js'
 import { PAGE } from '../inspect/page.js'
 import { Ring } from '../inspect/ring.js'
 import { type InspectorOptions, inspector } from '../inspect/routes.js'
@@ -21,7 +21,7 @@ const TOKEN_BYTES = 24
 
 /** The inspector. */
 export class Inspector {
-  readonly watch: Watch
+  readonly watch: ClientWatch
   /** The token of this start; undefined if one is configured. */
   readonly token: string | undefined
   readonly #settings: NonNullable<Settings['inspect']>
@@ -39,7 +39,7 @@ export class Inspector {
     this.#ring = new Ring({ payloads: settings.payloads, replica })
     this.#version = version
     this.#log = log
-    this.watch = new Watch(this.#ring.witness, settings.callsPerSecond)
+    this.watch = new ClientWatch(this.#ring.witness, settings.callsPerSecond)
     this.token = settings.token === undefined ? randomBytes(TOKEN_BYTES).toString('base64url') : undefined
   }
 

@@ -29,7 +29,7 @@ import { serverOptions, timesOf } from './server-options.js'
 import type { Shared } from './shared.js'
 
 /** How a server describes itself. */
-export interface Identity {
+export interface ServerIdentity {
   identity: { name: string; version: string }
   capabilities: Record<string, unknown>
 }
@@ -80,7 +80,7 @@ export class Mount implements Served {
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
   /** The circuit breaker of a discovered server. */
   readonly #breaker: (() => { open: boolean; until: number }) | undefined
-  #identity: { known?: Identity | undefined; since: number } | undefined
+  #identity: { known?: ServerIdentity | undefined; since: number } | undefined
 
   constructor(name: string, settings: MountSettings, shared: Shared, context: BridgeContext) {
     const own = settings.server
@@ -230,7 +230,7 @@ export class Mount implements Served {
   }
 
   /** How the server describes itself; undefined before `introduce` has succeeded. */
-  get identity(): Identity | undefined {
+  get identity(): ServerIdentity | undefined {
     return this.#identity?.known
   }
 

@@ -20,7 +20,7 @@ import type { Connect } from '../upstream/transport/origin.js'
 import type { MountSettings } from './mount-settings.js'
 
 /** What a mount needs to know about a discovered server that nobody has configured. */
-export interface TrustContext {
+export interface MountTrust {
   /** The pins of its connections, as text. If it is unchanged, the connections stay. */
   plan: string
   connect: Connect
@@ -47,7 +47,7 @@ const MAX_LISTENED = 256
 export function scopesOf(
   own: ServerSettings,
   { auth }: MountSettings,
-  trust: TrustContext | undefined,
+  trust: MountTrust | undefined,
 ): Policy | undefined {
   const rules = Object.entries(own.scopes).map(([glob, wanted]) => ({ named: globs([glob]), wanted }))
   if (rules.length === 0 && !trust) return undefined
@@ -88,7 +88,7 @@ export function choiceOf(
 }
 
 /** A policy that reports the identity of a discovered server, and that it is unreachable. */
-export function watched({ heard, missed }: TrustContext): Policy {
+export function watched({ heard, missed }: MountTrust): Policy {
   return (next) =>
     async function watchedCall(call) {
       try {

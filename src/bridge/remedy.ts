@@ -5,7 +5,7 @@ import type { TrustStatus } from '../ports/trust-status.js'
 import { quoted } from '../shell.js'
 
 /** What decides the flags. */
-export interface Circumstances {
+export interface RemedyContext {
   settings: Pick<Settings, 'discoverAllow' | 'discoverLoopback' | 'trustStore'>
   candidate: Pick<Candidate, 'endpoint'>
   /** The manifest of the server, if it has one. */
@@ -13,7 +13,7 @@ export interface Circumstances {
 }
 
 /** The trust status, with a command that works as it is. */
-export function withFlags<T extends TrustStatus>(trustStatus: T, { settings, candidate, manifest }: Circumstances): T {
+export function withFlags<T extends TrustStatus>(trustStatus: T, { settings, candidate, manifest }: RemedyContext): T {
   const { endpoint } = candidate
   if (trustStatus.remedy === '' || endpoint.kind !== 'http') return trustStatus
   const { discoverAllow, discoverLoopback, trustStore } = settings

@@ -2,12 +2,12 @@
 
 import { printable, publicAddress } from '../printable.js'
 import type { Fault } from '../protocol/fault.js'
-import { type Refusal, saidIn } from '../protocol/refusal.js'
+import { type HttpRefusal, saidIn } from '../protocol/refusal.js'
 import { causeOf } from '../upstream/transport/causes.js'
 import { ChannelError } from '../upstream/transport/channel.js'
 import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
 
-export interface Advice {
+export interface OperatorAdvice {
   /** The HTTP status with which the server refused. */
   status?: number
   /** The address it redirects to, without the query. */
@@ -42,7 +42,7 @@ export const BY_STATUS: Readonly<Record<number, string>> = {
 }
 
 /** The known facts of a failure, and the next step. */
-export function adviceOn(fault: Fault): Advice {
+export function adviceOn(fault: Fault): OperatorAdvice {
   const refusal = refusalIn(fault)
   if (!refusal) {
     const next = nextIn(fault) ?? nextByStderr(fault)
@@ -63,7 +63,7 @@ function causesOf(fault: Fault): Error[] {
   return causes
 }
 
-function refusalIn(fault: Fault): Refusal | undefined {
+function refusalIn(fault: Fault): HttpRefusal | undefined {
   return causesOf(fault)
     .flatMap((cause) => (cause instanceof ChannelError ? (cause.refusal ?? []) : []))
     .at(-1)

@@ -3,10 +3,10 @@ import type { Settings } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import { explainSignIn, listAccounts, signInRows, statusLines } from '../oauth/client/explain.js'
-import type { Store } from '../oauth/store/store.js'
+import type { TokenStore } from '../oauth/store/store.js'
 import { printable } from '../printable.js'
 import { Fault } from '../protocol/fault.js'
-import type { Output } from './discover.js'
+import type { CommandOutput } from './discover.js'
 
 /** A server that requires a sign-in. */
 export interface SignInTarget {
@@ -22,7 +22,7 @@ const LOCAL = 'local'
 /** Signs in to a server. `typed` is the person's input meanwhile, line by line. Rejects with a Fault. */
 export async function runLogin(
   { name, accounts, ask }: SignInTarget,
-  output: Output,
+  output: CommandOutput,
   typed: AsyncIterable<string>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -49,7 +49,7 @@ export async function runLogin(
 async function readPasted(
   lines: AsyncIterable<string>,
   paste: (text: string) => Promise<boolean>,
-  output: Output,
+  output: CommandOutput,
 ): Promise<void> {
   for await (const line of lines) {
     if (line.trim() === '') continue
@@ -59,7 +59,11 @@ async function readPasted(
 }
 
 /** Deletes the tokens of a server, or all. Resolves to whether there were any. */
-export async function runLogout(target: SignInTarget | undefined, store: Store, output: Output): Promise<boolean> {
+export async function runLogout(
+  target: SignInTarget | undefined,
+  store: TokenStore,
+  output: CommandOutput,
+): Promise<boolean> {
   if (target) {
     if (!target.accounts) throw notOne(target.name)
     const { found, revoked } = await target.accounts.of(LOCAL).logout()
@@ -86,8 +90,8 @@ export async function runLogout(target: SignInTarget | undefined, store: Store, 
 /** Shows the current sign-ins, without secrets. */
 export async function runAuthStatus(
   settings: Settings | undefined,
-  store: Store,
-  output: Output,
+  store: TokenStore,
+  output: CommandOutput,
   json: boolean,
 ): Promise<boolean> {
   const { accounts, refusals } = await listAccounts(store, Date.now())

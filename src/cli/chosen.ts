@@ -1,14 +1,14 @@
 /** Describes the choice of tools, prompts and resources for `check`. */
-import { type Choice, hiddenOverrides } from '../bridge/chosen.js'
+import { hiddenOverrides, type ServerChoice } from '../bridge/chosen.js'
 import type { Issue } from '../config/settings.js'
 
 /** Whether clients see only a part. */
-export function isChoice({ tools, prompts, resources }: Choice): boolean {
+export function isChoice({ tools, prompts, resources }: ServerChoice): boolean {
   return (tools ?? prompts ?? resources) !== undefined
 }
 
 /** The choice in one line. */
-export function inWords({ tools, prompts, resources }: Choice): string {
+export function inWords({ tools, prompts, resources }: ServerChoice): string {
   const parts = Object.entries({ tools, prompts, resources }).flatMap(([option, rules]) => {
     if (!rules) return []
     const { allow, deny } = rules
@@ -22,7 +22,7 @@ export function inWords({ tools, prompts, resources }: Choice): string {
 }
 
 /** The settings without effect. */
-export function ineffective(server: string, choice: Choice): Issue[] {
+export function ineffective(server: string, choice: ServerChoice): Issue[] {
   return hiddenOverrides(choice).map((name) => ({
     path: `mcpServers.${server}.tools.override.${name}`,
     message: 'has no effect: "allow" or "deny" hides this tool',

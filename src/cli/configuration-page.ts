@@ -1,5 +1,5 @@
 /** docs/configuration.md: the reference of all options, from the schema and the table of flags. `npm run schema` writes it. */
-import { type Option, options } from '../config/reference.js'
+import { options, type ReferenceOption } from '../config/reference.js'
 import { commandsWith, EVERYWHERE } from './commands.js'
 import { FLAGS, type FlagName, flagOf } from './flags.js'
 import { aboutFlag } from './help.js'
@@ -8,15 +8,15 @@ interface Section {
   title: string
   text?: string
   /** Selects its options; each option is in one section. */
-  has(option: Option): boolean
+  has(option: ReferenceOption): boolean
 }
 
 const under =
   (...paths: readonly string[]) =>
-  (option: Option) =>
+  (option: ReferenceOption) =>
     paths.some((path) => option.path === path || option.path.startsWith(`${path}.`))
 
-const ofServer = (kind: Option['kind']) => (option: Option) =>
+const ofServer = (kind: ReferenceOption['kind']) => (option: ReferenceOption) =>
   option.kind === kind && under('$schema', 'mcpServers')(option) && !signIn(option)
 const signIn = under('mcpServers.<name>.oauth')
 
@@ -170,7 +170,7 @@ export function configurationPage(): string {
   ].join('\n')
 }
 
-function row(option: Option): string[] {
+function row(option: ReferenceOption): string[] {
   const flags = (Object.keys(FLAGS) as FlagName[]).filter((name) => flagOf(name)?.option === option.path)
   return [
     code(option.path),
@@ -195,7 +195,7 @@ function flagText(name: FlagName): string {
   return short === undefined ? long : `${code(`-${short}`)}, ${long}`
 }
 
-function defaultText({ default: value, about }: Option): string {
+function defaultText({ default: value, about }: ReferenceOption): string {
   if (value === undefined) return '—'
   if (Array.isArray(value) || typeof value === 'object') return 'none'
   if (typeof value !== 'number') return code(String(value))

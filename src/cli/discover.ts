@@ -11,7 +11,7 @@ import { signInRows } from '../oauth/client/explain.js'
 import { printable } from '../printable.js'
 
 /** The output of a command. */
-export interface Output {
+export interface CommandOutput {
   /** The result. */
   out(text: string): void
   /** Progress. */
@@ -36,7 +36,7 @@ export function guardHint(endpoints: readonly Endpoint[]): string {
 export async function look(
   discovery: Discovery,
   settings: Settings,
-  output: Output,
+  output: CommandOutput,
   targets: readonly string[] = settings.discover,
 ): Promise<Discovered> {
   const told = ({ about, step, ms, ok, message }: Progress) => {
@@ -53,7 +53,7 @@ export async function look(
 export async function runDiscover(
   discovering: (settings: Settings) => Discovery,
   settings: Settings,
-  output: Output,
+  output: CommandOutput,
   json: boolean,
 ): Promise<boolean> {
   const found = await look(discovering(settings), settings, output)

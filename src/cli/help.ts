@@ -1,5 +1,5 @@
 /** Help pages of the program and of each command, from the tables of commands and flags and the schema of options. */
-import { type Option, optionAt, options } from '../config/reference.js'
+import { optionAt, options, type ReferenceOption } from '../config/reference.js'
 import { COMMAND_NAMES, type CommandName, EVERYWHERE, GROUPS, rowOf } from './commands.js'
 import { FLAGS, type Flag, type FlagName, flagOf } from './flags.js'
 
@@ -76,12 +76,12 @@ function pageOf(name: CommandName): string {
 }
 
 /** The description of a flag: that of the option it sets, or its own. */
-export function aboutFlag(name: FlagName, all?: readonly Option[]): string {
+export function aboutFlag(name: FlagName, all?: readonly ReferenceOption[]): string {
   const { about, option } = flagOf(name) as Flag
   return about ?? (option === undefined ? '' : optionAt(option, all).about)
 }
 
-let known: readonly Option[] | undefined
+let known: readonly ReferenceOption[] | undefined
 
 function textOf(name: FlagName): string {
   known ??= options()

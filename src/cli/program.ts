@@ -6,9 +6,9 @@ import { readFileSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import type { BridgeContext } from '../bridge/context.js'
 import type { ConfigSources } from '../config/settings.js'
-import { createLog, type Output as LogOutput } from '../log.js'
+import { createLog, type LogOutput } from '../log.js'
 import type { Log } from '../logging.js'
-import type { Output } from './discover.js'
+import type { CommandOutput } from './discover.js'
 import type { Circumstances } from './errors.js'
 
 /** A signal that ends the process. SIGHUP does if the terminal of the process was closed. */
@@ -28,7 +28,7 @@ export interface Program {
   script: string
   stdin: Readable
   stdout: Writable
-  output: Output & LogOutput
+  output: CommandOutput & LogOutput
   /** How errors are written: in words for people, or as the log is. Commands change it as they learn more. */
   errors: Circumstances & { readable: boolean }
   /** Replaces what a signal does. Until then it ends the programs that were started, and the process. */

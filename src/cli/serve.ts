@@ -71,7 +71,7 @@ export async function serve(
   const metrics = counted ? new (await import('../telemetry/metrics.js')).Metrics({ version, tools }) : undefined
   const tracing = await startTracing(env, { version, log })
   const named = tracing !== undefined || (counted && tools > 0)
-  const names = named ? new (await import('../telemetry/listed-names.js')).Names() : undefined
+  const names = named ? new (await import('../telemetry/listed-names.js')).ListedToolNames() : undefined
   const signIn = signInFor(program, settings, { log })
   const replicas = settings.redis && (await import('../bridge/replicas.js')).replicasOf(settings, log)
   const inspector =

@@ -4,7 +4,7 @@ import { escaped } from '../config/expand.js'
 import {
   ConfigError,
   type ConfigSources,
-  type Examined,
+  type ExaminedConfig,
   examine,
   examineOffline,
   type GroupSettings,
@@ -170,7 +170,7 @@ function addressIn(upstream: string, env: ConfigSources['env']): string {
 }
 
 /** With the certificates and keys that settings name, and that cannot be used. */
-function withFiles({ settings, issues }: Examined): Examined {
+function withFiles({ settings, issues }: ExaminedConfig): ExaminedConfig {
   return { settings, issues: [...issues, ...fileIssues(settings)] }
 }
 

@@ -6,7 +6,7 @@ import { connectTo, type HttpProxy, proxiesOf } from '../net/proxy.js'
 import { causeOf, whatOf } from '../upstream/transport/causes.js'
 
 /** The address of an inspector. */
-export interface Target {
+export interface InspectorTarget {
   url: URL
   token: string | undefined
   /** Its socket; undefined for the host and port of the URL. */
@@ -18,7 +18,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /** Sends a request. Resolves to the answer, before its body. Rejects if nothing is reachable, and if the signal aborts. */
 export function connect(
-  { url, token, socketPath }: Target,
+  { url, token, socketPath }: InspectorTarget,
   payloads: boolean,
   env: Environment,
   signal?: AbortSignal,
@@ -46,7 +46,7 @@ async function connectVia(proxy: HttpProxy, url: URL, headers: OutgoingHttpHeade
 }
 
 /** Why a bridge is unreachable, and what to do. The part after # is secret. */
-export function unreachable({ url, socketPath }: Target, error: unknown): string {
+export function unreachable({ url, socketPath }: InspectorTarget, error: unknown): string {
   const what = error instanceof Error ? whatOf(error) : String(error)
   const next = causeOf(error)?.next
   const place = socketPath ?? url.origin
@@ -54,7 +54,7 @@ export function unreachable({ url, socketPath }: Target, error: unknown): string
 }
 
 /** Why a bridge shows nothing, by the status of its answer. */
-export function refusalOf(status: number, { token }: Target): string {
+export function refusalOf(status: number, { token }: InspectorTarget): string {
   if (status === 401 && token !== undefined)
     return 'the bridge does not know this token: it may have been started again, so give the address that it printed then'
   if (status === 401)

@@ -1,15 +1,15 @@
 /** Selects the events for `mcp-bridge tail --json`: all events of matching calls, including calls that match late. */
-import type { Filter } from '../inspect/filter.js'
+import type { CallFilter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
 import type { CallView } from '../inspect/views.js'
 import type { Seen } from '../ports/seen.js'
 
 export class MatchingEvents {
-  readonly #filter: Filter
+  readonly #filter: CallFilter
   /** The number of the last printed event of a call. */
   readonly #printed = new WeakMap<CallView, number>()
 
-  constructor(filter: Filter) {
+  constructor(filter: CallFilter) {
     this.#filter = filter
   }
 

@@ -2,7 +2,7 @@
 import { adviceOn } from '../inspect/advice.js'
 import { errorMessage } from '../inspect/error-message.js'
 import { plainOf } from '../inspect/markdown.js'
-import { httpStatus, type Message, rowsOf } from '../inspect/rows.js'
+import { httpStatus, type MessageRow, rowsOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import {
   brief,
@@ -132,7 +132,7 @@ export class Sides {
   }
 }
 
-function sideOf(message: Message | undefined, hop: Message['hop']): string {
+function sideOf(message: MessageRow | undefined, hop: MessageRow['hop']): string {
   if (!message) return ''
   const arrow = message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'
   const what = message.method === undefined ? message.form : shown(message.method)

@@ -7,7 +7,7 @@ import { socketFolder } from '../inspect/socket.js'
 import { folderProblem } from '../net/private-file.js'
 import { parseUrl } from '../parse-url.js'
 import { printable } from '../printable.js'
-import { connect, type Environment, type Target } from './tail-connection.js'
+import { connect, type Environment, type InspectorTarget } from './tail-connection.js'
 import { UsageError } from './usage-error.js'
 
 /** The folder where bridges of this user have their sockets. */
@@ -16,7 +16,7 @@ export function socketsOf(env: Environment): string | undefined {
 }
 
 /** The arguments that identify a bridge. */
-export interface Wanted {
+export interface WantedBridge {
   /** The address that the bridge printed, or its process id; undefined for the only bridge of this user. */
   target: string | undefined
   /** The folder with the sockets of running bridges; undefined if there is none. */
@@ -27,7 +27,7 @@ export interface Wanted {
 const UNIX = /^unix:([^:#]+)[^#]*(?:#(.*))?$/
 
 /** The inspector at an address. Throws a UsageError. */
-function targetAt(address: string): Target {
+function targetAt(address: string): InspectorTarget {
   const [, socketPath, own = ''] = UNIX.exec(address) ?? []
   const url = parseUrl(socketPath === undefined ? address : 'http://localhost')
   if (!url) throw new UsageError(`${printable(address)} is not a valid address`, 'tail')
@@ -36,7 +36,7 @@ function targetAt(address: string): Target {
 }
 
 /** The bridge to follow. Throws a UsageError if that is ambiguous. */
-export async function targetOf({ target, sockets }: Wanted): Promise<Target> {
+export async function targetOf({ target, sockets }: WantedBridge): Promise<InspectorTarget> {
   if (target !== undefined && !/^\d+$/.test(target)) return targetAt(target)
   const found = sockets === undefined ? [] : await running(sockets, target)
   const [one, ...more] = found
@@ -122,6 +122,6 @@ function ask(socketPath: string, what: string): ReturnType<typeof connect> {
   return connect(at(socketPath, what), false, {}, AbortSignal.timeout(ANSWERS))
 }
 
-function at(socketPath: string, what: string): Target {
+function at(socketPath: string, what: string): InspectorTarget {
   return { url: new URL(`http://localhost${INSPECT}/${what}`), token: undefined, socketPath }
 }

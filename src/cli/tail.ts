@@ -8,13 +8,13 @@ import { painter } from '../log/paint.js'
 import type { Seen } from '../ports/seen.js'
 import { printable, printableJson } from '../printable.js'
 import { SseDecoder } from '../rpc/sse.js'
-import { connect, type Environment, refusalOf, type Target, unreachable } from './tail-connection.js'
+import { connect, type Environment, type InspectorTarget, refusalOf, unreachable } from './tail-connection.js'
 import { MatchingEvents } from './tail-events.js'
 import { adviceFor, lineOf, messageIn, otherLine, Sides } from './tail-lines.js'
-import { targetOf, type Wanted } from './tail-target.js'
+import { targetOf, type WantedBridge } from './tail-target.js'
 import { UsageError } from './usage-error.js'
 
-export interface TailOptions extends Wanted {
+export interface TailOptions extends WantedBridge {
   filter: string
   json: boolean
   both: boolean
@@ -96,6 +96,6 @@ async function* untilItEnds(response: AsyncIterable<Uint8Array>): AsyncGenerator
   }
 }
 
-function greeting({ url, socketPath }: Target): string {
+function greeting({ url, socketPath }: InspectorTarget): string {
   return `Following ${socketPath ?? url.origin}: a line for each call that has ended or ends. M is the modern era, L the legacy one. Ctrl-C ends it.\n`
 }

@@ -12,7 +12,7 @@ import { isPin, originToPin } from '../discovery/trust/pin.js'
 import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
 import { Failure } from '../net/failure.js'
 import { printable } from '../printable.js'
-import { guardHint, look, type Output, targetOf, toolLines } from './discover.js'
+import { type CommandOutput, guardHint, look, targetOf, toolLines } from './discover.js'
 import type { TrustAction } from './parse.js'
 
 export interface TrustContext {
@@ -20,7 +20,7 @@ export interface TrustContext {
   env: Readonly<Record<string, string | undefined>>
   /** Makes the discovery for settings. */
   discovering(settings: Settings): Discovery
-  output: Output
+  output: CommandOutput
 }
 
 /** The command cannot be carried out. */
@@ -159,7 +159,12 @@ async function pin(
 }
 
 /** The one found server with this name or address. */
-async function findOne(server: string, discovery: Discovery, settings: Settings, output: Output): Promise<Examined> {
+async function findOne(
+  server: string,
+  discovery: Discovery,
+  settings: Settings,
+  output: CommandOutput,
+): Promise<Examined> {
   const meant = meaningIn(server)
   const endpoint = meant?.kind === 'server' ? canonical(meant.finding.endpoint) : undefined
   const isMeant = ({ candidate }: Examined) =>

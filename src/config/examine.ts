@@ -11,7 +11,7 @@ import { meantBy } from './words.js'
 import { flatten } from './zod-issues.js'
 
 /** The result of examining a configuration. */
-export interface Examined {
+export interface ExaminedConfig {
   /** With defaults, and without invalid options and servers. */
   settings: Settings
   issues: readonly Issue[]
@@ -20,7 +20,7 @@ export interface Examined {
 type Json = Record<string, unknown>
 
 /** Checks a configuration and fills in the defaults. */
-export function examine(input: unknown, sources: ConfigSources): Examined {
+export function examine(input: unknown, sources: ConfigSources): ExaminedConfig {
   const { config, issues: shape, under } = shaped(input)
   const { clear, issues: unclear } = withClearEntries(config)
   const { value, issues: references } = expand(clear, sources, SERVER_KEYS)

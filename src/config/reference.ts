@@ -2,7 +2,7 @@
 import { jsonSchema } from './json-schema.js'
 
 /** An option, or an object of options. */
-export interface Option {
+export interface ReferenceOption {
   /** As in `limits.calls` and `mcpServers.<name>.era`. */
   path: string
   /** The kind of servers with the option; undefined for both kinds and for options of the bridge. */
@@ -34,9 +34,9 @@ interface Node {
 const SERVER = 'mcpServers.<name>'
 
 /** All options, in the order of the schema. */
-export function options(): readonly Option[] {
-  const found: Option[] = []
-  const visit = (node: Node, path: string, kind: Option['kind']): void => {
+export function options(): readonly ReferenceOption[] {
+  const found: ReferenceOption[] = []
+  const visit = (node: Node, path: string, kind: ReferenceOption['kind']): void => {
     const { description, default: initial } = node
     const own = childrenOf(node)
     const isGroup = node.properties !== undefined
@@ -66,7 +66,7 @@ export function options(): readonly Option[] {
 }
 
 /** The option with this path. Throws if there is none. */
-export function optionAt(path: string, all: readonly Option[] = options()): Option {
+export function optionAt(path: string, all: readonly ReferenceOption[] = options()): ReferenceOption {
   const found = all.find((one) => one.path === path)
   if (!found) throw new Error(`The schema has no option ${path}`)
   return found

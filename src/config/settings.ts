@@ -2,7 +2,7 @@
 import { parseListen } from './addresses.js'
 import { collisions } from './consistency.js'
 import { ConfigError, type Issue } from './error.js'
-import { type Examined, examine } from './examine.js'
+import { type ExaminedConfig, examine } from './examine.js'
 import { type ConfigSources, refersElsewhere } from './expand.js'
 import { groupIssues } from './groups.js'
 import { knownKeys, SERVER_KEYS, type ServerSettings } from './schema/server.js'
@@ -13,7 +13,7 @@ import { didYouMean, meantBy } from './words.js'
 export * from './addresses.js'
 export { type Callers, hasSeveral, secretOf, shareOf, signInOf } from './derived.js'
 export * from './error.js'
-export { type Examined, examine } from './examine.js'
+export { type ExaminedConfig, examine } from './examine.js'
 export type { ConfigSources } from './expand.js'
 export { ALL, type GroupSettings, groupPaths, groupsOf, withoutServers } from './groups.js'
 export { isStdio, SERVER_KEYS, type ServerSettings, transportOf } from './schema/server.js'
@@ -28,7 +28,7 @@ export function parseSettings(input: unknown, sources: ConfigSources): Settings 
 }
 
 /** Checks a configuration for another machine: its variables and files are assumed to exist and to be valid. */
-export function examineOffline(input: unknown, sources: ConfigSources): Examined {
+export function examineOffline(input: unknown, sources: ConfigSources): ExaminedConfig {
   // Long enough for any secret.
   const missing = (what: string) => what.replace(/\W/g, '-').padEnd(32, '-')
   const isPutIn = (path: string) => PUT_IN.test(path) && refersElsewhere(valueUnder(input, path))

@@ -12,14 +12,14 @@ import { canonical, type Endpoint } from './endpoint.js'
 export const SOURCES = ['config', 'registry', 'well-known', 'address'] as const
 export type Source = (typeof SOURCES)[number]
 /** How a server is connected to. */
-export type Transport = 'stdio' | 'http' | 'sse'
+export type CandidateTransport = 'stdio' | 'http' | 'sse'
 
 /** A server as one source names it. */
 export interface Finding {
   name: string
   endpoint: Endpoint
   /** The requested transport; undefined if it is to be detected. */
-  transport?: Transport | undefined
+  transport?: CandidateTransport | undefined
   source: Source
   /** The file or address that names it; for a target given by hand, the target itself. */
   from: string
@@ -95,10 +95,10 @@ export function merge(lists: readonly (readonly Finding[])[]): { candidates: Can
 }
 
 /** The transport that a word in a document means; undefined if unknown. */
-export function transportNamed(word: unknown): Transport | undefined {
+export function transportNamed(word: unknown): CandidateTransport | undefined {
   if (typeof word !== 'string') return undefined
   if (/^(?:https?|streamable[-_ ]?https?|stream(?:able)?)$/i.test(word)) return 'http'
-  return /^(?:stdio|sse)$/i.test(word) ? (word.toLowerCase() as Transport) : undefined
+  return /^(?:stdio|sse)$/i.test(word) ? (word.toLowerCase() as CandidateTransport) : undefined
 }
 
 /** Whether a text from the network may be part of an entry: it has no `${…}` and no invisible characters. */

@@ -4,7 +4,7 @@ import { Failure } from '../net/failure.js'
 import { backoff, pause } from '../time.js'
 
 /** The result of an attempt, and the milliseconds for which it is fresh. */
-export interface Outcome<T> {
+export interface CycleOutcome<T> {
   value: T
   freshFor: number
 }
@@ -88,7 +88,7 @@ export class Cycles<T> {
    * The cached value of an endpoint, or the result of the cycle in progress, or of a new one. Rejects with the error of
    * the last attempt, or with CoolingDown.
    */
-  async run(endpoint: string, attempt: (signal: AbortSignal | undefined) => Promise<Outcome<T>>): Promise<T> {
+  async run(endpoint: string, attempt: (signal: AbortSignal | undefined) => Promise<CycleOutcome<T>>): Promise<T> {
     const state = this.#states.get(endpoint) ?? { failures: 0, coolUntil: 0 }
     this.#states.set(endpoint, state)
     if (state.flight !== undefined) return state.flight
@@ -129,8 +129,8 @@ export class Cycles<T> {
   async #cycle(
     endpoint: string,
     state: State<T>,
-    attempt: (signal: AbortSignal | undefined) => Promise<Outcome<T>>,
-  ): Promise<Outcome<T>> {
+    attempt: (signal: AbortSignal | undefined) => Promise<CycleOutcome<T>>,
+  ): Promise<CycleOutcome<T>> {
     const { signal, sleep = pause, random = Math.random } = this.#options
     const retries = state.failures < FAILURES ? RETRIES : 0
     for (let tries = 0; ; tries++) {

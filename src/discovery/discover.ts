@@ -15,7 +15,7 @@ import { canonical } from './endpoint.js'
 import { failure, type Reason } from './failure.js'
 import type { ManifestServer } from './manifest.js'
 import { MANIFEST_PATH } from './sources/well-known.js'
-import { difference, type Facts, type Handshake, namesEndpoint, type Verdict } from './trust/judge.js'
+import { difference, type Facts, namesEndpoint, type StatedHandshake, type TrustVerdict } from './trust/judge.js'
 import type { Verification } from './trust/jws.js'
 
 /** A step towards a verdict. A target is located once; the other steps are for each candidate. */
@@ -37,7 +37,7 @@ export interface Meeting {
   transport: 'stdio' | 'http' | 'sse'
   /** How its era was detected. */
   why: string
-  handshake: Handshake
+  handshake: StatedHandshake
   tools: ToolList
   /** The tools as listed, for people: texts of the server. */
   listing: readonly { name: string; title?: string; description?: string }[]
@@ -58,7 +58,7 @@ export interface SignInNeeded {
 }
 
 /** The implementation of the steps. */
-export interface Parts {
+export interface DiscoveryParts {
   locate(target: string): Promise<Findings>
   fetch: FetchDocument
   /** Fetch a document again the next time. */
@@ -69,7 +69,7 @@ export interface Parts {
   meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting>
   /** Reads how to sign in to a server, after `meet` has failed with the reason `sign-in`. Rejects with a Failure. */
   explainSignIn(failed: Failure): Promise<SignInNeeded>
-  judge(facts: Facts): Verdict
+  judge(facts: Facts): TrustVerdict
   /** Milliseconds of a monotonic clock. */
   now?: (() => number) | undefined
 }
@@ -78,7 +78,7 @@ export interface Parts {
 export interface Examined {
   candidate: Candidate
   facts: Facts
-  verdict: Verdict
+  verdict: TrustVerdict
   manifest?: Vouched | undefined
   meeting?: Meeting | undefined
   /** Why the connection failed. */
@@ -107,7 +107,7 @@ const NONE = 'No manifest'
 /** Finds the servers that the targets name, and examines each. `own` are those of the bridge's configuration. */
 export async function discover(
   targets: readonly string[],
-  parts: Parts,
+  parts: DiscoveryParts,
   report: Report = () => {},
   own?: Findings,
 ): Promise<Discovered> {
@@ -120,7 +120,12 @@ export async function discover(
  * Finds the servers that the targets name, each once. Never rejects: sources that cannot be read are recorded as
  * failures.
  */
-export async function locate(targets: readonly string[], parts: Parts, report: Report = () => {}, own?: Findings) {
+export async function locate(
+  targets: readonly string[],
+  parts: DiscoveryParts,
+  report: Report = () => {},
+  own?: Findings,
+) {
   const { now = () => performance.now() } = parts
   const located = await Promise.all(
     targets.map(async (target): Promise<Pick<Findings, 'findings' | 'failures'>> => {
@@ -150,7 +155,11 @@ export function isConfigured({ source, endpoint, runnable }: Candidate): boolean
 }
 
 /** Takes one candidate through all steps. */
-export async function examine(candidate: Candidate, parts: Parts, report: Report = () => {}): Promise<Examined> {
+export async function examine(
+  candidate: Candidate,
+  parts: DiscoveryParts,
+  report: Report = () => {},
+): Promise<Examined> {
   const { name, endpoint, runnable } = candidate
   const { now = () => performance.now() } = parts
   const steps: Progress[] = []
@@ -189,7 +198,7 @@ export async function examine(candidate: Candidate, parts: Parts, report: Report
       ({ state, reason }) => [state === 'trusted', `${state}: ${reason}`],
     )
     const unread = steps.some(({ step, ok }) => step === 'manifest' && !ok)
-    return { candidate, facts: known, verdict: value as Verdict, unread, steps, ...rest }
+    return { candidate, facts: known, verdict: value as TrustVerdict, unread, steps, ...rest }
   }
   // Programs that the network names are shown to people and never run.
   if (!runnable) return judged({})
@@ -230,7 +239,7 @@ export async function examine(candidate: Candidate, parts: Parts, report: Report
 }
 
 /** Fetch a manifest and its signature again the next time. */
-export function forgetManifest(url: string, { forget }: Pick<Parts, 'forget'>): void {
+export function forgetManifest(url: string, { forget }: Pick<DiscoveryParts, 'forget'>): void {
   forget(url)
   forget(signatureOf(url))
 }
@@ -266,7 +275,7 @@ type TakeStep = <T>(
 ) => Promise<{ value: T; failed?: never } | { value?: never; failed: Failure }>
 
 /** The manifest that covers a candidate: one that named it, or that of its own host. */
-async function vouchedFor(candidate: Candidate, parts: Parts, step: TakeStep): Promise<Vouched | undefined> {
+async function vouchedFor(candidate: Candidate, parts: DiscoveryParts, step: TakeStep): Promise<Vouched | undefined> {
   const named = [candidate, ...candidate.alsoFrom].flatMap(({ manifest }) => manifest?.url ?? [])
   const own = candidate.endpoint.kind === 'http' ? [new URL(MANIFEST_PATH, candidate.endpoint.url).href] : []
   const documents = await step(
@@ -300,7 +309,7 @@ async function vouchedFor(candidate: Candidate, parts: Parts, step: TakeStep): P
 async function verify(
   { url, bytes }: { url: string; bytes: Uint8Array },
   { endpoint }: Candidate,
-  parts: Parts,
+  parts: DiscoveryParts,
 ): Promise<Vouched> {
   const jws = await parts.fetch(signatureOf(url), 'application/jose')
   const verification = await parts.verify({ url, bytes, jws: jws?.bytes })

@@ -18,8 +18,10 @@ const REASONS = {
 } as const
 
 /** Where it failed: the phases of the network; reading a file; the content of a document; connecting to a server. */
-export type Phase = keyof typeof REASONS
-export type Reason<P extends Phase = Phase> = P extends Phase ? keyof (typeof REASONS)[P] & string : never
+export type DiscoveryPhase = keyof typeof REASONS
+export type Reason<P extends DiscoveryPhase = DiscoveryPhase> = P extends DiscoveryPhase
+  ? keyof (typeof REASONS)[P] & string
+  : never
 
 /** Makes a failure of a phase, with one of its reasons. */
 export const failure = failuresOf(REASONS)

@@ -14,8 +14,8 @@ import type { Request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { EMPTY, objectIn, type Payload, value } from '../rpc/splice.js'
 import { type Logger, type Telemetry, whoseOf } from './logger.js'
-import { type Answered, endOf, outcomeOf } from './outcome.js'
-import type { Watch } from './watch.js'
+import { type AnsweredOutcome, endOf, outcomeOf } from './outcome.js'
+import type { ClientWatch } from './watch.js'
 import { type CallEnd, type CallFields, WatchedCall, type Whose } from './watched-call.js'
 
 const MAX_NAME = 120
@@ -124,7 +124,7 @@ export class CallLogEntry implements CallLog {
   }
 
   /** Ends the call with an outcome. `text` is the answer, if the inspector has not been told. */
-  answered(outcome: Answered, text: Wire | undefined): void {
+  answered(outcome: AnsweredOutcome, text: Wire | undefined): void {
     if (text !== undefined) this.watched?.said(text)
     this.#end(outcome, {})
   }
@@ -222,7 +222,7 @@ export class CallLogEntry implements CallLog {
   }
 
   /** Records the call for the inspector, which gives it a number. */
-  #record(watch: Watch, { partOf }: Whose): void {
+  #record(watch: ClientWatch, { partOf }: Whose): void {
     this.call = partOf === undefined ? watch.numbers.next(this.#fields.method, this.#started) : UNRECORDED
     if (this.call) this.watched = this.#watchedAs(this.call)
   }
@@ -234,7 +234,7 @@ export class CallLogEntry implements CallLog {
   }
 
   /** Tells the inspector how the call has ended. */
-  #tellWatch({ numbers }: Watch, outcome: Outcome, { cancelled, code, fault }: Omit<CallEnd, 'outcome'>): void {
+  #tellWatch({ numbers }: ClientWatch, outcome: Outcome, { cancelled, code, fault }: Omit<CallEnd, 'outcome'>): void {
     let { watched } = this
     // One that is not recorded, and has failed, is told all the same, without its messages.
     if (!watched && this.call === UNRECORDED && isFailure(outcome)) {

@@ -4,7 +4,7 @@ import type { BridgeEvent, Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { Fault } from '../protocol/fault.js'
 import type { Tracer } from '../protocol/trace.js'
-import type { Watch } from './watch.js'
+import type { ClientWatch } from './watch.js'
 
 /** The log of a server. */
 export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 'warn' | 'error'> {
@@ -31,7 +31,7 @@ export interface Telemetry {
   /** Which names of tools and prompts may be in metrics and in names of spans; none without both. */
   names?: ListedNames | undefined
   /** The inspector; none by default. */
-  watch?: Watch | undefined
+  watch?: ClientWatch | undefined
 }
 
 type Unnamed<E> = E extends BridgeEvent ? Omit<E, 'server'> : never

@@ -11,7 +11,7 @@ import type { Loan, Memory } from '../protocol/memory.js'
 import { TASKS_EXTENSION } from '../protocol/meta.js'
 import { LEGACY_CLIENT_NOTIFICATIONS, methodTraits } from '../protocol/methods.js'
 import {
-  type Decoded,
+  type DecodedModernRequest,
   decodeBareDiscover,
   decodeNotification,
   decodeRequest,
@@ -27,7 +27,7 @@ import { CallLogEntry } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
 import type { Logger } from './logger.js'
 import { cancelledBy } from './outcome.js'
-import { type Headers, tellReceived } from './watched-messages.js'
+import { tellReceived, type WatchedHeaders } from './watched-messages.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {
@@ -49,7 +49,7 @@ export interface Arrived {
   /** The trace context of the headers. */
   trace?: TraceContext | undefined
   /** All headers, for the inspector. It shows those that cannot be secret. */
-  headers?: Headers
+  headers?: WatchedHeaders
   /** The request in flight. It gets the number of its call for the inspector. */
   running?: { call: number | undefined }
   /** The HTTP answer, for the inspector: with which status it would send this last frame now. */
@@ -94,7 +94,7 @@ export class ModernDownstream {
 
   async #answer(
     id: Id,
-    decoded: (Decoded & { size?: number }) | Fault,
+    decoded: (DecodedModernRequest & { size?: number }) | Fault,
     arrived: Arrived,
     record: CallLogEntry,
     send: Send,
@@ -151,7 +151,7 @@ export class ModernDownstream {
 }
 
 /** Decodes and checks a request. An endless call keeps nothing of the received text. */
-function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry): Decoded | Fault {
+function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry): DecodedModernRequest | Fault {
   const { method } = request
   try {
     record.begin(request, trace)
@@ -166,7 +166,7 @@ function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry
   }
 }
 
-function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tell): Call {
+function toCall(decoded: DecodedModernRequest, arrived: Arrived, log: CallLogEntry, tell: Tell): Call {
   const { method, params, meta, caller, progressToken, answers } = decoded
   const { principal, credential, grant, patient, abort: controller, paramHeaders } = arrived
   const progress = progressToken !== undefined
@@ -192,7 +192,7 @@ function toCall(decoded: Decoded, arrived: Arrived, log: CallLogEntry, tell: Tel
 }
 
 /** Throws a Fault for a legacy method, which this revision does not have, or for one of tasks whose extension the client did not declare. */
-function refuseUnknown({ method, caller }: Decoded): void {
+function refuseUnknown({ method, caller }: DecodedModernRequest): void {
   if (methodTraits(method).eras === 'legacy')
     throw new Fault('methodNotFound', `Method not found: ${NEWEST_MODERN} has no ${printable(method, ECHOED)}`)
   const extensions = objectIn(parseObject(caller.capabilities), 'extensions')

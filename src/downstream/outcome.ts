@@ -8,7 +8,7 @@ import type { Response } from '../rpc/message.js'
 import { EMPTY, payloadAt, raw, value } from '../rpc/splice.js'
 
 /** The outcome of a call that was answered. */
-export type Answered = Exclude<Outcome, 'cancelled' | 'fault'>
+export type AnsweredOutcome = Exclude<Outcome, 'cancelled' | 'fault'>
 
 /** Why a call was cancelled that was aborted for this reason. `otherwise`: the client has sent no notification. */
 export function cancelledBy(reason: unknown, otherwise: 'disconnected' | 'session'): Cancelled {
@@ -16,7 +16,7 @@ export function cancelledBy(reason: unknown, otherwise: 'disconnected' | 'sessio
 }
 
 /** The outcome of a reply. A tool result with `isError` is `tool_error`. */
-export function outcomeOf(reply: Final): Answered {
+export function outcomeOf(reply: Final): AnsweredOutcome {
   if (reply.kind === 'error') return 'error'
   if (reply.kind === 'input') return 'asks'
   return raw(reply.result, 'isError') === 'true' ? 'tool_error' : 'ok'

@@ -17,7 +17,7 @@ const MAX_NAMED = 1_000
 const MAX_NAME = 120
 
 /** Tells a witness, and knows which call is which. */
-export class Watch {
+export class ClientWatch {
   readonly witness: Witness
   readonly numbers: CallNumbers
   /** Calls that ended with a question, by whose they are and what the client has to send back. */

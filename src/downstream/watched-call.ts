@@ -10,8 +10,8 @@ import type { Made } from '../protocol/rules.js'
 import type { Notification, Request, Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { type Json, raw } from '../rpc/splice.js'
-import type { Watch } from './watch.js'
-import { fillIn, type Headers, TOWARDS } from './watched-messages.js'
+import type { ClientWatch } from './watch.js'
+import { fillIn, TOWARDS, type WatchedHeaders } from './watched-messages.js'
 
 type CallSight = Extract<Sight, { kind: 'call' }>
 
@@ -53,7 +53,7 @@ export interface CallEnd {
 /** A call that the inspector sees. */
 export class WatchedCall {
   readonly number: number
-  readonly #watch: Watch
+  readonly #watch: ClientWatch
   readonly #fields: Readonly<CallFields>
   readonly #started: number
   readonly #server: string
@@ -72,7 +72,7 @@ export class WatchedCall {
   constructor(
     number: number,
     server: string,
-    watch: Watch,
+    watch: ClientWatch,
     fields: Readonly<CallFields>,
     whose: Whose,
     started: number,
@@ -90,7 +90,7 @@ export class WatchedCall {
    * Tells that the call has begun, with the client's message. `answers` are those of a call that continues another one,
    * `clientInfo` is that of its client, if it is known.
    */
-  begun(request: Request, answers?: Answers, headers?: Headers, clientInfo?: Json): void {
+  begun(request: Request, answers?: Answers, headers?: WatchedHeaders, clientInfo?: Json): void {
     this.begunBy(this.#watch.clientOf(request, this.#session, clientInfo), answers)
     const sight = this.#message('in', this.#started)
     if (headers) sight.http = { headers }

@@ -3,7 +3,7 @@ import { type MessageSight, sightOf, tellArrived, tellSent as tellSentTo } from 
 import { UNRECORDED } from '../ports/seen.js'
 import type { Era } from '../protocol/eras.js'
 import type { Made, Towards } from '../protocol/rules.js'
-import { type Head, headOf, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
+import { headOf, idValue, type MessageHead, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Logger } from './logger.js'
 
@@ -11,13 +11,13 @@ import type { Logger } from './logger.js'
 export const TOWARDS: Readonly<Record<Era, Towards>> = { modern: 'modern client', legacy: 'legacy client' }
 
 /** What a message with a client belongs to. */
-export interface About {
+export interface MessageContext {
   call?: number | undefined
   session?: string | undefined
 }
 
 /** Headers of a request, with names in lower case. */
-export type Headers = Readonly<Record<string, string | string[] | undefined>> | undefined
+export type WatchedHeaders = Readonly<Record<string, string | string[] | undefined>> | undefined
 
 /** What an encoded message was made of, and for whom. */
 interface Making {
@@ -29,7 +29,7 @@ interface Making {
 export function tellReceived(
   { telemetry }: Logger,
   message: Request | Notification | Response,
-  { call, session }: About,
+  { call, session }: MessageContext,
 ): void {
   if (!telemetry?.watch || call === UNRECORDED) return
   const { server, watch } = telemetry
@@ -40,9 +40,9 @@ export function tellReceived(
 export function tellSent(
   { telemetry }: Logger,
   text: Wire,
-  { call, session }: About,
+  { call, session }: MessageContext,
   { made, era }: Making,
-): Head | undefined {
+): MessageHead | undefined {
   if (!telemetry?.watch) return undefined
   const { server, watch } = telemetry
   const sight = sightOf('client', 'out', server, call, session, undefined)
@@ -52,7 +52,7 @@ export function tellSent(
 }
 
 /** Reads from an encoded message what it is. Returns undefined if that cannot be read. */
-export function fillIn(sight: MessageSight, text: Wire): Head | undefined {
+export function fillIn(sight: MessageSight, text: Wire): MessageHead | undefined {
   const head = headOf(text)
   if (!head) return undefined
   sight.form = head.form

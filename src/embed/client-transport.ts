@@ -1,6 +1,6 @@
 /** A client at the other end of a transport: its messages as the lines that are served on stdio. */
 import { PassThrough, type Readable, Writable } from 'node:stream'
-import type { Transport } from '../ports/transport.js'
+import type { SdkTransport } from '../ports/transport.js'
 
 export interface Lines {
   input: Readable
@@ -10,7 +10,7 @@ export interface Lines {
 const END_OF_LINE = 10
 
 /** The lines of a client. The input ends when the transport is closed. */
-export function linesOf(transport: Transport): Lines {
+export function linesOf(transport: SdkTransport): Lines {
   const input = new PassThrough()
   transport.onmessage = (message) => {
     if (!input.writableEnded) input.write(`${JSON.stringify(message)}\n`)

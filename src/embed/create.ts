@@ -1,6 +1,6 @@
 /** `createBridge`: a bridge for handlers of the Fetch API, and for transports in memory. */
-import { Embedded } from './embedded.js'
-import type { Answer } from './in-memory-http.js'
+import { EmbeddedBridge } from './embedded.js'
+import type { InMemoryHandler } from './in-memory-http.js'
 import { logOf } from './log.js'
 import type { Bridge, BridgeOptions } from './options.js'
 
@@ -10,9 +10,9 @@ export const ENDPOINT = '/mcp'
 /** Creates a bridge. Rejects with an error that names every mistake in the options. */
 export async function createBridge(options: BridgeOptions): Promise<Bridge> {
   const { path = ENDPOINT, logger, principal, ...common } = options
-  const embedded = new Embedded(common, { path, hasPrincipals: principal !== undefined }, logOf(logger))
+  const embedded = new EmbeddedBridge(common, { path, hasPrincipals: principal !== undefined }, logOf(logger))
   embedded.warmUp()
-  let answering: Promise<Answer> | undefined
+  let answering: Promise<InMemoryHandler> | undefined
   const begin = async () => {
     const { fetcher } = await import('./in-memory-http.js')
     return fetcher(await embedded.attach(), embedded.callers)

@@ -6,25 +6,25 @@ import type { Mount } from '../bridge/mount.js'
 import { browserOf, ConfigError, type Settings } from '../config/settings.js'
 import type { Log } from '../logging.js'
 import { signInParts } from '../oauth/parts.js'
-import type { Transport } from '../ports/transport.js'
+import type { SdkTransport } from '../ports/transport.js'
 import { versionOfBridge } from '../version.js'
 import { linesOf } from './client-transport.js'
 import type { CommonOptions, ConnectOptions } from './options.js'
-import { type Place, settingsOf } from './settings.js'
+import { type EmbeddedPlace, settingsOf } from './settings.js'
 
-export class Embedded {
+export class EmbeddedBridge {
   readonly settings: Settings
   /** The principal of each request, by the request of Node's HTTP server or by its connection. */
   readonly callers = new WeakMap<object, string>()
   readonly #bridge: Bridge
   readonly #log: Log
-  readonly #transports = new Set<Transport>()
+  readonly #transports = new Set<SdkTransport>()
   /** What is served to transports, until it has ended. */
   readonly #piped = new Set<Promise<void>>()
   #closing: Promise<void> | undefined
 
   /** Throws a ConfigError. */
-  constructor(options: CommonOptions, place: Place, log: Log) {
+  constructor(options: CommonOptions, place: EmbeddedPlace, log: Log) {
     const { settings, inProcess, env } = settingsOf(options, place)
     this.settings = settings
     this.#log = log
@@ -49,7 +49,7 @@ export class Embedded {
   }
 
   /** Serves a client at the other end of a transport. */
-  async connect(transport: Transport, { to, principal }: ConnectOptions = {}): Promise<void> {
+  async connect(transport: SdkTransport, { to, principal }: ConnectOptions = {}): Promise<void> {
     if (this.#closing) throw new Error('The bridge is closed')
     const lines = linesOf(transport)
     const served = this.#named(to)

@@ -2,7 +2,7 @@
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
 import { ConfigError, groupPaths, parseListen, servedPaths, ssePaths } from '../config/settings.js'
 import { ENDPOINT } from './create.js'
-import { Embedded } from './embedded.js'
+import { EmbeddedBridge } from './embedded.js'
 import { logOf } from './log.js'
 import type { CommonOptions } from './options.js'
 
@@ -25,7 +25,7 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
   if (beside)
     throw new ConfigError([{ path: `auth.${beside}`, message: 'needs paths beside "prefix": use createBridge' }])
   const place = { path: app.prefix || ENDPOINT, isFolder: app.prefix !== '', hasPrincipals: principal !== undefined }
-  const embedded = new Embedded(common, place, logOf(app.log))
+  const embedded = new EmbeddedBridge(common, place, logOf(app.log))
   const routing = await embedded.attach()
   // Event streams would hold up the end of the server, so the bridge ends before it.
   app.addHook('preClose', () => embedded.close())
@@ -51,7 +51,7 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
 }
 
 /** The paths of all endpoints, within those of the application. */
-function pathsOf({ settings }: Embedded): Set<string> {
+function pathsOf({ settings }: EmbeddedBridge): Set<string> {
   const listen = parseListen(settings.listen)
   if (listen.kind !== 'http') return new Set()
   const endpoints = [...groupPaths(settings, listen).values(), ...servedPaths(settings, listen).values()].flat()

@@ -15,10 +15,10 @@ const OF_CONNECTIONS: ReadonlySet<string> = new Set(['connection', 'keep-alive',
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
 
 /** Answers a request of a caller, whose name is undefined if nobody asked for it. */
-export type Answer = (request: Request, caller: string | undefined) => Promise<Response>
+export type InMemoryHandler = (request: Request, caller: string | undefined) => Promise<Response>
 
 /** What answers requests by way of `routing`. The name of the caller is put into `callers`, by the connection of the request. */
-export function fetcher(routing: Front['routing'], callers: WeakMap<object, string>): Answer {
+export function fetcher(routing: Front['routing'], callers: WeakMap<object, string>): InMemoryHandler {
   const server = createServer({ maxHeaderSize: BOUNDS.maxHeaderSize }, routing)
   server.maxHeadersCount = BOUNDS.maxHeadersCount
   return async (request, caller) => {

@@ -11,8 +11,8 @@ export type {
   InProcessEntry,
   Logger,
   ProgramEntry,
+  SdkTransport,
   Serve,
   ServerEntry,
   ServerOptions,
-  Transport,
 } from './options.js'

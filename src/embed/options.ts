@@ -1,8 +1,8 @@
 /** What programs give to the bridge and get from it: the types that the package exports. */
-import type { Serve, Transport } from '../ports/transport.js'
+import type { SdkTransport, Serve } from '../ports/transport.js'
 import type { AddressEntry, FileOptions, GroupEntry, ProgramEntry } from './file-options.js'
 
-export type { AddressEntry, FileOptions, GroupEntry, ProgramEntry, Serve, Transport }
+export type { AddressEntry, FileOptions, GroupEntry, ProgramEntry, SdkTransport, Serve }
 
 /** Options that concern a server whatever it is. */
 export type ServerOptions = Omit<ProgramEntry, 'type' | 'command' | 'args' | 'env' | 'passEnvironment' | 'cwd'>
@@ -81,7 +81,7 @@ export interface Bridge {
   /** Answers a request to one of its endpoints, as handlers of the Fetch API do. */
   readonly fetch: (request: Request) => Promise<Response>
   /** Serves a client at the other end of a transport. Resolves when it reads from it. */
-  connect(transport: Transport, options?: ConnectOptions): Promise<void>
+  connect(transport: SdkTransport, options?: ConnectOptions): Promise<void>
   /** Lets calls in progress end, for `timeouts.drainTimeout` at most, and ends all sessions, programs and transports. */
   close(): Promise<void>
 }

@@ -10,8 +10,8 @@ export type {
   GroupEntry,
   InProcessEntry,
   ProgramEntry,
+  SdkTransport,
   Serve,
   ServerEntry,
   ServerOptions,
-  Transport,
 } from './options.js'

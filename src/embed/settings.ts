@@ -6,7 +6,7 @@ import type { Serve } from '../ports/transport.js'
 import type { CommonOptions, InProcessEntry, ServerEntry } from './options.js'
 
 /** Where an application serves the bridge, and whether it knows its callers. */
-export interface Place {
+export interface EmbeddedPlace {
   /** The path of the endpoint. */
   path: string
   /** Servers and groups are below that path, and not beside it. */
@@ -29,7 +29,7 @@ const NO_COMMAND = 'a server in this process'
 const OWN_HOST = 'http://localhost'
 
 /** Checks options and fills in the defaults. Throws a ConfigError that names every mistake. */
-export function settingsOf(options: CommonOptions, { path, isFolder = false, hasPrincipals }: Place): Embedded {
+export function settingsOf(options: CommonOptions, { path, isFolder = false, hasPrincipals }: EmbeddedPlace): Embedded {
   const { upstream, mcpServers = {}, groups, env = process.env, auth, ...others } = options
   if (upstream !== undefined && Object.keys(mcpServers).length > 0)
     throw new ConfigError([{ path: 'upstream', message: 'cannot be combined with "mcpServers": put the server there' }])

@@ -1,7 +1,7 @@
 /** Changes members of tables in the text of a TOML file. Comments, order and all other tables stay. */
 import { type AST, parseTOML } from 'toml-eslint-parser'
 import { readToml } from './document.js'
-import { type Change, type Editable, Uneditable } from './edit.js'
+import { type Editable, type FileChange, Uneditable } from './edit.js'
 import { isRecord } from './programs.js'
 
 type Path = readonly string[]
@@ -107,7 +107,7 @@ function rangeOf(parts: readonly Part[], keys: Path): [start: number, end: numbe
   return parts.some(isBetween) ? undefined : range
 }
 
-function editsFor(file: File, change: Change): Edit[] {
+function editsFor(file: File, change: FileChange): Edit[] {
   const { text, parts, keys } = file
   const own = partsUnder(parts, [...keys, change.key])
   const [first, ...others] = own
@@ -214,7 +214,7 @@ function withValue(value: unknown, [key, ...below]: Path, change: (table: Table)
   return Object.fromEntries([...Object.entries(table).filter(([one]) => one !== key), [key, inside]])
 }
 
-function valueAfter(table: Table, change: Change): Table {
+function valueAfter(table: Table, change: FileChange): Table {
   const { key } = change
   const others = Object.entries(table).filter(([one]) => one !== key)
   const before = table[key]

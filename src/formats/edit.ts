@@ -10,7 +10,7 @@ export interface Editable {
   /** Copies the text of the value under these keys from another file; unchanged if either has none. */
   restored(keys: readonly string[], old: Editable): string
   /** Applies changes to the object under these keys. The named members must exist. Throws an Uneditable. */
-  changed(keys: readonly string[], changes: readonly Change[]): string
+  changed(keys: readonly string[], changes: readonly FileChange[]): string
 }
 
 /** Why a text cannot be changed. */
@@ -24,7 +24,7 @@ interface JsonText {
 }
 
 /** A change of one object: a member is replaced by others, or strings are put before the elements of an array. */
-export type Change = { key: string; by: readonly (readonly [key: string, value: unknown])[] } | Before
+export type FileChange = { key: string; by: readonly (readonly [key: string, value: unknown])[] } | Before
 
 interface Before {
   key: string
@@ -52,7 +52,7 @@ export function editableJson(text: string): Editable {
   }
 }
 
-function editsFor(json: JsonText, keys: readonly string[], changes: readonly Change[]): Edit[] {
+function editsFor(json: JsonText, keys: readonly string[], changes: readonly FileChange[]): Edit[] {
   const object = nodeUnder(json.root, keys) as Node
   return changes.map((change) => {
     const member = memberOf(object, change.key) as Node

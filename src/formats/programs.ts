@@ -7,7 +7,7 @@
 export type Entry = Readonly<Record<string, unknown>>
 
 /** A program, and the format of its file. */
-export interface Program {
+export interface ProgramFormat {
   name: string
   /** The keys that lead to its servers. */
   servers: readonly string[]
@@ -29,7 +29,7 @@ const PATHS: readonly [path: RegExp, name: string][] = [
 const VS_CODE = { name: 'VS Code', mayHaveOptions: false }
 
 /** The program of a file; undefined if the file has no servers. */
-export function programOf(file: Entry, path: string): Program | undefined {
+export function programOf(file: Entry, path: string): ProgramFormat | undefined {
   if (isRecord(file['context_servers']))
     return { name: 'Zed', servers: ['context_servers'], mayHaveOptions: false, translate: zed }
   if (isRecord(file['mcp_servers']))
@@ -46,7 +46,7 @@ export function programOf(file: Entry, path: string): Program | undefined {
   return nested ? { ...VS_CODE, servers: keys } : undefined
 }
 
-function withMcpServers(file: Entry, path: string): Program {
+function withMcpServers(file: Entry, path: string): ProgramFormat {
   const servers = ['mcpServers']
   const entries = isRecord(file['mcpServers']) ? Object.values(file['mcpServers']).filter(isRecord) : []
   const known = PATHS.find(([pattern]) => pattern.test(path.replaceAll('\\', '/')))?.[1]
@@ -81,7 +81,7 @@ const MAY_BE_EMPTY: readonly string[] = [
 const SWITCHES: readonly string[] = ['enabled', 'isEnabled', 'isActive', 'active']
 
 /** Translates an entry into the format of `mcpServers`. */
-export function translated(given: Entry, program: Program): Record<string, unknown> {
+export function translated(given: Entry, program: ProgramFormat): Record<string, unknown> {
   const entry = withoutEmpty(given)
   const words = { ...(program.translate?.(entry) ?? entry) }
   for (const [theirs, ours] of WORDS) {

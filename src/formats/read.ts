@@ -10,7 +10,7 @@ import {
   type Entry,
   isRecord,
   originalKey,
-  type Program,
+  type ProgramFormat,
   programOf,
   translated,
   withoutEmpty,
@@ -82,7 +82,7 @@ export function readConfigFile(text: string, options: ReadOptions): ConfigFile {
 }
 
 /** Duplicate keys: servers, members of their entries, and members next to the servers. */
-function repeated(document: Document, { servers }: Program): Note[] {
+function repeated(document: Document, { servers }: ProgramFormat): Note[] {
   const named = valueAt(document.value, servers)
   const inside = (keys: readonly string[], message: string): Note[] =>
     document.repeated(keys).map(([key, position]) => ({ path: [...keys, key].join('.'), message, ...position }))
@@ -99,7 +99,7 @@ function located(note: Note, document: Document): Note {
   return { ...note, ...document.locate(keysOf(document.value, note.path)) }
 }
 
-function readServers(named: Entry, program: Program, options: ReadOptions) {
+function readServers(named: Entry, program: ProgramFormat, options: ReadOptions) {
   const notes: Note[] = []
   const names = servedNames(Object.keys(named))
   const servers: Record<string, unknown> = {}
@@ -125,7 +125,7 @@ function isServer(entry: Entry): boolean {
 /** The members next to the servers: options of mcp-bridge, or settings of the program, which are ignored. */
 function beside(
   file: Entry,
-  program: Program,
+  program: ProgramFormat,
   { options, meantBy = nearest }: ReadOptions,
 ): { own: Entry; notes: Note[] } {
   const [first] = program.servers
@@ -188,7 +188,7 @@ function keysOf(value: unknown, path: string): string[] {
 }
 
 /** The original keys for a translated path. */
-function originalKeys(path: string, file: Entry, program: Program, given: ReadonlyMap<string, string>): string[] {
+function originalKeys(path: string, file: Entry, program: ProgramFormat, given: ReadonlyMap<string, string>): string[] {
   const [, below] = /^mcpServers(?:\.(.*))?$/s.exec(path) ?? []
   if (below === undefined) return path === 'mcpServers' ? [...program.servers] : keysOf(file, path)
   const [served] = [...given.keys()]

@@ -21,7 +21,7 @@ export interface Missing {
 }
 
 /** One request to one server. */
-export interface Question {
+export interface MemberQuestion {
   member: Member
   call: Call
   /** The caller, as of `whoOf`. */
@@ -43,7 +43,7 @@ interface Running {
 
 /** A request, and how long its caller waits for the answer. */
 interface Waiting {
-  question: Question
+  question: MemberQuestion
   running: Running
   /** No equal request was in progress. */
   isOwn: boolean
@@ -55,10 +55,10 @@ export class Asking {
   readonly #late = new Map<string, Running>()
   /** When waiting for a late server began, by caller and server. */
   readonly #since = new Map<string, number>()
-  readonly #came: (question: Question, asked: Asked) => void
+  readonly #came: (question: MemberQuestion, asked: Asked) => void
 
   /** `came` is called with each late answer. */
-  constructor(came: (question: Question, asked: Asked) => void) {
+  constructor(came: (question: MemberQuestion, asked: Asked) => void) {
     this.#came = came
   }
 
@@ -66,7 +66,7 @@ export class Asking {
    * Sends several requests for one call, or joins equal ones in progress. Resolves to the answers in the same order. Rejects
    * only if the call is cancelled.
    */
-  ask(questions: readonly Question[], signal: Signal): Promise<Asked[]> {
+  ask(questions: readonly MemberQuestion[], signal: Signal): Promise<Asked[]> {
     if (signal.aborted) return Promise.reject(signal.reason as Error)
     if (questions.length === 0) return Promise.resolve([])
     const waiting = questions.map((question) => this.#begin(question))
@@ -110,7 +110,7 @@ export class Asking {
   }
 
   /** Sends a request, or joins an equal one in progress. */
-  #begin(question: Question): Waiting {
+  #begin(question: MemberQuestion): Waiting {
     const { member, call, wait, patience } = question
     // Usually no server is late.
     const known = this.#late.size === 0 ? undefined : this.#late.get(idOf(question))
@@ -140,11 +140,11 @@ export class Asking {
   }
 }
 
-function keyOf({ member, who }: Question): string {
+function keyOf({ member, who }: MemberQuestion): string {
   return `${who} ${member.server}`
 }
 
-function idOf(question: Question): string {
+function idOf(question: MemberQuestion): string {
   const { method, params } = question.call
   return `${keyOf(question)} ${method} ${raw(params, 'cursor') ?? ''}`
 }

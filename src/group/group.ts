@@ -12,23 +12,23 @@ import { methodTraits } from '../protocol/methods.js'
 import type { ChangingList } from '../protocol/subscriptions.js'
 import { edit, type Json, parseObject, raw, write } from '../rpc/splice.js'
 import type { SealKey } from '../seal.js'
-import { type Asked, Asking, type Question } from './asking.js'
+import { type Asked, Asking, type MemberQuestion } from './asking.js'
 import { GroupListening } from './listen.js'
 import { LISTS, Listings, whoOf } from './listings.js'
 import { Lists } from './lists.js'
-import type { Member, Plan } from './member.js'
+import type { GroupPlan, Member } from './member.js'
 import { offersIn, onlyForeign } from './merge.js'
 import { isTooLong, prefixed, prefixedLogger } from './names.js'
 import { Owners } from './owners.js'
 import { type Kind, mayHavePlaces, type Replace, replaced } from './places.js'
 import { Search } from './search.js'
 import { States } from './states.js'
-import { isAlone, type Target, Targets } from './targets.js'
+import { type CallTarget, isAlone, Targets } from './targets.js'
 import { prefixedUri } from './uris.js'
 
 export interface GroupOptions {
   name: string
-  plan: Plan
+  plan: GroupPlan
   /** The first key seals cursors and states for clients; all keys open them. */
   keys: readonly SealKey[]
   version: string
@@ -53,7 +53,7 @@ export interface Hidden {
 
 export class Group implements Upstream {
   readonly #options: GroupOptions
-  #plan: Plan
+  #plan: GroupPlan
   /** The group's own Implementation. */
   #identity: Json
   readonly #listings: Listings
@@ -135,7 +135,7 @@ export class Group implements Upstream {
   }
 
   /** Continues with other servers, or with other names for them. Notifies listening clients. */
-  change(plan: Plan): void {
+  change(plan: GroupPlan): void {
     this.#plan = plan
     this.#identity = identityOf({ ...this.#options, plan })
     this.#listings.clear()
@@ -158,7 +158,7 @@ export class Group implements Upstream {
   }
 
   /** Sends a call to its server, and translates the answer into the names of the group. */
-  async #send(call: Call, target: Target): Promise<Final> {
+  async #send(call: Call, target: CallTarget): Promise<Final> {
     const { member, id, params } = target
     const { server, upstream } = member
     const { method, answers } = call
@@ -192,7 +192,7 @@ export class Group implements Upstream {
   }
 
   /** The target of a call that names nothing known to the group: the one server that could understand it. */
-  async #unnamed(call: Call): Promise<Target> {
+  async #unnamed(call: Call): Promise<CallTarget> {
     const { members } = this.#lists
     const [only, ...others] = members
     const foreign = others.length === 0 ? undefined : onlyForeign(await this.#lists.describe(call))
@@ -230,7 +230,7 @@ export class Group implements Upstream {
   }
 
   /** A server answered after its callers stopped waiting. */
-  #came({ member, call, who }: Question, asked: Asked): void {
+  #came({ member, call, who }: MemberQuestion, asked: Asked): void {
     this.#heard(member, asked, call.principal)
     if (asked.kind !== 'answer') return
     const { result } = asked.reply
@@ -292,7 +292,7 @@ export class Group implements Upstream {
   }
 
   /** An error about a resource names the URI that the client sent. */
-  #shownError(call: Call, { id, params }: Target, reply: Final & { kind: 'error' }): Final {
+  #shownError(call: Call, { id, params }: CallTarget, reply: Final & { kind: 'error' }): Final {
     const { data } = reply.error
     const uri = raw(call.params, 'uri')
     if (params === call.params || uri === undefined || !data?.startsWith('{'))

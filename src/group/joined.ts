@@ -2,12 +2,12 @@
 import { LentCache } from '../policy/lent-cache.js'
 import type { Memory } from '../protocol/memory.js'
 import { type Payload, parseObject, write } from '../rpc/splice.js'
-import type { Page } from './listings.js'
+import type { ListPage } from './listings.js'
 
 /** The parts of a merged list. */
-export interface Parts {
+export interface ListParts {
   method: string
-  pages: readonly Page[]
+  pages: readonly ListPage[]
   /** The other members of the result. */
   meta: string | undefined
 }
@@ -24,7 +24,7 @@ export class JoinedLists {
   }
 
   /** The merged list of these parts, made by `join` if it is not cached. */
-  of({ method, pages, meta = '' }: Parts, join: () => Payload): Payload {
+  of({ method, pages, meta = '' }: ListParts, join: () => Payload): Payload {
     let key = method
     for (const { number } of pages) key += ` ${number}`
     key += meta

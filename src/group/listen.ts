@@ -8,17 +8,17 @@ import { withoutEnvelope } from '../protocol/meta.js'
 import {
   acknowledgement,
   type ChangingList,
-  type Filter,
   filterOf,
   isAbout,
   isNothing,
+  type SubscriptionFilter,
   UPDATED,
 } from '../protocol/subscriptions.js'
 import { EMPTY, edit, OWN, textUnder, value } from '../rpc/splice.js'
 import { within } from '../time.js'
 import type { Member } from './member.js'
 import { MemberStream } from './member-stream.js'
-import type { Found } from './targets.js'
+import type { FoundMember } from './targets.js'
 
 export interface GroupListeningOptions {
   call: Call
@@ -27,8 +27,8 @@ export interface GroupListeningOptions {
   /** The lists that the group offers, as far as known. */
   offered(lists: readonly ChangingList[]): Promise<readonly ChangingList[]>
   /** The server of a URI or a task. Without one, rejects with a Fault or is undefined. */
-  uri(uri: string): Found | Promise<Found>
-  task(taskId: string): Found | undefined
+  uri(uri: string): FoundMember | Promise<FoundMember>
+  task(taskId: string): FoundMember | undefined
   /** Translates a server's notification into the names of the group. */
   shown(member: Member, told: Told): Told
 }
@@ -141,7 +141,7 @@ export class GroupListening {
     }
   }
 
-  #filterFor({ server }: Member): Filter {
+  #filterFor({ server }: Member): SubscriptionFilter {
     const of = (subjects: readonly Subject[]) => subjects.flatMap((one) => (one.server === server ? one.id : []))
     return { lists: this.#lists, uris: of(this.#uris), tasks: of(this.#tasks) }
   }
@@ -190,7 +190,7 @@ export class GroupListening {
   }
 
   /** Reports everything of a server as changed: it was added or removed, or changes may have been missed. */
-  #missed(member: Member, { uris }: Filter): void {
+  #missed(member: Member, { uris }: SubscriptionFilter): void {
     this.#tellLists()
     for (const uri of uris)
       this.#heard(member, { kind: 'notification', method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) })

@@ -27,7 +27,7 @@ export const LISTS: Readonly<Record<string, ListTraits>> = {
 }
 
 /** An item of a list: its name or URI at its server and in the group, and its JSON for clients. */
-export interface Item {
+export interface ListedItem {
   id: string | undefined
   shown: string | undefined
   text: Json
@@ -36,7 +36,7 @@ export interface Item {
 let pages = 0
 
 /** One page of a list of one server. */
-export class Page {
+export class ListPage {
   /** Identifies the page in keys. */
   readonly number = ++pages
   /** The list as the server sent it. */
@@ -47,7 +47,7 @@ export class Page {
   readonly text: string
   readonly bytes: number
   readonly #id: ListTraits['id']
-  #items: readonly Item[] | undefined
+  #items: readonly ListedItem[] | undefined
   #ids: ReadonlySet<string> | undefined
 
   constructor(method: string, result: Payload, received: Json, replace: Replace) {
@@ -61,7 +61,7 @@ export class Page {
   }
 
   /** The single items. */
-  get items(): readonly Item[] {
+  get items(): readonly ListedItem[] {
     this.#items ??= this.#read()
     return this.#items
   }
@@ -72,7 +72,7 @@ export class Page {
     return this.#ids
   }
 
-  #read(): Item[] {
+  #read(): ListedItem[] {
     const theirs = elementsOf(this.received)
     const ours = elementsOf(`[${this.text}]`)
     return ours.map(({ text, idOf }, i) => ({ id: theirs[i]?.idOf(this.#id), shown: idOf(this.#id), text }))
@@ -109,12 +109,12 @@ const RECENT = 4
 const MOST_PAGES = 100
 
 export class Listings {
-  readonly #pages: LentCache<{ bytes: number; page: Page }>
+  readonly #pages: LentCache<{ bytes: number; page: ListPage }>
   readonly #discovered: LentCache<{ bytes: number; result: Payload }>
   /** The last remembered pages of each list of each server, of all callers. */
-  readonly #recent = new Map<string, readonly WeakRef<Page>[]>()
+  readonly #recent = new Map<string, readonly WeakRef<ListPage>[]>()
   /** Pages by result object: a cache returns the same result many times. */
-  #read = new WeakMap<Payload, { server: string; method: string; page: Page }>()
+  #read = new WeakMap<Payload, { server: string; method: string; page: ListPage }>()
   /** Callers that are the same person with other capabilities; first the one with the newest page. */
   readonly #kin = new Recent<readonly string[]>()
 
@@ -124,7 +124,7 @@ export class Listings {
   }
 
   /** The page from a server, as clients of the group see it. */
-  read({ server }: Member, { method }: Pick<Call, 'method'>, result: Payload, replace: Replace): Page {
+  read({ server }: Member, { method }: Pick<Call, 'method'>, result: Payload, replace: Replace): ListPage {
     const before = this.#read.get(result)
     if (before?.server === server && before.method === method) return before.page
     const received = raw(result, (LISTS[method] as ListTraits).key) ?? '[]'
@@ -133,14 +133,14 @@ export class Listings {
     const next = nextOf(result)
     const pages = recent.flatMap((page) => page.deref() ?? [])
     const known = pages.find((one) => one.received === received && one.next === next)
-    const page = known ?? new Page(method, result, received, replace)
+    const page = known ?? new ListPage(method, result, received, replace)
     if (!known) this.#recent.set(list, [new WeakRef(page), ...recent.slice(0, RECENT - 1)])
     this.#read.set(result, { server, method, page })
     return page
   }
 
   /** Remembers a page for a caller. */
-  keep(who: string, { server }: Member, call: Pick<Call, 'method' | 'params'>, page: Page): void {
+  keep(who: string, { server }: Member, call: Pick<Call, 'method' | 'params'>, page: ListPage): void {
     const key = keyOf(who, server, call)
     if (this.#pages.get(key)?.page === page) return
     this.#pages.keep(key, { bytes: page.bytes, page })
@@ -149,12 +149,12 @@ export class Listings {
   }
 
   /** The caller's last known page; undefined if there is none. */
-  known(who: string, { server }: Member, call: Pick<Call, 'method' | 'params'>): Page | undefined {
+  known(who: string, { server }: Member, call: Pick<Call, 'method' | 'params'>): ListPage | undefined {
     return this.#pages.get(keyOf(who, server, call))?.page
   }
 
   /** All known pages of a list for a caller, in order. */
-  *all(who: string, member: Member, method: string): Generator<Page> {
+  *all(who: string, member: Member, method: string): Generator<ListPage> {
     let params = OWN
     for (let pages = 0; pages < MOST_PAGES; pages++) {
       const page = this.known(who, member, { method, params })
@@ -166,7 +166,7 @@ export class Listings {
   }
 
   /** All known pages for the same person with other capabilities: they may differ from those of the caller. */
-  *ofKin(who: string, member: Member, method: string): Generator<Page> {
+  *ofKin(who: string, member: Member, method: string): Generator<ListPage> {
     for (const one of this.#kin.get(personIn(who)) ?? []) if (one !== who) yield* this.all(one, member, method)
   }
 

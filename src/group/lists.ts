@@ -8,10 +8,10 @@ import { digest, type SealKey } from '../seal.js'
 import type { Asked, Asking, Missing } from './asking.js'
 import { Carrier } from './carried.js'
 import { JoinedLists } from './joined.js'
-import { type Item, LISTS, type Listings, type ListTraits, type Page, whoOf } from './listings.js'
-import type { Member, Plan } from './member.js'
+import { LISTS, type ListedItem, type Listings, type ListPage, type ListTraits, whoOf } from './listings.js'
+import type { GroupPlan, Member } from './member.js'
 import {
-  type Discovered,
+  type DiscoverAnswer,
   itemsOf,
   joinedDiscovery,
   joinedInstructions,
@@ -26,7 +26,7 @@ import { HOW_TO_SEARCH } from './search-tools.js'
 export interface ListsOptions {
   group: string
   keys: readonly SealKey[]
-  plan(): Plan
+  plan(): GroupPlan
   asking: Asking
   listings: Listings
   memory: Memory
@@ -45,7 +45,7 @@ export interface ListsOptions {
 /** The sources of one page of a merged list. */
 interface Part {
   member: Member
-  page: Page | undefined
+  page: ListPage | undefined
   missing: Missing | undefined
   result: Payload | undefined
   hint: CacheHint | undefined
@@ -60,9 +60,9 @@ export interface Unheard {
 
 /** A list of all servers. */
 export interface Whole {
-  pages: readonly Page[]
+  pages: readonly ListPage[]
   /** As clients see them. */
-  items: readonly Item[]
+  items: readonly ListedItem[]
   /** Servers that have not answered. */
   missing: readonly string[]
   meta: Json | undefined
@@ -82,7 +82,7 @@ export class Lists {
   readonly #cursors: Carrier
   readonly #joined: JoinedLists
   /** Pages whose names were checked for their length. */
-  readonly #measured = new WeakSet<Page>()
+  readonly #measured = new WeakSet<ListPage>()
 
   constructor(options: ListsOptions) {
     this.#options = options
@@ -135,7 +135,7 @@ export class Lists {
 
   /** The answer if each server has one page and none is missing; otherwise undefined. */
   #whole(parts: readonly Part[], method: string): Final | undefined {
-    const pages: Page[] = []
+    const pages: ListPage[] = []
     const results: Payload[] = []
     const hints: (CacheHint | undefined)[] = []
     for (const { missing, page, result, hint } of parts) {
@@ -208,7 +208,7 @@ export class Lists {
   }
 
   /** The discovery results of all servers for this caller; undefined if one is missing. */
-  known(call: Call): readonly Discovered[] | undefined {
+  known(call: Call): readonly DiscoverAnswer[] | undefined {
     const who = whoOf(call)
     const known = this.members.flatMap((member) => {
       const result = this.#options.listings.discovered(who, member)
@@ -218,7 +218,7 @@ export class Lists {
   }
 
   /** The discovery results of the servers for this caller: those known, and those that arrive in time. */
-  async describe(call: Call): Promise<readonly Discovered[]> {
+  async describe(call: Call): Promise<readonly DiscoverAnswer[]> {
     const known = this.known(call)
     if (known) return known
     return (await this.#discovered(unaddressed(call, 'server/discover'))).found
@@ -258,11 +258,13 @@ export class Lists {
     )
   }
 
-  async #discovered(call: Call): Promise<{ found: Discovered[]; missing: Part[]; hints: (CacheHint | undefined)[] }> {
+  async #discovered(
+    call: Call,
+  ): Promise<{ found: DiscoverAnswer[]; missing: Part[]; hints: (CacheHint | undefined)[] }> {
     const { listings } = this.#options
     const who = whoOf(call)
     const asked = await this.#askAll(call, who, this.members, undefined, DISCOVER_WAIT)
-    const found: Discovered[] = []
+    const found: DiscoverAnswer[] = []
     const missing: Part[] = []
     const hints: (CacheHint | undefined)[] = []
     for (const { member, answer } of asked) {
@@ -285,7 +287,7 @@ export class Lists {
   }
 
   /** Remembers a page, unless its server was replaced meanwhile: the new one may hide items of it. */
-  learn(who: string, member: Member, question: Pick<Call, 'method' | 'params'>, result: Payload): Page {
+  learn(who: string, member: Member, question: Pick<Call, 'method' | 'params'>, result: Payload): ListPage {
     const { listings, plan, replaceFor, named } = this.#options
     const replace = replaceFor(member)
     const page = listings.read(member, question, result, replace)
@@ -365,7 +367,7 @@ export class Lists {
   }
 
   /** The items of a part; without prefixes, names that an earlier server has are left out. */
-  #itemsOf({ member, page }: Part, method: string, isTaken: (id: string) => boolean): readonly Item[] {
+  #itemsOf({ member, page }: Part, method: string, isTaken: (id: string) => boolean): readonly ListedItem[] {
     if (!page || !this.#options.plan().bareNames || !NAMED.has(method)) return page?.items ?? []
     return page.items.filter(({ id }) => {
       if (id === undefined || !isTaken(id)) return true

@@ -2,7 +2,7 @@
 import type { HangUp } from '../hang-up.js'
 import type { Call, CallLog, Final, Tell, Told } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
-import { type Filter, paramsOf } from '../protocol/subscriptions.js'
+import { paramsOf, type SubscriptionFilter } from '../protocol/subscriptions.js'
 import { Resubscriber } from '../resubscriber.js'
 import { isEmpty, type Payload } from '../rpc/splice.js'
 import type { Member } from './member.js'
@@ -11,7 +11,7 @@ export interface MemberStreamOptions {
   member: Member
   /** The subscription of the client. */
   call: Call
-  filter: Filter
+  filter: SubscriptionFilter
   heard(told: Told): void
   /** The server was added or removed, or changes may have been missed. */
   missed(): void

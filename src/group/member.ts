@@ -11,7 +11,7 @@ export interface Member extends Prefixed {
 }
 
 /** The definition of a group. It may change while the group is served. */
-export interface Plan {
+export interface GroupPlan {
   /** In the order of lists. */
   members: readonly Member[]
   /** The name and title of its Implementation. */

@@ -6,7 +6,7 @@ import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, type Json, keys, OWN, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 
 /** The answer of a server to `server/discover`. */
-export interface Discovered {
+export interface DiscoverAnswer {
   server: string
   prefix: string
   result: Payload
@@ -46,7 +46,7 @@ export function leastHint(hints: readonly (CacheHint | undefined)[]): CacheHint 
  * tools.
  */
 export function joinedCapabilities(
-  discovered: readonly Discovered[],
+  discovered: readonly DiscoverAnswer[],
   { isComplete, hasTools = false }: { isComplete: boolean; hasTools?: boolean },
 ): Payload {
   const offered = discovered.map(({ result }) => objectIn(result, 'capabilities') ?? EMPTY)
@@ -77,7 +77,7 @@ export function joinedCapabilities(
 }
 
 /** The only server with capabilities unknown to the group. Messages that name no server go to it. */
-export function onlyForeign<D extends Pick<Discovered, 'result'>>(discovered: readonly D[]): D | undefined {
+export function onlyForeign<D extends Pick<DiscoverAnswer, 'result'>>(discovered: readonly D[]): D | undefined {
   const [only, ...others] = discovered.filter(({ result }) => {
     const capabilities = objectIn(result, 'capabilities')
     const extensions = capabilities && objectIn(capabilities, 'extensions')
@@ -120,7 +120,7 @@ function union(one: object, other: object): object {
  * Undefined if there are none.
  */
 export function joinedInstructions(
-  discovered: readonly Discovered[],
+  discovered: readonly DiscoverAnswer[],
   { bareNames, most, own }: { bareNames: boolean; most: number; own?: string | undefined },
 ): string | undefined {
   const texts = discovered.flatMap(({ server, prefix, result }) => {
@@ -168,7 +168,7 @@ function cutOff(text: string, most: number): string {
 
 /** The answer of a group to `server/discover`. */
 export function joinedDiscovery(
-  discovered: readonly Discovered[],
+  discovered: readonly DiscoverAnswer[],
   { instructions, ...capabilities }: { isComplete: boolean; hasTools?: boolean; instructions: string | undefined },
 ): Payload {
   return edit(OWN, {
@@ -179,7 +179,7 @@ export function joinedDiscovery(
 }
 
 /** Whether a server's answer declares a capability. */
-export function offersIn({ result }: Pick<Discovered, 'result'>, capability: string): boolean {
+export function offersIn({ result }: Pick<DiscoverAnswer, 'result'>, capability: string): boolean {
   const capabilities = objectIn(result, 'capabilities')
   return capabilities !== undefined && objectIn(capabilities, capability) !== undefined
 }

@@ -2,12 +2,12 @@
 import type { Call } from '../protocol/call.js'
 import { Recent } from '../rpc/memoize.js'
 import { unlessAborted } from '../time.js'
-import { type Listings, type Page, whoOf } from './listings.js'
+import { type Listings, type ListPage, whoOf } from './listings.js'
 import type { Lists, Unheard } from './lists.js'
 import type { Member } from './member.js'
 
 /** The owners of a name or URI. */
-export interface Owned {
+export interface OwnedName {
   owners: readonly Member[]
   /** If there is none: servers that may have it, because the caller did not get their list. */
   unheard: readonly Unheard[]
@@ -31,13 +31,13 @@ export class Owners {
   }
 
   /** The owner of a name: the first server that lists it. */
-  async first(call: Call, method: string, name: string): Promise<Owned> {
+  async first(call: Call, method: string, name: string): Promise<OwnedName> {
     const { owners, unheard } = await this.#find(call, method, (ids) => ids.has(name), true)
     return { owners: owners.slice(0, 1), unheard }
   }
 
   /** All servers whose lists have an item that passes `test`. */
-  all(call: Call, method: string, test: (id: string) => boolean): Promise<Owned> {
+  all(call: Call, method: string, test: (id: string) => boolean): Promise<OwnedName> {
     const has: Has = (ids) => {
       for (const id of ids) if (test(id)) return true
       return false
@@ -46,9 +46,9 @@ export class Owners {
   }
 
   /** Reads the lists if none of the known ones has it. With `isOne`, only the first server counts. */
-  async #find(call: Call, method: string, has: Has, isOne: boolean): Promise<Owned> {
+  async #find(call: Call, method: string, has: Has, isOne: boolean): Promise<OwnedName> {
     const who = whoOf(call)
-    const some = (pages: Iterable<Page>) => {
+    const some = (pages: Iterable<ListPage>) => {
       for (const { ids } of pages) if (has(ids)) return true
       return false
     }

@@ -10,15 +10,15 @@ import type { Call, Final, Handler } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import type { Memory } from '../protocol/memory.js'
 import { edit, type Json, OWN, raw } from '../rpc/splice.js'
-import type { Item } from './listings.js'
+import type { ListedItem } from './listings.js'
 import type { Lists, Whole } from './lists.js'
-import type { Plan, SearchPlan } from './member.js'
+import type { GroupPlan, SearchPlan } from './member.js'
 import { joinedLists } from './merge.js'
 import { CALL, definitions, queryOf, SEARCH, unwrapped } from './search-tools.js'
 import { type Find, indexOf } from './tool-index.js'
 
 export interface SearchOptions {
-  plan(): Plan
+  plan(): GroupPlan
   lists: Lists
   memory: Memory
   /** The group's own Implementation, as JSON. */
@@ -99,7 +99,7 @@ export class Search {
   }
 
   /** The sign-in tool is listed wherever a sign-in is pending; a tool named like one of the group's own two is not. */
-  #isListed({ id, shown }: Item, { always }: SearchPlan): boolean {
+  #isListed({ id, shown }: ListedItem, { always }: SearchPlan): boolean {
     if (id === SIGN_IN_TOOL) return true
     if (shown === undefined || shown === SEARCH || shown === CALL) return false
     if (this.#matchers?.always !== always) this.#matchers = { always, isListed: globs(always) }

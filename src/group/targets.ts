@@ -6,7 +6,7 @@ import { memoize, Recent } from '../rpc/memoize.js'
 import { edit, type Json, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
 import { whoOf } from './listings.js'
 import type { Lists, Unheard } from './lists.js'
-import type { Member, Plan } from './member.js'
+import type { GroupPlan, Member } from './member.js'
 import { offersIn } from './merge.js'
 import { splitName } from './names.js'
 import type { Owners } from './owners.js'
@@ -14,7 +14,7 @@ import { mayExpandTo } from './templates.js'
 import { prefixedUri, splitUri } from './uris.js'
 
 /** A server, and the target's name at that server. */
-export interface Found {
+export interface FoundMember {
   member: Member
   id: string
   /** The client's URI, if it has no prefix: answers show it unchanged. */
@@ -22,7 +22,7 @@ export interface Found {
 }
 
 /** The server of a call, and the params for it. */
-export interface Target extends Found {
+export interface CallTarget extends FoundMember {
   params: Payload
 }
 
@@ -51,20 +51,20 @@ const APPS = 'io.modelcontextprotocol/ui'
 const MAX_SENT = 2_000
 
 export class Targets {
-  readonly #plan: () => Plan
+  readonly #plan: () => GroupPlan
   readonly #lists: Lists
   readonly #owners: Owners
   /** The servers that sent these URIs, by caller and URI. */
   readonly #sent = new Recent<Set<string>>({ max: MAX_SENT })
 
-  constructor(plan: () => Plan, lists: Lists, owners: Owners) {
+  constructor(plan: () => GroupPlan, lists: Lists, owners: Owners) {
     this.#plan = plan
     this.#lists = lists
     this.#owners = owners
   }
 
   /** The server of a call. Undefined if its method names nothing. Throws or rejects with a Fault if no server has it. */
-  of(call: Call): Target | Promise<Target> | undefined {
+  of(call: Call): CallTarget | Promise<CallTarget> | undefined {
     const { method, params } = call
     const naming = Object.hasOwn(NAMING, method) ? NAMING[method] : undefined
     switch (naming?.kind) {
@@ -96,7 +96,7 @@ export class Targets {
   }
 
   /** The server of a task, and the task's id there; undefined if there is none. */
-  task(taskId: string): Found | undefined {
+  task(taskId: string): FoundMember | undefined {
     const { members } = this.#lists
     const found = isAlone(this.#plan()) ? undefined : splitName(members, taskId)
     if (found) return { member: found.member, id: found.name }
@@ -105,7 +105,7 @@ export class Targets {
   }
 
   /** The server of a URI, and the URI there. Rejects with a Fault if none or several have it. */
-  uri(call: Call, uri: string): Found | Promise<Found> {
+  uri(call: Call, uri: string): FoundMember | Promise<FoundMember> {
     const { bareUris } = this.#plan()
     const { members } = this.#lists
     const found = bareUris ? undefined : splitUri(members, uri)
@@ -114,7 +114,12 @@ export class Targets {
     return only && others.length === 0 ? { member: only, id: uri, bare: uri } : this.#ownerOf(call, uri)
   }
 
-  #named(call: Call, { list, what }: Named, at: Payload, put: (json: Json) => Payload): Target | Promise<Target> {
+  #named(
+    call: Call,
+    { list, what }: Named,
+    at: Payload,
+    put: (json: Json) => Payload,
+  ): CallTarget | Promise<CallTarget> {
     const name = value(at, 'name')
     if (typeof name !== 'string') throw new Fault('invalidParams', `The name of the ${what} has to be a string`)
     const { members } = this.#lists
@@ -131,7 +136,7 @@ export class Targets {
     return this.#owner(call, list, what, name)
   }
 
-  async #owner(call: Call, list: string, what: string, name: string): Promise<Target> {
+  async #owner(call: Call, list: string, what: string, name: string): Promise<CallTarget> {
     const { owners, unheard } = await this.#owners.first(call, list, name)
     const [member] = owners
     if (!member) throw unknown(what, name, unheard)
@@ -139,18 +144,18 @@ export class Targets {
   }
 
   /** The only server that lists a name. */
-  async #only(call: Call, list: string, what: string, name: string): Promise<Target> {
+  async #only(call: Call, list: string, what: string, name: string): Promise<CallTarget> {
     const { owners, unheard } = await this.#owners.all(call, list, (id) => id === name)
     const [member, ...others] = owners
     if (!member || others.length > 0) throw unknown(what, name, member ? [] : unheard)
     return { member, id: name, params: call.params }
   }
 
-  #addressed(call: Call, at: Payload, put: (json: Json) => Payload): Target | Promise<Target> {
+  #addressed(call: Call, at: Payload, put: (json: Json) => Payload): CallTarget | Promise<CallTarget> {
     const uri = value(at, 'uri')
     if (typeof uri !== 'string') throw new Fault('invalidParams', 'The URI has to be a string')
     const found = this.uri(call, uri)
-    const target = (one: Found) => ({
+    const target = (one: FoundMember) => ({
       ...one,
       params: one.bare === undefined ? put(JSON.stringify(one.id)) : call.params,
     })
@@ -158,7 +163,7 @@ export class Targets {
   }
 
   /** The owner of a URI without a prefix: the only server that listed it, sent it, has a template for it, or has resources. */
-  async #ownerOf(call: Call, uri: string): Promise<Found> {
+  async #ownerOf(call: Call, uri: string): Promise<FoundMember> {
     const sent = this.#sent.get(`${whoOf(call)} ${uri}`)
     const listed = await this.#owners.all(call, 'resources/list', (id) => id === uri)
     const exact = this.#lists.members.filter((member) => listed.owners.includes(member) || sent?.has(member.server))
@@ -195,7 +200,7 @@ export class Targets {
     return `Several servers have ${shown}: say which, as ${owners.map((owner) => prefixedUri(owner, shown)).join(' or ')}`
   }
 
-  #ofTask(params: Payload): Target {
+  #ofTask(params: Payload): CallTarget {
     const taskId = value(params, 'taskId')
     const found = typeof taskId === 'string' ? this.task(taskId) : undefined
     if (!found) throw new Fault('invalidParams', 'Unknown or expired taskId')
@@ -204,7 +209,7 @@ export class Targets {
 }
 
 /** Whether a group has a single server and renames nothing. */
-export function isAlone({ members, bareNames, bareUris }: Plan): boolean {
+export function isAlone({ members, bareNames, bareUris }: GroupPlan): boolean {
   return members.length === 1 && bareNames && bareUris
 }
 

@@ -8,7 +8,7 @@ export interface Advice {
 }
 
 /** The failure of a call or a request. The message of a fault may have the details. */
-export interface Failure {
+export interface ShownFailure {
   outcome?: string | undefined
   fault?: string | undefined
   message?: string | undefined
@@ -17,7 +17,7 @@ export interface Failure {
 type Texts = Readonly<Record<string, readonly [meaning: string, next: string]>>
 
 /** Explains a failure; undefined if there is nothing to say. */
-export function adviceOn({ outcome = '', fault = '', message = '' }: Failure): Advice | undefined {
+export function adviceOn({ outcome = '', fault = '', message = '' }: ShownFailure): Advice | undefined {
   const found = entryOf(FAULT_ADVICE as Texts, fault) ?? entryOf(OUTCOME_ADVICE as Texts, outcome)
   if (!found) return undefined
   const [meaning, next] = found

@@ -5,7 +5,7 @@ import { encodeValue } from '../protocol/headers.js'
 import { methodTraits } from '../protocol/methods.js'
 import { inQuotes } from '../shell.js'
 import { literal, powershellOf } from './powershell.js'
-import type { Message } from './rows.js'
+import type { MessageRow } from './rows.js'
 import type { CallView } from './views.js'
 
 /** A command. */
@@ -72,7 +72,7 @@ function variablesOf({ secret }: Again, sign: string): string[] {
 
 function againOf(call: Told): Again | undefined {
   const request = call.events.find(
-    (seen): seen is Message =>
+    (seen): seen is MessageRow =>
       seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'in' && seen.form === 'request',
   )
   const payload = request?.payload

@@ -1,6 +1,6 @@
 /** The error message that the client of a failed call received. */
 import type { CallView } from './call-views.js'
-import type { Message } from './rows.js'
+import type { MessageRow } from './rows.js'
 import { textAt } from './values.js'
 
 /** Path of the message in the answer, by the outcome of the call. */
@@ -14,7 +14,7 @@ const PLACES: Readonly<Partial<Record<CallView['status'], string>>> = {
 export function errorMessage({ status, events }: Pick<CallView, 'status' | 'events'>): string | undefined {
   const at = PLACES[status]
   const answer = events.findLast(
-    (seen): seen is Message => seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out',
+    (seen): seen is MessageRow => seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out',
   )
   return at === undefined || !answer?.payload ? undefined : textAt(answer.payload.text, at)
 }

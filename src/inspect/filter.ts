@@ -7,7 +7,7 @@ import { elapsed } from './phases.js'
 import type { CallView } from './views.js'
 
 /** A parsed filter. */
-export interface Filter {
+export interface CallFilter {
   /** `now` is the time until which a running call is measured; without it, such a call has taken no time. */
   matches(call: CallView, now?: number): boolean
   /** Whether all calls match. */
@@ -54,7 +54,7 @@ const MAX_TEXT = 1_000
 const MAX_WORDS = 50
 
 /** Parses a filter. */
-export function readFilter(text: string): Filter {
+export function readFilter(text: string): CallFilter {
   const problems: string[] = []
   const hints: string[] = []
   const words = wordsIn(text.slice(0, MAX_TEXT)).slice(0, MAX_WORDS)

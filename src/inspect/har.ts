@@ -1,23 +1,23 @@
 /** Calls in the HTTP Archive format (HAR 1.2): two entries per call, one for each wire. */
-import { httpStatus, type Message } from './rows.js'
+import { httpStatus, type MessageRow } from './rows.js'
 import type { CallView } from './views.js'
 import { shown } from './words.js'
 
-type Hop = Message['hop']
+type Hop = MessageRow['hop']
 
 /** One request of a call and its response, as far as they are known. */
 interface Exchange {
   call: CallView
   hop: Hop
   began: number
-  request: Message | undefined
-  answer: Message | undefined
+  request: MessageRow | undefined
+  answer: MessageRow | undefined
 }
 
 /** An archive of calls, in pieces. `withText` adds the text of a message, if it is stored. */
 export function* toHar(
   calls: Iterable<CallView>,
-  { version, withText }: { version: string; withText: (message: Message) => Message },
+  { version, withText }: { version: string; withText: (message: MessageRow) => MessageRow },
 ): Generator<string, void> {
   const exchanges = [...calls].flatMap((call) => [...exchangesOf(call, 'client'), ...exchangesOf(call, 'server')])
   yield `{"log":{"version":"1.2","creator":${JSON.stringify({ name: 'mcp-bridge', version })},"entries":[`
@@ -32,7 +32,7 @@ export function* toHar(
 
 /** An exchange for each request of a hop. A call without messages has one for the client. */
 function exchangesOf(call: CallView, hop: Hop): Exchange[] {
-  const messages = call.events.filter((seen): seen is Message => seen.kind === 'message' && seen.hop === hop)
+  const messages = call.events.filter((seen): seen is MessageRow => seen.kind === 'message' && seen.hop === hop)
   const towards = hop === 'client' ? 'in' : 'out'
   const asked = messages.filter(({ form, dir }) => form === 'request' && dir === towards)
   if (asked.length === 0 && hop === 'client')
@@ -94,6 +94,6 @@ function addressOf({ server, method, name = '' }: CallView, hop: Hop): string {
   return `http://${host}.invalid/${path.map((part) => encodeURIComponent(shown(part))).join('/')}`
 }
 
-function headersOf(message: Message | undefined): { name: string; value: string }[] {
+function headersOf(message: MessageRow | undefined): { name: string; value: string }[] {
   return Object.entries(message?.http?.headers ?? {}).map(([name, value]) => ({ name, value }))
 }

@@ -8,7 +8,7 @@ import { mixed } from './place.js'
 import { short } from './short.js'
 
 /** A head and its approximate bytes. */
-export interface Head {
+export interface KeptHead {
   readonly shown: Http<string>
   readonly weight: number
   /** Its slot in the cache. */
@@ -41,10 +41,10 @@ const PLACES = 256
 const OBJECT_BYTES = 300
 
 export class Heads {
-  readonly #known = new Array<Head | undefined>(PLACES).fill(undefined)
+  readonly #known = new Array<KeptHead | undefined>(PLACES).fill(undefined)
 
   /** The visible part of a head. */
-  of(told: Told): Head {
+  of(told: Told): KeptHead {
     const place = placeOf(told)
     const known = this.#known[place]
     if (known && isHeadOf(known, told)) return known
@@ -54,7 +54,7 @@ export class Heads {
   }
 }
 
-function headOf({ status, headers }: Told, place: number): Head {
+function headOf({ status, headers }: Told, place: number): KeptHead {
   const values = {} as Record<(typeof SHOWN)[number], string | undefined>
   const shown: Record<string, string> = {}
   let weight = OBJECT_BYTES
@@ -78,7 +78,7 @@ function safeValue(name: string, value: string): string | undefined {
 }
 
 /** Whether `shown` is the visible part of a head; a missing head has none. */
-export function isHeadOf(head: Head | undefined, told: Told | undefined): boolean {
+export function isHeadOf(head: KeptHead | undefined, told: Told | undefined): boolean {
   if (head === undefined || told === undefined) return head === told
   return head.shown.status === told.status && isSame(head.values, told.headers)
 }

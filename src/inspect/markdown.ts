@@ -1,7 +1,7 @@
 /** The Markdown in tables of the docs: code and links. */
 
 /** A part of a line. */
-export interface Piece {
+export interface MarkdownPiece {
   text: string
   code: boolean
   /** The target of a link: an absolute address. */
@@ -12,10 +12,10 @@ export interface Piece {
 const DOCUMENTS = 'https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/'
 
 /** The parts of a line. Links are relative to `document`, the name of its file. */
-export function piecesOf(line: string, document: string): Piece[] {
+export function piecesOf(line: string, document: string): MarkdownPiece[] {
   // Every fourth part of the split is text; the others are captures.
   const parts = line.split(/`([^`]+)`|\[([^[\]]+)\]\(([^()\s]+)\)/)
-  const pieces: Piece[] = []
+  const pieces: MarkdownPiece[] = []
   for (let at = 0; at < parts.length; at += 4) {
     const [text = '', code, link, target = ''] = parts.slice(at, at + 4)
     if (text !== '') pieces.push({ text, code: false })

@@ -4,7 +4,7 @@
  */
 import type { MessageSight } from '../ports/message-sight.js'
 import type { Changes, MessageSeen } from '../ports/seen.js'
-import { type Head, Heads, isHeadOf } from './heads.js'
+import { Heads, isHeadOf, type KeptHead } from './heads.js'
 import type { Copies } from './kept.js'
 import { mixed } from './place.js'
 
@@ -13,7 +13,7 @@ export interface MessageKind extends Pick<MessageSeen, 'hop' | 'dir' | 'form' | 
   readonly server: string | undefined
   readonly session: string | undefined
   readonly changed: Changes | undefined
-  readonly head: Head | undefined
+  readonly head: KeptHead | undefined
   /** Approximate bytes of a message of this kind. */
   readonly weight: number
   /** The JSON of these members, made on first use, for a cached kind. */
@@ -109,7 +109,7 @@ function wireOf({ hop, dir }: MessageSight): number {
 function placeOf(
   { form, method }: MessageSight,
   session: string | undefined,
-  head: Head | undefined,
+  head: KeptHead | undefined,
   wire: number,
 ): number {
   return (

@@ -17,15 +17,15 @@ interface Parts {
 }
 
 /** One step of a pattern. */
-export type Step = string | typeof ANY | typeof MANY | Parts
-export type Pattern = readonly Step[]
+export type PathStep = string | typeof ANY | typeof MANY | Parts
+export type Pattern = readonly PathStep[]
 
 /** The pattern of a glob: a JSON Pointer (RFC 6901) with `*` for one name, or a part of it, and `**` for any number of names. */
 export function patternOf(glob: string): Pattern {
   return glob
     .replace(/^\//, '')
     .split('/')
-    .map((token): Step => {
+    .map((token): PathStep => {
       if (token === '**') return MANY
       if (token === '*') return ANY
       const parts = unescaped(token).split('*')
@@ -52,7 +52,7 @@ export function begins(pattern: Pattern, path: readonly string[], start = 0): bo
     }
     if (step === pattern.length) return true
     const name = path[at]
-    if (name !== undefined && fits(pattern[step] as Step, name)) {
+    if (name !== undefined && fits(pattern[step] as PathStep, name)) {
       step++
       at++
     } else {
@@ -63,7 +63,7 @@ export function begins(pattern: Pattern, path: readonly string[], start = 0): bo
   }
 }
 
-function fits(step: Step, name: string): boolean {
+function fits(step: PathStep, name: string): boolean {
   if (typeof step === 'string') return step === name
   return typeof step === 'symbol' || hasParts(step.parts, name)
 }

@@ -38,7 +38,7 @@ function isBack(seen: Seen): boolean {
 export type Who = 'bridge' | 'server' | 'client'
 
 /** A part of the time of a call, in milliseconds since its start. */
-export interface Phase {
+export interface CallPhase {
   who: Who
   from: number
   to: number
@@ -58,11 +58,11 @@ export function elapsed(call: Timed, now: number): number | undefined {
 }
 
 /** The time of a call, divided by the side it waits for. `now` is the end of a running call. */
-export function phasesOf(call: Timed & Pick<CallView, 'events' | 'upstreamMs'>, now: number): Phase[] {
+export function phasesOf(call: Timed & Pick<CallView, 'events' | 'upstreamMs'>, now: number): CallPhase[] {
   const end = elapsed(call, now) ?? Math.max(0, now - call.at)
   const { events, upstreamMs } = call
   if (upstreamMs !== undefined && !events.some(isRequestToServer)) return around(upstreamMs, end)
-  const phases: Phase[] = []
+  const phases: CallPhase[] = []
   let who: Who = 'bridge'
   let from = 0
   const change = (next: Who, at: number) => {
@@ -93,7 +93,7 @@ export function serverMs(call: Parameters<typeof phasesOf>[0], now: number): num
 }
 
 /** Without a recorded request to the server, only the total is known: its time is drawn in the middle. */
-function around(upstreamMs: number, end: number): Phase[] {
+function around(upstreamMs: number, end: number): CallPhase[] {
   const server = Math.min(upstreamMs, end)
   const before = (end - server) / 2
   return [

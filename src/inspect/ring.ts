@@ -1,7 +1,7 @@
 /** The newest events of the inspector, in a bounded ring. It never holds a secret. */
 import { PerSecond } from '../per-second.js'
 import type { MessageSight } from '../ports/message-sight.js'
-import { isFailure, type Payload, type Seen, type Sight, type Witness } from '../ports/seen.js'
+import { isFailure, type KeptText, type Seen, type Sight, type Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
 import { CallKinds } from './call-kinds.js'
 import { Copies, weightOf } from './kept.js'
@@ -153,7 +153,7 @@ export class Ring {
   }
 
   /** The text of the event with this number; undefined if it is not stored. */
-  text(number: number): Payload | undefined {
+  text(number: number): KeptText | undefined {
     const position = number < this.first ? undefined : this.#events.textOf(number)
     return position === undefined ? undefined : this.#texts.read(position)
   }

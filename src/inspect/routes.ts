@@ -18,7 +18,7 @@ import { view } from './viewer.js'
 import { type CallView, type ServerNow, Views } from './views.js'
 
 /** The files of the page, as text. */
-export interface Page {
+export interface PageFiles {
   html: string
   script: string
   style: string
@@ -33,7 +33,7 @@ export interface InspectorOptions {
   /** Globs of JSON Pointers whose values are hidden. */
   hide: readonly string[]
   /** Undefined if only the terminal reads. */
-  page: Page | undefined
+  page: PageFiles | undefined
   servers(): readonly ServerNow[]
   /** Called when a viewer starts to read events. */
   onViewer(request: FastifyRequest): void

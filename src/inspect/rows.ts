@@ -4,10 +4,13 @@ import type { CallView } from './call-views.js'
 import { textAt } from './values.js'
 
 /** A message of a call. */
-export type Message = Extract<Seen, { kind: 'message' }>
+export type MessageRow = Extract<Seen, { kind: 'message' }>
 
 /** The HTTP status of a message. Answers to clients over Streamable HTTP have 200 unless the event has another one. */
-export function httpStatus({ hop, dir, form, http }: Message, { client, fault }: Pick<CallView, 'client' | 'fault'>) {
+export function httpStatus(
+  { hop, dir, form, http }: MessageRow,
+  { client, fault }: Pick<CallView, 'client' | 'fault'>,
+) {
   const isAnswer = hop === 'client' && dir === 'out' && (form === 'result' || form === 'error')
   if (!isAnswer || client?.transport !== 'http') return http?.status
   // If the server refuses the credential of a legacy client, the client gets the server's status.
@@ -20,26 +23,26 @@ const CLIENT_NAME = '/params/_meta/io.modelcontextprotocol~1clientInfo/name'
 export function clientOf({ client, events }: Pick<CallView, 'client' | 'events'>): Side | undefined {
   if (!client || client.name !== undefined) return client
   const isRequest = (seen: Seen) => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request'
-  const request = events.find(isRequest) as Message | undefined
+  const request = events.find(isRequest) as MessageRow | undefined
   const name = request?.payload && textAt(request.payload.text, CLIENT_NAME)
   return name === undefined ? client : { ...client, name }
 }
 
 /** A message and its counterpart on the other wire; one of them may be missing. */
 export interface Row {
-  client?: Message
-  server?: Message
+  client?: MessageRow
+  server?: MessageRow
   /**
    * The counterpart of the only message, if it is in another row because several messages share it. `unseen`: the
    * message forwards one that is not among those of the call.
    */
-  elsewhere?: Message | 'unseen'
+  elsewhere?: MessageRow | 'unseen'
 }
 
 /** Candidates for the unknown counterpart of a message, by its wire and form. The first match counts. */
 interface Source {
   /** Forms of messages on the other wire. */
-  forms: readonly Message['form'][]
+  forms: readonly MessageRow['form'][]
   /** The newest one not forwarded yet, all of these, or the newest one in any case. */
   which: 'waiting' | 'all waiting' | 'newest'
   /** Also if the message is known to forward another one. */
@@ -51,7 +54,7 @@ const NOTIFICATION: readonly Source[] = [{ forms: ['notification'], which: 'wait
 /** A modern client's answers are in its newest request. */
 const ANSWER: readonly Source[] = [{ forms: ['request'], which: 'newest' }]
 
-const SOURCES: Readonly<Record<Message['hop'], Readonly<Record<Message['form'], readonly Source[]>>>> = {
+const SOURCES: Readonly<Record<MessageRow['hop'], Readonly<Record<MessageRow['form'], readonly Source[]>>>> = {
   client: {
     notification: NOTIFICATION,
     // One result of a modern server can become several requests to a legacy client.
@@ -87,7 +90,7 @@ export function rowsOf({ events }: Pick<CallView, 'events'>): Row[] {
     const { hop, dir, of } = message
     const [cause, ...others] = dir === 'out' ? causesOf(message, rows, answered) : []
     if (cause && !cause[hop]) cause[hop] = message
-    else if (cause) rows.push({ [hop]: message, elsewhere: cause[OTHER[hop]] as Message })
+    else if (cause) rows.push({ [hop]: message, elsewhere: cause[OTHER[hop]] as MessageRow })
     else rows.push({ [hop]: message, ...(of !== undefined && { elsewhere: 'unseen' }) })
     for (const row of others) row.elsewhere = message
     const own = cause ? undefined : requestOf(message, rows)
@@ -97,7 +100,7 @@ export function rowsOf({ events }: Pick<CallView, 'events'>): Row[] {
 }
 
 /** The rows of the messages that this one forwards: the known one, or all candidates. Newest first. */
-function causesOf(message: Message, rows: readonly Row[], answered: ReadonlySet<Row>): readonly Row[] {
+function causesOf(message: MessageRow, rows: readonly Row[], answered: ReadonlySet<Row>): readonly Row[] {
   const { hop, form, method, of, changes } = message
   const from = OTHER[hop]
   const arrived = rows.filter((row) => row[from]?.dir === 'in').reverse()
@@ -107,7 +110,7 @@ function causesOf(message: Message, rows: readonly Row[], answered: ReadonlySet<
   for (const { forms, which, besides = false } of SOURCES[hop][form]) {
     if (of !== undefined && !besides) continue
     const fitting = arrived.filter((row) => {
-      const cause = row[from] as Message
+      const cause = row[from] as MessageRow
       if (!forms.includes(cause.form) || (form === 'notification' && cause.method !== method)) return false
       // A message without changes forwards none that was forwarded before.
       return which === 'newest' ? changes !== undefined : isWaiting(row)
@@ -118,7 +121,7 @@ function causesOf(message: Message, rows: readonly Row[], answered: ReadonlySet<
 }
 
 /** The row of the request that an answer belongs to, on the same wire. */
-function requestOf({ hop, dir, form, id }: Message, rows: readonly Row[]): Row | undefined {
+function requestOf({ hop, dir, form, id }: MessageRow, rows: readonly Row[]): Row | undefined {
   if (dir === 'in' || form === 'request' || form === 'notification') return undefined
   return rows.findLast((row) => row[hop]?.dir === 'in' && row[hop].form === 'request' && row[hop].id === id)
 }

@@ -1,8 +1,8 @@
 /** Which values a JSON Schema calls secret: those with `writeOnly: true` or `format: password`. */
-import { ANY, LONGEST, MANY, type Step, unescaped } from './paths.js'
+import { ANY, LONGEST, MANY, type PathStep, unescaped } from './paths.js'
 
 type Json = Readonly<Record<string, unknown>>
-type Path = readonly Step[]
+type Path = readonly PathStep[]
 
 /** Levels of a schema that are examined. Deeper values count as secret. */
 const DEEPEST = 32

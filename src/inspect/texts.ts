@@ -1,6 +1,6 @@
 /** The newest texts of messages, in a buffer of fixed size: each new text overwrites the oldest ones. */
 import { bytesOf } from '../ports/message-sight.js'
-import type { Payload } from '../ports/seen.js'
+import type { KeptText } from '../ports/seen.js'
 import { lengthOf, type Wire } from '../rpc/source.js'
 
 /** Most stored characters of a text, and most bytes they can take. */
@@ -10,7 +10,7 @@ const MAX_BYTES = 3 * MAX_TEXT
 const HEAD = 12
 
 /** The start of a text, counted from the first byte ever written. */
-export type Position = number
+export type TextPosition = number
 
 export class Texts {
   readonly #size: number
@@ -28,7 +28,7 @@ export class Texts {
   }
 
   /** Approximate bytes ever written. */
-  get written(): Position {
+  get written(): TextPosition {
     return this.#written
   }
 
@@ -36,7 +36,7 @@ export class Texts {
    * Copies the beginning of a text of so many bytes, which may be less than all of it. Returns its position; undefined if
    * there is no room for any text.
    */
-  add(wire: Wire, bytes = 0): Position | undefined {
+  add(wire: Wire, bytes = 0): TextPosition | undefined {
     const at = this.#begin()
     const memory = this.#memory
     if (at === undefined || !memory) return undefined
@@ -59,7 +59,7 @@ export class Texts {
   }
 
   /** Copies a text from another store. Returns its position; undefined if it was overwritten. */
-  copy(texts: Texts, position: Position): Position | undefined {
+  copy(texts: Texts, position: TextPosition): TextPosition | undefined {
     const found = texts.#at(position)
     const at = found && this.#begin()
     if (at === undefined || !found || !this.#memory) return undefined
@@ -68,12 +68,12 @@ export class Texts {
   }
 
   /** The text at a position; undefined if it was overwritten. */
-  read(position: Position): Payload | undefined {
+  read(position: TextPosition): KeptText | undefined {
     const found = this.#at(position)
     return found && { text: found.bytes.toString('utf8'), cut: found.cut, hidden: 0 }
   }
 
-  #at(position: Position): { bytes: Buffer; cut: number } | undefined {
+  #at(position: TextPosition): { bytes: Buffer; cut: number } | undefined {
     if (!this.#memory || position + this.#size < this.#written) return undefined
     const start = position % this.#size
     const length = this.#memory.readUInt32LE(start)
@@ -84,7 +84,7 @@ export class Texts {
   }
 
   /** The start of the next text. Texts are never split: if the room at the end may not suffice, it starts over at 0. */
-  #begin(): Position | undefined {
+  #begin(): TextPosition | undefined {
     const most = HEAD + MAX_BYTES
     if (this.#size < most) return undefined
     this.#memory ??= Buffer.alloc(this.#size)
@@ -93,7 +93,7 @@ export class Texts {
     return this.#written
   }
 
-  #end(at: Position, length: number, cut: number): Position {
+  #end(at: TextPosition, length: number, cut: number): TextPosition {
     const start = at % this.#size
     this.#memory?.writeUInt32LE(length, start)
     this.#memory?.writeDoubleLE(cut, start + 4)

@@ -13,14 +13,14 @@ export const KEPT = { refused: 500, notes: 100 }
 type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
 
 /** A change of the bridge itself: its configuration, its trust in a server, or lost events. */
-export type Note = Of<'config' | 'trust' | 'lost'>
+export type BridgeNote = Of<'config' | 'trust' | 'lost'>
 
 /** Events as calls, servers, sessions and refusals. */
 export class Views {
   /** Newest last. */
   readonly refused: Of<'refused'>[] = []
   /** Newest last. */
-  readonly notes: Note[] = []
+  readonly notes: BridgeNote[] = []
   /** The number of the last event, and how many are missing before it. */
   last = 0
   lost = 0
@@ -89,7 +89,7 @@ export class Views {
     return session === undefined ? undefined : this.#sessions.get({ id: session, server, side: 'client' })
   }
 
-  #note(seen: Note): void {
+  #note(seen: BridgeNote): void {
     const last = this.notes.at(-1)
     // Repeated losses share one note.
     if (seen.kind === 'lost' && last?.kind === 'lost' && last.text === seen.text && last.server === seen.server) {

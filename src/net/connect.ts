@@ -32,14 +32,14 @@ export interface ConnectOptions {
   /** Opens a connection to one of the given addresses, which were checked. */
   dial?: Dial | undefined
   /** Called when a phase starts. */
-  entered?: ((phase: Phase) => void) | undefined
+  entered?: ((phase: ConnectPhase) => void) | undefined
 }
 
 /** Further trusted certificates for a host and port, and what to show it. */
 export type TlsFor = (host: string, port: number) => Pem
 
 /** A phase of opening a connection. */
-export type Phase = 'resolve' | 'proxy' | 'connect' | 'tls'
+export type ConnectPhase = 'resolve' | 'proxy' | 'connect' | 'tls'
 
 /** Opens a connection to one of some addresses. */
 export type Dial = (addresses: readonly string[], port: number) => Socket
@@ -79,7 +79,7 @@ export function guardedConnector(options: ConnectOptions): buildConnector.connec
 
 async function open(target: Target, options: ConnectOptions): Promise<Socket> {
   const { dial = dialOne, timeout = TIMEOUT, entered = () => {}, secured } = options
-  let phase: Phase = 'resolve'
+  let phase: ConnectPhase = 'resolve'
   const end = new AbortController()
   const stop = () => end.abort(failure(phase, 'timeout', `${target.host} took too long (${phase})`))
   const timer = new Deadline(timeout, stop)

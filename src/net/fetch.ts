@@ -3,7 +3,7 @@ import { Client, type Dispatcher } from 'undici'
 import { parseUrl } from '../parse-url.js'
 import { Deadline, within } from '../time.js'
 import { bare, parseAddress } from './address.js'
-import { type ConnectOptions, guardedConnector, type Phase, routeTo } from './connect.js'
+import { type ConnectOptions, type ConnectPhase, guardedConnector, routeTo } from './connect.js'
 import { Failure, failure, type NetworkPhase } from './failure.js'
 import { Guard, type GuardOptions } from './guard.js'
 
@@ -88,7 +88,7 @@ async function exchange(
   const guard = new Guard(options)
   const url = checkAddress(address, guard, options.allowLoopback === true)
   const { timeLimit = TIME_LIMIT, maxBytes = DOCUMENT_BYTES } = options
-  let phase: Phase | 'http' | 'body' = 'resolve'
+  let phase: ConnectPhase | 'http' | 'body' = 'resolve'
   let arrived = ''
   options.signal?.throwIfAborted()
   // Aborted with the Failure that ends the exchange.

@@ -127,7 +127,7 @@ function addressOf(host: string): ip.IPv4 | ip.IPv6 | undefined {
 }
 
 /** How to open a tunnel. */
-export interface TunnelOptions {
+export interface ProxyTunnelOptions {
   /** Milliseconds until it must be open. */
   timeout?: number | undefined
   signal?: AbortSignal | undefined
@@ -140,7 +140,7 @@ export interface TunnelOptions {
 export async function openTunnel(
   proxy: HttpProxy,
   { host, port }: { host: string; port: number },
-  { timeout = TIMEOUT, signal }: TunnelOptions = {},
+  { timeout = TIMEOUT, signal }: ProxyTunnelOptions = {},
 ): Promise<Socket> {
   signal?.throwIfAborted()
   const socket = await connectTo(proxy, { timeout, signal })
@@ -178,7 +178,7 @@ export async function openTunnel(
 }
 
 /** Opens a connection to a proxy itself. Rejects with a ProxyFailure; on an abort, with the reason of the signal. */
-export function connectTo(proxy: HttpProxy, { timeout = TIMEOUT, signal }: TunnelOptions = {}): Promise<Socket> {
+export function connectTo(proxy: HttpProxy, { timeout = TIMEOUT, signal }: ProxyTunnelOptions = {}): Promise<Socket> {
   // The value may contain a password.
   if (proxy.invalid)
     return Promise.reject(new ProxyFailure('invalid', `${proxy.variable} is not an http:// or https:// address`))

@@ -19,7 +19,7 @@ export interface ReachOptions {
 }
 
 /** How the connections to a server are made. */
-export interface Reach {
+export interface ServerReach {
   /** Opens them. */
   connect: buildConnector.connector
   /** A proxy that gets whole requests. */
@@ -41,7 +41,7 @@ export interface Via {
  * How a server is reached: over TLS through a tunnel. Without TLS the proxy gets the requests themselves, because most
  * proxies open tunnels only to port 443.
  */
-export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout }: ReachOptions): Reach {
+export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout }: ReachOptions): ServerReach {
   if (socketPath !== undefined) return { connect: serverConnector({ socketPath, pem, timeout }) }
   const proxy = proxyOf(url)
   if (!proxy) return { connect: serverConnector({ pem, timeout: timeout ?? DIRECT }) }

@@ -5,11 +5,11 @@ import type { Network } from './reach.js'
 import { defaultTokenFolder, FileStore } from './store/files.js'
 import { MemoryStore } from './store/memory.js'
 import type { Holder, TokenRecord } from './store/record.js'
-import type { Store } from './store/store.js'
+import type { TokenStore } from './store/store.js'
 
 /** The parts. */
 export interface SignInParts {
-  store: Store
+  store: TokenStore
   person: Person
   network?: Network | undefined
   /** The argument of `mcp-bridge login` for a server, by its name and address; by default its name. */

@@ -1,6 +1,17 @@
 /** The address of the page: a token, which is removed from it, or a place: `#/calls/c81?tab=why`, `#/calls?status=tool_error`. */
 import { batch, effect } from '@preact/signals'
-import { CHOICES, type Choice, choices, filterText, PLACES, type Place, place, selected, TABS, tab } from './state.js'
+import {
+  CHOICES,
+  choices,
+  filterText,
+  type PagePlace,
+  PLACES,
+  place,
+  type Selection,
+  selected,
+  TABS,
+  tab,
+} from './state.js'
 
 const KEPT = 'mcp-bridge-token'
 
@@ -43,7 +54,7 @@ export function addressNow(): string {
 }
 
 /** The fragment of a place or a call, with the current filter and tab. */
-export function addressOf(where: Place, id?: string): string {
+export function addressOf(where: PagePlace, id?: string): string {
   const query = new URLSearchParams()
   for (const choice of CHOICES) {
     const value = choices.value[choice]
@@ -65,7 +76,7 @@ function go(fragment: string): void {
   // Only the address of a call has a tab.
   if (selected.value !== undefined) tab.value = TABS.find((one) => one === query.get('tab')) ?? 'messages'
   filterText.value = query.get('filter') ?? ''
-  const chosen = CHOICES.flatMap((choice): [Choice, string][] => {
+  const chosen = CHOICES.flatMap((choice): [Selection, string][] => {
     const value = query.get(choice)
     return value === null ? [] : [[choice, value]]
   })

@@ -1,7 +1,7 @@
 /** The bridge's changes: removed values are shown at the incoming message, added ones at the outgoing one. */
 import { html } from 'htm/preact'
 import type { CallView } from '../inspect/call-views.js'
-import type { Message } from '../inspect/rows.js'
+import type { MessageRow } from '../inspect/rows.js'
 import { movedTo, valueAt } from '../inspect/values.js'
 import { pathOf, ruleWords, shown } from '../inspect/words.js'
 import type { Change } from '../ports/seen.js'
@@ -13,9 +13,9 @@ const VALUE = 80
 const LONGEST = 1_000
 
 interface ChangesOptions {
-  message: Message
+  message: MessageRow
   /** The message in the same row. */
-  other: Message | undefined
+  other: MessageRow | undefined
   call: CallView
   /** Rules whose explanation is already on the page. */
   explained: Set<string>
@@ -41,19 +41,23 @@ interface Mark {
 }
 
 /** The original of this message, if the row has another one. */
-function sourceElsewhere({ dir, of }: Message, other: Message | undefined, { events }: CallView): Message | undefined {
+function sourceElsewhere(
+  { dir, of }: MessageRow,
+  other: MessageRow | undefined,
+  { events }: CallView,
+): MessageRow | undefined {
   if (dir === 'in' || of === undefined || of === other?.seq) return undefined
-  return events.find((seen): seen is Message => seen.seq === of)
+  return events.find((seen): seen is MessageRow => seen.seq === of)
 }
 
-function marksBeside(message: Message, other: Message | undefined): Mark[] {
+function marksBeside(message: MessageRow, other: MessageRow | undefined): Mark[] {
   if (message.dir === 'out') return addedIn(message)
   const isSource = other?.dir === 'out' && (other.of === undefined || other.of === message.seq)
   return isSource ? removedIn(message, other) : []
 }
 
 /** The values removed from or replaced in a message. */
-function removedIn({ payload }: Message, { changes = [] }: Message): Mark[] {
+function removedIn({ payload }: MessageRow, { changes = [] }: MessageRow): Mark[] {
   const text = payload?.text
   return changes
     .filter(({ op }) => op !== 'add')
@@ -61,7 +65,7 @@ function removedIn({ payload }: Message, { changes = [] }: Message): Mark[] {
 }
 
 /** The values added to a message. */
-function addedIn({ payload, changes = [] }: Message): Mark[] {
+function addedIn({ payload, changes = [] }: MessageRow): Mark[] {
   const text = payload?.text
   return changes
     .filter(({ op }) => op !== 'remove')

@@ -4,10 +4,10 @@ import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { curlOf, powershellRequestOf } from '../inspect/curl.js'
 import { elapsed, isRunning } from '../inspect/phases.js'
-import { httpStatus, type Message } from '../inspect/rows.js'
+import { httpStatus, type MessageRow } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, shown, statusOf } from '../inspect/words.js'
-import type { Payload } from '../ports/seen.js'
+import type { KeptText } from '../ports/seen.js'
 import { addressOf } from './address.js'
 import { Advised } from './documented.js'
 import { textsOf } from './feed.js'
@@ -23,7 +23,7 @@ import { Why } from './why.js'
 /** Texts of a call, by the numbers of their events. */
 interface Texts {
   of: string
-  found: ReadonlyMap<number, Payload>
+  found: ReadonlyMap<number, KeptText>
 }
 
 /** Milliseconds between refreshes of the texts of a running call. */
@@ -148,7 +148,7 @@ function panel(call: CallView) {
 }
 
 function RawMessages({ call }: { call: CallView }) {
-  const messages = call.events.filter((seen): seen is Message => seen.kind === 'message')
+  const messages = call.events.filter((seen): seen is MessageRow => seen.kind === 'message')
   const none = messages.every(({ payload }) => payload === undefined)
   return html`
     ${none && html`<p class="empty">No text was kept of this call.</p>`}

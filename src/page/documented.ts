@@ -1,6 +1,6 @@
 /** Texts from the docs, with their code and links. */
 import { html } from 'htm/preact'
-import { adviceOn, type Failure } from '../inspect/advice.js'
+import { adviceOn, type ShownFailure } from '../inspect/advice.js'
 import { piecesOf, plainOf } from '../inspect/markdown.js'
 import { ruleAddress, ruleWords, shown } from '../inspect/words.js'
 
@@ -24,7 +24,7 @@ export function RuleRow({ rule }: { rule: string }) {
 }
 
 /** The meaning and remedy of a failure, if known. */
-export function Advised({ failure }: { failure: Failure }) {
+export function Advised({ failure }: { failure: ShownFailure }) {
   const advice = adviceOn(failure)
   if (!advice) return null
   const line = (text: string) => html`<${Line} text=${text} document="troubleshooting.md" />`

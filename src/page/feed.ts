@@ -1,7 +1,7 @@
 /** The source of the page's events: the running bridge, or a file dropped on the page. */
 import { eventIn } from '../inspect/event.js'
 import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
-import type { Payload, Seen } from '../ports/seen.js'
+import type { KeptText, Seen } from '../ports/seen.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { add, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
 
@@ -104,8 +104,8 @@ function isOther({ bridge: now }: Hello): boolean {
 }
 
 /** The stored texts of a call, by the numbers of their events. A file has them in its events. */
-export async function textsOf(id: string): Promise<ReadonlyMap<number, Payload>> {
-  const texts = new Map<number, Payload>()
+export async function textsOf(id: string): Promise<ReadonlyMap<number, KeptText>> {
+  const texts = new Map<number, KeptText>()
   const { payloads = 'off', hasTexts = false } = kept.peek() ?? {}
   if (source.peek().kind !== 'live' || (payloads === 'off' && !hasTexts)) return texts
   const response = await get(`calls/${encodeURIComponent(id)}`)

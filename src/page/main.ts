@@ -13,7 +13,6 @@ import { Help, toggleHelp } from './help.js'
 import { followKeys } from './keys.js'
 import {
   CHOICES,
-  type Choice,
   choices,
   current,
   filterProblem,
@@ -25,6 +24,7 @@ import {
   PLACES,
   paused,
   place,
+  type Selection,
   say,
   selected,
   shownCalls,
@@ -108,7 +108,7 @@ function Texts() {
 
 function Filters() {
   const servers = [...current.value.views.servers.keys()]
-  const set = (choice: Choice, value: string) => {
+  const set = (choice: Selection, value: string) => {
     const { [choice]: _before, ...rest } = choices.value
     choices.value = value === '' ? rest : { ...rest, [choice]: value }
   }

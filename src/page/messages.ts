@@ -2,7 +2,7 @@
 import { html } from 'htm/preact'
 import { indented } from '../inspect/indent.js'
 import { awaysOf, isRunning, phasesOf } from '../inspect/phases.js'
-import { clientOf, httpStatus, type Message, type Row, rowsOf } from '../inspect/rows.js'
+import { clientOf, httpStatus, type MessageRow, type Row, rowsOf } from '../inspect/rows.js'
 import { openingSince } from '../inspect/server-views.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, full, shown, size } from '../inspect/words.js'
@@ -62,7 +62,7 @@ function firstOf({ client, server }: Row): number {
 }
 
 /** One message, with its changes. */
-function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<string>) {
+function cell(call: CallView, row: Row, hop: MessageRow['hop'], explained: Set<string>) {
   const message = row[hop]
   const other = row[hop === 'client' ? 'server' : 'client']
   if (!message) return html`<td class="none" data-label=${hop}>${other && note(other, row, isRunning(call))}</td>`
@@ -79,7 +79,7 @@ function cell(call: CallView, row: Row, hop: Message['hop'], explained: Set<stri
 }
 
 /** Points to the counterpart of a message, if it is not in the same row. */
-function note(other: Message, { elsewhere }: Row, isOpen: boolean): string {
+function note(other: MessageRow, { elsewhere }: Row, isOpen: boolean): string {
   if (elsewhere === 'unseen') return 'passes on a message that is not shown here'
   if (elsewhere)
     return other.dir === 'out' ? `caused by ${line(elsewhere)}, above` : `sent on in ${line(elsewhere)}, below`

@@ -1,12 +1,12 @@
 /** One message as it was on the wire: its headers and its text, as far as they are stored. */
 import { html } from 'htm/preact'
 import { indented } from '../inspect/indent.js'
-import type { Message } from '../inspect/rows.js'
+import type { MessageRow } from '../inspect/rows.js'
 import { counted, shown, size } from '../inspect/words.js'
-import type { Payload, Seen } from '../ports/seen.js'
+import type { KeptText, Seen } from '../ports/seen.js'
 
 /** A message that can be opened. `time` is when it passed, `status` its HTTP status, if any. */
-export function Raw({ message, time, status }: { message: Message; time: string; status?: number | undefined }) {
+export function Raw({ message, time, status }: { message: MessageRow; time: string; status?: number | undefined }) {
   const { payload, bytes } = message
   return html`
     <details class="raw">
@@ -20,7 +20,7 @@ export function Raw({ message, time, status }: { message: Message; time: string;
 }
 
 /** A short description of a message. */
-export function line({ form, method, id, http, hop }: Message, status = http?.status): string {
+export function line({ form, method, id, http, hop }: MessageRow, status = http?.status): string {
   const words = [form === 'request' || form === 'notification' ? shown(method) : form]
   if (id !== undefined) words.push(`id ${shown(JSON.stringify(id), 40)}`)
   if (status !== undefined) words.push(`HTTP ${status}`)
@@ -33,7 +33,7 @@ export function whereOf(seen: Seen): string {
   return seen.dir === 'in' ? `${seen.hop} → bridge` : `bridge → ${seen.hop}`
 }
 
-function headers({ http }: Message) {
+function headers({ http }: MessageRow) {
   const entries = Object.entries(http?.headers ?? {})
   return (
     entries.length > 0 &&
@@ -42,7 +42,7 @@ function headers({ http }: Message) {
 }
 
 /** What is missing from a stored text, if anything. */
-export function Missing({ payload: { cut, hidden } }: { payload: Payload }) {
+export function Missing({ payload: { cut, hidden } }: { payload: KeptText }) {
   const words = [
     cut > 0 && `${counted(cut)} characters are missing at the end`,
     hidden > 0 && (hidden === 1 ? '1 value is hidden' : `${hidden} values are hidden`),

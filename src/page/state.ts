@@ -6,28 +6,28 @@ import { type CallView, type ServerNow, type ServerView, Views } from '../inspec
 import type { Seen } from '../ports/seen.js'
 
 export const PLACES = ['calls', 'servers', 'sessions', 'refused'] as const
-export type Place = (typeof PLACES)[number]
+export type PagePlace = (typeof PLACES)[number]
 
 export const TABS = ['messages', 'timeline', 'why', 'raw'] as const
 export type Tab = (typeof TABS)[number]
 
 /** Fields of the filter with a drop-down list in the page. */
 export const CHOICES = ['server', 'era', 'status'] as const
-export type Choice = (typeof CHOICES)[number]
+export type Selection = (typeof CHOICES)[number]
 
 /** Where events come from. */
-export type Source =
+export type EventsFrom =
   | { kind: 'connecting' | 'live' | 'no token' }
   | { kind: 'waiting' | 'refused'; why: string }
   /** Events of a file. */
   | { kind: 'file'; name: string }
 
-export const place = signal<Place>('calls')
+export const place = signal<PagePlace>('calls')
 export const selected = signal<string | undefined>(undefined)
 export const tab = signal<Tab>('messages')
 export const filterText = signal('')
-export const choices = signal<Readonly<Partial<Record<Choice, string>>>>({})
-export const source = signal<Source>({ kind: 'connecting' })
+export const choices = signal<Readonly<Partial<Record<Selection, string>>>>({})
+export const source = signal<EventsFrom>({ kind: 'connecting' })
 export const helpOpen = signal(false)
 /** A message that disappears after a moment. */
 export const note = signal('')

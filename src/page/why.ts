@@ -2,7 +2,7 @@
 import { html } from 'htm/preact'
 import { errorMessage } from '../inspect/error-message.js'
 import { serverMs } from '../inspect/phases.js'
-import { clientOf, type Message } from '../inspect/rows.js'
+import { clientOf, type MessageRow } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { clock, duration, full, pathOf, ruleWords, shownLines, statusOf } from '../inspect/words.js'
 import { Rule, RuleRow } from './documented.js'
@@ -24,7 +24,7 @@ export function Why({ call, time }: { call: CallView; time: number }) {
     ['Time at the server', duration(serverMs(call, time))],
   ]
   const changed = call.events.filter(
-    (seen): seen is Message => seen.kind === 'message' && (seen.changes?.length ?? 0) > 0,
+    (seen): seen is MessageRow => seen.kind === 'message' && (seen.changes?.length ?? 0) > 0,
   )
   const rules = [...new Set(changed.flatMap(({ changes = [] }) => changes.map(({ rule }) => rule)))]
   const known = rules.filter((rule) => ruleWords(rule) !== undefined)

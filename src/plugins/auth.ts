@@ -52,7 +52,10 @@ export type PrincipalOf = (request: FastifyRequest['raw']) => string | undefined
  * Checks a token for an endpoint with these addresses. Undefined if it is none that is accepted there. Throws or rejects with a
  * Fault if that cannot be found out.
  */
-export type Verify = (token: string, addresses: ReadonlySet<string>) => Caller | undefined | Promise<Caller | undefined>
+export type Verify = (
+  token: string,
+  addresses: ReadonlySet<string>,
+) => AuthenticatedCaller | undefined | Promise<AuthenticatedCaller | undefined>
 
 /** Authentication, and its exceptions. */
 export interface AuthOptions {
@@ -69,7 +72,7 @@ export interface AuthOptions {
 }
 
 /** Who a request is from. */
-export interface Caller {
+export interface AuthenticatedCaller {
   principal: string
   credential?: string
   grant?: Grant
@@ -86,7 +89,7 @@ const REFUSALS = {
 
 const NO_PATHS: ReadonlySet<string> = new Set()
 const NO_ENDPOINTS: ReadonlyMap<string, ProtectedEndpoint> = new Map()
-const ANYBODY: Caller = { principal: ANONYMOUS }
+const ANYBODY: AuthenticatedCaller = { principal: ANONYMOUS }
 const BEARER = /^bearer(?: +|$)/i
 
 /**
@@ -111,7 +114,7 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
       return
     }
     const endpoint = path === undefined ? undefined : endpoints.get(path)
-    const take = (caller: Caller | Refusal) => {
+    const take = (caller: AuthenticatedCaller | Refusal) => {
       if (forwarded) withoutForwarded(request, forwarded)
       if (typeof caller === 'string') {
         const { message, error } = REFUSALS[caller]
@@ -154,7 +157,7 @@ function lacking(missing: readonly string[], all: readonly string[]): Fault {
 type Identify = (
   request: FastifyRequest,
   endpoint: ProtectedEndpoint | undefined,
-) => Caller | Refusal | Promise<Caller | Refusal>
+) => AuthenticatedCaller | Refusal | Promise<AuthenticatedCaller | Refusal>
 
 function identifierFor(mode: AuthMode): Identify {
   switch (mode.kind) {
@@ -191,9 +194,12 @@ function byWhatIsShown({ tokens = {}, verify, forwarded }: AuthMode & { kind: 't
 }
 
 /** Takes the same time for every token: compares digests, and always all of them. */
-function ownerOf(token: string, known: readonly { principal: string; digest: Buffer }[]): Caller | undefined {
+function ownerOf(
+  token: string,
+  known: readonly { principal: string; digest: Buffer }[],
+): AuthenticatedCaller | undefined {
   const digest = sha256(token)
-  let owner: Caller | undefined
+  let owner: AuthenticatedCaller | undefined
   for (const one of known) {
     if (timingSafeEqual(digest, one.digest)) owner = { principal: one.principal }
   }
@@ -201,7 +207,7 @@ function ownerOf(token: string, known: readonly { principal: string; digest: Buf
 }
 
 /** An Authorization that is not a bearer token is forwarded too; its whole text identifies the caller. */
-function bearerOf(credential: string | undefined): Caller {
+function bearerOf(credential: string | undefined): AuthenticatedCaller {
   if (credential === undefined) return ANYBODY
   const token = BEARER.test(credential) ? bearerToken(credential) : credential
   if (token === undefined) return { ...ANYBODY, credential }

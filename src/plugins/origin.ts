@@ -8,7 +8,7 @@ import plugin from 'fastify-plugin'
 import { Fault } from '../protocol/fault.js'
 
 /** The allowed hosts and origins. */
-export interface OriginOptions {
+export interface AllowedOriginOptions {
   /** Host names of the bridge, in addition to those of the loopback interface. Without port. */
   allowedHosts: readonly string[]
   /** Exact origins of web pages that may call: scheme, host and port. */
@@ -24,7 +24,7 @@ const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[0-9]{1,3}(?:\.[0-9]{1,3}){3})$/
 const EXPOSED = ['Mcp-Session-Id', 'WWW-Authenticate']
 
 /** A Fastify plugin that refuses requests with a foreign Host or Origin with 403. */
-export const origin = plugin<OriginOptions>(async function origin(app, options) {
+export const origin = plugin<AllowedOriginOptions>(async function origin(app, options) {
   const { allowedHosts, allowedOrigins, addresses = false, open } = options
   const hosts = new Set([...LOOPBACK, ...allowedHosts].map((host) => host.toLowerCase()))
   const origins = new Set(allowedOrigins.map((one) => one.toLowerCase()))

@@ -4,7 +4,7 @@
  */
 import { HangUp } from '../hang-up.js'
 import { OpenSet } from '../open-set.js'
-import type { Bound, Reached } from '../protocol/bound.js'
+import type { Bound, BoundReached } from '../protocol/bound.js'
 import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
@@ -12,7 +12,7 @@ import { EMPTY } from '../rpc/splice.js'
 import { Deadline } from '../time.js'
 
 /** A bound, and the place that it limits, in words for messages. */
-export interface Place {
+export interface AdmissionPlace {
   readonly bound: Bound
   readonly where: string
 }
@@ -37,8 +37,8 @@ export interface Timeouts {
 /** All are optional: without any, calls are only ended at shutdown. */
 export interface AdmissionOptions {
   /** The bounds of calls: in total, for each server and for each principal. */
-  calls?: readonly Place[]
-  subscriptions?: readonly Place[]
+  calls?: readonly AdmissionPlace[]
+  subscriptions?: readonly AdmissionPlace[]
   timeouts?: Timeouts
   /** Signs in to the server. A person may take longer for that than a call may. */
   signIn?: Policy | undefined
@@ -47,7 +47,7 @@ export interface AdmissionOptions {
 /** How a call in flight is aborted. */
 type Abort = (reason: Fault) => void
 
-const NO_PLACES: readonly Place[] = []
+const NO_PLACES: readonly AdmissionPlace[] = []
 const OUTCOME = 'whether it acted on the call is unknown'
 
 /** The calls in flight of one server, or of one of its clients. */
@@ -119,7 +119,7 @@ export class Admission {
   }
 
   /** Takes a place in each bound, or throws a Fault. Returns what has to be given back. */
-  #take({ principal, endless = false, goesOn = false }: Entering): readonly Place[] {
+  #take({ principal, endless = false, goesOn = false }: Entering): readonly AdmissionPlace[] {
     if (this.#closed && !goesOn) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     const { calls = NO_PLACES, subscriptions = NO_PLACES } = this.#options
     const places = endless ? subscriptions : calls
@@ -150,7 +150,7 @@ export class Admission {
   }
 }
 
-function give(places: readonly Place[], principal: string): void {
+function give(places: readonly AdmissionPlace[], principal: string): void {
   for (const { bound } of places) bound.give(principal)
 }
 
@@ -194,7 +194,7 @@ function within(timeouts: Timeouts, next: Handler): Handler {
   }
 }
 
-function noRoom(reached: Reached, { max }: Bound, what: string): Fault {
+function noRoom(reached: BoundReached, { max }: Bound, what: string): Fault {
   return reached === 'full'
     ? new Fault('overloaded', `Too many ${what}: at most ${max} may be open at once`, { retryAfter: 1 })
     : new Fault('rateLimited', `Too many ${what} of this caller: its share is used up. Wait until one of them ends`, {

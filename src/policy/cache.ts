@@ -15,7 +15,7 @@ import { memoize, Recent } from '../rpc/memoize.js'
 import { own } from '../rpc/own.js'
 import { type Json, keys, value, write } from '../rpc/splice.js'
 import { Listening } from './cache/listening.js'
-import { type About, copyOf, type Kept, type Results } from './cache/results.js'
+import { type CachedResult, copyOf, type ResultKey, type Results } from './cache/results.js'
 
 /** How one server's results are cached. */
 export interface CacheOptions {
@@ -36,7 +36,7 @@ export interface CacheOptions {
 type Notice = Pick<Told, 'method' | 'params'>
 
 /** A call in flight whose result may be cached. */
-interface Fetching extends About {
+interface Fetching extends ResultKey {
   /** Its subject has changed since it started. */
   stale: boolean
 }
@@ -47,7 +47,7 @@ interface Places {
   everybody: Place | undefined
 }
 
-type Place = Pick<Kept, 'scope' | 'key'>
+type Place = Pick<CachedResult, 'scope' | 'key'>
 
 /** Longest time in the cache, in milliseconds, whatever the server says. */
 const MAX_LIFETIME = 3_600_000
@@ -81,7 +81,7 @@ export class Cache {
   readonly #options: CacheOptions
   /** Prefix of this server's keys: all servers share one store. */
   readonly #id = crypto.randomUUID()
-  readonly #kept = new Set<Kept>()
+  readonly #kept = new Set<CachedResult>()
   readonly #fetching = new Set<Fetching>()
   /** Subscriptions by the scope of the results that they keep valid. */
   readonly #listening = new Map<string, Listening>()
@@ -173,7 +173,7 @@ export class Cache {
       this.#kept.delete(kept)
       listening?.remove(kept)
     }
-    const kept: Kept = { ...place, ...aboutOf(call), ...copy, hint, lifetime, gone }
+    const kept: CachedResult = { ...place, ...aboutOf(call), ...copy, hint, lifetime, gone }
     if (!results.keep(place.key, kept, lifetime)) return
     listening = this.#listenFor(place.scope, call, next)
     this.#kept.add(kept)
@@ -230,12 +230,12 @@ export class Cache {
     return listening
   }
 
-  #drop(concerned: (about: About) => boolean): void {
+  #drop(concerned: (about: ResultKey) => boolean): void {
     for (const fetching of this.#fetching) fetching.stale ||= concerned(fetching)
     this.#forget(concerned)
   }
 
-  #forget(concerned: (kept: Kept) => boolean): void {
+  #forget(concerned: (kept: CachedResult) => boolean): void {
     for (const kept of [...this.#kept]) {
       if (!concerned(kept)) continue
       this.#options.results.delete(kept.key)
@@ -259,7 +259,7 @@ function cacheableParams({ method, params, meta, answers }: Call): Json | undefi
   return text.length > MAX_PARAMS ? undefined : canonical(text)
 }
 
-function aboutOf({ method, params }: Call): About {
+function aboutOf({ method, params }: Call): ResultKey {
   const uri = ABOUT_A_RESOURCE.has(method) ? value(params, 'uri') : undefined
   return { method, uri: typeof uri === 'string' ? uri : undefined }
 }

@@ -12,9 +12,9 @@ import type { Memory } from '../protocol/memory.js'
 import { UPDATED } from '../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../rpc/splice.js'
 import { addresses } from './choice/addresses.js'
-import { Listed } from './choice/listed.js'
+import { ChosenList } from './choice/listed.js'
 import type { Rules } from './choice/names.js'
-import { asSeen, type Item, promptsAsSeen, type ToolRules, toolsAsSeen } from './choice/seen.js'
+import { asSeen, promptsAsSeen, type SeenItem, type ToolRules, toolsAsSeen } from './choice/seen.js'
 import { withHeaders } from './choice/tools.js'
 import { isUnambiguous, stringIn } from './unambiguous.js'
 
@@ -46,8 +46,8 @@ const MAX_LOGGED = 120
 
 /** The policy of one server. */
 export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions): Policy {
-  const shownTools = tools && new Listed({ ...shared, method: 'tools/list', see: toolsAsSeen(tools) })
-  const shownPrompts = prompts && new Listed({ ...shared, method: 'prompts/list', see: promptsAsSeen(prompts) })
+  const shownTools = tools && new ChosenList({ ...shared, method: 'tools/list', see: toolsAsSeen(tools) })
+  const shownPrompts = prompts && new ChosenList({ ...shared, method: 'prompts/list', see: promptsAsSeen(prompts) })
   const isShown = resources && addresses(resources)
   const pass: Answer = (call, next) => next(call)
   const answers: Readonly<Record<string, Answer>> = {
@@ -74,7 +74,7 @@ export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions):
 }
 
 /** A list of tools or prompts. */
-function listing(shown: Listed<Item>): Answer {
+function listing(shown: ChosenList<SeenItem>): Answer {
   return async (call, next) => {
     const last = await next(call)
     return last.kind === 'result' ? { ...last, result: shown.learn(call, last.result) } : last
@@ -82,7 +82,7 @@ function listing(shown: Listed<Item>): Answer {
 }
 
 /** The call of a tool, or the use of a prompt. */
-function using(shown: Listed<Item>, what: 'tool' | 'prompt'): Answer {
+function using(shown: ChosenList<SeenItem>, what: 'tool' | 'prompt'): Answer {
   return async (call, next) => {
     const name = stringIn(call.params, 'name')
     const item = await found(shown, what, call, name, next)
@@ -96,12 +96,12 @@ function using(shown: Listed<Item>, what: 'tool' | 'prompt'): Answer {
 
 /** The visible item with a name. Rejects with the Fault of an unknown name. */
 async function found(
-  shown: Listed<Item>,
+  shown: ChosenList<SeenItem>,
   what: 'tool' | 'prompt',
   call: Call,
   name: string | undefined,
   next: Handler,
-): Promise<Item> {
+): Promise<SeenItem> {
   if (name === undefined) throw new Fault('invalidParams', 'The name has to be given once, as a string')
   const item = await shown.find(call, name, next)
   if (item) return item
@@ -141,7 +141,7 @@ function checked(isShown: IsShown, call: Call, naming: Payload): string {
 }
 
 /** A completion, which must refer to a prompt or to a template of URIs. */
-function completing(prompts: Listed<Item> | undefined, isShown: IsShown | undefined): Answer {
+function completing(prompts: ChosenList<SeenItem> | undefined, isShown: IsShown | undefined): Answer {
   return async (call, next) => {
     const { params } = call
     const ref = isUnambiguous(params, 'ref') ? objectIn(params, 'ref') : undefined

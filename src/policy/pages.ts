@@ -7,7 +7,7 @@ import { EMPTY, edit, type Json, NO_PARAMS, OWN, type Payload, raw } from '../rp
 import { Deadline } from '../time.js'
 
 /** Asks for the page at a cursor; for the first one without a cursor. */
-export type Page = (cursor: Json | undefined) => Promise<Payload>
+export type FetchPage = (cursor: Json | undefined) => Promise<Payload>
 
 /** Most pages of a list. */
 const MAX_PAGES = 100
@@ -25,7 +25,7 @@ export async function reading<T>(
   method: string,
   next: Handler,
   server: string,
-  read: (page: Page) => Promise<T>,
+  read: (page: FetchPage) => Promise<T>,
 ): Promise<T> {
   const hangUp = new HangUp()
   const late = () =>
@@ -42,7 +42,7 @@ export async function reading<T>(
       throw error
     }
   }
-  const page: Page = async (cursor) => {
+  const page: FetchPage = async (cursor) => {
     const last = await answered({
       ...caller,
       method,
@@ -68,7 +68,7 @@ export async function reading<T>(
 }
 
 /** All pages of a list. Rejects with a Fault after MAX_PAGES pages. */
-export async function pagesOf(page: Page): Promise<Payload[]> {
+export async function pagesOf(page: FetchPage): Promise<Payload[]> {
   const pages: Payload[] = []
   let cursor: Json | undefined
   do {

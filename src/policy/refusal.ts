@@ -4,7 +4,7 @@ import { parseObject } from '../rpc/splice.js'
 import { stringIn } from './unambiguous.js'
 
 /** Why a call is refused. */
-export interface Refusal {
+export interface CallRefusal {
   /** A stable word, for programs. */
   reason: string
   /** One or two sentences, for people and models. */
@@ -20,7 +20,7 @@ export const OWN = 'io.github.mcp-bridge/'
  * The reply to a refused call. Tool calls get a result with `isError`, because models see only results; others get an
  * error.
  */
-export function refuse(call: Call, { reason, text, data = {} }: Refusal): Final {
+export function refuse(call: Call, { reason, text, data = {} }: CallRefusal): Final {
   call.log.note({ refused: reason })
   if (call.method !== 'tools/call')
     return {

@@ -5,14 +5,14 @@ import { withoutMisannotated } from '../protocol/annotations.js'
 import { Fault } from '../protocol/fault.js'
 import { canonical } from '../rpc/canonical.js'
 import { arrayIn, duplicateKey, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
-import { type Page, pagesOf } from './pages.js'
+import { type FetchPage, pagesOf } from './pages.js'
 
 const MAX_TOOLS = 2_000
 /** Members that a model or a person reads. */
 const TELLING: readonly string[] = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations']
 
 /** Reads all pages of the list of tools. Rejects with a Fault. */
-export async function fetchTools(page: Page): Promise<ToolList> {
+export async function fetchTools(page: FetchPage): Promise<ToolList> {
   return toolList(await pagesOf(page))
 }
 

@@ -63,7 +63,7 @@ export interface ChangeListener {
 }
 
 /** Values that all replicas share for a time. */
-export interface Store {
+export interface SharedStore {
   /** The shared value; undefined if there is none. Rejects with a Fault if the store is unreachable. */
   recall(kind: string, name: string): Promise<string | undefined>
   /** Shares a value for so many milliseconds. Resolves to false if the store is unreachable. */
@@ -90,7 +90,7 @@ export interface Replicas {
   sessionId(): string
   /** The other replica that owns a session; undefined if it is this one or the id is unknown. */
   ownerOf(sessionId: string): string | undefined
-  readonly records: Store
+  readonly records: SharedStore
   /** Reports a change to the other replicas. */
   tell(notice: ChangeNotice): void
   /** Listens to changes. The returned function ends that. */

@@ -62,7 +62,7 @@ export function callId(call: number): string {
 }
 
 /** The text of a message, as far as it is kept. */
-export interface Payload {
+export interface KeptText {
   text: string
   /** Characters that are missing at the end. */
   cut: number
@@ -194,7 +194,7 @@ type MessageEvent = Omit<MessageSeen, 'changed' | 'http'> & {
   http?: Http<string> | undefined
   changes?: readonly Change[] | undefined
   more?: number | undefined
-  payload?: Payload | undefined
+  payload?: KeptText | undefined
 }
 
 /** Something that happened, as a witness is told. `now` is `performance.now()` of then, if it is known. */

@@ -1,7 +1,7 @@
 /** A transport as the SDKs of MCP have it, as far as the bridge uses it: messages as objects, within one process. */
 
 /** A transport of the SDKs of MCP, such as their InMemoryTransport. */
-export interface Transport {
+export interface SdkTransport {
   /** Set by whoever reads from the transport, before `start`. */
   onmessage?(message: object, extra?: object): void
   /** Set by whoever wants to know that it is closed. */
@@ -17,4 +17,4 @@ export interface Transport {
 }
 
 /** Connects a new server to a transport, as in `(transport) => createServer().connect(transport)`. */
-export type Serve = (transport: Transport) => unknown
+export type Serve = (transport: SdkTransport) => unknown

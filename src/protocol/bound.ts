@@ -12,7 +12,7 @@ export interface BoundOptions {
 }
 
 /** Why nothing more may be taken: the whole bound is used up, or this principal's share. */
-export type Reached = 'full' | 'share'
+export type BoundReached = 'full' | 'share'
 
 /** Counts what each principal holds. */
 export class Bound {
@@ -36,7 +36,7 @@ export class Bound {
   }
 
   /** Why a principal may not take `amount` more; undefined if it may. */
-  reached(principal: string, amount = 1): Reached | undefined {
+  reached(principal: string, amount = 1): BoundReached | undefined {
     if (this.#used + amount > this.max) return 'full'
     return this.exceedsShare(principal, amount) ? 'share' : undefined
   }

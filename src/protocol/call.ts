@@ -11,7 +11,7 @@ import type { Json, Payload } from '../rpc/splice.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { Fault } from './fault.js'
 import type { LogLevel } from './methods.js'
-import type { Refusal } from './refusal.js'
+import type { HttpRefusal } from './refusal.js'
 import type { Encoded, Made } from './rules.js'
 import type { TraceContext } from './trace.js'
 
@@ -164,12 +164,16 @@ export interface Upstream {
 }
 
 /** How to serve a legacy client: `translate` in a session of the bridge, or `connect` it to a session of the server. */
-export type LegacyRoute = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: Connect }
+export type LegacyRoute = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: ForwardInitialize }
 
 /** Forwards a client's `initialize` to the server. Resolves to undefined if the server turns out to have no sessions. */
-export type Connect = (opening: Request, sender: Sender, options: ConnectOptions) => Promise<Tunnel | undefined>
+export type ForwardInitialize = (
+  opening: Request,
+  sender: Sender,
+  options: InitializeOptions,
+) => Promise<Tunnel | undefined>
 
-export interface ConnectOptions {
+export interface InitializeOptions {
   /** The client cannot open another session, so the tunnel opens a new one when the server has lost this one. */
   reopens: boolean
   /** The number of the call for the inspector. */
@@ -242,7 +246,7 @@ export interface Relayed {
   /** An empty jar for the cookies of a session. */
   cookies(): SessionCookies
   /** Where the server redirects requests to. */
-  redirects: Redirects
+  redirects: KnownRedirects
   /** The server's era, if it is known now. */
   speaks(): Era | undefined
   /** Detects the server's era again. Whether it is no longer `era`; false if it cannot be detected. */
@@ -259,15 +263,15 @@ export interface Relayed {
    */
   unusable(headers: Readonly<Record<string, string | string[] | undefined>>, bytes: number): Fault | undefined
   /** The Fault for a refusal; undefined if its body is the server's own JSON-RPC error. */
-  refused(refusal: Refusal): Fault | undefined
+  refused(refusal: HttpRefusal): Fault | undefined
   /** Whether no server of this era answers with such a refusal. */
-  contradicts(refusal: Refusal, era: Era): boolean
+  contradicts(refusal: HttpRefusal, era: Era): boolean
   /**
    * Whether a refusal of this method means that the server has lost the session. If it does not say so, looks with
    * another request in the session, for this principal and with these headers.
    */
   hasLostSession(
-    refusal: Refusal,
+    refusal: HttpRefusal,
     method: string,
     look: { principal: string; headers: Readonly<Record<string, string>> },
   ): Promise<boolean>
@@ -292,7 +296,7 @@ export interface SessionCookies {
 }
 
 /** Where requests to the address of a server go, as far as the server redirects them. */
-export interface Redirects {
+export interface KnownRedirects {
   /** The path and query for requests of a principal. */
   pathFor(principal: string): string
   /**

@@ -2,7 +2,7 @@
 import type { Became, Collected, Op, Place } from '../rpc/changes.js'
 
 /** A change with its rule: the id of a row of docs/translation.md. */
-export interface Change {
+export interface RuledChange {
   at: string
   op: Op
   rule: string
@@ -30,14 +30,14 @@ export class ChangeList implements Collected<ChangeList> {
   readonly size: number = 0
   readonly #ruleOf: RuleOf
   readonly #before: ChangeList | undefined
-  readonly #last: Change | undefined
+  readonly #last: RuledChange | undefined
   readonly #length: number
   readonly #count: { lists: number }
   #next: Record<Op, Map<Place, ChangeList>> | undefined
-  #all: readonly Change[] | undefined
+  #all: readonly RuledChange[] | undefined
 
   /** An empty list; or one with a further change, or with one that is not listed. */
-  constructor(ruleOf: RuleOf, before?: ChangeList, last?: Change, isKept = before === undefined) {
+  constructor(ruleOf: RuleOf, before?: ChangeList, last?: RuledChange, isKept = before === undefined) {
     this.#ruleOf = ruleOf
     this.#before = before
     this.#last = last
@@ -48,7 +48,7 @@ export class ChangeList implements Collected<ChangeList> {
     if (!isKept) this.weight = (before?.weight ?? 0) + CHANGE_BYTES + (last?.at.length ?? 0)
   }
 
-  get all(): readonly Change[] {
+  get all(): readonly RuledChange[] {
     this.#all ??= this.#before ? [...this.#before.all, ...(this.#last ? [this.#last] : [])] : []
     return this.#all
   }

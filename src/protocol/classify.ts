@@ -29,7 +29,7 @@ export interface Compat {
 }
 
 /** The era of a message, and how to handle it. */
-export type Verdict =
+export type Classification =
   /** It has an envelope, and the header agrees. */
   | { era: 'modern' }
   /** `server/discover` without an envelope. */
@@ -45,7 +45,7 @@ export function classify(
   version: string | undefined,
   session: SessionState,
   compat: Compat,
-): Verdict {
+): Classification {
   if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
   if (message.kind === 'batch') return classifyBatch(message, version, session)
   const claim = message.kind === 'response' ? undefined : claimOf(message.params)
@@ -97,7 +97,11 @@ export type ProcessSession = 'none' | 'opening' | 'failed' | { revision: LegacyR
  * Classifies a line of stdio, where there are no headers and at most one session. While that is `opening`, its messages
  * wait, and are classified again afterwards.
  */
-export function classifyLine(message: Message, session: ProcessSession, compat: Pick<Compat, 'bareDiscover'>): Verdict {
+export function classifyLine(
+  message: Message,
+  session: ProcessSession,
+  compat: Pick<Compat, 'bareDiscover'>,
+): Classification {
   if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
   if (message.kind === 'batch') {
     if (session === 'opening') return { era: 'legacy', as: 'batch' }
@@ -126,7 +130,7 @@ function stringIn(json: string): string | undefined {
 }
 
 /** `claimText` is the protocol version in the body, as JSON; it may be any value. */
-function classifyClaim(claimText: string, version: string | undefined): Verdict {
+function classifyClaim(claimText: string, version: string | undefined): Classification {
   const claim = JSON.parse(claimText) as unknown
   if (typeof claim !== 'string')
     throw new Fault('invalidEnvelope', `${PROTOCOL_VERSION} has to be a string`, { data: missingData() })
@@ -144,7 +148,7 @@ function classifyBatch(
   { source, elements }: Message & { kind: 'batch' },
   version: string | undefined,
   session: SessionState,
-): Verdict {
+): Classification {
   const refused = (why: string) => new Fault('invalidRequest', why)
   if (elements.length === 0) throw refused('An empty array is not a valid message')
   const messages = elements.map(({ start, end }) => parseMessage(sourceOf(cut(source, start, end))))

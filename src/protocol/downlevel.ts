@@ -4,7 +4,7 @@
  * define goes.
  */
 import type { Payload } from '../rpc/splice.js'
-import { elicitation, type Question } from './downlevel/elicitation.js'
+import { type AdaptedQuestion, elicitation } from './downlevel/elicitation.js'
 import { fit, type Shape } from './downlevel/fit.js'
 import { completeResult, initializeResult, page, promptResult, readResult } from './downlevel/results.js'
 import { samplingParams } from './downlevel/sampling.js'
@@ -12,7 +12,7 @@ import * as shapes from './downlevel/shapes.js'
 import type { Downlevel } from './downlevel/target.js'
 import { callResult, listedTool } from './downlevel/tools.js'
 
-export type { Question } from './downlevel/elicitation.js'
+export type { AdaptedQuestion } from './downlevel/elicitation.js'
 export type { Downlevel, ToolMemory } from './downlevel/target.js'
 
 type ToldResult = (result: Payload, to: Downlevel, params: Payload) => Payload
@@ -59,7 +59,12 @@ export function downlevelNotification(method: string, params: Payload, to: Downl
 }
 
 /** A question as a client of the revision with these capabilities can be asked it. */
-export function downlevelQuestion(method: string, params: Payload, capabilities: Payload, to: Downlevel): Question {
+export function downlevelQuestion(
+  method: string,
+  params: Payload,
+  capabilities: Payload,
+  to: Downlevel,
+): AdaptedQuestion {
   if (method === 'elicitation/create') return elicitation(params, to)
   const adapted = method === 'sampling/createMessage' ? samplingParams(params, capabilities, to) : params
   return { params: adapted, uplift: (answer) => answer }

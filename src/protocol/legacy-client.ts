@@ -37,7 +37,7 @@ export interface Opening {
 }
 
 /** A request of a session, decoded. */
-export interface Decoded {
+export interface DecodedSessionRequest {
   params: Payload
   meta: Payload
   /** The client's own token, as text, to be put back into every progress notification. */
@@ -111,7 +111,7 @@ function isImplementation(server: Json | undefined): boolean {
 }
 
 /** Reads a request of a session. Throws a Fault if params or the progress token are invalid. */
-export function decodeRequest({ params }: Request): Decoded {
+export function decodeRequest({ params }: Request): DecodedSessionRequest {
   if (params === 'not an object') throw new Fault('invalidParams', 'params has to be an object')
   if (params === 'absent') return { params: EMPTY, meta: EMPTY, progressToken: undefined }
   const meta = objectIn(params, '_meta')

@@ -155,7 +155,7 @@ function unsupported(version: unknown): Fault {
 }
 
 /** What the transport to the server can carry. This limits what the bridge may offer to clients. */
-export interface Channels {
+export interface TransportAbilities {
   /** Notifications that belong to no call can be received. */
   receives: boolean
   /** Tasks of the server are forwarded. */
@@ -165,7 +165,7 @@ export interface Channels {
 /** The answer to `server/discover`, made from the handshake with a legacy server. */
 export function discoverResult(
   { capabilities, serverInfo, instructions, revision }: Handshake,
-  channels: Channels,
+  channels: TransportAbilities,
 ): Payload {
   const offered: Record<string, Json> = {}
   for (const name of ['tools', 'prompts', 'resources'] as const) {

@@ -1,5 +1,5 @@
 /** One ledger for the bytes of all messages that are collected or kept, so that together they have one bound. */
-import { Bound, type BoundOptions, type Reached } from './bound.js'
+import { Bound, type BoundOptions, type BoundReached } from './bound.js'
 import { Fault } from './fault.js'
 
 /** Messages in transit of up to this many bytes are not counted: the bounds on calls and connections limit them. */
@@ -62,7 +62,7 @@ export class Memory {
   }
 
   /** Lends `amount` more, or returns why not. For loans only. */
-  take(principal: string, bytes: number): Reached | undefined {
+  take(principal: string, bytes: number): BoundReached | undefined {
     const reached = this.#reached(principal, bytes)
     if (!reached) this.#bound.take(principal, bytes)
     return reached
@@ -74,7 +74,7 @@ export class Memory {
   }
 
   /** Why `bytes` are not available, after asking the keepers to free some. */
-  #reached(principal: string, bytes: number): Reached | undefined {
+  #reached(principal: string, bytes: number): BoundReached | undefined {
     let reached = this.#bound.reached(principal, bytes)
     for (const giveUp of this.#keepers) {
       if (!reached) break
@@ -109,7 +109,7 @@ export class Loan {
    * Sets the size of the loan to `bytes` in total. An increase may be refused: then nothing changes, and the reason is
    * returned. A decrease is never refused. A loan that has ended refuses every increase.
    */
-  hold(bytes: number): Reached | undefined {
+  hold(bytes: number): BoundReached | undefined {
     const wanted = bytes <= this.#free ? 0 : Math.ceil(bytes / STEP) * STEP
     const more = wanted - this.#lent
     if (more > 0) {
@@ -140,7 +140,7 @@ export class Loan {
 /** A ledger without a bound, for code that runs outside a bridge. */
 export const unlimited = (): Memory => new Memory({ max: Number.POSITIVE_INFINITY })
 
-function noMemory(reached: Reached): Fault {
+function noMemory(reached: BoundReached): Fault {
   return reached === 'full'
     ? new Fault('overloaded', 'The bridge has no memory left for messages (limits.memory)', { retryAfter: 1 })
     : new Fault('rateLimited', 'The messages of this caller use its whole share of the memory', { retryAfter: 1 })

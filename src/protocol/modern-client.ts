@@ -37,7 +37,7 @@ import { isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
 import { type Encoded, encodedResult } from './rules.js'
 
 /** A request, decoded. */
-export interface Decoded {
+export interface DecodedModernRequest {
   method: string
   params: Payload
   meta: Payload
@@ -53,12 +53,12 @@ const WITHOUT_RETRY = { _meta: undefined, inputResponses: undefined, requestStat
 const NO_CACHING: CacheHint = { ttlMs: 0, scope: 'private' }
 
 /** Reads a request that was classified as modern. Throws a Fault if its envelope is invalid. */
-export function decodeRequest({ method, params }: Request): Decoded {
+export function decodeRequest({ method, params }: Request): DecodedModernRequest {
   if (typeof params === 'string') throw new Fault('invalidEnvelope', 'params has to be an object with a _meta')
   const meta = objectIn(params, '_meta')
   if (!meta) throw new Fault('invalidEnvelope', 'params._meta has to be an object')
   refuseDuplicate(params)
-  const decoded: Decoded = { method, params: edit(params, WITHOUT_RETRY), ...decodeMeta(meta) }
+  const decoded: DecodedModernRequest = { method, params: edit(params, WITHOUT_RETRY), ...decodeMeta(meta) }
   const responses = raw(params, 'inputResponses')
   const state = raw(params, 'requestState')
   if (responses !== undefined || state !== undefined) decoded.answers = { responses, state }
@@ -76,7 +76,7 @@ export function detached({
   caller,
   progressToken,
   answers,
-}: Decoded): Decoded & { size: number } {
+}: DecodedModernRequest): DecodedModernRequest & { size: number } {
   const texts = [write(params), write(meta)] as const
   const { clientInfo, capabilities } = caller
   const size = texts[0].length + texts[1].length + capabilities.length + (clientInfo?.length ?? 0)
@@ -98,7 +98,7 @@ function detachedCaller(caller: Caller): Caller {
 }
 
 /** Reads a notification. 2026-07-28 requires no envelope for it; a valid one is used. */
-export function decodeNotification(params: Params): Pick<Decoded, 'params' | 'meta' | 'caller'> {
+export function decodeNotification(params: Params): Pick<DecodedModernRequest, 'params' | 'meta' | 'caller'> {
   const payload = typeof params === 'string' ? EMPTY : params
   const meta = objectIn(payload, '_meta') ?? EMPTY
   const capabilities = raw(meta, CLIENT_CAPABILITIES)
@@ -111,12 +111,12 @@ export function decodeNotification(params: Params): Pick<Decoded, 'params' | 'me
 }
 
 /** A `server/discover` without an envelope, as if it had a minimal one. */
-export function decodeBareDiscover(): Decoded {
+export function decodeBareDiscover(): DecodedModernRequest {
   const caller = { revision: NEWEST_MODERN, capabilities: '{}' }
   return { method: 'server/discover', params: EMPTY, meta: EMPTY, caller, progressToken: undefined }
 }
 
-type DecodedMeta = Pick<Decoded, 'meta' | 'caller' | 'progressToken'>
+type DecodedMeta = Pick<DecodedModernRequest, 'meta' | 'caller' | 'progressToken'>
 
 /** What a `_meta` says that is nothing but an envelope. Clients send the same one with each request. */
 const envelopes = new Recent<{ caller: Caller; edits: Payload['edits'] }>()
@@ -202,7 +202,7 @@ function invalid(message: string, data: FaultOptions['data'] = {}): Fault {
 export function encodeReply(
   reply: Reply,
   id: Request['id'],
-  { method, progressToken }: Pick<Decoded, 'method' | 'progressToken'>,
+  { method, progressToken }: Pick<DecodedModernRequest, 'method' | 'progressToken'>,
 ): Encoded {
   const subscription = method === 'subscriptions/listen' ? id : undefined
   switch (reply.kind) {

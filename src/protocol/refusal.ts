@@ -5,7 +5,7 @@
 import { printable } from '../printable.js'
 
 /** An HTTP response that is not an answer. */
-export interface Refusal {
+export interface HttpRefusal {
   /** 300 or more. */
   status: number
   /** The body, cut off if it is long. */
@@ -20,7 +20,7 @@ export interface Refusal {
 }
 
 /** Reads an HTTP response as a refusal. `header` returns the first value of a header; `body` may be cut off. */
-export function refusalOf(status: number, header: (name: string) => string | undefined, body: string): Refusal {
+export function refusalOf(status: number, header: (name: string) => string | undefined, body: string): HttpRefusal {
   return {
     status,
     body,
@@ -51,13 +51,13 @@ const SAID = 200
  * Whether the server certainly has not acted on the request. True for redirects, and for 503 only with `Retry-After`:
  * without it, a 503 may come from a gateway whose connection broke after the request was sent.
  */
-export function notActedOn({ status, retryAfter }: Pick<Refusal, 'status' | 'retryAfter'>): boolean {
+export function notActedOn({ status, retryAfter }: Pick<HttpRefusal, 'status' | 'retryAfter'>): boolean {
   if (status === 503) return retryAfter !== undefined
   return status < 400 || NOT_ACTED_ON.has(status)
 }
 
 /** The server's own text in a refusal, for people: one line of at most 200 characters. Undefined if there is none. */
-export function saidIn({ body }: Pick<Refusal, 'body'>): string | undefined {
+export function saidIn({ body }: Pick<HttpRefusal, 'body'>): string | undefined {
   const start = body
     .slice(0, 10 * SAID)
     .replace(/\s+/g, ' ')
@@ -66,7 +66,7 @@ export function saidIn({ body }: Pick<Refusal, 'body'>): string | undefined {
 }
 
 /** As `saidIn`, but only if callers may see it. HTML pages are left out: they describe the machines that made them. */
-export function saidToCallers(refusal: Refusal): string | undefined {
+export function saidToCallers(refusal: HttpRefusal): string | undefined {
   const type = refusal.contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   const plain = type === 'text/plain' || type === 'application/json' || type.endsWith('+json')
   return plain ? saidIn(refusal) : undefined

@@ -4,7 +4,7 @@
  */
 import { type Became, changesIn, type Op, Place } from '../rpc/changes.js'
 import { type Id, isLeftOut, type RpcError, result } from '../rpc/message.js'
-import type { Source, Wire } from '../rpc/source.js'
+import type { JsonSource, Wire } from '../rpc/source.js'
 import { EMPTY, keys, opens, type Payload, raw, wire } from '../rpc/splice.js'
 import { annotationsOfTool } from './annotations.js'
 import { ChangeList } from './change-list.js'
@@ -17,7 +17,7 @@ export type Towards = 'server' | 'modern client' | 'legacy client'
  * edited. The id of a request or an answer is another one in any case. `anew`: it passes on what a message says, in
  * another form.
  */
-export type Made = Payload | RpcError | Source | 'anew'
+export type Made = Payload | RpcError | JsonSource | 'anew'
 
 /** An encoded message, and what it was made of. */
 export interface Encoded {
@@ -206,7 +206,7 @@ export function changesOf(
 }
 
 /** The received text that a message was made of; undefined if that is not known. */
-export function receivedFor(made: Made | undefined): Source | undefined {
+export function receivedFor(made: Made | undefined): JsonSource | undefined {
   if (made === undefined || made === 'anew') return undefined
   if ('code' in made) return made.from?.source
   if ('text' in made) return made

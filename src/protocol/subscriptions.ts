@@ -66,7 +66,7 @@ export function isAbout(uri: string, other: string): boolean {
 }
 
 /** The content of a subscription, as requested or as accepted. */
-export interface Filter {
+export interface SubscriptionFilter {
   lists: readonly ChangingList[]
   uris: readonly string[]
   /** Ids of tasks, as the client knows them. */
@@ -74,7 +74,7 @@ export interface Filter {
 }
 
 /** What a `subscriptions/listen` asks for. Throws a Fault if it is invalid, or names more than `most` resources and tasks. */
-export function filterOf({ params, caller }: Call, most: number): Filter {
+export function filterOf({ params, caller }: Call, most: number): SubscriptionFilter {
   const filter = objectIn(params, 'notifications')
   if (!filter) throw new Fault('invalidParams', 'params.notifications has to be an object')
   const uris = textsIn(filter, 'resourceSubscriptions')
@@ -101,12 +101,12 @@ function textsIn(filter: Payload, key: string): string[] {
   return texts
 }
 
-export function isNothing({ lists, uris, tasks }: Filter): boolean {
+export function isNothing({ lists, uris, tasks }: SubscriptionFilter): boolean {
   return lists.length === 0 && uris.length === 0 && tasks.length === 0
 }
 
 /** The params of a `subscriptions/listen`, or of its acknowledgement, with this content. */
-export function paramsOf({ lists, uris, tasks }: Filter): Payload {
+export function paramsOf({ lists, uris, tasks }: SubscriptionFilter): Payload {
   const filter: Record<string, Json> = Object.fromEntries(lists.map((list) => [list.filter, 'true']))
   if (uris.length > 0) filter['resourceSubscriptions'] = JSON.stringify(uris)
   if (tasks.length > 0) filter['taskIds'] = JSON.stringify(tasks)
@@ -114,6 +114,6 @@ export function paramsOf({ lists, uris, tasks }: Filter): Payload {
 }
 
 /** The acknowledgement of a subscription: the part of it that is accepted. */
-export function acknowledgement(accepted: Filter): Told {
+export function acknowledgement(accepted: SubscriptionFilter): Told {
   return { kind: 'notification', method: ACKNOWLEDGED, params: paramsOf(accepted) }
 }

@@ -4,7 +4,15 @@
  */
 import { createClient, createSentinel, ErrorReply } from '@redis/client'
 import { clusterClients } from './cluster.js'
-import { accessOf, type Channels, type Client, COMMANDS, type Keys, placeOf, type RedisAddress } from './connection.js'
+import {
+  accessOf,
+  COMMANDS,
+  type Keys,
+  placeOf,
+  type RedisAddress,
+  type RedisChannels,
+  type RedisConnection,
+} from './connection.js'
 import { endDestroyedClients } from './destroyed.js'
 
 export { ErrorReply }
@@ -16,15 +24,15 @@ const SENTINEL_PORT = 26_379
 endDestroyedClients()
 
 /** A client for commands and one for subscriptions, not connected yet. */
-export function clientsOf(address: RedisAddress): { asking: Client; listening: Channels } {
+export function clientsOf(address: RedisAddress): { asking: RedisConnection; listening: RedisChannels } {
   if (address.cluster?.length) return clusterClients(address.cluster, address.tls)
   return { asking: clientOf(address), listening: clientOf(address) }
 }
 
-function clientOf({ url = '', sentinels = [], tls }: RedisAddress): Client {
+function clientOf({ url = '', sentinels = [], tls }: RedisAddress): RedisConnection {
   const client = (sentinels.length > 0
     ? primaryOf(url, sentinels, tls)
-    : createClient({ ...accessOf(url, tls), url, ...COMMANDS })) as unknown as Channels & Keys
+    : createClient({ ...accessOf(url, tls), url, ...COMMANDS })) as unknown as RedisChannels & Keys
   return Object.assign(client, { withKeys: <T>(run: (keys: Keys) => Promise<T>) => run(client) })
 }
 

@@ -7,13 +7,13 @@ import { createClient, createCluster, ErrorReply } from '@redis/client'
 import { backoff, pause } from '../time.js'
 import {
   accessOf,
-  type Channels,
-  type Client,
   COMMANDS,
   type Keys,
   placeOf,
   RECONNECT,
   type RedisAddress,
+  type RedisChannels,
+  type RedisConnection,
 } from './connection.js'
 
 const PORT = 6_379
@@ -27,7 +27,7 @@ type ClusterKeys = ReturnType<typeof keysOf>
 export function clusterClients(
   cluster: readonly string[],
   tls: RedisAddress['tls'],
-): { asking: Client; listening: Channels } {
+): { asking: RedisConnection; listening: RedisChannels } {
   const access = accessFor(cluster[0] as string, tls)
   const configured = cluster.map((url) => placeOf(url, PORT))
   const keys = new Replaced(() => keysOf(configured, access), 'node-error')
@@ -145,7 +145,7 @@ class Replaced<C extends LibraryClient> {
 }
 
 /** Channels at any node. */
-class AnyNode implements Channels {
+class AnyNode implements RedisChannels {
   readonly #node: Replaced<NodeClient>
   readonly #listeners = new Map<string, (message: Buffer) => void>()
 
@@ -186,7 +186,7 @@ class AnyNode implements Channels {
 }
 
 /** Channels at any node, and keys at the primaries that have their slots. */
-class ClusterClient extends AnyNode implements Client {
+class ClusterClient extends AnyNode implements RedisConnection {
   readonly #keys: Replaced<ClusterKeys>
 
   constructor(anyNode: () => NodeClient, keys: Replaced<ClusterKeys>) {

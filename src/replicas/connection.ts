@@ -14,7 +14,7 @@ export interface RedisAddress {
 }
 
 /** A connection for channels, whatever it leads to. */
-export interface Channels {
+export interface RedisChannels {
   readonly isReady: boolean
   /** Connects, and reconnects until it is destroyed. */
   connect(): Promise<unknown>
@@ -36,7 +36,7 @@ export interface Keys {
 }
 
 /** A connection for channels and keys. */
-export interface Client extends Channels {
+export interface RedisConnection extends RedisChannels {
   /** Runs commands for keys. Rejects if they cannot be run. */
   withKeys<T>(run: (keys: Keys) => Promise<T>): Promise<T>
 }

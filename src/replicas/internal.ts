@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Sealer } from '../seal.js'
 import { listeningOptions } from './encryption.js'
-import { answerTo, PROOF, Proofs, type Refused } from './proof.js'
+import { answerTo, PROOF, type ProofRefusal, Proofs } from './proof.js'
 
 /** The header that says why a request was refused. */
 export const REFUSED = 'mcp-bridge-refused'
@@ -16,10 +16,16 @@ export interface InternalOptions {
   /** Where it listens: `http:`, or `https:` for encryption. */
   address: URL
   sealer(): Sealer
-  refused(why: Refused, from: string | undefined): void
+  refused(why: ProofRefusal, from: string | undefined): void
 }
 
-const STATUS: Readonly<Record<Refused, number>> = { forged: 401, late: 401, replayed: 401, misdirected: 421, busy: 503 }
+const STATUS: Readonly<Record<ProofRefusal, number>> = {
+  forged: 401,
+  late: 401,
+  replayed: 401,
+  misdirected: 421,
+  busy: 503,
+}
 const MAX_CONNECTIONS = 20_000
 const OPTIONS = {
   maxHeaderSize: 32 * 1024,

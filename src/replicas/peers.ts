@@ -3,7 +3,7 @@
  * there over HTTP; its answer comes back as it is produced, and ends if the other replica is lost.
  */
 import { type Dispatcher, Pool } from 'undici'
-import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica, Store } from '../ports/replicas.js'
+import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica, SharedStore } from '../ports/replicas.js'
 import { Fault, type FaultName } from '../protocol/fault.js'
 import type { Sealer } from '../seal.js'
 import { pause, within } from '../time.js'
@@ -19,7 +19,7 @@ type Trouble =
   | 'refused'
 
 export interface PeersOptions {
-  records: Pick<Store, 'recall'>
+  records: Pick<SharedStore, 'recall'>
   sealer(): Sealer
   /** A replica has refused a request. */
   refused(replica: string, why: string): void

@@ -10,7 +10,7 @@ import type { Sealer } from '../seal.js'
 export const PROOF = 'mcp-bridge-proof'
 
 /** Why a request is refused. */
-export type Refused =
+export type ProofRefusal =
   /** It was not signed with one of the keys, or was changed. */
   | 'forged'
   /** It was signed too long ago, or the clocks differ. */
@@ -91,7 +91,7 @@ export class Proofs {
   }
 
   /** Takes the proof off a request. Returns the digest that its body must have, or why the request is refused. */
-  check(request: IncomingMessage): { body: string; proof: string } | Refused {
+  check(request: IncomingMessage): { body: string; proof: string } | ProofRefusal {
     const { method, url: path, rawHeaders } = request
     const proof = request.headers[PROOF]
     if (typeof proof !== 'string') return 'forged'
@@ -108,7 +108,7 @@ export class Proofs {
     return { body, proof }
   }
 
-  #use(nonce: string): Refused | undefined {
+  #use(nonce: string): ProofRefusal | undefined {
     const now = performance.now()
     // A time may be late by one skew and early by another.
     if (now - this.#since > 2 * SKEW) {

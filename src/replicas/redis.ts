@@ -4,7 +4,7 @@
  */
 import type { Log } from '../logging.js'
 import { Deadline, within } from '../time.js'
-import type { Channels, Client, Keys, RedisAddress } from './connection.js'
+import type { Keys, RedisAddress, RedisChannels, RedisConnection } from './connection.js'
 
 type Library = typeof import('./client.js')
 
@@ -36,8 +36,8 @@ const FIRST_WAIT = 2_000
 export class Redis {
   readonly #options: RedisOptions
   #library: Library | undefined
-  #asking: Client | undefined
-  #listening: Channels | undefined
+  #asking: RedisConnection | undefined
+  #listening: RedisChannels | undefined
   readonly #listeners = new Map<string, Listener>()
   #listens = false
   /** A Cluster can carry messages while keys of a lost primary are unreachable, so both fail apart. */
@@ -135,7 +135,7 @@ export class Redis {
     return this.#ask(this.#keys, (client) => client.withKeys(command))
   }
 
-  async #ask<T>(lane: Lane, command: (client: Client) => Promise<T>): Promise<T> {
+  async #ask<T>(lane: Lane, command: (client: RedisConnection) => Promise<T>): Promise<T> {
     if (!this.#asking?.isReady || !lane.answers) throw new RedisAway('Redis does not answer')
     const over = lane.begin()
     let timer: Deadline | undefined
@@ -155,13 +155,13 @@ export class Redis {
     }
   }
 
-  async #listenToAll(client: Channels): Promise<void> {
+  async #listenToAll(client: RedisChannels): Promise<void> {
     for (const [channel, listener] of this.#listeners) await client.subscribe(channel, listener, true)
     this.#listens = true
   }
 
   /** With these policies Redis may evict keys before they expire, without an error. */
-  async #checkPolicy(client: Channels): Promise<void> {
+  async #checkPolicy(client: RedisChannels): Promise<void> {
     const found = await client.configGet('maxmemory-policy').catch(() => undefined)
     const policy = found?.['maxmemory-policy']
     if (policy?.startsWith('allkeys-'))
@@ -172,7 +172,7 @@ export class Redis {
   }
 
   /** Logs once that Redis is unreachable, and once that it has stayed reachable again. */
-  #watch(client: Channels): void {
+  #watch(client: RedisChannels): void {
     const { log } = this.#options
     client.on('error', (error: Error) => {
       if (this.#closed) return

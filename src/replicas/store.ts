@@ -1,6 +1,6 @@
 /** The values that all replicas share, kept in Redis for a time. Values are sealed except counts, and keys reveal nothing. */
 
-import type { Store } from '../ports/replicas.js'
+import type { SharedStore } from '../ports/replicas.js'
 import { Fault } from '../protocol/fault.js'
 import { digest, type Sealer } from '../seal.js'
 import type { Redis } from './redis.js'
@@ -14,7 +14,7 @@ export interface RedisStoreOptions {
 }
 
 /** The `Store` in Redis. */
-export class RedisStore implements Store {
+export class RedisStore implements SharedStore {
   readonly #options: RedisStoreOptions
 
   constructor(options: RedisStoreOptions) {

@@ -1,5 +1,5 @@
 /** Finds the request that a text was meant to answer, although the text is not a valid message. */
-import type { Source } from './source.js'
+import type { JsonSource } from './source.js'
 import type { Json } from './splice.js'
 
 const QUOTE = 0x22
@@ -14,7 +14,7 @@ const KEYS: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'result', 
  * lacks its result. Undefined if it has no readable id or may be something else: a request, or a line of a log. Reads
  * each character once.
  */
-export function brokenAnswerTo({ text }: Source): Json | undefined {
+export function brokenAnswerTo({ text }: JsonSource): Json | undefined {
   if (at(text, 0, SPACE) === text.length || text.charAt(at(text, 0, SPACE)) !== '{') return undefined
   const found = new Map<string, Json>()
   let depth = 0

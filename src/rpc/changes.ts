@@ -1,6 +1,6 @@
 /** What the edits of an object change in the text that it was received in: read off the edits, not off the texts. */
 import { own } from './own.js'
-import { cut, type Source } from './source.js'
+import { cut, type JsonSource } from './source.js'
 import { type List, memberOf, type Payload, payloadAt, textOf, type Value, write } from './splice.js'
 
 /** Most places that are remembered, and most characters of their pointers. The others are made anew each time. */
@@ -108,7 +108,7 @@ function inside<T extends Collected<T>>(nested: Payload | List, place: Place, li
 }
 
 /** Whether a value is the one at this position, with edits. */
-function isFrom(value: Value, source: Source, start: number): value is Payload | List {
+function isFrom(value: Value, source: JsonSource, start: number): value is Payload | List {
   return typeof value === 'object' && value.source === source && value.start === start
 }
 

@@ -1,8 +1,16 @@
 /** JSON-RPC 2.0 messages, with their ids kept exactly as received. */
 import { integerIn } from './integer.js'
 import { own } from './own.js'
-import { firstCharacter, type Member, type ScanOptions, type Span, scanArray, scanValue, unquote } from './scan.js'
-import { cut, join, pieces, type Source, type Wire } from './source.js'
+import {
+  firstCharacter,
+  type JsonMember,
+  type JsonRange,
+  type ScanOptions,
+  scanArray,
+  scanValue,
+  unquote,
+} from './scan.js'
+import { cut, type JsonSource, join, pieces, type Wire } from './source.js'
 import { EMPTY, isEmpty, type Json, type Payload, parseSource, write } from './splice.js'
 
 /** The JSON text of a request id: `7` and `"7"` differ, and 9007199254740993 keeps its value. */
@@ -17,7 +25,7 @@ export interface Request {
   method: string
   params: Params
   /** The received text; undefined for a message that the bridge itself has made. */
-  source?: Source
+  source?: JsonSource
 }
 
 export interface Notification {
@@ -25,21 +33,21 @@ export interface Notification {
   method: string
   params: Params
   /** As in a Request. */
-  source?: Source
+  source?: JsonSource
 }
 
 /** An answer. If a peer sends both a result and an error, the error counts, unless it is null. */
 export interface Response {
   kind: 'response'
   id: Id | undefined
-  outcome: { kind: 'result' | 'error'; source: Source; member: Member }
+  outcome: { kind: 'result' | 'error'; source: JsonSource; member: JsonMember }
 }
 
 export interface Batch {
   kind: 'batch'
-  source: Source
+  source: JsonSource
   /** At most MAX_BATCH + 1, so that the rest of a refused batch is not read. */
-  elements: Span[]
+  elements: JsonRange[]
 }
 
 /** JSON, but not a valid message. The id is set if it is readable, for the error answer. */
@@ -61,7 +69,7 @@ const MAX_ID = 256
 export const MAX_BATCH = 100
 
 /** Reads one message. Throws a JsonError if the text is not JSON. */
-export function parseMessage(source: Source, options: Omit<ScanOptions, 'descend'> = {}): Message {
+export function parseMessage(source: JsonSource, options: Omit<ScanOptions, 'descend'> = {}): Message {
   const { character } = firstCharacter(source)
   if (character === '{') return shape(parseSource(source, { ...options, descend: DESCEND }))
   if (character === '[') return { kind: 'batch', source, elements: scanArray(source, MAX_BATCH + 1, options) }
@@ -74,15 +82,15 @@ export function parseMessage(source: Source, options: Omit<ScanOptions, 'descend
  * where JSON-RPC allows no null: some libraries write all members that they know.
  */
 function shape({ source, members }: Payload): Message {
-  let version: Member | undefined
-  let idMember: Member | undefined
-  let methodMember: Member | undefined
-  let params: Member | undefined
-  let result: Member | undefined
-  let failure: Member | undefined
+  let version: JsonMember | undefined
+  let idMember: JsonMember | undefined
+  let methodMember: JsonMember | undefined
+  let params: JsonMember | undefined
+  let result: JsonMember | undefined
+  let failure: JsonMember | undefined
   let twice: string | undefined
   for (const member of members) {
-    let before: Member | undefined
+    let before: JsonMember | undefined
     switch (member.key) {
       case 'jsonrpc':
         before = version
@@ -137,15 +145,15 @@ function invalid(id: Id | undefined, why: string): Invalid {
 }
 
 /** The string at a position; undefined if there is something else. */
-function stringAt(source: Source, { start, end }: Member): string | undefined {
+function stringAt(source: JsonSource, { start, end }: JsonMember): string | undefined {
   return source.text.startsWith('"', start) ? unquote(source, start, end) : undefined
 }
 
-function isNull({ text }: Source, { start }: Member): boolean {
+function isNull({ text }: JsonSource, { start }: JsonMember): boolean {
   return text.startsWith('null', start)
 }
 
-function paramsOf(source: Source, member: Member | undefined): Params {
+function paramsOf(source: JsonSource, member: JsonMember | undefined): Params {
   if (!member || isNull(source, member)) return 'absent'
   if (!member.members) return 'not an object'
   return { source, start: member.start, end: member.end, members: member.members, edits: undefined }
@@ -241,7 +249,7 @@ export function response(id: Id, { outcome: { kind, source, member } }: Response
 }
 
 /** What the beginning of a message says about it. */
-export interface Head {
+export interface MessageHead {
   form: 'request' | 'notification' | 'result' | 'error'
   id: Id | undefined
   method: string | undefined
@@ -252,7 +260,7 @@ const NUMBER = '-?\\d[-+.eE\\d]{0,255}'
 const HEAD = new RegExp(`^{"jsonrpc":"2.0",(?:"id":(${STRING}|${NUMBER}),)?"(?:(result|error)":|method":(${STRING}))`)
 
 /** What an encoded message is, without reading all of it. Undefined for a text that the bridge has not encoded. */
-export function headOf(encoded: Wire): Head | undefined {
+export function headOf(encoded: Wire): MessageHead | undefined {
   const text = typeof encoded === 'string' ? encoded : encoded[0]
   const [, id, outcome, method] = (typeof text === 'string' && HEAD.exec(text)) || []
   if (outcome !== undefined) return { form: outcome as 'result' | 'error', id: id as Id | undefined, method: undefined }

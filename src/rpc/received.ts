@@ -1,6 +1,6 @@
 /** Describes a received message, for those who watch messages. */
 import { idValue, type Notification, type Request, type Response } from './message.js'
-import type { Source } from './source.js'
+import type { JsonSource } from './source.js'
 
 /** What a received message is. The id is undefined in a notification, and in an error without one. */
 export interface ReceivedMessage {
@@ -18,6 +18,6 @@ export function describe(message: Request | Notification | Response, into: Recei
 }
 
 /** The text that a message was read from; undefined if the bridge has made the message. */
-export function receivedText(message: Request | Notification | Response): Source | undefined {
+export function receivedText(message: Request | Notification | Response): JsonSource | undefined {
   return message.kind === 'response' ? message.outcome.source : message.source
 }

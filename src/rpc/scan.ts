@@ -2,7 +2,7 @@
  * Finds the positions of the parts of a JSON text without building values. It checks that the text is well-formed (RFC
  * 8259) and of bounded depth. Positions allow bytes to be forwarded exactly as received.
  */
-import { cut, type Source } from './source.js'
+import { cut, type JsonSource } from './source.js'
 
 /** A text is not well-formed JSON. */
 export class JsonError extends Error {
@@ -22,17 +22,17 @@ export class JsonBoundError extends JsonError {
 }
 
 /** A half-open range of a JSON text. */
-export interface Span {
+export interface JsonRange {
   start: number
   end: number
 }
 
 /** A member of an object. `at` is the start of its key; `start` and `end` enclose its value. */
-export interface Member extends Span {
+export interface JsonMember extends JsonRange {
   key: string
   at: number
   /** The members of the value, if it is an object and its key is in `descend`. */
-  members: Member[] | undefined
+  members: JsonMember[] | undefined
 }
 
 /** Bounds, and what to look into. */
@@ -76,26 +76,35 @@ const ESCAPES: ReadonlySet<number> = new Set(Array.from('"\\/bfnrt', (character)
 const WORDS: Readonly<Record<number, string>> = { 116: 'true', 102: 'false', 110: 'null' }
 
 /** The members of the object that the text consists of, apart from white space. Throws a JsonError. */
-export function scanObject(source: Source, options: ScanOptions = {}): Span & { members: Member[] } {
+export function scanObject(source: JsonSource, options: ScanOptions = {}): JsonRange & { members: JsonMember[] } {
   const object = objectFrom(source, space(source.text, 0), begin(source, options, true), options.descend)
   expectEnd(source.text, object.end)
   return object
 }
 
 /** The members of the object at `start`. Throws a JsonError if there is no object. */
-export function objectAt(source: Source, start: number, options: ScanOptions = {}): Span & { members: Member[] } {
+export function objectAt(
+  source: JsonSource,
+  start: number,
+  options: ScanOptions = {},
+): JsonRange & { members: JsonMember[] } {
   return objectFrom(source, start, begin(source, options), options.descend)
 }
 
-function objectFrom(source: Source, start: number, scan: Scan, descend = NO_KEYS): Span & { members: Member[] } {
+function objectFrom(
+  source: JsonSource,
+  start: number,
+  scan: Scan,
+  descend = NO_KEYS,
+): JsonRange & { members: JsonMember[] } {
   if (source.text.charCodeAt(start) !== OPEN_BRACE) throw new JsonError('Expected an object', start)
-  const members: Member[] = []
+  const members: JsonMember[] = []
   const end = takeApart(source, start, 1, members, scan, descend)
   return { start, end, members }
 }
 
 /** The elements of the array that the text consists of, at most the first `most`. Throws a JsonError. */
-export function scanArray(source: Source, most: number, options?: ScanOptions): Span[] {
+export function scanArray(source: JsonSource, most: number, options?: ScanOptions): JsonRange[] {
   const { elements, end } = arrayAt(source, space(source.text, 0), options, most)
   if (elements.length < most) expectEnd(source.text, end)
   return elements
@@ -106,16 +115,16 @@ export function scanArray(source: Source, most: number, options?: ScanOptions): 
  * elements, even in the middle of the array.
  */
 export function arrayAt(
-  source: Source,
+  source: JsonSource,
   start: number,
   options: ScanOptions = {},
   most = Number.POSITIVE_INFINITY,
-): Span & { elements: Span[] } {
+): JsonRange & { elements: JsonRange[] } {
   const { text } = source
   if (text.charCodeAt(start) !== OPEN_BRACKET) throw new JsonError('Expected an array', start)
   const scan = begin(source, options)
   count(scan, start, 1)
-  const elements: Span[] = []
+  const elements: JsonRange[] = []
   let i = space(text, start + 1)
   if (text.charCodeAt(i) === CLOSE_BRACKET) return { start, end: i + 1, elements }
   for (;;) {
@@ -130,13 +139,13 @@ export function arrayAt(
 }
 
 /** The first character that is not white space. It determines the kind of value. */
-export function firstCharacter({ text }: Source): { at: number; character: string } {
+export function firstCharacter({ text }: JsonSource): { at: number; character: string } {
   const at = space(text, 0)
   return { at, character: text.charAt(at) }
 }
 
 /** Checks that the text is exactly one JSON value. Throws a JsonError. */
-export function scanValue(source: Source, options: ScanOptions = {}): Span {
+export function scanValue(source: JsonSource, options: ScanOptions = {}): JsonRange {
   const { text } = source
   const start = space(text, 0)
   const end = skip(text, start, 1, begin(source, options, true))
@@ -159,7 +168,7 @@ interface Scan {
  * Starts a scan. `whole`: the whole text will be scanned, so one search in all of it is cheap in comparison. Later scans
  * of its parts use what the search found.
  */
-function begin(source: Source, options: ScanOptions, whole = false): Scan {
+function begin(source: JsonSource, options: ScanOptions, whole = false): Scan {
   const { text, asides } = source
   const { maxDepth = MAX_DEPTH, maxValues = Number.POSITIVE_INFINITY, strict = text.length <= SMALL } = options
   if (whole && strict && !asides) source.plain = !SPECIAL.test(text)
@@ -168,10 +177,10 @@ function begin(source: Source, options: ScanOptions, whole = false): Scan {
 
 /** Lists the members of the object at `at`. Like the functions below, returns the position after its end. */
 function takeApart(
-  source: Source,
+  source: JsonSource,
   at: number,
   depth: number,
-  into: Member[],
+  into: JsonMember[],
   scan: Scan,
   descend: ReadonlySet<string>,
 ): number {
@@ -184,7 +193,7 @@ function takeApart(
     const keyEnd = skipString(text, i, scan)
     const start = skipColon(text, keyEnd)
     const key = scan.plain ? text.slice(i + 1, keyEnd - 1) : unquote(source, i, keyEnd)
-    const member: Member = { key, at: i, start, end: 0, members: undefined }
+    const member: JsonMember = { key, at: i, start, end: 0, members: undefined }
     if (text.charCodeAt(start) === OPEN_BRACE && descend.has(key)) {
       member.members = []
       member.end = takeApart(source, start, depth + 1, member.members, scan, descend)
@@ -365,7 +374,7 @@ function unexpected(text: string, at: number): JsonError {
 }
 
 /** The value of the string that stands, with its quotes, between two positions. */
-export function unquote(source: Source, start: number, end: number): string {
+export function unquote(source: JsonSource, start: number, end: number): string {
   const raw = cut(source, start, end)
   return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1)
 }

@@ -6,7 +6,7 @@
 import { BLOCK, Quotes } from './quotes.js'
 
 /** A JSON text with its long strings set aside. */
-export interface Source {
+export interface JsonSource {
   /** JSON, with a mark for every string that was set aside. */
   readonly text: string
   readonly asides: readonly Aside[] | undefined
@@ -41,7 +41,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** A Source without any string set aside. */
-export function sourceOf(text: string): Source {
+export function sourceOf(text: string): JsonSource {
   return { text: withoutMark(text), asides: undefined, plain: false, seen: 0 }
 }
 
@@ -59,7 +59,7 @@ export function withoutMark(text: string): string {
 }
 
 /** The memory that a text keeps alive, in characters and bytes. A part keeps the whole text alive. */
-export function weightOf({ text, asides }: Source): number {
+export function weightOf({ text, asides }: JsonSource): number {
   if (!asides) return text.length
   return asides.reduce((sum, aside) => sum + bytesIn(aside), text.length)
 }
@@ -73,7 +73,7 @@ export function lengthOf(wire: Wire): number {
  * A Source from the pieces of bytes in which a text arrived. Throws a TypeError if they are not UTF-8. Strings are set
  * aside only if `isUtf8` is given, a fast test.
  */
-export function sourceOfBytes(pieces: readonly Uint8Array[], isUtf8?: IsUtf8): Source {
+export function sourceOfBytes(pieces: readonly Uint8Array[], isUtf8?: IsUtf8): JsonSource {
   const [only] = pieces
   if (only && pieces.length === 1 && only.length <= LARGE) return sourceOf(utf8.decode(only))
   const length = bytesIn(pieces)
@@ -103,7 +103,7 @@ function inCompleteCharacters(
 export function repairedSourceOf(
   pieces: readonly Uint8Array[],
   isUtf8?: IsUtf8,
-): { source: Source; repaired: boolean } {
+): { source: JsonSource; repaired: boolean } {
   try {
     return { source: sourceOfBytes(pieces, isUtf8), repaired: false }
   } catch {
@@ -117,19 +117,19 @@ export function forgivingText(pieces: readonly Uint8Array[]): string {
 }
 
 /** The text between two positions, with the strings that were set aside. */
-export function cut({ text, asides }: Source, start: number, end: number): string {
+export function cut({ text, asides }: JsonSource, start: number, end: number): string {
   const part = text.slice(start, end)
   if (!asides || !part.includes(MARK)) return part
   return part.replace(MARKS, (_mark, index: string) => decodeAll(asides[Number(index)] ?? []))
 }
 
 /** The whole text, for sending. */
-export function wireOf(source: Source): Wire {
+export function wireOf(source: JsonSource): Wire {
   return source.asides ? pieces(source, 0, source.text.length) : source.text
 }
 
 /** The pieces between two positions, for sending: strings that were set aside stay bytes. */
-export function pieces({ text, asides }: Source, start: number, end: number): Piece[] {
+export function pieces({ text, asides }: JsonSource, start: number, end: number): Piece[] {
   const part = text.slice(start, end)
   if (!asides || !part.includes(MARK)) return [part]
   // Texts between marks alternate with the numbers of the marks.
@@ -162,7 +162,7 @@ export function whole(pieces: readonly Uint8Array[], length = bytesIn(pieces)): 
 }
 
 /** Sets long strings aside. Undefined if there are none, or if the strings are too short on average. */
-function setAside(chunks: readonly Uint8Array[]): Source | undefined {
+function setAside(chunks: readonly Uint8Array[]): JsonSource | undefined {
   const asides: Aside[] = []
   const quotes = new Quotes()
   const rest = new Cutter(chunks)

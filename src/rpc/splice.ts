@@ -4,8 +4,8 @@
  * objects and the order of members survive.
  */
 import { own } from './own.js'
-import { arrayAt, type Member, objectAt, type ScanOptions, type Span, scanObject } from './scan.js'
-import { cut, type Piece, pieces, type Source, sourceOf, type Wire, weightOf } from './source.js'
+import { arrayAt, type JsonMember, type JsonRange, objectAt, type ScanOptions, scanObject } from './scan.js'
+import { cut, type JsonSource, type Piece, pieces, sourceOf, type Wire, weightOf } from './source.js'
 
 /** The JSON text of one value. */
 export type Json = string
@@ -18,19 +18,19 @@ export type Edits = Readonly<Record<string, Value | undefined>>
 
 /** A JSON object with pending edits. */
 export interface Payload {
-  readonly source: Source
+  readonly source: JsonSource
   readonly start: number
   readonly end: number
-  readonly members: readonly Member[]
+  readonly members: readonly JsonMember[]
   readonly edits: ReadonlyMap<string, Value | undefined> | undefined
 }
 
 /** A JSON array with pending edits: objects that replace elements, by their positions in the array. */
 export interface List {
-  readonly source: Source
+  readonly source: JsonSource
   readonly start: number
   readonly end: number
-  readonly elements: readonly Span[]
+  readonly elements: readonly JsonRange[]
   readonly replaced: ReadonlyMap<number, readonly Payload[]>
   /** The rendered text, once there is one: lists of tools are kept, and sent again and again. */
   text?: Json
@@ -55,13 +55,16 @@ export function parseObject(text: Json, options?: ScanOptions): Payload {
   return parseSource(sourceOf(text), options)
 }
 
-export function parseSource(source: Source, options?: ScanOptions): Payload {
+export function parseSource(source: JsonSource, options?: ScanOptions): Payload {
   const { start, end, members } = scanObject(source, options)
   return { source, start, end, members, edits: undefined }
 }
 
 /** The object at a position of a scanned text; undefined if there is something else. */
-export function payloadAt(source: Source, { start, end, members }: Span & Partial<Member>): Payload | undefined {
+export function payloadAt(
+  source: JsonSource,
+  { start, end, members }: JsonRange & Partial<JsonMember>,
+): Payload | undefined {
   if (source.text[start] !== '{') return undefined
   return { source, start, end, members: members ?? objectAt(source, start).members, edits: undefined }
 }
@@ -78,7 +81,10 @@ export function objectIn(payload: Payload, key: string): Payload | undefined {
 }
 
 /** The positions of the array under `key` and of its elements; undefined if there is none. */
-export function arrayIn(payload: Payload, key: string): (Span & { source: Source; elements: Span[] }) | undefined {
+export function arrayIn(
+  payload: Payload,
+  key: string,
+): (JsonRange & { source: JsonSource; elements: JsonRange[] }) | undefined {
   const edited = payload.edits?.has(key)
   const text = edited ? raw(payload, key) : undefined
   const source = edited ? (text === undefined ? undefined : sourceOf(text)) : payload.source
@@ -112,7 +118,7 @@ export function mapElements(
   const { source, elements, start, end } = list
   let replaced: Map<number, readonly Payload[]> | undefined
   for (let at = 0; at < elements.length; at++) {
-    const span = elements[at] as Span
+    const span = elements[at] as JsonRange
     const before = list.replaced.get(at) ?? payloadAt(source, span)
     const after = !before
       ? others?.(cut(source, span.start, span.end))
@@ -194,7 +200,7 @@ export function isEmpty(payload: Payload): boolean {
 export function duplicateKey({ members }: Payload): string | undefined {
   if (members.length <= FEW) {
     for (let at = 1; at < members.length; at++) {
-      const { key } = members[at] as Member
+      const { key } = members[at] as JsonMember
       for (let before = 0; before < at; before++) if (members[before]?.key === key) return key
     }
     return undefined
@@ -212,7 +218,7 @@ export function sizeOf(payload: Payload): number {
   return weightOf(payload.source) + sizeOfEdits(payload, payload.source)
 }
 
-function sizeOfEdits({ edits }: Payload, counted: Source): number {
+function sizeOfEdits({ edits }: Payload, counted: JsonSource): number {
   let size = 0
   for (const edited of edits?.values() ?? []) {
     if (typeof edited === 'string') size += edited.length
@@ -221,7 +227,7 @@ function sizeOfEdits({ edits }: Payload, counted: Source): number {
   return size
 }
 
-function sizeOfNested(nested: Payload | List, counted: Source): number {
+function sizeOfNested(nested: Payload | List, counted: JsonSource): number {
   const own = nested.source === counted ? 0 : weightOf(nested.source)
   if (isPayload(nested)) return own + sizeOfEdits(nested, nested.source)
   let size = own + nested.end - nested.start
@@ -261,13 +267,13 @@ export function wire(payload: Payload): Wire {
 }
 
 /** A part of a rendered object or list: a new text, a span of the old one, or something with edits of its own. */
-type Part = string | Span | Payload | List
+type Part = string | JsonRange | Payload | List
 
-function isPayload(part: Span | Payload | List): part is Payload {
+function isPayload(part: JsonRange | Payload | List): part is Payload {
   return 'members' in part
 }
 
-function textOfPart(part: Span | Payload | List, source: Source): Json {
+function textOfPart(part: JsonRange | Payload | List, source: JsonSource): Json {
   return 'source' in part ? textOf(part) : cut(source, part.start, part.end)
 }
 
@@ -301,7 +307,7 @@ function render({ members }: Payload, edits: NonNullable<Payload['edits']>): Par
   /** Edited members that have a place in the received text. */
   let placed: Set<string> | undefined
   let separator = '{'
-  let run: Span | undefined
+  let run: JsonRange | undefined
   for (const member of members) {
     if (!edits.has(member.key)) {
       if (run) run.end = member.end
@@ -360,16 +366,16 @@ function renderList({ elements, replaced, start, end }: List): Part[] {
 }
 
 /** Indexes of large objects, built on demand. Of equal names, the last counts. */
-const indices = new WeakMap<readonly Member[], ReadonlyMap<string, Member>>()
+const indices = new WeakMap<readonly JsonMember[], ReadonlyMap<string, JsonMember>>()
 
 /** The received member with this name, whatever the edits; the last one of duplicates. */
-export function memberOf({ members }: Payload, key: string): Member | undefined {
+export function memberOf({ members }: Payload, key: string): JsonMember | undefined {
   if (members.length > MANY) return indexOf(members).get(key)
   for (let i = members.length - 1; i >= 0; i--) if (members[i]?.key === key) return members[i]
   return undefined
 }
 
-function indexOf(members: readonly Member[]): ReadonlyMap<string, Member> {
+function indexOf(members: readonly JsonMember[]): ReadonlyMap<string, JsonMember> {
   let index = indices.get(members)
   if (!index) {
     index = new Map(members.map((member) => [member.key, member]))

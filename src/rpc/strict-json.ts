@@ -3,7 +3,7 @@
  * unique in their object regardless of case and escapes, and must not be names with a special meaning in JavaScript.
  */
 import { arrayAt, JsonError, objectAt, scanValue } from './scan.js'
-import { type Source, sourceOf } from './source.js'
+import { type JsonSource, sourceOf } from './source.js'
 
 /** Bounds of a document. */
 export interface JsonBounds {
@@ -51,7 +51,7 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-function checkNames(source: Source, start: number, path: readonly (string | number)[]): void {
+function checkNames(source: JsonSource, start: number, path: readonly (string | number)[]): void {
   const opens = source.text.charAt(start)
   if (opens === '[') {
     for (const [at, element] of arrayAt(source, start).elements.entries())

@@ -9,7 +9,7 @@ const MAX_NAMES = 1_000
 /** Longest name, in characters. The log cuts longer ones, so they could not be told apart. */
 const MAX_LENGTH = 119
 
-export class Names implements ListedNames {
+export class ListedToolNames implements ListedNames {
   /** By server and method. */
   readonly #known = new Map<string, Set<string>>()
 

@@ -4,19 +4,19 @@ import type { Call } from '../protocol/call.js'
 import type { Fault } from '../protocol/fault.js'
 import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response, Sent } from '../rpc/message.js'
-import { type Source, weightOf } from '../rpc/source.js'
+import { type JsonSource, weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
 import { within } from '../time.js'
 import { answerTooLarge, ChannelError } from './transport/channel.js'
 import { Unread } from './unread.js'
 
 export type Arrival =
-  | { kind: 'notification'; method: string; params: Params; source?: Source }
-  | { kind: 'question'; question: Question }
+  | { kind: 'notification'; method: string; params: Params; source?: JsonSource }
+  | { kind: 'question'; question: ServerQuestion }
   | Response
 
 /** A request that the server sends to the client during a call. */
-export interface Question {
+export interface ServerQuestion {
   request: Request
   /** It arrived on the stream of its call, or names its task: it belongs to that call only. */
   addressed: boolean
@@ -92,7 +92,7 @@ export class Exchange {
   refusals: Refusal[] | undefined
   /** For the inspector: the number of the call, and the message that passes without edits as the request. */
   number: number | undefined
-  made: Source | undefined
+  made: JsonSource | undefined
   readonly #peer: ExchangePeer
   /** Created when the first message has to wait. */
   #arrivals: Unread<Arrival> | undefined
@@ -182,7 +182,7 @@ export class Exchange {
   }
 
   /** Removes and returns the unread questions. */
-  takeQuestions(): Question[] {
+  takeQuestions(): ServerQuestion[] {
     return this.#arrivals?.takeOut('question').map(({ question }) => question) ?? []
   }
 

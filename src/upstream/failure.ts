@@ -6,7 +6,7 @@ import type { Call, Final, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
 import { Fault, type FaultOptions } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
-import { notActedOn, type Refusal, saidIn, saidToCallers } from '../protocol/refusal.js'
+import { type HttpRefusal, notActedOn, saidIn, saidToCallers } from '../protocol/refusal.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
 import { payloadAt, textUnder, value } from '../rpc/splice.js'
@@ -86,7 +86,7 @@ export function callFault(error: unknown): Fault {
 }
 
 /** The Fault for an HTTP refusal of a call. Only some refusals show that the server has not acted on the call. */
-export function refusedCall(refusal: Refusal, { cause }: Pick<FaultOptions, 'cause'> = {}): Fault {
+export function refusedCall(refusal: HttpRefusal, { cause }: Pick<FaultOptions, 'cause'> = {}): Fault {
   if (notActedOn(refusal)) return refusalFault(refusal, { cause })
   const { status } = refusal
   const late = status === 408 || status === 504
@@ -99,7 +99,7 @@ export function refusedCall(refusal: Refusal, { cause }: Pick<FaultOptions, 'cau
 }
 
 /** The Fault for a refusal of a request that the server has not acted on. */
-function refusalFault(refusal: Refusal, { cause }: Pick<FaultOptions, 'cause'>): Fault {
+function refusalFault(refusal: HttpRefusal, { cause }: Pick<FaultOptions, 'cause'>): Fault {
   const { status, retryAfter, challenge } = refusal
   const options = { ...optionsOf(refusal, cause), ...(retryAfter !== undefined && { retryAfter }) }
   switch (status) {
@@ -130,7 +130,7 @@ function refusalFault(refusal: Refusal, { cause }: Pick<FaultOptions, 'cause'>):
 }
 
 /** Options of a Fault for a refusal. The target of a redirect goes to the operator only. */
-function optionsOf(refusal: Refusal, cause: unknown): FaultOptions {
+function optionsOf(refusal: HttpRefusal, cause: unknown): FaultOptions {
   const { status, location } = refusal
   const said =
     status < 400 && location !== undefined ? `Location: ${printable(withoutQuery(location), 200)}` : saidIn(refusal)
@@ -138,7 +138,7 @@ function optionsOf(refusal: Refusal, cause: unknown): FaultOptions {
 }
 
 /** Appends the server's text, if callers may see it. */
-function withText(message: string, refusal: Refusal): string {
+function withText(message: string, refusal: HttpRefusal): string {
   const said = saidToCallers(refusal)
   return said === undefined ? message : `${message}: ${said}`
 }
@@ -151,7 +151,7 @@ function withoutQuery(address: string): string {
 export type Said = Response & { code: number; message: string }
 
 /** The JSON-RPC error in the body of a refusal, if there is one. */
-export function errorIn({ body }: Refusal): Said | undefined {
+export function errorIn({ body }: HttpRefusal): Said | undefined {
   let message: Message
   try {
     message = parseMessage(sourceOf(body))
@@ -199,7 +199,7 @@ export function notLegacy({ refusal }: ChannelError): Contradiction | undefined 
  * Whether servers of this era do not send such a refusal, so that the era has to be detected again. A wrong guess costs
  * one probe: only its answer decides.
  */
-export function contradicts(refusal: Refusal, era: Era, said: Said | undefined = errorIn(refusal)): boolean {
+export function contradicts(refusal: HttpRefusal, era: Era, said: Said | undefined = errorIn(refusal)): boolean {
   const { status } = refusal
   if (era === 'legacy') return status === 400 && said !== undefined && MODERN_ERRORS.has(said.code)
   if (!said) return UNEXPLAINED.has(status)

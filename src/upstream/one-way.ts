@@ -3,7 +3,7 @@
  * so their bytes are borrowed.
  */
 import { type Loan, type Memory, NOBODY, SMALL } from '../protocol/memory.js'
-import { ChannelError, type Outgoing } from './transport/channel.js'
+import { ChannelError, type OutgoingMessage } from './transport/channel.js'
 
 export class OneWaySender {
   readonly #loan: Loan
@@ -16,7 +16,7 @@ export class OneWaySender {
   /**
    * Sends a message, and borrows its size until that has settled. Rejects with a ChannelError if there is no memory.
    */
-  async send({ text }: Outgoing, send: () => Promise<void>): Promise<void> {
+  async send({ text }: OutgoingMessage, send: () => Promise<void>): Promise<void> {
     if (this.#loan.hold(this.#bytes + text.length))
       throw new ChannelError('The server accepts notifications too slowly, and no memory is left for more', {
         delivered: 'no',

@@ -29,7 +29,7 @@ import {
 } from '../rpc/message.js'
 import { objectAtEnd } from '../rpc/message-at-end.js'
 import type { Outline } from '../rpc/outline.js'
-import { cut, repairedSourceOf, type Source, sourceOf } from '../rpc/source.js'
+import { cut, type JsonSource, repairedSourceOf, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, raw } from '../rpc/splice.js'
 import { Deadline } from '../time.js'
 import { Exchange, type ExchangePeer } from './exchange.js'
@@ -47,7 +47,7 @@ import {
   type HttpHead,
   type Receiver,
 } from './transport/channel.js'
-import { Watch, type Watching } from './watch.js'
+import { ServerWatch, type Watching } from './watch.js'
 
 export type PeerLog = Pick<Log, 'debug' | 'warn'>
 
@@ -92,13 +92,13 @@ export class Peer implements Receiver, ExchangePeer {
   #held: Map<Exchange, () => void> | undefined
   /** What has been repaired, so that each kind is logged once. */
   readonly #repaired = new Set<string>()
-  readonly #watch: Watch | undefined
+  readonly #watch: ServerWatch | undefined
 
   constructor(channel: Channel, log: PeerLog = SILENT, watching?: Watching) {
     this.channel = channel
     this.#log = log
     this.#hangDetector = new HangDetector(channel.transport)
-    this.#watch = watching && new Watch(watching, channel.transport !== 'stdio')
+    this.#watch = watching && new ServerWatch(watching, channel.transport !== 'stdio')
     channel.attach(this)
   }
 
@@ -311,7 +311,7 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
-  #takeInvalid(source: Source, message: Message | undefined): void {
+  #takeInvalid(source: JsonSource, message: Message | undefined): void {
     const what = message ? 'no JSON-RPC message' : 'no JSON, or nested deeper than 256 levels'
     if (!message && this.channel.transport === 'stdio' && this.#takeFromEnd(source, what)) return
     this.#failAnswer(source, what)
@@ -322,7 +322,7 @@ export class Peer implements Receiver, ExchangePeer {
    * Takes the message at the end of a line that begins with a banner or a prompt. Returns whether there is one. A program
    * that prints what its callers say gains nothing by this: a line break in it would do the same.
    */
-  #takeFromEnd(source: Source, what: string): boolean {
+  #takeFromEnd(source: JsonSource, what: string): boolean {
     const text = cut(source, 0, source.text.length)
     const place = objectAtEnd(text)
     const message = place && parse(sourceOf(text.slice(place.start, place.end)))
@@ -349,14 +349,14 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** Fails the call that a text answers, although it is no valid message. */
-  #failAnswer(source: Source, what: string): void {
+  #failAnswer(source: JsonSource, what: string): void {
     const id = brokenAnswerTo(source)
     const exchange = id === undefined ? undefined : this.#exchanges.get(numberOf(id) ?? 0)
     if (exchange && !exchange.answered)
       exchange.fail(new ChannelError(`The server sent an invalid answer: it is ${what}`, { protocol: true }))
   }
 
-  #skip(what: string, { text }: Source): void {
+  #skip(what: string, { text }: JsonSource): void {
     this.#invalidMessages ??= new InvalidMessages(this.#log)
     if (this.#invalidMessages.add(what, text.length, this.#exchanges.size > 0))
       this.#giveUp('The server sent too much data that is not JSON-RPC', { protocol: true })
@@ -415,7 +415,12 @@ export class Peer implements Receiver, ExchangePeer {
     for (const send of held?.values() ?? []) send()
   }
 
-  #take(source: Source, message: Message | undefined, stream: number | undefined, http: HttpHead | undefined): void {
+  #take(
+    source: JsonSource,
+    message: Message | undefined,
+    stream: number | undefined,
+    http: HttpHead | undefined,
+  ): void {
     if (!message || message.kind === 'invalid' || message.kind === 'batch') return this.#takeInvalid(source, message)
     this.#invalidMessages?.clear()
     this.#received++
@@ -480,7 +485,7 @@ function notSent(end: ChannelError): ChannelError {
   return new ChannelError(end.message, { cause: end, delivered: 'no', stderr: end.allStderr })
 }
 
-function parse(source: Source): Message | undefined {
+function parse(source: JsonSource): Message | undefined {
   try {
     return parseMessage(source)
   } catch {

@@ -1,7 +1,7 @@
 /** Tells the inspector the messages on one channel to a server. */
 import { bytesOf, sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
 import { type MessageSeen, UNRECORDED, type Witness } from '../ports/seen.js'
-import type { Refusal } from '../protocol/refusal.js'
+import type { HttpRefusal } from '../protocol/refusal.js'
 import type { Made } from '../protocol/rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { HttpHead } from './transport/channel.js'
@@ -23,7 +23,7 @@ interface SentWith {
 /** Most open requests of the server whose calls are remembered. */
 const MAX_ASKED = 1_000
 
-export class Watch {
+export class ServerWatch {
   readonly #witness: Witness
   readonly #server: string
   readonly #isHttp: boolean
@@ -62,7 +62,7 @@ export class Watch {
   }
 
   /** The server has answered a message of this call with an HTTP status, and a body that is no message. */
-  refused({ status, body, contentType }: Refusal, call: number | undefined): void {
+  refused({ status, body, contentType }: HttpRefusal, call: number | undefined): void {
     if (call === UNRECORDED) return
     const sight = sightOf('server', 'in', this.#server, call, undefined, undefined)
     sight.form = 'error'

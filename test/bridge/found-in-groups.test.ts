@@ -1,7 +1,7 @@
 /** A group with a server that was found: it takes part while it is trusted, and clients hear when that changes. */
 import { join } from 'node:path'
 import t from 'tap'
-import type { TrustContext } from '../../src/bridge/pipeline.js'
+import type { MountTrust } from '../../src/bridge/pipeline.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
 import { guardedConnector } from '../../src/net/connect.js'
@@ -19,7 +19,7 @@ const LISTS = [changed('tools'), changed('prompts'), changed('resources')]
 
 t.test('a server that was found enters a group when it is approved, and leaves it when that is revoked', async (t) => {
   const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json') })
-  const lead: TrustContext = {
+  const lead: MountTrust = {
     plan: '',
     connect: guardedConnector({ guard: new Guard({ allowLoopback: true }) }),
     trustStatus: trustStatusOf({

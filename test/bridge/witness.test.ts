@@ -1,7 +1,7 @@
 /** What a bridge tells its witness beside its calls. */
 import t from 'tap'
 import { parseSettings } from '../../src/config/settings.js'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
@@ -17,7 +17,7 @@ const program = {
 t.test('the witness hears of eras, processes, stderr and refusals, and metrics still count', async (t) => {
   const ring = new Ring()
   const metrics = new Metrics({ version: '0.0.0' })
-  const { url, bridge } = await startBridge(t, program, {}, { watch: new Watch(ring.witness), metrics })
+  const { url, bridge } = await startBridge(t, program, {}, { watch: new ClientWatch(ring.witness), metrics })
   await bridge.warmUp(() => {})
   t.equal((await fetch(`${url}/nowhere?token=CANARY`)).status, 404)
   const views = new Views()
@@ -36,7 +36,7 @@ t.test('the witness hears of eras, processes, stderr and refusals, and metrics s
 
 t.test('a reload is told to the witness with what it changed', async (t) => {
   const ring = new Ring()
-  const { bridge } = createBridge(t, program, {}, { watch: new Watch(ring.witness) })
+  const { bridge } = createBridge(t, program, {}, { watch: new ClientWatch(ring.witness) })
   const settings = parseSettings({ mcpServers: { other: program } }, { env: {}, read: () => '' })
   await bridge.reload(settings)
   t.match(

@@ -4,7 +4,13 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { Findings } from '../../src/discovery/candidate.js'
-import { type Discovered, discover, type Examined, type Parts, type Progress } from '../../src/discovery/discover.js'
+import {
+  type Discovered,
+  type DiscoveryParts,
+  discover,
+  type Examined,
+  type Progress,
+} from '../../src/discovery/discover.js'
 import { failure } from '../../src/discovery/failure.js'
 import { temporaryFolder } from '../support/folder.js'
 import { legacyServer, makeWorld, manifestFor, modernServer, offers, serveFound, type World } from '../support/found.js'
@@ -378,7 +384,7 @@ t.test('steps happen in their order', async (t) => {
     { ...finding, name: 'a', endpoint: { kind: 'http', url: 'https://a.test/mcp' } },
     { ...finding, name: 'b', endpoint: { kind: 'http', url: 'https://b.test/mcp' } },
   )
-  const parts: Parts = {
+  const parts: DiscoveryParts = {
     locate: async (target) => {
       now += 5
       if (target === 'nowhere') throw failure('resolve', 'unknown-host', 'No address is known of nowhere')

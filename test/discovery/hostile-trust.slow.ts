@@ -18,7 +18,7 @@ import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { Agent, request } from 'undici'
 import { canonical, httpEndpoint } from '../../src/discovery/endpoint.js'
-import type { Facts, Verdict } from '../../src/discovery/trust/judge.js'
+import type { Facts, TrustVerdict } from '../../src/discovery/trust/judge.js'
 import type { Verification } from '../../src/discovery/trust/jws.js'
 import { pinnedConnector } from '../../src/discovery/trust/pin.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
@@ -48,7 +48,7 @@ async function bridge(t: Test) {
   await store.addKey('acme.example', acmeEc.key)
   await store.addKey('rival.example', rival.key)
   let known: Partial<Facts> = {}
-  let verdict: Verdict | undefined
+  let verdict: TrustVerdict | undefined
   const quarantine = new Quarantine({
     name: 'weather',
     readOnly: [],

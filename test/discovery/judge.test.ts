@@ -2,9 +2,9 @@
 import { join } from 'node:path'
 import t from 'tap'
 import type { ManifestServer } from '../../src/discovery/manifest.js'
-import { type Facts, judge, type Verdict } from '../../src/discovery/trust/judge.js'
+import { type Facts, judge, type TrustVerdict } from '../../src/discovery/trust/judge.js'
 import { verifyManifest } from '../../src/discovery/trust/jws.js'
-import { type Approval, keptListOf, type Seen, type Trust, TrustStore } from '../../src/discovery/trust/store.js'
+import { type Approval, keptListOf, type SeenTools, type Trust, TrustStore } from '../../src/discovery/trust/store.js'
 import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
 import type { ToolList } from '../../src/ports/trust-status.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -22,7 +22,7 @@ interface Said {
   keys?: string[]
   pins?: string[]
   approval?: Partial<Approval>
-  seen?: Partial<Seen>
+  seen?: Partial<SeenTools>
   refusal?: string
 }
 
@@ -57,7 +57,7 @@ const facts = (changes: Partial<Facts> = {}): Facts => ({
 })
 const pinned = (changes: object = {}) => ({ pin: { pins: [PIN, BACKUP], matched: true, ...changes } })
 
-type Expected = Partial<Omit<Verdict, 'reason'>> & { reason?: RegExp }
+type Expected = Partial<Omit<TrustVerdict, 'reason'>> & { reason?: RegExp }
 const approve = 'mcp-bridge trust approve weather'
 
 const cases: [name: string, facts: Facts, trust: Trust, expected: Expected][] = [

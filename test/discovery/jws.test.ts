@@ -1,7 +1,7 @@
 /** Signatures that are what they have to be; test/discovery/hostile-trust.slow.ts has those that are not. */
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { type Issue, verifyManifest } from '../../src/discovery/trust/jws.js'
+import { type DocumentVersion, verifyManifest } from '../../src/discovery/trust/jws.js'
 import { type PublisherKey, readPublicKey, readSigningKey } from '../../src/discovery/trust/keys.js'
 import { bytesOf, DAY, manifestOf, NOW, publisherWith } from '../support/trust.js'
 
@@ -9,7 +9,10 @@ const ed = await publisherWith('ed25519')
 const ec = await publisherWith('p256')
 const bytes = bytesOf(manifestOf())
 
-function verify(jws: Uint8Array | undefined, changes: { keys?: PublisherKey[]; last?: Issue; now?: number } = {}) {
+function verify(
+  jws: Uint8Array | undefined,
+  changes: { keys?: PublisherKey[]; last?: DocumentVersion; now?: number } = {},
+) {
   const { keys = [ed.key, ec.key], last, now = NOW } = changes
   const keysOf = (publisher: string) => (publisher === 'acme.example' ? keys : [])
   return verifyManifest({ bytes, jws, keysOf, lastOf: () => last, now })

@@ -5,7 +5,7 @@
 
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { TrustContext } from '../../src/bridge/pipeline.js'
+import type { MountTrust } from '../../src/bridge/pipeline.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
 import { guardedConnector } from '../../src/net/connect.js'
@@ -26,12 +26,12 @@ const ENDPOINT = 'https://found.example/mcp'
 const nameOf = ({ era, transport }: ClientKind | ServerKind) => `${era} ${transport}`
 
 /** A server that was found and that nobody vouches for, with the means to change that. */
-function leadOf(t: Test, more: Partial<TrustContext> = {}) {
+function leadOf(t: Test, more: Partial<MountTrust> = {}) {
   const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json') })
   const known: { tools?: ToolList | undefined } = {}
   const facts = () => ({ name: 'found', kind: 'http', endpoint: ENDPOINT, configured: false }) as const
   const trustStatus = trustStatusOf({ store, facts })
-  const lead: TrustContext = {
+  const lead: MountTrust = {
     plan: '',
     connect: guardedConnector({ guard: new Guard({ allowLoopback: true }) }),
     trustStatus: (tools) => {

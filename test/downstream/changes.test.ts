@@ -1,6 +1,6 @@
 /** What changes at a server, for one session, with a server that a test plays: subscriptions made before others are broken. */
 import t, { type Test } from 'tap'
-import { Changes } from '../../src/downstream/legacy/subscription.js'
+import { SessionChanges } from '../../src/downstream/legacy/subscription.js'
 import type { HangUp } from '../../src/hang-up.js'
 import type { Reply } from '../../src/protocol/call.js'
 import type { Fault } from '../../src/protocol/fault.js'
@@ -83,7 +83,7 @@ class Subscription {
 function start(t: Test, offered = ALL) {
   const subscriptions: Subscription[] = []
   const told: string[] = []
-  const changes = new Changes({
+  const changes = new SessionChanges({
     loan: unlimited().borrow('alice'),
     offered: parseObject(offered),
     listen: (params, controller, tell) => {

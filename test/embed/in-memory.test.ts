@@ -7,7 +7,7 @@ import { McpServer as ModernServer } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import t from 'tap'
 import { createBridge } from '../../src/embed/create.js'
-import type { Transport } from '../../src/embed/options.js'
+import type { SdkTransport } from '../../src/embed/options.js'
 
 const INFO = { name: 'in memory', version: '1.0.0' }
 
@@ -25,18 +25,18 @@ function modernServer(who: string): ModernServer {
   return server
 }
 
-const legacy = (who: string) => ({ serve: (transport: Transport) => legacyServer(who).connect(transport) })
+const legacy = (who: string) => ({ serve: (transport: SdkTransport) => legacyServer(who).connect(transport) })
 const modern = (who: string) => ({
-  serve: (transport: Transport) => serveStdio(() => modernServer(who), { transport, legacy: 'reject' }),
+  serve: (transport: SdkTransport) => serveStdio(() => modernServer(who), { transport, legacy: 'reject' }),
 })
 
-async function modernClient(): Promise<{ client: ModernClient; transport: Transport; connect(): Promise<void> }> {
+async function modernClient(): Promise<{ client: ModernClient; transport: SdkTransport; connect(): Promise<void> }> {
   const [near, far] = ModernTransport.createLinkedPair()
   const client = new ModernClient(INFO, { versionNegotiation: { mode: { pin: '2026-07-28' } } })
   return { client, transport: far, connect: () => client.connect(near) }
 }
 
-async function legacyClient(): Promise<{ client: LegacyClient; transport: Transport; connect(): Promise<void> }> {
+async function legacyClient(): Promise<{ client: LegacyClient; transport: SdkTransport; connect(): Promise<void> }> {
   const [near, far] = LegacyTransport.createLinkedPair()
   const client = new LegacyClient(INFO)
   return { client, transport: far, connect: () => client.connect(near) }

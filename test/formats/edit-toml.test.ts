@@ -1,10 +1,10 @@
 /** Changes in the text of TOML files: the value is as it should be, and all other bytes stay. */
 import t from 'tap'
-import { type Change, Uneditable } from '../../src/formats/edit.js'
+import { type FileChange, Uneditable } from '../../src/formats/edit.js'
 import { editableToml } from '../../src/formats/edit-toml.js'
 
 const KEYS = ['s', 'a']
-const BY: Change = {
+const BY: FileChange = {
   key: 'url',
   by: [
     ['command', 'x'],
@@ -61,7 +61,7 @@ t.test('U6: a table of several parts is replaced by others, and restored', async
 })
 
 t.test('U6: what cannot be changed stays as it is', async (t) => {
-  const cases: [text: string, change: Change][] = [
+  const cases: [text: string, change: FileChange][] = [
     ['[s.a]\nk = 1', BY],
     ['[[s.a]]\nurl = "u"', BY],
     ['[s.a.url]\nx = 1', BY],

@@ -1,7 +1,7 @@
 /** Servers of a group that are objects in the test, and calls of clients. */
 
 import { Group, type GroupOptions } from '../../src/group/group.js'
-import type { Member, Plan } from '../../src/group/member.js'
+import type { GroupPlan, Member } from '../../src/group/member.js'
 import { HangUp } from '../../src/hang-up.js'
 import type { Log } from '../../src/logging.js'
 import type { Call, Final, Handler, Notice, Told, Upstream } from '../../src/protocol/call.js'
@@ -113,12 +113,16 @@ export interface Line {
 /** A group of these servers, in this order. */
 export function groupOf(
   servers: Readonly<Record<string, FakeServer>>,
-  plan: Partial<Plan> = {},
+  plan: Partial<GroupPlan> = {},
   more: Partial<GroupOptions> = {},
-): { group: Group; log: Line[]; planOf(others: Readonly<Record<string, FakeServer>>, changed?: Partial<Plan>): Plan } {
+): {
+  group: Group
+  log: Line[]
+  planOf(others: Readonly<Record<string, FakeServer>>, changed?: Partial<GroupPlan>): GroupPlan
+} {
   const log: Line[] = []
   const write = (fields: object) => log.push(fields as Line)
-  const planOf = (all: Readonly<Record<string, FakeServer>>, changed: Partial<Plan> = {}): Plan => ({
+  const planOf = (all: Readonly<Record<string, FakeServer>>, changed: Partial<GroupPlan> = {}): GroupPlan => ({
     members: Object.entries(all).map(([server, upstream]) => memberOf(server, upstream)),
     name: 'team',
     title: 'Team',

@@ -4,7 +4,7 @@
  * Runs in its own process: its browser ends with it.
  */
 import t, { type Test } from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { startBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'
@@ -35,7 +35,7 @@ async function passSecrets(t: Test): Promise<{ ring: Ring; made: readonly string
     t,
     server,
     { auth: { tokens: { alice: secret('token') } } },
-    { watch: new Watch(ring.witness) },
+    { watch: new ClientWatch(ring.witness) },
   )
   const authorization = `Bearer ${secret('token')}`
   const refused = await fetch(`${url}?key=${secret('query')}`, {

@@ -1,6 +1,6 @@
 /** Which call of a modern client continues which: the one whose questions it answers, of the same principal and tool. */
 import t, { type Test } from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
 import { ADA, NAME } from '../support/asking.js'
@@ -34,7 +34,7 @@ async function start(t: Test, requestState: string | undefined) {
     t,
     { url: server.url },
     { auth: { tokens: TOKENS } },
-    { watch: new Watch(ring.witness) },
+    { watch: new ClientWatch(ring.witness) },
   )
   const call = async (who: keyof typeof TOKENS, name: string, answered = false) => {
     const { params, ...rest } = JSON.parse(messages.call(name, {})) as { params: { _meta: object } }

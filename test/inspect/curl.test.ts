@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { curlOf, powershellRequestOf } from '../../src/inspect/curl.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
@@ -49,7 +49,7 @@ for (const [server, start] of Object.entries(SERVERS))
     for (const tokens of [undefined, { alice: TOKEN }])
       t.test(`a ${era} client and ${server}, ${tokens ? 'with' : 'without'} a token`, async (t) => {
         const ring = new Ring({ payloads: 'all' })
-        const watch = new Watch(ring.witness)
+        const watch = new ClientWatch(ring.witness)
         const { url } = await startBridge(t, await start(t), tokens ? { auth: { tokens } } : {}, { watch })
         const headers = tokens ? { authorization } : {}
         const legacy = era === 'legacy' ? await LegacyClient.open(url, { headers }) : undefined
@@ -73,7 +73,7 @@ for (const [server, start] of Object.entries(SERVERS))
 
 t.test('the command for initialize needs no session', async (t) => {
   const ring = new Ring({ payloads: 'all' })
-  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new Watch(ring.witness) })
+  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new ClientWatch(ring.witness) })
   await post(url, initialize('2025-11-25'), BOTH)
   const curl = curlOf(callsIn(ring).find(({ method }) => method === 'initialize') as CallView)
   t.same(curl?.variables, ['$MCP_BRIDGE_URL'])

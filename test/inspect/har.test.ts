@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
 import t, { type Test } from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { startBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'
@@ -122,7 +122,7 @@ t.test('the export contains only statuses that were sent', async (t) => {
 
 t.test('a viewer shows a row for each request, with its content', { skip: noBrowser }, async (t) => {
   const ring = new Ring({ payloads: 'all' })
-  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new Watch(ring.witness) })
+  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new ClientWatch(ring.witness) })
   for (const message of ['first', 'second']) await (await messages.post(url, messages.call('echo', { message }))).text()
   const text = await archive(t, ring)
   const { entries } = (JSON.parse(text) as { log: { entries: Entry[] } }).log

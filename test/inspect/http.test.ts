@@ -1,6 +1,6 @@
 /** What the inspector says of HTTP towards clients: the status that they got, and the headers that they sent. */
 import t, { type Test } from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { clientOf, httpStatus } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import type { Seen } from '../../src/ports/seen.js'
@@ -16,7 +16,7 @@ import { SseClient } from '../support/sse-client.js'
 
 async function start(t: Test, entry: object, payloads: 'off' | 'all' = 'off', settings: object = {}) {
   const ring = tickingRing({ payloads })
-  const { url } = await startBridge(t, entry, settings, { watch: new Watch(ring.witness) })
+  const { url } = await startBridge(t, entry, settings, { watch: new ClientWatch(ring.witness) })
   const calls = () => {
     const views = new Views()
     for (const seen of eventsIn(ring)) views.add(seen)

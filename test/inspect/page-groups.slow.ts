@@ -4,7 +4,7 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { createBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'
@@ -25,7 +25,7 @@ for (const [what, params] of Object.entries(CALLS))
   t.test(`${what} has the wire of its server, with the name before and after`, { skip: noBrowser }, async (t) => {
     const [old, fresh] = [await LegacyHttp.start(t), await ModernHttp.start(t)]
     const ring = new Ring({ payloads: 'all' })
-    const watch = new Watch((sight, text) => ring.witness(sight, text))
+    const watch = new ClientWatch((sight, text) => ring.witness(sight, text))
     const mcpServers = { old: { url: old.url, tools: { override } }, fresh: { url: fresh.url } }
     const { bridge } = createBridge(t, {}, { mcpServers, groups: { team: { search: true } } }, { watch })
     await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })

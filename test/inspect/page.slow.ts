@@ -4,7 +4,7 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { RULE_ROWS } from '../../src/inspect/explanations.js'
 import { plainOf } from '../../src/inspect/markdown.js'
 import { phasesOf } from '../../src/inspect/phases.js'
@@ -337,7 +337,7 @@ t.test(
     const ring = tickingRing({ payloads: 'all' })
     const legacy = SERVERS.find(({ era }) => era === 'legacy') as ServerKind
     const { entry } = await legacy.start(t)
-    const { url } = await startBridge(t, entry, {}, { watch: new Watch(ring.witness) })
+    const { url } = await startBridge(t, entry, {}, { watch: new ClientWatch(ring.witness) })
     await (
       await messages.post(url, messages.call('echo', { text: 'hello' }, { meta: { progressToken: 'mine' } }))
     ).text()

@@ -1,6 +1,6 @@
 /** Lines on stdio that become no call: the inspector shows them as refused, like requests over HTTP, and they are counted. */
 import t from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { until } from '../support/eventually.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
@@ -10,7 +10,7 @@ import { eventsIn } from '../support/sights.js'
 t.test('shows lines that are not JSON, not a message, or too long', async (t) => {
   const ring = new Ring()
   const settings = { limits: { lineBytes: 10_000 } }
-  const pipe = openPipe(t, legacyStdio(t).server, settings, { watch: new Watch(ring.witness) })
+  const pipe = openPipe(t, legacyStdio(t).server, settings, { watch: new ClientWatch(ring.witness) })
   for (const line of ['no JSON', '{"jsonrpc":"2.0","method":5}', `"${'x'.repeat(20_000)}"`]) pipe.line(line)
   const refused = () => eventsIn(ring).filter((seen) => seen.kind === 'refused')
   await until(() => refused().length === 3, 'three refusals')

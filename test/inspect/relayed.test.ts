@@ -1,10 +1,10 @@
 /** What the inspector shows of relayed calls: large answers, those that are refused or break off, and lists of tools. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { redactor } from '../../src/inspect/redact.js'
 import { Ring } from '../../src/inspect/ring.js'
-import { httpStatus, type Message, rowsOf } from '../../src/inspect/rows.js'
+import { httpStatus, type MessageRow, rowsOf } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
@@ -29,7 +29,7 @@ async function start(t: Test, method: string, answer: Answer, settings: object =
       return true
     },
   })
-  const { url } = await startBridge(t, { url: server.url }, settings, { watch: new Watch(ring.witness) })
+  const { url } = await startBridge(t, { url: server.url }, settings, { watch: new ClientWatch(ring.witness) })
   await (await messages.post(url, messages.call('warm', {}))).text()
   const calls = () => {
     const views = new Views()
@@ -50,7 +50,7 @@ async function start(t: Test, method: string, answer: Answer, settings: object =
 }
 
 function shown(call: CallView) {
-  const one = (message: Message | undefined) =>
+  const one = (message: MessageRow | undefined) =>
     message && [message.dir, message.form, message.id, httpStatus(message, call)].filter((value) => value !== undefined)
   return rowsOf(call).map(({ client, server }) => [one(client), one(server)])
 }
@@ -76,7 +76,7 @@ t.test('records size, id and the start of the text of an answer of a megabyte', 
       ['in', 'result', 1],
     ],
   ])
-  const answer = seen.events.findLast((event) => event.kind === 'message') as Message
+  const answer = seen.events.findLast((event) => event.kind === 'message') as MessageRow
   t.equal(answer.bytes, Buffer.byteLength(textOf(1)))
   t.ok(textOf(1).startsWith(answer.payload?.text.slice(0, -1) ?? 'none'))
   t.ok((answer.payload?.cut ?? 0) > 500_000)
@@ -95,7 +95,7 @@ t.test('records the events of a stream after a large one', async (t) => {
   const seen = await call(messages.call('stream', {}, { meta: { progressToken: 1 } }))
   t.equal(seen.status, 'ok')
   const arrived = seen.events.filter(
-    (event): event is Message => event.kind === 'message' && event.hop === 'server' && event.dir === 'in',
+    (event): event is MessageRow => event.kind === 'message' && event.hop === 'server' && event.dir === 'in',
   )
   t.same(
     arrived.map(({ form, method, id }) => [form, method, id]),
@@ -139,10 +139,10 @@ t.test('shows the refusal of a translated call', async (t) => {
       return true
     },
   })
-  const { url } = await startBridge(t, { url: legacy.url }, {}, { watch: new Watch(ring.witness) })
+  const { url } = await startBridge(t, { url: legacy.url }, {}, { watch: new ClientWatch(ring.witness) })
   await (await messages.post(url, messages.call('echo', {}))).text()
   const refused = eventsIn(ring).find(
-    (seen): seen is Message => seen.kind === 'message' && seen.hop === 'server' && seen.http?.status === 503,
+    (seen): seen is MessageRow => seen.kind === 'message' && seen.hop === 'server' && seen.http?.status === 503,
   )
   t.match(refused, {
     call: String,

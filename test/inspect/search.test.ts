@@ -1,6 +1,6 @@
 /** The inspector names the tool that ran through `call_tool`. */
 import t from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
@@ -19,7 +19,7 @@ for (const kind of CLIENTS.filter(({ transport }) => transport === 'HTTP'))
     async (t) => {
       const [old, fresh] = [await LegacyHttp.start(t, { asks: true }), await ModernHttp.start(t)]
       const ring = new Ring({ payloads: 'all' })
-      const watch = new Watch((sight, text) => ring.witness(sight, text))
+      const watch = new ClientWatch((sight, text) => ring.witness(sight, text))
       const settings = {
         mcpServers: { old: { url: old.url }, fresh: { url: fresh.url } },
         groups: { team: { search: true } },

@@ -1,6 +1,6 @@
 /** Arguments that the schema of a tool calls secret: they are hidden once a list of tools has passed. */
 import t from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { redactor } from '../../src/inspect/redact.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { SecretArguments } from '../../src/inspect/secret-arguments.js'
@@ -200,7 +200,7 @@ t.test('hides all arguments of a server with very many secret ones', async (t) =
 t.test('keeps a secret argument of a real server out of all output of the inspector', async (t) => {
   const ring = new Ring({ payloads: 'all' })
   const server = { command: process.execPath, args: [main, 'demo', 'server'] }
-  const { url } = await startBridge(t, server, {}, { watch: new Watch(ring.witness) })
+  const { url } = await startBridge(t, server, {}, { watch: new ClientWatch(ring.witness) })
   await call(url, 'tools/list')
   const args = { safe: 'small', combination: 'CANARY-12-34' }
   t.match((await call(url, 'tools/call', { name: 'open_safe', arguments: args })).message, { result: {} })

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { browser, browserAddress, browserCommand } from '../../src/oauth/person/browser.js'
-import { holderOf, type ListenerOptions, listen } from '../../src/oauth/person/loopback.js'
+import { holderOf, type LoopbackOptions, listen } from '../../src/oauth/person/loopback.js'
 import { readPasted } from '../../src/oauth/person/paste.js'
 import { holdTimers } from '../support/clock.js'
 import { until } from '../support/eventually.js'
@@ -91,7 +91,7 @@ t.test('a browser that cannot be started counts as none', async (t) => {
   t.equal(await open('sh', '-c', 'test "$0" = "https://a.example/"', '%s'), true)
 })
 
-const listening = async (t: Test, options: Partial<ListenerOptions> = {}) => {
+const listening = async (t: Test, options: Partial<LoopbackOptions> = {}) => {
   const asked: string[] = []
   const listener = await listen({
     port: 0,

@@ -1,6 +1,12 @@
 /** The sheet of what a client may post, row by row: what it is taken for, or how it is refused. */
 import t from 'tap'
-import { type Compat, classify, classifyLine, type SessionState, type Verdict } from '../../src/protocol/classify.js'
+import {
+  type Classification,
+  type Compat,
+  classify,
+  classifyLine,
+  type SessionState,
+} from '../../src/protocol/classify.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { parseText } from '../support/messages.js'
 
@@ -14,17 +20,17 @@ const notification = (method: string, version?: string) => request(method, versi
 const MODERN = '"2026-07-28"'
 const RESPONSE = '{"jsonrpc":"2.0","id":1,"result":{}}'
 
-type Outcome = Verdict | { code: number; status: number; data?: string[] }
-const modern: Verdict = { era: 'modern' }
-const initialize: Verdict = { era: 'legacy', as: 'initialize' }
-const message: Verdict = { era: 'legacy', as: 'message' }
+type Outcome = Classification | { code: number; status: number; data?: string[] }
+const modern: Classification = { era: 'modern' }
+const initialize: Classification = { era: 'legacy', as: 'initialize' }
+const message: Classification = { era: 'legacy', as: 'message' }
 const refused = (code: number, status = 400, ...data: string[]): Outcome => ({
   code,
   status,
   ...(data.length > 0 && { data }),
 })
 
-function outcome(classified: () => Verdict): Outcome {
+function outcome(classified: () => Classification): Outcome {
   try {
     return classified()
   } catch (error) {

@@ -1,7 +1,7 @@
 /** Relayed sessions, of which replicas share the owner: each replica knows a session before its client does. */
 import t, { type Test } from 'tap'
 import { RelayedSessions } from '../../src/downstream/http/relayed-sessions.js'
-import type { Store } from '../../src/ports/replicas.js'
+import type { SharedStore } from '../../src/ports/replicas.js'
 import { Cookies } from '../../src/upstream/transport/cookies.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
@@ -42,7 +42,7 @@ t.test('P1: all replicas know a session when its client gets the answer', { skip
 
 t.test('P1: an answer to initialize waits for the shared store, however slow it is', async (t) => {
   const written: ((worked: boolean) => void)[] = []
-  const records = { remember: () => new Promise<boolean>((resolve) => written.push(resolve)) } as unknown as Store
+  const records = { remember: () => new Promise<boolean>((resolve) => written.push(resolve)) } as unknown as SharedStore
   const sessions = new RelayedSessions({ max: 9, shared: { server: 's', records, idle: 60_000 }, report: () => {} })
   let known = false
   const opening = sessions.opened('id', { principal: 'alice', ours: false })?.then(() => {
@@ -164,7 +164,7 @@ t.test(
     const records = {
       recall: async (kind: string, name: string) => values.get(`${kind} ${name}`),
       remember: async (kind: string, name: string, text: string) => !!values.set(`${kind} ${name}`, text),
-    } as unknown as Store
+    } as unknown as SharedStore
     const replica = (origin: string) =>
       new RelayedSessions({
         max: 9,
@@ -202,7 +202,7 @@ t.test('P6: a relayed session that nobody uses is forgotten, and one with an ope
   const sessions = new RelayedSessions({
     max: 9,
     idle: 80,
-    shared: { server: 's', records: { remember } as unknown as Store, idle: 80 },
+    shared: { server: 's', records: { remember } as unknown as SharedStore, idle: 80 },
     report: (what, id) => void (what === 'ended' && ended.push(id)),
   })
   t.teardown(() => sessions.close())

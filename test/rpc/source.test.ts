@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import t from 'tap'
-import { cut, join, pieces, repairedSourceOf, type Source, sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
+import { cut, type JsonSource, join, pieces, repairedSourceOf, sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
 import { edit, objectIn, parseSource, raw, wire, write } from '../../src/rpc/splice.js'
 
 const LARGE = 32 * 1024
 
 /** A source of bytes cut at the given places. */
-function inPieces(text: string, cuts: readonly number[] = []): Source {
+function inPieces(text: string, cuts: readonly number[] = []): JsonSource {
   const bytes = Buffer.from(text)
   const places = [...cuts.map((cut) => cut % (bytes.length + 1)), 0, bytes.length].sort((a, b) => a - b)
   return sourceOfBytes(
@@ -16,7 +16,7 @@ function inPieces(text: string, cuts: readonly number[] = []): Source {
   )
 }
 
-const whole = (source: Source) => cut(source, 0, source.text.length)
+const whole = (source: JsonSource) => cut(source, 0, source.text.length)
 
 t.test('a source says what its bytes say, however they came in pieces', async () => {
   fc.assert(

@@ -4,13 +4,13 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import root, { type Test } from 'tap'
 import type { Ring } from '../../src/inspect/ring.js'
-import type { InspectorOptions, Page } from '../../src/inspect/routes.js'
+import type { InspectorOptions, PageFiles } from '../../src/inspect/routes.js'
 import { Chromium, noBrowser } from './chromium.js'
 import { until } from './eventually.js'
 import { startInspector, TOKEN } from './inspector.js'
 
 const { bundlePage } = (await import(new URL('../../.ci/page.mjs', import.meta.url).href)) as {
-  bundlePage(): Promise<{ page: Page }>
+  bundlePage(): Promise<{ page: PageFiles }>
 }
 const page = noBrowser ? undefined : (await bundlePage()).page
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')

@@ -8,7 +8,7 @@ import { Obtainer } from '../../src/oauth/client/obtain.js'
 import type { ClientSettings } from '../../src/oauth/client/settings.js'
 import type { Network } from '../../src/oauth/reach.js'
 import { FileStore } from '../../src/oauth/store/files.js'
-import type { Store } from '../../src/oauth/store/store.js'
+import type { TokenStore } from '../../src/oauth/store/store.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { temporaryFolder } from './folder.js'
 import { type Visit, visit } from './person.js'
@@ -61,7 +61,7 @@ export class Protected {
 
 export interface Signing {
   account: TokenAccount
-  store: Store
+  store: TokenStore
   folder: string
   /** Every time a browser was opened. */
   visits: Promise<Visit>[]
@@ -79,7 +79,7 @@ export interface SigningOptions {
   settings?: Partial<ClientSettings>
   folder?: string
   account?: string
-  store?: Store
+  store?: TokenStore
   /** What the person does with an address. */
   person?: ((address: string) => Promise<Visit>) | 'none'
   network?: Network

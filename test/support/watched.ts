@@ -1,8 +1,8 @@
 /** A bridge whose inspector a test looks at: the calls that its events add up to. */
 import type { Test } from 'tap'
-import { Watch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/downstream/watch.js'
 import { Ring } from '../../src/inspect/ring.js'
-import { type Message, rowsOf } from '../../src/inspect/rows.js'
+import { type MessageRow, rowsOf } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import type { Seen } from '../../src/ports/seen.js'
 import { join } from '../../src/rpc/source.js'
@@ -17,10 +17,10 @@ export function viewsOf(events: Iterable<Seen>): Views {
 }
 
 /** A ring that keeps what a watch tells, and the whole texts of its events by their number. */
-export function ringWithTexts(): { ring: Ring; texts: Map<number, string>; watch: Watch } {
+export function ringWithTexts(): { ring: Ring; texts: Map<number, string>; watch: ClientWatch } {
   const ring = new Ring({ payloads: 'all' })
   const texts = new Map<number, string>()
-  const watch = new Watch((sight, text) => {
+  const watch = new ClientWatch((sight, text) => {
     const number = ring.witness(sight, text)
     if (text !== undefined) texts.set(number, join(text))
     return number
@@ -31,7 +31,7 @@ export function ringWithTexts(): { ring: Ring; texts: Map<number, string>; watch
 /** Starts a bridge in front of one server, and gives what its inspector shows. */
 export async function startWatched(t: Test, server: object, settings: object = {}) {
   const ring = new Ring()
-  const { url } = await startBridge(t, server, settings, { watch: new Watch(ring.witness) })
+  const { url } = await startBridge(t, server, settings, { watch: new ClientWatch(ring.witness) })
   const views = () => viewsOf(eventsIn(ring))
   const calls = () => [...views().calls.values()]
   return { url, ring, views, calls }
@@ -42,7 +42,7 @@ export async function startWatched(t: Test, server: object, settings: object = {
  * another row. `in` is towards the bridge.
  */
 export function rowsIn(call: CallView): (string | undefined)[][] {
-  const words = (message: Message | undefined) => message && `${message.dir} ${message.method ?? message.form}`
+  const words = (message: MessageRow | undefined) => message && `${message.dir} ${message.method ?? message.form}`
   return rowsOf(call).map(({ client, server, elsewhere }) => [
     words(client),
     words(server),

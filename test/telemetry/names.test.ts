@@ -5,7 +5,7 @@ import type { ListedNames } from '../../src/ports/listed-names.js'
 import type { Span, Tracer } from '../../src/protocol/trace.js'
 import { sourceOf } from '../../src/rpc/source.js'
 import { type Payload, payloadAt } from '../../src/rpc/splice.js'
-import { Names } from '../../src/telemetry/listed-names.js'
+import { ListedToolNames } from '../../src/telemetry/listed-names.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { startBridge } from '../support/bridge.js'
 import { says, startProgram } from '../support/cli.js'
@@ -29,7 +29,7 @@ function pageOf(result: object): Payload {
 const listing = (key: string, names: readonly string[]) => pageOf({ [key]: names.map((name) => ({ name })) })
 
 /** A bridge whose spans are kept as they end. */
-async function start(t: Test, server: object, settings: object = {}, names: ListedNames = new Names()) {
+async function start(t: Test, server: object, settings: object = {}, names: ListedNames = new ListedToolNames()) {
   const ended: Readonly<Record<string, unknown>>[] = []
   const span = (): Span => ({
     context: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` },
@@ -42,7 +42,7 @@ async function start(t: Test, server: object, settings: object = {}, names: List
 }
 
 t.test('U4: a server has a bounded number of names, of bounded length', async (t) => {
-  const names = new Names()
+  const names = new ListedToolNames()
   names.learn('a', 'tools/list', listing('tools', ['first', 'x'.repeat(120)]))
   names.learn(
     'a',
@@ -128,7 +128,7 @@ t.test(
   async (t) => {
     const { url } = await LegacyHttp.start(t)
     const metrics = new Metrics({ version: '1', tools: 10 })
-    const { url: own, bridge } = await startBridge(t, { url }, {}, { metrics, names: new Names() })
+    const { url: own, bridge } = await startBridge(t, { url }, {}, { metrics, names: new ListedToolNames() })
     await bridge.server.warmUp()
     await call(own, 'tools/list')
     for (const name of ['echo', 'echo', 'invented', 'invented-again', '']) await call(own, 'tools/call', { name })
@@ -161,7 +161,7 @@ t.test('U4: with `metricsTools`, the program counts by tool from the first call 
 
 t.test('U4: the bridge asks for the tools at the start, so that the first call counts', async (t) => {
   const { url } = await LegacyHttp.start(t)
-  const names = new Names()
+  const names = new ListedToolNames()
   const { bridge, ended, url: own } = await start(t, { url }, {}, names)
   await bridge.warmUp(() => {})
   await until(() => names.has('test', 'tools/call', 'echo'), 'the list')

@@ -6,7 +6,7 @@ import { type Call, type Final, type Reply, unheard } from '../../src/protocol/c
 import { unlimited } from '../../src/protocol/memory.js'
 import { EMPTY, parseObject, value } from '../../src/rpc/splice.js'
 import { newKey } from '../../src/seal.js'
-import type { Question } from '../../src/upstream/exchange.js'
+import type { ServerQuestion } from '../../src/upstream/exchange.js'
 import type { AskedCall, LegEnd } from '../../src/upstream/legacy/asked-call.js'
 import { ParkedCalls, type ParkedOptions } from '../../src/upstream/legacy/parked.js'
 import { type RequiredUrl, Visit } from '../../src/upstream/legacy/required-urls.js'
@@ -136,7 +136,7 @@ t.test('parked calls are bounded in all and for each principal', async (t) => {
 /** A call whose server asks once, and gets the answer. */
 function asksOnce(reply: Final): AskedCall {
   const legs: LegEnd[] = [{ kind: 'asks' }, reply]
-  const question = { request: { method: 'elicitation/create' } } as unknown as Question
+  const question = { request: { method: 'elicitation/create' } } as unknown as ServerQuestion
   const running = {
     session: SESSION,
     over: false,

@@ -4,7 +4,7 @@ import { unlimited } from '../../src/protocol/memory.js'
 import { Outline } from '../../src/rpc/outline.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { Peer } from '../../src/upstream/peer.js'
-import type { Channel, Outgoing } from '../../src/upstream/transport/channel.js'
+import type { Channel, OutgoingMessage } from '../../src/upstream/transport/channel.js'
 import { bulk, MEGA } from '../support/attack.js'
 import { startBridge } from '../support/bridge.js'
 import { askDeaf } from '../support/deaf.js'
@@ -112,7 +112,7 @@ function peerOf() {
     alive: true,
     memory: unlimited(),
     attach() {},
-    send: async ({ text }: Outgoing) => {
+    send: async ({ text }: OutgoingMessage) => {
       sent.push(JSON.parse(text) as Record<string, unknown>)
     },
     abandon() {},

@@ -1,7 +1,7 @@
 /** The arguments and variables with which an entry starts the bridge for a server with an address. No side effects. */
 import { isObject } from '../../config/value.js'
 import { FLAGS, type Flag, type Flags } from '../flags.js'
-import type { Option, Remote } from './proxies.js'
+import type { ProxyOption, Remote } from './proxies.js'
 import { Unfit } from './unfit.js'
 
 /** The variable with the address of the server: other users can read arguments, not variables. */
@@ -12,13 +12,13 @@ const SECRET = 'MCP_BRIDGE_CLIENT_SECRET'
 const REFERENCE = /^\$\{([A-Za-z_]\w*)\}$/
 
 /** The words after `--listen stdio`, and variables. */
-export interface Start {
+export interface StartWords {
   args: readonly string[]
   env: Readonly<Record<string, string>>
 }
 
 /** For an entry with an address. The client replaces references in its headers. */
-export function startAt(url: string, isSse: boolean, headers: Readonly<Record<string, unknown>>): Start {
+export function startAt(url: string, isSse: boolean, headers: Readonly<Record<string, unknown>>): StartWords {
   const variables = new Map(Object.keys(headers).map((name, at) => [name, variableFor(name, at)]))
   return {
     args: ['--upstream', `env:${ADDRESS}`, ...[...variables].map(([name, variable]) => headerFrom(name, variable))],
@@ -30,7 +30,7 @@ export function startAt(url: string, isSse: boolean, headers: Readonly<Record<st
 }
 
 /** Instead of a proxy, which replaces references in its headers itself, as the bridge does. Throws an Unfit. */
-export function startInPlaceOf({ proxy, url, isSse, headers, options, logLevel }: Remote): Start {
+export function startInPlaceOf({ proxy, url, isSse, headers, options, logLevel }: Remote): StartWords {
   const isWhole = (value: unknown) => REFERENCE.test(String(value))
   const all = Object.entries(headers)
   const { args, env } = startAt(url, isSse, Object.fromEntries(all.filter(([, value]) => !value.includes('${'))))
@@ -64,7 +64,7 @@ function headerFrom(name: string, variable: string): string {
   return `--header-env=${name}=${variable}`
 }
 
-function flagsFor({ flag, path, value }: Option, proxy: string): string[] {
+function flagsFor({ flag, path, value }: ProxyOption, proxy: string): string[] {
   const found = Object.entries(FLAGS).find(([, row]: [string, Flag]) => row.option === `mcpServers.<name>.${path}`)
   if (!found)
     throw new Unfit(

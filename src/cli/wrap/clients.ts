@@ -7,7 +7,7 @@ import { CODEX } from './codex.js'
 import { type Dialect, GEMINI, MCP_SERVERS, OPENCODE, ZED } from './dialects.js'
 import type { Layout } from './plan.js'
 
-export interface Client {
+export interface WrappableClient {
   /** The name on the command line. */
   id: string
   /** Its name, as in `usualFiles`. */
@@ -24,7 +24,7 @@ export interface Client {
 
 const IN_MCP_SERVERS = () => [['mcpServers']]
 
-export const CLIENTS: readonly Client[] = [
+export const CLIENTS: readonly WrappableClient[] = [
   {
     id: 'claude-desktop',
     program: 'Claude Desktop',
@@ -75,12 +75,12 @@ export const CLIENTS: readonly Client[] = [
 ]
 
 /** The format of a client's file. */
-export function layoutOf({ servers, dialect = MCP_SERVERS, isToml }: Client, machine: Machine): Layout {
+export function layoutOf({ servers, dialect = MCP_SERVERS, isToml }: WrappableClient, machine: Machine): Layout {
   return { places: servers(machine), dialect, open: isToml ? editableToml : editableJson }
 }
 
 /** The files of a client: those of the user, then those of the project in the working directory. */
-export function filesOf({ id, program }: Client, machine: Machine): UsualFile[] {
+export function filesOf({ id, program }: WrappableClient, machine: Machine): UsualFile[] {
   const { join } = machine.platform === 'win32' ? win32 : posix
   const usual = usualFiles(machine).filter((file) => file.program === program)
   const ofUser = usual.filter(({ of }) => of === 'user')

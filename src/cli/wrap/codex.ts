@@ -3,9 +3,9 @@
  * No side effects.
  */
 import { isObject } from '../../config/value.js'
-import type { Change } from '../../formats/edit.js'
+import type { FileChange } from '../../formats/edit.js'
 import type { Dialect } from './dialects.js'
-import type { Entry } from './entry.js'
+import type { ClientEntry } from './entry.js'
 import { Unfit } from './unfit.js'
 
 /** The members of an entry that name variables. */
@@ -25,7 +25,7 @@ export const CODEX: Dialect = {
 }
 
 /** Converts headers from variables, in both directions. */
-function renamed(change: Change, own: Entry): Change {
+function renamed(change: FileChange, own: ClientEntry): FileChange {
   const key = change.key === 'headers' ? 'http_headers' : change.key
   if ('before' in change) return { ...change, key }
   const by = change.by.map(([one, value]) => [one === 'headers' ? 'http_headers' : one, value] as const)
@@ -34,7 +34,7 @@ function renamed(change: Change, own: Entry): Change {
 }
 
 /** Members that an entry with a command cannot have. */
-function removed(changes: readonly Change[], own: Entry): Change[] {
+function removed(changes: readonly FileChange[], own: ClientEntry): FileChange[] {
   const isToProgram = changes.some(({ key }) => key === 'url')
   const isToAddress = changes.some((change) => 'by' in change && change.by.some(([key]) => key === 'url'))
   const keys = isToProgram ? [TOKEN, HEADERS] : isToAddress ? [VARIABLES] : []
@@ -43,7 +43,7 @@ function removed(changes: readonly Change[], own: Entry): Change[] {
 
 function withVariables(
   by: readonly (readonly [string, unknown])[],
-  own: Entry,
+  own: ClientEntry,
 ): readonly (readonly [string, unknown])[] {
   const { [TOKEN]: token, [HEADERS]: given } = own
   const headers = Object.entries(isObject(given) ? given : {})
@@ -62,7 +62,7 @@ function withVariables(
 }
 
 /** The members that `withVariables` had converted. */
-function variablesIn({ args }: Entry): [key: string, value: unknown][] {
+function variablesIn({ args }: ClientEntry): [key: string, value: unknown][] {
   const words = Array.isArray(args) ? args.map(String) : []
   const token = words.flatMap((word) => BEARER.exec(word)?.[1] ?? []).at(-1)
   const headers = words.flatMap((word) => {

@@ -1,18 +1,21 @@
 /** Formats of entries other than `mcpServers`, in both directions. No side effects. */
 import { isObject } from '../../config/value.js'
-import type { Change } from '../../formats/edit.js'
-import type { Entry } from './entry.js'
+import type { FileChange } from '../../formats/edit.js'
+import type { ClientEntry } from './entry.js'
 import { Unfit } from './unfit.js'
 
 export interface Dialect {
   /** References other than `${…}` that the client replaces in texts. */
   reference?: RegExp
   /** An entry of the file in the format of `mcpServers`. */
-  read(own: Entry): Entry
+  read(own: ClientEntry): ClientEntry
   /** The reverse. */
-  entry(entry: Entry): Entry
+  entry(entry: ClientEntry): ClientEntry
   /** Translates changes of a `mcpServers` entry into changes of the entry in the file, or of the object under `within`. */
-  changes(changes: readonly Change[], own: Entry): { within: readonly string[]; changes: readonly Change[] }
+  changes(
+    changes: readonly FileChange[],
+    own: ClientEntry,
+  ): { within: readonly string[]; changes: readonly FileChange[] }
 }
 
 type Members = readonly (readonly [key: string, value: unknown])[]
@@ -51,7 +54,7 @@ export const OPENCODE: Dialect = {
 }
 
 /** A change of opencode's entry, where the arguments are part of the command. */
-function withArguments(change: Change, args: Change | undefined): Change {
+function withArguments(change: FileChange, args: FileChange | undefined): FileChange {
   if ('before' in change) return change
   const { key, by } = change
   if (key !== 'command' || !args) return { key: key === 'env' ? 'environment' : key, by: inOpencode(by) }
@@ -82,7 +85,7 @@ export const ZED: Dialect = {
   entry: (entry) => ({ source: 'custom', ...entry }),
   changes(changes, { command }) {
     if (!isObject(command)) return { within: [], changes }
-    const renamed = changes.map((change): Change => {
+    const renamed = changes.map((change): FileChange => {
       const key = change.key === 'command' ? 'path' : change.key
       return 'before' in change ? { ...change, key } : { key, by: change.by.map(inCommand) }
     })

@@ -1,15 +1,15 @@
 /** One entry of a client's file: the changes that put the bridge before its server, and those that take it out. */
 import { isObject } from '../../config/value.js'
-import type { Change } from '../../formats/edit.js'
+import type { FileChange } from '../../formats/edit.js'
 import { readArguments } from '../arguments.js'
 import type { Flags } from '../flags.js'
 import { UsageError } from '../usage-error.js'
-import { ADDRESS, headersFrom, type Start, startAt, startInPlaceOf } from './at-address.js'
+import { ADDRESS, headersFrom, type StartWords, startAt, startInPlaceOf } from './at-address.js'
 import type { Launcher } from './launcher.js'
 import { type Remote, remoteIn } from './proxies.js'
 import { Unfit } from './unfit.js'
 
-export type Entry = Readonly<Record<string, unknown>>
+export type ClientEntry = Readonly<Record<string, unknown>>
 
 /** An entry made by `wrapping`: the command of the bridge, and the server. */
 export interface Wrapped {
@@ -33,7 +33,7 @@ const FROM_VARIABLES = ['env_vars', 'bearer_token_env_var', 'env_http_headers']
 const OF_PROCESS = /^(?:https?_proxy|all_proxy|no_proxy|node_\w+)$/i
 
 /** The changes that put the bridge before the server of an entry, or replace a proxy. Throws an Unfit. */
-export function wrapping(entry: Entry, launcher: Launcher): Change[] {
+export function wrapping(entry: ClientEntry, launcher: Launcher): FileChange[] {
   if (startsBridge(entry)) throw new Unfit('it starts mcp-bridge already')
   if (!isProgram(entry)) return aroundAddress(entry, addressKeyOf(entry), launcher)
   const remote = proxyIn(entry)
@@ -44,10 +44,11 @@ export function wrapping(entry: Entry, launcher: Launcher): Change[] {
  * The server of an entry, as an entry of a bridge configuration. `reference`: what the client replaces besides
  * `${…}`. Throws an Unfit.
  */
-export function serverIn(entry: Entry, reference?: RegExp): Entry {
+export function serverIn(entry: ClientEntry, reference?: RegExp): ClientEntry {
   if (startsBridge(entry)) throw new Unfit('it starts mcp-bridge already')
   const { args, env, cwd, type, headers, oauth } = entry
-  const kept = (members: Entry) => Object.fromEntries(Object.entries(members).filter(([, one]) => one !== undefined))
+  const kept = (members: ClientEntry) =>
+    Object.fromEntries(Object.entries(members).filter(([, one]) => one !== undefined))
   const remote = isProgram(entry) ? proxyIn(entry) : undefined
   const server = remote
     ? remoteServer(remote, isObject(env) ? env : {})
@@ -71,32 +72,32 @@ export function serverIn(entry: Entry, reference?: RegExp): Entry {
 }
 
 /** Whether the server of an entry is a program. Throws an Unfit if that is unclear. */
-function isProgram(entry: Entry): boolean {
+function isProgram(entry: ClientEntry): boolean {
   const isEmpty = entry['command'] === null || entry['command'] === ''
   if (isEmpty && findAddressKey(entry) !== undefined)
     throw new Unfit('it has an empty "command" beside its address: remove it')
   return 'command' in entry && !isEmpty
 }
 
-function commandOf(entry: Entry): string {
+function commandOf(entry: ClientEntry): string {
   const [command] = wordsOf(entry)
   if ('args' in entry && !Array.isArray(entry['args'])) throw new Unfit('its "args" are no list')
   if (command === undefined) throw new Unfit('its command or arguments are no texts')
   return command
 }
 
-function findAddressKey(entry: Entry): string | undefined {
+function findAddressKey(entry: ClientEntry): string | undefined {
   return ADDRESS_KEYS.find((one) => typeof entry[one] === 'string' && entry[one] !== '')
 }
 
-function addressKeyOf(entry: Entry): string {
+function addressKeyOf(entry: ClientEntry): string {
   const key = findAddressKey(entry)
   if (key === undefined) throw new Unfit('it has neither a command nor an address')
   return key
 }
 
 /** The changes that take the bridge out of an entry. `before` is the original entry, if known. */
-export function unwrapping(entry: Entry, { flags, program }: Wrapped, before: Entry = {}): Change[] {
+export function unwrapping(entry: ClientEntry, { flags, program }: Wrapped, before: ClientEntry = {}): FileChange[] {
   const [command, ...args] = program
   if (command !== undefined)
     return [
@@ -122,7 +123,7 @@ export function unwrapping(entry: Entry, { flags, program }: Wrapped, before: En
 }
 
 /** The bridge's command in an entry made by `wrapping`; a person may have added flags. */
-export function wrappedIn(entry: Entry): Wrapped | undefined {
+export function wrappedIn(entry: ClientEntry): Wrapped | undefined {
   const found = launched(entry)
   if (!found) return undefined
   const { flags, program } = found
@@ -131,7 +132,7 @@ export function wrappedIn(entry: Entry): Wrapped | undefined {
 }
 
 /** The words before and after `--listen stdio`, if an entry may start the bridge on stdio. */
-export function launched(entry: Entry): Wrapped | undefined {
+export function launched(entry: ClientEntry): Wrapped | undefined {
   const words = wordsOf(entry)
   const at = words.findIndex((word, i) => word === ON_STDIO[0] && words[i + 1] === ON_STDIO[1])
   const [command = '', ...args] = words.slice(0, Math.max(0, at))
@@ -146,7 +147,7 @@ export function launched(entry: Entry): Wrapped | undefined {
 }
 
 /** Whether an entry starts the bridge, whoever wrote it. */
-function startsBridge(entry: Entry): boolean {
+function startsBridge(entry: ClientEntry): boolean {
   const found = launched(entry)
   if (found && (wrappedIn(entry) || found.flags.config !== undefined)) return true
   const words = wordsOf(entry)
@@ -154,12 +155,12 @@ function startsBridge(entry: Entry): boolean {
   return at >= 0 && words.slice(at).join(' ').includes(ON_STDIO.join(' '))
 }
 
-function wordsOf({ command, args = [] }: Entry): string[] {
+function wordsOf({ command, args = [] }: ClientEntry): string[] {
   const words = [command, ...(Array.isArray(args) ? args : [])]
   return words.every((word) => typeof word === 'string') ? words : []
 }
 
-function aroundProgram(entry: Entry, launcher: Launcher): Change[] {
+function aroundProgram(entry: ClientEntry, launcher: Launcher): FileChange[] {
   const words = [...launcher.args, ...ON_STDIO, '--pass-environment', '--', commandOf(entry)]
   if ('args' in entry)
     return [
@@ -169,7 +170,7 @@ function aroundProgram(entry: Entry, launcher: Launcher): Change[] {
   return [{ key: 'command', by: Object.entries({ command: launcher.command, args: words }) }]
 }
 
-function aroundAddress(entry: Entry, key: string, launcher: Launcher): Change[] {
+function aroundAddress(entry: ClientEntry, key: string, launcher: Launcher): FileChange[] {
   const { type, env } = entry
   const { url, headers } = addressOf(entry, key)
   const start = startAt(url, type === 'sse', headers)
@@ -186,7 +187,7 @@ function aroundAddress(entry: Entry, key: string, launcher: Launcher): Change[] 
   ]
 }
 
-function inPlaceOf(entry: Entry, remote: Remote, launcher: Launcher): Change[] {
+function inPlaceOf(entry: ClientEntry, remote: Remote, launcher: Launcher): FileChange[] {
   const { words, environment } = starting(launcher, startInPlaceOf(remote), entry['env'])
   const changes: [key: string, value: unknown][] = [
     ['command', launcher.command],
@@ -202,13 +203,13 @@ function inPlaceOf(entry: Entry, remote: Remote, launcher: Launcher): Change[] {
     })
 }
 
-function starting({ args }: Launcher, start: Start, env: unknown) {
+function starting({ args }: Launcher, start: StartWords, env: unknown) {
   const words = [...args, ...ON_STDIO, ...start.args]
   return { words, environment: { ...(isObject(env) ? env : {}), ...start.env } }
 }
 
 /** The original proxy of an entry, with later changes. */
-function backToProxy(before: Entry, now: { url: string; headers: Entry; env: Entry }): Change[] {
+function backToProxy(before: ClientEntry, now: { url: string; headers: ClientEntry; env: ClientEntry }): FileChange[] {
   const [command, ...args] = wordsOf(before)
   const old = proxyIn(before)
   const headers = Object.entries(now.headers).filter(([name, value]) => old?.headers[name] !== value)
@@ -225,7 +226,7 @@ function backToProxy(before: Entry, now: { url: string; headers: Entry; env: Ent
 }
 
 /** The proxy that an entry starts for an address. Throws an Unfit. */
-function proxyIn(entry: Entry): Remote | undefined {
+function proxyIn(entry: ClientEntry): Remote | undefined {
   const remote = remoteIn(wordsOf(entry))
   const { env } = entry
   if (remote && env !== undefined && env !== null && !isObject(env)) throw new Unfit('its "env" is no object')
@@ -236,7 +237,7 @@ function proxyIn(entry: Entry): Remote | undefined {
 }
 
 /** The server of a proxy for a bridge configuration, with the values of the variables it refers to. */
-function remoteServer({ url, isSse, headers, options }: Remote, env: Entry): Entry {
+function remoteServer({ url, isSse, headers, options }: Remote, env: ClientEntry): ClientEntry {
   const own = Object.keys(env).find((name) => OF_PROCESS.test(name))
   if (own !== undefined) throw new Unfit(`its variable ${own} would be for all servers`)
   const filled = (text: string) =>
@@ -264,7 +265,7 @@ function set(record: Record<string, unknown>, [key = '', ...below]: readonly str
 }
 
 /** The address of a server and the headers for it. Throws an Unfit if the bridge cannot be put before it. */
-function addressOf(entry: Entry, key: string): { url: string; headers: Entry } {
+function addressOf(entry: ClientEntry, key: string): { url: string; headers: ClientEntry } {
   const { [key]: url, type, headers = {}, env } = entry
   const own = SIGN_IN.find((one) => one in entry && !(one === 'oauth' && entry[one] === false))
   if (own !== undefined) throw new Unfit(`the client signs in to this server by itself ("${own}")`)

@@ -11,7 +11,7 @@ export interface Launcher {
 }
 
 /** The running program. */
-export interface Running {
+export interface RunningCommand {
   /** The path of Node.js. */
   node: string
   /** The path of its script. */
@@ -26,7 +26,7 @@ const NPX = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/s
 const HOMEBREW = /^(.*)\/Cellar\/(node(?:@\d+)?)\/[^/]+\/bin\/node$/
 
 /** The command that starts this program again. Throws a UsageError if it runs from a temporary place. */
-export function launcherOf({ node, script, version, platform }: Running): Launcher {
+export function launcherOf({ node, script, version, platform }: RunningCommand): Launcher {
   const path = realpathSync(script)
   const folder = NPX.exec(path)?.[1]
   if (folder === undefined) return { command: node.replace(HOMEBREW, '$1/opt/$2/bin/node'), args: [path] }

@@ -1,8 +1,8 @@
 /** The changes of `wrap` and `unwrap` to the text of a client's file. No side effects. */
 import { isObject } from '../../config/value.js'
-import { type Change, type Editable, Uneditable } from '../../formats/edit.js'
+import { type Editable, type FileChange, Uneditable } from '../../formats/edit.js'
 import type { Dialect } from './dialects.js'
-import { type Entry, unwrapping, type Wrapped, wrappedIn, wrapping } from './entry.js'
+import { type ClientEntry, unwrapping, type Wrapped, wrappedIn, wrapping } from './entry.js'
 import type { Launcher } from './launcher.js'
 import { Unfit } from './unfit.js'
 
@@ -21,15 +21,15 @@ export interface Named {
   /** The keys that lead to it. */
   keys: readonly string[]
   /** In the format of `mcpServers`. */
-  entry: Entry
+  entry: ClientEntry
   /** As in the file. */
-  own: Entry
+  own: ClientEntry
 }
 
 /** A changed file, and the outcome for each entry. */
-export interface Plan {
+export interface WrapPlan {
   text: string
-  changed: readonly { name: string; before: Entry; after: Entry }[]
+  changed: readonly { name: string; before: ClientEntry; after: ClientEntry }[]
   /** Entries that were not changed. */
   left: readonly { name: string; why: string }[]
 }
@@ -46,7 +46,7 @@ export function entriesIn(text: string, { places, dialect, open }: Layout): Name
 }
 
 /** Puts the bridge before the servers of entries. */
-export function wrapped(text: string, layout: Layout, entries: readonly Named[], launcher: Launcher): Plan {
+export function wrapped(text: string, layout: Layout, entries: readonly Named[], launcher: Launcher): WrapPlan {
   return planned(text, layout, entries, (file, one) => changed(file, layout, one, wrapping(one.entry, launcher)))
 }
 
@@ -54,7 +54,12 @@ export function wrapped(text: string, layout: Layout, entries: readonly Named[],
  * Takes the bridge out of entries. An entry that has not changed since `wrapped` gets its text from the backup. In any
  * other entry, only the command of the bridge is changed.
  */
-export function unwrapped(text: string, layout: Layout, entries: readonly Named[], backup: string | undefined): Plan {
+export function unwrapped(
+  text: string,
+  layout: Layout,
+  entries: readonly Named[],
+  backup: string | undefined,
+): WrapPlan {
   const old = backup === undefined ? [] : entriesIn(backup, layout)
   const again = backup === undefined ? undefined : wrappedAgain(backup, layout, entries)
   if (backup !== undefined && again?.text === text) return { text: backup, changed: again.changed.map(back), left: [] }
@@ -71,7 +76,7 @@ export function unwrapped(text: string, layout: Layout, entries: readonly Named[
 }
 
 /** The result of `wrapped` for the backup and the same entries, with their command of the bridge. */
-function wrappedAgain(backup: string, layout: Layout, entries: readonly Named[]): Plan | undefined {
+function wrappedAgain(backup: string, layout: Layout, entries: readonly Named[]): WrapPlan | undefined {
   const [first] = entries
   const launcher = first && wrappedIn(first.entry)?.launcher
   if (!launcher) return undefined
@@ -80,11 +85,11 @@ function wrappedAgain(backup: string, layout: Layout, entries: readonly Named[])
   return same.length === entries.length ? wrapped(backup, layout, same, launcher) : undefined
 }
 
-function back({ name, before, after }: Plan['changed'][number]): Plan['changed'][number] {
+function back({ name, before, after }: WrapPlan['changed'][number]): WrapPlan['changed'][number] {
   return { name, before: after, after: before }
 }
 
-function changed(file: Editable, { dialect }: Layout, { keys, own }: Named, canonical: readonly Change[]): string {
+function changed(file: Editable, { dialect }: Layout, { keys, own }: Named, canonical: readonly FileChange[]): string {
   const { within, changes } = dialect.changes(canonical, own)
   return file.changed([...keys, ...within], changes)
 }
@@ -94,8 +99,8 @@ function planned(
   { dialect, open }: Layout,
   entries: readonly Named[],
   change: (file: Editable, one: Named, text: string) => string,
-): Plan {
-  const done: { name: string; before: Entry; after: Entry }[] = []
+): WrapPlan {
+  const done: { name: string; before: ClientEntry; after: ClientEntry }[] = []
   const left: { name: string; why: string }[] = []
   let current = text
   for (const one of entries) {
@@ -123,7 +128,7 @@ function isAsLeft(file: Editable, backup: string, before: Named, layout: Layout,
   }
 }
 
-function objectUnder(value: unknown, keys: readonly string[]): Entry {
+function objectUnder(value: unknown, keys: readonly string[]): ClientEntry {
   const found = keys.reduce<unknown>(
     (one, key) => (isObject(one) && Object.hasOwn(one, key) ? one[key] : undefined),
     value,

@@ -2,7 +2,7 @@
  * Recognizes proxies for servers with an address in entries of clients, and reads their arguments: mcp-remote 0.15,
  * supergateway 4.0 and the mcp-proxy of Python 0.11. No side effects.
  */
-import { MCP_PROXY, MCP_REMOTE, type Meaning, type ProxyFlag, SUPERGATEWAY } from './proxy-flags.js'
+import { type FlagMeaning, MCP_PROXY, MCP_REMOTE, type ProxyFlag, SUPERGATEWAY } from './proxy-flags.js'
 import { Unfit } from './unfit.js'
 
 /** The server of a proxy, in the format of the bridge. */
@@ -14,14 +14,14 @@ export interface Remote {
   /** May refer to environment variables as `${NAME}`, which the proxy replaces. */
   headers: Readonly<Record<string, string>>
   /** Options of the server in a configuration of the bridge. */
-  options: readonly Option[]
+  options: readonly ProxyOption[]
   logLevel: string | undefined
   /** The variable with a bearer token for the proxy, if there is one. */
   token: string | undefined
 }
 
 /** An option of a server, and the proxy's flag that set it. */
-export interface Option {
+export interface ProxyOption {
   flag: string
   /** Its path below the server, as in oauth.callbackPort. */
   path: string
@@ -36,7 +36,7 @@ interface Proxy {
   flags: Readonly<Record<string, ProxyFlag>>
   token?: string
   /** Parses the arguments after the address. Throws an Unfit. */
-  further(words: readonly string[]): readonly Meaning[]
+  further(words: readonly string[]): readonly FlagMeaning[]
 }
 
 const PROXIES: readonly Proxy[] = [
@@ -66,7 +66,7 @@ export function remoteIn(words: readonly string[]): Remote | undefined {
   if (!found) return undefined
   const { proxy, args } = found
   const { name, flags, further } = proxy
-  const meanings: (Meaning & { flag: string })[] = []
+  const meanings: (FlagMeaning & { flag: string })[] = []
   const positional: string[] = []
   for (let at = 0; at < args.length; at++) {
     const word = args[at] as string
@@ -128,7 +128,7 @@ function baseOf(word: string): string {
 }
 
 /** The redirect URI of a sign-in. A client that the proxy did not register has exactly this one. */
-function redirectIn(all: readonly Meaning[]): Option[] {
+function redirectIn(all: readonly FlagMeaning[]): ProxyOption[] {
   const port = lastOf(all, 'port')
   const host = lastOf(all, 'host') ?? 'localhost'
   const paths = all.flatMap(({ option }) => (option ? [option.path] : []))
@@ -146,18 +146,18 @@ function redirectIn(all: readonly Meaning[]): Option[] {
     : [{ flag, path: 'oauth.callbackPort', value: port }]
 }
 
-function lastOf<K extends keyof Meaning>(all: readonly Meaning[], key: K): Meaning[K] | undefined {
+function lastOf<K extends keyof FlagMeaning>(all: readonly FlagMeaning[], key: K): FlagMeaning[K] | undefined {
   return all.findLast((one) => one[key] !== undefined)?.[key]
 }
 
-function port(words: readonly string[]): Meaning[] {
+function port(words: readonly string[]): FlagMeaning[] {
   const [first, ...more] = words
   if (first === undefined) return []
   if (more.length === 0 && /^[1-9]\d{0,4}$/.test(first)) return [{ port: Number(first) }]
   throw new Unfit(`mcp-bridge does not know the words after the address of mcp-remote`)
 }
 
-function nothing(words: readonly string[]): Meaning[] {
+function nothing(words: readonly string[]): FlagMeaning[] {
   if (words.length === 0) return []
   throw new Unfit('mcp-bridge does not know the words after its address')
 }

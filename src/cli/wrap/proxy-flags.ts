@@ -3,7 +3,7 @@ import { isObject } from '../../config/value.js'
 import { Unfit } from './unfit.js'
 
 /** The meaning of a flag. */
-export interface Meaning {
+export interface FlagMeaning {
   url?: string
   /** The server speaks HTTP+SSE only. */
   isSse?: boolean
@@ -21,11 +21,11 @@ export interface ProxyFlag {
   /** The number of its values. */
   values?: number
   /** Its meaning; nothing if the bridge does it by default. A text is the reason why the bridge cannot do it. */
-  means: readonly Meaning[] | string | ((...values: string[]) => readonly Meaning[])
+  means: readonly FlagMeaning[] | string | ((...values: string[]) => readonly FlagMeaning[])
 }
 
 const BY_ITSELF: ProxyFlag = { means: [] }
-const option = (path: string, value: unknown): Meaning[] => [{ option: { path, value } }]
+const option = (path: string, value: unknown): FlagMeaning[] => [{ option: { path, value } }]
 const without = (means: string, values = 0): ProxyFlag => ({ values, means })
 const REMOVE = 'remove it from the entry'
 
@@ -78,7 +78,10 @@ export const SUPERGATEWAY: Readonly<Record<string, ProxyFlag>> = {
   },
 }
 
-const LEVELS: Readonly<Record<string, Meaning[]>> = { none: [{ logLevel: 'silent' }], debug: [{ logLevel: 'debug' }] }
+const LEVELS: Readonly<Record<string, FlagMeaning[]>> = {
+  none: [{ logLevel: 'silent' }],
+  debug: [{ logLevel: 'debug' }],
+}
 
 /** Only those for servers with an address. */
 export const MCP_PROXY: Readonly<Record<string, ProxyFlag>> = {
@@ -96,26 +99,26 @@ function headerOf(line: string): [string, string] {
   return [name, value]
 }
 
-function parameterOf(line: string): Meaning[] {
+function parameterOf(line: string): FlagMeaning[] {
   const at = line.indexOf('=')
   if (at < 1) throw new Unfit('its --authorize-param is not like name=value')
   return option('oauth.params', { [line.slice(0, at).trim()]: line.slice(at + 1) })
 }
 
 /** Milliseconds for which a request waits for a sign-in. The sign-in continues after that. */
-function waitOf(seconds: string): Meaning[] {
+function waitOf(seconds: string): FlagMeaning[] {
   const number = Number.parseInt(seconds, 10)
   return number > 0 ? option('oauth.wait', Math.min(number * 1_000, 300_000)) : []
 }
 
-function clientOf(json: string): Meaning[] {
+function clientOf(json: string): FlagMeaning[] {
   const { client_id: id, client_secret: secret, ...more } = jsonOf('--static-oauth-client-info', json)
   refuse('--static-oauth-client-info', more)
   if (typeof id !== 'string') throw new Unfit('its --static-oauth-client-info has no "client_id"')
   return [...option('oauth.clientId', id), ...(typeof secret === 'string' ? option('oauth.clientSecret', secret) : [])]
 }
 
-function metadataOf(json: string): Meaning[] {
+function metadataOf(json: string): FlagMeaning[] {
   const { scope, client_name: name, ...more } = jsonOf('--static-oauth-client-metadata', json)
   refuse('--static-oauth-client-metadata', more)
   return [

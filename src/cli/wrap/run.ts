@@ -11,8 +11,8 @@ import { nearest } from '../../nearest.js'
 import { printable } from '../../printable.js'
 import type { Program } from '../program.js'
 import { UsageError } from '../usage-error.js'
-import { CLIENTS, type Client, filesOf, layoutOf } from './clients.js'
-import { type Entry, wrappedIn } from './entry.js'
+import { CLIENTS, filesOf, layoutOf, type WrappableClient } from './clients.js'
+import { type ClientEntry, wrappedIn } from './entry.js'
 import {
   type ClientFile,
   readBackup,
@@ -24,7 +24,7 @@ import {
   writeClientFile,
 } from './file.js'
 import { launcherOf } from './launcher.js'
-import { entriesIn, type Layout, type Named, type Plan, unwrapped, wrapped } from './plan.js'
+import { entriesIn, type Layout, type Named, unwrapped, type WrapPlan, wrapped } from './plan.js'
 import { configOf, isAsJoined, type Joining, joined, parted, togetherIn } from './together.js'
 import { launcherInWords, planInWords } from './words.js'
 
@@ -85,7 +85,7 @@ export function runWrap(action: WrapAction, program: Program): void {
 
 /** The planned change of a file, and of the bridge configuration next to it. */
 interface Outcome {
-  plan: Plan
+  plan: WrapPlan
   /** The text of the configuration; null to remove it. */
   config?: string | null
   /** Further messages. */
@@ -136,7 +136,7 @@ function textHas(text: string, layout: Layout, name: string): boolean {
 
 /** Carries out the plan. Returns the report. */
 function written(
-  client: Client,
+  client: WrappableClient,
   all: { entries: readonly Named[]; layout: Layout },
   file: ClientFile,
   { plan, config, words = [] }: Outcome,
@@ -184,12 +184,12 @@ function chosenFrom(entries: readonly Named[], { command, server }: WrapAction, 
 }
 
 /** Whether an entry was made by wrap. */
-function startsIn(entry: Entry): boolean {
+function startsIn(entry: ClientEntry): boolean {
   return wrappedIn(entry) !== undefined || togetherIn(entry) !== undefined
 }
 
 /** The entries of a file. Throws a ConfigError if it is invalid, or not a file of this client. */
-function entriesOf({ path, text }: ClientFile, client: Client, layout: Layout): Named[] {
+function entriesOf({ path, text }: ClientFile, client: WrappableClient, layout: Layout): Named[] {
   const wrong = (message: string) =>
     new ConfigError([{ path: '', message: `${path} ${message}. Nothing was changed.` }])
   try {
@@ -204,7 +204,7 @@ function entriesOf({ path, text }: ClientFile, client: Client, layout: Layout): 
 }
 
 /** The first existing file of the user. Throws a UsageError if there is none. */
-function fileOf(client: Client, machine: Machine, command: string): string {
+function fileOf(client: WrappableClient, machine: Machine, command: string): string {
   const files = filesOf(client, machine)
   const own = files.filter(({ of }) => of === 'user').map(({ path }) => path)
   const found = own.find((path) => existsSync(path))
@@ -214,7 +214,7 @@ function fileOf(client: Client, machine: Machine, command: string): string {
   throw new UsageError(`${client.program} has no file at ${own.join(' or ')}: ${hint}`, command)
 }
 
-function clientNamed(word: string, command: string): Client {
+function clientNamed(word: string, command: string): WrappableClient {
   const client = CLIENTS.find(({ id }) => id === word.toLowerCase())
   if (client) return client
   const meant = nearest(
@@ -245,7 +245,7 @@ function listing(machine: Machine): string {
   return `${[...found, '', next].join('\n')}\n`
 }
 
-function countIn(path: string, client: Client, machine: Machine): string {
+function countIn(path: string, client: WrappableClient, machine: Machine): string {
   try {
     const entries = entriesIn(readClientFile(path).text, layoutOf(client, machine))
     const done = entries.filter(({ entry }) => startsIn(entry)).length

@@ -6,9 +6,9 @@ import { isObject } from '../../config/value.js'
 import { readJson } from '../../formats/document.js'
 import { Uneditable } from '../../formats/edit.js'
 import type { Dialect } from './dialects.js'
-import { type Entry, launched, serverIn } from './entry.js'
+import { type ClientEntry, launched, serverIn } from './entry.js'
 import type { Launcher } from './launcher.js'
-import { entriesIn, type Layout, type Named, type Plan } from './plan.js'
+import { entriesIn, type Layout, type Named, type WrapPlan } from './plan.js'
 import { Unfit } from './unfit.js'
 
 /** Suffix of the configuration's path, after the path of the client's file. */
@@ -29,7 +29,7 @@ export interface Joining {
 }
 
 /** A changed file, and the changed bridge configuration. */
-export interface JoinedPlan extends Plan {
+export interface JoinedPlan extends WrapPlan {
   config: string
 }
 
@@ -41,7 +41,7 @@ export function joined(text: string, { layout, launcher, configPath, config }: J
   const place = (known ?? all.find(({ entry }) => !(movable(entry, dialect) instanceof Unfit)))?.keys.slice(0, -1)
   const { mcpServers, ...options } = known && config !== undefined ? objectIn(config) : {}
   const servers: Record<string, unknown> = isObject(mcpServers) ? { ...mcpServers } : {}
-  const changed: { name: string; before: Entry; after: Entry }[] = []
+  const changed: { name: string; before: ClientEntry; after: ClientEntry }[] = []
   const left: { name: string; why: string }[] = []
   let current = text
   let isThere = known !== undefined
@@ -94,7 +94,7 @@ export function parted(
 }
 
 /** The configuration of an entry made by `joined`. */
-export function togetherIn(entry: Entry): { launcher: Launcher; config: string } | undefined {
+export function togetherIn(entry: ClientEntry): { launcher: Launcher; config: string } | undefined {
   const found = launched(entry)
   const config = found?.flags.config
   return found && config?.endsWith(SUFFIX) ? { launcher: found.launcher, config } : undefined
@@ -106,7 +106,7 @@ export function isAsJoined(text: string, config: string, backup: string, joining
   return again.text === text && again.config === config
 }
 
-function isTogether(entry: Entry, configPath: string): boolean {
+function isTogether(entry: ClientEntry, configPath: string): boolean {
   return togetherIn(entry)?.config === configPath
 }
 
@@ -122,7 +122,7 @@ function reasonToStay(
 }
 
 /** An entry as a server of the bridge, or why it cannot be one. */
-function movable(entry: Entry, { reference }: Dialect): object {
+function movable(entry: ClientEntry, { reference }: Dialect): object {
   try {
     return serverIn(entry, reference)
   } catch (error) {
@@ -131,11 +131,11 @@ function movable(entry: Entry, { reference }: Dialect): object {
   }
 }
 
-function asEntry({ passEnvironment: _, ...server }: Entry): Entry {
+function asEntry({ passEnvironment: _, ...server }: ClientEntry): ClientEntry {
   return server
 }
 
-function entryFor({ command, args }: Launcher, configPath: string, { type }: Entry): Entry {
+function entryFor({ command, args }: Launcher, configPath: string, { type }: ClientEntry): ClientEntry {
   return {
     ...(type === undefined ? {} : { type: 'stdio' }),
     command,
@@ -150,7 +150,7 @@ function freeName(taken: readonly string[]): string {
   }
 }
 
-function objectIn(text: string): Entry {
+function objectIn(text: string): ClientEntry {
   const { value } = readJson(text)
   return isObject(value) ? value : {}
 }

@@ -1,8 +1,8 @@
 /** What `wrap` and `unwrap` print. */
 import { printable } from '../../printable.js'
-import type { Entry } from './entry.js'
+import type { ClientEntry } from './entry.js'
 import type { Launcher } from './launcher.js'
-import type { Plan } from './plan.js'
+import type { WrapPlan } from './plan.js'
 
 /** Flags of proxies whose values may be secret. */
 const SECRET = /^(?:-H|--headers?|--oauth2Bearer|--static-oauth-client-info)$/
@@ -14,7 +14,7 @@ const TWO = /^(?:-H|--headers)$/
 const LINE = 2_000
 
 /** Lists the changed servers of a file; with `detail`, also what their entries start. */
-export function planInWords({ changed, left }: Plan, path: string, detail: boolean): string[] {
+export function planInWords({ changed, left }: WrapPlan, path: string, detail: boolean): string[] {
   const count = changed.length === 1 ? '1 server' : `${changed.length} servers`
   return [
     `${changed.length === 0 ? 'Nothing to change' : `${detail ? 'Would change' : 'Changed'} ${count}`} in ${path}`,
@@ -32,7 +32,7 @@ export function launcherInWords({ command, args }: Launcher): string {
 }
 
 /** The command of an entry, or its address. Leaves out values of variables and headers, and queries: they may be secret. */
-function inWords({ command, args, env, headers, ...rest }: Entry): string {
+function inWords({ command, args, env, headers, ...rest }: ClientEntry): string {
   const isProgram = command !== undefined
   const address = withoutQuery(String(rest['url'] ?? rest['serverUrl'] ?? rest['httpUrl']))
   const names = Object.keys((isProgram ? env : headers) ?? {}).join(', ')

@@ -39,4 +39,4 @@ export const toolLimit = z.strictObject({
     .describe('Time in which they are counted, from the first call on: 30s, 1m, 24h.'),
 })
 
-export type ToolLimit = z.infer<typeof toolLimit>
+export type ToolLimitSetting = z.infer<typeof toolLimit>

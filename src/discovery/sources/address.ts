@@ -3,12 +3,12 @@ import { posix, win32 } from 'node:path'
 import parseCommandLine from 'string-argv'
 import { parseAddress } from '../../net/address.js'
 import { parseUrl } from '../../parse-url.js'
-import type { Finding, Transport } from '../candidate.js'
+import type { CandidateTransport, Finding } from '../candidate.js'
 import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
 /** The meaning of a target. */
-export type Meaning =
+export type TargetMeaning =
   /** A host: look for its published servers. */
   | { kind: 'host'; origin: string }
   | { kind: 'registry'; query: string }
@@ -24,7 +24,7 @@ const LAUNCHERS: ReadonlySet<string> = new Set(['npx', 'uvx', 'bunx', 'node', 'p
  * where an address without a path means its host; a path of a file; a host, with or without port or path. Throws a
  * Failure if it is ambiguous.
  */
-export function meaningOf(given: string): Meaning {
+export function meaningOf(given: string): TargetMeaning {
   const text = given.trim()
   if (text.startsWith('registry:')) return { kind: 'registry', query: text.slice('registry:'.length).trim() }
   if (text.startsWith('stdio:')) return command(text.slice('stdio:'.length), text)
@@ -43,13 +43,13 @@ export function meaningOf(given: string): Meaning {
   )
 }
 
-function atAddress(text: string): Meaning {
+function atAddress(text: string): TargetMeaning {
   const { origin, pathname, search } = parseAddress(text)
   const host = search === '' && (pathname === '/' || pathname.startsWith('/.well-known/'))
   return host ? { kind: 'host', origin } : server(text, text)
 }
 
-function server(address: string, from: string, transport?: Transport): Meaning {
+function server(address: string, from: string, transport?: CandidateTransport): TargetMeaning {
   const { username, password } = parseAddress(address)
   // Others can read a command line, and the address would be stored with the secrets.
   if (username !== '' || password !== '')
@@ -64,7 +64,7 @@ function server(address: string, from: string, transport?: Transport): Meaning {
   return { kind: 'server', finding: { name, endpoint, transport, source: 'address', from, entry, runnable: true } }
 }
 
-function command(text: string, from: string): Meaning {
+function command(text: string, from: string): TargetMeaning {
   const [program, ...args] = parseCommandLine(text)
   if (program === undefined)
     throw failure('url', 'malformed', 'stdio: requires a command, as in stdio:"npx -y some-server"')

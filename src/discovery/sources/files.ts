@@ -4,7 +4,7 @@ import { constants, open } from 'node:fs/promises'
 import { FormatError, readConfigFile } from '../../formats/read.js'
 import { Failure } from '../../net/failure.js'
 import { printable } from '../../printable.js'
-import { type Finding, Findings, type Transport, transportNamed } from '../candidate.js'
+import { type CandidateTransport, type Finding, Findings, transportNamed } from '../candidate.js'
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
@@ -45,7 +45,7 @@ export function finding(name: string, entry: Entry, from: string): Finding {
   if (typeof command === 'string' && command !== '' && isTexts(args)) endpoint = stdioEndpoint(command, args)
   else if (typeof url === 'string') endpoint = httpEndpoint(url)
   else throw failure('file', 'malformed', `"${printable(name)}" has neither a command nor an address`)
-  const transport: Transport | undefined = endpoint.kind === 'stdio' ? 'stdio' : transportNamed(entry['type'])
+  const transport: CandidateTransport | undefined = endpoint.kind === 'stdio' ? 'stdio' : transportNamed(entry['type'])
   const { type: _type, ...rest } = entry
   const written = {
     ...rest,

@@ -4,7 +4,7 @@ import { printable } from '../../printable.js'
 import { CANDIDATES, Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'
-import { packageOf, parsed, parseJson, type Reached, remoteOf } from './server-json.js'
+import { packageOf, parsed, parseJson, remoteOf, type ServerAddress } from './server-json.js'
 
 /** The address of the official registry. */
 export const OFFICIAL_REGISTRY = 'https://registry.modelcontextprotocol.io'
@@ -77,7 +77,7 @@ async function readServer(value: unknown, from: string, found: Findings): Promis
     version: server.version && printable(server.version),
     description: printable(`${status === 'deprecated' ? 'Deprecated: ' : ''}${server.description}`, 200),
   }
-  const read = (list: readonly unknown[], how: (value: unknown) => Reached) =>
+  const read = (list: readonly unknown[], how: (value: unknown) => ServerAddress) =>
     Promise.all(list.map((one) => found.attempt(from, () => found.findings.push({ ...about, ...how(one) }))))
   await read(server.remotes, remoteOf)
   await read(server.packages, packageOf)

@@ -8,7 +8,7 @@ import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'
 
 /** How to reach a server. */
-export type Reached = Pick<Finding, 'endpoint' | 'transport' | 'entry' | 'runnable' | 'wants'>
+export type ServerAddress = Pick<Finding, 'endpoint' | 'transport' | 'entry' | 'runnable' | 'wants'>
 
 const input = z.object({
   value: z.string().optional(),
@@ -65,7 +65,7 @@ export function parseJson(bytes: Uint8Array): unknown {
 }
 
 /** The address of a server (`remotes[]`). */
-export function remoteOf(value: unknown): Reached {
+export function remoteOf(value: unknown): ServerAddress {
   const { type, url, headers, variables } = parsed(remote, value, 'An address of a server')
   const { text, wants } = filled({ value: url, variables }, 'address')
   if (wants.length > 0) throw failure('document', 'incomplete', 'The address of a server has variables without a value')
@@ -77,7 +77,7 @@ export function remoteOf(value: unknown): Reached {
 }
 
 /** A server at an address from a document. Nothing of this machine is added to it. */
-export function reachedAt(address: string, type: unknown, wants: readonly string[] = []): Reached {
+export function reachedAt(address: string, type: unknown, wants: readonly string[] = []): ServerAddress {
   const transport = transportNamed(type)
   if (transport === undefined || transport === 'stdio')
     throw failure('document', 'unsupported', 'A document names an unsupported transport')
@@ -91,7 +91,7 @@ export function reachedAt(address: string, type: unknown, wants: readonly string
 }
 
 /** The command that starts a package (`packages[]`), as a person would write it. It is shown, never run. */
-export function packageOf(value: unknown): Reached {
+export function packageOf(value: unknown): ServerAddress {
   const one = parsed(packaged, value, 'A package of a server')
   const runner = RUNNERS.get(one.registryType)
   const program = one.runtimeHint ?? runner?.programs[0] ?? ''
@@ -118,7 +118,7 @@ export function shownCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
   wants: readonly string[] = [],
-): Reached {
+): ServerAddress {
   // A `${…}` in an entry would be replaced by values of this machine.
   if (![command, ...args, ...Object.entries(env).flat()].every(isPlain))
     throw failure('document', 'malformed', 'A command of a document has a placeholder or invisible characters')

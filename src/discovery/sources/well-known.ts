@@ -7,7 +7,7 @@ import { printable } from '../../printable.js'
 import { Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'
-import { parsed, parseJson, type Reached, reachedAt, remoteOf, shownCommand } from './server-json.js'
+import { parsed, parseJson, reachedAt, remoteOf, type ServerAddress, shownCommand } from './server-json.js'
 
 /** Reads the part of a manifest that names servers. Throws if it is invalid. */
 export type ReadManifest = (bytes: Uint8Array) => {
@@ -119,7 +119,7 @@ async function readCard({ url, bytes }: Fetched, found: Findings): Promise<void>
   const read = parsed(card, parseJson(bytes), 'A card of a server')
   // If a card has `serverInfo`, its own version is that of the card.
   const { name = read.name ?? new URL(url).hostname, version, description = read.description } = read.serverInfo ?? read
-  const ways: (() => Reached)[] = [
+  const ways: (() => ServerAddress)[] = [
     ...(read.remotes ?? []).map((one) => () => remoteOf(one)),
     ...placesIn(read, url).map((one) => () => reachedAt(resolved(one.address, url), one.type)),
   ]

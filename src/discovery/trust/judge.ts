@@ -10,7 +10,7 @@ import { quoted } from '../../shell.js'
 import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
 import type { Untrusted, Verification } from './jws.js'
-import type { Approval, KeptList, Seen, Trust } from './store.js'
+import type { Approval, KeptList, SeenTools, Trust } from './store.js'
 
 /** What is known of a candidate. */
 export interface Facts {
@@ -26,13 +26,13 @@ export interface Facts {
   manifest?: { verification: Verification; server: ManifestServer | undefined } | undefined
   /** The pins of its connection, and whether its key was one of them. */
   pin?: { pins: readonly string[]; matched: boolean } | undefined
-  handshake?: Handshake | undefined
+  handshake?: StatedHandshake | undefined
   /** Its current tools. */
   tools?: ToolList | undefined
 }
 
 /** What a server states in its handshake. */
-export interface Handshake {
+export interface StatedHandshake {
   name: string
   version: string
   /** The negotiated revision. */
@@ -42,7 +42,7 @@ export interface Handshake {
 }
 
 /** How far a server is trusted, and why. */
-export interface Verdict extends TrustStatus {
+export interface TrustVerdict extends TrustStatus {
   by: 'configuration' | 'signature' | 'pin' | 'approval' | undefined
   /** The key or the pins that an approval is bound to. */
   bound: string
@@ -68,7 +68,7 @@ const DEFAULT_HINTS: Readonly<Record<string, boolean>> = {
 }
 
 /** The verdict on a server, by the facts, the trust store and the time (milliseconds since 1970). */
-export function judge(facts: Facts, trust: Trust, now: number): Verdict {
+export function judge(facts: Facts, trust: Trust, now: number): TrustVerdict {
   const { name, endpoint, origin, manifest, pin, tools } = facts
   const approving = `mcp-bridge trust approve ${quoted(name)}`
   const pins = origin === undefined ? undefined : trust.pinsOf(origin)
@@ -78,11 +78,11 @@ export function judge(facts: Facts, trust: Trust, now: number): Verdict {
     : pins === undefined
       ? UNBOUND
       : `pins ${[...pins].sort().join(' ')}`
-  const verdict = (state: Verdict['state'], reason: string, more: Partial<Verdict> = {}): Verdict => ({
+  const verdict = (state: TrustVerdict['state'], reason: string, more: Partial<TrustVerdict> = {}): TrustVerdict => ({
     ...{ state, reason, bound, by: undefined, dependsOnTools: false, missing: '', remedy: '' },
     ...more,
   })
-  const quarantined = (reason: string, missing: string, more?: Partial<Verdict>) =>
+  const quarantined = (reason: string, missing: string, more?: Partial<TrustVerdict>) =>
     verdict('quarantined', reason, { missing, ...more })
 
   if (pin?.matched === false)
@@ -197,7 +197,7 @@ function lapseOfApproval({ since, until, bound }: Approval, now: string, at: num
 }
 
 /** How the tools differ from those approved or first seen. Once withdrawn, only a new approval helps. */
-function changeOf({ list, since, withdrawn }: Seen, tools: ToolList, what: string): string | undefined {
+function changeOf({ list, since, withdrawn }: SeenTools, tools: ToolList, what: string): string | undefined {
   if (withdrawn !== undefined) return withdrawn
   if (list.digest === tools.digest) return undefined
   return `its tools have changed since they were ${what} on ${dayOf(since)}: ${changes(list, tools)}`

@@ -20,13 +20,13 @@ export interface Verifying {
   /** The trusted keys of a publisher. */
   keysOf(publisher: string): readonly PublisherKey[]
   /** The newest trusted document of the publisher at this address. */
-  lastOf(publisher: string): Issue | undefined
+  lastOf(publisher: string): DocumentVersion | undefined
   /** Milliseconds since 1970. */
   now: number
 }
 
 /** A version of a publisher's document. */
-export interface Issue {
+export interface DocumentVersion {
   serial: number
   /** Digest of the bytes. */
   digest: string
@@ -34,7 +34,7 @@ export interface Issue {
 
 /** The result of a verification. */
 export type Verification =
-  | ({ trusted: true; manifest: Manifest; publisher: string; keyId: string; expires: number } & Issue)
+  | ({ trusted: true; manifest: Manifest; publisher: string; keyId: string; expires: number } & DocumentVersion)
   /** The manifest, if it could be read: for people, and for approvals. */
   | { trusted: false; manifest: Manifest | undefined; reason: Untrusted; message: string }
 
@@ -165,7 +165,7 @@ async function signerOf(payload: Uint8Array, signature: Signature, keys: readonl
   throw new Distrust('signature', 'its signature does not match its content and the keys of its publisher')
 }
 
-function checkIssue({ serial, digest }: Issue, last: Issue | undefined): void {
+function checkIssue({ serial, digest }: DocumentVersion, last: DocumentVersion | undefined): void {
   if (last === undefined || serial > last.serial || (serial === last.serial && digest === last.digest)) return
   const how =
     serial === last.serial ? 'with the same serial' : `with the higher serial ${last.serial} (this one has ${serial})`

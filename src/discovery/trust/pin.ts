@@ -22,7 +22,7 @@ export class PinError extends Error {
 }
 
 /** The contents of a certificate, for people who decide whether to pin its key. */
-export interface Certificate {
+export interface CertificateSummary {
   pin: string
   subject: string
   issuer: string
@@ -130,7 +130,7 @@ export function pinnedConnector(
 }
 
 /** The certificate of an origin, over a connection that the connector accepts. */
-export function lookAt(origin: string, connector: buildConnector.connector): Promise<Certificate> {
+export function lookAt(origin: string, connector: buildConnector.connector): Promise<CertificateSummary> {
   const { protocol, hostname, port } = new URL(originToPin(origin))
   return new Promise((resolve, reject) => {
     connector({ protocol, hostname, port }, (...[error, socket]) => {
@@ -141,7 +141,13 @@ export function lookAt(origin: string, connector: buildConnector.connector): Pro
   })
 }
 
-function describe({ raw, subject, issuer, subjectaltname = '', valid_to }: DetailedPeerCertificate): Certificate {
+function describe({
+  raw,
+  subject,
+  issuer,
+  subjectaltname = '',
+  valid_to,
+}: DetailedPeerCertificate): CertificateSummary {
   const [of, by] = [subject, issuer].map(({ CN, O }) => String(CN ?? O ?? ''))
   return { pin: pinOf(raw), subject: of ?? '', issuer: by ?? '', names: subjectaltname, validTo: valid_to }
 }

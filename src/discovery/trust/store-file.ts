@@ -67,7 +67,7 @@ const storeSchema = z.strictObject({
 export type StoreFile = z.infer<typeof storeSchema>
 export type Approval = z.infer<typeof approval>
 export type KeptList = z.infer<typeof keptList>
-export type Seen = z.infer<typeof seen>
+export type SeenTools = z.infer<typeof seen>
 
 /** The store cannot be changed. The message says why. */
 export class TrustStoreError extends Error {
@@ -75,7 +75,7 @@ export class TrustStoreError extends Error {
 }
 
 /** A file as read. */
-export interface Found {
+export interface ReadStoreFile {
   file: StoreFile
   refusal: string | undefined
   /** Changes whenever the file does. */
@@ -97,10 +97,10 @@ export function defaultStorePath(
 }
 
 /** Reads the file, or says why it is not used. `uid` is the user that must own it, unless root does. Never throws. */
-export function readStoreFile(path: string, uid: number): Found {
+export function readStoreFile(path: string, uid: number): ReadStoreFile {
   const found = readPrivateFile(path, { uid, maxBytes: MAX_BYTES })
   const { stamp } = found
-  const refused = (why: string): Found => ({
+  const refused = (why: string): ReadStoreFile => ({
     file: NOTHING,
     refusal: `The trust store ${path} is not used: ${why}`,
     stamp,

@@ -9,30 +9,30 @@ import { type LockOptions, LockRefused, locked, type StillMine } from '../../net
 import { stampOf } from '../../net/private-file.js'
 import type { ToolList } from '../../ports/trust-status.js'
 import { printable } from '../../printable.js'
-import { type Issue, type Verification, verifyManifest } from './jws.js'
+import { type DocumentVersion, type Verification, verifyManifest } from './jws.js'
 import type { PublisherKey } from './keys.js'
 import {
   type Approval,
-  type Found,
   type KeptList,
+  type ReadStoreFile,
   readStoreFile,
-  type Seen,
+  type SeenTools,
   type StoreFile,
   TrustStoreError,
   writeStoreFile,
 } from './store-file.js'
 
-export { type Approval, defaultStorePath, type KeptList, type Seen, TrustStoreError } from './store-file.js'
+export { type Approval, defaultStorePath, type KeptList, type SeenTools, TrustStoreError } from './store-file.js'
 
 /** What verdicts are based on. */
 export interface Trust {
   /** Why nothing in the store counts, if so. */
   readonly refusal: string | undefined
   keysOf(publisher: string): readonly PublisherKey[]
-  lastOf(publisher: string, url: string): Issue | undefined
+  lastOf(publisher: string, url: string): DocumentVersion | undefined
   pinsOf(origin: string): readonly string[] | undefined
   approvalOf(endpoint: string): Approval | undefined
-  seenOf(endpoint: string): Seen | undefined
+  seenOf(endpoint: string): SeenTools | undefined
 }
 
 /** Where the store is. */
@@ -57,10 +57,10 @@ export function keptListOf({ digest, tools }: ToolList): KeptList {
 export class TrustStore implements Trust {
   readonly path: string
   readonly #options: Required<Pick<TrustStoreOptions, 'uid' | 'now'>> & { lock: LockOptions }
-  #found: Found | undefined
+  #found: ReadStoreFile | undefined
   /** Records that are not in the file, which may not be writable. */
-  readonly #serials = new Map<string, Issue>()
-  readonly #seen = new Map<string, Seen>()
+  readonly #serials = new Map<string, DocumentVersion>()
+  readonly #seen = new Map<string, SeenTools>()
   readonly #withdrawn = new Map<string, string>()
   #degraded: string | undefined
 
@@ -82,7 +82,7 @@ export class TrustStore implements Trust {
     return this.#current.file.keys.filter((key) => key.publisher === publisher)
   }
 
-  lastOf(publisher: string, url: string): Issue | undefined {
+  lastOf(publisher: string, url: string): DocumentVersion | undefined {
     const kept = this.#current.file.serials.find((one) => one.publisher === publisher && one.url === url)
     const noted = this.#serials.get(keyOf(publisher, url))
     return kept && noted ? (kept.serial >= noted.serial ? kept : noted) : (kept ?? noted)
@@ -96,13 +96,13 @@ export class TrustStore implements Trust {
     return this.#unlessWithdrawn(this.#current.file.approvals.find((one) => one.endpoint === endpoint))
   }
 
-  seenOf(endpoint: string): Seen | undefined {
+  seenOf(endpoint: string): SeenTools | undefined {
     const kept = this.#current.file.seen.find((one) => one.endpoint === endpoint)
     const noted = this.#seen.get(endpoint)
     return this.#unlessWithdrawn(kept && noted && kept.since > noted.since ? kept : (noted ?? kept))
   }
 
-  #unlessWithdrawn<T extends Seen>(one: T | undefined): T | undefined {
+  #unlessWithdrawn<T extends SeenTools>(one: T | undefined): T | undefined {
     const withdrawn = one && this.#withdrawn.get(keyOf(one.endpoint, one.since))
     return withdrawn === undefined ? one : { ...(one as T), withdrawn }
   }
@@ -144,7 +144,7 @@ export class TrustStore implements Trust {
   /** Replaces the approval of the endpoint. An approval of the whole server also replaces the first seen tools. */
   approve(given: Omit<Approval, 'since' | 'list' | 'withdrawn'> & { list: ToolList }): Promise<void> {
     const { endpoint, bound, name, tools, until } = given
-    const looked: Seen = { endpoint, bound, list: keptListOf(given.list), since: this.#options.now() }
+    const looked: SeenTools = { endpoint, bound, list: keptListOf(given.list), since: this.#options.now() }
     return this.#change(({ approvals, seen }) => {
       remove(approvals, (one) => one.endpoint === endpoint)
       approvals.push({ ...looked, name, tools, until })
@@ -176,7 +176,7 @@ export class TrustStore implements Trust {
   // Automatic records. They count in this process even if the file cannot be written.
 
   /** Records a trusted document of a publisher: older ones are refused from now on. */
-  async noteSerial(publisher: string, url: string, { serial, digest }: Issue): Promise<void> {
+  async noteSerial(publisher: string, url: string, { serial, digest }: DocumentVersion): Promise<void> {
     const last = this.lastOf(publisher, url)
     if (last && last.serial >= serial) return
     this.#serials.set(keyOf(publisher, url), { serial, digest })
@@ -192,7 +192,7 @@ export class TrustStore implements Trust {
   /** Records the tools of a server that is trusted for its key, when they are first seen. */
   async noteTools(endpoint: string, bound: string, list: ToolList): Promise<void> {
     if (this.seenOf(endpoint)?.bound === bound) return
-    const noted: Seen = { endpoint, bound, list: keptListOf(list), since: list.at ?? this.#options.now() }
+    const noted: SeenTools = { endpoint, bound, list: keptListOf(list), since: list.at ?? this.#options.now() }
     this.#seen.set(endpoint, noted)
     await this.#note(({ seen }) => {
       if (seen.some((one) => one.endpoint === endpoint && one.bound === bound)) return this.#seen.delete(endpoint)
@@ -206,7 +206,7 @@ export class TrustStore implements Trust {
    * Marks an approval or a first look as withdrawn, because the tools have changed. It stays so even if they change
    * back.
    */
-  async withdraw({ endpoint, since }: Pick<Seen, 'endpoint' | 'since'>, why: string): Promise<void> {
+  async withdraw({ endpoint, since }: Pick<SeenTools, 'endpoint' | 'since'>, why: string): Promise<void> {
     const withdrawn = printable(why, 1_000)
     this.#withdrawn.set(keyOf(endpoint, since), withdrawn)
     await this.#note(({ approvals, seen }) => {
@@ -215,9 +215,9 @@ export class TrustStore implements Trust {
     })
   }
 
-  get #current(): Found {
+  get #current(): ReadStoreFile {
     if (this.#found?.stamp !== stampOf(this.path)) this.#found = readStoreFile(this.path, this.#options.uid)
-    return this.#found as Found
+    return this.#found as ReadStoreFile
   }
 
   async #note(edit: (file: StoreFile) => unknown): Promise<void> {

@@ -1,6 +1,6 @@
 /** The trust status of a server, determined for each call, so that new decisions count at once. */
 import type { ToolList, TrustStatus } from '../../ports/trust-status.js'
-import { type Facts, judge, type Verdict } from './judge.js'
+import { type Facts, judge, type TrustVerdict } from './judge.js'
 import type { TrustStore } from './store.js'
 
 /** The server, and the store. */
@@ -9,7 +9,7 @@ export interface TrustStatusOptions {
   /** What is known of the server now, except its tools. */
   facts(): Omit<Facts, 'tools'>
   /** Called when the verdict changes. */
-  changed?: (verdict: Verdict) => void
+  changed?: (verdict: TrustVerdict) => void
   now?: () => number
 }
 

@@ -1,7 +1,7 @@
 /** Which headers the relay passes on: those of the message, but not those of a connection or for the bridge itself. */
 
 /** Headers by lower-cased name. */
-export type Headers = Record<string, string | string[] | undefined>
+export type RelayedHeaders = Record<string, string | string[] | undefined>
 
 /** Headers of a request that concern this connection or the bridge; the pattern has prefixes of more names. */
 const NOT_SENT_ON = [
@@ -30,7 +30,7 @@ const NOT_SENT_BACK = [
 ]
 
 /** The headers of a request that are sent to the server. Session headers only if the request belongs to a session. */
-export function sentOn(headers: Headers, inSession: boolean): Headers {
+export function sentOn(headers: RelayedHeaders, inSession: boolean): RelayedHeaders {
   const sent = { ...headers }
   for (const name of [...NOT_SENT_ON, ...(inSession ? [] : OF_SESSIONS)]) delete sent[name]
   for (const name of Object.keys(sent)) if (NOT_SENT_ON_LIKE.test(name)) delete sent[name]
@@ -38,7 +38,7 @@ export function sentOn(headers: Headers, inSession: boolean): Headers {
 }
 
 /** The headers of an answer that are sent to the client. Session headers only if the era has sessions. */
-export function sentBack(headers: Headers, hasSessions: boolean): Headers {
+export function sentBack(headers: RelayedHeaders, hasSessions: boolean): RelayedHeaders {
   const sent = { ...headers }
   for (const name of [...NOT_SENT_BACK, ...(hasSessions ? [] : OF_SESSIONS)]) delete sent[name]
   if (isEvents(headers)) Object.assign(sent, { 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
@@ -46,18 +46,18 @@ export function sentBack(headers: Headers, hasSessions: boolean): Headers {
 }
 
 /** The first value of a header. */
-export function headerOf(headers: Headers, name: string): string | undefined {
+export function headerOf(headers: RelayedHeaders, name: string): string | undefined {
   const value = headers[name]
   return typeof value === 'string' ? value : value?.[0]
 }
 
 /** The media type in lower case, without parameters; empty if there is none. */
-export function mediaType(headers: Headers): string {
+export function mediaType(headers: RelayedHeaders): string {
   const [type = ''] = (headerOf(headers, 'content-type') ?? '').split(';', 1)
   return type.trim().toLowerCase()
 }
 
 /** Whether the content is an event stream. */
-export function isEvents(headers: Headers): boolean {
+export function isEvents(headers: RelayedHeaders): boolean {
   return mediaType(headers) === 'text/event-stream'
 }

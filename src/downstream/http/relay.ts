@@ -20,11 +20,11 @@ import { CallLogEntry, namedSubject } from '../call-log.js'
 import { type Logger, tell } from '../logger.js'
 import { WatchedQuestions } from '../watched-questions.js'
 import { traceHeaders } from './headers.js'
-import { type Headers, headerOf, sentBack } from './relay-headers.js'
+import { headerOf, type RelayedHeaders, sentBack } from './relay-headers.js'
 import { answersIn, clientIn } from './relayed-bodies.js'
 import { RelayedList } from './relayed-list.js'
 import { questionKey, RelayedMessages } from './relayed-messages.js'
-import { RelayedRequest, type RelayedRequestOptions, type Response } from './relayed-request.js'
+import { RelayedRequest, type RelayedRequestOptions, type RelayedResponse } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { type ErrorRendering, whenOver } from './replies.js'
 
@@ -62,7 +62,7 @@ export type Pass = (passing: RelayedRequestOptions, fallback?: () => void) => vo
 /** An answer, as undici gives it. */
 interface Answered {
   statusCode: number
-  headers: Headers
+  headers: RelayedHeaders
   body: { dump(): Promise<void> }
 }
 
@@ -113,10 +113,11 @@ export class Relay {
     const undici: Requestable = { request: (options, done) => this.#request(dispatcher, options, done) }
     const options = { base: url.origin, undici, retryMethods: [], disableRequestLogging: true }
     const hooks = {
-      rewriteRequestHeaders: (request: FastifyRequest, headers: Headers) => this.#of(request).headersSentOn(headers),
-      rewriteHeaders: (headers: Headers, request: FastifyRequest) =>
+      rewriteRequestHeaders: (request: FastifyRequest, headers: RelayedHeaders) =>
+        this.#of(request).headersSentOn(headers),
+      rewriteHeaders: (headers: RelayedHeaders, request: FastifyRequest) =>
         sentBack(headers, this.#of(request).passing.era === 'legacy'),
-      onResponse: (request: FastifyRequest, _reply: FastifyReply, response: Response) =>
+      onResponse: (request: FastifyRequest, _reply: FastifyReply, response: RelayedResponse) =>
         this.#of(request).answered(response),
       onError: ({ request }: FastifyReply, { error }: { error: Error }) =>
         this.#of(request).failed(error.cause instanceof Error ? error.cause : error),

@@ -6,7 +6,7 @@ import { idValue, type Message, parseMessage } from '../../rpc/message.js'
 import { lengthOf, sourceOfBytes } from '../../rpc/source.js'
 import { raw } from '../../rpc/splice.js'
 import { cancelledId } from '../legacy/in-flight.js'
-import type { Watch } from '../watch.js'
+import type { ClientWatch } from '../watch.js'
 
 /** Most bytes of a message that are read. */
 export const MAX_READ = 64 * 1024
@@ -27,7 +27,7 @@ export function withdrawnIn(cancellation: readonly Uint8Array[]): string | numbe
 }
 
 /** What a client calls itself in `initialize`. */
-export function clientIn(watch: Watch, body: Uint8Array): string | undefined {
+export function clientIn(watch: ClientWatch, body: Uint8Array): string | undefined {
   const message = messageIn([body])
   return message?.kind === 'request' ? watch.clientOf(message, undefined) : undefined
 }

@@ -9,7 +9,7 @@ import { type Head, headIn } from '../../rpc/head.js'
 import { lengthOf, whole } from '../../rpc/source.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import type { Logger } from '../logger.js'
-import type { Headers } from '../watched-messages.js'
+import type { WatchedHeaders } from '../watched-messages.js'
 import type { WatchedQuestions } from '../watched-questions.js'
 import { MAX_READ, revisionIn, withdrawnIn } from './relayed-bodies.js'
 
@@ -50,7 +50,7 @@ export class RelayedMessages {
   }
 
   /** The client's message has come, with its headers if they are to be shown. */
-  received(body: Uint8Array, headers?: Headers): void {
+  received(body: Uint8Array, headers?: WatchedHeaders): void {
     const text = [body]
     this.#request = { text, ...this.#tell('client', 'in', text, { form: 'request', received: headers && { headers } }) }
   }

@@ -7,14 +7,14 @@ import type { Account, AccountRefusal } from '../../protocol/account.js'
 import type { Final, Relayed, SessionCookies, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
-import { type Refusal, refusalOf } from '../../protocol/refusal.js'
+import { type HttpRefusal, refusalOf } from '../../protocol/refusal.js'
 import type { Id } from '../../rpc/message.js'
 import { MARK_LENGTH, startsWithMark } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
 import type { CallLogEntry } from '../call-log.js'
 import { replyIn } from '../outcome.js'
 import { idIn } from '../read-message.js'
-import { type Headers, headerOf, isEvents, mediaType, sentOn } from './relay-headers.js'
+import { headerOf, isEvents, mediaType, type RelayedHeaders, sentOn } from './relay-headers.js'
 import { awaitMessage, beginsMessage, isMessage, READ_FIRST, readBeginning, responseIn } from './relayed-answer.js'
 import { RelayedCredential } from './relayed-credential.js'
 import { RelayedEnding } from './relayed-ending.js'
@@ -43,9 +43,9 @@ export interface RelayedRequestOptions {
 }
 
 /** An answer of the server: its headers, and its body as a stream. */
-export interface Response {
+export interface RelayedResponse {
   statusCode: number
-  headers: Headers
+  headers: RelayedHeaders
   stream: Readable
 }
 
@@ -117,7 +117,7 @@ export class RelayedRequest {
   }
 
   /** The headers to send to the server. */
-  headersSentOn(headers: Headers): Headers {
+  headersSentOn(headers: RelayedHeaders): RelayedHeaders {
     const { request, relayed, sessions } = this.#parts
     const { era, opens } = this.passing
     // `initialize` opens a session. A session id sent with it could give the client a session of somebody else.
@@ -185,7 +185,7 @@ export class RelayedRequest {
   }
 
   /** Handles the server's answer, once its headers have come. */
-  answered({ statusCode, headers, stream }: Response): void {
+  answered({ statusCode, headers, stream }: RelayedResponse): void {
     this.#cookies?.take(this.#path, headers)
     const refusal = this.#credential?.refusedBy(statusCode, headers['www-authenticate'])
     if (this.#credential && refusal) {
@@ -206,7 +206,7 @@ export class RelayedRequest {
     }, this.failed.bind(this))
   }
 
-  #pass({ statusCode, headers, stream }: Response): void {
+  #pass({ statusCode, headers, stream }: RelayedResponse): void {
     const { relayed, request } = this.#parts
     if (statusCode < 300 && isEvents(headers)) {
       const unusable = relayed.unusable(headers, 0)
@@ -255,7 +255,7 @@ export class RelayedRequest {
     this.#refuse(fault, this.#id === undefined ? 502 : fault.status)
   }
 
-  #sendWhole(status: number, headers: Headers, bytes: Buffer): void {
+  #sendWhole(status: number, headers: RelayedHeaders, bytes: Buffer): void {
     const { reply } = this.#parts
     if (this.#isSilent && !isMessage(bytes)) return this.#accept()
     if (bytes.length === 0) {
@@ -331,7 +331,7 @@ export class RelayedRequest {
    * Sends an answer on as it comes, and reads how the call ended. One that turns out to be too large breaks off: its
    * beginning has been sent.
    */
-  #sendLarge(stream: Readable, status: number, headers: Headers): void {
+  #sendLarge(stream: Readable, status: number, headers: RelayedHeaders): void {
     const { messages, list, relayed } = this.#parts
     const ending = new RelayedEnding()
     let length = 0
@@ -357,7 +357,7 @@ export class RelayedRequest {
   }
 
   /** Handles a status of 300 or more: passes it on, unless the server has changed its era. */
-  #refused(refusal: Refusal, bytes: Buffer): void {
+  #refused(refusal: HttpRefusal, bytes: Buffer): void {
     const { reply, request, relayed } = this.#parts
     const { era, opens } = this.passing
     const { status } = refusal
@@ -378,7 +378,7 @@ export class RelayedRequest {
   /**
    * The server has changed its era and has not acted on the request. The endpoint answers it, or its session is lost.
    */
-  #changeEra(refusal: Refusal, bytes: Buffer): void {
+  #changeEra(refusal: HttpRefusal, bytes: Buffer): void {
     const { fallback } = this.#parts
     if (fallback) this.#handBack(fallback)
     else if (this.#inSession) this.#sessionGone(this.#inSession)
@@ -386,7 +386,7 @@ export class RelayedRequest {
   }
 
   /** Passes a refusal on, unless it means that the server has lost the session: only 404 tells that to every client. */
-  #unlessLost(refusal: Refusal, bytes: Buffer): void {
+  #unlessLost(refusal: HttpRefusal, bytes: Buffer): void {
     const { reply, request, relayed } = this.#parts
     const session = this.#inSession
     if (session === undefined || request.method !== 'POST' || refusal.status === 404 || refusal.status < 400)
@@ -409,7 +409,7 @@ export class RelayedRequest {
     return { ...Object.fromEntries(others), 'content-type': 'application/json', accept: BOTH }
   }
 
-  #passRefusal(refusal: Refusal, bytes: Buffer): void {
+  #passRefusal(refusal: HttpRefusal, bytes: Buffer): void {
     const { reply, relayed, sessions } = this.#parts
     const { status } = refusal
     const fault = relayed.refused(refusal)
@@ -492,7 +492,7 @@ export class RelayedRequest {
    * Remembers the owner of a new session. If the server opened none, the bridge creates an id, by which it knows the
    * client. Resolves when all replicas know it; returns undefined if there is nothing to wait for.
    */
-  #noteSession(headers: Headers): Promise<void> | undefined {
+  #noteSession(headers: RelayedHeaders): Promise<void> | undefined {
     const { request, reply, sessions, record } = this.#parts
     if (!this.passing.opens) {
       if (request.method === 'DELETE' && this.#session !== undefined) sessions.forget(this.#session)

@@ -1,6 +1,6 @@
 /** Remembers which principal owns each relayed session. */
 
-import type { Store } from '../../ports/replicas.js'
+import type { SharedStore } from '../../ports/replicas.js'
 import { Bound } from '../../protocol/bound.js'
 import type { SessionCookies } from '../../protocol/call.js'
 import { Fault } from '../../protocol/fault.js'
@@ -16,7 +16,7 @@ export interface RelayedSessionsOptions {
   /** Milliseconds without a request and without an open stream after which a session is forgotten; never by default. */
   idle?: number
   /** The store of all replicas, if there are several. `idle`: milliseconds for which it keeps an unused session. */
-  shared?: { server: string; records: Store; idle: number } | undefined
+  shared?: { server: string; records: SharedStore; idle: number } | undefined
   /** An empty jar, for the cookies of a session that another replica has opened. */
   cookies?(): SessionCookies
   report(what: 'opened' | 'ended', session: string, principal: string): void

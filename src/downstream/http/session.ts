@@ -7,14 +7,14 @@ import type { Memory } from '../../protocol/memory.js'
 import type { Id, Request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { answerLost, type Frame } from '../frames.js'
-import { type Batch, together } from '../legacy/batch.js'
+import { type SortedBatch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
-import type { Headers } from '../watched-messages.js'
+import type { WatchedHeaders } from '../watched-messages.js'
 import { tellStreams } from '../watched-streams.js'
 import { traceHeaders } from './headers.js'
 import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
-import type { Kept, SessionStore } from './sessions.js'
+import type { KeptSession, SessionStore } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
 /** Options of a session. */
@@ -26,7 +26,7 @@ export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> 
 }
 
 /** A session with its streams. */
-export class HttpSession implements Kept {
+export class HttpSession implements KeptSession {
   readonly principal: string
   readonly client: ClientSession
   readonly #streams: Streams
@@ -92,7 +92,7 @@ export class HttpSession implements Kept {
    * Answers the requests of a batch: with one array if nothing else is sent and in time, otherwise with an event
    * stream.
    */
-  async answerAll({ requests, errors }: Batch, reply: FastifyReply): Promise<void> {
+  async answerAll({ requests, errors }: SortedBatch, reply: FastifyReply): Promise<void> {
     const answering = new Answering(reply, this.#streams, this.#options.commitAfter)
     const answers = errors.map((text) => ({ text, lost: () => text }))
     const { grant } = reply.request
@@ -138,7 +138,7 @@ export class HttpSession implements Kept {
   }
 
   /** The headers of a request, if there is an inspector. */
-  #seen({ request }: FastifyReply): Headers {
+  #seen({ request }: FastifyReply): WatchedHeaders {
     return this.#options.log.telemetry?.watch && request.headers
   }
 

@@ -7,7 +7,7 @@ import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
 import { lookEvery } from '../../time.js'
 
 /** A session that can be kept here. */
-export interface Kept {
+export interface KeptSession {
   readonly principal: string
   /** Whether the client is connected or waits for an answer. Such a session is not idle. */
   readonly busy: boolean
@@ -40,10 +40,10 @@ export interface SessionsOptions {
 const ID_BYTES = 24
 
 /** What requests do with sessions. */
-export type SessionStore<S extends Kept> = Pick<Sessions<S>, 'add' | 'find' | 'end' | 'makeRoom' | 'draining'>
+export type SessionStore<S extends KeptSession> = Pick<Sessions<S>, 'add' | 'find' | 'end' | 'makeRoom' | 'draining'>
 
 /** All sessions of one server and one transport. */
-export class Sessions<S extends Kept> {
+export class Sessions<S extends KeptSession> {
   readonly #options: SessionsOptions
   readonly #sessions = new Map<string, Entry<S>>()
   readonly #occupancy: Occupancy
@@ -136,7 +136,7 @@ export class Sessions<S extends Kept> {
   }
 }
 
-class Entry<S extends Kept> implements Occupant {
+class Entry<S extends KeptSession> implements Occupant {
   readonly session: S
   readonly end: () => void
   readonly #options: SessionsOptions

@@ -23,7 +23,7 @@ import { forward } from './forward.js'
 import { readHeaders } from './headers.js'
 import { type Refusals, refusedOf } from './refusals.js'
 import { refuse, sendEvents } from './replies.js'
-import type { Kept, SessionStore } from './sessions.js'
+import type { KeptSession, SessionStore } from './sessions.js'
 
 /** Options of the transport. */
 export interface SseOptions {
@@ -86,7 +86,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
 }
 
 /** One stream, which is also one session: they begin and end together. */
-export class SseSession implements Kept {
+export class SseSession implements KeptSession {
   readonly principal: string
   onClose: () => void = () => {}
   readonly #options: SseOptions

@@ -13,7 +13,7 @@ import {
 import { cut, join, sourceOf, type Wire } from '../../rpc/source.js'
 
 /** The messages of a batch, by kind. */
-export interface Batch {
+export interface SortedBatch {
   requests: Request[]
   others: (Notification | Response)[]
   /** Errors for elements that are invalid or have the id of another request. */
@@ -21,11 +21,11 @@ export interface Batch {
 }
 
 /** Parses the elements of a batch. Throws a Fault if the batch as a whole is invalid. */
-export function readBatch({ source, elements }: Message & { kind: 'batch' }): Batch {
+export function readBatch({ source, elements }: Message & { kind: 'batch' }): SortedBatch {
   if (elements.length === 0) throw new Fault('invalidRequest', 'An empty array is not a valid message')
   if (elements.length > MAX_BATCH)
     throw new Fault('invalidRequest', `Too many messages in the batch (at most ${MAX_BATCH})`)
-  const batch: Batch = { requests: [], others: [], errors: [] }
+  const batch: SortedBatch = { requests: [], others: [], errors: [] }
   const ids = new Set<string>()
   for (const { start, end } of elements) {
     const message = parseMessage(sourceOf(cut(source, start, end)))

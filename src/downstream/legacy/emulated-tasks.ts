@@ -12,16 +12,16 @@ import type { TaskStatus } from '../../protocol/tasks.js'
 import { own } from '../../rpc/own.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, raw, sizeOf, value, write } from '../../rpc/splice.js'
-import type { CallContext, Outcome } from './translated-call.js'
+import type { CallContext, TranslatedOutcome } from './translated-call.js'
 
 /** How the call of a task is made: `about` is the `_meta` of its requests to the client, which go through `send`. */
-export interface Running extends Required<Pick<CallContext, 'send' | 'about'>> {
+export interface RunTask extends Required<Pick<CallContext, 'send' | 'about'>> {
   tell: Tell
   controller: HangUp
 }
 
 /** Makes the call of a task. */
-export type Run = (running: Running) => Promise<Outcome>
+export type Run = (running: RunTask) => Promise<TranslatedOutcome>
 
 interface Task {
   id: string
@@ -33,7 +33,7 @@ interface Task {
   lastUpdatedAt: string
   ttl: number
   controller: HangUp
-  outcome: Outcome | undefined
+  outcome: TranslatedOutcome | undefined
   failure: Fault | undefined
   /** Sends a request to the client; undefined while no `tasks/result` is waiting. */
   ask: ((text: Wire) => void) | undefined
@@ -122,7 +122,7 @@ export class EmulatedTasks {
    * Waits for the result. Until then passes the requests to the client to `send`. Rejects with a Fault if the task has
    * no result.
    */
-  async result(id: unknown, signal: Signal, send: CallContext['send']): Promise<Outcome> {
+  async result(id: unknown, signal: Signal, send: CallContext['send']): Promise<TranslatedOutcome> {
     const task = this.#find(id)
     const questions: Wire[] = []
     const wake = () => task.wake()
@@ -204,7 +204,7 @@ function relatedTo(id: string): Json {
 }
 
 /** Whether the task failed. A tool result with `isError` counts as a failure. */
-function hasFailed(outcome: Outcome): boolean {
+function hasFailed(outcome: TranslatedOutcome): boolean {
   return outcome.kind === 'error' || value(outcome.result, 'isError') === true
 }
 

@@ -9,7 +9,7 @@ import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
 import type { Send } from '../frames.js'
 import type { Logger } from '../logger.js'
-import type { Headers } from '../watched-messages.js'
+import type { WatchedHeaders } from '../watched-messages.js'
 
 /** An open session of a legacy client. */
 export interface ClientSession {
@@ -36,7 +36,7 @@ export interface AboutRequest {
   /** The trace context of the headers. */
   trace?: TraceContext | undefined
   /** All headers, for the inspector. */
-  headers?: Headers
+  headers?: WatchedHeaders
   /** What the caller may do by the token of this request, whatever opened the session. */
   grant?: Grant | undefined
 }
@@ -63,7 +63,7 @@ export interface OpenOptions {
   /** The trace context in the headers of `initialize`. */
   trace?: TraceContext | undefined
   /** All headers of `initialize`, for the inspector. */
-  headers?: Headers
+  headers?: WatchedHeaders
   /** Identifies the session for the inspector. */
   session?: string | undefined
 }

@@ -41,7 +41,7 @@ const REOPEN = { first: 1_000, most: 30_000 }
 const MAX_URIS = 1_000
 
 /** The changes that one session hears of. */
-export class Changes {
+export class SessionChanges {
   readonly #options: ChangesOptions
   readonly #lists: readonly ChangingList[]
   readonly #subscribes: boolean

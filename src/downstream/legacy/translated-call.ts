@@ -18,7 +18,7 @@ import { Rounds } from './rounds.js'
 import { drive, wantsTasks } from './task-driver.js'
 
 /** How a call ends. Legacy clients cannot get an input request or a task of the modern era as the answer. */
-export type Outcome = Extract<Final, { kind: 'result' | 'error' }>
+export type TranslatedOutcome = Extract<Final, { kind: 'result' | 'error' }>
 
 /** What a call needs from its session. */
 export interface CallContext {
@@ -39,7 +39,7 @@ export interface CallContext {
 }
 
 /** Whether a reply ends its call, as almost every reply does. The others go through `goOn`. */
-export function isOutcome(reply: Final): reply is Outcome {
+export function isOutcome(reply: Final): reply is TranslatedOutcome {
   return reply.kind === 'error' ? !wantsTasks(reply) : reply.kind === 'result' && reply.type !== 'task'
 }
 
@@ -47,7 +47,7 @@ export function isOutcome(reply: Final): reply is Outcome {
  * Goes on with a call after a first reply that does not end it: asks the client what the server requests, and calls
  * again, or waits for the server's task. Rejects with a Fault.
  */
-export async function goOn(call: Call, first: Final, context: CallContext): Promise<Outcome> {
+export async function goOn(call: Call, first: Final, context: CallContext): Promise<TranslatedOutcome> {
   const loan = context.borrow()
   try {
     return await untilAnswered(call, first, { ...context, loan })
@@ -64,7 +64,7 @@ interface Running extends CallContext {
   loan: Loan
 }
 
-async function untilAnswered(call: Call, first: Final, context: Running): Promise<Outcome> {
+async function untilAnswered(call: Call, first: Final, context: Running): Promise<TranslatedOutcome> {
   const rounds = new Rounds(context.answerWithin)
   let { capabilities } = call.caller
   let answers: Answers | undefined
@@ -90,7 +90,7 @@ async function untilAnswered(call: Call, first: Final, context: Running): Promis
 }
 
 /** Waits for a task as if it were the call. Its status messages become progress. */
-async function waitForTask(call: Call, created: Payload, context: Running): Promise<Outcome> {
+async function waitForTask(call: Call, created: Payload, context: Running): Promise<TranslatedOutcome> {
   let progress = 0
   const last = await drive(context.handle, call, created, {
     ask: (input) => askClient(input, call.signal, context),
@@ -110,7 +110,7 @@ function askClient(input: Payload, signal: Signal, context: Running): Promise<An
 }
 
 /** How a call ends if the client did not answer: a tool call as a failed tool, any other call as an error. */
-function outcomeOf(method: string, { code, message }: Unanswered): Outcome {
+function outcomeOf(method: string, { code, message }: Unanswered): TranslatedOutcome {
   if (method === 'tools/call') {
     const text = `{"content":[{"type":"text","text":${JSON.stringify(message)}}],"isError":true}`
     return { kind: 'result', result: parseObject(text) }

@@ -10,7 +10,7 @@ import { type Downlevel, downlevelNotification } from '../../protocol/downlevel.
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../protocol/eras.js'
 import { Fault } from '../../protocol/fault.js'
 import {
-  type Decoded,
+  type DecodedSessionRequest,
   decodeInitialize,
   decodeRequest,
   encodeReply,
@@ -51,8 +51,8 @@ import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
 import type { AboutRequest, ClientSession, Opened, OpenOptions } from './session.js'
-import { Changes } from './subscription.js'
-import { type CallContext, goOn, isOutcome, type Outcome } from './translated-call.js'
+import { SessionChanges } from './subscription.js'
+import { type CallContext, goOn, isOutcome, type TranslatedOutcome } from './translated-call.js'
 import { withUndeclaredLists } from './undeclared-lists.js'
 
 /** Notifications of a server that belong to a call. */
@@ -70,7 +70,7 @@ export class TranslatedSession implements ClientSession {
   readonly #running = new InFlight()
   readonly #questions: Questions
   readonly #tasks: EmulatedTasks
-  readonly #changes: Changes
+  readonly #changes: SessionChanges
   /** Memory that the session needs until its end. */
   readonly #loan: Loan
   /** Reports to the upstream side that the client has disconnected. */
@@ -100,7 +100,7 @@ export class TranslatedSession implements ClientSession {
     })
     this.#report('opened')
     this.#disconnected = options.upstream.connected?.(options.sender.principal)
-    this.#changes = new Changes({
+    this.#changes = new SessionChanges({
       offered,
       loan: options.memory.borrow(options.sender.principal),
       listen: (params, controller, tell) => this.#listen(params, controller, tell),
@@ -292,7 +292,7 @@ export class TranslatedSession implements ClientSession {
   /** Makes a call of a request. */
   async #call(
     { id, method }: Request,
-    { params, meta, progressToken }: Decoded,
+    { params, meta, progressToken }: DecodedSessionRequest,
     controller: HangUp,
     record: CallLogEntry,
     send: Send,
@@ -329,7 +329,13 @@ export class TranslatedSession implements ClientSession {
   }
 
   /** Goes on with a call whose first reply does not end it. */
-  #goOn(call: Call, first: Final, record: CallLogEntry, send: CallContext['send'], about?: Json): Promise<Outcome> {
+  #goOn(
+    call: Call,
+    first: Final,
+    record: CallLogEntry,
+    send: CallContext['send'],
+    about?: Json,
+  ): Promise<TranslatedOutcome> {
     const { upstream, settings, memory } = this.#options
     const caller = () => this.#caller
     const borrow = () => memory.borrow(call.principal, SMALL)
@@ -339,7 +345,7 @@ export class TranslatedSession implements ClientSession {
   }
 
   /** Starts a call as an emulated task. */
-  #startTask({ params, meta }: Decoded, record: CallLogEntry, grant: Grant | undefined): Json {
+  #startTask({ params, meta }: DecodedSessionRequest, record: CallLogEntry, grant: Grant | undefined): Json {
     this.#check('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = withoutTask('tools/call', params)
@@ -354,7 +360,7 @@ export class TranslatedSession implements ClientSession {
   /** Waits for the result of a task. Until then sends the questions to the client. */
   async #taskResult(
     { id }: Request,
-    { params }: Decoded,
+    { params }: DecodedSessionRequest,
     controller: HangUp,
     record: CallLogEntry,
     send: Send,

@@ -14,12 +14,12 @@ import type { Flow } from '../person/flow.js'
 import { chooseScopes, includesAll } from '../scopes.js'
 import type { Holder, Token, TokenRecord } from '../store/record.js'
 import type { Found } from './discover.js'
-import type { Obtainer, ServerOptions } from './obtain.js'
+import type { Obtainer, ObtainOptions } from './obtain.js'
 import { type ClientSettings, isRenewable } from './settings.js'
 import { type AccountStatus, statusOf } from './status.js'
 
 /** The account, and what it needs. */
-export interface AccountOptions extends Pick<ServerOptions, 'server' | 'settings' | 'store' | 'now'> {
+export interface AccountOptions extends Pick<ObtainOptions, 'server' | 'settings' | 'store' | 'now'> {
   /** The account and the endpoint that the tokens belong to. */
   holder: Holder
   /** The argument of `mcp-bridge login` for the server; by default its name. */

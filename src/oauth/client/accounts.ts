@@ -6,12 +6,12 @@ import type { Signal } from '../../hang-up.js'
 import type { Account, AccountRefusal, AccountsByPrincipal } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
 import { TokenAccount } from './account.js'
-import type { Obtainer, ServerOptions } from './obtain.js'
+import type { Obtainer, ObtainOptions } from './obtain.js'
 import type { ClientSettings } from './settings.js'
 import { TokenFile } from './token-file.js'
 
 /** The server, and how its accounts are used. */
-export interface AccountsOptions extends ServerOptions {
+export interface AccountsOptions extends ObtainOptions {
   /** The argument of `mcp-bridge login`; by default the server's name. */
   loginName?: string | undefined
   /** The server's canonical address: the key of the tokens. */

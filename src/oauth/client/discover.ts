@@ -14,7 +14,7 @@ import { legacyMetadataPlace, resourceMetadataPlaces } from '../well-known.js'
 import type { ClientSettings } from './settings.js'
 
 /** What the discovery depends on. */
-export interface Question {
+export interface DiscoveryQuestion {
   /** The server's address, as configured. */
   url: string
   /** The server's challenge. */
@@ -45,7 +45,7 @@ export interface Found {
 const LEGACY_HEADERS = { 'mcp-protocol-version': '2025-03-26' }
 
 /** Rejects with a Fault if no authorization server is found, or none that may be used. */
-export async function discover(question: Question): Promise<Found> {
+export async function discover(question: DiscoveryQuestion): Promise<Found> {
   const { url, settings, issuers, reach, fresh } = question
   const metadata = await resourceMetadataOf(question)
   if (!metadata) return withoutMetadata(question)
@@ -67,7 +67,7 @@ export async function discover(question: Question): Promise<Found> {
 }
 
 /** The metadata of the resource; undefined if there is none. */
-async function resourceMetadataOf({ url, wanted, reach }: Question): Promise<ResourceMetadata | undefined> {
+async function resourceMetadataOf({ url, wanted, reach }: DiscoveryQuestion): Promise<ResourceMetadata | undefined> {
   const named = wanted?.metadata
   // A metadata address on another origin is ignored: the server may only point to its own.
   const places = named !== undefined && isOnOrigin(named, url) ? [named] : resourceMetadataPlaces(url)
@@ -89,7 +89,10 @@ function isOnOrigin(address: string, url: string): boolean {
   return parseUrl(address)?.origin === new URL(url).origin
 }
 
-function chooseIssuer({ authorization_servers: listed = [] }: ResourceMetadata, { settings, known }: Question): string {
+function chooseIssuer(
+  { authorization_servers: listed = [] }: ResourceMetadata,
+  { settings, known }: DiscoveryQuestion,
+): string {
   const { issuer, clientId } = settings
   if (issuer !== undefined) {
     // A client registered at one issuer is unknown to others.
@@ -109,7 +112,7 @@ function chooseIssuer({ authorization_servers: listed = [] }: ResourceMetadata, 
 
 const withSlash = (issuer: string) => `${issuer.replace(/\/$/, '')}/`
 
-async function withoutMetadata({ url, settings, modern, issuers, reach, fresh }: Question): Promise<Found> {
+async function withoutMetadata({ url, settings, modern, issuers, reach, fresh }: DiscoveryQuestion): Promise<Found> {
   const { issuer, authServerMetadataUrl: metadataUrl, resource = canonicalResource(url) } = settings
   if (issuer !== undefined || metadataUrl !== undefined) {
     const server = await issuers.find({ issuer, metadataUrl, reach, fresh })

@@ -3,7 +3,7 @@
 import { printable } from '../../printable.js'
 import type { AccountRefusal, SignInExplanation } from '../../protocol/account.js'
 import { readChallenges, wantedBy } from '../challenge.js'
-import type { Store } from '../store/store.js'
+import type { TokenStore } from '../store/store.js'
 import type { Accounts } from './accounts.js'
 import { clientChoice } from './register.js'
 import type { AccountStatus } from './status.js'
@@ -65,7 +65,7 @@ export function statusLines(status: AccountStatus, now: number): string[] {
 
 /** All stored accounts, and why some records cannot be used. */
 export async function listAccounts(
-  store: Store,
+  store: TokenStore,
   now: number,
 ): Promise<{ accounts: AccountStatus[]; refusals: string[] }> {
   const { statusOf } = await import('./status.js')

@@ -9,14 +9,14 @@ import { Flow, type FlowLog, type Person } from '../person/flow.js'
 import { type Network, type Reach, reachOf } from '../reach.js'
 import { renewInTurn } from '../store/in-turn.js'
 import type { Client, Holder, Token, TokenRecord } from '../store/record.js'
-import type { Store } from '../store/store.js'
+import type { TokenStore } from '../store/store.js'
 import { discover, type Found, ownServer } from './discover.js'
 import { clientCredentials, type Granted, GrantRefused, refresh, revoke } from './grants.js'
 import { knownClient } from './register.js'
 import { type ClientSettings, isRenewable } from './settings.js'
 
 /** The server, and what is needed to sign in to it. */
-export interface ServerOptions {
+export interface ObtainOptions {
   /** The server's name, for people. */
   server: string
   /** The argument of `mcp-bridge login` for it; by default its name. */
@@ -24,7 +24,7 @@ export interface ServerOptions {
   /** The server's address, as connected to. */
   url: string
   settings: ClientSettings
-  store: Store
+  store: TokenStore
   person: Person
   log: FlowLog
   /** Whether the server is known to speak 2026-07-28. */
@@ -36,19 +36,19 @@ export interface ServerOptions {
 }
 
 /** The record for the tokens. */
-export interface Place {
+export interface RecordPlace {
   key: string
   holder: Holder
 }
 
 /** Obtains, renews and revokes tokens for one server. */
 export class Obtainer {
-  readonly #options: ServerOptions
+  readonly #options: ObtainOptions
   readonly #reach: Reach
   readonly #now: () => number
   readonly #issuers: Issuers
 
-  constructor(options: ServerOptions) {
+  constructor(options: ObtainOptions) {
     this.#options = options
     this.#now = options.now ?? Date.now
     this.#reach = options.reach ?? reachOf(options.url, options.settings, options.network)
@@ -83,7 +83,7 @@ export class Obtainer {
   }
 
   /** A token to replace `known`. Resolves to undefined if only a person can obtain one; rejects with a Fault. */
-  renew({ key, holder }: Place, known: string): Promise<Token | undefined> {
+  renew({ key, holder }: RecordPlace, known: string): Promise<Token | undefined> {
     return renewInTurn({
       store: this.#options.store,
       key,
@@ -97,7 +97,7 @@ export class Obtainer {
 
   /** A token for the client itself, to replace `known`. Rejects with a Fault. */
   async askAsClient(
-    { key, holder }: Place,
+    { key, holder }: RecordPlace,
     found: Found,
     asked: readonly string[],
     known: string | undefined,
@@ -116,7 +116,7 @@ export class Obtainer {
   }
 
   /** Starts the sign-in of a person. */
-  flow(place: Place, found: Found, asked: readonly string[], known: string | undefined, by: FlowBy): Flow {
+  flow(place: RecordPlace, found: Found, asked: readonly string[], known: string | undefined, by: FlowBy): Flow {
     const { server, loginName, store, settings, person, log } = this.#options
     const common = { server, loginName, store, settings, person, log, reach: this.#reach, now: this.#now }
     return new Flow({ ...common, ...place, found, asked, known, ...by })

@@ -9,7 +9,7 @@ import { digest } from '../../seal.js'
 import type { ClientSettings } from '../client/settings.js'
 import { failed } from '../failure.js'
 import type { Pending } from '../store/record.js'
-import { holderOf, type Listener, listen } from './loopback.js'
+import { holderOf, type LoopbackListener, listen } from './loopback.js'
 import type { PageName } from './pages.js'
 
 /** The account, and its handler. */
@@ -34,7 +34,7 @@ const PORTS = { first: 33_000, count: 15_000, tries: 8 }
 export class CallbackPort {
   readonly #options: CallbackPortOptions
   readonly #name: string
-  #listener: Listener | undefined
+  #listener: LoopbackListener | undefined
   #siblingUntil = 0
   #strangeSince: number | undefined
   /** Sign-ins whose port another program has: they cannot be finished. */

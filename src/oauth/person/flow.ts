@@ -15,7 +15,7 @@ import { sameIssuer } from '../issuer.js'
 import type { Reach } from '../reach.js'
 import { includesAll } from '../scopes.js'
 import { type Client, ENDINGS, type Holder, type Pending, type Token, type TokenRecord } from '../store/record.js'
-import type { Store } from '../store/store.js'
+import type { TokenStore } from '../store/store.js'
 import {
   type Authorization,
   authorizationAddress,
@@ -46,7 +46,7 @@ export interface FlowOptions {
   server: string
   /** The argument of `mcp-bridge login` for it; by default its name. */
   loginName?: string | undefined
-  store: Store
+  store: TokenStore
   key: string
   holder: Holder
   found: Found

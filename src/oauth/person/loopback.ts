@@ -7,7 +7,7 @@ import { Connections } from '../../net/connections.js'
 import { PAGE_HEADERS, type PageName, pages } from './pages.js'
 
 /** What to listen for. */
-export interface ListenerOptions {
+export interface LoopbackOptions {
   port: number
   /** The path of the redirect URI. */
   path: string
@@ -18,13 +18,13 @@ export interface ListenerOptions {
 }
 
 /** A running listener. */
-export interface Listener {
+export interface LoopbackListener {
   readonly port: number
   close(): Promise<void>
 }
 
 /** The program that has a port: another bridge with the same account, another program, or none. */
-export type Holder = 'sibling' | 'stranger' | 'nobody'
+export type PortHolder = 'sibling' | 'stranger' | 'nobody'
 
 /** Most connections of browsers and siblings. */
 const MAX_CONNECTIONS = 64
@@ -38,7 +38,7 @@ const NOT_HERE: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT'])
 const GONE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENETUNREACH', ...NOT_HERE])
 
 /** Listens on both loopback addresses; undefined if another program has the port. */
-export async function listen(options: ListenerOptions): Promise<Listener | undefined> {
+export async function listen(options: LoopbackOptions): Promise<LoopbackListener | undefined> {
   const servers: Server[] = []
   const connections = new Connections(MAX_CONNECTIONS)
   let { port } = options
@@ -80,7 +80,7 @@ function bind(server: Server, host: string, port: number): Promise<number | unde
 }
 
 /** Asks the program at a port of this machine whether it is a sibling. */
-export async function holderOf(port: number, name: string): Promise<Holder> {
+export async function holderOf(port: number, name: string): Promise<PortHolder> {
   for (const host of HOSTS) {
     const holder = await ask(host, port, name)
     if (holder !== 'nobody') return holder
@@ -88,7 +88,7 @@ export async function holderOf(port: number, name: string): Promise<Holder> {
   return 'nobody'
 }
 
-function ask(host: string, port: number, name: string): Promise<Holder> {
+function ask(host: string, port: number, name: string): Promise<PortHolder> {
   return new Promise((resolve) => {
     const headers = { host: `localhost:${port}` }
     const request = get({ host, port, path: SIBLING_PATH, timeout: ASK_TIMEOUT, headers, agent: false }, (response) => {
@@ -105,7 +105,7 @@ function ask(host: string, port: number, name: string): Promise<Holder> {
   })
 }
 
-function answer(request: IncomingMessage, response: ServerResponse, options: ListenerOptions): void {
+function answer(request: IncomingMessage, response: ServerResponse, options: LoopbackOptions): void {
   const { method, url = '', headers } = request
   const { port, path, name, onAnswer } = options
   // Requests with another Host are refused: a web page may have caused them by DNS rebinding.

@@ -8,7 +8,7 @@ import type { IssuerSettings } from './settings.js'
 export type Claims = Readonly<Record<string, unknown>>
 
 /** The owner of a token, and where it is accepted. */
-export interface Owner {
+export interface TokenOwner {
   issuer: string
   subject: string
   grant: Grant
@@ -33,7 +33,7 @@ const APPLICATION = ['client_id', 'azp', 'appid', 'cid'] as const
  * Reads the claims of a token whose signature is valid, or that its issuer calls active. Undefined if it is not accepted.
  * Throws a Fault if its groups are needed and left out. `now` is in seconds.
  */
-export function ownerOf(claims: Claims, settings: IssuerSettings, now: number): Owner | undefined {
+export function ownerOf(claims: Claims, settings: IssuerSettings, now: number): TokenOwner | undefined {
   const { sub, exp, nbf, iat } = claims
   if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT) return undefined
   if (!isTime(exp) || exp <= now - LEEWAY) return undefined
@@ -56,7 +56,7 @@ export function ownerOf(claims: Claims, settings: IssuerSettings, now: number): 
 }
 
 /** Whether the owner of a token may use it at an endpoint with these addresses. To the byte. */
-export function isFor({ audience }: Owner, addresses: ReadonlySet<string>): boolean {
+export function isFor({ audience }: TokenOwner, addresses: ReadonlySet<string>): boolean {
   return audience === undefined || audience.some((one) => addresses.has(one))
 }
 

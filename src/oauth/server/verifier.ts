@@ -7,7 +7,7 @@ import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVeri
 import type { Grant } from '../../protocol/call.js'
 import { Issuers } from '../issuers.js'
 import { type Network, reachOf } from '../reach.js'
-import { type Claims, isFor, LEEWAY, type Owner, ownerOf } from './claims.js'
+import { type Claims, isFor, LEEWAY, ownerOf, type TokenOwner } from './claims.js'
 import { Facade } from './facade.js'
 import { Introspection } from './introspection.js'
 import { KeySet } from './key-set.js'
@@ -29,7 +29,7 @@ export interface Verified {
 }
 
 interface Known {
-  owner: Owner
+  owner: TokenOwner
   verified: Verified
   /** In milliseconds since 1970. */
   until: number
@@ -195,7 +195,7 @@ function keep<T>(kept: Map<string, T>, key: string, value: T, isOver: (value: T)
 }
 
 /** Two issuers may have the same subject, and both texts may have any characters. */
-function principalOf({ issuer, subject }: Owner): string {
+function principalOf({ issuer, subject }: TokenOwner): string {
   const text = `${issuer.length}:${issuer}${subject.length}:${subject}`
   return `j:${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
 }

@@ -19,7 +19,7 @@ import { Fault } from '../../protocol/fault.js'
 import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
 import { MemoryStore } from './memory.js'
 import { emptyRecord, type Holder, isEmpty, recordSchema, type TokenRecord } from './record.js'
-import type { Listed, Store } from './store.js'
+import type { ListedRecord, TokenStore } from './store.js'
 
 /** Where the files are. */
 export interface FileStoreOptions {
@@ -45,7 +45,7 @@ export function defaultTokenFolder(env: Readonly<Record<string, string | undefin
 }
 
 /** The store. */
-export class FileStore implements Store {
+export class FileStore implements TokenStore {
   readonly #folder: string
   readonly #rules: PrivateFileRules
   readonly #lock: LockOptions
@@ -106,7 +106,7 @@ export class FileStore implements Store {
     })
   }
 
-  async list(): Promise<readonly Listed[]> {
+  async list(): Promise<readonly ListedRecord[]> {
     const keys = this.#names().flatMap((name) =>
       name.endsWith(SUFFIX) && !name.startsWith('.') ? [name.slice(0, -SUFFIX.length)] : [],
     )
@@ -115,7 +115,7 @@ export class FileStore implements Store {
     const listed = keys
       .filter((key) => !known.has(key))
       .slice(0, MAX_FILES)
-      .map((key): Listed => {
+      .map((key): ListedRecord => {
         try {
           const record = this.#load(key)
           return record ? { key, record } : { key }

@@ -6,11 +6,11 @@ import { randomUUID } from 'node:crypto'
 import { pause } from '../../time.js'
 import { unavailable } from '../failure.js'
 import type { Holder, Token, TokenRecord } from './record.js'
-import type { Store } from './store.js'
+import type { TokenStore } from './store.js'
 
 /** A renewal. */
 export interface Renewal {
-  store: Store
+  store: TokenStore
   key: string
   holder: Holder
   /** The access token to be replaced. Any other token in the record is accepted. */

@@ -1,9 +1,9 @@
 /** Records in memory, for as long as the process runs. */
 import { emptyRecord, type Holder, isEmpty, type TokenRecord } from './record.js'
-import type { Listed, Store } from './store.js'
+import type { ListedRecord, TokenStore } from './store.js'
 
 /** The store. */
-export class MemoryStore implements Store {
+export class MemoryStore implements TokenStore {
   readonly #records = new Map<string, { record: TokenRecord; stamp: string }>()
   #changes = 0
 
@@ -36,7 +36,7 @@ export class MemoryStore implements Store {
     return Promise.resolve()
   }
 
-  list(): Promise<readonly Listed[]> {
+  list(): Promise<readonly ListedRecord[]> {
     return Promise.resolve([...this.#records].map(([key, { record }]) => ({ key, record: structuredClone(record) })))
   }
 }

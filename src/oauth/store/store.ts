@@ -2,7 +2,7 @@
 import type { Holder, TokenRecord } from './record.js'
 
 /** A store. All processes with the same folder share it. */
-export interface Store {
+export interface TokenStore {
   /** Changes whenever the record does. Cheap: called while requests wait. */
   stamp(key: string): string
   /** Undefined if there is none. Rejects with the fault `storeRefused` if there is one that must not be used. */
@@ -15,11 +15,11 @@ export interface Store {
   /** Removes a record. */
   remove(key: string): Promise<void>
   /** All records, and why others cannot be used. */
-  list(): Promise<readonly Listed[]>
+  list(): Promise<readonly ListedRecord[]>
 }
 
 /** A record, or why it cannot be used. */
-export interface Listed {
+export interface ListedRecord {
   key: string
   record?: TokenRecord
   refusal?: string

@@ -7,7 +7,7 @@ import type { Call, CallLog, Handler, Sender, Tell, Told } from '../../protocol/
 import { CHANGING_LISTS } from '../../protocol/subscriptions.js'
 import { Resubscriber } from '../../resubscriber.js'
 import { EMPTY, has, isEmpty, type Payload, parseObject } from '../../rpc/splice.js'
-import type { About } from './results.js'
+import type { ResultKey } from './results.js'
 
 /** Options of a Listening. */
 export interface ListeningOptions {
@@ -38,7 +38,7 @@ const QUIET: CallLog = { note() {}, warn() {} }
 export class Listening {
   readonly #options: ListeningOptions
   /** The cached results to keep valid. */
-  readonly #kept = new Set<About>()
+  readonly #kept = new Set<ResultKey>()
   readonly #subscription: Resubscriber
   /** The resources of the last accepted subscription; undefined after it was lost. */
   #asked: ReadonlySet<string> | undefined
@@ -65,13 +65,13 @@ export class Listening {
     })
   }
 
-  add(kept: About): void {
+  add(kept: ResultKey): void {
     clearTimeout(this.#lingering)
     this.#kept.add(kept)
     this.#attend()
   }
 
-  remove(kept: About): void {
+  remove(kept: ResultKey): void {
     this.#kept.delete(kept)
     if (this.#kept.size > 0 || this.#stopped) return
     clearTimeout(this.#lingering)

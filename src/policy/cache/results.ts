@@ -8,14 +8,14 @@ import { type Json, type Payload, parseSource, wire } from '../../rpc/splice.js'
 import { LentCache } from '../lent-cache.js'
 
 /** The key of a result. */
-export interface About {
+export interface ResultKey {
   method: string
   /** The resource that was read. */
   uri: string | undefined
 }
 
 /** A cached result. */
-export interface Kept extends About {
+export interface CachedResult extends ResultKey {
   key: string
   /** The principals that may get it: a digest. */
   scope: string
@@ -36,7 +36,7 @@ const MAX_BYTES = 64 * 1024 * 1024
 const MAX_RESULT_BYTES = 1024 * 1024
 
 /** The store. */
-export type Results = LentCache<Kept>
+export type Results = LentCache<CachedResult>
 
 /** Creates the store. `now` returns milliseconds of a monotonic clock. */
 export function keepResults(memory: Memory, now?: () => number): Results {

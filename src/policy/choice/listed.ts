@@ -12,7 +12,7 @@ import { unlessAborted } from '../../time.js'
 import { pagesOf, reading } from '../pages.js'
 
 /** A page as clients see it, and its items by the names that clients see. */
-export interface Seen<T> {
+export interface SeenPage<T> {
   result: Payload
   items: ReadonlyMap<string, T>
 }
@@ -23,7 +23,7 @@ export interface ListedOptions<T> {
   server: string
   method: string
   /** Edits a page of the server for clients. */
-  see(page: Payload): Seen<T>
+  see(page: Payload): SeenPage<T>
   memory: Memory
   /** Milliseconds of a monotonic clock. */
   now?: () => number
@@ -50,7 +50,7 @@ const SHORT = 256
 const PER_ITEM = 100
 const LONG_AGO = Number.NEGATIVE_INFINITY
 
-export class Listed<T> {
+export class ChosenList<T> {
   readonly #options: Required<ListedOptions<T>>
   readonly #known = new Recent<Known<T>>({ dropped: ({ loan }) => loan.end() })
 

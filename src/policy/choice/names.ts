@@ -7,7 +7,7 @@ export interface Rules {
   readonly deny: readonly string[]
 }
 
-export class Names {
+export class ChosenNames {
   readonly #allowed: (name: string) => boolean
   readonly #denied: (name: string) => boolean
   readonly #renamed = new Map<string, string>()

@@ -1,9 +1,9 @@
 /** Reduces the pages of lists to what clients may see. Each page is edited once, however often it is sent. */
 import { edit, mapElements, opens, type Payload, raw, type Value } from '../../rpc/splice.js'
 import { folded, stringIn } from '../unambiguous.js'
-import type { Seen } from './listed.js'
-import { Names, type Rules } from './names.js'
-import { type Headers, type Override, Rewriting } from './tools.js'
+import type { SeenPage } from './listed.js'
+import { ChosenNames, type Rules } from './names.js'
+import { type Override, Rewriting, type ToolHeaders } from './tools.js'
 
 /** The tools of a server as clients see them. */
 export interface ToolRules extends Rules {
@@ -12,12 +12,12 @@ export interface ToolRules extends Rules {
 }
 
 /** A tool or prompt that clients may use. */
-export interface Item {
+export interface SeenItem {
   /** Its name at the server. */
   name: string
   /** How calls of it are rewritten. */
   rewriting?: Rewriting
-  headers?: Headers
+  headers?: ToolHeaders
 }
 
 /** An element of a list as clients see it. */
@@ -32,8 +32,8 @@ export function renamed(overrides: ToolRules['override']): [name: string, shown:
   return Object.entries(overrides).flatMap(([name, { name: shown }]) => (shown === undefined ? [] : [[name, shown]]))
 }
 
-export function toolsAsSeen({ override, ...rules }: ToolRules): (page: Payload) => Seen<Item> {
-  const names = new Names(rules, renamed(override))
+export function toolsAsSeen({ override, ...rules }: ToolRules): (page: Payload) => SeenPage<SeenItem> {
+  const names = new ChosenNames(rules, renamed(override))
   const rewritings = new Map(Object.entries(override).map(([name, rewritten]) => [name, new Rewriting(rewritten)]))
   return asSeen('tools', 'name', (tool, name) => {
     const rewriting = rewritings.get(name)
@@ -48,8 +48,8 @@ export function toolsAsSeen({ override, ...rules }: ToolRules): (page: Payload) 
   })
 }
 
-export function promptsAsSeen(rules: Rules): (page: Payload) => Seen<Item> {
-  const names = new Names(rules)
+export function promptsAsSeen(rules: Rules): (page: Payload) => SeenPage<SeenItem> {
+  const names = new ChosenNames(rules)
   return asSeen('prompts', 'name', (prompt, name) =>
     names.shown(name) === undefined ? undefined : { shown: prompt, name, item: { name } },
   )
@@ -63,8 +63,8 @@ export function asSeen<T>(
   key: string,
   named: string,
   see: (element: Payload, name: string) => SeenElement<T> | undefined,
-): (page: Payload) => Seen<T> {
-  const known = new WeakMap<Payload, Seen<T>>()
+): (page: Payload) => SeenPage<T> {
+  const known = new WeakMap<Payload, SeenPage<T>>()
   return (page) => {
     const before = known.get(page)
     if (before) return before

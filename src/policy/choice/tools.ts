@@ -60,7 +60,7 @@ export class Rewriting {
    * The headers that mirror arguments with fixed values, by their names in lower case; undefined for one that is not
    * sent.
    */
-  headers(tool: Payload): Headers {
+  headers(tool: Payload): ToolHeaders {
     if (this.#names.size === 0) return NO_HEADERS
     const mirrored = annotationsOfTool(tool).annotations.filter(({ path: [first = ''] }) => this.#isSet(first))
     const sent = paramHeaders(mirrored, edit(EMPTY, this.#set))
@@ -98,16 +98,19 @@ export class Rewriting {
   }
 }
 
-export type Headers = ReadonlyMap<string, string | undefined>
+export type ToolHeaders = ReadonlyMap<string, string | undefined>
 
 /** `paramHeaders` of a call with some of them replaced. */
-export function withHeaders(sent: NonNullable<Call['paramHeaders']>, headers: Headers): ReadonlyMap<string, string> {
+export function withHeaders(
+  sent: NonNullable<Call['paramHeaders']>,
+  headers: ToolHeaders,
+): ReadonlyMap<string, string> {
   if (headers.size === 0) return sent
   const all = new Map<string, string | undefined>([...sent, ...headers])
   return new Map([...all].filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
-const NO_HEADERS: Headers = new Map()
+const NO_HEADERS: ToolHeaders = new Map()
 
 /** The JSON texts of the existing values. */
 function texts(values: Readonly<Record<string, unknown>>): Record<string, Json> {

@@ -7,7 +7,7 @@ import * as shapes from './shapes.js'
 import { type Downlevel, speaks } from './target.js'
 
 /** A question adapted to a client. */
-export interface Question {
+export interface AdaptedQuestion {
   params: Payload
   /** Turns the client's answer into one that the server understands. */
   uplift(answer: Payload): Payload
@@ -31,7 +31,7 @@ interface Option {
 
 const CANCEL = parseObject('{"action":"cancel"}')
 
-export function elicitation(params: Payload, to: Downlevel): Question {
+export function elicitation(params: Payload, to: Downlevel): AdaptedQuestion {
   const asIs = (answer: Payload) => answer
   // URLs need no change. The caller checks whether the client supports them.
   if (value(params, 'mode') === 'url') return { params, uplift: asIs }

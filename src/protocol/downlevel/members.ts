@@ -17,7 +17,7 @@ type Change = (before: Payload) => Payload
 type Changes = Parameters<typeof mapElements> extends [Payload, string, ...infer Rest] ? Rest : never
 
 /** One member of an object, for objects with many members. */
-export interface Entry {
+export interface MemberEntry {
   key: string
   /** The value, if it is an object. */
   object: Payload | undefined
@@ -29,7 +29,7 @@ export interface Entry {
   text(): Json
 }
 
-export function entriesOf(object: Payload): Entry[] {
+export function entriesOf(object: Payload): MemberEntry[] {
   const { source, members } = object.edits ? parseObject(write(object)) : object
   return members.map((member) => ({
     key: member.key,
@@ -62,7 +62,11 @@ export function inArray(object: Payload, key: string, ...changes: Changes): Payl
  * Changes each object in an object that holds others by name, such as the properties of a schema. `others` replaces
  * values that are not objects; undefined keeps them.
  */
-export function mapMembers(object: Payload, change: Change, others?: (entry: Entry) => Json | undefined): Payload {
+export function mapMembers(
+  object: Payload,
+  change: Change,
+  others?: (entry: MemberEntry) => Json | undefined,
+): Payload {
   const edits = new Map<string, Value>()
   for (const entry of entriesOf(object)) {
     const after = entry.object ? change(entry.object) : others?.(entry)

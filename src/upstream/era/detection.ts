@@ -13,7 +13,7 @@ import { Contradiction, credentialOf, openingFault } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
 import type { Watching } from '../watch.js'
-import { type Finding, probe, readAnswer } from './probe.js'
+import { type ProbeResult, probe, readAnswer } from './probe.js'
 import type { SharedVerdicts } from './shared-verdicts.js'
 import type { Verdict } from './verdict.js'
 
@@ -185,7 +185,7 @@ export class Detection {
   }
 
   /** Takes the late answer to the probe of a program that was slow to start. */
-  #startedWith(finding: Finding | 'headers refused' | Fault, verdict: Verdict, peer: Peer): void {
+  #startedWith(finding: ProbeResult | 'headers refused' | Fault, verdict: Verdict, peer: Peer): void {
     const pending = [...peer.open].filter((exchange) => !exchange.succeeded)
     // If a session has been opened meanwhile, it stays. A program may also refuse `initialize` before it answers the
     // probe.
@@ -343,7 +343,7 @@ export class Detection {
   }
 }
 
-function judge(finding: Finding | Configured, transport: Transport): Verdict {
+function judge(finding: ProbeResult | Configured, transport: Transport): Verdict {
   const { era, why } = finding
   const weak = finding.era === 'legacy' && finding.weak
   const always = transport.kind === 'stdio' || era === 'modern'

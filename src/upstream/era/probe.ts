@@ -35,7 +35,7 @@ export interface Probing {
 }
 
 /** The result of a probe. `why` is in words that follow "because". */
-export type Finding =
+export type ProbeResult =
   | {
       era: 'modern'
       why: string
@@ -77,7 +77,7 @@ const UNSUPPORTED_REVISION = -32022
  * Probes a server. Rejects with a ChannelError if it is unreachable or refuses the probe without evidence, and with a
  * Fault if it is unusable.
  */
-export async function probe(probing: Probing): Promise<Finding> {
+export async function probe(probing: Probing): Promise<ProbeResult> {
   const finding = await probeOnce(probing)
   if (finding !== 'headers refused') return finding
   const again = await probeOnce(probing)
@@ -98,14 +98,14 @@ async function probeOnce({
   account,
   log,
   watching,
-}: Probing): Promise<Finding | 'headers refused'> {
+}: Probing): Promise<ProbeResult | 'headers refused'> {
   const peer = open ?? new Peer(await transport.open(), log, watching)
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
   const exchange = peer.begin()
   exchange.account = account
   exchange.send('server/discover', discoverParams(clientInfo))
   peer.headers = {}
-  const orThrow = async (finding: Finding | 'headers refused' | Fault) => {
+  const orThrow = async (finding: ProbeResult | 'headers refused' | Fault) => {
     if (!(finding instanceof Fault)) return finding
     if (!open) await peer.channel.close()
     throw finding
@@ -133,7 +133,7 @@ async function probeOnce({
 export function readAnswer(
   { outcome: { kind, source, member } }: Response,
   peer: Peer,
-): Finding | 'headers refused' | Fault {
+): ProbeResult | 'headers refused' | Fault {
   const object = payloadAt(source, member) ?? EMPTY
   if (kind === 'error') return readError(object, peer)
   const versions = value(object, 'supportedVersions')
@@ -149,7 +149,7 @@ export function readAnswer(
   })
 }
 
-function readError(error: Payload, peer: Peer): Finding | 'headers refused' | Fault {
+function readError(error: Payload, peer: Peer): ProbeResult | 'headers refused' | Fault {
   const code = value(error, 'code')
   const supported = supportedIn(error)
   if (code === UNSUPPORTED_REVISION) {
@@ -181,7 +181,7 @@ function supportedIn(error: Payload): readonly string[] {
   return Array.isArray(listed) ? listed.filter((version): version is string => typeof version === 'string') : []
 }
 
-async function unanswered(error: ChannelError, peer: Peer): Promise<Finding | 'headers refused' | Fault> {
+async function unanswered(error: ChannelError, peer: Peer): Promise<ProbeResult | 'headers refused' | Fault> {
   if (error.refusal) {
     const { status } = error.refusal
     if (status < 400 || NO_EVIDENCE.has(status)) throw error
@@ -204,6 +204,6 @@ function legacy(
   why: string,
   peer: Peer | undefined,
   { spoke = false, weak = false } = {},
-): Finding & { era: 'legacy' } {
+): ProbeResult & { era: 'legacy' } {
   return { era: 'legacy', why, peer, spoke, weak }
 }

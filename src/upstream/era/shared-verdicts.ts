@@ -1,12 +1,12 @@
 /** Shares the verdict on a server's era between replicas, so that not every replica has to probe it. */
 
-import type { Store } from '../../ports/replicas.js'
+import type { SharedStore } from '../../ports/replicas.js'
 import type { Era } from '../../protocol/eras.js'
 import type { Transport } from '../transport/channel.js'
 import type { Verdict } from './verdict.js'
 
 export interface SharedVerdictsOptions {
-  records: Store
+  records: SharedStore
   /** The server's name. */
   server: string
   /** Its transports: the configured one, and the one to try if that fails. */

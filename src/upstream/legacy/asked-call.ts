@@ -9,7 +9,7 @@ import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
 import { atLeast, isLogLevel } from '../../protocol/methods.js'
 import type { Params, Response, Sent } from '../../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
-import type { Arrival, Exchange, Question } from '../exchange.js'
+import type { Arrival, Exchange, ServerQuestion } from '../exchange.js'
 import { answerOf, notLegacy } from '../failure.js'
 import { failureIn } from '../refusals.js'
 import { type Loss, SessionLost } from '../session-loss.js'
@@ -37,7 +37,7 @@ export type Decode = (call: Call, response: Response, exchange: Exchange, sessio
 export interface AskedOptions {
   decode: Decode
   /** The question that has made it one. */
-  question?: Question
+  question?: ServerQuestion
   /** Called when the call is given up without an answer. */
   onGivenUp?: (() => void) | undefined
 }
@@ -50,9 +50,9 @@ export class AskedCall {
   readonly #decode: Decode
   readonly #onGivenUp: AskedOptions['onGivenUp']
   /** Unanswered questions, by their keys in `inputRequests`. */
-  readonly #questions = new Map<string, Question>()
+  readonly #questions = new Map<string, ServerQuestion>()
   /** The question that has made it one, until it is read. */
-  #first: Question | undefined
+  #first: ServerQuestion | undefined
   /** The request, until it is sent. Questions that arrived before it are answered first. */
   #unsent: { method: string; params: Sent } | undefined
   #asked = 0
@@ -75,7 +75,7 @@ export class AskedCall {
   }
 
   /** Unanswered questions, by their keys in `inputRequests`. */
-  get questions(): ReadonlyMap<string, Question> {
+  get questions(): ReadonlyMap<string, ServerQuestion> {
     return this.#questions
   }
 
@@ -184,7 +184,7 @@ export class AskedCall {
   }
 
   /** Answers questions at the end of the call, for the client. Returns those that may belong to another call. */
-  #answerOrMove(): readonly Question[] {
+  #answerOrMove(): readonly ServerQuestion[] {
     const first = this.#first ? [this.#first] : []
     const open = [...first, ...this.#questions.values(), ...this.#exchange.takeQuestions()]
     const { serverRequests } = this.session
@@ -229,14 +229,14 @@ export class AskedCall {
   }
 
   /** Keeps a question for the client. Returns the current time if it is the first one. */
-  #keep(question: Question): number | undefined {
+  #keep(question: ServerQuestion): number | undefined {
     const first = this.#questions.size === 0
     this.#questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
     return first ? performance.now() : undefined
   }
 
   /** Refuses a question, because too many calls wait for answers. */
-  #refuse(question: Question): void {
+  #refuse(question: ServerQuestion): void {
     this.#hadNoRoom = true
     this.session.serverRequests.hadNoRoom = true
     this.session.serverRequests.respond(question, NO_ROOM)
@@ -256,7 +256,7 @@ export class AskedCall {
   }
 
   /** Questions that the server has not withdrawn. Removes the withdrawn ones. */
-  *#open(): Generator<[string, Question]> {
+  *#open(): Generator<[string, ServerQuestion]> {
     for (const [key, question] of this.#questions) {
       if (question.withdrawn) this.#questions.delete(key)
       else yield [key, question]
@@ -325,7 +325,7 @@ async function tellTrailing({ trailing }: LegacySession, exchange: Exchange, cal
 }
 
 /** The answer for the server if the client does not answer. */
-function noAnswerTo({ request: { method } }: Question) {
+function noAnswerTo({ request: { method } }: ServerQuestion) {
   if (method === 'elicitation/create') return '{"action":"cancel"}'
   if (method === 'sampling/createMessage') return { code: -1, message: 'The request was rejected' }
   return { code: -32603, message: 'The client did not answer' }

@@ -1,5 +1,5 @@
 /** How legacy clients are served: through a tunnel if the server supports sessions, by translation otherwise. */
-import type { Connect, LegacyRoute, Sender } from '../../protocol/call.js'
+import type { ForwardInitialize, LegacyRoute, Sender } from '../../protocol/call.js'
 import { NEWEST_LEGACY } from '../../protocol/eras.js'
 import { isOfSignIn } from '../../protocol/fault.js'
 import { initializeParams, negotiated } from '../../protocol/legacy-server.js'
@@ -45,7 +45,7 @@ export class ClientRoutes {
     }
   }
 
-  #connectTo(verdict: Verdict): Connect {
+  #connectTo(verdict: Verdict): ForwardInitialize {
     return (opening, from, { reopens, call }) => {
       if (!reopens) return this.#tunnels.connect(verdict, opening, from, { call })
       let first: { verdict: Verdict; call: number | undefined } | undefined = { verdict, call }

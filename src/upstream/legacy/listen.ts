@@ -5,7 +5,14 @@
 import type { Call, Final } from '../../protocol/call.js'
 import type { Loan } from '../../protocol/memory.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
-import { acknowledgement, type Filter, filterOf, isAbout, isNothing, UPDATED } from '../../protocol/subscriptions.js'
+import {
+  acknowledgement,
+  filterOf,
+  isAbout,
+  isNothing,
+  type SubscriptionFilter,
+  UPDATED,
+} from '../../protocol/subscriptions.js'
 import { EMPTY, edit, OWN, objectIn, type Payload, sizeOf, textUnder, value } from '../../rpc/splice.js'
 import { pause, within } from '../../time.js'
 import type { LegacySession } from './session.js'
@@ -29,7 +36,7 @@ const AGREE_WITHIN = 2_000
  */
 export async function listen(sessions: LegacySessions, call: Call, tasks: LegacyTasks): Promise<Final> {
   const wanted = filterOf(call, MAX_URIS)
-  let acknowledged: Filter | undefined
+  let acknowledged: SubscriptionFilter | undefined
   let attempts = 0
   while (!call.signal.aborted) {
     const session = acknowledged ? await lendAgain(sessions, call) : await lend(sessions, call)
@@ -87,7 +94,7 @@ class Listening {
   }
 
   /** Begins to listen. Returns the part that the server accepts. */
-  async start({ lists, uris, tasks }: Filter): Promise<Filter> {
+  async start({ lists, uris, tasks }: SubscriptionFilter): Promise<SubscriptionFilter> {
     const { capabilities } = this.#session.handshake
     const receives = this.#session.receives !== false
     const declares = (name: string, what: string) => {
@@ -210,6 +217,6 @@ async function lendAgain(sessions: LegacySessions, call: Call): Promise<LegacySe
 }
 
 /** Whether another session accepts as many lists and resources as the lost one. Its tasks are lost. */
-function isAsMuch(honoured: Filter, { lists, uris }: Filter): boolean {
+function isAsMuch(honoured: SubscriptionFilter, { lists, uris }: SubscriptionFilter): boolean {
   return honoured.lists.length === lists.length && honoured.uris.length === uris.length && !isNothing(honoured)
 }

@@ -12,7 +12,7 @@ export interface PoolOptions {
 }
 
 /** The key of a session, and the principal to whose share of the bound it counts. */
-export interface SessionKey {
+export interface PoolKey {
   key: string
   principal: string
 }
@@ -74,7 +74,7 @@ export class SessionPool<S extends Pooled> {
   }
 
   /** Lends the session of a key, at once if it is open; opens it if needed. Throws or rejects with a Fault. */
-  acquire(wanted: SessionKey, open: () => Promise<S>): S | Promise<S> {
+  acquire(wanted: PoolKey, open: () => Promise<S>): S | Promise<S> {
     const session = this.#entries.get(wanted.key)?.session
     if (!session?.alive) return this.#lend(this.#usable(wanted.key) ?? this.#add(wanted, open))
     session.users++
@@ -82,7 +82,7 @@ export class SessionPool<S extends Pooled> {
   }
 
   /** Lends a session of a key that no other call uses; opens one if needed. Throws or rejects with a Fault. */
-  acquireUnused(wanted: SessionKey, open: () => Promise<S>): S | Promise<S> {
+  acquireUnused(wanted: PoolKey, open: () => Promise<S>): S | Promise<S> {
     for (let n = 0; ; n++) {
       const key = n === 0 ? wanted.key : `${wanted.key} #${n}`
       const entry = this.#usable(key)
@@ -168,7 +168,7 @@ export class SessionPool<S extends Pooled> {
     return session
   }
 
-  #add({ key, principal }: SessionKey, open: () => Promise<S>): Entry<S> {
+  #add({ key, principal }: PoolKey, open: () => Promise<S>): Entry<S> {
     const { occupancy, idleLimit } = this.#options
     const entry = new Entry<S>(key, principal, idleLimit, () => this.#evict(entry))
     occupancy.enter(entry)

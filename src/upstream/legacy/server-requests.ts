@@ -6,7 +6,7 @@ import type { Made } from '../../protocol/rules.js'
 import { idKey, type Params, type Request, type RpcError, readId } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
-import type { Exchange, Question } from '../exchange.js'
+import type { Exchange, ServerQuestion } from '../exchange.js'
 import type { Peer } from '../peer.js'
 import type { Askers } from './askers.js'
 
@@ -38,14 +38,14 @@ const MAX_REFUSALS = 16
 
 export class ServerRequests {
   /** Questions that wait for a call that they can belong to. */
-  readonly held = new Map<Question, NodeJS.Timeout>()
+  readonly held = new Map<ServerQuestion, NodeJS.Timeout>()
   /** A question was refused, because too many calls wait for answers. */
   hadNoRoom = false
   readonly #peer: AskingPeer
   readonly #options: ServerRequestsOptions
   readonly #capabilities: Payload
   /** Unanswered questions, by their ids. */
-  readonly #open = new Map<string, Question>()
+  readonly #open = new Map<string, ServerQuestion>()
   readonly #began = performance.now()
   /** The server has sent a request that names no call. */
   #hasAsked = false
@@ -100,7 +100,7 @@ export class ServerRequests {
         code: -32603,
         message: 'The bridge has no memory left for this request (limits.memory)',
       })
-    const question: Question = { request, addressed: addressee !== undefined, withdrawn: false, loan }
+    const question: ServerQuestion = { request, addressed: addressee !== undefined, withdrawn: false, loan }
     this.#open.set(idKey(id), question)
     this.#give(question, addressee)
   }
@@ -117,7 +117,7 @@ export class ServerRequests {
   }
 
   /** Gives an open question to another call, because its call has ended. */
-  moveOn(question: Question): void {
+  moveOn(question: ServerQuestion): void {
     if (this.#open.get(idKey(question.request.id)) === question) this.#give(question, undefined)
   }
 
@@ -125,7 +125,7 @@ export class ServerRequests {
    * Refuses a question if a client with these capabilities does not support it. Returns whether the question is
    * refused.
    */
-  refuses(question: Question, exchange: Exchange, capabilities: Payload): boolean {
+  refuses(question: ServerQuestion, exchange: Exchange, capabilities: Payload): boolean {
     const { request } = question
     const params = typeof request.params === 'string' ? EMPTY : request.params
     const needed = capabilityFor(request.method, params)
@@ -137,7 +137,7 @@ export class ServerRequests {
   }
 
   /** Sends the answer to a question, unless the server has withdrawn it. */
-  respond(question: Question, answer: Json | RpcError, made?: Made): void {
+  respond(question: ServerQuestion, answer: Json | RpcError, made?: Made): void {
     const { id } = question.request
     question.loan.end()
     // The server may have used the same id for another request meanwhile.
@@ -152,7 +152,7 @@ export class ServerRequests {
   }
 
   /** Removes a question. Returns whether it was open. */
-  #close({ request, loan }: Question): boolean {
+  #close({ request, loan }: ServerQuestion): boolean {
     loan.end()
     return this.#open.delete(idKey(request.id))
   }
@@ -190,7 +190,7 @@ export class ServerRequests {
     })
   }
 
-  #give(question: Question, addressee: Exchange | undefined): void {
+  #give(question: ServerQuestion, addressee: Exchange | undefined): void {
     question.carrier = addressee ?? this.#mostLikely()
     if (question.carrier) question.carrier.push({ kind: 'question', question })
     else this.#hold(question)
@@ -216,7 +216,7 @@ export class ServerRequests {
   }
 
   /** Keeps a question that arrived while no call was running, in case one begins soon. */
-  #hold(question: Question): void {
+  #hold(question: ServerQuestion): void {
     const hold = question.request.method === 'roots/list' ? HOLD['roots/list'] : HOLD.others
     const until = performance.now() + hold
     const wait = () => {

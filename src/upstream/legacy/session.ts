@@ -29,7 +29,7 @@ import { ServerRequests } from './server-requests.js'
 import { Visits } from './visits.js'
 
 /** What is declared to the server in a session, and whose credentials it uses. */
-export interface Identity {
+export interface SessionIdentity {
   /**
    * The principal, or '' if all principals share the session. Sessions with the same value receive the same changes.
    */
@@ -48,7 +48,7 @@ export interface Identity {
 }
 
 export interface SessionOptions {
-  identity: Identity
+  identity: SessionIdentity
   log: ServerLog
   /** Milliseconds for the answer to `initialize`. */
   timeout: number

@@ -19,7 +19,7 @@ import type { ServerOptions } from '../options.js'
 import { ChannelError } from '../transport/channel.js'
 import { Askers } from './askers.js'
 import { SessionPool } from './pool.js'
-import { type Identity, LegacySession } from './session.js'
+import { LegacySession, type SessionIdentity } from './session.js'
 
 /** Milliseconds after which the era of an HTTP server is detected again before another session is opened. */
 const DETECT_AGAIN = 300_000
@@ -91,7 +91,7 @@ export class LegacySessions {
   }
 
   /** The identity of the session for a sender: what is declared to the server, and whose credentials are used. */
-  identityOf({ caller, credential, principal }: Sender): Identity {
+  identityOf({ caller, credential, principal }: Sender): SessionIdentity {
     const { several = false, single = false, clientInfo, accounts } = this.#options
     const who = this.#whoShares(principal, caller)
     const ofSeveral = principal === ANONYMOUS || (several && who === EVERYBODY)
@@ -230,7 +230,7 @@ export class LegacySessions {
   }
 
   /** Opens a session. Rejects with a Fault, or with a Contradiction if the server is modern. */
-  async #open(identity: Identity, sender: Sender): Promise<LegacySession> {
+  async #open(identity: SessionIdentity, sender: Sender): Promise<LegacySession> {
     const { detection, capacity } = this.#access
     detection.throwIfDown()
     const { transport, since } = await detection.known(sender)
@@ -259,7 +259,7 @@ export class LegacySessions {
 
   async #shakeHands(
     verdict: Verdict,
-    identity: Identity,
+    identity: SessionIdentity,
     timeout = this.#options.timeouts.initialize,
   ): Promise<LegacySession> {
     const { log, name, replicas, memory, observe, watching, timeouts } = this.#options

@@ -5,12 +5,12 @@
 
 import type { Account } from '../../protocol/account.js'
 import type { Memory } from '../../protocol/memory.js'
-import type { Refusal } from '../../protocol/refusal.js'
+import type { HttpRefusal } from '../../protocol/refusal.js'
 import type { Outline } from '../../rpc/outline.js'
 import { excerpt } from './stdio/stderr-tail.js'
 
 /** One message to the server. */
-export interface Outgoing {
+export interface OutgoingMessage {
   text: string
   /** The id of the exchange that a request begins; absent for notifications and answers. */
   exchange?: number
@@ -43,7 +43,7 @@ export interface Channel {
    * written. Rejects with a ChannelError if its answer can no longer arrive, and with a Fault if it was not sent
    * because there are no credentials for it.
    */
-  send(message: Outgoing): Promise<void>
+  send(message: OutgoingMessage): Promise<void>
   /** Notes that the answer of this exchange is no longer needed: connections that wait for it are closed. */
   abandon(exchange: number): void
   /**
@@ -93,7 +93,7 @@ export interface ChannelErrorOptions {
   /** Whether the server may have seen the message: decides whether it may be sent again. */
   delivered?: 'no' | 'maybe'
   /** The HTTP refusal of the message. */
-  refusal?: Refusal
+  refusal?: HttpRefusal
   /** The server violated the protocol, so it is to blame, not the connection. */
   protocol?: boolean
   /** What the server said where a message was due. */
@@ -110,7 +110,7 @@ export interface ChannelErrorOptions {
 export class ChannelError extends Error {
   override name = 'ChannelError'
   readonly delivered: 'no' | 'maybe'
-  readonly refusal: Refusal | undefined
+  readonly refusal: HttpRefusal | undefined
   readonly protocol: boolean
   readonly said: string | undefined
   readonly noMemory: boolean

@@ -12,21 +12,28 @@ import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
 import { backoff, Deadline, pause } from '../../time.js'
 import { OneWaySender } from '../one-way.js'
 import { AcceptedCalls } from './accepted-calls.js'
-import { type Channel, ChannelError, type HttpHead, type Outgoing, type Receiver, type Transport } from './channel.js'
+import {
+  type Channel,
+  ChannelError,
+  type HttpHead,
+  type OutgoingMessage,
+  type Receiver,
+  type Transport,
+} from './channel.js'
 import { Cookies } from './cookies.js'
 import {
-  type Answer,
-  type AnswerHeaders,
   askAs,
   type BodyKind,
   bodyKindOf,
-  type Headers,
   type HttpRequest,
   headerOf,
   mediaType,
   Origin,
+  type OriginAnswer,
+  type OriginHeaders,
   type OriginOptions,
   type Reader,
+  type ResponseHeaders,
   refuse,
   textIn,
   withCredential,
@@ -63,7 +70,7 @@ export class HttpTransport implements Transport {
   /** What the relay needs to send requests to the server itself. */
   get address(): {
     url: URL
-    headers: Headers
+    headers: OriginHeaders
     dispatcher: Promise<unknown>
     redirects: Redirects
     bodyLimit: number
@@ -73,7 +80,7 @@ export class HttpTransport implements Transport {
   }
 
   /** Sends a request outside of a channel. Rejects with a ChannelError. */
-  ask(request: HttpRequest, reader: Reader): Promise<Answer> {
+  ask(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
     return this.#origin.ask(request, reader)
   }
 
@@ -103,11 +110,11 @@ class HttpChannel implements Channel {
   /**
    * Headers of the last message, for the DELETE: credentials and revision are the same in all messages of a session.
    */
-  #own: Headers = NONE
+  #own: OriginHeaders = NONE
   #account: Account | undefined
   /** The cookies of the session. Without one, requests of several principals use the channel. */
   readonly #cookies: Cookies | undefined
-  #postHeaders = new WeakMap<Headers, Headers>()
+  #postHeaders = new WeakMap<OriginHeaders, OriginHeaders>()
 
   constructor(origin: Origin, stateless: boolean) {
     this.#origin = origin
@@ -129,11 +136,11 @@ class HttpChannel implements Channel {
     this.#receiver = receiver
   }
 
-  send(message: Outgoing): Promise<void> {
+  send(message: OutgoingMessage): Promise<void> {
     return message.exchange === undefined ? this.#oneWay.send(message, () => this.#send(message)) : this.#send(message)
   }
 
-  async #send({ text, exchange, principal, headers = NONE, account }: Outgoing): Promise<void> {
+  async #send({ text, exchange, principal, headers = NONE, account }: OutgoingMessage): Promise<void> {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     this.#own = headers
     this.#account = account
@@ -160,7 +167,7 @@ class HttpChannel implements Channel {
    * A server that supports sessions answers a GET without a session with 400 (MCP 2025-11-25, basic/transports, session
    * management). A server of 2026-07-28 alone answers every GET with 405.
    */
-  async wantsSession(headers: Headers, account?: Account): Promise<boolean> {
+  async wantsSession(headers: OriginHeaders, account?: Account): Promise<boolean> {
     const reading = new Reading(undefined, undefined, () => reading.abort())
     const late = new Deadline(WANTS_WITHIN, () => reading.abort())
     try {
@@ -174,7 +181,7 @@ class HttpChannel implements Channel {
   }
 
   /** Opens the GET stream and keeps it open. Resolves to false if the server has none. */
-  listen(headers: Headers, account?: Account): Promise<boolean> {
+  listen(headers: OriginHeaders, account?: Account): Promise<boolean> {
     this.#listens = true
     return new Promise((resolve) => {
       this.#listen(headers, account, resolve)
@@ -207,7 +214,7 @@ class HttpChannel implements Channel {
    * Resumes a stream that ended before the answer: the server closed it to be polled (SEP-1699), or the connection
    * broke. Needs an event id. Rejects with a ChannelError if the stream cannot be resumed.
    */
-  async #resume(headers: Headers, reading: Reading, account: Account | undefined): Promise<void> {
+  async #resume(headers: OriginHeaders, reading: Reading, account: Account | undefined): Promise<void> {
     let failures = 0
     while (reading.waited) {
       if (reading.lastId === undefined || this.stateless)
@@ -224,7 +231,7 @@ class HttpChannel implements Channel {
   }
 
   /** Resolves when the server has no stream, or has none any more. */
-  async #listen(headers: Headers, account: Account | undefined, opened: (open: boolean) => void): Promise<void> {
+  async #listen(headers: OriginHeaders, account: Account | undefined, opened: (open: boolean) => void): Promise<void> {
     let failures = 0
     let heard = false
     let hasNone = false
@@ -267,11 +274,11 @@ class HttpChannel implements Channel {
     signal.throwIfAborted()
   }
 
-  #get(headers: Headers, reading: Reading, account: Account | undefined): Promise<Answer> {
+  #get(headers: OriginHeaders, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
     return this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading, account)
   }
 
-  async #ask(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<Answer> {
+  async #ask(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
     const key = reading.exchange ?? --this.#withoutExchange
     this.#readings.set(key, reading)
     try {
@@ -286,7 +293,7 @@ class HttpChannel implements Channel {
     }
   }
 
-  #askOnce(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<Answer> {
+  #askOnce(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
     if (!account) return this.#origin.ask(request, reading)
     return askAs(account, reading.signal, (credential) =>
       this.#origin.ask(credential === undefined ? request : withCredential(request, credential), reading),
@@ -294,7 +301,7 @@ class HttpChannel implements Channel {
   }
 
   /** Asks where the server has the session, and follows its redirects. */
-  async #askThere(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<Answer> {
+  async #askThere(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
     const { redirects } = this.#origin
     let path = this.#path ?? redirects.pathFor(reading.principal)
     if (!this.stateless) this.#path = path
@@ -315,7 +322,7 @@ class HttpChannel implements Channel {
   /**
    * Takes the session id from the headers, before the body is read: messages sent because of the body need it already.
    */
-  readonly #adoptSession = (headers: AnswerHeaders): void => {
+  readonly #adoptSession = (headers: ResponseHeaders): void => {
     if (this.#sessionId !== undefined || this.stateless) return
     const id = headerOf(headers, 'mcp-session-id')
     if (id === undefined) return
@@ -327,18 +334,18 @@ class HttpChannel implements Channel {
     this.#postHeaders = new WeakMap()
   }
 
-  #headers(own: Headers): Headers {
+  #headers(own: OriginHeaders): OriginHeaders {
     const session = this.#sessionId === undefined ? NONE : { 'mcp-session-id': this.#sessionId }
     return { ...this.#origin.headers, ...own, ...session }
   }
 
-  #headersToListen(own: Headers, { lastId }: Reading): Headers {
+  #headersToListen(own: OriginHeaders, { lastId }: Reading): OriginHeaders {
     const from = lastId === undefined ? NONE : { 'last-event-id': lastId }
     return this.#headers({ accept: 'text/event-stream', ...own, ...from })
   }
 
   /** Built once for all messages with the same `own` object. */
-  #headersToPost(own: Headers): Headers {
+  #headersToPost(own: OriginHeaders): OriginHeaders {
     let headers = this.#postHeaders.get(own)
     if (!headers) {
       const both = 'application/json, text/event-stream'
@@ -349,14 +356,14 @@ class HttpChannel implements Channel {
   }
 }
 
-const NONE: Headers = {}
+const NONE: OriginHeaders = {}
 const nothing = () => {}
 /** Reads the answer to one message, over several connections if its stream is resumed. */
 class Reading implements Reader {
   readonly exchange: number | undefined
   principal = NOBODY
   /** Gets the headers of every answer, before its body. */
-  onHead: (headers: AnswerHeaders) => void = nothing
+  onHead: (headers: ResponseHeaders) => void = nothing
   /** Whether the message has no answer. */
   isOneWay = false
   /** An event has arrived in the stream. */
@@ -370,13 +377,13 @@ class Reading implements Reader {
   /** The head of the response that is being read. */
   #head: HttpHead | undefined
   readonly #receiver: Receiver | undefined
-  readonly #onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void
+  readonly #onSuccess: (headers: ResponseHeaders, kind: BodyKind) => void
   #over: NodeJS.Timeout | undefined
 
   constructor(
     receiver: Receiver | undefined,
     exchange: number | undefined,
-    onSuccess: (headers: AnswerHeaders, kind: BodyKind) => void,
+    onSuccess: (headers: ResponseHeaders, kind: BodyKind) => void,
   ) {
     this.#receiver = receiver
     this.exchange = exchange
@@ -409,7 +416,7 @@ class Reading implements Reader {
     return this.#given
   }
 
-  head(status: number, headers: AnswerHeaders): BodyKind {
+  head(status: number, headers: ResponseHeaders): BodyKind {
     this.onHead(headers)
     if (status >= 300) return 'whole'
     const kind = bodyKindOf(headers) ?? (mediaType(headers)?.startsWith('text/') ? 'beginning' : 'nothing')
@@ -440,12 +447,12 @@ class Reading implements Reader {
 }
 
 /** Whether an answer says only that the message has arrived. */
-function isAcceptance({ status, headers }: Answer): boolean {
+function isAcceptance({ status, headers }: OriginAnswer): boolean {
   return status === 202 || status === 204 || headerOf(headers, 'content-type') === undefined
 }
 
 /** The failure of a request that was answered with something else than a message. */
-function noMessage(answer: Answer): ChannelError {
+function noMessage(answer: OriginAnswer): ChannelError {
   const { status, kind, headers } = answer
   const options = { protocol: true, said: textIn(answer) }
   if (kind === 'whole')

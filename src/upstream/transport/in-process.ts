@@ -1,7 +1,7 @@
 /** The transport to servers in this very process: messages are handed over as objects, as by the InMemoryTransport of the SDKs. */
-import type { Serve, Transport as ServerEnd } from '../../ports/transport.js'
+import type { Serve, SdkTransport as ServerEnd } from '../../ports/transport.js'
 import { type Memory, unlimited } from '../../protocol/memory.js'
-import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
+import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
 import { Slices } from './slices.js'
 
 export interface InProcessOptions {
@@ -85,7 +85,7 @@ class InProcessChannel implements Channel {
     this.#receiver = receiver
   }
 
-  send({ text }: Outgoing): Promise<void> {
+  send({ text }: OutgoingMessage): Promise<void> {
     if (this.#over) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
     if (this.#early) this.#early.push(text)
     // The server may answer at once, and nobody expects that before the message has been sent.

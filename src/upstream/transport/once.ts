@@ -4,13 +4,13 @@ import { sourceOf } from '../../rpc/source.js'
 import { Deadline } from '../../time.js'
 import { ChannelError } from './channel.js'
 import type { HttpTransport } from './http.js'
-import { type AnswerHeaders, type BodyKind, bodyKindOf, type Headers, refuse } from './origin.js'
+import { type BodyKind, bodyKindOf, type OriginHeaders, type ResponseHeaders, refuse } from './origin.js'
 
 /** Sends a request without parameters, and waits for its answer. Rejects with a ChannelError. */
 export async function askOnce(
   transport: HttpTransport,
   method: string,
-  to: { path: string; headers: Headers },
+  to: { path: string; headers: OriginHeaders },
   timeout: number,
 ): Promise<Response> {
   const id = JSON.stringify(crypto.randomUUID()) as Id
@@ -25,7 +25,7 @@ export async function askOnce(
     start: (end: () => void) => {
       abort = end
     },
-    head: (status: number, answerHeaders: AnswerHeaders): BodyKind =>
+    head: (status: number, answerHeaders: ResponseHeaders): BodyKind =>
       status >= 300 ? 'whole' : (bodyKindOf(answerHeaders) ?? 'nothing'),
     event: ({ data }: { data: readonly Uint8Array[] }) => {
       take(data)

@@ -17,16 +17,16 @@ import { Redirects } from './redirects.js'
 import { Slices } from './slices.js'
 import { keepingAlerts } from './tls-alert.js'
 
-export type Headers = Readonly<Record<string, string>>
+export type OriginHeaders = Readonly<Record<string, string>>
 /** Opens a connection: a connector of undici. */
 export type Connect = buildConnector.connector
 
 /** A proxy that gets requests with a whole address as their target (RFC 9112, 3.2.2). */
-export interface Via {
+export interface ForwardProxy {
   /** Scheme, host and port of the proxy. */
   origin: string
   /** Sent with every request, for the proxy. */
-  headers: Headers
+  headers: OriginHeaders
 }
 
 export interface OriginOptions {
@@ -34,14 +34,14 @@ export interface OriginOptions {
   /** How the server is called in messages; by default its address without the query. */
   target?: string | undefined
   /** Sent with every request, for example credentials. Names in lower case. */
-  headers?: Headers
+  headers?: OriginHeaders
   /** Maximum concurrent connections. Further calls wait for one. */
   connections?: number
   connectTimeout?: number
   /** Opens the connections, and may refuse some. By default, every address is allowed. */
   connect?: Connect | undefined
   /** A proxy that gets the requests. By default, the server itself gets them. */
-  via?: Via | undefined
+  via?: ForwardProxy | undefined
   /** Maximum bytes of a JSON answer, and of one event. */
   bodyLimit?: number
   /** Maximum bytes of one event stream. */
@@ -55,7 +55,7 @@ export interface HttpRequest {
   method: 'GET' | 'POST' | 'DELETE'
   path?: string
   /** All headers, including those of the origin. */
-  headers: Headers
+  headers: OriginHeaders
   body?: string | undefined
   /** The principal that waits for the answer, and borrows for it. */
   principal?: string | undefined
@@ -65,7 +65,7 @@ export interface HttpRequest {
 export interface Reader {
   /** The request has been started. `abort` ends it at any time. */
   start?(abort: () => void): void
-  head(status: number, headers: AnswerHeaders): BodyKind
+  head(status: number, headers: ResponseHeaders): BodyKind
   event?(event: SseEvent, decoder: SseDecoder): void
 }
 
@@ -73,12 +73,12 @@ export interface Reader {
 export type BodyKind = 'events' | 'whole' | 'beginning' | 'nothing'
 
 /** Headers of an answer. Names in lower case. */
-export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>
 
-export interface Answer {
+export interface OriginAnswer {
   status: number
   kind: BodyKind
-  headers: AnswerHeaders
+  headers: ResponseHeaders
   /** The body in its received pieces, if it was read as a whole or its beginning. */
   body: readonly Uint8Array[]
 }
@@ -100,7 +100,7 @@ const TEXT = 64 * 1024
 export class Origin {
   readonly url: URL
   /** Sent with every request. */
-  readonly headers: Headers
+  readonly headers: OriginHeaders
   readonly memory: Memory
   /** Where requests to the address go. */
   readonly redirects: Redirects
@@ -136,7 +136,7 @@ export class Origin {
   }
 
   /** Sends a request and gives the pieces of the answer to `reader`. Rejects with a ChannelError. */
-  ask(request: HttpRequest, reader: Reader): Promise<Answer> {
+  ask(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
     return new Promise((resolve, reject) => {
       const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = request
       const borrow = () => this.memory.borrow(principal, SMALL)
@@ -169,7 +169,7 @@ async function openPool(
     connect,
     via,
     connectTimeout: timeout,
-  }: { connections: number; connect: Connect | undefined; via: Via | undefined; connectTimeout: number },
+  }: { connections: number; connect: Connect | undefined; via: ForwardProxy | undefined; connectTimeout: number },
 ): Promise<Dispatcher> {
   // The bundle has no names of a CommonJS package that is imported on demand, only its default.
   const { buildConnector, interceptors, Pool } = (await import('undici')).default
@@ -187,13 +187,13 @@ async function openPool(
   const decoded = pool.compose(decoding(interceptors.decompress))
   if (!via) return decoded
   return decoded.compose((dispatch) => (options, handler) => {
-    const headers = { ...(options.headers as Headers), host, ...via.headers }
+    const headers = { ...(options.headers as OriginHeaders), host, ...via.headers }
     return dispatch({ ...options, origin: via.origin, path: origin + options.path, headers }, handler)
   })
 }
 
 interface Settle {
-  resolve(answer: Answer): void
+  resolve(answer: OriginAnswer): void
   reject(error: ChannelError): void
 }
 
@@ -208,7 +208,7 @@ class Answering implements Dispatcher.DispatchHandler {
   readonly #body = new Gathering()
   #kind: BodyKind = 'nothing'
   #status = 0
-  #headers: AnswerHeaders = {}
+  #headers: ResponseHeaders = {}
   #length = 0
   #events: SseDecoder | undefined
   #slices: Slices<SseEvent> | undefined
@@ -327,8 +327,8 @@ export function withCredential(request: HttpRequest, authorization: string): Htt
 export async function askAs(
   account: Account | undefined,
   signal: Signal,
-  ask: (credential: string | undefined) => Promise<Answer>,
-): Promise<Answer> {
+  ask: (credential: string | undefined) => Promise<OriginAnswer>,
+): Promise<OriginAnswer> {
   const first = account?.authorization(signal)
   let sent = typeof first === 'object' ? await first : first
   for (let retries = 0; ; retries++) {
@@ -344,13 +344,13 @@ export async function askAs(
 }
 
 /** The first value of a header. */
-export function headerOf(headers: AnswerHeaders, name: string): string | undefined {
+export function headerOf(headers: ResponseHeaders, name: string): string | undefined {
   const value = headers[name]
   return typeof value === 'string' ? value : value?.[0]
 }
 
 /** The failure of an answer in an encoding that the bridge does not know; undefined if it has none, or was decoded. */
-export function undecodedIn(headers: AnswerHeaders): ChannelError | undefined {
+export function undecodedIn(headers: ResponseHeaders): ChannelError | undefined {
   const encoding = headerOf(headers, 'content-encoding')?.trim().toLowerCase() || 'identity'
   if (encoding === 'identity') return undefined
   const said = printable(encoding)
@@ -369,24 +369,24 @@ export function overLimit(bytes: number): ChannelError {
 const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
 
 /** How to read the body of an answer over Streamable HTTP, by its media type; undefined if it cannot hold a message. */
-export function bodyKindOf(headers: AnswerHeaders): BodyKind | undefined {
+export function bodyKindOf(headers: ResponseHeaders): BodyKind | undefined {
   const type = mediaType(headers) ?? ''
   return Object.hasOwn(BODIES, type) ? BODIES[type] : undefined
 }
 
 /** The media type of an answer, without its parameters. */
-export function mediaType(headers: AnswerHeaders): string | undefined {
+export function mediaType(headers: ResponseHeaders): string | undefined {
   const type = headerOf(headers, 'content-type')
   const end = type?.indexOf(';') ?? -1
   return (end < 0 ? type : type?.slice(0, end).trim())?.toLowerCase()
 }
 
 /** Throws a ChannelError if the status of the answer is 300 or more. */
-export function refuse(answer: Answer): void {
+export function refuse(answer: OriginAnswer): void {
   if (answer.status >= 300) throw refused(answer)
 }
 
-function refused(answer: Answer): ChannelError {
+function refused(answer: OriginAnswer): ChannelError {
   const { status, headers } = answer
   return new ChannelError(`The server answered with HTTP ${status}`, {
     refusal: refusalOf(status, (name) => headerOf(headers, name), textIn(answer)),
@@ -394,7 +394,7 @@ function refused(answer: Answer): ChannelError {
 }
 
 /** The beginning of a body as a text. */
-export function textIn({ body }: Answer): string {
+export function textIn({ body }: OriginAnswer): string {
   return Buffer.concat(body).toString('utf8', 0, TEXT)
 }
 

@@ -10,18 +10,18 @@ import { forgivingText, sourceOfBytes } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
 import { Deadline } from '../../time.js'
 import { OneWaySender } from '../one-way.js'
-import { type Channel, ChannelError, type Outgoing, type Receiver, type Transport } from './channel.js'
+import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
 import { Cookies } from './cookies.js'
 import {
-  type Answer,
-  type AnswerHeaders,
   askAs,
   type BodyKind,
   type HttpRequest,
   mediaType,
   Origin,
+  type OriginAnswer,
   type OriginOptions,
   type Reader,
+  type ResponseHeaders,
   refuse,
   withCredential,
 } from './origin.js'
@@ -111,11 +111,11 @@ class SseChannel implements Channel {
     if (this.#end) receiver.ended(this.#end)
   }
 
-  send(message: Outgoing): Promise<void> {
+  send(message: OutgoingMessage): Promise<void> {
     return message.exchange === undefined ? this.#oneWay.send(message, () => this.#send(message)) : this.#send(message)
   }
 
-  async #send({ text, exchange, principal, headers, account }: Outgoing): Promise<void> {
+  async #send({ text, exchange, principal, headers, account }: OutgoingMessage): Promise<void> {
     if (this.#end) throw new ChannelError(this.#end.message, { delivered: 'no' })
     const request = {
       method: 'POST' as const,
@@ -125,7 +125,7 @@ class SseChannel implements Channel {
       principal,
     }
     const reader = {
-      head: (status: number, headers: AnswerHeaders) => kindOf(status, headers, exchange !== undefined),
+      head: (status: number, headers: ResponseHeaders) => kindOf(status, headers, exchange !== undefined),
       event: ({ data }: SseEvent) => this.#answeredByPost(data, exchange),
     }
     const answer = await this.#follow(request, reader, (asked, reading) =>
@@ -142,8 +142,8 @@ class SseChannel implements Channel {
   async #follow(
     request: HttpRequest & { path: string },
     { head, ...reader }: Reader,
-    ask: (request: HttpRequest & { path: string }, reader: Reader) => Promise<Answer>,
-  ): Promise<Answer & { path: string }> {
+    ask: (request: HttpRequest & { path: string }, reader: Reader) => Promise<OriginAnswer>,
+  ): Promise<OriginAnswer & { path: string }> {
     let { path } = request
     for (let times = 0; ; times++) {
       if (this.#cookies.settled) await this.#cookies.settled
@@ -239,7 +239,7 @@ class SseChannel implements Channel {
 }
 
 /** How the response to a POST is read. Most only say that the message has arrived. */
-function kindOf(status: number, headers: AnswerHeaders, isRequest: boolean): BodyKind {
+function kindOf(status: number, headers: ResponseHeaders, isRequest: boolean): BodyKind {
   if (status >= 300) return 'whole'
   if (!isRequest) return 'nothing'
   const type = mediaType(headers)
@@ -259,7 +259,7 @@ function answersIn(body: readonly Uint8Array[], id: number): boolean {
   }
 }
 
-function eventsOnly(status: number, headers: AnswerHeaders): BodyKind {
+function eventsOnly(status: number, headers: ResponseHeaders): BodyKind {
   if (status >= 300) return 'whole'
   if (mediaType(headers) !== 'text/event-stream')
     throw new ChannelError('The server did not answer a GET with an event stream', { protocol: true })

@@ -3,12 +3,12 @@ import type { ChildProcess } from 'node:child_process'
 import { platform } from 'node:process'
 import spawn from 'cross-spawn'
 import { type Channel, ChannelError, type Transport } from './channel.js'
-import { cannotStart, missing, type Start } from './stdio/cannot-start.js'
+import { cannotStart, missing, type ProgramStart } from './stdio/cannot-start.js'
 import { StdioChannel, type StdioChannelOptions } from './stdio/channel.js'
 import { downloads } from './stdio/downloads.js'
 import { isProgram } from './stdio/on-path.js'
 
-export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit' | 'downloads'>, Start {
+export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit' | 'downloads'>, ProgramStart {
   /**
    * Reports starts and ends of children, and how many run since. `restarted`: in place of a child that ended by itself.
    */
@@ -68,7 +68,7 @@ export class StdioTransport implements Transport {
 }
 
 /** Starts a program. Throws a ChannelError: some errors of the system are thrown, others are events of the child. */
-function begin(start: Start): ChildProcess {
+function begin(start: ProgramStart): ChildProcess {
   const { command, args, env, cwd } = start
   try {
     // Without a shell, except for `.cmd` and `.bat` on Windows, which only cmd.exe can run: its arguments are escaped. In a

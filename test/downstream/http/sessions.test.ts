@@ -1,11 +1,11 @@
 /** Sessions by their ids, with nothing behind them: whose they are, how long they last, how many there may be. */
 import t, { type Test } from 'tap'
-import { type Kept, Sessions, type SessionsOptions } from '../../../src/downstream/http/sessions.js'
+import { type KeptSession, Sessions, type SessionsOptions } from '../../../src/downstream/http/sessions.js'
 import { Fault } from '../../../src/protocol/fault.js'
 import { until } from '../../support/eventually.js'
 import { faultOf } from '../../support/faults.js'
 
-class Pretended implements Kept {
+class Pretended implements KeptSession {
   readonly principal: string
   busy = false
   gone = false

@@ -5,7 +5,7 @@ import { ChannelError } from '../channel.js'
 import { isProgram } from './on-path.js'
 
 /** How a program is started. */
-export interface Start {
+export interface ProgramStart {
   command: string
   args: readonly string[]
   /** The complete environment. */
@@ -17,7 +17,7 @@ export interface Start {
 const TOO_LONG = 128 * 1024 - 1
 
 /** What an error of the system means, by its code. */
-const REASONS: Readonly<Record<string, (start: Start) => string>> = {
+const REASONS: Readonly<Record<string, (start: ProgramStart) => string>> = {
   ENOENT: whyMissing,
   ENOTDIR: () => 'a file is in place of a folder in its path',
   EACCES: whyRefused,
@@ -34,7 +34,7 @@ const REASONS: Readonly<Record<string, (start: Start) => string>> = {
 }
 
 /** The failure of a start. `cause` is what Node.js reported or threw. */
-export function cannotStart(start: Start, cause: NodeJS.ErrnoException): ChannelError {
+export function cannotStart(start: ProgramStart, cause: NodeJS.ErrnoException): ChannelError {
   const { code = '' } = cause
   const reason = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined
   const why = whyNotThere(start) ?? reason?.(start) ?? cause.message
@@ -44,12 +44,12 @@ export function cannotStart(start: Start, cause: NodeJS.ErrnoException): Channel
 }
 
 /** The failure of a command that does not exist. For Windows, where cmd.exe starts, and does not find it. */
-export function missing(start: Start): ChannelError {
+export function missing(start: ProgramStart): ChannelError {
   return cannotStart(start, Object.assign(new Error('no such program'), { code: 'ENOENT' }))
 }
 
 /** What is wrong with the working directory; undefined if nothing is. */
-function whyNotThere({ cwd }: Start): string | undefined {
+function whyNotThere({ cwd }: ProgramStart): string | undefined {
   if (!cwd) return undefined
   try {
     if (!statSync(cwd).isDirectory()) return `"cwd" is a file, not a folder: ${cwd}`
@@ -63,13 +63,13 @@ function whyNotThere({ cwd }: Start): string | undefined {
   }
 }
 
-function whyMissing({ command, env, cwd }: Start): string {
+function whyMissing({ command, env, cwd }: ProgramStart): string {
   if (isProgram(command, env, cwd)) return 'the interpreter that its first line names does not exist'
   const hint = command.includes(' ') ? ' (it contains a space: give command and arguments separately)' : ''
   return `command not found${hint}`
 }
 
-function whyRefused({ command, cwd }: Start): string {
+function whyRefused({ command, cwd }: ProgramStart): string {
   return isFolder(resolve(cwd ?? '.', command)) ? 'it is a folder' : 'this user may not execute it'
 }
 
@@ -82,7 +82,7 @@ function isFolder(path: string): boolean {
   }
 }
 
-function whyTooBig({ args, env }: Start): string {
+function whyTooBig({ args, env }: ProgramStart): string {
   const isTooLong = (text: string) => Buffer.byteLength(text) >= TOO_LONG
   const argument = args.findIndex(isTooLong)
   if (argument >= 0) return `argument ${argument + 1} is too long (${Buffer.byteLength(args[argument] ?? '')} bytes)`
@@ -92,7 +92,7 @@ function whyTooBig({ args, env }: Start): string {
 }
 
 /** No text for a program can contain NUL. */
-function whyInvalid({ command, args, env, cwd }: Start): string {
+function whyInvalid({ command, args, env, cwd }: ProgramStart): string {
   const has = (text: string | undefined) => text?.includes('\0') === true
   const variable = Object.entries(env).findIndex(([key, value]) => has(key) || has(value))
   const places = [

@@ -11,7 +11,7 @@ import {
   type Channel,
   ChannelError,
   type ChannelErrorOptions,
-  type Outgoing,
+  type OutgoingMessage,
   type Receiver,
   requestTooLarge,
 } from '../channel.js'
@@ -135,7 +135,7 @@ export class StdioChannel implements Channel {
     this.#receiver = receiver
   }
 
-  send({ text }: Outgoing): Promise<void> {
+  send({ text }: OutgoingMessage): Promise<void> {
     const line = encodeLine(text)
     if (this.#ended || this.#closing)
       return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))

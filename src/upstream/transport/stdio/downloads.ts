@@ -1,5 +1,5 @@
 /** Programs that download what they run. Most do so without a word: `npx -y` writes nothing. */
-import type { Start } from './cannot-start.js'
+import type { ProgramStart } from './cannot-start.js'
 
 const RUNNERS =
   /(?:^|[\s"'/\\])(?:npx|npm|pnpm|pnpx|yarn|bunx?|uvx?|pipx|docker|podman|nerdctl|deno|dnx)(?:\.(?:cmd|exe))?(?=$|[\s"'])/i
@@ -7,6 +7,6 @@ const RUNNERS =
 const OUTER = /(?:^|[/\\])(?:sh|bash|dash|ash|zsh|fish|env|cmd|powershell|pwsh|wsl)(?:\.exe)?$/i
 
 /** Whether a program may download what it runs, so that its first start takes long. */
-export function downloads({ command, args }: Pick<Start, 'command' | 'args'>): boolean {
+export function downloads({ command, args }: Pick<ProgramStart, 'command' | 'args'>): boolean {
   return RUNNERS.test(OUTER.test(command) ? args.join(' ') : command)
 }
