@@ -1,6 +1,6 @@
 /**
  * The reports of the package's API in docs/api, made of dist/types (`npm run build`): `node .ci/api.mjs` writes them. With `--check` it
- * fails if they are not those of the sources; with `--since <commit>` also if they have changed since then without a changeset.
+ * fails if they are not those of the sources. That such a change has a changeset is checked by `.ci/changeset`.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ const REPORTS = { 'mcp-bridge': 'index', 'mcp-bridge-fastify': 'plugin' }
 chdir(fileURLToPath(new URL('..', import.meta.url)))
 const { values } = parseArgs({
   args: argv.slice(2),
-  options: { check: { type: 'boolean', default: false }, since: { type: 'string' } },
+  options: { check: { type: 'boolean', default: false } },
 })
 execFileSync(execPath, ['.ci/tool.mjs', 'package'], { stdio: 'inherit' })
 const { Extractor, ExtractorConfig } = createRequire(resolve('.ci/tools/package/package.json'))(
@@ -30,12 +30,6 @@ for (const [name, entry] of Object.entries(REPORTS)) {
   extract(name, resolve('dist/types/embed', `${entry}.d.ts`))
   if (values.check && read(path) !== read(join('.tap/api', `${name}.api.md`)))
     fail(`${path} is not what the sources export. After npm run build, node .ci/api.mjs writes it.`)
-}
-if (values.since !== undefined) {
-  const changed = execFileSync('git', ['diff', '--name-only', values.since], { encoding: 'utf8' }).split('\n')
-  const isChangeset = (file) => /^\.changeset\/(?!README).*\.md$/.test(file)
-  if (changed.some((file) => file.startsWith(`${FOLDER}/`)) && !changed.some(isChangeset))
-    fail(`${FOLDER} has changed since ${values.since}, and no changeset says so: npm run changeset`)
 }
 
 /** Writes the report of an entry; into a folder beside the sources if it is only compared. */
