@@ -332,6 +332,14 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
     'See the message for the bound, and [limits](operations.md#limits).',
   ],
   answerLost: ['The server has answered, and the bridge had no memory for the answer.', CHECK_FIRST],
+  draining: ['The bridge is shutting down.', AGAIN],
+  interrupted: ['The bridge was shut down during the call.', CHECK_FIRST],
+  internal: ['A mistake of the bridge.', 'Report it with the log line of the call.'],
+  internalUnknown: [
+    'A mistake of the bridge, after the call was sent.',
+    `${CHECK_FIRST} Report it with the log line of the call.`,
+  ],
+  storeUnavailable: ['Redis is unreachable.', 'See [failures of Redis](operations.md#failures-of-redis-and-replicas).'],
   authUnavailable: [
     'The identity provider is unreachable, and the bridge knows no keys to check the token with.',
     'Try again later. The log line has the cause.',
@@ -341,14 +349,6 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
     'Look at the disk and the permissions of `audit.file`.',
   ],
   auditLost: ['The server has answered, and the audit log could not be written.', CHECK_FIRST],
-  draining: ['The bridge is shutting down.', AGAIN],
-  interrupted: ['The bridge was shut down during the call.', CHECK_FIRST],
-  internal: ['A mistake of the bridge.', 'Report it with the log line of the call.'],
-  internalUnknown: [
-    'A mistake of the bridge, after the call was sent.',
-    `${CHECK_FIRST} Report it with the log line of the call.`,
-  ],
-  storeUnavailable: ['Redis is unreachable.', 'See [failures of Redis](operations.md#failures-of-redis-and-replicas).'],
   suspendedCallLost: ['The bridge that held a call with an open question has ended.', CHECK_FIRST],
   replicaLost: ['The replica that executed the call has ended.', CHECK_FIRST],
   upstreamUnavailable: [

@@ -50,7 +50,9 @@ t.test('every configuration in the README and in the guides is one that the brid
     for (const [i, block] of blocks.entries()) {
       const file = join(folder, `${i}.json`)
       const servers = { mcpServers: { example: { url: 'https://example.com/mcp' } } }
-      writeFileSync(file, JSON.stringify('servers' in block ? block : { ...servers, ...block }), { mode: 0o600 })
+      // A recipe for an identity provider is its entry alone.
+      const options = 'issuer' in block ? { publicUrl: 'https://mcp.example.com', auth: { issuers: [block] } } : block
+      writeFileSync(file, JSON.stringify('servers' in block ? block : { ...servers, ...options }), { mode: 0o600 })
       const command = parseCommand(['check', '--offline', '--config', file], {})
       t.match(command, { kind: 'check', notes: [] }, `${document}, example ${i + 1}`)
     }

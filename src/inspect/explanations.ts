@@ -175,6 +175,17 @@ export const FAULT_ADVICE = {
     'The server has answered, and the bridge had no memory for the answer.',
     'Check whether the call was executed, before you send it again.',
   ],
+  draining: ['The bridge is shutting down.', 'Send the request again, after `retryAfterMs` if the error has it.'],
+  interrupted: [
+    'The bridge was shut down during the call.',
+    'Check whether the call was executed, before you send it again.',
+  ],
+  internal: ['A mistake of the bridge.', 'Report it with the log line of the call.'],
+  internalUnknown: [
+    'A mistake of the bridge, after the call was sent.',
+    'Check whether the call was executed, before you send it again. Report it with the log line of the call.',
+  ],
+  storeUnavailable: ['Redis is unreachable.', 'See [failures of Redis](operations.md#failures-of-redis-and-replicas).'],
   authUnavailable: [
     'The identity provider is unreachable, and the bridge knows no keys to check the token with.',
     'Try again later. The log line has the cause.',
@@ -187,17 +198,6 @@ export const FAULT_ADVICE = {
     'The server has answered, and the audit log could not be written.',
     'Check whether the call was executed, before you send it again.',
   ],
-  draining: ['The bridge is shutting down.', 'Send the request again, after `retryAfterMs` if the error has it.'],
-  interrupted: [
-    'The bridge was shut down during the call.',
-    'Check whether the call was executed, before you send it again.',
-  ],
-  internal: ['A mistake of the bridge.', 'Report it with the log line of the call.'],
-  internalUnknown: [
-    'A mistake of the bridge, after the call was sent.',
-    'Check whether the call was executed, before you send it again. Report it with the log line of the call.',
-  ],
-  storeUnavailable: ['Redis is unreachable.', 'See [failures of Redis](operations.md#failures-of-redis-and-replicas).'],
   suspendedCallLost: [
     'The bridge that held a call with an open question has ended.',
     'Check whether the call was executed, before you send it again.',

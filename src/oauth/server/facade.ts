@@ -8,6 +8,7 @@ import { clientAuthOf, configuredMethod } from '../client/client-auth.js'
 import { objectIn } from '../get-object.js'
 import type { Issuers } from '../issuers.js'
 import type { Reach } from '../reach.js'
+import { parseUrl } from '../../parse-url.js'
 import { readScopes } from '../scopes.js'
 
 export interface FacadeSettings {
@@ -66,7 +67,7 @@ export class Facade {
       client_name?: unknown
     }
     const isList = Array.isArray(given) && given.length > 0 && given.length <= 20
-    if (!isList || !given.every((one) => typeof one === 'string' && URL.canParse(one)))
+    if (!isList || !given.every((one) => typeof one === 'string' && parseUrl(one) !== undefined))
       throw new FacadeError('invalid_redirect_uri', 'redirect_uris has to be a list of addresses')
     return {
       client_id: this.#options.settings.clientId,
