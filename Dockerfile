@@ -11,7 +11,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY .ci/build.mjs .ci/page.mjs .ci/
 COPY src src
-RUN npm run build
+RUN node .ci/build.mjs
 
 # A legacy demo server for docker-compose.yml. It is not part of the image.
 FROM build AS demo
