@@ -55,7 +55,7 @@ export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptio
  */
 export function prefixOf(pathname: string, paths: readonly string[]): string {
   const [own = ''] = paths.filter((path) => pathname.endsWith(path)).sort((a, b) => b.length - a.length)
-  return pathname.slice(0, pathname.length - own.length).replace(/\/+$/, '')
+  return pathname.slice(0, pathname.length - own.length).replace(/\/$/, '')
 }
 
 /** What the metadata name. */
