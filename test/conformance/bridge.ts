@@ -9,6 +9,8 @@ import { startRenaming } from './renaming.js'
 
 const HOST = '127.0.0.1'
 const MODERN = '2026-07-28'
+/** How the suite names itself where it waits for 600 ms only. Sessions with programs belong to one name and version. */
+const CLIENT = { name: 'conformance-client', version: '1.0.0' }
 const UNAVAILABLE = 'io.github.mcp-bridge/unavailable'
 /** A server of a group that does not answer. */
 const DEAD = 'dead'
@@ -146,6 +148,7 @@ interface Result {
 async function request(url: string, method: string, capabilities: object): Promise<Result> {
   const envelope = {
     'io.modelcontextprotocol/protocolVersion': MODERN,
+    'io.modelcontextprotocol/clientInfo': CLIENT,
     'io.modelcontextprotocol/clientCapabilities': capabilities,
   }
   const response = await fetch(url, {
