@@ -1,5 +1,5 @@
 /** The names of servers' tools, learned from the lists that clients requested. */
-import { createHash } from 'node:crypto'
+import { digest } from '../seal.js'
 import { short } from './short.js'
 
 /** Most servers, and most tools and pages of one. */
@@ -18,7 +18,7 @@ interface Listed {
 export function pageOf(text: string): string {
   // Without the id of the answer.
   const tools = text.slice(text.indexOf('"tools"'), text.lastIndexOf(']'))
-  return createHash('sha256').update(tools).digest('base64url')
+  return digest(tools)
 }
 
 /** The last tool list of each server. */

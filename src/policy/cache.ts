@@ -5,7 +5,7 @@
  * A call that asks for log messages or progress can be answered from the cache too: nothing is done that they could
  * report.
  */
-import { createHash } from 'node:crypto'
+
 import type { BridgeEvent, Observe } from '../ports/events.js'
 import type { CacheHint, Call, Final, Handler, Policy, Sender, Told } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
@@ -14,6 +14,7 @@ import { canonical } from '../rpc/canonical.js'
 import { memoize, Recent } from '../rpc/memoize.js'
 import { own } from '../rpc/own.js'
 import { type Json, keys, value, write } from '../rpc/splice.js'
+import { digest } from '../seal.js'
 import { Listening } from './cache/listening.js'
 import { type CachedResult, copyOf, type ResultKey, type Results } from './cache/results.js'
 
@@ -198,10 +199,10 @@ export class Cache {
   #newPlaces({ method, caller, principal, credential, paramHeaders }: Call, params: Json): Places {
     const { mode, shared } = this.#options
     // Tools that need headers are not listed to callers without headers.
-    const what = digest(method, params, paramHeaders !== undefined)
+    const what = digestOf(method, params, paramHeaders !== undefined)
     const capabilities = canonicalCapabilities(caller.capabilities)
     const placeOf = (...who: unknown[]): Place => {
-      const scope = digest(this.#id, capabilities, ...who)
+      const scope = digestOf(this.#id, capabilities, ...who)
       return { scope, key: scope + what }
     }
     // Only the server can check a caller's own credential, so results for such callers are not shared.
@@ -266,6 +267,6 @@ function aboutOf({ method, params }: Call): ResultKey {
 
 const canonicalCapabilities = memoize(canonical)
 
-function digest(...parts: unknown[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
+function digestOf(...parts: unknown[]): string {
+  return digest(JSON.stringify(parts))
 }

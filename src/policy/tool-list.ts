@@ -1,10 +1,11 @@
 /** Reads the facts of a list of tools that trust depends on: their descriptions and their hints. */
-import { createHash } from 'node:crypto'
+
 import type { ToolFact, ToolList } from '../ports/trust-status.js'
 import { withoutMisannotated } from '../protocol/annotations.js'
 import { Fault } from '../protocol/fault.js'
 import { canonical } from '../rpc/canonical.js'
 import { arrayIn, duplicateKey, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { digest } from '../seal.js'
 import { type FetchPage, pagesOf } from './pages.js'
 
 const MAX_TOOLS = 2_000
@@ -41,17 +42,17 @@ export function withTools({ tools }: ToolList, others: ToolList): ToolList {
 
 function listOf(tools: ReadonlyMap<string, ToolFact>): ToolList {
   const lines = [...tools].map(([name, { digest }]) => JSON.stringify([name, digest]))
-  return { digest: digestOf(lines.sort().join('\n')), tools }
+  return { digest: digest(lines.sort().join('\n')), tools }
 }
 
 function factOf(tool: Payload): ToolFact {
   // Another program may read the other one of two equal members, so no hint of such a tool counts.
-  if (duplicateKey(tool) !== undefined) return { digest: digestOf(canonical(write(tool))), hints: {} }
+  if (duplicateKey(tool) !== undefined) return { digest: digest(canonical(write(tool))), hints: {} }
   const telling = TELLING.flatMap((key) => {
     const text = raw(tool, key)
     return text === undefined ? [] : [`${key} ${canonical(text)}`]
   })
-  return { digest: digestOf(telling.join('\n')), hints: hintsOf(objectIn(tool, 'annotations')) }
+  return { digest: digest(telling.join('\n')), hints: hintsOf(objectIn(tool, 'annotations')) }
 }
 
 function hintsOf(annotations: Payload | undefined): ToolFact['hints'] {
@@ -64,9 +65,5 @@ function hintsOf(annotations: Payload | undefined): ToolFact['hints'] {
 /** Two tools of the same name. Only the server knows which one is called, so only hints that both have count. */
 function both(one: ToolFact, other: ToolFact): ToolFact {
   const agreed = Object.entries(one.hints).filter(([key, says]) => other.hints[key] === says)
-  return { digest: digestOf([one.digest, other.digest].sort().join('\n')), hints: Object.fromEntries(agreed) }
-}
-
-function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
+  return { digest: digest([one.digest, other.digest].sort().join('\n')), hints: Object.fromEntries(agreed) }
 }

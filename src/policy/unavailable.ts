@@ -2,12 +2,13 @@
  * Answers for a server that is unreachable. Lists and discovery are repeated to those who asked before, with the tools
  * marked as unavailable. Other calls fail at once, with the reason and the time of the next attempt.
  */
-import { createHash } from 'node:crypto'
+
 import type { Call, Final, Policy } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import type { Memory } from '../protocol/memory.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, write } from '../rpc/splice.js'
+import { digest } from '../seal.js'
 import { copyOf } from './cache/results.js'
 import { LentCache } from './lent-cache.js'
 import { OWN } from './refusal.js'
@@ -79,7 +80,7 @@ function keyOf({ method, params, caller, principal, credential, paramHeaders }: 
   if (text.length > MAX_PARAMS) return undefined
   const headers = paramHeaders !== undefined
   const parts = [method, canonical(text), canonical(caller.capabilities), principal, credential, headers]
-  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
+  return digest(JSON.stringify(parts))
 }
 
 function repeated({ method }: Call, { result, server }: Last, reason: string, retryAfter: number): Final {

@@ -2,12 +2,13 @@
  * Remembers which names the server has listed to each caller. Nothing else may be called: a server may take a name in
  * another spelling, and know names that it does not list.
  */
-import { createHash } from 'node:crypto'
+
 import type { Call, Handler } from '../../protocol/call.js'
 import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import { Recent } from '../../rpc/memoize.js'
 import { own } from '../../rpc/own.js'
 import { type Json, type Payload, raw } from '../../rpc/splice.js'
+import { digest } from '../../seal.js'
 import { unlessAborted } from '../../time.js'
 import { pagesOf, reading } from '../pages.js'
 
@@ -122,7 +123,7 @@ export class ChosenList<T> {
 }
 
 function short(text: string): string {
-  return text.length > SHORT ? createHash('sha256').update(text).digest('base64url') : text
+  return text.length > SHORT ? digest(text) : text
 }
 
 function weightOf(pages: ReadonlyMap<Json | undefined, ReadonlyMap<string, unknown>>): number {
