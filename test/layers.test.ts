@@ -134,6 +134,7 @@ const packages: Record<string, readonly string[]> = {
     'inspect',
     'plugins/auth',
     'plugins/forwarded',
+    'plugins/sha256',
     'downstream/http',
     'seal',
     'upstream/legacy/seen-lists',

@@ -3,13 +3,14 @@
  * identity provider, by what a proxy says, or by a token that the server checks. The rest of the bridge knows callers only
  * by their principal, and what they may do by their grant.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import { ANONYMOUS, type Grant } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import { type ForwardedUsers, forwardedUser, withoutForwarded } from './forwarded.js'
 import { challenge, type ProtectedEndpoint } from './protected-resource.js'
+import { sha256 } from './sha256.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -181,8 +182,9 @@ function identifierFor(mode: AuthMode): Identify {
 
 function byWhatIsShown({ tokens = {}, verify, forwarded }: AuthMode & { kind: 'tokens' }): Identify {
   const known = Object.entries(tokens).map(([principal, secret]) => ({ principal, digest: sha256(secret) }))
+  const proxy = forwarded && { ...forwarded, digest: sha256(forwarded.secret) }
   return (request, endpoint) => {
-    const user = forwarded && forwardedUser(request, forwarded)
+    const user = proxy && forwardedUser(request, proxy)
     if (user !== undefined) return user
     const token = bearerToken(authorization(request))
     if (token === undefined) return 'missing'
@@ -232,8 +234,4 @@ function bearerToken(credential: string | undefined): string | undefined {
 /** The requested path, without its query. */
 function pathOf({ url }: FastifyRequest): string {
   return url.replace(/[?#].*$/s, '')
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
 }

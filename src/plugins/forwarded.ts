@@ -1,7 +1,8 @@
 /** Users that a proxy before the bridge has signed in, and names in a header. A secret shows that it was the proxy. */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { Grant } from '../protocol/call.js'
+import { sha256 } from './sha256.js'
 
 /** The headers, in lower case, and the secret. */
 export interface ForwardedUsers {
@@ -15,18 +16,18 @@ const MAX_USER = 1_024
 
 /**
  * The caller that the proxy names, or `wrong` if something else than the proxy may have named it. Undefined if the request
- * names nobody.
+ * names nobody. `digest` is that of the secret.
  */
 export function forwardedUser(
   { raw: { rawHeaders } }: FastifyRequest,
-  { user, scopes, secretHeader, secret }: ForwardedUsers,
+  { user, scopes, secretHeader, digest }: ForwardedUsers & { digest: Buffer },
 ): { principal: string; grant: Grant } | 'wrong' | undefined {
   const users = valuesOf(user, rawHeaders)
   const secrets = valuesOf(secretHeader, rawHeaders)
   if (users.length === 0 && secrets.length === 0) return undefined
   const [name = '', shown = ''] = [users[0], secrets[0]]
   // Of two headers, one may come from the client, through a proxy that adds its own.
-  if (users.length !== 1 || secrets.length !== 1 || !timingSafeEqual(sha256(shown), sha256(secret))) return 'wrong'
+  if (users.length !== 1 || secrets.length !== 1 || !timingSafeEqual(sha256(shown), digest)) return 'wrong'
   if (name.trim() === '' || name.length > MAX_USER) return 'wrong'
   const given = scopes === undefined ? [] : valuesOf(scopes, rawHeaders)
   if (given.length > 1) return 'wrong'
@@ -47,8 +48,4 @@ export function withoutForwarded(
 
 function valuesOf(name: string, rawHeaders: readonly string[]): string[] {
   return rawHeaders.filter((_, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name)
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
 }
