@@ -64,7 +64,7 @@ export interface DiscoveryOptions {
 }
 
 /** The target that stands for the usual configuration files of other programs. */
-export const USUAL_FILES = 'files:'
+const USUAL_FILES = 'files:'
 /** Bytes of the memory ledger for all servers that are being met. */
 const MEMORY = 64 * 1024 * 1024
 /** Milliseconds to meet a server: over the network; or a program, which may have to be downloaded first. */

@@ -29,7 +29,7 @@ import type { HttpMount } from './http-mount.js'
 import { linger } from './linger.js'
 
 /** The requests of clients, counted by all applications of a bridge. */
-export interface Requests {
+interface Requests {
   /** Those whose answers are not complete. */
   open: number
   /** The bridge is shutting down. */

@@ -105,7 +105,7 @@ export async function* pages(server: Pick<Server, 'handle'>, method: string): As
 }
 
 /** Asks a server or a group, as a client of the newest revision without capabilities. Rejects with a Fault. */
-export async function ask(
+async function ask(
   { handle }: Pick<Server, 'handle'>,
   method: string,
   params: Payload,

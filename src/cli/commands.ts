@@ -86,7 +86,7 @@ const PLACES = [
   '  registry:<query>        a registry',
 ]
 
-export const COMMANDS = {
+const COMMANDS = {
   serve: {
     usage: '[<server> | <program> [args]]',
     about: 'serve one server, or all servers of a configuration file; this is the default',

@@ -12,7 +12,7 @@ const SCHEMES: readonly (readonly [pattern: RegExp, scheme: string])[] = [
 ]
 
 /** The http address that was probably intended, without user and query, which may be secret; undefined if none is likely. */
-export function addressMeant(text: string): string | undefined {
+function addressMeant(text: string): string | undefined {
   const port = /^:?(\d{2,5})(\/[^\s?#]*)?$/.exec(text)
   if (port) return `http://127.0.0.1:${port[1]}${port[2] ?? ''}`
   const [pattern, scheme] = SCHEMES.find(([one]) => one.test(text)) ?? []

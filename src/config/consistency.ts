@@ -57,7 +57,7 @@ function servers(settings: Settings, listen: Listen): Issue[] {
 }
 
 /** On stdio the bridge serves one server or one group. */
-export function onStdio(settings: Settings): Issue[] {
+function onStdio(settings: Settings): Issue[] {
   const count = Object.keys(settings.mcpServers).length
   const groups = [...groupsOf(settings).keys()]
   if (groups.length === 1 || (groups.length === 0 && count === 1)) return []

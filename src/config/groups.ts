@@ -18,7 +18,7 @@ export interface GroupSettings extends Pick<GroupEntry, 'title' | 'instructions'
   required: readonly string[]
 }
 
-export interface GroupMember {
+interface GroupMember {
   server: string
   prefix: string
 }

@@ -9,7 +9,7 @@ import { DECEPTIVE } from '../printable.js'
 import { canonical, type Endpoint } from './endpoint.js'
 
 /** The kinds of sources, by priority: the first one that names a server describes it. */
-export const SOURCES = ['config', 'registry', 'well-known', 'address'] as const
+const SOURCES = ['config', 'registry', 'well-known', 'address'] as const
 export type Source = (typeof SOURCES)[number]
 /** How a server is connected to. */
 export type CandidateTransport = 'stdio' | 'http' | 'sse'

@@ -19,7 +19,7 @@ import { difference, type Facts, namesEndpoint, type StatedHandshake, type Trust
 import type { Verification } from './trust/jws.js'
 
 /** A step towards a verdict. A target is located once; the other steps are for each candidate. */
-export type Step = 'locate' | 'manifest' | 'signature' | 'handshake' | 'sign-in' | 'trust'
+type Step = 'locate' | 'manifest' | 'signature' | 'handshake' | 'sign-in' | 'trust'
 
 /** The outcome of a step. */
 export interface Progress {

@@ -18,7 +18,7 @@ const REASONS = {
 } as const
 
 /** Where it failed: the phases of the network; reading a file; the content of a document; connecting to a server. */
-export type DiscoveryPhase = keyof typeof REASONS
+type DiscoveryPhase = keyof typeof REASONS
 export type Reason<P extends DiscoveryPhase = DiscoveryPhase> = P extends DiscoveryPhase
   ? keyof (typeof REASONS)[P] & string
   : never

@@ -23,7 +23,7 @@ export class ManifestError extends Error {
 }
 
 /** Longest manifest. */
-export const MAX_MANIFEST_BYTES = 256 * 1024
+const MAX_MANIFEST_BYTES = 256 * 1024
 const UNKNOWN = 'is not a member of a manifest'
 const MAX_DEPTH = 16
 const MAX_SERVERS = 64
@@ -40,7 +40,7 @@ const text = (max: number) =>
     .refine((value) => !DECEPTIVE.test(value), 'has invisible characters')
 
 /** The name is also the key of the server in generated configurations. */
-export const serverName = z
+const serverName = z
   .string()
   .regex(/^[A-Za-z0-9][\w.-]{0,63}$/, 'has to begin with a letter or digit and be made of these, ".", "_" and "-"')
   .refine((name) => !(name in {}), 'is a reserved name')

@@ -16,7 +16,7 @@ import {
   withoutEmpty,
 } from './programs.js'
 
-export { FormatError, type Position } from './document.js'
+export { FormatError } from './document.js'
 
 /** The file, and its environment. */
 export interface ReadOptions {
@@ -31,7 +31,7 @@ export interface ReadOptions {
 }
 
 /** A part of the file that was ignored or changed. */
-export interface Note extends Partial<Position> {
+interface Note extends Partial<Position> {
   /** As in `servers.github.envFile`. */
   path: string
   message: string

@@ -8,7 +8,7 @@ export const SEARCH = 'search_tools'
 export const CALL = 'call_tool'
 
 /** Most results, and most characters of a query. */
-export const MOST_FOUND = 50
+const MOST_FOUND = 50
 const MAX_QUERY = 500
 
 /** Part of the group's instructions. */

@@ -42,7 +42,7 @@ export type TlsFor = (host: string, port: number) => Pem
 export type ConnectPhase = 'resolve' | 'proxy' | 'connect' | 'tls'
 
 /** Opens a connection to one of some addresses. */
-export type Dial = (addresses: readonly string[], port: number) => Socket
+type Dial = (addresses: readonly string[], port: number) => Socket
 
 /** The destination of a connection. */
 interface Target {

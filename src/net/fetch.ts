@@ -43,7 +43,7 @@ export interface Answered extends Fetched {
 }
 
 /** Headers as undici returns them: names in lower case. */
-export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
+type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
 
 const TIME_LIMIT = 8_000
 /** Milliseconds of silence within a body. */

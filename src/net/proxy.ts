@@ -23,7 +23,7 @@ export interface HttpProxy {
 }
 
 /** What a request is for: parts of a URL. */
-export type Destination = Pick<URL, 'protocol' | 'hostname' | 'port'>
+type Destination = Pick<URL, 'protocol' | 'hostname' | 'port'>
 
 /** The proxy for a destination; undefined for a direct connection. */
 export type ProxyOf = (destination: Destination) => HttpProxy | undefined

@@ -30,7 +30,7 @@ export interface ServerReach {
 const DIRECT = 5_000
 
 /** A proxy that gets requests with a whole address as their target (RFC 9112, 3.2.2), and passes them on. */
-export interface Via {
+interface Via {
   /** Scheme, host and port of the proxy. */
   origin: string
   /** Sent with every request, for the proxy. */
@@ -61,7 +61,7 @@ export interface ServerConnectOptions extends Pick<ReachOptions, 'pem' | 'socket
 }
 
 /** Options of TLS, and of keeping its sessions. */
-export type TlsOptions = Pick<ConnectionOptions, 'ca' | 'lookup' | 'rejectUnauthorized' | 'checkServerIdentity'> & {
+type TlsOptions = Pick<ConnectionOptions, 'ca' | 'lookup' | 'rejectUnauthorized' | 'checkServerIdentity'> & {
   allowH2?: boolean
   maxCachedSessions?: number
 }

@@ -72,4 +72,3 @@ export const registration = z.object({
   client_secret: visible.nullish(),
   token_endpoint_auth_method: z.string().max(64).nullish(),
 })
-export type Registration = z.infer<typeof registration>

@@ -5,7 +5,7 @@ import { piecesOf, plainOf } from '../inspect/markdown.js'
 import { ruleAddress, ruleWords, shown } from '../inspect/words.js'
 
 /** A line from the docs. */
-export function Line({ text, document }: { text: string; document: string }) {
+function Line({ text, document }: { text: string; document: string }) {
   return html`${piecesOf(text, document).map(({ text, code, href }) => {
     if (code) return html`<code>${text}</code>`
     return href === undefined ? text : html`<a href=${href} target="_blank" rel="noreferrer">${text}</a>`

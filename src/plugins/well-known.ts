@@ -9,7 +9,7 @@ export interface WellKnownOptions {
 }
 
 /** The path of the manifest. */
-export const MANIFEST = '/.well-known/mcp.json'
+const MANIFEST = '/.well-known/mcp.json'
 /** Paths without authentication. */
 export const PUBLIC: readonly string[] = [MANIFEST, `${MANIFEST}.jws`]
 

@@ -27,7 +27,7 @@ export interface Entering {
 }
 
 /** Time limits of a call. Progress resets the idle timeout, but not the total timeout. */
-export interface Timeouts {
+interface Timeouts {
   /** Milliseconds without any reply. */
   idle: number
   /** Milliseconds in total. */

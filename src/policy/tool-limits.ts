@@ -5,7 +5,7 @@ import { globs, MAX_NAME } from './globs.js'
 import { refuse, toolOf } from './refusal.js'
 
 /** A limit. */
-export interface ToolLimit {
+interface ToolLimit {
   /** A glob of `<server>__<tool>`. */
   tools: string
   per: 'principal' | 'all'

@@ -173,7 +173,7 @@ export type ForwardInitialize = (
   options: InitializeOptions,
 ) => Promise<Tunnel | undefined>
 
-export interface InitializeOptions {
+interface InitializeOptions {
   /** The client cannot open another session, so the tunnel opens a new one when the server has lost this one. */
   reopens: boolean
   /** The number of the call for the inspector. */
@@ -205,7 +205,7 @@ export interface Tunnel {
 }
 
 /** One message that belongs to a request of the client. */
-export interface TunnelMessage {
+interface TunnelMessage {
   text: Wire
   /** What it was made of. */
   made?: Made | undefined
@@ -296,7 +296,7 @@ export interface SessionCookies {
 }
 
 /** Where requests to the address of a server go, as far as the server redirects them. */
-export interface KnownRedirects {
+interface KnownRedirects {
   /** The path and query for requests of a principal. */
   pathFor(principal: string): string
   /**

@@ -13,7 +13,7 @@ import type { Downlevel } from './downlevel/target.js'
 import { callResult, listedTool } from './downlevel/tools.js'
 
 export type { AdaptedQuestion } from './downlevel/elicitation.js'
-export type { Downlevel, ToolMemory } from './downlevel/target.js'
+export type { Downlevel } from './downlevel/target.js'
 
 type ToldResult = (result: Payload, to: Downlevel, params: Payload) => Payload
 

@@ -9,7 +9,6 @@ export const LEGACY = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] a
 
 export type ModernRevision = (typeof MODERN)[number]
 export type LegacyRevision = (typeof LEGACY)[number]
-export type Revision = ModernRevision | LegacyRevision
 
 /** The newest revisions: those that the bridge asks for. */
 export const NEWEST_LEGACY: LegacyRevision = LEGACY[0]

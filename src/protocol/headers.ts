@@ -121,7 +121,7 @@ function mirrored(json: Json | undefined): string | undefined {
 }
 
 /** The JSON text at a path of property names; undefined if there is none. */
-export function valueAt(args: Payload | undefined, path: readonly string[]): Json | undefined {
+function valueAt(args: Payload | undefined, path: readonly string[]): Json | undefined {
   let at = args
   for (const step of path.slice(0, -1)) at = at && objectIn(at, step)
   return at && raw(at, path.at(-1) as string)

@@ -63,7 +63,7 @@ const CONNECT_TIMEOUT = 2_000
 const MAX_WAITING = 20_000
 
 /** Options of every connection. */
-export const CONNECTION = {
+const CONNECTION = {
   disableOfflineQueue: true,
   commandsQueueMaxLength: MAX_WAITING,
   pingInterval: PING_EVERY,

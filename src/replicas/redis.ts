@@ -6,7 +6,8 @@ import type { Log } from '../logging.js'
 import { Deadline, within } from '../time.js'
 import type { Keys, RedisAddress, RedisChannels, RedisConnection } from './connection.js'
 
-type Library = typeof import('./client.js')
+/** An answer of Redis that is an error: a class of the library, which is loaded on demand. */
+type ErrorReply = typeof import('./client.js').ErrorReply
 
 /** How to connect to Redis. */
 export interface RedisOptions extends RedisAddress {
@@ -19,7 +20,7 @@ export interface RedisOptions extends RedisAddress {
 export type RedisLog = Pick<Log, 'debug' | 'info' | 'warn'>
 
 /** Redis is unreachable, or a command has failed. */
-export class RedisAway extends Error {
+class RedisAway extends Error {
   override name = 'RedisAway'
 }
 
@@ -35,7 +36,7 @@ const FIRST_WAIT = 2_000
 /** Both connections. */
 export class Redis {
   readonly #options: RedisOptions
-  #library: Library | undefined
+  #errorReply: ErrorReply | undefined
   #asking: RedisConnection | undefined
   #listening: RedisChannels | undefined
   readonly #listeners = new Map<string, Listener>()
@@ -64,10 +65,10 @@ export class Redis {
   /** Connects, and keeps trying. Resolves when connected, or after FIRST_WAIT. */
   async connect(): Promise<void> {
     // Loaded on demand: most bridges have no replicas.
-    const library = await import('./client.js')
+    const { clientsOf, ErrorReply } = await import('./client.js')
     if (this.#closed) return
-    this.#library = library
-    const { asking, listening } = library.clientsOf(this.#options)
+    this.#errorReply = ErrorReply
+    const { asking, listening } = clientsOf(this.#options)
     for (const client of [asking, listening]) this.#watch(client)
     this.#asking = asking
     this.#listening = listening
@@ -146,7 +147,7 @@ export class Redis {
       return await Promise.race([command(this.#asking), late])
     } catch (error) {
       // An error reply is an answer: Redis may be out of memory, or refuse the command.
-      if (!(this.#library && error instanceof this.#library.ErrorReply)) lane.rest()
+      if (!(this.#errorReply && error instanceof this.#errorReply)) lane.rest()
       throw error instanceof RedisAway ? error : new RedisAway('A Redis command failed', { cause: error })
     } finally {
       // Also if it has no answer: the client for Sentinels may never answer commands that a primary had when it was lost.

@@ -51,7 +51,7 @@ export interface Batch {
 }
 
 /** JSON, but not a valid message. The id is set if it is readable, for the error answer. */
-export interface Invalid {
+interface Invalid {
   kind: 'invalid'
   id: Id | undefined
   why: string

@@ -54,7 +54,7 @@ export function startsWithMark([first, second, third]: Uint8Array): boolean {
 }
 
 /** The text without a byte order mark before it, which parsers may ignore (RFC 8259, section 8.1). */
-export function withoutMark(text: string): string {
+function withoutMark(text: string): string {
   return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
 }
 

@@ -11,13 +11,13 @@ import type { Transport } from './transport/channel.js'
 import type { Watching } from './watch.js'
 
 /** Which calls share a session. */
-export type Isolation = 'per-principal' | 'shared' | 'per-request'
+type Isolation = 'per-principal' | 'shared' | 'per-request'
 
 /**
  * Which tools are called as tasks: `auto`, those that require it; `async`, also those that allow it, for clients that
  * support tasks; `off`, none.
  */
-export type TaskMode = 'auto' | 'async' | 'off'
+type TaskMode = 'auto' | 'async' | 'off'
 
 export interface ServerOptions {
   name: string
@@ -63,7 +63,7 @@ export interface ServerOptions {
 }
 
 /** Timeouts of a server, in milliseconds. */
-export interface ServerTimeouts {
+interface ServerTimeouts {
   probe: number
   initialize: number
   /** Until a program must have answered, while it writes. By default it has no more time than other servers. */

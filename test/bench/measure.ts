@@ -215,7 +215,7 @@ function together([first = [], ...others]: readonly Figures[][]): Figures[] {
 }
 
 /** Medians of some windows, and the spread of their ratios to those of the pass-through in the same rounds. */
-export function summary(windows: readonly Figures[], base: readonly Figures[]): Pick<Cell, 'figures' | 'ratios'> {
+function summary(windows: readonly Figures[], base: readonly Figures[]): Pick<Cell, 'figures' | 'ratios'> {
   const of = (figure: keyof Figures, all: readonly Figures[]) => all.map((one) => one[figure])
   const figures = FIGURES.map((figure) => [figure, spreadOf(of(figure, windows))?.median])
   const ratios = FIGURES.map((figure) => [figure, ratioOf(of(figure, windows), of(figure, base))])

@@ -6,7 +6,7 @@ import type { Question } from './questions.js'
  * How a scenario is measured: `closed` asks again when the answer is there; `open` asks at half the rate of a closed loop; `fresh`
  * starts processes; `idle` opens sessions and asks nothing; `replicas` starts several bridges that share a Redis.
  */
-export type Kind = 'closed' | 'open' | 'fresh' | 'idle' | 'replicas'
+type Kind = 'closed' | 'open' | 'fresh' | 'idle' | 'replicas'
 export type Size = 'quick' | 'usual' | 'all'
 
 export interface Scenario {

@@ -38,7 +38,7 @@ export function start(args: readonly string[], log: string): Child {
 }
 
 /** Ends a process, gently at first. */
-export async function end(child: Child): Promise<void> {
+async function end(child: Child): Promise<void> {
   const handle = running.get(child)
   if (!handle) return
   handle.kill('SIGTERM')

@@ -25,7 +25,7 @@ interface AnyServerLeg extends AnyLeg {
   like?: string
 }
 
-export interface SingleLeg extends AnyServerLeg {
+interface SingleLeg extends AnyServerLeg {
   /** The server behind the bridge. */
   server: keyof typeof servers
   /** How the bridge reaches it; `direct` is without any bridge: the suite asks the server itself. */
@@ -43,7 +43,7 @@ export interface GroupLeg extends AnyServerLeg {
 }
 
 /** The suite is a server, and its client is `client.ts`, which speaks through the bridge. */
-export interface ClientLeg extends AnyLeg {
+interface ClientLeg extends AnyLeg {
   mode: 'client'
   /** How the client speaks to the bridge. */
   front: 'stdio' | 'http'

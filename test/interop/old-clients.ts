@@ -7,7 +7,7 @@ import { startBridge } from '../support/bridge.js'
 import { bridgeCommand, environmentFlags } from '../support/cli.js'
 import type { Named } from './legacy-servers.js'
 
-export const FRONTS = ['stdio', 'HTTP+SSE', 'Streamable HTTP'] as const
+const FRONTS = ['stdio', 'HTTP+SSE', 'Streamable HTTP'] as const
 type Front = (typeof FRONTS)[number]
 
 /** A bridge in front of a server, for clients on every front. */

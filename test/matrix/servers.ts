@@ -37,7 +37,7 @@ export interface TestServer {
   open(): number
 }
 
-export interface List {
+interface List {
   member: string
   items: Json[]
   /** The cursor of the second page. */

@@ -8,7 +8,7 @@ import { type Answer, call } from '../support/modern.js'
 import { SseClient } from '../support/sse-client.js'
 
 /** One client, and the server that it uses. */
-export interface Client {
+interface Client {
   url: string
   /** The headers that say who it is. */
   headers: Record<string, string>

@@ -48,7 +48,7 @@ export interface Plan {
   spell?: (text: string) => string
 }
 
-export interface Question {
+interface Question {
   method: string
   params?: object
   id?: unknown

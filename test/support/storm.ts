@@ -22,7 +22,7 @@ export const tokenOf = (who: string) => `token-of-${who}-0123456789`
 const CANARY = /canary-([a-z]+)-\d+/g
 
 /** A server behind the address: what its names and its URIs begin with there. */
-export interface Place {
+interface Place {
   name: string
   uri: string
 }

@@ -25,8 +25,6 @@ export const audit = z
     'The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. Nothing is relayed unchanged then.',
   )
 
-export type AuditSettings = NonNullable<z.infer<typeof audit>>
-
 /** One entry of `limits.tools`. */
 export const toolLimit = z.strictObject({
   tools: namePattern.describe('Tools, as a glob of <server>__<tool>: "github__create_*", or "*" for all.'),
@@ -38,5 +36,3 @@ export const toolLimit = z.strictObject({
     .transform((one) => Number(one.slice(0, -1)) * UNITS[one.at(-1) as keyof typeof UNITS])
     .describe('Time in which they are counted, from the first call on: 30s, 1m, 24h.'),
 })
-
-export type ToolLimitSetting = z.infer<typeof toolLimit>

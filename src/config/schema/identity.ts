@@ -6,7 +6,7 @@ import { scope, text, webAddress } from './values.js'
 const texts = z.union([z.array(text).min(1, 'is empty'), text.transform((one) => [one])])
 
 /** Signature algorithms with a public key. With a shared one, whoever can check a token could make one. */
-export const ALGORITHMS = [
+const ALGORITHMS = [
   'RS256',
   'RS384',
   'RS512',

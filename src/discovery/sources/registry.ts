@@ -7,7 +7,7 @@ import { failure } from '../failure.js'
 import { packageOf, parsed, parseJson, remoteOf, type ServerAddress } from './server-json.js'
 
 /** The address of the official registry. */
-export const OFFICIAL_REGISTRY = 'https://registry.modelcontextprotocol.io'
+const OFFICIAL_REGISTRY = 'https://registry.modelcontextprotocol.io'
 
 /** Servers in a page: few enough that a page stays far below the size limit of documents. */
 const PAGE = 30

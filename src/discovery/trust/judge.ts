@@ -204,7 +204,7 @@ function changeOf({ list, since, withdrawn }: SeenTools, tools: ToolList, what: 
 }
 
 /** The difference between two lists, for people. The names come from the server. */
-export function changes(before: KeptList, { tools }: ToolList): string {
+function changes(before: KeptList, { tools }: ToolList): string {
   const known = new Map(before.tools)
   const added = [...tools.keys()].filter((name) => !known.has(name))
   const changed = [...tools].flatMap(([name, { digest }]) =>

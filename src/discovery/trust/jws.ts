@@ -89,7 +89,7 @@ export async function signManifest(bytes: Uint8Array, { id, algorithm, key }: Si
 }
 
 /** SHA-256 in base64url. */
-export function digestOfBytes(bytes: Uint8Array): string {
+function digestOfBytes(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64url')
 }
 

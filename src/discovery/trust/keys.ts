@@ -52,7 +52,7 @@ export async function readSigningKey(text: string): Promise<SigningKey> {
 }
 
 /** The thumbprint of a key (RFC 7638), base64url. */
-export function idOf(jwk: PublicJwk): Promise<string> {
+function idOf(jwk: PublicJwk): Promise<string> {
   return calculateJwkThumbprint(jwk)
 }
 

@@ -67,7 +67,7 @@ export function originToPin(url: string): string {
 }
 
 /** For `checkServerIdentity` of node:tls: the certificate must be for the host, and its key one of the pins. */
-export function checkPinned(pins: readonly string[]) {
+function checkPinned(pins: readonly string[]) {
   return (host: string, certificate: PeerCertificate): Error | undefined =>
     checkServerIdentity(host, certificate) ?? mismatch(host, certificate, pins)
 }

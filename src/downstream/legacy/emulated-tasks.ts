@@ -15,7 +15,7 @@ import { EMPTY, edit, type Json, type Payload, parseObject, raw, sizeOf, value, 
 import type { CallContext, TranslatedOutcome } from './translated-call.js'
 
 /** How the call of a task is made: `about` is the `_meta` of its requests to the client, which go through `send`. */
-export interface RunTask extends Required<Pick<CallContext, 'send' | 'about'>> {
+interface RunTask extends Required<Pick<CallContext, 'send' | 'about'>> {
   tell: Tell
   controller: HangUp
 }

@@ -27,7 +27,7 @@ export interface FacadeOptions {
 }
 
 /** An error of OAuth: the client is told its code. */
-export class FacadeError extends Error {
+class FacadeError extends Error {
   override name = 'FacadeError'
   readonly code: string
   readonly status: number

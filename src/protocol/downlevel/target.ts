@@ -2,7 +2,7 @@
 import { type LegacyRevision, type LegacyTraits, traits } from '../eras.js'
 
 /** What earlier lists of this session announced about structured results. */
-export interface ToolMemory {
+interface ToolMemory {
   /** Names of tools whose listed `outputSchema` is wrapped: an object with the value under `result`. */
   wrapped: Set<string>
 }

@@ -257,6 +257,6 @@ export class ServerRequests {
 }
 
 /** The message of a -32601 to the server. */
-export function refusalOf(method: string): string {
+function refusalOf(method: string): string {
   return `Method not found: ${method}`
 }

@@ -22,7 +22,7 @@ export type OriginHeaders = Readonly<Record<string, string>>
 export type Connect = buildConnector.connector
 
 /** A proxy that gets requests with a whole address as their target (RFC 9112, 3.2.2). */
-export interface ForwardProxy {
+interface ForwardProxy {
   /** Scheme, host and port of the proxy. */
   origin: string
   /** Sent with every request, for the proxy. */

@@ -13,7 +13,7 @@ export interface Prompt {
   get(given: Record<string, string>, client: Client): PromptResult | Promise<PromptResult>
 }
 
-export type PromptResult = {
+type PromptResult = {
   messages: { role: 'user'; content: Content }[]
 }
 

@@ -10,7 +10,7 @@ export interface Outcome {
 }
 
 /** Milliseconds after which an answer does not come any more. */
-export const PATIENCE = 20_000
+const PATIENCE = 20_000
 /** Answers before the answer. */
 const INTERIM = /^(?:HTTP\/1\.1 1\d\d[^\r]*\r\n(?:[^\r]+\r\n)*\r\n)+/
 /** Bytes of an answer that are read. */

@@ -3,7 +3,7 @@ import type { Figures, Health } from './healthy.js'
 import { FAILURES, type Failure, type Verdict } from './verdict.js'
 
 /** Milliseconds that 99 of 100 calls of the healthy client stay below. */
-export const P99 = 250
+const P99 = 250
 
 export interface Report {
   verdict: Verdict

@@ -74,7 +74,7 @@ const isError = (body: string) => messagesIn(body).every(({ jsonrpc, error }) =>
 const isObject = (value: unknown) => typeof value === 'object' && value !== null
 
 /** Messages of JSON or of events; one without members where it is neither. */
-export function messagesIn(body: string): Record<string, unknown>[] {
+function messagesIn(body: string): Record<string, unknown>[] {
   const texts = /^(event|data|id|:)/.test(body)
     ? body.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line.slice('data: '.length)] : []))
     : [body]
