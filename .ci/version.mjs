@@ -1,10 +1,12 @@
 /**
  * The version of package.json, wherever else it stands:
  *   node .ci/version.mjs                    writes it there, after `changeset version` has changed it
- *   node .ci/version.mjs --check [v1.2.3]   fails where another one stands, or if the tag is not that of the version
+ *   node .ci/version.mjs --check [v1.2.3]   fails where another one stands; for a tag, also if it is not that of the version, if
+ *                                           changesets wait for a version, or if a page says that nothing is published
  *   node .ci/version.mjs --notes 1.2.3      prints what the changelog says of a version
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { argv, chdir, exit, stderr, stdout } from 'node:process'
 import { fileURLToPath } from 'node:url'
 
@@ -23,6 +25,9 @@ const PLACES = [
   ['config/kubernetes/sidecar-stdio.yaml', '(?:image: |FROM )mcp-bridge:'],
   ['docs/operations.md', '(?:--tag example/mcp-bridge:|newTag: )'],
 ]
+/** Where pages say how the bridge is installed, and how they say that it is not published. */
+const PAGES = ['README.md', 'SECURITY.md', 'docs', 'config']
+const UNPUBLISHED = /\bnot on the npm registry yet\b|\bpublished yet\b/
 
 chdir(fileURLToPath(new URL('..', import.meta.url)))
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
@@ -49,8 +54,34 @@ function check(tag) {
     if (found.length === 0) return `${path}: no version stands after ${before}`
     return found.filter((one) => one !== version).map((one) => `${path}: ${one}`)
   })
-  if (tag !== undefined && tag !== `v${version}`) wrong.push(`the tag is ${tag}`)
+  if (tag !== undefined) wrong.push(...wrongFor(tag))
   if (wrong.length > 0) fail(`package.json says ${version}, but:\n${wrong.join('\n')}`)
+}
+
+/** What keeps a tag from being released. */
+function wrongFor(tag) {
+  const changesets = filesIn('.changeset').filter((path) => path.endsWith('.md') && !path.endsWith('README.md'))
+  const stale = PAGES.flatMap(filesIn).flatMap((path) =>
+    readFileSync(path, 'utf8')
+      .split('\n')
+      .flatMap((line, index) =>
+        UNPUBLISHED.test(line) ? [`${path}:${index + 1} says that something is not published: ${line.trim()}`] : [],
+      ),
+  )
+  return [
+    ...(tag === `v${version}` ? [] : [`the tag is ${tag}`]),
+    ...changesets.map((path) => `${path} waits: npm run changeset:version`),
+    ...stale,
+  ]
+}
+
+/** The file, or all files of the folder; none if it is not there. */
+function filesIn(path) {
+  if (!existsSync(path)) return []
+  if (!statSync(path).isDirectory()) return [path]
+  return readdirSync(path, { recursive: true })
+    .map((name) => join(path, name))
+    .filter((one) => statSync(one).isFile())
 }
 
 function notes(wanted) {

@@ -1,6 +1,6 @@
 /** What is released, step by step: the scripts that the workflow of releases runs. Programs that publish are stood in for. */
 import { execFile, spawnSync } from 'node:child_process'
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { env, execPath, versions } from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -23,10 +23,25 @@ const { version, repository, mcpName } = json<{ version: string; repository: { u
 const noBash = lacks('bash', ['--version'])
 
 t.test('the version is the same wherever it stands', async (t) => {
-  const { stderr } = await run(execPath, ['.ci/version.mjs', '--check', `v${version}`], { cwd: root })
+  const { stderr } = await run(execPath, ['.ci/version.mjs', '--check'], { cwd: root })
   t.equal(stderr, '')
-  await t.rejects(run(execPath, ['.ci/version.mjs', '--check', 'v99.0.0'], { cwd: root }), /the tag is v99\.0\.0/)
 })
+
+t.test(
+  'a tag is refused unless it is the version, with its changelog, and pages say that it is published',
+  async (t) => {
+    const folder = released(t)
+    const check = (tag: string) => run(execPath, ['.ci/version.mjs', '--check', tag], { cwd: folder })
+    mkdirSync(join(folder, '.changeset'), { recursive: true })
+    writeFileSync(join(folder, '.changeset/some-change.md'), '')
+    writeFileSync(join(folder, 'docs/clients.md'), '# Clients\n\nThe image is not published yet.\n')
+    await t.rejects(check(`v${version}`), /^\.changeset\/some-change\.md waits: npm run changeset:version$/m)
+    await t.rejects(check(`v${version}`), /^docs\/clients\.md:3 says that something is not published: The image/m)
+    await t.rejects(check('v99.0.0'), /the tag is v99\.0\.0/)
+    publish(folder)
+    await check(`v${version}`)
+  },
+)
 
 t.test('a new version is written wherever it stands, and what was written before belongs to it', async (t) => {
   const folder = released(t)
@@ -37,7 +52,8 @@ t.test('a new version is written wherever it stands, and what was written before
   const script = (...args: string[]) => run(execPath, ['.ci/version.mjs', ...args], { cwd: folder })
   await t.rejects(script('--check'), new RegExp(`Chart\\.yaml: ${version.replaceAll('.', '\\.')}`))
   await script()
-  await script('--check', 'v7.8.9-rc.1')
+  await script('--check')
+  t.match(text('package-lock.json', folder), '"version": "7.8.9-rc.1"')
   t.match(text('config/helm/mcp-bridge/Chart.yaml', folder), /^appVersion: 7\.8\.9-rc\.1$/m)
   t.match(text('server.json', folder), '"identifier": "ghcr.io/mcp-bridge/mcp-bridge:7.8.9-rc.1"')
   t.match(await script('--notes', '7.8.9-rc.1'), { stdout: '- A line.\n' })
@@ -62,7 +78,8 @@ t.test('a changeset becomes a version and a line of the changelog', { skip: noCh
   await run(execPath, ['.ci/version.mjs'], { cwd: folder })
   const [major, minor] = version.split('.').map(Number)
   const next = `${major}.${Number(minor) + 1}.0`
-  await run(execPath, ['.ci/version.mjs', '--check', `v${next}`], { cwd: folder })
+  await run(execPath, ['.ci/version.mjs', '--check'], { cwd: folder })
+  t.match(text('package.json', folder), `"version": "${next}"`)
   const notes = await run(execPath, ['.ci/version.mjs', '--notes'], { cwd: folder })
   t.equal(notes.stdout, '### Minor Changes\n\n- It can do more.\n')
   t.match(text('CHANGELOG.md', folder), /^# Changelog\n\n## /)
@@ -93,7 +110,7 @@ t.test('a change of what ships needs a changeset, and others do not', { skip: no
 })
 
 t.test('what is released is packed once, with its checksums', { skip: noBash || missing('kubernetes') }, async (t) => {
-  const folder = released(t, copyOfSource(t))
+  const folder = publish(released(t, copyOfSource(t)))
   const tools = standIns(t, ['npm'], {
     npm: `#!/bin/sh\n[ "$1" = audit ] && echo '{"vulnerabilities":{}}' || exec "$NPM" "$@"\n`,
   })
@@ -241,6 +258,20 @@ function released(t: Test, folder = temporaryFolder(t)): string {
   ]
   const filter = (path: string) => !path.includes('/.ci/tools')
   for (const path of paths) cpSync(join(root, path), join(folder, path), { recursive: true, filter })
+  return folder
+}
+
+/** Makes a copy what it is on the day of its release: no changeset waits, and no page says that nothing is published. */
+function publish(folder: string): string {
+  rmSync(join(folder, '.changeset'), { recursive: true, force: true })
+  const pages = ['docs', 'config'].flatMap((path) =>
+    readdirSync(join(folder, path), { recursive: true }).map((name) => join(path, String(name))),
+  )
+  for (const path of ['README.md', ...pages].filter((page) => /\.(?:md|yaml)$/.test(page)))
+    writeFileSync(
+      join(folder, path),
+      text(path, folder).replace(/not (?:on the npm registry|published) yet|is published yet/g, ''),
+    )
   return folder
 }
 
