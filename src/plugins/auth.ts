@@ -50,13 +50,18 @@ export type AuthMode =
 export type PrincipalOf = (request: FastifyRequest['raw']) => string | undefined
 
 /**
- * Checks a token for an endpoint with these addresses. Undefined if it is none that is accepted there. Throws or rejects with a
- * Fault if that cannot be found out.
+ * Checks a token for an endpoint with these addresses. Says why if it is none that is accepted there: the operator is told, and
+ * the caller is not. Throws or rejects with a Fault if that cannot be found out.
  */
 export type Verify = (
   token: string,
   addresses: ReadonlySet<string>,
-) => AuthenticatedCaller | undefined | Promise<AuthenticatedCaller | undefined>
+) => AuthenticatedCaller | WrongToken | Promise<AuthenticatedCaller | WrongToken>
+
+/** A token that is not accepted. */
+export interface WrongToken {
+  why: string
+}
 
 /** Authentication, and its exceptions. */
 export interface AuthOptions {
@@ -115,17 +120,19 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
       return
     }
     const endpoint = path === undefined ? undefined : endpoints.get(path)
-    const take = (caller: AuthenticatedCaller | Refusal) => {
+    const take = (caller: Identified) => {
       if (forwarded) withoutForwarded(request, forwarded)
-      if (typeof caller === 'string') {
-        const { message, error } = REFUSALS[caller]
+      if (typeof caller === 'string' || 'why' in caller) {
+        const { refusal, why: said } =
+          typeof caller === 'string' ? { refusal: caller } : { refusal: 'wrong' as const, ...caller }
+        const { message, error } = REFUSALS[refusal]
         const scope = error === undefined ? endpoint?.scope : undefined
         const refuse = () => {
           reply.header('www-authenticate', challenge({ resource_metadata: endpoint?.metadata, scope, error }))
-          done(new Fault('unauthorized', message))
+          done(new Fault('unauthorized', message, { said }))
         }
         // Only wrong tokens count: clients without one learn from the refusal where to get it.
-        if (caller === 'wrong' && app.countWrongToken) app.countWrongToken(request).then(refuse, done)
+        if (refusal === 'wrong' && app.countWrongToken) app.countWrongToken(request).then(refuse, done)
         else refuse()
         return
       }
@@ -155,10 +162,10 @@ function lacking(missing: readonly string[], all: readonly string[]): Fault {
   return new Fault('insufficientScope', message, { data: { scope: all.join(' ') } })
 }
 
-type Identify = (
-  request: FastifyRequest,
-  endpoint: ProtectedEndpoint | undefined,
-) => AuthenticatedCaller | Refusal | Promise<AuthenticatedCaller | Refusal>
+type Identify = (request: FastifyRequest, endpoint: ProtectedEndpoint | undefined) => Identified | Promise<Identified>
+
+/** The caller, or why there is none. */
+type Identified = AuthenticatedCaller | WrongToken | Refusal
 
 function identifierFor(mode: AuthMode): Identify {
   switch (mode.kind) {
@@ -189,9 +196,7 @@ function byWhatIsShown({ tokens = {}, verify, forwarded }: AuthMode & { kind: 't
     const token = bearerToken(authorization(request))
     if (token === undefined) return 'missing'
     const owner = known.length === 0 ? undefined : ownerOf(token, known)
-    if (owner || !verify || !endpoint) return owner ?? 'wrong'
-    const caller = verify(token, endpoint.addresses)
-    return caller instanceof Promise ? caller.then((one) => one ?? 'wrong') : (caller ?? 'wrong')
+    return owner ?? (verify && endpoint ? verify(token, endpoint.addresses) : 'wrong')
   }
 }
 

@@ -141,7 +141,8 @@ export interface FaultOptions {
   /** Where a person signs in. Only this person may see it, so it is not in the message. */
   signInUrl?: string | undefined
   /**
-   * The server's own text with its refusal, for the operator: one line. The message has the part that callers may see.
+   * More for the operator, in one line: the server's own text with its refusal, or what is wrong with a token. The message has
+   * the part that callers may see.
    */
   said?: string | undefined
 }

@@ -11,6 +11,8 @@ import { kits, provider } from '../support/sdk-sign-in.js'
 import { startSdkV1 } from '../support/sdk-v1.js'
 import { SseClient } from '../support/sse-client.js'
 import { TokenIssuer } from '../support/token-issuer.js'
+import { setTrap } from '../support/trap.js'
+import { wrongTokens } from '../support/wrong-tokens.js'
 
 type Json = Record<string, unknown>
 
@@ -80,9 +82,9 @@ for (const [kit, make] of Object.entries(kits))
     })
 
 /** A bridge in front of tools that take scopes, and an issuer that signs what a test wants. */
-async function guarded(t: Test, auth: Json = {}, issuerSettings: Json = {}) {
+async function guarded(t: Test, auth: Json = {}, issuerSettings: Json = {}, more: Json = {}) {
   const issuer = await TokenIssuer.start(t)
-  const settings = { auth: { issuers: [{ issuer: issuer.url, ...issuerSettings }], ...auth } }
+  const settings = { auth: { issuers: [{ issuer: issuer.url, ...issuerSettings }], ...auth }, ...more }
   const behind = await start(t, settings, { scopes: { write: ['files:write'] } })
   const token = (claims: Json = {}) => issuer.token({ aud: behind.url, ...claims })
   const bearer = async (claims?: Json) => ({ authorization: `Bearer ${await token(claims)}` })
@@ -131,6 +133,38 @@ t.test('a wrong token is told from a missing one, and neither says why', async (
   for (const claims of [{ aud: `${url}/` }, { exp: 1 }, { iss: 'https://x.example' }])
     t.same(challengeIn(await call(url, 'tools/list', {}, { headers: await bearer(claims) })), [401, wrong])
   t.same(challengeIn(await call(url, 'tools/list', {}, { headers: { authorization: 'Bearer x' } })), [401, wrong])
+})
+
+t.test('A31: each wrong token is answered with 401, and nothing is asked that it names', async (t) => {
+  const { url, issuer, log, seen } = await guarded(t, {}, {}, { limits: { wrongTokensPerMinute: 1_000 } })
+  const trap = await setTrap(t)
+  const endpoint = url.replace('/mcp', '/test/mcp')
+  const rows = await wrongTokens(issuer, endpoint, `http://127.0.0.1:${trap.port}`)
+  t.ok(rows.length >= 60, `${rows.length} wrong tokens`)
+  const own = url.replace('/mcp', '/.well-known/oauth-protected-resource/test/mcp')
+  for (const [name, token] of rows) {
+    const headers = { authorization: `Bearer ${token}` }
+    const answer = await call(endpoint, 'tools/call', { name: 'read' }, { headers })
+    // Node.js itself takes no headers of this size.
+    if (name === 'more than 16 KiB') t.equal(answer.status, 431, name)
+    else t.same(challengeIn(answer), [401, `Bearer resource_metadata="${own}", error="invalid_token"`], name)
+  }
+  t.same(seen, [], 'no call has reached the server')
+  t.same(await trap.caught(), [], 'nobody asked an address of theirs')
+  const said = JSON.stringify(log)
+  for (const [name, token] of rows)
+    for (const part of token.split('.')) if (part.length > 20) t.notOk(said.includes(part), `${name} is in the log`)
+})
+
+t.test('the log says what is wrong with a token, also among many requests without one', async (t) => {
+  const { url, bearer, log } = await guarded(t)
+  for (let i = 0; i < 20; i++) await call(url, 'tools/list')
+  const answer = await call(url, 'tools/list', {}, { headers: await bearer({ aud: 'https://other.example/mcp' }) })
+  t.notMatch(answer.text, /other\.example|expected/)
+  const told = log.filter(({ said }) => said !== undefined)
+  t.match(told, [{ event: 'request_refused', fault: 'unauthorized', status: 401, why: 'Unknown token' }])
+  t.match(told[0]?.['said'], `expected aud to be "${url}"`)
+  t.match(told[0]?.['said'], 'got ["https://other.example/mcp"]')
 })
 
 t.test('scopes that the bridge requires are a challenge with those that the caller has', async (t) => {

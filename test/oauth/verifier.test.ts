@@ -1,13 +1,14 @@
 /** Tokens of identity providers: which are accepted, which are not, and what the bridge asks of whom meanwhile. */
-import { createHmac, createPrivateKey, generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { CompactEncrypt, type JWK } from 'jose'
+import type { JWK } from 'jose'
 import t, { type Test } from 'tap'
 import type { IssuerSettings } from '../../src/oauth/server/settings.js'
 import { Verifier } from '../../src/oauth/server/verifier.js'
 import { Fault } from '../../src/protocol/fault.js'
 import { TokenIssuer } from '../support/token-issuer.js'
+import { wrongTokens } from '../support/wrong-tokens.js'
 
 const HERE = 'https://bridge.example/github/mcp'
 const AT = new Set([HERE, 'https://bridge.example/github/sse'])
@@ -27,7 +28,11 @@ function setUp(issuer: TokenIssuer, more: Partial<IssuerSettings> = {}) {
   let ahead = 0
   const verifier = new Verifier({ issuers: [settingsOf(issuer.url, more)], now: () => Date.now() + ahead })
   return {
-    verify: async (token: string, at = AT) => verifier.verify(token, at),
+    verifier,
+    verify: async (token: string, at = AT) => {
+      const verified = await verifier.verify(token, at)
+      return 'why' in verified ? undefined : verified
+    },
     later: (ms: number) => {
       ahead += ms
     },
@@ -81,117 +86,59 @@ t.test('a right token is accepted, whatever form of its claims its issuer prefer
 t.test('A31: a wrong token is not accepted, and no address that it names is asked', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const foreign = await trap(t)
-  const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  const elliptic = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const { verify } = setUp(issuer)
-  const now = Math.floor(Date.now() / 1_000)
-  const good: Json = { aud: HERE }
-  const all = { iss: issuer.url, sub: 'alice', aud: HERE, iat: now, exp: now + 600 }
-  const right = await issuer.token(good)
-  const [head = '', body = '', signature = ''] = right.split('.')
-  const pem = issuer.publicKey.export({ format: 'pem', type: 'spki' })
-  const jwk = JSON.stringify(issuer.publicKey.export({ format: 'jwk' }))
-  const hmac = (key: string | Buffer, alg = 'HS256') => {
-    const text = `${part({ alg, kid: 'k1', typ: 'at+jwt' })}.${part(all)}`
-    return `${text}.${createHmac('sha256', key).update(text).digest('base64url')}`
-  }
-  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const own = other.publicKey.export({ format: 'jwk' }) as JWK
-  const encrypted = await new CompactEncrypt(Buffer.from(JSON.stringify(all)))
-    .setProtectedHeader({ alg: 'RSA-OAEP-256', enc: 'A256GCM', kid: 'k1' })
-    .encrypt(issuer.publicKey)
-  const weak = createPrivateKey(
-    generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'pem', type: 'pkcs8' }),
-  )
-  const claims = (more: Json, header: Json = {}) => issuer.token({ ...good, ...more }, header)
-  const rows: [name: string, token: string | Promise<string>][] = [
-    // The signature.
-    ['alg none', issuer.raw({ alg: 'none' }, all, '')],
-    ['alg None', issuer.raw({ alg: 'None' }, all, 'x')],
-    ['alg none with the signature', `${part({ alg: 'none' })}.${body}.${signature}`],
-    ['no alg', issuer.raw({ kid: 'k1' }, all)],
-    ['HS256 by the public key as PEM', hmac(pem)],
-    ['HS256 by the public key as JWK', hmac(jwk)],
-    ['HS256 by nothing', hmac('')],
-    ['an alg that is not configured', claims({}, { alg: 'RS512' })],
-    ['RS256 in lower case', issuer.raw({ alg: 'rs256', kid: 'k1' }, all, signature)],
-    ['no signature', `${head}.${body}.`],
-    ['without the last part', `${head}.${body}`],
-    ['the signature of another token', `${head}.${part({ ...all, sub: 'root' })}.${signature}`],
-    ['a signature that is cut off', right.slice(0, -4)],
-    ['a signature with a changed end', `${right.slice(0, -6)}AAAAAA`],
-    ['another key with the kid', issuer.token(good, {}, other.privateKey)],
-    ['another key without kid', issuer.token(good, { kid: undefined }, weak)],
-    ['another kind of key', issuer.token(good, { alg: 'ES256' }, elliptic.privateKey)],
-    ['a kid that is unknown', issuer.token(good, { kid: 'k2' }, other.privateKey)],
-    ['a kid that is a path', issuer.token(good, { kid: '../../etc/passwd' }, other.privateKey)],
-    ['a kid that every object has', issuer.token(good, { kid: '__proto__' }, other.privateKey)],
-    ['a key in the header', issuer.token(good, { jwk: own, kid: undefined }, other.privateKey)],
-    ['jku', issuer.token(good, { jku: `${foreign.url}/jwks` }, other.privateKey)],
-    ['x5u', issuer.token(good, { x5u: `${foreign.url}/x5u` }, other.privateKey)],
-    ['x5c', issuer.token(good, { x5c: ['AAAA'] }, other.privateKey)],
-    ['crit', claims({}, { crit: ['exp'], exp: now })],
-    ['crit that is known', claims({}, { crit: ['b64'], b64: true })],
-    ['crit that is empty', issuer.raw({ alg: 'RS256', kid: 'k1', crit: [] }, all, signature)],
-    // The form.
-    ['a JWE', encrypted],
-    ['text that is no token', 'not-a-token'],
-    ['three parts that are no JSON', 'aaaa.bbbb.cccc'],
-    ['claims that are a list', issuer.raw({ alg: 'RS256', kid: 'k1' }, '[]')],
-    ['claims that are null', issuer.raw({ alg: 'RS256', kid: 'k1' }, 'null')],
-    ['padding', `${right}=`],
-    ['a space within', `${head}. ${body}.${signature}`],
-    ['four parts', `${right}.x`],
-    ['more than 16 KiB', claims({ x: 'x'.repeat(17_000) })],
-    // What kind of token it is.
-    ['typ of a DPoP proof', claims({}, { typ: 'dpop+jwt' })],
-    ['typ of a logout token', claims({}, { typ: 'logout+jwt' })],
-    ['typ that is no text', issuer.raw({ alg: 'RS256', kid: 'k1', typ: 1 }, all, signature)],
-    ['an ID token by its nonce', claims({ nonce: 'n' })],
-    ['an ID token by at_hash', claims({ at_hash: 'x' })],
-    ['an ID token by c_hash', claims({ c_hash: 'x' })],
-    ['an ID token of Keycloak', claims({ typ: 'ID' })],
-    ['a refresh token of Keycloak', claims({ typ: 'Refresh' })],
-    ['an ID token of Cognito', claims({ token_use: 'id' })],
-    ['bound to a key', claims({ cnf: { jkt: 'x' } })],
-    // The issuer.
-    ['no iss', issuer.token({ ...good, iss: undefined })],
-    ['iss of another', claims({ iss: foreign.url })],
-    ['iss with a slash', claims({ iss: `${issuer.url}/` })],
-    ['iss in upper case', claims({ iss: issuer.url.toUpperCase() })],
-    ['iss as a list', claims({ iss: [issuer.url] })],
-    ['iss that begins like it', claims({ iss: `${issuer.url}.evil.example` })],
-    // The audience.
-    ['no aud', issuer.token({})],
-    ['an empty aud', claims({ aud: '' })],
-    ['an empty list', claims({ aud: [] })],
-    ['aud of another mount', claims({ aud: 'https://bridge.example/stock/mcp' })],
-    ['the beginning of aud', claims({ aud: 'https://bridge.example/github' })],
-    ['the origin alone', claims({ aud: 'https://bridge.example' })],
-    ['aud with more behind it', claims({ aud: `${HERE}/more` })],
-    ['aud with a slash', claims({ aud: `${HERE}/` })],
-    ['aud in other case', claims({ aud: HERE.replace('github', 'GitHub') })],
-    ['aud of another scheme', claims({ aud: HERE.replace('https', 'http') })],
-    ['aud with a port', claims({ aud: HERE.replace('example', 'example:443') })],
-    ['aud as an object', claims({ aud: { [HERE]: true } })],
-    ['aud with a number in the list', claims({ aud: [HERE, 1] })],
-    // The time.
-    ['expired', claims({ exp: now - 61 })],
-    ['no exp', issuer.token({ ...good, exp: undefined })],
-    ['exp as a text', claims({ exp: String(now + 600) })],
-    ['nbf in the future', claims({ nbf: now + 120 })],
-    ['iat in the future', claims({ iat: now + 120 })],
-    // Whose it is.
-    ['no sub', issuer.token({ ...good, sub: undefined })],
-    ['an empty sub', claims({ sub: '' })],
-    ['sub as a number', claims({ sub: 1 })],
-    ['an endless sub', claims({ sub: 's'.repeat(1_025) })],
-  ]
+  const { verify, verifier } = setUp(issuer)
+  const right = await issuer.token({ aud: HERE })
+  const rows = await wrongTokens(issuer, HERE, foreign.url)
   t.ok(rows.length >= 60, `${rows.length} wrong tokens`)
-  for (const [name, token] of rows) t.equal(await verify(await token), undefined, name)
+  for (const [name, token] of rows) {
+    t.equal(await verify(token), undefined, name)
+    const said = JSON.stringify(await verifier.verify(token, AT))
+    t.match(said, /^\{"why":"/, said)
+    for (const part of token.split('.'))
+      if (part.length > 20) t.notOk(said.includes(part), `${name}: nothing of it is said`)
+  }
   t.same(foreign.asked, [], 'nobody asked an address of theirs')
   t.ok(issuer.asked.filter((path) => path === '/jwks').length <= 2, issuer.asked.join())
   t.ok(await verify(right), 'and the right one is accepted all the same')
+})
+
+t.test('the operator is told what was expected of a token, and what came', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const now = Math.floor(Date.now() / 1_000)
+  const settings = settingsOf(issuer.url, { audience: ['api://bridge'], claims: { client_id: ['app', 'cli'] } })
+  const verifier = new Verifier({ issuers: [settings], now: () => now * 1_000 })
+  const { url } = issuer
+  const good = { aud: HERE, client_id: 'app' }
+  const other = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const [streams] = [...AT].slice(1)
+  const rows: [token: string | Promise<string>, why: string][] = [
+    [
+      issuer.token({ ...good, aud: `${HERE}/` }),
+      `expected aud to be "${HERE}" or "${streams}" or "api://bridge", got ["${HERE}/"]`,
+    ],
+    [
+      issuer.token({ ...good, aud: ['a', 'b'] }),
+      `expected aud to be "${HERE}" or "${streams}" or "api://bridge", got ["a","b"]`,
+    ],
+    [issuer.token({ ...good, iss: `${url}/` }), `expected iss to be "${url}", got "${url}/"`],
+    [issuer.token({ ...good, iss: undefined }), `expected iss to be "${url}", got none`],
+    [issuer.token({ ...good, exp: now - 3_600 }), 'it has expired 3600 s ago'],
+    [issuer.token({ ...good, nbf: now + 3_600 }), 'its nbf is 3600 s in the future: do the clocks differ?'],
+    [issuer.token({ ...good, client_id: 'x' }), 'expected client_id to be "app" or "cli", got "x"'],
+    [issuer.token({ ...good, client_id: undefined }), 'expected client_id to be "app" or "cli", got none'],
+    [issuer.token({ ...good, nonce: 'n' }), 'expected an access token, got one with nonce, which ID tokens have'],
+    [
+      issuer.token({ ...good, cnf: {} }),
+      'expected an access token, got one with cnf, which only counts with a proof of a key',
+    ],
+    [issuer.token({ ...good, typ: 'ID' }), 'expected an access token, got one with typ "ID"'],
+    [issuer.token(good, { typ: 'logout+jwt' }), 'expected typ to be "at+jwt" or "JWT", got "logout+jwt"'],
+    [issuer.token(good, { alg: 'RS384' }), 'expected alg to be "RS256" or "PS256" or "ES256" or "EdDSA", got "RS384"'],
+    [issuer.token(good, {}, other.privateKey), `its signature is not one of "${url}"`],
+    [issuer.token(good, { kid: 'k9' }, other.privateKey), `none of the keys of "${url}" has its kid and kind`],
+    ['opaque', 'it is no JWT, and no issuer of "auth.issuers" has "introspection"'],
+  ]
+  for (const [token, why] of rows) t.same(await verifier.verify(await token, AT), { why })
 })
 
 t.test('A32: a token for one endpoint is not taken by another, unless its audience is configured', async (t) => {
@@ -241,10 +188,13 @@ t.test('a person is the issuer and the subject: neither alone, and no mix of bot
   const tokens = await Promise.all(
     issuers.flatMap((issuer) => ['alice', 'bob'].map((sub) => issuer.token({ aud: HERE, sub }))),
   )
-  const verified = await Promise.all(tokens.map(async (token) => verifier.verify(token, AT)))
-  t.equal(new Set(verified.map((one) => one?.principal)).size, 4)
-  const again = await verifier.verify((await issuers[0]?.token({ aud: HERE, sub: 'alice' })) as string, AT)
-  t.equal(again?.principal, verified[0]?.principal)
+  const principalOf = async (token = '') => {
+    const verified = await verifier.verify(token, AT)
+    return 'why' in verified ? verified : verified.principal
+  }
+  const principals = await Promise.all(tokens.map(principalOf))
+  t.equal(new Set(principals).size, 4)
+  t.equal(await principalOf(await issuers[0]?.token({ aud: HERE, sub: 'alice' })), principals[0])
 })
 
 t.test(

@@ -36,6 +36,7 @@ const INTERVAL = 10_000
 
 /** The refusals of one kind in the current interval. */
 interface Kind {
+  fault: FaultName
   /** How many may still be logged in full. */
   full: number
   /** How many were left out, and the last of them. */
@@ -49,8 +50,8 @@ export class Refusals {
   readonly #log: Pick<Log, 'info' | 'error'>
   readonly #observe: Observe | undefined
   readonly #interval: number
-  /** Bounded by the number of faults. */
-  readonly #kinds = new Map<FaultName, Kind>()
+  /** By fault, and whether the operator is told more: what that says must not be lost among the others. */
+  readonly #kinds = new Map<string, Kind>()
 
   /** `interval` is in milliseconds. */
   constructor(log: Pick<Log, 'info' | 'error'>, observe: Observe | undefined, interval = INTERVAL) {
@@ -63,9 +64,10 @@ export class Refusals {
   note(fault: Fault, refused: Refused): void {
     if (wasLogged(fault)) return
     const { path, from, server } = refused
-    const { fault: reason, status, message: said } = fault
+    const { fault: reason, status, message, said = message } = fault
     this.#observe?.({ kind: 'refusal', server: server ?? '', reason, status, said, path, from })
-    const kind = this.#kinds.get(reason) ?? this.#begin(reason)
+    const key = fault.said === undefined ? reason : `${reason} explained`
+    const kind = this.#kinds.get(key) ?? this.#begin(key, reason)
     if (kind.full === 0) {
       kind.more++
       kind.last = { status: fault.status, ...(from !== undefined && { from }) }
@@ -77,27 +79,27 @@ export class Refusals {
 
   /** Logs what was left out so far. */
   close(): void {
-    for (const [reason, kind] of this.#kinds) {
+    for (const kind of this.#kinds.values()) {
       clearTimeout(kind.timer)
-      this.#writeNumber(reason, kind)
+      this.#writeNumber(kind)
     }
     this.#kinds.clear()
   }
 
-  #begin(reason: FaultName): Kind {
-    const timer = setTimeout(() => this.#endInterval(reason), this.#interval).unref()
-    const kind = { full: IN_FULL, more: 0, last: {}, timer }
-    this.#kinds.set(reason, kind)
+  #begin(key: string, fault: FaultName): Kind {
+    const timer = setTimeout(() => this.#endInterval(key), this.#interval).unref()
+    const kind = { fault, full: IN_FULL, more: 0, last: {}, timer }
+    this.#kinds.set(key, kind)
     return kind
   }
 
-  #endInterval(reason: FaultName): void {
-    const kind = this.#kinds.get(reason) as Kind
+  #endInterval(key: string): void {
+    const kind = this.#kinds.get(key) as Kind
     if (kind.more === 0) {
-      this.#kinds.delete(reason)
+      this.#kinds.delete(key)
       return
     }
-    this.#writeNumber(reason, kind)
+    this.#writeNumber(kind)
     kind.more = 0
     kind.timer.refresh()
   }
@@ -107,6 +109,7 @@ export class Refusals {
       fault: fault.fault,
       status: fault.status,
       why: printable(withoutCredentials(fault.message), 300),
+      ...(fault.said !== undefined && { said: printable(withoutCredentials(fault.said), 500) }),
       ...(server !== undefined && { server }),
       ...(method !== undefined && { method: printable(method, 32) }),
       ...(path !== undefined && { path: printable(path.split(/[?#]/, 1)[0] as string, 200) }),
@@ -118,9 +121,9 @@ export class Refusals {
     else this.#log.info({ event: 'request_refused', ...fields }, 'request refused')
   }
 
-  #writeNumber(reason: FaultName, { more, last }: Kind): void {
+  #writeNumber({ fault, more, last }: Kind): void {
     if (more === 0) return
-    const fields = { fault: reason, ...last, more }
+    const fields = { fault, ...last, more }
     this.#log.info({ event: 'refusals_left_out', ...fields }, 'more requests were refused')
   }
 }

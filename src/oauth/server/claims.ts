@@ -16,11 +16,25 @@ export interface TokenOwner {
   audience: readonly string[] | undefined
 }
 
+/** Why a token is not accepted, for the operator: what was expected, and what came. It has nothing secret. */
+export interface TokenRefusal {
+  why: string
+}
+
 /** Clocks differ: seconds. */
 export const LEEWAY = 60
 const MAX_SUBJECT = 1_024
+/** Most characters of a claim in a message. */
+const MAX_SHOWN = 300
+const ID_TOKEN = 'which ID tokens have'
 /** Claims of other kinds of tokens: ID tokens, and tokens that only count with a proof of a key. */
-const FOREIGN = ['nonce', 'at_hash', 'c_hash', 's_hash', 'cnf'] as const
+const FOREIGN: Readonly<Record<string, string>> = {
+  nonce: ID_TOKEN,
+  at_hash: ID_TOKEN,
+  c_hash: ID_TOKEN,
+  s_hash: ID_TOKEN,
+  cnf: 'which only counts with a proof of a key',
+}
 /** What other kinds of tokens call themselves, by the claim in which they do: Keycloak's and Cognito's. */
 const OTHER_KINDS: Readonly<Record<string, readonly string[]>> = {
   typ: ['ID', 'Refresh', 'Offline', 'Logout'],
@@ -30,28 +44,22 @@ const OTHER_KINDS: Readonly<Record<string, readonly string[]>> = {
 const APPLICATION = ['client_id', 'azp', 'appid', 'cid'] as const
 
 /**
- * Reads the claims of a token whose signature is valid, or that its issuer calls active. Undefined if it is not accepted.
- * Throws a Fault if its groups are needed and left out. `now` is in seconds.
+ * Reads the claims of a token whose signature is valid, or that its issuer calls active. Throws a Fault if its groups are
+ * needed and left out. `now` is in seconds.
  */
-export function ownerOf(claims: Claims, settings: IssuerSettings, now: number): TokenOwner | undefined {
-  const { sub, exp, nbf, iat } = claims
-  if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT) return undefined
-  if (!isTime(exp) || exp <= now - LEEWAY) return undefined
-  for (const from of [nbf, iat]) if (from !== undefined && !(isTime(from) && from <= now + LEEWAY)) return undefined
-  if (FOREIGN.some((name) => claims[name] !== undefined)) return undefined
-  if (Object.entries(OTHER_KINDS).some(([name, kinds]) => kinds.includes(String(claims[name])))) return undefined
-  const required = Object.entries(settings.claims)
-  if (!required.every(([name, values]) => textsIn(claims, name).some((one) => values.includes(one)))) return undefined
-  const audience = audienceOf(claims, settings)
-  if (audience === 'none') return undefined
+export function ownerOf(claims: Claims, settings: IssuerSettings, now: number): TokenOwner | TokenRefusal {
+  const why = whyRefused(claims, settings, now)
+  if (why !== undefined) return { why }
   const application = APPLICATION.map((name) => claims[name]).find((one) => typeof one === 'string')
   const scopes = new Set([...scopesIn(claims, settings), ...scopesOfGroups(claims, settings)])
-  const { issuer } = settings
+  const { issuer, audience: accepted = [] } = settings
+  const subject = claims['sub'] as string
+  const audience = audienceIn(claims)
   return {
     issuer,
-    subject: sub,
-    grant: { scopes, extensible: true, issuer, subject: sub, application },
-    audience: audience === 'all' ? undefined : audience,
+    subject,
+    grant: { scopes, extensible: true, issuer, subject, application },
+    audience: audience?.some((one) => accepted.includes(one)) ? undefined : audience,
   }
 }
 
@@ -60,12 +68,52 @@ export function isFor({ audience }: TokenOwner, addresses: ReadonlySet<string>):
   return audience === undefined || audience.some((one) => addresses.has(one))
 }
 
-function audienceOf({ aud }: Claims, { audience = [], claims }: IssuerSettings): readonly string[] | 'all' | 'none' {
+/** Says what a token is for, in place of an endpoint with these addresses. */
+export function forAnother(
+  { audience }: TokenOwner,
+  addresses: ReadonlySet<string>,
+  { audience: accepted = [] }: IssuerSettings,
+): TokenRefusal {
+  return { why: expected('aud', audience, [...addresses, ...accepted]) }
+}
+
+/** Says that a value is none of those that were expected. */
+export function expected(name: string, came: unknown, values: readonly string[]): string {
+  const wanted = values.map((one) => JSON.stringify(one)).join(' or ')
+  return `expected ${name} to be ${wanted}, got ${came === undefined ? 'none' : printable(JSON.stringify(came), MAX_SHOWN)}`
+}
+
+function whyRefused(claims: Claims, settings: IssuerSettings, now: number): string | undefined {
+  const { sub, exp, nbf, iat } = claims
+  if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT)
+    return `expected sub to be a text of 1 to ${MAX_SUBJECT} characters`
+  if (!isTime(exp)) return 'expected exp to be a time'
+  if (exp <= now - LEEWAY) return `it has expired ${since(exp, now)}`
+  for (const [name, from] of Object.entries({ nbf, iat }))
+    if (from !== undefined && !(isTime(from) && from <= now + LEEWAY))
+      return `its ${name} is ${isTime(from) ? since(from, now) : 'no time'}: do the clocks differ?`
+  const foreign = Object.keys(FOREIGN).find((name) => claims[name] !== undefined)
+  if (foreign !== undefined) return `expected an access token, got one with ${foreign}, ${FOREIGN[foreign]}`
+  const kind = Object.entries(OTHER_KINDS).find(([name, kinds]) => kinds.includes(String(claims[name])))
+  if (kind) return `expected an access token, got one with ${kind[0]} ${JSON.stringify(claims[kind[0]])}`
+  const required = Object.entries(settings.claims).find(
+    ([name, values]) => !textsIn(claims, name).some((one) => values.includes(one)),
+  )
+  if (required) return expected(required[0], claimOf(claims, required[0]), required[1])
   // Some issuers name no audience. Then what the operator requires of other claims has to do.
-  if (aud === undefined) return Object.keys(claims).length > 0 ? 'all' : 'none'
+  if (claims['aud'] === undefined && Object.keys(settings.claims).length > 0) return undefined
+  return audienceIn(claims) ? undefined : `expected aud to be a text or a list of texts, got ${typeof claims['aud']}`
+}
+
+/** A time, for people. `now` is in seconds, too. */
+function since(time: number, now: number): string {
+  const seconds = Math.round(Math.abs(now - time))
+  return `${seconds} s ${time > now ? 'in the future' : 'ago'}`
+}
+
+function audienceIn({ aud }: Claims): readonly string[] | undefined {
   const named = typeof aud === 'string' ? [aud] : aud
-  if (!Array.isArray(named) || !named.every((one) => typeof one === 'string')) return 'none'
-  return named.some((one) => audience.includes(one)) ? 'all' : named
+  return Array.isArray(named) && named.every((one) => typeof one === 'string') ? named : undefined
 }
 
 function scopesIn(claims: Claims, { scopes }: IssuerSettings): readonly string[] {
@@ -86,8 +134,11 @@ function scopesOfGroups(claims: Claims, { groups, map }: IssuerSettings): readon
 
 /** The texts of a claim, which is one or a list. A name with dots may be a path. */
 function textsIn(claims: Claims, name: string): readonly string[] {
-  const value = Object.hasOwn(claims, name) ? claims[name] : at(claims, name.split('.'))
-  return [value].flat().filter((one) => typeof one === 'string')
+  return [claimOf(claims, name)].flat().filter((one) => typeof one === 'string')
+}
+
+function claimOf(claims: Claims, name: string): unknown {
+  return Object.hasOwn(claims, name) ? claims[name] : at(claims, name.split('.'))
 }
 
 function at(value: unknown, path: readonly string[]): unknown {

@@ -12,7 +12,7 @@ import { clientAuthOf, configuredMethod } from '../client/client-auth.js'
 import { quoted } from '../failure.js'
 import type { Issuers } from '../issuers.js'
 import type { Reach } from '../reach.js'
-import type { Claims } from './claims.js'
+import { type Claims, expected, type TokenRefusal } from './claims.js'
 import type { IssuerSettings } from './settings.js'
 
 /** Most questions at once. A flood of made-up tokens waits for nobody, and nobody waits for it for long. */
@@ -32,8 +32,8 @@ export class Introspection {
     this.#options = options
   }
 
-  /** The claims of a token; undefined if it is not active. Rejects with a Fault if that cannot be found out. */
-  async claimsOf(token: string): Promise<Claims | undefined> {
+  /** The claims of a token that is active. Rejects with a Fault if that cannot be found out. */
+  async claimsOf(token: string): Promise<{ claims: Claims } | TokenRefusal> {
     if (this.#open >= MAX_OPEN) throw unavailable(`Over ${MAX_OPEN} tokens are being checked`)
     this.#open++
     try {
@@ -45,7 +45,7 @@ export class Introspection {
     }
   }
 
-  async #ask(token: string): Promise<Claims | undefined> {
+  async #ask(token: string): Promise<{ claims: Claims } | TokenRefusal> {
     const { settings, issuers, reach } = this.#options
     const { issuer, introspection } = settings
     const { clientId = '', clientSecret } = introspection ?? {}
@@ -74,9 +74,12 @@ export class Introspection {
     })
     const { active, ...claims } = await processIntrospectionResponse(server, known, response)
     const { iss, token_type } = claims
-    if (active !== true || (iss !== undefined && iss !== issuer)) return undefined
+    if (active !== true) return { why: `${quoted(issuer)} says that it is not active` }
+    if (iss !== undefined && iss !== issuer) return { why: expected('iss', iss, [issuer]) }
     // Such a token counts only with a proof.
-    return token_type !== undefined && token_type.toLowerCase() !== 'bearer' ? undefined : claims
+    if (token_type !== undefined && token_type.toLowerCase() !== 'bearer')
+      return { why: expected('token_type', token_type, ['Bearer']) }
+    return { claims }
   }
 }
 

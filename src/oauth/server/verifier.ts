@@ -5,9 +5,19 @@
 import { createHash, hash } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { Grant } from '../../protocol/call.js'
+import { quoted } from '../failure.js'
 import { Issuers } from '../issuers.js'
 import { type Network, reachOf } from '../reach.js'
-import { type Claims, isFor, LEEWAY, ownerOf, type TokenOwner } from './claims.js'
+import {
+  type Claims,
+  expected,
+  forAnother,
+  isFor,
+  LEEWAY,
+  ownerOf,
+  type TokenOwner,
+  type TokenRefusal,
+} from './claims.js'
 import { Facade } from './facade.js'
 import { Introspection } from './introspection.js'
 import { KeySet } from './key-set.js'
@@ -29,6 +39,7 @@ export interface Verified {
 }
 
 interface Known {
+  settings: IssuerSettings
   owner: TokenOwner
   verified: Verified
   /** In milliseconds since 1970. */
@@ -53,9 +64,9 @@ export class Verifier {
   readonly #introspection: { settings: IssuerSettings; asked: Introspection } | undefined
   /** By digest, in the order in which they were checked. */
   readonly #known = new Map<string, Known>()
-  /** When tokens may be asked about again, by digest. */
-  readonly #refused = new Map<string, number>()
-  readonly #running = new Map<string, Promise<Known | undefined>>()
+  /** Why tokens were refused, and when they may be asked about again, by digest. */
+  readonly #refused = new Map<string, TokenRefusal & { until: number }>()
+  readonly #running = new Map<string, Promise<Known | TokenRefusal>>()
 
   constructor({ issuers: configured, allow, network = {}, now = Date.now }: VerifierOptions) {
     this.#now = now
@@ -75,22 +86,22 @@ export class Verifier {
   }
 
   /**
-   * Whose a token is, if it is accepted at an endpoint with these addresses. At once if it was checked before. Rejects with a
-   * Fault if it cannot be checked now, or if it leaves out what is needed.
+   * Whose a token is, if it is accepted at an endpoint with these addresses, or why it is not. At once if it was checked
+   * before. Rejects with a Fault if it cannot be checked now, or if it leaves out what is needed.
    */
   readonly verify = (
     token: string,
     addresses: ReadonlySet<string>,
-  ): Verified | undefined | Promise<Verified | undefined> => {
-    if (token.length > MAX_TOKEN) return undefined
+  ): Verified | TokenRefusal | Promise<Verified | TokenRefusal> => {
+    if (token.length > MAX_TOKEN) return { why: `it has more than ${MAX_TOKEN} characters` }
     const digest = hash('sha256', token, 'base64')
     const known = this.#known.get(digest)
-    if (known && known.until > this.#now()) return isFor(known.owner, addresses) ? known.verified : undefined
-    return this.#check(token, digest).then((one) => one && (isFor(one.owner, addresses) ? one.verified : undefined))
+    if (known && known.until > this.#now()) return at(known, addresses)
+    return this.#check(token, digest).then((one) => ('why' in one ? one : at(one, addresses)))
   }
 
   /** Checks a token, once for all that show it meanwhile. */
-  #check(token: string, digest: string): Promise<Known | undefined> {
+  #check(token: string, digest: string): Promise<Known | TokenRefusal> {
     let running = this.#running.get(digest)
     if (!running) {
       running = this.#checkNow(token, digest).finally(() => this.#running.delete(digest))
@@ -99,50 +110,51 @@ export class Verifier {
     return running
   }
 
-  async #checkNow(token: string, digest: string): Promise<Known | undefined> {
+  async #checkNow(token: string, digest: string): Promise<Known | TokenRefusal> {
     const isJwt = JWT.test(token)
-    const owner = isJwt ? await this.#ownerOfJwt(token) : await this.#ownerOfOther(token, digest)
-    if (!owner) return undefined
-    const { claims, settings, ms } = owner
-    const found = ownerOf(claims, settings, this.#now() / 1_000)
-    if (!found) return undefined
+    const checked = isJwt ? await this.#checkedJwt(token) : await this.#checkedOther(token, digest)
+    if ('why' in checked) return checked
+    const { claims, settings, ms } = checked
+    const owner = ownerOf(claims, settings, this.#now() / 1_000)
+    if ('why' in owner) return owner
     const until = Math.min((claims['exp'] as number) * 1_000, this.#now() + ms)
-    const known = { owner: found, verified: { principal: principalOf(found), grant: found.grant }, until }
+    const known = { settings, owner, verified: { principal: principalOf(owner), grant: owner.grant }, until }
     keep(this.#known, digest, known, (one) => one.until <= this.#now())
     return known
   }
 
-  async #ownerOfJwt(token: string): Promise<Checked | undefined> {
+  async #checkedJwt(token: string): Promise<Checked | TokenRefusal> {
     const issuer = this.#issuerOf(token)
-    if (!issuer) return undefined
+    if ('why' in issuer) return issuer
     const { settings, keys } = issuer
     const known = await keys.known()
-    const claims = await this.#verified(token, settings, known)
-    if (claims !== 'no key') return claims && { claims, settings, ms: KEPT }
+    const first = await this.#verified(token, settings, known)
+    if (!('noKey' in first)) return first
     const renewed = await keys.renewed(known)
-    const again = renewed && (await this.#verified(token, settings, renewed))
-    return again === undefined || again === 'no key' ? undefined : { claims: again, settings, ms: KEPT }
+    const again = renewed ? await this.#verified(token, settings, renewed) : first
+    return 'noKey' in again ? { why: `none of the keys of ${quoted(settings.issuer)} has its kid and kind` } : again
   }
 
   /** The configured issuer that a token names, if its header is acceptable. Nothing of it is believed. */
-  #issuerOf(token: string): { settings: IssuerSettings; keys: KeySet } | undefined {
-    try {
-      const { alg, typ, crit } = decodeProtectedHeader(token)
-      const { iss } = decodeJwt(token)
-      const found = iss === undefined ? undefined : this.#issuers.get(iss)
-      const isKnown = TYPES.includes(typeof typ === 'string' ? typ.toLowerCase() : typ)
-      return isKnown && crit === undefined && found?.settings.algorithms.includes(alg ?? '') ? found : undefined
-    } catch {
-      return undefined
-    }
+  #issuerOf(token: string): { settings: IssuerSettings; keys: KeySet } | TokenRefusal {
+    const said = saidIn(token)
+    if (!said) return { why: 'it looks like a JWT, but its header or claims are no JSON object' }
+    const { alg, typ, crit, iss } = said
+    if (!TYPES.includes(typeof typ === 'string' ? typ.toLowerCase() : typ))
+      return { why: expected('typ', typ, ['at+jwt', 'JWT']) }
+    if (crit !== undefined) return { why: 'its header has crit, of which nothing is known' }
+    const found = typeof iss === 'string' ? this.#issuers.get(iss) : undefined
+    if (!found) return { why: expected('iss', iss, [...this.#issuers.keys()]) }
+    const { algorithms } = found.settings
+    return algorithms.includes(String(alg)) ? found : { why: expected('alg', alg, algorithms) }
   }
 
-  /** The claims of a JWT. Undefined if it is not valid, `no key` if it is signed with a key that is not there. */
+  /** The claims of a JWT, if it is valid and signed with a key that is there. */
   async #verified(
     token: string,
     settings: IssuerSettings,
     find: JWTVerifyGetKey,
-  ): Promise<Claims | undefined | 'no key'> {
+  ): Promise<Checked | TokenRefusal | { noKey: true }> {
     const options = {
       issuer: settings.issuer,
       algorithms: [...settings.algorithms],
@@ -150,30 +162,42 @@ export class Verifier {
       requiredClaims: ['sub', 'exp'],
       currentDate: new Date(this.#now()),
     }
+    const verifyWith = async (key: JWTVerifyGetKey) => {
+      const { payload } = await jwtVerify(token, key, options)
+      return { claims: payload, settings, ms: KEPT }
+    }
+    const refused = (error: unknown): TokenRefusal => {
+      if (!(error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed))
+        return { why: `its signature is not one of ${quoted(settings.issuer)}` }
+      const same = ownerOf(error.payload, settings, this.#now() / 1_000)
+      return 'why' in same ? same : { why: error.message }
+    }
     try {
-      return (await jwtVerify(token, find, options)).payload
+      return await verifyWith(find)
     } catch (error) {
-      if (error instanceof errors.JWKSNoMatchingKey) return 'no key'
-      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return undefined
+      if (error instanceof errors.JWKSNoMatchingKey) return { noKey: true }
+      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return refused(error)
       // The token does not say which: one of them fits.
+      let last = refused(undefined)
       for await (const key of error) {
-        const payload = await jwtVerify(token, key, options).then(
-          (verified) => verified.payload,
-          () => undefined,
-        )
-        if (payload) return payload
+        const one = await verifyWith(() => key).catch(refused)
+        if (!('why' in one)) return one
+        last = one
       }
-      return undefined
+      return last
     }
   }
 
-  async #ownerOfOther(token: string, digest: string): Promise<Checked | undefined> {
-    if (!this.#introspection || (this.#refused.get(digest) ?? 0) > this.#now()) return undefined
+  async #checkedOther(token: string, digest: string): Promise<Checked | TokenRefusal> {
+    if (!this.#introspection) return { why: 'it is no JWT, and no issuer of "auth.issuers" has "introspection"' }
+    const refused = this.#refused.get(digest)
+    if (refused && refused.until > this.#now()) return refused
     const { settings, asked } = this.#introspection
-    const claims = await asked.claimsOf(token)
-    if (claims) return { claims, settings, ms: KEPT_ACTIVE }
-    keep(this.#refused, digest, this.#now() + KEPT_REFUSED, (until) => until <= this.#now())
-    return undefined
+    const answer = await asked.claimsOf(token)
+    if ('claims' in answer) return { ...answer, settings, ms: KEPT_ACTIVE }
+    const until = this.#now() + KEPT_REFUSED
+    keep(this.#refused, digest, { ...answer, until }, (one) => one.until <= this.#now())
+    return answer
   }
 }
 
@@ -182,6 +206,21 @@ interface Checked {
   settings: IssuerSettings
   /** Milliseconds for which that may be believed. */
   ms: number
+}
+
+/** Whose a token is, if it is for an endpoint with these addresses. */
+function at({ owner, verified, settings }: Known, addresses: ReadonlySet<string>): Verified | TokenRefusal {
+  return isFor(owner, addresses) ? verified : forAnother(owner, addresses, settings)
+}
+
+/** What a JWT says in its header and claims; undefined if it is none. */
+function saidIn(token: string): Readonly<Record<'alg' | 'typ' | 'crit' | 'iss', unknown>> | undefined {
+  try {
+    const { alg, typ, crit } = decodeProtectedHeader(token)
+    return { alg, typ, crit, iss: decodeJwt(token).iss }
+  } catch {
+    return undefined
+  }
 }
 
 /** Puts an entry last, and removes the oldest ones: those that are over, and those for which there is no room. */
