@@ -59,7 +59,7 @@ export type Verify = (
 ) => AuthenticatedCaller | WrongToken | Promise<AuthenticatedCaller | WrongToken>
 
 /** A token that is not accepted. */
-export interface WrongToken {
+interface WrongToken {
   why: string
 }
 
@@ -78,7 +78,7 @@ export interface AuthOptions {
 }
 
 /** Who a request is from. */
-export interface AuthenticatedCaller {
+interface AuthenticatedCaller {
   principal: string
   credential?: string
   grant?: Grant
