@@ -41,7 +41,7 @@ const inGroups = {
     const filter = new RegExp(`^(?:${Object.values(groups).flat().join('|')})$`)
     const sources = resolve('src') + sep
     onResolve({ filter }, ({ path, importer }) => {
-      // There must be one undici, because @fastify/reply-from takes connections only of its own.
+      // There must be one undici, because @fastify/reply-from, of @fastify/http-proxy, takes connections only of its own.
       const shared = importer.endsWith('.ts')
         ? importer.startsWith(sources)
         : path === 'undici' && isReplyFrom(importer)

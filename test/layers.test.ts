@@ -23,7 +23,6 @@ const packages: Record<string, readonly string[]> = {
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http/extra-paths'],
   '@fastify/rate-limit': ['plugins'],
-  '@fastify/reply-from': ['downstream/http/relay'],
   preact: ['page/main'],
   'preact/hooks': ['page'],
   '@preact/signals': ['page'],

@@ -12,9 +12,6 @@ module.exports = {
   get '@fastify/rate-limit'() {
     return require('@fastify/rate-limit')
   },
-  get '@fastify/reply-from'() {
-    return require('@fastify/reply-from')
-  },
   get '@fastify/http-proxy'() {
     return require('@fastify/http-proxy')
   },

@@ -204,6 +204,18 @@ t.test('114 what the server asks is answered by way of any bridge', async (t) =>
   t.same(modern.violations(), [])
 })
 
+t.test('a status that HTTP does not have is an error of the server, and its client gets an answer', async (t) => {
+  const { url } = await betweenModern(t, (_arrival, response) => sendText(response, '{}', {}, 799))
+  const answer = await call(url, 'tools/call', { name: 'x' }, { id: 7 })
+  t.match(answer, { status: 200, message: { id: 7, error: { code: -32603, data: { outcome: 'unknown' } } } })
+})
+
+t.test('the address of a relayed server may have a slash at its end', async (t) => {
+  const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{"ok":true}'))
+  t.match(await call(`${url}/`, 'tools/call', { name: 'x' }), { status: 200, message: { ok: true } })
+  t.equal(last().path, '/mcp')
+})
+
 t.test('55 what goes wrong on the way is told under the id of the request', async (t) => {
   let sever = (response: ServerResponse) => {
     response.destroy()

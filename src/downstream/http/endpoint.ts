@@ -18,7 +18,6 @@ import { checkMedia } from './content-type.js'
 import { forward } from './forward.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { type Refusals, refusedOf } from './refusals.js'
-import type { Pass } from './relay.js'
 import { notAllowed, refuse } from './replies.js'
 import { passingOf, type RequestAtEndpoint, SessionRequests, type SessionRequestsOptions } from './session-requests.js'
 
@@ -48,6 +47,7 @@ interface Asked extends RequestAtEndpoint {
 export async function endpoint(app: FastifyInstance, options: EndpointOptions): Promise<void> {
   const { path, relay } = options
   const served = new Endpoint(options)
+  await relay?.ready()
 
   // The bridge decodes and parses bodies itself, because the errors must be JSON-RPC.
   readBodies(app, options.memory)
@@ -57,9 +57,9 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
     done()
   })
 
-  const { handle } = served
-  if (relay) await relay.register(app, { path, refusing: options.refusing }, handle)
-  else app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler: handle })
+  app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler: served.handle })
+  // A client may know the server's own address, with a slash at its end.
+  if (relay && !path.endsWith('/')) app.route({ method: ['GET', 'POST', 'DELETE'], url: `${path}/`, handler: served.handle })
   app.route({
     method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
     url: path,
@@ -81,10 +81,13 @@ class Endpoint {
   }
 
   /** Answers a request. Its failure is an answer, too. */
-  readonly handle = (request: FastifyRequest, reply: FastifyReply, pass?: Pass): void => {
+  readonly handle = (request: FastifyRequest, reply: FastifyReply): void => {
     if (request.loan) lendUntilClosed(request, reply)
-    const asked: Asked = { request, reply, pass }
-    const answering = request.method === 'POST' ? this.#post(asked) : this.#legacy.use(asked)
+    this.#serve({ request, reply, again: () => this.#serve({ request, reply, again: undefined }) })
+  }
+
+  #serve(asked: Asked): void {
+    const answering = asked.request.method === 'POST' ? this.#post(asked) : this.#legacy.use(asked)
     answering.catch((error: unknown) => this.#failed(error, asked))
   }
 
@@ -109,34 +112,30 @@ class Endpoint {
   }
 
   async #post(asked: Asked): Promise<void> {
-    const { request, reply, pass } = asked
-    const { relay, sessions, compat } = this.#options
+    const { request, reply, again } = asked
+    const { relay, sessions, compat, refusing } = this.#options
     const headers = readHeaders(request.raw)
     const { lookup } = headers
     const body = request.body as Buffer | undefined
-    if (pass && relay?.takesModern(lookup, body)) return pass(relay.modern(lookup), () => this.handle(request, reply))
+    const passing = again && relay?.modern(lookup, body)
+    if (relay && passing) return relay.pass({ request, reply, passing, refusing, fallback: again })
     const message = readMessage(body ? [body] : [])
     asked.message = message
     const id = single(lookup, 'mcp-session-id')
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
     const version = versionHeader(lookup)
-    if (id !== undefined && !session && pass && relay) {
+    if (id !== undefined && !session && relay) {
       const opens = message.kind === 'request' && message.method === 'initialize'
       const elsewhere = !opens && !(version !== undefined && looksModern(version))
       if (elsewhere && (await relay.takesSession(id, request.principal))) {
         if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
-        return pass(passingOf(message))
+        return relay.pass({ request, reply, passing: passingOf(message), refusing })
       }
     }
     const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
     const verdict = classify(message, version, state, compat)
     if (verdict.era === 'modern') await this.#takeModern(message, 'bare' in verdict, headers, asked)
-    else if (verdict.as === 'initialize')
-      await this.#legacy.open(
-        message as Request,
-        asked,
-        pass && (() => this.handle(request, reply, (passing) => pass(passing))),
-      )
+    else if (verdict.as === 'initialize') await this.#legacy.open(message as Request, asked)
     else if (session) await this.#legacy.take(message, session, asked)
     else throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
   }

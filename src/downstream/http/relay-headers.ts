@@ -5,6 +5,10 @@ export type RelayedHeaders = Record<string, string | string[] | undefined>
 
 /** Headers of a request that concern this connection or the bridge; the pattern has prefixes of more names. */
 const NOT_SENT_ON = [
+  'host',
+  'connection',
+  'content-length',
+  'transfer-encoding',
   'origin',
   'cookie',
   'keep-alive',
@@ -29,9 +33,13 @@ const NOT_SENT_BACK = [
   'alt-svc',
 ]
 
-/** The headers of a request that are sent to the server. Session headers only if the request belongs to a session. */
+/**
+ * The headers of a request that are sent to the server: not those that `Connection` names (RFC 9110, 7.6.1), and session
+ * headers only if the request belongs to a session.
+ */
 export function sentOn(headers: RelayedHeaders, inSession: boolean): RelayedHeaders {
   const sent = { ...headers }
+  for (const name of headerOf(headers, 'connection')?.split(',') ?? []) delete sent[name.trim().toLowerCase()]
   for (const name of [...NOT_SENT_ON, ...(inSession ? [] : OF_SESSIONS)]) delete sent[name]
   for (const name of Object.keys(sent)) if (NOT_SENT_ON_LIKE.test(name)) delete sent[name]
   return sent

@@ -1,10 +1,9 @@
 /**
- * The relay: passes HTTP messages unchanged between a client and a server of the same era (@fastify/reply-from). The
- * server validates them. The bridge checks who owns a session, filters headers, and writes the log.
+ * The relay: passes HTTP messages unchanged between a client and a server of the same era. The server validates them. The
+ * bridge checks who owns a session, filters headers, and writes the log.
  */
-import type { FastifyReplyFromOptions } from '@fastify/reply-from'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Signal } from '../../hang-up.js'
+import type { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { OpenSet } from '../../open-set.js'
 import type { Account } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
@@ -24,18 +23,11 @@ import { headerOf, type RelayedHeaders, sentBack } from './relay-headers.js'
 import { answersIn, clientIn } from './relayed-bodies.js'
 import { RelayedList } from './relayed-list.js'
 import { questionKey, RelayedMessages } from './relayed-messages.js'
-import { RelayedRequest, type RelayedRequestOptions, type RelayedResponse } from './relayed-request.js'
+import { RelayedRequest, type RelayedRequestOptions } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { type ErrorRendering, whenOver } from './replies.js'
 
 export type { RelayedRequestOptions as Passing } from './relayed-request.js'
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** Set while the request is relayed. */
-    relayed: RelayedRequest | undefined
-  }
-}
 
 /** Options of the relay of one server. */
 export interface RelayOptions {
@@ -54,22 +46,23 @@ export interface RelayOptions {
 }
 
 /** What an endpoint needs of the relay. */
-export type RelayAt = Pick<Relay, 'register' | 'takesModern' | 'modern' | 'takesSession' | 'endOurs'>
+export type RelayAt = Pick<Relay, 'ready' | 'modern' | 'takesSession' | 'endOurs' | 'pass'>
 
-/** Relays a request. `fallback` answers it without the relay, if the server turns out to have changed its era. */
-export type Pass = (passing: RelayedRequestOptions, fallback?: () => void) => void
+/** A request that is relayed. */
+export interface Relaying {
+  request: FastifyRequest
+  reply: FastifyReply
+  passing: RelayedRequestOptions
+  refusing: ErrorRendering
+  /** Answers the request without the relay, if the server turns out to have changed its era. */
+  fallback?: (() => void) | undefined
+}
 
 /** An answer, as undici gives it. */
 interface Answered {
   statusCode: number
   headers: RelayedHeaders
-  body: { dump(): Promise<void> }
-}
-
-interface Sending {
-  principal: string
-  signal: Signal
-  method: string
+  body: Readable & { dump(): Promise<void> }
 }
 
 type Done = (error: Error | null, response?: Answered) => void
@@ -77,6 +70,9 @@ type Done = (error: Error | null, response?: Answered) => void
 interface Requestable {
   request(options: object, done: Done): void
 }
+
+/** The highest HTTP status. */
+const MAX_STATUS = 599
 
 /** The relay of one server. */
 export class Relay {
@@ -87,8 +83,8 @@ export class Relay {
   readonly #questions: WatchedQuestions
   /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
-  /** The request that is being handed to undici at this moment. */
-  #sending: Sending | undefined
+  /** The connections to the server, once undici is loaded. */
+  #connections: Requestable | undefined
 
   constructor(options: RelayOptions) {
     this.#options = options
@@ -101,61 +97,23 @@ export class Relay {
     })
   }
 
-  /** Registers the relay at a path. `handle` gets every request there, and may `pass` it to the server. */
-  async register(
-    app: FastifyInstance,
-    { path, refusing }: { path: string; refusing: ErrorRendering },
-    handle: (request: FastifyRequest, reply: FastifyReply, pass: Pass) => void,
-  ): Promise<void> {
-    const { url } = this.#options.relayed
-    const { default: replyFrom } = await import('@fastify/reply-from')
-    const dispatcher = (await this.#options.relayed.dispatcher) as Requestable
-    const undici: Requestable = { request: (options, done) => this.#request(dispatcher, options, done) }
-    const options = { base: url.origin, undici, retryMethods: [], disableRequestLogging: true }
-    const hooks = {
-      rewriteRequestHeaders: (request: FastifyRequest, headers: RelayedHeaders) =>
-        this.#of(request).headersSentOn(headers),
-      rewriteHeaders: (headers: RelayedHeaders, request: FastifyRequest) =>
-        sentBack(headers, this.#of(request).passing.era === 'legacy'),
-      onResponse: (request: FastifyRequest, _reply: FastifyReply, response: RelayedResponse) =>
-        this.#of(request).answered(response),
-      onError: ({ request }: FastifyReply, { error }: { error: Error }) =>
-        this.#of(request).failed(error.cause instanceof Error ? error.cause : error),
-    }
-    const handler = (request: FastifyRequest, reply: FastifyReply) =>
-      handle(request, reply, (passing, fallback) => {
-        const relayed = this.#begin(request, reply, { passing, refusing, fallback })
-        const send = () => this.#send(relayed, request, reply, { source: url.pathname, hooks })
-        const account = this.#options.accountOf?.(request.principal)
-        if (account) relayed.sendAs(account, send)
-        else send()
-      })
-    await app.register(
-      async (scope) => {
-        scope.decorateRequest('relayed', undefined)
-        // What may be repeated is decided in `#request`, by the method of the message.
-        await scope.register(replyFrom, options as unknown as FastifyReplyFromOptions)
-        scope.route({ method: ['GET', 'POST', 'DELETE'], url: '/', handler })
-      },
-      { prefix: path },
-    )
+  /** Resolves when requests can be passed on. */
+  async ready(): Promise<void> {
+    this.#connections = (await this.#options.relayed.dispatcher) as Requestable
   }
 
-  /** Whether a modern request is relayed. Its headers contain everything that decides this. */
-  takesModern(lookup: HeaderLookup, body: Uint8Array | undefined): boolean {
-    if (!isModern(versionHeader(lookup)) || this.#options.relayed.speaks() !== 'modern') return false
-    const method = single(lookup, 'mcp-method') ?? ''
+  /**
+   * What the relay needs to know about a modern request; undefined if it is not relayed. Its headers contain everything that
+   * decides this.
+   */
+  modern(lookup: HeaderLookup, body: Uint8Array | undefined): RelayedRequestOptions | undefined {
+    if (!isModern(versionHeader(lookup)) || this.#options.relayed.speaks() !== 'modern') return undefined
+    const method = single(lookup, 'mcp-method')
     // The bridge may have to change the server's answer to `server/discover`.
-    if (method === 'server/discover' || this.#options.keeps?.(method)) return false
-    return !this.#options.isOurs?.(single(lookup, 'mcp-name'), body)
-  }
-
-  /** What the relay needs to know about a modern request. */
-  modern(lookup: HeaderLookup): RelayedRequestOptions {
-    const method = single(lookup, 'mcp-method') ?? 'unknown'
-    const { endless = false } = methodTraits(method)
+    if (method === 'server/discover' || this.#options.keeps?.(method ?? '')) return undefined
     const name = single(lookup, 'mcp-name')
-    return { era: 'modern', method, ...(name && namedSubject(method, decoded(name))), endless, opens: false }
+    if (this.#options.isOurs?.(name, body)) return undefined
+    return modernPassing(method ?? 'unknown', name)
   }
 
   /** Whether the messages of a session are relayed. Throws a Fault if the session belongs to another principal. */
@@ -169,13 +127,22 @@ export class Relay {
   /** The relay at an endpoint that is no longer its own: sessions that it knows go on, and nothing else is relayed. */
   get forSessions(): RelayAt {
     return {
-      register: (app, at, handle) => this.register(app, at, handle),
-      takesModern: () => false,
-      modern: (lookup) => this.modern(lookup),
+      ready: () => this.ready(),
+      modern: () => undefined,
       // A session that is not known may be one of the endpoint itself, which has ended.
       takesSession: (id, principal) => this.sessions.isOf(principal, id, true),
       endOurs: (id) => this.endOurs(id),
+      pass: (relaying) => this.pass(relaying),
     }
+  }
+
+  /** Passes a request to the server, and the answer back. Throws a Fault if there is no room for it. */
+  pass(relaying: Relaying): void {
+    const relayed = this.#begin(relaying)
+    const send = () => this.#send(relayed, relaying)
+    const account = this.#options.accountOf?.(relaying.request.principal)
+    if (account) relayed.sendAs(account, send)
+    else send()
   }
 
   /** Ends the streams that have no end of their own. */
@@ -201,19 +168,7 @@ export class Relay {
     return true
   }
 
-  #of(request: FastifyRequest): RelayedRequest {
-    return request.relayed as RelayedRequest
-  }
-
-  #begin(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    {
-      passing,
-      refusing,
-      fallback,
-    }: { passing: RelayedRequestOptions; refusing: ErrorRendering; fallback: (() => void) | undefined },
-  ): RelayedRequest {
+  #begin({ request, reply, passing, refusing, fallback }: Relaying): RelayedRequest {
     const { principal, body } = request
     const { record, messages } = this.#record(request, passing)
     const list = this.#listOf(principal, passing, record)
@@ -242,7 +197,6 @@ export class Relay {
       leave()
       this.#open.delete(place)
     })
-    request.relayed = relayedRequest
     const place = this.#open.add(relayedRequest)
     whenOver(reply, () => relayedRequest.over())
     return relayedRequest
@@ -318,16 +272,36 @@ export class Relay {
     }
   }
 
+  #send(relayed: RelayedRequest, { request, reply }: Relaying): void {
+    const { body } = request
+    relayed.messages?.sent()
+    const headers = relayed.headersSentOn(request.headers)
+    if (body instanceof Uint8Array) headers['content-type'] ??= 'application/json'
+    const sent = { method: request.method, headers, body: body instanceof Uint8Array ? body : null }
+    this.#request(sent, request.principal, relayed, (error, response) => {
+      if (error || !response) {
+        if (!reply.sent) relayed.failed(error ?? new Error('No answer'))
+        return
+      }
+      const { statusCode, headers, body: stream } = response
+      if (statusCode > MAX_STATUS) {
+        stream.on('error', () => {}).destroy()
+        return relayed.failed(new Error(`The server answered with HTTP ${statusCode}`))
+      }
+      reply.code(statusCode).headers(sentBack(headers, relayed.passing.era === 'legacy'))
+      relayed.answered({ statusCode, headers, stream })
+    })
+  }
+
   /**
    * Sends a request, and sends it again where the server redirects it. Once more after a failed connection, if the server does
    * nothing twice then: it may have closed one that was kept open for the next request.
    */
-  #request(dispatcher: Requestable, options: object, done: Done): void {
-    const { principal, signal, method } = this.#sending as Sending
+  #request(sent: object, principal: string, { signal, passing: { method } }: RelayedRequest, done: Done): void {
     const { relayed } = this.#options
-    const { redirects } = relayed
+    const { redirects, url } = relayed
     const ask = (path: string, times: number, again = false): void =>
-      dispatcher.request({ ...options, path, signal }, (error, response) => {
+      this.#connections?.request({ ...sent, origin: url.origin, path, signal }, (error, response) => {
         if (error && !again && !signal.aborted && relayed.mayRepeat(error, method)) return ask(path, times, true)
         if (error || !response) return done(error, response)
         const { statusCode: status, headers, body } = response
@@ -338,20 +312,11 @@ export class Relay {
       })
     ask(redirects.pathFor(principal), 0)
   }
+}
 
-  #send(
-    { signal, messages, passing: { method } }: RelayedRequest,
-    { body, headers, principal }: FastifyRequest,
-    reply: FastifyReply,
-    { source, hooks }: { source: string; hooks: object },
-  ): void {
-    const contentType = headers['content-type'] ?? 'application/json'
-    const sent = body instanceof Uint8Array ? { ...hooks, body, contentType } : hooks
-    messages?.sent()
-    this.#sending = { principal, signal, method }
-    reply.from(source, sent as Parameters<FastifyReply['from']>[1])
-    this.#sending = undefined
-  }
+function modernPassing(method: string, name: string | undefined): RelayedRequestOptions {
+  const { endless = false } = methodTraits(method)
+  return { era: 'modern', method, ...(name && namedSubject(method, decoded(name))), endless, opens: false }
 }
 
 /** The value of a header; as it is if it is not valid, because the server refuses it. */

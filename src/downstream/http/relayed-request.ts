@@ -68,7 +68,7 @@ interface Parts {
 /** Statuses that say nothing about the server's era when it refuses `initialize` with them. */
 const NOT_ABOUT_ERA: ReadonlySet<number> = new Set([401, 403, 407, 408, 429])
 /** Headers that belong to one message. */
-const OF_MESSAGE = ['host', 'connection', 'content-length', 'content-encoding', 'transfer-encoding', 'last-event-id']
+const OF_MESSAGE = ['content-encoding', 'last-event-id']
 const BOTH = 'application/json, text/event-stream'
 const OK: Final = { kind: 'result', result: EMPTY }
 

@@ -18,7 +18,7 @@ import { takeOver } from './body.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
 import { readHeaders, traceHeaders } from './headers.js'
-import type { Pass, Passing, RelayAt } from './relay.js'
+import type { Passing, RelayAt } from './relay.js'
 import { type ErrorRendering, explainInBand, notAllowed, sendJson } from './replies.js'
 import { HttpSession } from './session.js'
 import type { SessionStore } from './sessions.js'
@@ -46,8 +46,8 @@ export interface SessionRequestsOptions {
 export interface RequestAtEndpoint {
   request: FastifyRequest
   reply: FastifyReply
-  /** Passes it to the server; undefined if it may not be relayed. */
-  pass: Pass | undefined
+  /** Answers it once more, after the relay has handed it back: the server has changed its era. Undefined then. */
+  again: (() => void) | undefined
 }
 
 /** Answers requests of legacy clients. */
@@ -59,21 +59,25 @@ export class SessionRequests {
   }
 
   /** Answers GET (opens a stream of a session) and DELETE (ends a session). */
-  async use({ request, reply, pass }: RequestAtEndpoint): Promise<void> {
+  async use({ request, reply }: RequestAtEndpoint): Promise<void> {
     const { lookup } = readHeaders(request.raw)
     checkNotModern(lookup, reply)
     const id = single(lookup, 'mcp-session-id')
-    const { sessions, relay } = this.#options
+    const { sessions, relay, refusing } = this.#options
+    const { method } = request
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
-    if (id !== undefined && !session && pass && relay && (await relay.takesSession(id, request.principal))) {
-      if (request.method === 'DELETE' && relay.endOurs(id)) reply.code(200).send()
-      else pass({ era: 'legacy', method: request.method, endless: request.method === 'GET', opens: false })
+    if (id !== undefined && !session && relay && (await relay.takesSession(id, request.principal))) {
+      if (method === 'DELETE' && relay.endOurs(id)) reply.code(200).send()
+      else {
+        const passing = { era: 'legacy', method, endless: method === 'GET', opens: false } as const
+        relay.pass({ request, reply, passing, refusing })
+      }
       return
     }
-    if (request.method === 'GET') checkTakesEvents(request)
+    if (method === 'GET') checkTakesEvents(request)
     if (id === undefined) throw new Fault('invalidRequest', 'Session required: call initialize first')
     if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
-    if (request.method === 'GET') return session.listen(reply, single(lookup, 'last-event-id'))
+    if (method === 'GET') return session.listen(reply, single(lookup, 'last-event-id'))
     sessions.end(id)
     reply.code(200).send()
   }
@@ -100,19 +104,17 @@ export class SessionRequests {
     reply.code(202).send()
   }
 
-  /**
-   * Opens a session. `fallback` answers the request without the relay, if the server turns out to have changed its era.
-   */
-  async open(message: Request, { request, reply, pass }: RequestAtEndpoint, fallback?: () => void): Promise<void> {
-    const { upstream, sessions, log, memory, settings, commitAfter, refusing } = this.#options
+  /** Opens a session: a translated one, or one of the server itself, if that is of the legacy era and reached over HTTP. */
+  async open(message: Request, { request, reply, again }: RequestAtEndpoint): Promise<void> {
+    const { upstream, sessions, log, memory, settings, commitAfter, refusing, relay } = this.#options
     const { passthrough } = refusing
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
     const route = await upstream
       .legacyRoute({ caller, principal, credential })
       .catch((error: unknown) => Fault.from(error))
-    if (pass && !(route instanceof Fault) && route !== 'translate' && route.transport === 'http')
-      return pass({ ...passingOf(message), opens: true }, fallback)
+    if (relay && !(route instanceof Fault) && route !== 'translate' && route.transport === 'http')
+      return relay.pass({ request, reply, passing: { ...passingOf(message), opens: true }, refusing, fallback: again })
     sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
     const options = {
