@@ -1,9 +1,16 @@
 /** The log on stderr: JSON lines for programs, readable lines on a terminal. Writing never delays or fails a call. */
 import { pino, stdTimeFunctions } from 'pino'
-import type { Settings } from './config/settings.js'
 import { jsonLine } from './log/line.js'
 import { readableLine } from './log/readable.js'
 import type { Log } from './logging.js'
+
+/** Options of the log. */
+export interface LogOptions {
+  /** Lines below this level are not written. */
+  level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  /** `auto`: for people on a terminal, and JSON elsewhere. */
+  format: 'auto' | 'json' | 'pretty'
+}
 
 /** The destination of lines. */
 export interface LogOutput {
@@ -13,17 +20,14 @@ export interface LogOutput {
 }
 
 /** Whether the log is formatted for people. */
-export function isReadable(
-  { format }: Pick<Settings['log'], 'format'>,
-  { terminal }: Pick<LogOutput, 'terminal'>,
-): boolean {
+export function isReadable({ format }: Pick<LogOptions, 'format'>, { terminal }: Pick<LogOutput, 'terminal'>): boolean {
   return format === 'pretty' || (format === 'auto' && terminal)
 }
 
 /**
  * Creates the logger. Every entry is one line, bounded, and without characters that hide text or control the terminal.
  */
-export function createLog({ level, format }: Pick<Settings['log'], 'level' | 'format'>, output: LogOutput): Log {
+export function createLog({ level, format }: LogOptions, output: LogOutput): Log {
   const readable = isReadable({ format }, output)
   const write = readable
     ? (line: string) => output.write(readableLine(jsonLine(line), output.terminal))

@@ -4,8 +4,8 @@
  */
 import { globs } from '../policy/globs.js'
 import { LentCache } from '../policy/lent-cache.js'
-import { SIGN_IN_TOOL } from '../policy/sign-in.js'
 import { stringIn } from '../policy/unambiguous.js'
+import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler } from '../protocol/call.js'
 import { Fault } from '../protocol/fault.js'
 import type { Memory } from '../protocol/memory.js'

@@ -4,7 +4,7 @@
  * principal is notified that all lists have changed.
  */
 import type { Signal } from '../hang-up.js'
-import { type Account, type AccountsByPrincipal, MAX_RETRIES } from '../protocol/account.js'
+import { type Account, type AccountsByPrincipal, MAX_RETRIES, SIGN_IN_TOOL } from '../protocol/account.js'
 import {
   type Call,
   type Final,
@@ -39,8 +39,6 @@ export interface SignInOptions {
   version: string
 }
 
-/** The one tool of the placeholder. */
-export const SIGN_IN_TOOL = 'mcp_bridge_sign_in'
 const LISTEN = 'subscriptions/listen'
 /** Milliseconds between checks for a sign-in, for open subscriptions. */
 const LOOK_EVERY = 500

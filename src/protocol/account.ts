@@ -1,5 +1,6 @@
 /** Credentials for a server: getting them, renewing them, and what to do when the server refuses them. */
 import type { Signal } from '../hang-up.js'
+import type { AccountRefusal } from './fault.js'
 
 /** One principal's credentials for one server. */
 export interface Account {
@@ -18,15 +19,6 @@ export interface Account {
    * clients. Rejects with a Fault.
    */
   signIn(refusal: AccountRefusal, signal: Signal): Promise<string>
-}
-
-/** A response in which a server refused a credential, or asked for one. */
-export interface AccountRefusal {
-  status: 401 | 403
-  /** All values of `WWW-Authenticate`. */
-  challenges: readonly string[]
-  /** The `Authorization` that was refused; undefined if none was sent. */
-  sent: string | undefined
 }
 
 /** How a sign-in to a server would go, for people. Nothing of it is secret. */
@@ -69,3 +61,6 @@ export function refusedCredential(
  * request.
  */
 export const MAX_RETRIES = 2
+
+/** The tool with which a client signs in, while a server requires that. */
+export const SIGN_IN_TOOL = 'mcp_bridge_sign_in'

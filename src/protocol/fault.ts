@@ -1,6 +1,14 @@
 /** Everything that can go wrong, as one table: the JSON-RPC code, the HTTP status, whose fault it is. */
 import type { RpcError } from '../rpc/message.js'
-import type { AccountRefusal } from './account.js'
+
+/** A response in which a server refused a credential, or asked for one. */
+export interface AccountRefusal {
+  status: 401 | 403
+  /** All values of `WWW-Authenticate`. */
+  challenges: readonly string[]
+  /** The `Authorization` that was refused; undefined if none was sent. */
+  sent: string | undefined
+}
 
 /** Who must change something. Decides the log level and whether a circuit breaker counts the fault. */
 export type Blame = 'caller' | 'upstream' | 'bridge'

@@ -3,7 +3,7 @@
  * necessary by asking a person to sign in.
  */
 import type { Signal } from '../../hang-up.js'
-import type { AccountRefusal as Refusal } from '../../protocol/account.js'
+import type { AccountRefusal as Refusal } from '../../protocol/fault.js'
 import { Fault } from '../../protocol/fault.js'
 import { digest } from '../../seal.js'
 import { unlessAborted, within } from '../../time.js'

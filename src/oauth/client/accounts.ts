@@ -3,8 +3,9 @@
  * that obtains tokens is not loaded and no file is opened.
  */
 import type { Signal } from '../../hang-up.js'
-import type { Account, AccountRefusal, AccountsByPrincipal } from '../../protocol/account.js'
+import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
+import type { AccountRefusal } from '../../protocol/fault.js'
 import { TokenAccount } from './account.js'
 import type { Obtainer, ObtainOptions } from './obtain.js'
 import type { ClientSettings } from './settings.js'

@@ -3,7 +3,8 @@
  * token.
  */
 import { stampOf } from '../../net/private-file.js'
-import type { Account, AccountRefusal } from '../../protocol/account.js'
+import type { Account } from '../../protocol/account.js'
+import type { AccountRefusal } from '../../protocol/fault.js'
 import { Fault } from '../../protocol/fault.js'
 import { readSecretFile } from './secret-file.js'
 
