@@ -26,10 +26,10 @@ const embedPage = {
   },
 }
 
-/** Large packages that some configurations never use, by the file of src/packages that contains them. */
+/** Large packages that some configurations never use, by the file of .ci/chunks that contains them. */
 const groups = Object.fromEntries(
-  readdirSync('src/packages').map((file) => {
-    const text = readFileSync(join('src/packages', file), 'utf8')
+  readdirSync('.ci/chunks').map((file) => {
+    const text = readFileSync(join('.ci/chunks', file), 'utf8')
     return [basename(file, '.cjs'), [...text.matchAll(/require\('([^']+)'\)/g)].map(([, name]) => name)]
   }),
 )
@@ -75,7 +75,7 @@ const unused = {
 const { metafile } = await build({
   entryPoints: [
     { in: 'src/entry.ts', out: 'bridge' },
-    ...Object.keys(groups).map((group) => ({ in: `src/packages/${group}.cjs`, out: group })),
+    ...Object.keys(groups).map((group) => ({ in: `.ci/chunks/${group}.cjs`, out: group })),
   ],
   outdir: out,
   outExtension: { '.js': '.cjs' },

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { BY_STATUS } from '../src/cli/advice.js'
 import { type EndEvent, EXIT } from '../src/cli/errors.js'
-import { type FaultName, faults } from '../src/protocol/fault.js'
+import { type FaultName, faults } from '../src/fault/fault.js'
 import { CAUSES } from '../src/upstream/transport/causes.js'
 
 export type Advice = readonly [meaning: string, next: string]

@@ -55,10 +55,10 @@ t.test('the runner finds all tests, those of a folder, and those of a kind', asy
   for (const name of ['rpc/splice.test', 'wire/relay.test', 'matrix.test']) t.ok(names.includes(name), name)
   t.notOk(names.includes('load/isolation.soak'))
   t.ok(list('--kind', 'slow,soak').stdout.split('\n').includes('load/isolation.soak'))
-  const some = list('test/rpc', 'wire/relay.test.ts', 'protocol/fault').stdout.trim().split('\n')
+  const some = list('test/rpc', 'wire/relay.test.ts', 'fault/fault').stdout.trim().split('\n')
   t.ok(some.length > 10)
   t.same(
-    some.filter((name) => !/^rpc\/|^wire\/relay\.test$|^protocol\/fault\.test$/.test(name)),
+    some.filter((name) => !/^rpc\/|^wire\/relay\.test$|^fault\/fault\.test$/.test(name)),
     [],
   )
 })

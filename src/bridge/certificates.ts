@@ -1,6 +1,6 @@
 /** Certificates and keys of the configuration: those of servers with an authority or a client certificate of their own. */
 import { ConfigError, isStdio, type ServerSettings } from '../config/settings.js'
-import type { Log } from '../logging.js'
+import type { Log } from '../log/events.js'
 import { bare } from '../net/address.js'
 import type { TlsFor } from '../net/connect.js'
 import { PemError, PemFiles, type PemPaths } from '../net/pem-files.js'

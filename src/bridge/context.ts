@@ -2,7 +2,7 @@
 
 import type { ClientWatch } from '../downstream/watch.js'
 import { observing } from '../inspect/observed.js'
-import type { Log } from '../logging.js'
+import type { Log } from '../log/events.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { PrincipalOf } from '../plugins/auth.js'
 import type { Observe } from '../ports/events.js'

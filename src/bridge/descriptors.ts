@@ -1,6 +1,7 @@
 /** Says that no file descriptors are left: in one line, besides those of the calls that fail because of it. */
-import type { Log } from '../logging.js'
-import type { Fault } from '../protocol/fault.js'
+
+import type { Fault } from '../fault/fault.js'
+import type { Log } from '../log/events.js'
 import { causeOf } from '../upstream/transport/causes.js'
 
 /** Codes of errors of the system, and of starts of programs that failed with them. */

@@ -6,15 +6,6 @@ import type { TLSSocket } from 'node:tls'
 import { ConfigError, type ConfigSources, foundServer, type ServerSettings, type Settings } from '../config/settings.js'
 import { type Candidate, Findings } from '../discovery/candidate.js'
 import { Cycles, type CyclesOptions, type FailedCycle } from '../discovery/cycle.js'
-import {
-  type DiscoveryParts,
-  forgetManifest,
-  handshakeFailure,
-  isConfigured,
-  type Meeting,
-  type SignInNeeded,
-  type Vouched,
-} from '../discovery/discover.js'
 import { documents } from '../discovery/documents.js'
 import { canonical } from '../discovery/endpoint.js'
 import { failure } from '../discovery/failure.js'
@@ -25,9 +16,20 @@ import { findInFiles, finding } from '../discovery/sources/files.js'
 import { findInRegistry } from '../discovery/sources/registry.js'
 import { usualFiles } from '../discovery/sources/usual-files.js'
 import { findAtHost } from '../discovery/sources/well-known.js'
+import {
+  type DiscoveryParts,
+  forgetManifest,
+  handshakeFailure,
+  isConfigured,
+  type Meeting,
+  type SignInNeeded,
+  type Vouched,
+} from '../discovery/steps.js'
 import { judge } from '../discovery/trust/judge.js'
 import { assertPinned, type CertificateSummary, lookAt, PinError, pinnedConnector } from '../discovery/trust/pin.js'
 import { defaultStorePath, TrustStore } from '../discovery/trust/store.js'
+import { Fault } from '../fault/fault.js'
+import { Memory } from '../limits/memory.js'
 import { type ConnectOptions, guardedConnector } from '../net/connect.js'
 import type { Failure } from '../net/failure.js'
 import { Guard } from '../net/guard.js'
@@ -36,11 +38,9 @@ import type { Accounts } from '../oauth/client/accounts.js'
 import type { SignInParts } from '../oauth/parts.js'
 import { foundReach } from '../oauth/reach.js'
 import { toolList } from '../policy/tool-list.js'
-import { Fault } from '../protocol/fault.js'
-import { Memory } from '../protocol/memory.js'
 import type { Payload } from '../rpc/splice.js'
-import { quoted } from '../shell.js'
-import { within } from '../time.js'
+import { quoted } from '../texts/shell.js'
+import { within } from '../time/time.js'
 import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
 import { pemOfServer } from './certificates.js'

@@ -1,8 +1,9 @@
 /** Asks a group what its clients see: the part of `mcp-bridge probe` about groups. */
+
+import { Fault } from '../fault/fault.js'
 import { isTooLong } from '../group/names.js'
 import { OWN } from '../policy/refusal.js'
 import type { Upstream } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
 import type { GroupMount } from './group-mount.js'
 import { oneLine, pages } from './inspect.js'

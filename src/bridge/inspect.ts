@@ -1,11 +1,12 @@
 /** Asks a server for its era, capabilities and tools: what `mcp-bridge probe` prints. */
-import { HangUp } from '../hang-up.js'
+
+import { Fault } from '../fault/fault.js'
 import { nextCursor } from '../policy/pages.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
-import { Fault } from '../protocol/fault.js'
 import { EMPTY, edit, type Payload, value } from '../rpc/splice.js'
-import { Deadline } from '../time.js'
+import { HangUp } from '../time/hang-up.js'
+import { Deadline } from '../time/time.js'
 import type { Server } from '../upstream/server.js'
 import { type Left, leftOf, type ServerChoice, shownTools } from './chosen.js'
 

@@ -2,7 +2,7 @@
 import type { Settings } from '../config/settings.js'
 import type { Candidate } from '../discovery/candidate.js'
 import type { TrustStatus } from '../ports/trust-status.js'
-import { quoted } from '../shell.js'
+import { quoted } from '../texts/shell.js'
 
 /** What decides the flags. */
 export interface RemedyContext {

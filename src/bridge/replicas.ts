@@ -1,9 +1,9 @@
 /** The connection to the other replicas, as configured. Loaded only with Redis. */
 import { isLoopback, parseListen, type Settings } from '../config/settings.js'
-import type { Log } from '../logging.js'
+import { keyOf } from '../crypto/seal.js'
+import type { Log } from '../log/events.js'
 import { ownHost } from '../replicas/internal.js'
 import { RedisReplicas } from '../replicas/replicas.js'
-import { keyOf } from '../seal.js'
 import { filesAt } from './certificates.js'
 
 /** Undefined without Redis, and on stdio, because there no other process can serve the client. Throws a ConfigError. */

@@ -3,11 +3,11 @@
 import type { EventStore } from '../downstream/http/event-store.js'
 import type { Refusals } from '../downstream/http/refusals.js'
 import type { LoggedCalls } from '../downstream/logger.js'
+import type { Bound } from '../limits/bound.js'
+import type { Memory } from '../limits/memory.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Results } from '../policy/cache/results.js'
 import type { Replicas } from '../ports/replicas.js'
-import type { Bound } from '../protocol/bound.js'
-import type { Memory } from '../protocol/memory.js'
 import type { Descriptors } from './descriptors.js'
 
 /** What all mounts share. */

@@ -1,6 +1,6 @@
 /** Closes connections whose client reads nothing of what waits to be written. */
 import type { Socket } from 'node:net'
-import { lookEvery } from '../time.js'
+import { lookEvery } from '../time/time.js'
 
 /** Most milliseconds between two checks. */
 const LOOK = 1_000

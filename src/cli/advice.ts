@@ -1,8 +1,8 @@
 /** Advice for the operator about an unusable server: for errors and the log, never for clients. */
 
-import { printable, publicAddress } from '../printable.js'
-import type { Fault } from '../protocol/fault.js'
+import type { Fault } from '../fault/fault.js'
 import { type HttpRefusal, saidIn } from '../protocol/refusal.js'
+import { printable, publicAddress } from '../texts/printable.js'
 import { causeOf } from '../upstream/transport/causes.js'
 import { ChannelError } from '../upstream/transport/channel.js'
 import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { addressHint } from '../config/address-hint.js'
 import { OPTIONS, SERVER_KEYS } from '../config/settings.js'
-import { nearest } from '../nearest.js'
+import { nearest } from '../texts/nearest.js'
 import { isProgram } from '../upstream/transport/stdio/on-path.js'
 import {
   COMMAND_NAMES,

@@ -1,11 +1,11 @@
 /** Runs `mcp-bridge login`, `logout` and `auth status`. */
 import type { Settings } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
+import { Fault } from '../fault/fault.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import { explainSignIn, listAccounts, signInRows, statusLines } from '../oauth/client/explain.js'
 import type { TokenStore } from '../oauth/store/store.js'
-import { printable } from '../printable.js'
-import { Fault } from '../protocol/fault.js'
+import { printable } from '../texts/printable.js'
 import type { CommandOutput } from './discover.js'
 
 /** A server that requires a sign-in. */

@@ -4,7 +4,7 @@ import { ALL, ConfigError, type ConfigSources, meantBy, OPTIONS, withoutServers 
 import { isObject } from '../config/value.js'
 import { homeFolder } from '../discovery/home.js'
 import { type ConfigFile, FormatError, readConfigFile } from '../formats/read.js'
-import { nearest } from '../nearest.js'
+import { nearest } from '../texts/nearest.js'
 import type { Flags } from './flags.js'
 import { UsageError } from './usage-error.js'
 

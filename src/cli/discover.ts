@@ -4,11 +4,11 @@ import type { Discovery } from '../bridge/discovery-runtime.js'
 import { withFlags } from '../bridge/remedy.js'
 import type { Settings } from '../config/settings.js'
 import type { Candidate, PlaceFailure } from '../discovery/candidate.js'
-import { type Discovered, discover, type Examined, type Progress } from '../discovery/discover.js'
 import type { Endpoint } from '../discovery/endpoint.js'
+import { type Discovered, discover, type Examined, type Progress } from '../discovery/steps.js'
 import { isLoopback } from '../net/guard.js'
 import { signInRows } from '../oauth/client/explain.js'
-import { printable } from '../printable.js'
+import { printable } from '../texts/printable.js'
 
 /** The output of a command. */
 export interface CommandOutput {

@@ -2,9 +2,9 @@
 
 import { ListenError, type ListenOption, optionOf } from '../bridge/listen-error.js'
 import { ConfigError } from '../config/settings.js'
-import type { LogEvent, LogFields } from '../logging.js'
-import { printable } from '../printable.js'
-import { Fault, isOfSignIn } from '../protocol/fault.js'
+import { Fault, isOfSignIn } from '../fault/fault.js'
+import type { LogEvent, LogFields } from '../log/events.js'
+import { printable } from '../texts/printable.js'
 import { ChannelError } from '../upstream/transport/channel.js'
 import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
 import { adviceOn } from './advice.js'

@@ -1,10 +1,10 @@
 /** Addresses to listen on, paths of servers, and servers on a command line. */
 import parseCommandLine from 'string-argv'
-import { parseUrl } from '../parse-url.js'
+import { parseUrl } from '../texts/parse-url.js'
 import { addressHint } from './address-hint.js'
 import { ConfigError } from './error.js'
 import { groupPaths } from './groups.js'
-import type { Settings } from './schema.js'
+import type { Settings } from './schema/schema.js'
 
 export type Listen =
   | { kind: 'stdio' }

@@ -1,6 +1,6 @@
 /** Issues of the choice of what clients see of a server. */
 
-import { parseUrl } from '../parse-url.js'
+import { parseUrl } from '../texts/parse-url.js'
 import type { Issue } from './error.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
 

@@ -1,8 +1,8 @@
 /** Values that follow from several options together. */
 
+import type { Settings } from './schema/schema.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
 import { type OAuthSettings, oauthOfServer } from './schema/sign-in.js'
-import type { Settings } from './schema.js'
 
 /**
  * How the bridge signs in to a server; undefined if it does not: for programs, for servers with a configured credential, and

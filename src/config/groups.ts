@@ -1,7 +1,7 @@
 /** The groups of settings: servers, prefixes and paths, including the default group of several servers. */
 import type { Issue } from './error.js'
 import { type GroupEntry, groupEntry } from './schema/groups.js'
-import type { Settings } from './schema.js'
+import type { Settings } from './schema/schema.js'
 import { isObject } from './value.js'
 
 /** A group of servers, complete. */

@@ -1,6 +1,6 @@
 /** The reference of all options as a JSON Schema, which editors read. */
 import * as z from 'zod'
-import { fileSchema } from './schema.js'
+import { fileSchema } from './schema/schema.js'
 
 /** These may be references like `${TOKEN}`, whose values are unknown until they are resolved. */
 const REFERRING: ReadonlySet<string> = new Set(['tokens', 'stateKeys', 'url', 'redis', 'headers', 'env', 'token'])

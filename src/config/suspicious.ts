@@ -1,6 +1,6 @@
 /** Warnings of `mcp-bridge check`: valid values that are probably mistakes. */
 import type { Issue } from './error.js'
-import type { Settings } from './schema.js'
+import type { Settings } from './schema/schema.js'
 import { isObject } from './value.js'
 
 /** As in `<YOUR_TOKEN>`, `YOUR_API_KEY` and `sk-xxxx`. */

@@ -2,7 +2,7 @@
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION } from '../protocol/meta.js'
 import { SseDecoder } from '../rpc/sse.js'
-import { pause } from '../time.js'
+import { pause } from '../time/time.js'
 
 type Json = Readonly<Record<string, unknown>>
 

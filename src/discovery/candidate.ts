@@ -5,7 +5,7 @@
 
 import { freeName } from '../formats/names.js'
 import { Failure } from '../net/failure.js'
-import { DECEPTIVE } from '../printable.js'
+import { DECEPTIVE } from '../texts/printable.js'
 import { canonical, type Endpoint } from './endpoint.js'
 
 /** The kinds of sources, by priority: the first one that names a server describes it. */

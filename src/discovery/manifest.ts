@@ -5,9 +5,9 @@
  */
 
 import * as z from 'zod'
-import { parseUrl } from '../parse-url.js'
-import { DECEPTIVE, printable } from '../printable.js'
 import { readStrictly, StrictJsonError } from '../rpc/strict-json.js'
+import { parseUrl } from '../texts/parse-url.js'
+import { DECEPTIVE, printable } from '../texts/printable.js'
 import { httpEndpoint } from './endpoint.js'
 
 /** A manifest is invalid. The message says where. */

@@ -1,6 +1,7 @@
 /** Frames: the messages that answer one request, as the halves hand them to the transports. */
+
+import { Fault } from '../fault/fault.js'
 import type { Told } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { error as errorMessage, type Id } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { value } from '../rpc/splice.js'

@@ -1,8 +1,9 @@
 /** The log of a server, with its metrics, traces and inspector. */
-import type { Log } from '../logging.js'
+
+import type { Fault } from '../fault/fault.js'
+import type { Log } from '../log/events.js'
 import type { BridgeEvent, Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
-import type { Fault } from '../protocol/fault.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { ClientWatch } from './watch.js'
 

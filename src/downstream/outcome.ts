@@ -1,9 +1,9 @@
 /** How a call ended: the outcome of every kind of answer, for the log, the metrics, the traces and the inspector. */
 
-import { withoutCredentials } from '../credentials.js'
+import { withoutCredentials } from '../credentials/credentials.js'
+import { Fault } from '../fault/fault.js'
 import type { Cancelled, Outcome } from '../ports/seen.js'
 import type { Final, Reply } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, payloadAt, raw, value } from '../rpc/splice.js'
 

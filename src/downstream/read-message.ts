@@ -1,5 +1,5 @@
 /** Parses messages of clients, strictly and within bounds. */
-import { Fault } from '../protocol/fault.js'
+import { Fault } from '../fault/fault.js'
 import { type Id, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { JsonBoundError, JsonError } from '../rpc/scan.js'
 import { sourceOfBytes } from '../rpc/source.js'

@@ -1,5 +1,5 @@
 /** The log of an application as the log of the bridge. */
-import type { Log } from '../logging.js'
+import type { Log } from '../log/events.js'
 import type { Logger } from './options.js'
 
 type Level = 'debug' | 'info' | 'warn' | 'error'

@@ -2,7 +2,7 @@
  * Reads a configuration file of any known program: its servers in the format of `mcpServers`, and what was ignored. No side
  * effects.
  */
-import { nearest } from '../nearest.js'
+import { nearest } from '../texts/nearest.js'
 import { type Document, type Position, readJson, readToml } from './document.js'
 import { servedNames } from './names.js'
 import {

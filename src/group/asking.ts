@@ -2,11 +2,12 @@
  * Sends requests to the servers of a group, without waiting for slow ones: a server has a time limit for its first answer,
  * and once it exceeds that, callers no longer wait for it until it answers. Late answers are not lost.
  */
-import { HangUp, type Signal } from '../hang-up.js'
+
+import { Fault } from '../fault/fault.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { raw } from '../rpc/splice.js'
-import { Deadline } from '../time.js'
+import { HangUp, type Signal } from '../time/hang-up.js'
+import { Deadline } from '../time/time.js'
 import type { Member } from './member.js'
 
 /** The answer of a server, or why there is none in time. */

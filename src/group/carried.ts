@@ -2,8 +2,9 @@
  * Seals cursors and states of questions that clients carry for a group, together with those of a server. The server's text
  * stays readable, as without a group, but is only accepted with its original seal.
  */
+
+import { digest, newKey, Sealer, type SealKey } from '../crypto/seal.js'
 import type { Json } from '../rpc/splice.js'
-import { digest, newKey, Sealer, type SealKey } from '../seal.js'
 
 /** Fields of the group, and the text of the server, if any. */
 export interface Carried {

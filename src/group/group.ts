@@ -2,16 +2,17 @@
  * Several servers as one: a group is an Upstream made of the Upstreams of its servers, independent of eras. Each call goes
  * to its target server, through that server's own policies; lists and discovery go to all servers.
  */
-import type { Log } from '../logging.js'
+
+import type { SealKey } from '../crypto/seal.js'
+import { Fault } from '../fault/fault.js'
+import type { Memory } from '../limits/memory.js'
+import type { Log } from '../log/events.js'
 import type { Observe } from '../ports/events.js'
-import { ECHOED, printable, publicAddress } from '../printable.js'
 import type { Call, Final, Handler, LegacyRoute, Notice, Told, Upstream } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
-import type { Memory } from '../protocol/memory.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { ChangingList } from '../protocol/subscriptions.js'
 import { edit, type Json, parseObject, raw, write } from '../rpc/splice.js'
-import type { SealKey } from '../seal.js'
+import { ECHOED, printable, publicAddress } from '../texts/printable.js'
 import { type Asked, Asking, type MemberQuestion } from './asking.js'
 import { GroupListening } from './listen.js'
 import { LISTS, Listings, whoOf } from './listings.js'

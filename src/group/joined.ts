@@ -1,6 +1,7 @@
 /** Caches merged lists, for as long as their parts do not change. */
+
+import type { Memory } from '../limits/memory.js'
 import { LentCache } from '../policy/lent-cache.js'
-import type { Memory } from '../protocol/memory.js'
 import { type Payload, parseObject, write } from '../rpc/splice.js'
 import type { ListPage } from './listings.js'
 

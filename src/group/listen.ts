@@ -2,8 +2,9 @@
  * One `subscriptions/listen` of a client to a group (MCP 2026-07-28, basic/patterns/subscriptions), made of a subscription
  * to each server concerned. It survives the failure of any of them.
  */
+
+import { Fault } from '../fault/fault.js'
 import type { Call, Final, Told } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import {
   acknowledgement,
@@ -15,7 +16,7 @@ import {
   UPDATED,
 } from '../protocol/subscriptions.js'
 import { EMPTY, edit, OWN, textUnder, value } from '../rpc/splice.js'
-import { within } from '../time.js'
+import { within } from '../time/time.js'
 import type { Member } from './member.js'
 import { MemberStream } from './member-stream.js'
 import type { FoundMember } from './targets.js'

@@ -1,13 +1,14 @@
 /** The known lists of a group's servers: the last pages that each caller received. */
+
+import { digest } from '../crypto/seal.js'
+import type { Memory } from '../limits/memory.js'
 import { LentCache } from '../policy/lent-cache.js'
 import type { Call } from '../protocol/call.js'
-import type { Memory } from '../protocol/memory.js'
 import { canonical } from '../rpc/canonical.js'
 import { memoize, Recent } from '../rpc/memoize.js'
 import { own } from '../rpc/own.js'
 import { cut } from '../rpc/source.js'
 import { arrayIn, edit, type Json, OWN, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
-import { digest } from '../seal.js'
 import type { Member } from './member.js'
 import { itemsOf } from './merge.js'
 import { type Replace, replaced } from './places.js'

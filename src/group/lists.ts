@@ -1,10 +1,11 @@
 /** Answers list requests and discovery of a group, from those of its servers. */
+
+import { digest, type SealKey } from '../crypto/seal.js'
+import { Fault } from '../fault/fault.js'
+import type { Memory } from '../limits/memory.js'
 import { OWN as OURS } from '../policy/refusal.js'
 import type { CacheHint, Call, Final } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
-import type { Memory } from '../protocol/memory.js'
 import { EMPTY, edit, type Json, NO_PARAMS, OWN, type Payload, raw, sizeOf } from '../rpc/splice.js'
-import { digest, type SealKey } from '../seal.js'
 import type { Asked, Asking, Missing } from './asking.js'
 import { Carrier } from './carried.js'
 import { JoinedLists } from './joined.js'

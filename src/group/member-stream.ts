@@ -1,10 +1,11 @@
 /** A client's subscription to one server of a group. It is reopened when it breaks. */
-import type { HangUp } from '../hang-up.js'
+
+import { Fault } from '../fault/fault.js'
+import { Resubscriber } from '../listening/resubscriber.js'
 import type { Call, CallLog, Final, Tell, Told } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { paramsOf, type SubscriptionFilter } from '../protocol/subscriptions.js'
-import { Resubscriber } from '../resubscriber.js'
 import { isEmpty, type Payload } from '../rpc/splice.js'
+import type { HangUp } from '../time/hang-up.js'
 import type { Member } from './member.js'
 
 export interface MemberStreamOptions {

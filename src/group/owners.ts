@@ -1,7 +1,7 @@
 /** Finds the servers of a group that list a name or URI for a caller. */
 import type { Call } from '../protocol/call.js'
 import { Recent } from '../rpc/memoize.js'
-import { unlessAborted } from '../time.js'
+import { unlessAborted } from '../time/time.js'
 import { type Listings, type ListPage, whoOf } from './listings.js'
 import type { Lists, Unheard } from './lists.js'
 import type { Member } from './member.js'

@@ -1,7 +1,8 @@
 /** The two tools of a group with tool search: their definitions, and the parsing of their calls. */
+
+import { Fault } from '../fault/fault.js'
 import { isUnambiguous, stringIn } from '../policy/unambiguous.js'
 import type { Call } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { EMPTY, edit, has, type Json, objectIn, opens, type Payload, value } from '../rpc/splice.js'
 
 export const SEARCH = 'search_tools'

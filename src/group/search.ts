@@ -2,13 +2,14 @@
  * A group whose tools are searched instead of listed. A call through `call_tool` is answered as if the client had sent it
  * directly, so all rules for calls apply to it.
  */
+
+import { Fault } from '../fault/fault.js'
+import type { Memory } from '../limits/memory.js'
 import { globs } from '../policy/globs.js'
 import { LentCache } from '../policy/lent-cache.js'
 import { stringIn } from '../policy/unambiguous.js'
 import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
-import type { Memory } from '../protocol/memory.js'
 import { edit, type Json, OWN, raw } from '../rpc/splice.js'
 import type { ListedItem } from './listings.js'
 import type { Lists, Whole } from './lists.js'

@@ -2,12 +2,13 @@
  * The `requestState` of a group (MCP 2026-07-28, basic/patterns/mrtr): a server's state, sealed together with its context.
  * The state of one server never reaches another server, nor another person's call.
  */
+
+import { digest, type SealKey } from '../crypto/seal.js'
+import { Fault } from '../fault/fault.js'
 import type { Call } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { stateOf } from '../protocol/input.js'
 import { canonical } from '../rpc/canonical.js'
 import { edit, type Json, type Payload, write } from '../rpc/splice.js'
-import { digest, type SealKey } from '../seal.js'
 import { Carrier } from './carried.js'
 
 /** Most milliseconds for a client's answer. Servers and the halves of the bridge have shorter limits. */

@@ -1,9 +1,10 @@
 /** Finds the target server of a call to a group, and translates the call into that server's names. */
-import { ECHOED, printable } from '../printable.js'
+
+import { Fault } from '../fault/fault.js'
 import type { Call } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { memoize, Recent } from '../rpc/memoize.js'
 import { edit, type Json, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
+import { ECHOED, printable } from '../texts/printable.js'
 import { whoOf } from './listings.js'
 import type { Lists, Unheard } from './lists.js'
 import type { GroupPlan, Member } from './member.js'

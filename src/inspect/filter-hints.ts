@@ -1,7 +1,8 @@
 /** Hints about words of a filter that are valid, but may not mean what the writer intended. */
-import { didYouMean } from '../nearest.js'
+
+import type { Blame } from '../fault/fault.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
-import type { Blame } from '../protocol/fault.js'
+import { didYouMean } from '../texts/nearest.js'
 import type { CallView } from './views.js'
 
 /** Values of fields that have a list. `status:` also takes the code of an error. */

@@ -3,7 +3,7 @@
  * Finding one builds no key.
  */
 import type { Http, MessageSeen } from '../ports/seen.js'
-import { publicAddress } from '../printable.js'
+import { publicAddress } from '../texts/printable.js'
 import { mixed } from './place.js'
 import { short } from './short.js'
 

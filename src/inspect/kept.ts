@@ -1,10 +1,10 @@
 /** Copies events for storage: without secrets, without long texts, and without slices of larger texts. */
 
 import { createHash } from 'node:crypto'
-import { withoutCredentials } from '../credentials.js'
+import { withoutCredentials } from '../credentials/credentials.js'
 import { type CallSeen, callId, type MessageSeen, type Seen, type Sight } from '../ports/seen.js'
-import { shownPrincipal } from '../printable.js'
 import { own } from '../rpc/own.js'
+import { shownPrincipal } from '../texts/printable.js'
 import { MAX_TEXT, short } from './short.js'
 
 /** An event that is neither a message nor part of a call, without its number and time. */

@@ -3,8 +3,8 @@
  * exactly as sent.
  */
 import { createHash } from 'node:crypto'
+import { HIDDEN, isSecret, withoutCredentials } from '../credentials/credentials.js'
 import { isOfOAuth, isSecretFlag, isSecretInList, isSecretValue } from '../credentials/names.js'
-import { HIDDEN, isSecret, withoutCredentials } from '../credentials.js'
 import { begins, LONGEST, patternOf } from './paths.js'
 import { endOfString } from './strings.js'
 

@@ -1,8 +1,9 @@
 /** The newest events of the inspector, in a bounded ring. It never holds a secret. */
-import { PerSecond } from '../per-second.js'
+
 import type { MessageSight } from '../ports/message-sight.js'
 import { isFailure, type KeptText, type Seen, type Sight, type Witness } from '../ports/seen.js'
 import type { Wire } from '../rpc/source.js'
+import { PerSecond } from '../time/per-second.js'
 import { CallKinds } from './call-kinds.js'
 import { Copies, weightOf } from './kept.js'
 import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'

@@ -2,7 +2,7 @@
  * Consecutive events in rows of arrays. Storing an event of a call allocates no long-lived object, so the garbage
  * collector has nothing to copy. A row fits into a cache line. The JSON of an event is made when it is read.
  */
-import { withoutCredentials } from '../credentials.js'
+import { withoutCredentials } from '../credentials/credentials.js'
 import type { MessageSight } from '../ports/message-sight.js'
 import { type CallSeen, callId, type Seen, type Sight } from '../ports/seen.js'
 import type { CallKind } from './call-kinds.js'

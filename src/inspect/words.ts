@@ -1,6 +1,6 @@
 /** How the page writes values: times, sizes, sides and outcomes. */
 import type { Cancelled, Change, Side } from '../ports/seen.js'
-import { printable } from '../printable.js'
+import { printable } from '../texts/printable.js'
 import { RULE_ROWS } from './explanations.js'
 import { addressIn } from './markdown.js'
 import { tokensOf } from './values.js'

@@ -1,7 +1,7 @@
 /**
  * Makes log lines safe to display: bounded, and without characters that break lines, control terminals or hide text.
  */
-import { DECEPTIVE } from '../printable.js'
+import { DECEPTIVE } from '../texts/printable.js'
 
 /** Most bytes of a line. */
 export const MAX_LINE = 16 * 1024

@@ -4,7 +4,7 @@
  */
 import { fstatSync, write } from 'node:fs'
 import type { Writable } from 'node:stream'
-import { within } from '../time.js'
+import { within } from '../time/time.js'
 
 /** The descriptor, and bounds. */
 export interface LineWriterOptions {

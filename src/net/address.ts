@@ -1,6 +1,6 @@
 /** Parses addresses, and refuses ambiguous ones. */
 
-import { parseUrl } from '../parse-url.js'
+import { parseUrl } from '../texts/parse-url.js'
 import { failure } from './failure.js'
 
 /**

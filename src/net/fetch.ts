@@ -1,7 +1,7 @@
 /** All requests over the network, except those to configured servers and Redis. */
 import { Client, type Dispatcher } from 'undici'
-import { parseUrl } from '../parse-url.js'
-import { Deadline, within } from '../time.js'
+import { parseUrl } from '../texts/parse-url.js'
+import { Deadline, within } from '../time/time.js'
 import { bare, parseAddress } from './address.js'
 import { type ConnectOptions, type ConnectPhase, guardedConnector, routeTo } from './connect.js'
 import { Failure, failure, type NetworkPhase } from './failure.js'

@@ -1,7 +1,7 @@
 /** The hosts that may be contacted: public ones, and those that the operator has listed. */
 import { isIP } from 'node:net'
 import ip from 'ipaddr.js'
-import { parseUrl } from '../parse-url.js'
+import { parseUrl } from '../texts/parse-url.js'
 import { failure } from './failure.js'
 
 /** Which hosts are allowed. */

@@ -2,7 +2,7 @@
  * Schemas of documents from others, as far as the bridge uses them: metadata of resources and issuers, registrations.
  */
 import * as z from 'zod'
-import { parseUrl } from '../parse-url.js'
+import { parseUrl } from '../texts/parse-url.js'
 
 const isText = (one: unknown): one is string => typeof one === 'string' && one.length <= 2_048
 /** Informative only, so anything that is not a list of strings counts as absent. */

@@ -1,7 +1,8 @@
 /** Faults on the way to a token: what happened, whose fault it is, and what to do. */
+
+import { Fault, type FaultOptions } from '../fault/fault.js'
 import { Failure } from '../net/failure.js'
-import { printable } from '../printable.js'
-import { Fault, type FaultOptions } from '../protocol/fault.js'
+import { printable } from '../texts/printable.js'
 
 /** Text of others for a message, bounded and in quotes. */
 export function quoted(text: string): string {

@@ -1,6 +1,6 @@
 /** Fetches a published JSON object, and distinguishes the reasons why there is none. */
 import { guardedRequest, type RequestOptions } from '../net/fetch.js'
-import { parseUrl } from '../parse-url.js'
+import { parseUrl } from '../texts/parse-url.js'
 import { networkFault, quotedAddress, unavailable } from './failure.js'
 
 /** The object, or why there is none. */

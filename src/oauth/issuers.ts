@@ -1,9 +1,10 @@
 /** The metadata of authorization servers: fetched, validated and cached (RFC 8414, OpenID Connect Discovery). */
+
+import { Fault } from '../fault/fault.js'
 import { bare, parseAddress } from '../net/address.js'
 import type { RequestOptions } from '../net/fetch.js'
 import { isLoopback } from '../net/guard.js'
-import { printable } from '../printable.js'
-import { Fault } from '../protocol/fault.js'
+import { printable } from '../texts/printable.js'
 import { ENDPOINTS, type IssuerMetadata, issuerMetadata, memberOffTheWeb } from './documents.js'
 import { failed, networkFault, quoted, quotedAddress, unsafe } from './failure.js'
 import { getObject } from './get-object.js'

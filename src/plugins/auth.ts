@@ -6,11 +6,11 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
+import { sha256 } from '../crypto/sha256.js'
+import { Fault } from '../fault/fault.js'
 import { ANONYMOUS, type Grant } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { type ForwardedUsers, forwardedUser, withoutForwarded } from './forwarded.js'
 import { challenge, type ProtectedEndpoint } from './protected-resource.js'
-import { sha256 } from './sha256.js'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,8 +1,8 @@
 /** Users that a proxy before the bridge has signed in, and names in a header. A secret shows that it was the proxy. */
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
+import { sha256 } from '../crypto/sha256.js'
 import type { Grant } from '../protocol/call.js'
-import { sha256 } from './sha256.js'
 
 /** The headers, in lower case, and the secret. */
 export interface ForwardedUsers {

@@ -5,7 +5,7 @@
 import cors from '@fastify/cors'
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
-import { Fault } from '../protocol/fault.js'
+import { Fault } from '../fault/fault.js'
 
 /** The allowed hosts and origins. */
 export interface AllowedOriginOptions {

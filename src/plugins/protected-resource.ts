@@ -3,7 +3,7 @@
  * challenges that name it. All addresses are of `publicUrl`, whatever a request says of its host.
  */
 import type { FastifyInstance } from 'fastify'
-import type { Fault } from '../protocol/fault.js'
+import type { Fault } from '../fault/fault.js'
 
 /** An endpoint for which clients can get tokens. */
 export interface ProtectedEndpoint {

@@ -5,8 +5,8 @@
 
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
+import { Fault } from '../fault/fault.js'
 import { ANONYMOUS } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { type Counted, type CountedWindows, WINDOW } from './counted-windows.js'
 
 declare module 'fastify' {

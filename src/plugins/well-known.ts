@@ -1,6 +1,6 @@
 /** Serves the manifest of the servers behind the bridge, and its signature, at their well-known addresses. */
 import type { FastifyInstance } from 'fastify'
-import { Fault } from '../protocol/fault.js'
+import { Fault } from '../fault/fault.js'
 
 /** Where the manifest comes from. */
 export interface WellKnownOptions {

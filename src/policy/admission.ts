@@ -2,14 +2,15 @@
  * Admits calls and ends them: one list of the calls in flight, with their places in the bounds, their time limits, and how to
  * abort them at shutdown.
  */
-import { HangUp } from '../hang-up.js'
-import { OpenSet } from '../open-set.js'
-import type { Bound, BoundReached } from '../protocol/bound.js'
+
+import { Fault } from '../fault/fault.js'
+import type { Bound, BoundReached } from '../limits/bound.js'
+import { OpenSet } from '../limits/open-set.js'
 import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { EMPTY } from '../rpc/splice.js'
-import { Deadline } from '../time.js'
+import { HangUp } from '../time/hang-up.js'
+import { Deadline } from '../time/time.js'
 
 /** A bound, and the place that it limits, in words for messages. */
 export interface AdmissionPlace {

@@ -1,8 +1,8 @@
 /** Writes who did what: a line for each call that uses something of a server, before its answer is sent. */
 import { createHash } from 'node:crypto'
+import { Fault } from '../fault/fault.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { canonical } from '../rpc/canonical.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
 import { OWN } from './refusal.js'

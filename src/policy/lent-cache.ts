@@ -1,6 +1,6 @@
 /** A cache whose bytes count in the ledger. If others need the memory, the least recently used entries are dropped. */
 import { LRUCache } from 'lru-cache'
-import { type Loan, type Memory, NOBODY } from '../protocol/memory.js'
+import { type Loan, type Memory, NOBODY } from '../limits/memory.js'
 
 /** Bounds of a cache, and where its bytes are counted. */
 export interface LentCacheOptions<V> {

@@ -1,10 +1,11 @@
 /** Reads the lists of a server for the bridge itself, page by page. */
-import { HangUp } from '../hang-up.js'
-import { printable } from '../printable.js'
+
+import { Fault } from '../fault/fault.js'
 import { type Call, type CallLog, type Final, type Handler, unheard } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { EMPTY, edit, type Json, NO_PARAMS, OWN, type Payload, raw } from '../rpc/splice.js'
-import { Deadline } from '../time.js'
+import { printable } from '../texts/printable.js'
+import { HangUp } from '../time/hang-up.js'
+import { Deadline } from '../time/time.js'
 
 /** Asks for the page at a cursor; for the first one without a cursor. */
 export type FetchPage = (cursor: Json | undefined) => Promise<Payload>

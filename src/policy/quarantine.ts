@@ -10,10 +10,10 @@
  */
 
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
-import { ECHOED, printable } from '../printable.js'
 import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import { ECHOED, printable } from '../texts/printable.js'
 import { globs } from './globs.js'
 import { nextCursor, reading } from './pages.js'
 import { OWN, refuse, toolOf } from './refusal.js'

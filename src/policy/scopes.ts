@@ -4,10 +4,10 @@
  * require none.
  */
 
-import { printable } from '../printable.js'
+import { Fault } from '../fault/fault.js'
 import type { Call, Policy } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
+import { printable } from '../texts/printable.js'
 import { refuse, toolOf } from './refusal.js'
 
 /** Which scopes tools require and principals have. */

@@ -1,6 +1,7 @@
 /** Limits how often tools are called: by one principal, or by all together. Only calls that go to the server count. */
+
+import { Fault } from '../fault/fault.js'
 import type { Call, Policy } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { globs, MAX_NAME } from './globs.js'
 import { refuse, toolOf } from './refusal.js'
 

@@ -1,11 +1,11 @@
 /** Reads the facts of a list of tools that trust depends on: their descriptions and their hints. */
 
+import { digest } from '../crypto/seal.js'
+import { Fault } from '../fault/fault.js'
 import type { ToolFact, ToolList } from '../ports/trust-status.js'
 import { withoutMisannotated } from '../protocol/annotations.js'
-import { Fault } from '../protocol/fault.js'
 import { canonical } from '../rpc/canonical.js'
 import { arrayIn, duplicateKey, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
-import { digest } from '../seal.js'
 import { type FetchPage, pagesOf } from './pages.js'
 
 const MAX_TOOLS = 2_000

@@ -3,12 +3,12 @@
  * marked as unavailable. Other calls fail at once, with the reason and the time of the next attempt.
  */
 
+import { digest } from '../crypto/seal.js'
+import { Fault } from '../fault/fault.js'
+import type { Memory } from '../limits/memory.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
-import type { Memory } from '../protocol/memory.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, write } from '../rpc/splice.js'
-import { digest } from '../seal.js'
 import { copyOf } from './cache/results.js'
 import { LentCache } from './lent-cache.js'
 import { OWN } from './refusal.js'

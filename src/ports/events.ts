@@ -1,6 +1,7 @@
 /** Events that can be counted as metrics. Code that causes one reports it here and does not know who counts it. */
+
+import type { Blame, FaultName } from '../fault/fault.js'
 import type { Era } from '../protocol/eras.js'
-import type { Blame, FaultName } from '../protocol/fault.js'
 
 /** Something that happened. `group` is the group that a client has called; then `server` is empty, or the server in it. */
 export type BridgeEvent = Happening & { group?: string | undefined }

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
-import type { Fault } from '../protocol/fault.js'
+import type { Fault } from '../fault/fault.js'
 import type { Payload } from '../rpc/splice.js'
 
 /** The request belongs to another replica. Thrown before anything is sent or done. */

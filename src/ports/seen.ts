@@ -1,6 +1,7 @@
 /** What the inspector shows: everything that happens, in order. Code that sees something tells a Witness, and knows no more. */
+
+import type { Blame } from '../fault/fault.js'
 import type { Era } from '../protocol/eras.js'
-import type { Blame } from '../protocol/fault.js'
 import type { Wire } from '../rpc/source.js'
 import type { BridgeEvent } from './events.js'
 

@@ -1,6 +1,7 @@
 /** Credentials for a server: getting them, renewing them, and what to do when the server refuses them. */
-import type { Signal } from '../hang-up.js'
-import type { AccountRefusal } from './fault.js'
+
+import type { AccountRefusal } from '../fault/fault.js'
+import type { Signal } from '../time/hang-up.js'
 
 /** One principal's credentials for one server. */
 export interface Account {

@@ -3,13 +3,14 @@
  * follows the modern era, in which each request carries everything that is needed to answer it, but without the modern
  * envelope.
  */
-import type { Signal } from '../hang-up.js'
-import type { Log } from '../logging.js'
+
+import type { Fault } from '../fault/fault.js'
+import type { Log } from '../log/events.js'
 import type { Id, Request, Response, RpcError, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
+import type { Signal } from '../time/hang-up.js'
 import type { Era, LegacyRevision } from './eras.js'
-import type { Fault } from './fault.js'
 import type { LogLevel } from './methods.js'
 import type { HttpRefusal } from './refusal.js'
 import type { Encoded, Made } from './rules.js'

@@ -3,12 +3,12 @@
  * contradict it (MCP 2026-07-28, basic/versioning and streamable-http, server validation). Stateless.
  */
 
-import { ECHOED, printable } from '../printable.js'
+import { Fault } from '../fault/fault.js'
 import { type Message, type Params, parseMessage } from '../rpc/message.js'
 import { cut, sourceOf } from '../rpc/source.js'
 import { objectIn, type Payload, raw } from '../rpc/splice.js'
+import { ECHOED, printable } from '../texts/printable.js'
 import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MODERN, traits } from './eras.js'
-import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
 import { methodTraits } from './methods.js'
 

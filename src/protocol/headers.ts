@@ -1,11 +1,11 @@
 /** The HTTP headers that mirror a modern request's body (MCP 2026-07-28, streamable-http, request metadata). */
 
-import { ECHOED, printable } from '../printable.js'
+import { Fault } from '../fault/fault.js'
 import type { Request } from '../rpc/message.js'
 import { type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import { ECHOED, printable } from '../texts/printable.js'
 import type { Annotation } from './annotations.js'
 import { NEWEST_MODERN } from './eras.js'
-import { Fault } from './fault.js'
 import { methodTraits } from './methods.js'
 
 /** The value of an `Mcp-*` header, or all its values in the order received. The name is in lower case. */

@@ -1,6 +1,6 @@
 /** Questions that a server asks during a call, and their answers (MCP 2026-07-28, mrtr and client). */
 
-import { parseUrl } from '../parse-url.js'
+import { Fault } from '../fault/fault.js'
 import {
   arrayIn,
   EMPTY,
@@ -17,8 +17,8 @@ import {
   value,
   write,
 } from '../rpc/splice.js'
+import { parseUrl } from '../texts/parse-url.js'
 import { type LegacyRevision, traits } from './eras.js'
-import { Fault } from './fault.js'
 import { withoutEnvelope } from './meta.js'
 
 /** One question of a server. */

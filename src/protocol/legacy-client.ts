@@ -1,6 +1,7 @@
 /** The codec of the legacy era towards clients: reads `initialize` and requests, writes replies. */
 
-import { ECHOED } from '../printable.js'
+import { Fault } from '../fault/fault.js'
+import { MAX_CAPABILITIES } from '../limits/lengths.js'
 import { error as errorMessage, type Id, notification, type Request, readId } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import {
@@ -16,12 +17,11 @@ import {
   value,
   write,
 } from '../rpc/splice.js'
+import { ECHOED } from '../texts/printable.js'
 import type { Call, Reply, RpcError } from './call.js'
 import { carriedCapabilities } from './capabilities.js'
-import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel.js'
+import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel/downlevel.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
-import { Fault } from './fault.js'
-import { MAX_CAPABILITIES } from './lengths.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
 import { declaredBy } from './offered.js'

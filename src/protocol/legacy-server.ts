@@ -1,6 +1,6 @@
 /** The codec of the legacy era towards servers: writes requests without an envelope, reads results without a type. */
 
-import { ECHOED, printable } from '../printable.js'
+import { Fault } from '../fault/fault.js'
 import type { Response } from '../rpc/message.js'
 import {
   EMPTY,
@@ -16,9 +16,9 @@ import {
   value,
   write,
 } from '../rpc/splice.js'
+import { ECHOED, printable } from '../texts/printable.js'
 import type { Call, Final, RpcError } from './call.js'
 import { isLater, type LegacyRevision, legacyRevision, looksModern, MODERN, NEWEST_LEGACY, traits } from './eras.js'
-import { Fault } from './fault.js'
 import { lift } from './lift.js'
 import { TASKS_EXTENSION, unlessEmpty } from './meta.js'
 import { methodTraits } from './methods.js'

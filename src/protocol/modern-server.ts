@@ -1,12 +1,12 @@
 /** The codec of 2026-07-28 towards servers: writes requests with their envelope, reads results with their type. */
 
-import { ECHOED, printable } from '../printable.js'
+import { Fault } from '../fault/fault.js'
 import type { Response } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { ECHOED, printable } from '../texts/printable.js'
 import type { CacheHint, Call, Caller, Final, Notice } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
-import { Fault } from './fault.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
 import { methodTraits } from './methods.js'
 

@@ -2,7 +2,7 @@
  * HTTP responses of a server that are not JSON-RPC answers: what they say, and whether the server may have acted on the
  * request.
  */
-import { printable } from '../printable.js'
+import { printable } from '../texts/printable.js'
 
 /** An HTTP response that is not an answer. */
 export interface HttpRefusal {

@@ -1,7 +1,8 @@
 /** Broadcasts changes that servers report: each replica's own connections receive only a part of them. */
+
+import type { Sealer } from '../crypto/seal.js'
 import type { ChangeListener, ChangeNotice } from '../ports/replicas.js'
 import { type Json, parseObject, write } from '../rpc/splice.js'
-import type { Sealer } from '../seal.js'
 import type { Redis } from './redis.js'
 
 /** The parties of the broadcast. */

@@ -3,7 +3,7 @@
  * secrecy. Node.js has such keys only in TLS 1.2.
  */
 import type { ConnectionOptions, TlsOptions } from 'node:tls'
-import type { Sealer } from '../seal.js'
+import type { Sealer } from '../crypto/seal.js'
 
 const PSK = { ciphers: 'ECDHE-PSK-CHACHA20-POLY1305', minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } as const
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import type { Sealer } from '../seal.js'
+import type { Sealer } from '../crypto/seal.js'
 import { listeningOptions } from './encryption.js'
 import { answerTo, PROOF, type ProofRefusal, Proofs } from './proof.js'
 

@@ -3,10 +3,10 @@
  * there over HTTP; its answer comes back as it is produced, and ends if the other replica is lost.
  */
 import { type Dispatcher, Pool } from 'undici'
+import type { Sealer } from '../crypto/seal.js'
+import { Fault, type FaultName } from '../fault/fault.js'
 import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica, SharedStore } from '../ports/replicas.js'
-import { Fault, type FaultName } from '../protocol/fault.js'
-import type { Sealer } from '../seal.js'
-import { pause, within } from '../time.js'
+import { pause, within } from '../time/time.js'
 import { connectingOptions } from './encryption.js'
 import { REFUSED } from './internal.js'
 import { answerTo, carriedHeaders, digestOf, PROOF, prove } from './proof.js'

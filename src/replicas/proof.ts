@@ -4,7 +4,7 @@
  */
 import { hash, randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { Sealer } from '../seal.js'
+import type { Sealer } from '../crypto/seal.js'
 
 /** The header with the proof. */
 export const PROOF = 'mcp-bridge-proof'

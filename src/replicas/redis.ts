@@ -2,8 +2,8 @@
  * The connections to Redis: one for commands, one for subscriptions. A command that takes too long counts as failed,
  * and after a failure no commands are sent for a moment.
  */
-import type { Log } from '../logging.js'
-import { Deadline, within } from '../time.js'
+import type { Log } from '../log/events.js'
+import { Deadline, within } from '../time/time.js'
 import type { Keys, RedisAddress, RedisChannels, RedisConnection } from './connection.js'
 
 /** An answer of Redis that is an error: a class of the library, which is loaded on demand. */

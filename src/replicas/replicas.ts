@@ -1,6 +1,8 @@
 /** The replicas of a bridge: what one of them owns can be reached through all. Redis has what all of them know. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
+import { Sealer, type SealKey } from '../crypto/seal.js'
+import { Fault } from '../fault/fault.js'
 import type { Certificate } from '../ports/events.js'
 import type {
   ChangeListener,
@@ -10,8 +12,6 @@ import type {
   OwnedByReplica,
   Replicas,
 } from '../ports/replicas.js'
-import { Fault } from '../protocol/fault.js'
-import { Sealer, type SealKey } from '../seal.js'
 import { Broadcast } from './broadcast.js'
 import type { RedisAddress } from './connection.js'
 import { Internal } from './internal.js'

@@ -1,8 +1,8 @@
 /** The values that all replicas share, kept in Redis for a time. Values are sealed except counts, and keys reveal nothing. */
 
+import { digest, type Sealer } from '../crypto/seal.js'
+import { Fault } from '../fault/fault.js'
 import type { SharedStore } from '../ports/replicas.js'
-import { Fault } from '../protocol/fault.js'
-import { digest, type Sealer } from '../seal.js'
 import type { Redis } from './redis.js'
 
 /** Where the values are. */

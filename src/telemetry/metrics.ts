@@ -1,7 +1,7 @@
 /** Counts and times what happens in the bridge, for Prometheus. docs/operations.md explains each metric. */
 import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
+import { faults } from '../fault/fault.js'
 import type { BridgeEvent, Conditions, Gauge, Observe } from '../ports/events.js'
-import { faults } from '../protocol/fault.js'
 import { methods } from '../protocol/methods.js'
 import { type Tally, Timer } from './timer.js'
 

@@ -26,7 +26,7 @@ import type { HttpProxy } from '../net/proxy.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { LEGACY_CLIENT_NOTIFICATIONS, methods } from '../protocol/methods.js'
 import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
-import { within } from '../time.js'
+import { within } from '../time/time.js'
 import type { Encoding, Tracing, TracingOptions } from './types.js'
 
 /** Milliseconds for the last export. */

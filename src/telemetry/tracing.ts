@@ -1,6 +1,6 @@
 /** Starts tracing with OpenTelemetry if the usual environment variables ask for it. Its code is loaded only then. */
 
-import { parseUrl } from '../parse-url.js'
+import { parseUrl } from '../texts/parse-url.js'
 import type { Encoding, Tracing, TracingOptions } from './types.js'
 
 const ENCODINGS: readonly string[] = ['http/protobuf', 'http/json'] satisfies Encoding[]

@@ -1,5 +1,5 @@
 /** The interface between the bridge and tracing. */
-import type { Log } from '../logging.js'
+import type { Log } from '../log/events.js'
 import type { Tracer } from '../protocol/trace.js'
 
 /** Running tracing. */

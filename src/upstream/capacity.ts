@@ -1,8 +1,9 @@
 /** Bounds the concurrent sessions with a server, or the processes of a program, in total and per principal. */
+
+import { Bound } from '../limits/bound.js'
+import { Occupancy } from '../limits/occupancy.js'
 import type { Gauge } from '../ports/events.js'
-import { Bound } from '../protocol/bound.js'
-import { Occupancy } from '../protocol/occupancy.js'
-import { lookEvery } from '../time.js'
+import { lookEvery } from '../time/time.js'
 import type { Detection } from './era/detection.js'
 import type { ServerOptions } from './options.js'
 import { Starts } from './transport/stdio/starts.js'

@@ -1,12 +1,13 @@
 /** An exchange: one request to a server, with what is kept of its call, and the messages that wait here until they are read. */
+
+import type { Fault } from '../fault/fault.js'
+import { type Loan, NOBODY } from '../limits/memory.js'
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
-import type { Fault } from '../protocol/fault.js'
-import { type Loan, NOBODY } from '../protocol/memory.js'
 import type { Params, Request, Response, Sent } from '../rpc/message.js'
 import { type JsonSource, weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
-import { within } from '../time.js'
+import { within } from '../time/time.js'
 import { answerTooLarge, ChannelError } from './transport/channel.js'
 import { Unread } from './unread.js'
 

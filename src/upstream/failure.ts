@@ -1,15 +1,15 @@
 /** Translates failures of channels into Faults for callers, and decides when a call may be sent again. */
 
-import type { Signal } from '../hang-up.js'
-import { printable } from '../printable.js'
+import { Fault, type FaultOptions } from '../fault/fault.js'
 import type { Call, Final, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
-import { Fault, type FaultOptions } from '../protocol/fault.js'
 import { methodTraits } from '../protocol/methods.js'
 import { type HttpRefusal, notActedOn, saidIn, saidToCallers } from '../protocol/refusal.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
 import { payloadAt, textUnder, value } from '../rpc/splice.js'
+import { printable } from '../texts/printable.js'
+import type { Signal } from '../time/hang-up.js'
 import { TIMED_OUT } from './exchange.js'
 import type { ToolCache } from './tools.js'
 import { ChannelError } from './transport/channel.js'

@@ -1,7 +1,7 @@
 /**
  * Counts what a server sends that is not a valid message. It is skipped and logged; too much of it ends the channel.
  */
-import type { Log } from '../logging.js'
+import type { Log } from '../log/events.js'
 
 /** Limits without a valid message in between: UTF-16 units, and milliseconds while a request is open. */
 const MOST = { length: 16 * 1024 * 1024, time: 600_000 }

@@ -2,7 +2,7 @@
  * Remembers the translated results of the last lists of tools: clients request them often, and servers change them
  * rarely.
  */
-import type { Loan } from '../protocol/memory.js'
+import type { Loan } from '../limits/memory.js'
 import { cut } from '../rpc/source.js'
 import { type Payload, sizeOf } from '../rpc/splice.js'
 

@@ -2,7 +2,7 @@
  * Sends messages without an answer (notifications and answers to the server) over HTTP. No bound on calls limits them,
  * so their bytes are borrowed.
  */
-import { type Loan, type Memory, NOBODY, SMALL } from '../protocol/memory.js'
+import { type Loan, type Memory, NOBODY, SMALL } from '../limits/memory.js'
 import { ChannelError, type OutgoingMessage } from './transport/channel.js'
 
 export class OneWaySender {

@@ -1,12 +1,13 @@
 /** The options of one upstream server: how it is reached, how callers share it, and its bounds. */
-import type { Log } from '../logging.js'
+
+import type { SealKey } from '../crypto/seal.js'
+import type { Memory } from '../limits/memory.js'
+import type { Log } from '../log/events.js'
 import type { Observe } from '../ports/events.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { AccountsByPrincipal } from '../protocol/account.js'
 import type { Era } from '../protocol/eras.js'
-import type { Memory } from '../protocol/memory.js'
 import type { Json } from '../rpc/splice.js'
-import type { SealKey } from '../seal.js'
 import type { Transport } from './transport/channel.js'
 import type { Watching } from './watch.js'
 

@@ -2,8 +2,9 @@
  * Reports calls that failed because the client had not declared a capability that the server requires (MCP 2026-07-28,
  * basic/index, error codes).
  */
+
+import { Fault } from '../fault/fault.js'
 import type { Reply } from '../protocol/call.js'
-import { Fault } from '../protocol/fault.js'
 import { type Json, raw, value } from '../rpc/splice.js'
 import type { Refusal } from './exchange.js'
 

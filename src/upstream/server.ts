@@ -1,5 +1,6 @@
 /** One upstream server: picks the legacy or the modern half for its detected era. */
-import type { Signal } from '../hang-up.js'
+
+import { Fault, needsSignIn } from '../fault/fault.js'
 import type { Gauge } from '../ports/events.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type {
@@ -13,8 +14,8 @@ import type {
   Upstream,
   UpstreamSpan,
 } from '../protocol/call.js'
-import { Fault, needsSignIn } from '../protocol/fault.js'
 import { withTrace } from '../protocol/trace.js'
+import type { Signal } from '../time/hang-up.js'
 import { Capacity } from './capacity.js'
 import { Detection } from './era/detection.js'
 import { SharedVerdicts } from './era/shared-verdicts.js'
@@ -23,7 +24,7 @@ import type { Verdict } from './era/verdict.js'
 import { Contradiction } from './failure.js'
 import { LegacyHalf } from './legacy/half.js'
 import { LISTEN } from './modern/channels.js'
-import { ModernHalf } from './modern/handler.js'
+import { ModernHalf } from './modern/half.js'
 import { keepListening } from './modern/keep-listening.js'
 import type { ServerOptions } from './options.js'
 import { relayedBy } from './relayed.js'

@@ -1,7 +1,8 @@
 /** Remembers facts about a server's tools that calls need. Lists the tools only if they have not been listed yet. */
+
+import { MAX_NAME } from '../limits/lengths.js'
+import type { Loan } from '../limits/memory.js'
 import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations.js'
-import { MAX_NAME } from '../protocol/lengths.js'
-import type { Loan } from '../protocol/memory.js'
 import { own } from '../rpc/own.js'
 import { weightOf } from '../rpc/source.js'
 import { arrayIn, type Json, objectIn, opens, type Payload, payloadAt, raw, value } from '../rpc/splice.js'

@@ -2,7 +2,7 @@
  * Messages that have arrived for a call and wait for its reader. Notifications are dropped beyond a number or without
  * memory.
  */
-import { type Loan, SMALL } from '../protocol/memory.js'
+import { type Loan, SMALL } from '../limits/memory.js'
 
 /** The maximum number of unread notifications. Beyond it, the reader still gets the answer. */
 const MAX_UNREAD = 1_024

@@ -1,6 +1,7 @@
 /** Reduces a call that waits for long to what is still needed: its request has been sent, so its params can go. */
+
+import { MAX_NAME } from '../limits/lengths.js'
 import { type Call, unheard } from '../protocol/call.js'
-import { MAX_NAME } from '../protocol/lengths.js'
 import { methodTraits } from '../protocol/methods.js'
 import { own } from '../rpc/own.js'
 import { EMPTY, parseObject, raw } from '../rpc/splice.js'

@@ -1,7 +1,7 @@
 /** What a mount is made of: a change of any of it changes the plan, so that a reload makes the mount anew. */
 import t from 'tap'
 import { mountSettings, planOf } from '../../src/bridge/mount-settings.js'
-import { fileSchema } from '../../src/config/schema.js'
+import { fileSchema } from '../../src/config/schema/schema.js'
 import { OPTIONS, parseSettings, SERVER_KEYS, type Settings } from '../../src/config/settings.js'
 
 const TOKEN = 'a-token-of-some-length'

@@ -5,7 +5,7 @@ import { troubleshootingPage } from '../../.ci/troubleshooting.js'
 import { BY_STATUS } from '../../src/cli/advice.js'
 import { cliErrorOf, EXIT, inWords } from '../../src/cli/errors.js'
 import { parseCommand } from '../../src/cli/parse.js'
-import { faults } from '../../src/protocol/fault.js'
+import { faults } from '../../src/fault/fault.js'
 import { CAUSES } from '../../src/upstream/transport/causes.js'
 import { atLeast } from '../support/at-least.js'
 

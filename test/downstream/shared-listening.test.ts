@@ -1,11 +1,11 @@
 /** What calls have in common that share a subscription, and what ends one of them without the others. */
 import t from 'tap'
 import { SharedListening } from '../../src/downstream/legacy/shared-listening.js'
-import { HangUp } from '../../src/hang-up.js'
+import { Fault } from '../../src/fault/fault.js'
 import { ANONYMOUS, type Call, type Final, type Told } from '../../src/protocol/call.js'
-import { Fault } from '../../src/protocol/fault.js'
 import { ACKNOWLEDGED } from '../../src/protocol/subscriptions.js'
 import { EMPTY, parseObject } from '../../src/rpc/splice.js'
+import { HangUp } from '../../src/time/hang-up.js'
 
 const LISTS = '{"notifications":{"toolsListChanged":true}}'
 const told = (method: string): Told => ({ kind: 'notification', method, params: EMPTY })

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import type * as z from 'zod'
 import { fileOptionsModule } from '../../.ci/file-options.js'
-import type { fileSchema } from '../../src/config/schema.js'
+import type { fileSchema } from '../../src/config/schema/schema.js'
 import type { FileOptions } from '../../src/embed/options.js'
 
 type Input = z.input<typeof fileSchema>

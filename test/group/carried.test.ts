@@ -1,8 +1,8 @@
 /** What clients keep for a group: a text of a server with a seal. */
 import fc from 'fast-check'
 import t from 'tap'
+import { newKey } from '../../src/crypto/seal.js'
 import { Carrier } from '../../src/group/carried.js'
-import { newKey } from '../../src/seal.js'
 
 const carrier = new Carrier([newKey()], 'test')
 

@@ -1,14 +1,14 @@
 /** Servers of a group that are objects in the test, and calls of clients. */
 
+import { Fault } from '../../src/fault/fault.js'
 import { Group, type GroupOptions } from '../../src/group/group.js'
 import type { GroupPlan, Member } from '../../src/group/member.js'
-import { HangUp } from '../../src/hang-up.js'
-import type { Log } from '../../src/logging.js'
+import { unlimited } from '../../src/limits/memory.js'
+import type { Log } from '../../src/log/events.js'
 import type { Call, Final, Handler, Notice, Told, Upstream } from '../../src/protocol/call.js'
-import { Fault } from '../../src/protocol/fault.js'
-import { unlimited } from '../../src/protocol/memory.js'
 import { ACKNOWLEDGED } from '../../src/protocol/subscriptions.js'
 import { EMPTY, parseObject, value, write } from '../../src/rpc/splice.js'
+import { HangUp } from '../../src/time/hang-up.js'
 
 type Json = Record<string, unknown>
 /** The answer to a method: a result, or a function that gives the reply. */

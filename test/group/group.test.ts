@@ -1,7 +1,7 @@
 /** A group of servers that are objects in the test: which of them gets what, and what clients see. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { Fault } from '../../src/protocol/fault.js'
+import { Fault } from '../../src/fault/fault.js'
 import { parseObject, raw, value, write } from '../../src/rpc/splice.js'
 import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, inputOf, named, paramsOf, resultOf } from './fakes.js'
 

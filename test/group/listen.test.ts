@@ -1,6 +1,6 @@
 /** Subscriptions to a group: one of the client, and behind it one to each server that is concerned. */
 import t from 'tap'
-import { Fault } from '../../src/protocol/fault.js'
+import { Fault } from '../../src/fault/fault.js'
 import { until } from '../support/eventually.js'
 import { ask, callOf, FakeServer, faultOf, groupOf, named, paramsOf } from './fakes.js'
 

@@ -1,7 +1,7 @@
 /** Lists of a group: equal ones are put together once, and the order in which servers start or answer changes nothing (7.2). */
 import fc from 'fast-check'
 import t from 'tap'
-import { Fault } from '../../src/protocol/fault.js'
+import { Fault } from '../../src/fault/fault.js'
 import { type Payload, parseObject, value } from '../../src/rpc/splice.js'
 import { ask, callOf, FakeServer, groupOf, named, resultOf } from './fakes.js'
 

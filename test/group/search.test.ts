@@ -1,11 +1,11 @@
 /** A group whose tools are searched: what is listed, what is found, and what a call through `call_tool` passes. */
 import fc from 'fast-check'
 import t from 'tap'
+import { Fault } from '../../src/fault/fault.js'
 import type { SearchPlan } from '../../src/group/member.js'
 import { scopes } from '../../src/policy/scopes.js'
 import { SIGN_IN_TOOL } from '../../src/protocol/account.js'
 import type { Call } from '../../src/protocol/call.js'
-import { Fault } from '../../src/protocol/fault.js'
 import { parseObject, raw, write } from '../../src/rpc/splice.js'
 import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, inputOf, named, paramsOf, resultOf } from './fakes.js'
 
@@ -266,7 +266,7 @@ t.test('declares tools, and explains the search in the instructions', async (t) 
 
 t.test('indexes the tools for each search if there is no memory for an index', async (t) => {
   const { a, b } = setUp()
-  const { Memory } = await import('../../src/protocol/memory.js')
+  const { Memory } = await import('../../src/limits/memory.js')
   const { group } = groupOf({ a, b }, { search: SEARCH }, { memory: new Memory({ max: 0 }) })
   t.same(await found(group, 'issue'), ['a__get_issue'])
   t.same(await found(group, 'issue'), ['a__get_issue'])

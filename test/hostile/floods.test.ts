@@ -6,7 +6,7 @@ import { raw } from '../../src/rpc/splice.js'
 import { Peer } from '../../src/upstream/peer.js'
 import type { Channel } from '../../src/upstream/transport/channel.js'
 import { HttpTransport } from '../../src/upstream/transport/http.js'
-import { StdioTransport } from '../../src/upstream/transport/stdio.js'
+import { StdioTransport } from '../../src/upstream/transport/stdio/stdio.js'
 import { unkind } from '../support/unkind.js'
 
 const COUNT = 20_000

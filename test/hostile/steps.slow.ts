@@ -1,8 +1,8 @@
 /** H7: work on a message is linear in its size, whatever its shape. What is compared is steps at a size and at twice that size. */
 import t from 'tap'
+import { unlimited } from '../../src/limits/memory.js'
 import type { Call } from '../../src/protocol/call.js'
 import * as legacyServer from '../../src/protocol/legacy-server.js'
-import { unlimited } from '../../src/protocol/memory.js'
 import * as modernServer from '../../src/protocol/modern-server.js'
 import { brokenAnswerTo } from '../../src/rpc/broken.js'
 import { LineDecoder } from '../../src/rpc/lines.js'

@@ -1,7 +1,7 @@
 /** The examples of the specification, through the codecs of the bridge: what is shown as changed is what was changed. */
 import t from 'tap'
 import type { Call, Reply } from '../../src/protocol/call.js'
-import type { Downlevel } from '../../src/protocol/downlevel.js'
+import type { Downlevel } from '../../src/protocol/downlevel/downlevel.js'
 import type { LegacyRevision } from '../../src/protocol/eras.js'
 import { decodeRequest as decodeLegacy, encodeReply as encodeLegacy } from '../../src/protocol/legacy-client.js'
 import { decodeReply as fromLegacy, encodeParams as toLegacy } from '../../src/protocol/legacy-server.js'

@@ -2,10 +2,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { explanations } from '../../.ci/explanations.js'
+import { faults } from '../../src/fault/fault.js'
 import { adviceOn } from '../../src/inspect/advice.js'
 import * as made from '../../src/inspect/explanations.js'
 import { piecesOf, plainOf } from '../../src/inspect/markdown.js'
-import { faults } from '../../src/protocol/fault.js'
 import { RULES } from '../../src/protocol/rules.js'
 
 const docs = new URL('../../docs/', import.meta.url)

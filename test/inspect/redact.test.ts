@@ -1,7 +1,7 @@
 /** What is hidden in texts that the inspector shows. */
 import { assert as check, jsonValue, property, record, string } from 'fast-check'
 import t from 'tap'
-import { HIDDEN, withoutCredentials } from '../../src/credentials.js'
+import { HIDDEN, withoutCredentials } from '../../src/credentials/credentials.js'
 import { redactor } from '../../src/inspect/redact.js'
 
 const redact = redactor([])

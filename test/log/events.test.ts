@@ -1,8 +1,8 @@
 /** Every line of the log has an event; code, table and docs/operations.md have the same events. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { createLog } from '../../src/log.js'
-import { LOG_EVENTS } from '../../src/logging.js'
+import { LOG_EVENTS } from '../../src/log/events.js'
+import { createLog } from '../../src/log/log.js'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 const TABLE = 'logging.ts'

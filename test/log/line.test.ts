@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { MAX_LINE } from '../../src/log/line.js'
-import { createLog } from '../../src/log.js'
-import { DECEPTIVE } from '../../src/printable.js'
+import { createLog } from '../../src/log/log.js'
+import { DECEPTIVE } from '../../src/texts/printable.js'
 
 const ESCAPE = String.fromCharCode(27)
 const HOSTILE = `a\nb\r${ESCAPE}[2Jc\u0085d\u202ee\u2028f\u0007g\ud800h"\\`

@@ -1,10 +1,10 @@
 /** How calls are admitted and ended: bounds, time limits, sign-ins and shutdown, with a clock that the test moves. */
 import t from 'tap'
-import { HangUp } from '../../src/hang-up.js'
+import { Fault } from '../../src/fault/fault.js'
+import { Bound } from '../../src/limits/bound.js'
 import { Admission } from '../../src/policy/admission.js'
-import { Bound } from '../../src/protocol/bound.js'
 import type { Call, Final, Policy, Told } from '../../src/protocol/call.js'
-import { Fault } from '../../src/protocol/fault.js'
+import { HangUp } from '../../src/time/hang-up.js'
 import { callOf, payload } from '../support/calls.js'
 import { stopClock } from '../support/clock.js'
 

@@ -1,7 +1,7 @@
 /** What is kept of results and lists is lent, and goes when others need the room. */
 import t from 'tap'
+import { Memory } from '../../src/limits/memory.js'
 import { LentCache } from '../../src/policy/lent-cache.js'
-import { Memory } from '../../src/protocol/memory.js'
 
 const KIB = 1024
 

@@ -1,10 +1,10 @@
 /** Limits of how often tools are called. */
 import t from 'tap'
+import { Fault } from '../../src/fault/fault.js'
 import { CountedWindows } from '../../src/plugins/counted-windows.js'
 import { compose } from '../../src/policy/compose.js'
 import { scopes } from '../../src/policy/scopes.js'
 import { toolLimits } from '../../src/policy/tool-limits.js'
-import { Fault } from '../../src/protocol/fault.js'
 import { callOf, Played, result, toolCall } from '../support/calls.js'
 
 function setUp(limits: Parameters<typeof toolLimits>[0]['limits']) {

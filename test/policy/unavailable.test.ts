@@ -1,9 +1,9 @@
 /** What is said in the place of a server that is left alone for a while. */
 import t from 'tap'
+import { Fault } from '../../src/fault/fault.js'
+import { unlimited } from '../../src/limits/memory.js'
 import { unavailable } from '../../src/policy/unavailable.js'
 import type { Call } from '../../src/protocol/call.js'
-import { Fault } from '../../src/protocol/fault.js'
-import { unlimited } from '../../src/protocol/memory.js'
 import { callOf, outcomeOf, Played, repliesOf, result, toolCall } from '../support/calls.js'
 
 const NOW = 1_000_000

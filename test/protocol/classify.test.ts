@@ -1,5 +1,6 @@
 /** The sheet of what a client may post, row by row: what it is taken for, or how it is refused. */
 import t from 'tap'
+import { Fault } from '../../src/fault/fault.js'
 import {
   type Classification,
   type Compat,
@@ -7,7 +8,6 @@ import {
   classifyLine,
   type SessionState,
 } from '../../src/protocol/classify.js'
-import { Fault } from '../../src/protocol/fault.js'
 import { parseText } from '../support/messages.js'
 
 const COMPAT: Compat = { bareDiscover: true, ignoreVersionSkew: true, draftErrorCodes: false }

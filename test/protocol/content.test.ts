@@ -5,12 +5,12 @@ import {
   ReadResourceResultSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import t, { type Test } from 'tap'
-import { downlevelResult } from '../../src/protocol/downlevel.js'
+import { downlevelResult } from '../../src/protocol/downlevel/downlevel.js'
 import { lift } from '../../src/protocol/lift.js'
 import { changesOf, type Towards, UNKNOWN } from '../../src/protocol/rules.js'
 import { sourceOf } from '../../src/rpc/source.js'
 import { EMPTY, objectIn, type Payload, parseObject, parseSource, write } from '../../src/rpc/splice.js'
-import { clientOf, REVISIONS, resultFor } from './downlevel-client.js'
+import { clientOf, REVISIONS, resultFor } from './downlevel/client.js'
 
 const text = (text: string) => ({ type: 'text', text })
 const message = (content: object) => ({ role: 'user', content })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { Fault } from '../../src/fault/fault.js'
 import { annotationsOf, withoutAnnotations } from '../../src/protocol/annotations.js'
-import { Fault } from '../../src/protocol/fault.js'
 import {
   checkHeaders,
   checkParamHeaders,

@@ -1,7 +1,7 @@
 /** What accepts connections in the place of Redis, and does not let anybody stay. */
 import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
-import type { LogFields } from '../../src/logging.js'
+import type { LogFields } from '../../src/log/events.js'
 import { clientsOf } from '../../src/replicas/client.js'
 import { Redis } from '../../src/replicas/redis.js'
 import { holdTimers } from '../support/clock.js'

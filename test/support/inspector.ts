@@ -3,11 +3,11 @@
 import type { AddressInfo } from 'node:net'
 import { type FastifyListenOptions, fastify } from 'fastify'
 import { refuse } from '../../src/downstream/http/replies.js'
+import { Fault } from '../../src/fault/fault.js'
 import type { Ring } from '../../src/inspect/ring.js'
 import { type InspectorOptions, inspector } from '../../src/inspect/routes.js'
 import { origin } from '../../src/plugins/origin.js'
 import type { Seen } from '../../src/ports/seen.js'
-import { Fault } from '../../src/protocol/fault.js'
 import { SseDecoder } from '../../src/rpc/sse.js'
 import type { Scope } from './scope.js'
 

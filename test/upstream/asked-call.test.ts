@@ -1,6 +1,6 @@
 /** What becomes of questions without an address when the call is over that they were given to. */
 import t from 'tap'
-import { unlimited } from '../../src/protocol/memory.js'
+import { unlimited } from '../../src/limits/memory.js'
 import type { Id, Request } from '../../src/rpc/message.js'
 import { Exchange } from '../../src/upstream/exchange.js'
 import { AskedCall } from '../../src/upstream/legacy/asked-call.js'

@@ -1,6 +1,6 @@
 /** One request to a server, as far as no wire shows it: what its reader gets when the exchange ends early. */
 import t from 'tap'
-import { unlimited } from '../../src/protocol/memory.js'
+import { unlimited } from '../../src/limits/memory.js'
 import type { Response } from '../../src/rpc/message.js'
 import { Exchange } from '../../src/upstream/exchange.js'
 import { parseText } from '../support/messages.js'

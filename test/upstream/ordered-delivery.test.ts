@@ -1,6 +1,6 @@
 /** Messages are delivered in the order in which they arrived, whoever reads them. */
 import t from 'tap'
-import { Memory, unlimited } from '../../src/protocol/memory.js'
+import { Memory, unlimited } from '../../src/limits/memory.js'
 import { OrderedDelivery } from '../../src/upstream/legacy/ordered-delivery.js'
 
 t.test('H28 a message without a reader is sent after all that arrived before it', async (t) => {

@@ -1,8 +1,8 @@
 /** Sessions that are lent: to all calls of a key, or to one call at a time. */
 import t, { type Test } from 'tap'
-import { Bound } from '../../src/protocol/bound.js'
-import { Fault } from '../../src/protocol/fault.js'
-import { Occupancy } from '../../src/protocol/occupancy.js'
+import { Fault } from '../../src/fault/fault.js'
+import { Bound } from '../../src/limits/bound.js'
+import { Occupancy } from '../../src/limits/occupancy.js'
 import { Pooled, SessionPool } from '../../src/upstream/legacy/pool.js'
 
 /** As much of a session as a pool knows of it. */

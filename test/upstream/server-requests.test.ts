@@ -1,7 +1,7 @@
 /** Which call a question of a server belongs to, where the wire does not say, and how long it waits for one. */
 import t, { type Test } from 'tap'
+import { unlimited } from '../../src/limits/memory.js'
 import type { Call } from '../../src/protocol/call.js'
-import { unlimited } from '../../src/protocol/memory.js'
 import type { Id, Request, RpcError } from '../../src/rpc/message.js'
 import { parseObject } from '../../src/rpc/splice.js'
 import { Exchange } from '../../src/upstream/exchange.js'

@@ -1,6 +1,6 @@
 /** How fast processes may be started for one principal. */
 import t from 'tap'
-import type { Fault } from '../../src/protocol/fault.js'
+import type { Fault } from '../../src/fault/fault.js'
 import { Starts } from '../../src/upstream/transport/stdio/starts.js'
 
 t.test('H18 some may be started at once, others wait for their turn, and too many are refused', async (t) => {

@@ -1,6 +1,6 @@
 /** Answers that there is no memory for: they are lost, and nobody else waits for that. */
 import t, { type Test } from 'tap'
-import { unlimited } from '../../src/protocol/memory.js'
+import { unlimited } from '../../src/limits/memory.js'
 import { Outline } from '../../src/rpc/outline.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { Peer } from '../../src/upstream/peer.js'

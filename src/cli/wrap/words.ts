@@ -1,5 +1,5 @@
 /** What `wrap` and `unwrap` print. */
-import { printable } from '../../printable.js'
+import { printable } from '../../texts/printable.js'
 import type { ClientEntry } from './entry.js'
 import type { Launcher } from './launcher.js'
 import type { WrapPlan } from './plan.js'

@@ -2,7 +2,7 @@
 import { posix, win32 } from 'node:path'
 import parseCommandLine from 'string-argv'
 import { parseAddress } from '../../net/address.js'
-import { parseUrl } from '../../parse-url.js'
+import { parseUrl } from '../../texts/parse-url.js'
 import type { CandidateTransport, Finding } from '../candidate.js'
 import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'

@@ -3,7 +3,7 @@
 import { constants, open } from 'node:fs/promises'
 import { FormatError, readConfigFile } from '../../formats/read.js'
 import { Failure } from '../../net/failure.js'
-import { printable } from '../../printable.js'
+import { printable } from '../../texts/printable.js'
 import { type CandidateTransport, type Finding, Findings, transportNamed } from '../candidate.js'
 import { type Endpoint, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'

@@ -1,6 +1,6 @@
 /** Servers in a registry with the API of the official one. */
 import * as z from 'zod'
-import { printable } from '../../printable.js'
+import { printable } from '../../texts/printable.js'
 import { CANDIDATES, Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'

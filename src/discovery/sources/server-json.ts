@@ -2,7 +2,7 @@
 
 import * as z from 'zod'
 import { parseAddress } from '../../net/address.js'
-import { printable } from '../../printable.js'
+import { printable } from '../../texts/printable.js'
 import { type Finding, isPlain, transportNamed } from '../candidate.js'
 import { httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import { failure } from '../failure.js'

@@ -2,8 +2,8 @@
 
 import * as z from 'zod'
 import type { Fetched } from '../../net/fetch.js'
-import { parseUrl } from '../../parse-url.js'
-import { printable } from '../../printable.js'
+import { parseUrl } from '../../texts/parse-url.js'
+import { printable } from '../../texts/printable.js'
 import { Findings } from '../candidate.js'
 import type { FetchDocument } from '../documents.js'
 import { failure } from '../failure.js'

@@ -5,8 +5,8 @@
  */
 
 import type { ToolList, TrustStatus } from '../../ports/trust-status.js'
-import { printable } from '../../printable.js'
-import { quoted } from '../../shell.js'
+import { printable } from '../../texts/printable.js'
+import { quoted } from '../../texts/shell.js'
 import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
 import type { Untrusted, Verification } from './jws.js'

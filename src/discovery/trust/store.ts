@@ -8,7 +8,7 @@ import { dirname } from 'node:path'
 import { type LockOptions, LockRefused, locked, type StillMine } from '../../net/lock.js'
 import { stampOf } from '../../net/private-file.js'
 import type { ToolList } from '../../ports/trust-status.js'
-import { printable } from '../../printable.js'
+import { printable } from '../../texts/printable.js'
 import { type DocumentVersion, type Verification, verifyManifest } from './jws.js'
 import type { PublisherKey } from './keys.js'
 import {

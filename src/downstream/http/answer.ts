@@ -4,13 +4,13 @@
  */
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
-import { HangUp } from '../../hang-up.js'
-import { Fault } from '../../protocol/fault.js'
-import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
+import { Fault } from '../../fault/fault.js'
+import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
+import { HangUp } from '../../time/hang-up.js'
 import { answerLost, type Frame, type Send } from '../frames.js'
 import { type ErrorRendering, explain, lendAnswer, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
 

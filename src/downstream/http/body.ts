@@ -4,8 +4,8 @@
  */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Fault } from '../../protocol/fault.js'
-import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
+import { Fault } from '../../fault/fault.js'
+import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
 import { whenOver } from './replies.js'
 
 declare module 'fastify' {

@@ -3,7 +3,7 @@
  * is faster than the client has to wait.
  */
 import { Readable } from 'node:stream'
-import type { Loan } from '../../protocol/memory.js'
+import type { Loan } from '../../limits/memory.js'
 import { lengthOf, type Piece, type Wire } from '../../rpc/source.js'
 import { KEEP_ALIVE } from '../../rpc/sse.js'
 

@@ -1,6 +1,6 @@
 /** Checks `Content-Type`, `Content-Encoding` and `Accept` of a request, exactly and in one place. */
 import type { FastifyRequest } from 'fastify'
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
 import { trim } from '../../protocol/headers.js'
 import { memoize } from '../../rpc/memoize.js'
 

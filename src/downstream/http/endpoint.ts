@@ -1,11 +1,11 @@
 /** The MCP endpoint over Streamable HTTP: both eras at one address. The era is determined for each message. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Fault } from '../../fault/fault.js'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import type { Handler } from '../../protocol/call.js'
 import { type Compat, classify, type SessionState } from '../../protocol/classify.js'
 import { type LegacyRevision, legacyRevision, looksModern } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
 import { checkHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Message, Request } from '../../rpc/message.js'
@@ -59,7 +59,8 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
 
   app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler: served.handle })
   // A client may know the server's own address, with a slash at its end.
-  if (relay && !path.endsWith('/')) app.route({ method: ['GET', 'POST', 'DELETE'], url: `${path}/`, handler: served.handle })
+  if (relay && !path.endsWith('/'))
+    app.route({ method: ['GET', 'POST', 'DELETE'], url: `${path}/`, handler: served.handle })
   app.route({
     method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
     url: path,

@@ -2,7 +2,7 @@
  * Bounds the memory of the events that all sessions together keep for resuming. If memory is needed elsewhere, the
  * sessions that keep most give up theirs.
  */
-import type { Memory } from '../../protocol/memory.js'
+import type { Memory } from '../../limits/memory.js'
 
 /** A session that keeps events. */
 export interface Keeper {

@@ -1,10 +1,10 @@
 /** Configured paths in addition to the MCP endpoint, whose requests are passed on to the server's origin. */
 import type { FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { parseUrl } from '../../parse-url.js'
+import { Fault } from '../../fault/fault.js'
 import type { Relayed } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { edit, type Payload, parseObject, write } from '../../rpc/splice.js'
+import { parseUrl } from '../../texts/parse-url.js'
 import { refuse, sendJson } from './replies.js'
 
 /** Options of the extra paths. */

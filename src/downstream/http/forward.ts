@@ -1,9 +1,9 @@
 /** Forwards a request to the replica that owns its session or call. */
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { withoutCredentials } from '../../credentials.js'
+import { withoutCredentials } from '../../credentials/credentials.js'
+import { Fault } from '../../fault/fault.js'
 import { type ForwardedAnswer, OwnedByReplica, type Replicas } from '../../ports/replicas.js'
-import { Fault } from '../../protocol/fault.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { error as errorMessage, type Id, result } from '../../rpc/message.js'
 import { encodeEvent } from '../../rpc/sse.js'

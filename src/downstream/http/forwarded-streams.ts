@@ -3,7 +3,7 @@
  * them, so that their clients open them again at another one. What the owners have does not end.
  */
 import type { Readable } from 'node:stream'
-import { OpenSet } from '../../open-set.js'
+import { OpenSet } from '../../limits/open-set.js'
 
 export class ForwardedStreams {
   readonly #open = new OpenSet<() => void>()

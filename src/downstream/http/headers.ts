@@ -3,10 +3,10 @@
  * another reader could see other values.
  */
 import type { FastifyRequest } from 'fastify'
-import { ECHOED, printable } from '../../printable.js'
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
 import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
 import type { TraceContext } from '../../protocol/trace.js'
+import { ECHOED, printable } from '../../texts/printable.js'
 
 const MAX_HEADERS = 100
 /** Headers that must not be repeated, because they decide where a request goes and what it means. */

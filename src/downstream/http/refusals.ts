@@ -3,12 +3,12 @@
  * logged in full, and then only their number: a refused client may retry at once and endlessly.
  */
 import type { FastifyRequest } from 'fastify'
-import { withoutCredentials } from '../../credentials.js'
-import type { Log } from '../../logging.js'
+import { withoutCredentials } from '../../credentials/credentials.js'
+import type { Fault, FaultName } from '../../fault/fault.js'
+import type { Log } from '../../log/events.js'
 import type { Observe } from '../../ports/events.js'
-import { printable, shownPrincipal } from '../../printable.js'
 import { ANONYMOUS } from '../../protocol/call.js'
-import type { Fault, FaultName } from '../../protocol/fault.js'
+import { printable, shownPrincipal } from '../../texts/printable.js'
 import { wasLogged } from '../call-log.js'
 
 /** What is known about a refused request. */

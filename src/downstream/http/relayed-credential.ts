@@ -1,7 +1,8 @@
 /** The credential of the account that a relayed request is sent for: obtained before, and replaced if the server refuses it. */
-import type { Signal } from '../../hang-up.js'
+
+import { type AccountRefusal, needsSignIn } from '../../fault/fault.js'
 import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
-import { type AccountRefusal, needsSignIn } from '../../protocol/fault.js'
+import type { Signal } from '../../time/hang-up.js'
 
 export class RelayedCredential {
   /** The `Authorization` to send; undefined if the account has none. */

@@ -1,5 +1,5 @@
 /** Reads the answer to a relayed request for a list, for the names that metrics and traces may have. */
-import type { Loan } from '../../protocol/memory.js'
+import type { Loan } from '../../limits/memory.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { parseMessage } from '../../rpc/message.js'
 import { sourceOfBytes } from '../../rpc/source.js'

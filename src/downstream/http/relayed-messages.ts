@@ -1,9 +1,10 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
+
+import type { Loan } from '../../limits/memory.js'
 import { sightOf } from '../../ports/message-sight.js'
 import type { MessageSeen } from '../../ports/seen.js'
 import { ChangeList } from '../../protocol/change-list.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
-import type { Loan } from '../../protocol/memory.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { type Head, headIn } from '../../rpc/head.js'
 import { lengthOf, whole } from '../../rpc/source.js'

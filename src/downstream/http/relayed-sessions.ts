@@ -1,11 +1,11 @@
 /** Remembers which principal owns each relayed session. */
 
+import { Fault } from '../../fault/fault.js'
+import { Bound } from '../../limits/bound.js'
+import { Occupancy, type Occupant } from '../../limits/occupancy.js'
 import type { SharedStore } from '../../ports/replicas.js'
-import { Bound } from '../../protocol/bound.js'
 import type { SessionCookies } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
-import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
-import { lookEvery } from '../../time.js'
+import { lookEvery } from '../../time/time.js'
 
 /** Bounds and sharing of the remembered sessions. */
 export interface RelayedSessionsOptions {

@@ -4,9 +4,9 @@
  */
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
+import type { Fault } from '../../fault/fault.js'
 import type { Final } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
-import type { Fault } from '../../protocol/fault.js'
 import { encodeReply } from '../../protocol/modern-client.js'
 import { EventLength } from '../../rpc/event-length.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'

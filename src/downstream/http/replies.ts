@@ -1,8 +1,8 @@
 /** Sends answers over HTTP: JSON, event streams and errors. */
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Fault } from '../../protocol/fault.js'
-import { type Memory, SMALL } from '../../protocol/memory.js'
+import { Fault } from '../../fault/fault.js'
+import { type Memory, SMALL } from '../../limits/memory.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
 

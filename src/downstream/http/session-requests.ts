@@ -1,11 +1,11 @@
 /** What legacy clients ask at the endpoint: to open, to use and to end a session. */
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Fault } from '../../fault/fault.js'
+import type { Memory } from '../../limits/memory.js'
 import type { Upstream } from '../../protocol/call.js'
 import { looksModern, traits } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
 import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
-import type { Memory } from '../../protocol/memory.js'
 import type { Message, Request } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { subject } from '../call-log.js'

@@ -2,8 +2,8 @@
  * A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): its POST requests and GET streams.
  */
 import type { FastifyReply } from 'fastify'
-import { Fault } from '../../protocol/fault.js'
-import type { Memory } from '../../protocol/memory.js'
+import { Fault } from '../../fault/fault.js'
+import type { Memory } from '../../limits/memory.js'
 import type { Id, Request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { answerLost, type Frame } from '../frames.js'

@@ -1,10 +1,10 @@
 /** The sessions of legacy clients over HTTP, by id: their principals, their idle timeouts, and their bound. */
 import { randomBytes } from 'node:crypto'
+import { Fault } from '../../fault/fault.js'
+import { Bound } from '../../limits/bound.js'
+import { Occupancy, type Occupant } from '../../limits/occupancy.js'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
-import { Bound } from '../../protocol/bound.js'
-import { Fault } from '../../protocol/fault.js'
-import { Occupancy, type Occupant } from '../../protocol/occupancy.js'
-import { lookEvery } from '../../time.js'
+import { lookEvery } from '../../time/time.js'
 
 /** A session that can be kept here. */
 export interface KeptSession {

@@ -3,11 +3,11 @@
  */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Fault } from '../../fault/fault.js'
+import { type Memory, SMALL } from '../../limits/memory.js'
 import type { Replicas } from '../../ports/replicas.js'
 import type { Upstream } from '../../protocol/call.js'
 import { traits } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
-import { type Memory, SMALL } from '../../protocol/memory.js'
 import { error as errorMessage, type Id, type Message } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { encodeEvent } from '../../rpc/sse.js'

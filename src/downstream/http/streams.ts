@@ -3,7 +3,7 @@
  * their events are kept. A client that has lost the connection can resume the stream.
  */
 import type { Readable } from 'node:stream'
-import { type Loan, SMALL } from '../../protocol/memory.js'
+import { type Loan, SMALL } from '../../limits/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'

@@ -1,5 +1,5 @@
 /** Batches: several messages in one array, which only 2025-03-26 has (basic, batching). */
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
 import {
   error as errorMessage,
   idKey,

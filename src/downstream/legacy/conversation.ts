@@ -1,14 +1,14 @@
 /** A legacy session that is identified by its channel (HTTP+SSE or stdio): all messages to the client go out there. */
 
-import { ECHOED, printable } from '../../printable.js'
+import { Fault } from '../../fault/fault.js'
+import type { Memory } from '../../limits/memory.js'
 import type { Sender, Upstream } from '../../protocol/call.js'
 import type { ProcessSession } from '../../protocol/classify.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
-import type { Memory } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { error as errorMessage, type Message, type Request, result } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
+import { ECHOED, printable } from '../../texts/printable.js'
 import { answerLost, type Send } from '../frames.js'
 import type { Logger } from '../logger.js'
 import { readBatch, together } from './batch.js'

@@ -2,16 +2,17 @@
  * Emulates tasks of 2025-11-25 (basic/utilities/tasks) for a client whose server need not support them: the bridge
  * makes the call in the background, and the session keeps its result.
  */
-import { HangUp, type Signal } from '../../hang-up.js'
+
+import { Fault } from '../../fault/fault.js'
+import { MAX_NAME } from '../../limits/lengths.js'
+import type { Loan } from '../../limits/memory.js'
 import type { Tell, Told } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
-import { MAX_NAME } from '../../protocol/lengths.js'
-import type { Loan } from '../../protocol/memory.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
 import type { TaskStatus } from '../../protocol/tasks.js'
 import { own } from '../../rpc/own.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, raw, sizeOf, value, write } from '../../rpc/splice.js'
+import { HangUp, type Signal } from '../../time/hang-up.js'
 import type { CallContext, TranslatedOutcome } from './translated-call.js'
 
 /** How the call of a task is made: `about` is the `_meta` of its requests to the client, which go through `send`. */

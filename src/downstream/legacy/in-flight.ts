@@ -1,8 +1,9 @@
 /** The requests of a session that are in flight, by id, so that the client can cancel them. */
-import { HangUp } from '../../hang-up.js'
+
 import { type Id, idKey, type Params, readId } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import { raw, value } from '../../rpc/splice.js'
+import { HangUp } from '../../time/hang-up.js'
 
 /** A request in flight. It aborts when it is cancelled. */
 export class RunningRequest extends HangUp {

@@ -1,6 +1,7 @@
 /** Opens the session of a legacy client: through a tunnel to a legacy server, or translated by the bridge. */
+
+import { Fault } from '../../fault/fault.js'
 import type { LegacyRoute, Sender } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { error as errorMessage, type Request } from '../../rpc/message.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Opened, OpenOptions } from './session.js'

@@ -2,18 +2,19 @@
  * Turns the input requests of a modern server into requests to a legacy client, and the client's answers into the
  * `inputResponses` of the repeated call (MCP 2026-07-28, basic/patterns/mrtr).
  */
-import { HangUp, type Signal } from '../../hang-up.js'
+
+import { Fault } from '../../fault/fault.js'
+import type { Loan } from '../../limits/memory.js'
 import type { Answers } from '../../protocol/call.js'
-import { type Downlevel, downlevelQuestion } from '../../protocol/downlevel.js'
+import { type Downlevel, downlevelQuestion } from '../../protocol/downlevel/downlevel.js'
 import { traits } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
 import { type InputRequest, readInputRequests, stateOf, uncovered, wellFormed } from '../../protocol/input.js'
-import type { Loan } from '../../protocol/memory.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
 import { type Id, idKey, keptKey, notification, type Response, request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, sizeOf, value, write } from '../../rpc/splice.js'
-import { Deadline, unlessAborted } from '../../time.js'
+import { HangUp, type Signal } from '../../time/hang-up.js'
+import { Deadline, unlessAborted } from '../../time/time.js'
 import type { CallLogEntry } from '../call-log.js'
 
 /** What is needed to ask a client. */

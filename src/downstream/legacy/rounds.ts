@@ -1,9 +1,10 @@
 /** Limits how often a server may request input in one call, and for how long it may ask to be called again. */
-import type { Signal } from '../../hang-up.js'
-import { Fault } from '../../protocol/fault.js'
+
+import { Fault } from '../../fault/fault.js'
 import { asksSomething } from '../../protocol/input.js'
 import type { Payload } from '../../rpc/splice.js'
-import { backoff, pause } from '../../time.js'
+import type { Signal } from '../../time/hang-up.js'
+import { backoff, pause } from '../../time/time.js'
 
 /** Rounds of input requests in one call. */
 const MAX_ROUNDS = 16

@@ -1,8 +1,9 @@
 /** Types of a legacy client's session, for all transports and for both kinds: translated or tunnelled. */
+
+import type { Fault } from '../../fault/fault.js'
+import type { Memory } from '../../limits/memory.js'
 import type { Grant, Handler, Sender, Upstream } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
-import type { Fault } from '../../protocol/fault.js'
-import type { Memory } from '../../protocol/memory.js'
 import type { TraceContext } from '../../protocol/trace.js'
 import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'

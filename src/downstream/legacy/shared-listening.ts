@@ -2,10 +2,11 @@
  * One `subscriptions/listen` for all sessions of legacy clients that would send the same one: with the same principal,
  * credential, client, capabilities and filter. Each idle session would otherwise cost a connection to the server.
  */
-import { HangUp } from '../../hang-up.js'
+
 import { ANONYMOUS, type Call, type Final, type Handler, type Told } from '../../protocol/call.js'
 import { ACKNOWLEDGED } from '../../protocol/subscriptions.js'
 import { write } from '../../rpc/splice.js'
+import { HangUp } from '../../time/hang-up.js'
 
 /** The subscriptions of all sessions with one server. */
 export class SharedListening {

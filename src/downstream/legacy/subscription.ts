@@ -2,13 +2,13 @@
  * The subscription of one legacy session at a modern server: one `subscriptions/listen` for everything. When the
  * client's subscriptions change, a new one is opened before the previous one is closed.
  */
-import type { HangUp } from '../../hang-up.js'
-import type { Log } from '../../logging.js'
+
+import { Fault } from '../../fault/fault.js'
+import type { Loan } from '../../limits/memory.js'
+import { Resubscriber } from '../../listening/resubscriber.js'
+import type { Log } from '../../log/events.js'
 import type { Final, Tell } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
-import type { Loan } from '../../protocol/memory.js'
 import { CHANGING_LISTS, type ChangingList, checkAddresses, UPDATED } from '../../protocol/subscriptions.js'
-import { Resubscriber } from '../../resubscriber.js'
 import {
   EMPTY,
   edit,
@@ -21,6 +21,7 @@ import {
   textUnder,
   value,
 } from '../../rpc/splice.js'
+import type { HangUp } from '../../time/hang-up.js'
 
 /** Options of the subscription. */
 export interface ChangesOptions {

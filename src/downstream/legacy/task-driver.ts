@@ -2,9 +2,9 @@
  * Follows a task of a modern server (io.modelcontextprotocol/tasks) for a client without tasks: it polls the task, and
  * the client sees one long call.
  */
-import { HangUp } from '../../hang-up.js'
+
+import { Fault } from '../../fault/fault.js'
 import { type Answers, type Call, type Final, type Handler, unheard } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { isTerminal, statusOf } from '../../protocol/tasks.js'
 import {
   EMPTY,
@@ -19,7 +19,8 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
-import { pause } from '../../time.js'
+import { HangUp } from '../../time/hang-up.js'
+import { pause } from '../../time/time.js'
 
 /** What a task needs of its client before it ends. */
 export interface TaskClient {

@@ -3,15 +3,15 @@
  * result.
  */
 
-import type { Signal } from '../../hang-up.js'
-import { ECHOED, printable } from '../../printable.js'
+import { Fault } from '../../fault/fault.js'
+import type { Loan } from '../../limits/memory.js'
 import type { Answers, Call, Caller, Final, Handler } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
-import type { Loan } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks, withTasks } from '../../protocol/tasks.js'
 import type { Wire } from '../../rpc/source.js'
 import { edit, type Json, OWN, type Payload, parseObject } from '../../rpc/splice.js'
+import { ECHOED, printable } from '../../texts/printable.js'
+import type { Signal } from '../../time/hang-up.js'
 import type { CallLogEntry } from '../call-log.js'
 import { type Questions, Unanswered } from './questions.js'
 import { Rounds } from './rounds.js'

@@ -3,12 +3,11 @@
  * a complete call.
  */
 
-import { HangUp } from '../../hang-up.js'
-import { ECHOED, printable } from '../../printable.js'
+import { Fault } from '../../fault/fault.js'
+import { type Loan, SMALL } from '../../limits/memory.js'
 import { type Call, type Caller, type Final, type Grant, type Notice, type Tell, unheard } from '../../protocol/call.js'
-import { type Downlevel, downlevelNotification } from '../../protocol/downlevel.js'
+import { type Downlevel, downlevelNotification } from '../../protocol/downlevel/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
 import {
   type DecodedSessionRequest,
   decodeInitialize,
@@ -18,7 +17,6 @@ import {
   legacyError,
   type Opening,
 } from '../../protocol/legacy-client.js'
-import { type Loan, SMALL } from '../../protocol/memory.js'
 import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../../protocol/methods.js'
 import {
   error as errorMessage,
@@ -42,6 +40,8 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
+import { ECHOED, printable } from '../../texts/printable.js'
+import { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'

@@ -1,7 +1,8 @@
 /** A legacy client's session with a legacy server: messages pass through a tunnel unchanged. */
+
+import { Fault } from '../../fault/fault.js'
 import type { AboutMessage, LegacyRoute, SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
 import { withTrace } from '../../protocol/trace.js'
 import {
   error as errorMessage,

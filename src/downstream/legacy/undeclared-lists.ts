@@ -2,7 +2,7 @@
 import type { Final } from '../../protocol/call.js'
 import { askForLists, declaredBy, declaresNoList } from '../../protocol/offered.js'
 import { edit, type Json } from '../../rpc/splice.js'
-import { within } from '../../time.js'
+import { within } from '../../time/time.js'
 
 /** Milliseconds that the other lists may take after that of the tools. */
 const OTHER_LISTS = 1_000

@@ -2,11 +2,12 @@
  * The tokens of one account at one server: uses them while they are fresh, renews them, and obtains new ones, if
  * necessary by asking a person to sign in.
  */
-import type { Signal } from '../../hang-up.js'
-import type { AccountRefusal as Refusal } from '../../protocol/fault.js'
-import { Fault } from '../../protocol/fault.js'
-import { digest } from '../../seal.js'
-import { unlessAborted, within } from '../../time.js'
+
+import { digest } from '../../crypto/seal.js'
+import type { AccountRefusal as Refusal } from '../../fault/fault.js'
+import { Fault } from '../../fault/fault.js'
+import type { Signal } from '../../time/hang-up.js'
+import { unlessAborted, within } from '../../time/time.js'
 import { readChallenges, type Wanted, wantedBy } from '../challenge.js'
 import { quoted } from '../failure.js'
 import { sameIssuer } from '../issuer.js'

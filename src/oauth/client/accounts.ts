@@ -2,10 +2,11 @@
  * The accounts at one server, by principal. Until a person has signed in or the server has refused a request, the code
  * that obtains tokens is not loaded and no file is opened.
  */
-import type { Signal } from '../../hang-up.js'
+
+import type { AccountRefusal } from '../../fault/fault.js'
 import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
-import type { AccountRefusal } from '../../protocol/fault.js'
+import type { Signal } from '../../time/hang-up.js'
 import { TokenAccount } from './account.js'
 import type { Obtainer, ObtainOptions } from './obtain.js'
 import type { ClientSettings } from './settings.js'

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { importJWK, importPKCS8 } from 'jose'
 import { type ClientAuth, ClientSecretPost, None, type PrivateKey, PrivateKeyJwt } from 'oauth4webapi'
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
 import type { Client } from '../store/record.js'
 import { readSecretFile } from './secret-file.js'
 import type { ClientSettings } from './settings.js'

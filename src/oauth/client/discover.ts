@@ -1,7 +1,7 @@
 /** Finds the authorization server and the resource of a server (MCP 2026-07-28, authorization server discovery). */
 
-import { parseUrl } from '../../parse-url.js'
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
+import { parseUrl } from '../../texts/parse-url.js'
 import type { Wanted } from '../challenge.js'
 import { type IssuerMetadata, memberOffTheWeb, type ResourceMetadata, resourceMetadata } from '../documents.js'
 import { failed, quoted, quotedAddress, unsafe } from '../failure.js'

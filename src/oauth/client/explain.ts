@@ -1,8 +1,8 @@
 /** Describes for people how to sign in to a server, and the state of accounts. */
 
-import { printable } from '../../printable.js'
+import type { AccountRefusal } from '../../fault/fault.js'
 import type { SignInExplanation } from '../../protocol/account.js'
-import type { AccountRefusal } from '../../protocol/fault.js'
+import { printable } from '../../texts/printable.js'
 import { readChallenges, wantedBy } from '../challenge.js'
 import type { TokenStore } from '../store/store.js'
 import type { Accounts } from './accounts.js'

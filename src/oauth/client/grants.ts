@@ -13,8 +13,8 @@ import {
   revocationRequest,
   type TokenEndpointResponse,
 } from 'oauth4webapi'
+import { Fault } from '../../fault/fault.js'
 import { type Answered, guardedRequest } from '../../net/fetch.js'
-import { Fault } from '../../protocol/fault.js'
 import type { IssuerMetadata } from '../documents.js'
 import { networkFault, quoted, unavailable } from '../failure.js'
 import type { Reach } from '../reach.js'

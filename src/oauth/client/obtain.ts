@@ -1,5 +1,5 @@
 /** Obtains tokens for one server. Loaded only when a server refuses a request. */
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
 import type { Wanted } from '../challenge.js'
 import type { IssuerMetadata } from '../documents.js'
 import { failed, quoted } from '../failure.js'

@@ -2,8 +2,9 @@
  * How the bridge becomes a client of an issuer: by configuration, by a metadata document, or by registration (RFC
  * 7591).
  */
+
+import { Fault } from '../../fault/fault.js'
 import { guardedRequest } from '../../net/fetch.js'
-import { Fault } from '../../protocol/fault.js'
 import { type IssuerMetadata, memberOffTheWeb, registration } from '../documents.js'
 import { failed, networkFault, quoted, unavailable, unsafe } from '../failure.js'
 import { objectIn } from '../get-object.js'

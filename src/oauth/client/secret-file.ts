@@ -1,6 +1,6 @@
 /** Secrets in files that other programs may replace while the bridge runs. */
 import { readFileSync } from 'node:fs'
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
 
 const MAX_LENGTH = 64 * 1024
 

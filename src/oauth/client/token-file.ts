@@ -2,10 +2,11 @@
  * A token that another program writes into a file. Read again when the file changes and when the server refuses the
  * token.
  */
+
+import type { AccountRefusal } from '../../fault/fault.js'
+import { Fault } from '../../fault/fault.js'
 import { stampOf } from '../../net/private-file.js'
 import type { Account } from '../../protocol/account.js'
-import type { AccountRefusal } from '../../protocol/fault.js'
-import { Fault } from '../../protocol/fault.js'
 import { readSecretFile } from './secret-file.js'
 
 /** Milliseconds between checks of the file. */

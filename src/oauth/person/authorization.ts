@@ -6,7 +6,7 @@ import {
   skipStateCheck,
   validateAuthResponse,
 } from 'oauth4webapi'
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
 import { AuthorizationRefused, serverOf } from '../client/grants.js'
 import type { IssuerMetadata } from '../documents.js'
 import { quoted, unsafe } from '../failure.js'

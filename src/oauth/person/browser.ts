@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { bare, parseAddress } from '../../net/address.js'
 import { isLoopback } from '../../net/guard.js'
-import { within } from '../../time.js'
+import { within } from '../../time/time.js'
 
 /** How to find a browser. */
 export interface BrowserOptions {

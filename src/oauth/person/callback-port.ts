@@ -4,8 +4,8 @@
  * programs are skipped.
  */
 
-import { parseUrl } from '../../parse-url.js'
-import { digest } from '../../seal.js'
+import { digest } from '../../crypto/seal.js'
+import { parseUrl } from '../../texts/parse-url.js'
 import type { ClientSettings } from '../client/settings.js'
 import { failed } from '../failure.js'
 import type { Pending } from '../store/record.js'

@@ -2,10 +2,11 @@
  * One sign-in of a person. It belongs to the record, not to a process: the process that has the callback port opens the
  * browser, once for all. The others watch the record, and take over if that process ends.
  */
-import type { Log } from '../../logging.js'
+
+import { Fault } from '../../fault/fault.js'
+import type { Log } from '../../log/events.js'
 import { checkDestination } from '../../net/fetch.js'
-import { Fault } from '../../protocol/fault.js'
-import { within } from '../../time.js'
+import { within } from '../../time/time.js'
 import type { Found } from '../client/discover.js'
 import { AuthorizationRefused, GrantRefused, redeemCode } from '../client/grants.js'
 import { knownClient, register } from '../client/register.js'

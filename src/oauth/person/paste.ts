@@ -1,6 +1,6 @@
 /** Reads the redirect address that a person copied from a browser on another machine. */
 
-import { parseUrl } from '../../parse-url.js'
+import { parseUrl } from '../../texts/parse-url.js'
 
 const MAX_LENGTH = 16 * 1024
 

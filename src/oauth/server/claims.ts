@@ -1,7 +1,8 @@
 /** What the claims of a verified token say: whose it is, for whom, and what its owner may do. Pure. */
-import { printable } from '../../printable.js'
+
+import { Fault } from '../../fault/fault.js'
 import type { Grant } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
+import { printable } from '../../texts/printable.js'
 import { readScopes } from '../scopes.js'
 import type { IssuerSettings } from './settings.js'
 

@@ -4,7 +4,7 @@
  * redirect addresses are registered and checked at the provider, and PKCE binds each code to its client.
  */
 import { guardedRequest } from '../../net/fetch.js'
-import { parseUrl } from '../../parse-url.js'
+import { parseUrl } from '../../texts/parse-url.js'
 import { clientAuthOf, configuredMethod } from '../client/client-auth.js'
 import { objectIn } from '../get-object.js'
 import type { Issuers } from '../issuers.js'

@@ -6,8 +6,8 @@ import {
   introspectionRequest,
   processIntrospectionResponse,
 } from 'oauth4webapi'
+import { Fault } from '../../fault/fault.js'
 import { guardedRequest } from '../../net/fetch.js'
-import { Fault } from '../../protocol/fault.js'
 import { clientAuthOf, configuredMethod } from '../client/client-auth.js'
 import { quoted } from '../failure.js'
 import type { Issuers } from '../issuers.js'

@@ -1,6 +1,6 @@
 /** The public keys of an issuer: fetched when they are needed, kept, and looked at again for a key that is new. */
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
 import { quoted, quotedAddress } from '../failure.js'
 import { getObject } from '../get-object.js'
 import type { Issuers } from '../issuers.js'

@@ -6,6 +6,7 @@
 import { mkdirSync, readdirSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
+import { Fault } from '../../fault/fault.js'
 import { type LockOptions, LockRefused, locked, type StillMine } from '../../net/lock.js'
 import {
   type PrivateFileRules,
@@ -14,9 +15,8 @@ import {
   stampOf,
   writePrivateFile,
 } from '../../net/private-file.js'
-import { printable } from '../../printable.js'
-import { Fault } from '../../protocol/fault.js'
 import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
+import { printable } from '../../texts/printable.js'
 import { MemoryStore } from './memory.js'
 import { emptyRecord, type Holder, isEmpty, recordSchema, type TokenRecord } from './record.js'
 import type { ListedRecord, TokenStore } from './store.js'

@@ -2,11 +2,12 @@
  * Subscribes to changes for as long as results are cached for one principal. There is one subscription at a time. When
  * more resources are cached, a new one replaces it; the old one ends when the server has accepted the new one.
  */
-import type { HangUp } from '../../hang-up.js'
+
+import { Resubscriber } from '../../listening/resubscriber.js'
 import type { Call, CallLog, Handler, Sender, Tell, Told } from '../../protocol/call.js'
 import { CHANGING_LISTS } from '../../protocol/subscriptions.js'
-import { Resubscriber } from '../../resubscriber.js'
 import { EMPTY, has, isEmpty, type Payload, parseObject } from '../../rpc/splice.js'
+import type { HangUp } from '../../time/hang-up.js'
 import type { ResultKey } from './results.js'
 
 /** Options of a Listening. */

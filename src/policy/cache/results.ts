@@ -1,7 +1,7 @@
 /** The store for cached results of all servers. It is bounded; the least recently used result is dropped first. */
 import { isUtf8 } from 'node:buffer'
+import type { Memory } from '../../limits/memory.js'
 import type { CacheHint } from '../../protocol/call.js'
-import type { Memory } from '../../protocol/memory.js'
 import { own } from '../../rpc/own.js'
 import { sourceOfBytes } from '../../rpc/source.js'
 import { type Json, type Payload, parseSource, wire } from '../../rpc/splice.js'

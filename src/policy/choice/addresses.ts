@@ -4,8 +4,8 @@
  * and denies it if it does so in one of them.
  */
 
-import { parseUrl } from '../../parse-url.js'
-import { MAX_ADDRESS } from '../../protocol/lengths.js'
+import { MAX_ADDRESS } from '../../limits/lengths.js'
+import { parseUrl } from '../../texts/parse-url.js'
 import { folded } from '../unambiguous.js'
 import type { Rules } from './names.js'
 

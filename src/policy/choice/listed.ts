@@ -3,13 +3,13 @@
  * another spelling, and know names that it does not list.
  */
 
+import { digest } from '../../crypto/seal.js'
+import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
 import type { Call, Handler } from '../../protocol/call.js'
-import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import { Recent } from '../../rpc/memoize.js'
 import { own } from '../../rpc/own.js'
 import { type Json, type Payload, raw } from '../../rpc/splice.js'
-import { digest } from '../../seal.js'
-import { unlessAborted } from '../../time.js'
+import { unlessAborted } from '../../time/time.js'
 import { pagesOf, reading } from '../pages.js'
 
 /** A page as clients see it, and its items by the names that clients see. */

@@ -1,8 +1,8 @@
 /** Rewrites tools: their definitions in lists, and the calls of them. */
-import { printable } from '../../printable.js'
+
+import { Fault } from '../../fault/fault.js'
 import { annotationsOfTool } from '../../protocol/annotations.js'
 import type { Call } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { PARAM_PREFIX, paramHeaders } from '../../protocol/headers.js'
 import {
   EMPTY,
@@ -16,6 +16,7 @@ import {
   raw,
   type Value,
 } from '../../rpc/splice.js'
+import { printable } from '../../texts/printable.js'
 import { folded, isUnambiguous } from '../unambiguous.js'
 
 /** Overrides of a tool's definition. */

@@ -1,4 +1,6 @@
 /** Tools for older clients: their entries in lists, and the results of their calls. */
+
+import { MAX_NAME } from '../../limits/lengths.js'
 import {
   arrayIn,
   edit,
@@ -13,7 +15,6 @@ import {
   write,
 } from '../../rpc/splice.js'
 import { textBlock, withContentList } from '../content.js'
-import { MAX_NAME } from '../lengths.js'
 import { shownContent } from './content.js'
 import { withoutIdleDialect } from './dialect.js'
 import { fit, relax } from './fit.js'

@@ -1,13 +1,13 @@
 /** Detects the era of a server: once for concurrent callers. Remembers the verdict while it is valid. */
 
-import { withoutCredentials } from '../../credentials.js'
+import { withoutCredentials } from '../../credentials/credentials.js'
+import { Fault, isOfSignIn } from '../../fault/fault.js'
 import type { Observe } from '../../ports/events.js'
 import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../protocol/eras.js'
-import { Fault, isOfSignIn } from '../../protocol/fault.js'
 import type { Json } from '../../rpc/splice.js'
-import { backoff } from '../../time.js'
+import { backoff } from '../../time/time.js'
 import type { Exchange } from '../exchange.js'
 import { Contradiction, credentialOf, openingFault } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'

@@ -2,9 +2,10 @@
  * Determines the era of a server with `server/discover`, never with a real call (MCP 2026-07-28, basic/versioning,
  * backward compatibility). Only positive evidence makes a server modern; without it, `initialize` is tried.
  */
+
+import { Fault } from '../../fault/fault.js'
 import type { Account } from '../../protocol/account.js'
 import { isLater, isModern, legacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
 import { speaksOnly } from '../../protocol/legacy-server.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Response } from '../../rpc/message.js'

@@ -1,9 +1,10 @@
 /** Tells callers that their call waits for a program to start: by progress if they want it, else by an error in time. */
-import type { Signal } from '../../hang-up.js'
+
+import { Fault } from '../../fault/fault.js'
 import type { Call } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { parseObject } from '../../rpc/splice.js'
-import { unlessAborted, within } from '../../time.js'
+import type { Signal } from '../../time/hang-up.js'
+import { unlessAborted, within } from '../../time/time.js'
 
 /** Milliseconds until the first progress notification, and between later ones. */
 const TELL = { after: 3_000, every: 5_000 }

@@ -2,8 +2,9 @@
  * A call during which a legacy server asks its client. Each round of questions begins another leg; for the server it stays
  * one open request.
  */
+
+import { Fault } from '../../fault/fault.js'
 import type { Call, Final, Told } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { liftQuestion, lowerAnswer } from '../../protocol/input.js'
 import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
 import { atLeast, isLogLevel } from '../../protocol/methods.js'

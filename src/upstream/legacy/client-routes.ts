@@ -1,7 +1,8 @@
 /** How legacy clients are served: through a tunnel if the server supports sessions, by translation otherwise. */
+
+import { isOfSignIn } from '../../fault/fault.js'
 import type { ForwardInitialize, LegacyRoute, Sender } from '../../protocol/call.js'
 import { NEWEST_LEGACY } from '../../protocol/eras.js'
-import { isOfSignIn } from '../../protocol/fault.js'
 import { initializeParams, negotiated } from '../../protocol/legacy-server.js'
 import type { Verdict } from '../era/verdict.js'
 import { credentialOf } from '../failure.js'

@@ -1,14 +1,14 @@
 /** The upstream half of the legacy era: answers calls through sessions with a legacy server. */
 
-import { ECHOED, printable } from '../../printable.js'
+import { Fault } from '../../fault/fault.js'
 import type { Call, Final, Handler } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { checkParamHeaders } from '../../protocol/headers.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
 import { type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
 import { objectIn, type Payload, payloadAt, raw, textUnder } from '../../rpc/splice.js'
-import { pause } from '../../time.js'
+import { ECHOED, printable } from '../../texts/printable.js'
+import { pause } from '../../time/time.js'
 import type { Arrival } from '../exchange.js'
 import { Contradiction, callFault, givenUpFor, repeatable, worthRepeating } from '../failure.js'
 import type { ServerOptions } from '../options.js'

@@ -1,5 +1,5 @@
 /** Remembers what a legacy client has set in its session, and sets it again in a replacement session. */
-import type { Log } from '../../logging.js'
+import type { Log } from '../../log/events.js'
 import type { Params, Response } from '../../rpc/message.js'
 import { type Json, value, write } from '../../rpc/splice.js'
 import type { DirectTunnel } from './tunnel.js'

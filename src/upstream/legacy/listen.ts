@@ -2,8 +2,9 @@
  * Answers `subscriptions/listen` (MCP 2026-07-28, basic/patterns/subscriptions) for a legacy server: with the
  * notifications of its session, and with `resources/subscribe` for each resource.
  */
+
+import type { Loan } from '../../limits/memory.js'
 import type { Call, Final } from '../../protocol/call.js'
-import type { Loan } from '../../protocol/memory.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
 import {
   acknowledgement,
@@ -14,7 +15,7 @@ import {
   UPDATED,
 } from '../../protocol/subscriptions.js'
 import { EMPTY, edit, OWN, objectIn, type Payload, sizeOf, textUnder, value } from '../../rpc/splice.js'
-import { pause, within } from '../../time.js'
+import { pause, within } from '../../time/time.js'
 import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'

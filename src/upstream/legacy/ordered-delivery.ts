@@ -1,5 +1,5 @@
 /** Delivers messages to different readers in the order in which they arrived. */
-import type { Loan } from '../../protocol/memory.js'
+import type { Loan } from '../../limits/memory.js'
 
 /** The maximum number of waiting messages. Beyond it, or without memory, messages without a reader are sent at once. */
 const MAX_WAITING = 1_024

@@ -4,16 +4,16 @@
  * client keeps a sealed state that identifies it.
  */
 
+import { digest, randomId } from '../../crypto/seal.js'
+import { Fault } from '../../fault/fault.js'
+import { Bound } from '../../limits/bound.js'
+import type { Loan, Memory } from '../../limits/memory.js'
 import type { Observe } from '../../ports/events.js'
-import { Bound } from '../../protocol/bound.js'
 import type { Call, Final } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { wellFormed } from '../../protocol/input.js'
-import type { Loan, Memory } from '../../protocol/memory.js'
 import { canonical } from '../../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf } from '../../rpc/splice.js'
-import { digest, randomId } from '../../seal.js'
-import { Deadline } from '../../time.js'
+import { Deadline } from '../../time/time.js'
 import { callFault, givenUpFor } from '../failure.js'
 import type { Parking } from '../options.js'
 import { weightOfWaiting } from '../waiting-call.js'

@@ -1,6 +1,6 @@
 /** The pool of sessions with a legacy server: one session per key, opened once for concurrent calls. */
-import { Fault } from '../../protocol/fault.js'
-import type { Occupancy, Occupant } from '../../protocol/occupancy.js'
+import { Fault } from '../../fault/fault.js'
+import type { Occupancy, Occupant } from '../../limits/occupancy.js'
 
 export interface PoolOptions {
   /** The bound on everything that uses the server: sessions of the pool, and others. */

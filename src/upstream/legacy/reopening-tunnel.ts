@@ -3,12 +3,10 @@
  * one.
  */
 
-import { HangUp, type Signal } from '../../hang-up.js'
-import type { Log } from '../../logging.js'
-import { ECHOED, printable } from '../../printable.js'
+import { Fault } from '../../fault/fault.js'
+import type { Log } from '../../log/events.js'
 import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
-import { Fault } from '../../protocol/fault.js'
 import type { Encoded } from '../../protocol/rules.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import {
@@ -23,7 +21,9 @@ import {
 } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, keys, objectIn, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
-import { backoff, pause, unlessAborted } from '../../time.js'
+import { ECHOED, printable } from '../../texts/printable.js'
+import { HangUp, type Signal } from '../../time/hang-up.js'
+import { backoff, pause, unlessAborted } from '../../time/time.js'
 import { KeptSettings } from './kept-settings.js'
 import { OpenServerRequests } from './open-server-requests.js'
 import { SeenLists } from './seen-lists.js'

@@ -2,13 +2,14 @@
  * URLs that a server requires the user to open before it executes a call: `URLElicitationRequiredError` (MCP 2025-11-25,
  * client/elicitation). The client is asked to open them, then the call is sent again.
  */
-import type { Signal } from '../../hang-up.js'
+
+import { Fault } from '../../fault/fault.js'
 import type { Call, Final } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { isShowable, uncovered, wellFormed } from '../../protocol/input.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Response } from '../../rpc/message.js'
 import { type Json, objectIn, type Payload, parseObject, payloadAt, raw, value } from '../../rpc/splice.js'
+import type { Signal } from '../../time/hang-up.js'
 import type { LegacySession } from './session.js'
 import type { Visits } from './visits.js'
 

@@ -2,12 +2,13 @@
  * Seals and opens `requestState` (MCP 2026-07-28, basic/patterns/mrtr), which a client keeps while its call is parked.
  * A state is valid only for the same call, principal and server.
  */
+
+import { digest, newKey, Sealer, type SealKey } from '../../crypto/seal.js'
+import { Fault } from '../../fault/fault.js'
 import { OwnedByReplica } from '../../ports/replicas.js'
 import type { Call } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { canonical } from '../../rpc/canonical.js'
 import { type Json, write } from '../../rpc/splice.js'
-import { digest, newKey, Sealer, type SealKey } from '../../seal.js'
 
 export interface RetryStatesOptions {
   /** The server's name. A state is valid for this server only. */

@@ -1,15 +1,16 @@
 /** One session with a legacy server, from `initialize` to its end. */
+
+import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
 import { type Handshake, offers } from '../../protocol/legacy-server.js'
-import { type Loan, type Memory, SMALL } from '../../protocol/memory.js'
 import { atLeast, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { askForLists, declaresNoList } from '../../protocol/offered.js'
 import { offersTasks } from '../../protocol/tasks.js'
 import type { Notification, Params, Request, Response, Sent } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
 import { edit, type Json, type Payload } from '../../rpc/splice.js'
-import { within } from '../../time.js'
+import { within } from '../../time/time.js'
 import type { Exchange } from '../exchange.js'
 import type { Lift } from '../lists.js'
 import { giveLog, LOG, logReader } from '../log-reader.js'

@@ -1,11 +1,12 @@
 /** The bridge's own sessions with a legacy server: who shares each session, and how it is opened. */
+
+import { needsSignIn } from '../../fault/fault.js'
+import { type Loan, SMALL } from '../../limits/memory.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import { ANONYMOUS, type Call, type Caller, type Sender } from '../../protocol/call.js'
 import { canBeAsked, carriedCapabilities, clientName } from '../../protocol/capabilities.js'
 import { NEWEST_MODERN } from '../../protocol/eras.js'
-import { needsSignIn } from '../../protocol/fault.js'
 import { lift } from '../../protocol/lift.js'
-import { type Loan, SMALL } from '../../protocol/memory.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { memoize } from '../../rpc/memoize.js'
 import { own } from '../../rpc/own.js'

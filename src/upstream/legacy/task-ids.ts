@@ -2,8 +2,9 @@
  * Seals and opens the ids that clients get for tasks of a legacy server. An id is valid for its principal and server
  * only.
  */
+
+import { newKey, Sealer, type SealKey } from '../../crypto/seal.js'
 import { OwnedByReplica } from '../../ports/replicas.js'
-import { newKey, Sealer, type SealKey } from '../../seal.js'
 
 export interface TaskIdsOptions {
   /** The server's name. */

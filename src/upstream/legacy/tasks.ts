@@ -4,13 +4,13 @@
  * of its session.
  */
 
-import { HangUp } from '../../hang-up.js'
-import { Bound } from '../../protocol/bound.js'
+import { randomId } from '../../crypto/seal.js'
+import { Fault } from '../../fault/fault.js'
+import { Bound } from '../../limits/bound.js'
+import type { Loan, Memory } from '../../limits/memory.js'
 import type { Call, Final } from '../../protocol/call.js'
-import { Fault } from '../../protocol/fault.js'
 import { wellFormed } from '../../protocol/input.js'
 import { decodeReply, encodeParams } from '../../protocol/legacy-server.js'
-import type { Loan, Memory } from '../../protocol/memory.js'
 import { isTerminal, liftTask, statusOf } from '../../protocol/tasks.js'
 import type { Response } from '../../rpc/message.js'
 import {
@@ -26,8 +26,8 @@ import {
   value,
   write,
 } from '../../rpc/splice.js'
-import { randomId } from '../../seal.js'
-import { pause } from '../../time.js'
+import { HangUp } from '../../time/hang-up.js'
+import { pause } from '../../time/time.js'
 import { callFault } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
 import { SessionLost } from '../session-loss.js'

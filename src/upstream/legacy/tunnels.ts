@@ -1,7 +1,8 @@
 /** Opens tunnels: legacy clients' own sessions with a legacy server. Idle ones are ended when others need the room. */
+
+import { Fault, isOfSignIn } from '../../fault/fault.js'
+import type { Occupant } from '../../limits/occupancy.js'
 import type { Sender } from '../../protocol/call.js'
-import { Fault, isOfSignIn } from '../../protocol/fault.js'
-import type { Occupant } from '../../protocol/occupancy.js'
 import type { Request } from '../../rpc/message.js'
 import type { Verdict } from '../era/verdict.js'
 import { credentialOf, openingFault } from '../failure.js'

@@ -1,9 +1,10 @@
 /** URL elicitations of a session that the server has reported as complete, and who waits for them. */
-import { HangUp, type Signal } from '../../hang-up.js'
-import { MAX_NAME } from '../../protocol/lengths.js'
+
+import { MAX_NAME } from '../../limits/lengths.js'
 import type { Params } from '../../rpc/message.js'
 import { value } from '../../rpc/splice.js'
-import { pause } from '../../time.js'
+import { HangUp, type Signal } from '../../time/hang-up.js'
+import { pause } from '../../time/time.js'
 
 /** The maximum number of remembered ids of completed URL elicitations. */
 const MAX_VISITED = 1_000

@@ -3,9 +3,10 @@
  * that want logs: each of them has a process of its own, because log messages on stdio name no call. If all clients of a
  * principal have to share one (`single`), each principal has a process of its own from the beginning.
  */
+
+import type { Occupant } from '../../limits/occupancy.js'
 import { ANONYMOUS, type Sender } from '../../protocol/call.js'
 import { discoverParams } from '../../protocol/modern-server.js'
-import type { Occupant } from '../../protocol/occupancy.js'
 import type { Notification, Params, Request } from '../../rpc/message.js'
 import { type Json, value } from '../../rpc/splice.js'
 import type { Exchange } from '../exchange.js'

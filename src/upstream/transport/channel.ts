@@ -3,8 +3,8 @@
  * methods.
  */
 
+import type { Memory } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
-import type { Memory } from '../../protocol/memory.js'
 import type { HttpRefusal } from '../../protocol/refusal.js'
 import type { Outline } from '../../rpc/outline.js'
 import { excerpt } from './stdio/stderr-tail.js'

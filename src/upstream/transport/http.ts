@@ -2,14 +2,14 @@
  * The Streamable HTTP transport to servers: one POST per message, answers as JSON or events, broken streams resumed.
  */
 
-import { HangUp, type Signal } from '../../hang-up.js'
+import { Fault } from '../../fault/fault.js'
+import { MAX_NAME } from '../../limits/lengths.js'
+import { type Memory, NOBODY } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
-import { Fault } from '../../protocol/fault.js'
-import { MAX_NAME } from '../../protocol/lengths.js'
-import { type Memory, NOBODY } from '../../protocol/memory.js'
 import { own } from '../../rpc/own.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
-import { backoff, Deadline, pause } from '../../time.js'
+import { HangUp, type Signal } from '../../time/hang-up.js'
+import { backoff, Deadline, pause } from '../../time/time.js'
 import { OneWaySender } from '../one-way.js'
 import { AcceptedCalls } from './accepted-calls.js'
 import {

@@ -1,6 +1,7 @@
 /** The transport to servers in this very process: messages are handed over as objects, as by the InMemoryTransport of the SDKs. */
+
+import { type Memory, unlimited } from '../../limits/memory.js'
 import type { Serve, SdkTransport as ServerEnd } from '../../ports/transport.js'
-import { type Memory, unlimited } from '../../protocol/memory.js'
 import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
 import { Slices } from './slices.js'
 

@@ -1,7 +1,7 @@
 /** One request over Streamable HTTP without a channel, in a session that belongs to somebody else. */
 import { type Id, parseMessage, type Response, request as requestMessage } from '../../rpc/message.js'
 import { sourceOf } from '../../rpc/source.js'
-import { Deadline } from '../../time.js'
+import { Deadline } from '../../time/time.js'
 import { ChannelError } from './channel.js'
 import type { HttpTransport } from './http.js'
 import { type BodyKind, bodyKindOf, type OriginHeaders, type ResponseHeaders, refuse } from './origin.js'

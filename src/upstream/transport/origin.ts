@@ -1,14 +1,14 @@
 /** The HTTP origin of a server: its connections, and bounded reading of its answers. */
 
 import type { buildConnector, Dispatcher } from 'undici'
-import type { Signal } from '../../hang-up.js'
-import { printable } from '../../printable.js'
+import { needsSignIn } from '../../fault/fault.js'
+import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../limits/memory.js'
 import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
-import { needsSignIn } from '../../protocol/fault.js'
-import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../protocol/memory.js'
 import { refusalOf } from '../../protocol/refusal.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
+import { printable } from '../../texts/printable.js'
+import type { Signal } from '../../time/hang-up.js'
 import { causeOf, whatOf } from './causes.js'
 import { answerTooLarge, ChannelError } from './channel.js'
 import { decoding, isUndecodable } from './decoding.js'

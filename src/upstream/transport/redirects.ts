@@ -1,6 +1,6 @@
 /** Redirects of a server: followed on its own origin, with the same method, and remembered. */
 
-import { parseUrl } from '../../parse-url.js'
+import { parseUrl } from '../../texts/parse-url.js'
 
 /** Statuses of redirects that keep the method and the body (RFC 9110, 15.4.8 and 15.4.9). */
 const KEEPING: ReadonlySet<number> = new Set([307, 308])

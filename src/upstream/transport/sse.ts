@@ -2,13 +2,14 @@
  * The HTTP+SSE transport of 2024-11-05 to servers: one stream for all received messages, which names the address for
  * POSTs.
  */
+
+import { Fault } from '../../fault/fault.js'
+import type { Memory } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
-import { Fault } from '../../protocol/fault.js'
-import type { Memory } from '../../protocol/memory.js'
 import { numberOf, parseMessage } from '../../rpc/message.js'
 import { forgivingText, sourceOfBytes } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
-import { Deadline } from '../../time.js'
+import { Deadline } from '../../time/time.js'
 import { OneWaySender } from '../one-way.js'
 import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
 import { Cookies } from './cookies.js'

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import t from 'tap'
 import { EventStore } from '../../../src/downstream/http/event-store.js'
 import { type EventStream, type StreamOptions, Streams } from '../../../src/downstream/http/streams.js'
-import { Memory, unlimited } from '../../../src/protocol/memory.js'
+import { Memory, unlimited } from '../../../src/limits/memory.js'
 import { type Event, eventsIn } from '../../support/events.js'
 import { until } from '../../support/eventually.js'
 

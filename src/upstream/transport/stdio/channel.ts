@@ -3,10 +3,10 @@
  * gentle end: input closed, SIGTERM, SIGKILL.
  */
 import type { ChildProcess } from 'node:child_process'
-import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../../protocol/memory.js'
+import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../../limits/memory.js'
 import { encodeLine, type Line, LineDecoder } from '../../../rpc/lines.js'
 import { Outline } from '../../../rpc/outline.js'
-import { Deadline } from '../../../time.js'
+import { Deadline } from '../../../time/time.js'
 import {
   type Channel,
   ChannelError,

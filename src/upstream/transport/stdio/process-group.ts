@@ -1,7 +1,7 @@
 /** The process group of a child and its descendants: ended together, at the latest when the bridge ends. */
 import { type ChildProcess, spawnSync } from 'node:child_process'
 import process from 'node:process'
-import { pause, within } from '../../../time.js'
+import { pause, within } from '../../../time/time.js'
 import { unwatch, watch } from './watchdog.js'
 
 /** Milliseconds between checks whether a group still has processes. */

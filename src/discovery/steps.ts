@@ -1,0 +1,348 @@
+/**
+ * From targets to servers with a verdict: locate, fetch, verify, connect, compare, judge. `Parts` does each step; this
+ * file determines the order and what each step uses.
+ */
+
+import { Fault } from '../fault/fault.js'
+import { Failure } from '../net/failure.js'
+import type { ToolList } from '../ports/trust-status.js'
+import type { SignInExplanation } from '../protocol/account.js'
+import { LEGACY, MODERN } from '../protocol/eras.js'
+import { printable } from '../texts/printable.js'
+import { type Candidate, type Findings, merge, type PlaceFailure } from './candidate.js'
+import type { FetchDocument } from './documents.js'
+import { canonical } from './endpoint.js'
+import { failure, type Reason } from './failure.js'
+import type { ManifestServer } from './manifest.js'
+import { MANIFEST_PATH } from './sources/well-known.js'
+import { difference, type Facts, namesEndpoint, type StatedHandshake, type TrustVerdict } from './trust/judge.js'
+import type { Verification } from './trust/jws.js'
+
+/** A step towards a verdict. A target is located once; the other steps are for each candidate. */
+type Step = 'locate' | 'manifest' | 'signature' | 'handshake' | 'sign-in' | 'trust'
+
+/** The outcome of a step. */
+export interface Progress {
+  /** The target, or the name of a candidate. */
+  about: string
+  step: Step
+  ms: number
+  ok: boolean
+  message: string
+}
+
+/** What was learned by connecting to a server. */
+export interface Meeting {
+  era: 'modern' | 'legacy'
+  transport: 'stdio' | 'http' | 'sse'
+  /** How its era was detected. */
+  why: string
+  handshake: StatedHandshake
+  tools: ToolList
+  /** The tools as listed, for people: texts of the server. */
+  listing: readonly { name: string; title?: string; description?: string }[]
+}
+
+/** A manifest that covers a candidate. */
+export interface Vouched {
+  url: string
+  verification: Verification
+  server: ManifestServer | undefined
+}
+
+/** How to sign in to a server that requires it. */
+export interface SignInNeeded {
+  explanation: SignInExplanation
+  /** The argument of `mcp-bridge login` for the server. */
+  loginName: string
+}
+
+/** The implementation of the steps. */
+export interface DiscoveryParts {
+  locate(target: string): Promise<Findings>
+  fetch: FetchDocument
+  /** Fetch a document again the next time. */
+  forget(url: string): void
+  verify(fetched: { url: string; bytes: Uint8Array; jws: Uint8Array | undefined }): Promise<Verification>
+  pinsOf(origin: string): readonly string[] | undefined
+  /** Connects to a server, under these pins if there are any. */
+  meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting>
+  /** Reads how to sign in to a server, after `meet` has failed with the reason `sign-in`. Rejects with a Failure. */
+  explainSignIn(failed: Failure): Promise<SignInNeeded>
+  judge(facts: Facts): TrustVerdict
+  /** Milliseconds of a monotonic clock. */
+  now?: (() => number) | undefined
+}
+
+/** A candidate, the facts about it, and its verdict. */
+export interface Examined {
+  candidate: Candidate
+  facts: Facts
+  verdict: TrustVerdict
+  manifest?: Vouched | undefined
+  meeting?: Meeting | undefined
+  /** Why the connection failed. */
+  failure?: Failure | undefined
+  /** Set if it failed because the server requires a sign-in. */
+  signIn?: SignInNeeded | undefined
+  /** Whether a manifest exists is unknown, because reading it failed. */
+  unread: boolean
+  steps: readonly Progress[]
+}
+
+/** The result of a discovery. */
+export interface Discovered {
+  servers: readonly Examined[]
+  /** Sources that could not be read. */
+  failures: readonly PlaceFailure[]
+  /** Number of candidates above the limit. */
+  leftOut: number
+}
+
+type Report = (progress: Progress) => void
+
+const KNOWN: readonly string[] = [...MODERN, ...LEGACY]
+const NONE = 'No manifest'
+
+/** Finds the servers that the targets name, and examines each. `own` are those of the bridge's configuration. */
+export async function discover(
+  targets: readonly string[],
+  parts: DiscoveryParts,
+  report: Report = () => {},
+  own?: Findings,
+): Promise<Discovered> {
+  const { candidates, failures, leftOut } = await locate(targets, parts, report, own)
+  const servers = await Promise.all(candidates.map((candidate) => examine(candidate, parts, report)))
+  return { servers, failures, leftOut }
+}
+
+/**
+ * Finds the servers that the targets name, each once. Never rejects: sources that cannot be read are recorded as
+ * failures.
+ */
+export async function locate(
+  targets: readonly string[],
+  parts: DiscoveryParts,
+  report: Report = () => {},
+  own?: Findings,
+) {
+  const { now = () => performance.now() } = parts
+  const located = await Promise.all(
+    targets.map(async (target): Promise<Pick<Findings, 'findings' | 'failures'>> => {
+      const began = now()
+      const tell = (ok: boolean, message: string) =>
+        report({ about: target, step: 'locate', ms: now() - began, ok, message })
+      try {
+        const found = await parts.locate(target)
+        const { length } = found.findings
+        const [first] = found.failures
+        tell(length > 0, length > 0 ? `${length} named` : (first?.error.message ?? 'No servers named'))
+        return found
+      } catch (error) {
+        if (!(error instanceof Failure)) throw error
+        tell(false, error.message)
+        return { findings: [], failures: [{ place: target, error }] }
+      }
+    }),
+  )
+  const all = own ? [own, ...located] : located
+  return { ...merge(all.map(({ findings }) => findings)), failures: all.flatMap((one) => one.failures) }
+}
+
+/** Whether a person at this machine has chosen it: in a configuration, or as a command on a command line. */
+export function isConfigured({ source, endpoint, runnable }: Candidate): boolean {
+  return runnable && (source === 'config' || (source === 'address' && endpoint.kind === 'stdio'))
+}
+
+/** Takes one candidate through all steps. */
+export async function examine(
+  candidate: Candidate,
+  parts: DiscoveryParts,
+  report: Report = () => {},
+): Promise<Examined> {
+  const { name, endpoint, runnable } = candidate
+  const { now = () => performance.now() } = parts
+  const steps: Progress[] = []
+  const step = async <T>(what: Step, work: () => T | Promise<T>, say: (value: T) => [ok: boolean, message: string]) => {
+    const began = now()
+    const tell = (ok: boolean, message: string) => {
+      const progress = { about: name, step: what, ms: now() - began, ok, message }
+      steps.push(progress)
+      report(progress)
+    }
+    try {
+      const value = await work()
+      tell(...say(value))
+      return { value }
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error
+      tell(false, error.message)
+      return { failed: error }
+    }
+  }
+
+  const configured = isConfigured(candidate)
+  const origin = originOf(candidate)
+  const pins = origin === undefined ? undefined : parts.pinsOf(origin)
+  // Commands name a server by its address: that is the same in every configuration.
+  const called = endpoint.kind === 'http' ? endpoint.url : name
+  const facts: Facts = { name: called, kind: endpoint.kind, endpoint: canonical(endpoint), origin, configured }
+  const judged = async (
+    more: Partial<Facts>,
+    rest: Pick<Examined, 'manifest' | 'meeting' | 'failure' | 'signIn'> = {},
+  ) => {
+    const known = { ...facts, ...more }
+    const { value } = await step(
+      'trust',
+      () => parts.judge(known),
+      ({ state, reason }) => [state === 'trusted', `${state}: ${reason}`],
+    )
+    const unread = steps.some(({ step, ok }) => step === 'manifest' && !ok)
+    return { candidate, facts: known, verdict: value as TrustVerdict, unread, steps, ...rest }
+  }
+  // Programs that the network names are shown to people and never run.
+  if (!runnable) return judged({})
+
+  const manifest = configured ? undefined : await vouchedFor(candidate, parts, step)
+  const known: Partial<Facts> = { manifest }
+  const met = await step(
+    'handshake',
+    () => {
+      checkRevisions(manifest?.server)
+      return parts.meet(candidate, pins)
+    },
+    ({ era, handshake }) => [
+      true,
+      `${era} ${handshake.revision}, ${printable(handshake.name)} ${printable(handshake.version)}`,
+    ],
+  )
+  if (met.failed) {
+    const mismatched = pins && met.failed.phase === 'tls' && met.failed.reason === 'pin'
+    const pin = mismatched ? { pins, matched: false } : undefined
+    const { failed } = met
+    const explained =
+      failed.reason === 'sign-in'
+        ? await step(
+            'sign-in',
+            () => parts.explainSignIn(failed),
+            ({ explanation }) => [true, `with ${printable(explanation.issuer, 200)}`],
+          )
+        : undefined
+    return judged({ ...known, pin }, { manifest, failure: failed, signIn: explained?.value })
+  }
+  const { handshake, tools } = met.value
+  Object.assign(known, { handshake, tools, pin: pins && { pins, matched: true } })
+  // A manifest that does not describe the server may be outdated: fetch it again the next time.
+  if (manifest?.server && difference({ ...facts, ...known }, manifest.server) !== undefined)
+    forgetManifest(manifest.url, parts)
+  return judged(known, { manifest, meeting: met.value })
+}
+
+/** Fetch a manifest and its signature again the next time. */
+export function forgetManifest(url: string, { forget }: Pick<DiscoveryParts, 'forget'>): void {
+  forget(url)
+  forget(signatureOf(url))
+}
+
+/** An error of connecting to a server, as a Failure of discovery. */
+export function handshakeFailure(error: unknown, isProgram: boolean): Failure {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof Failure) return cause
+  const { fault, message, data } = Fault.from(error)
+  // `program` is not transient: a program is not restarted in a loop.
+  const reason = isProgram ? 'program' : (REASONS[fault] ?? 'protocol')
+  const ours = data['supported'] === undefined ? '' : `; the bridge supports ${KNOWN.join(', ')}`
+  return failure('handshake', reason, printable(message + ours, 1_000), { cause: error })
+}
+
+const REASONS: Readonly<Partial<Record<Fault['fault'], Reason<'handshake'>>>> = {
+  upstreamUnavailable: 'unreachable',
+  upstreamBusy: 'unreachable',
+  upstreamGatewayTimeout: 'timeout',
+  upstreamTimeout: 'timeout',
+  upstreamClosed: 'closed',
+  upstreamAuthRequired: 'refused',
+  upstreamRefused: 'refused',
+  upstreamIncompatible: 'no-common-revision',
+  signInRequired: 'sign-in',
+  signInPending: 'sign-in',
+  signInRefused: 'sign-in',
+}
+
+type TakeStep = <T>(
+  what: Step,
+  work: () => T | Promise<T>,
+  say: (value: T) => [ok: boolean, message: string],
+) => Promise<{ value: T; failed?: never } | { value?: never; failed: Failure }>
+
+/** The manifest that covers a candidate: one that named it, or that of its own host. */
+async function vouchedFor(candidate: Candidate, parts: DiscoveryParts, step: TakeStep): Promise<Vouched | undefined> {
+  const named = [candidate, ...candidate.alsoFrom].flatMap(({ manifest }) => manifest?.url ?? [])
+  const own = candidate.endpoint.kind === 'http' ? [new URL(MANIFEST_PATH, candidate.endpoint.url).href] : []
+  const documents = await step(
+    'manifest',
+    async () => {
+      const urls = [...new Set([...named, ...own])]
+      const fetched = await Promise.allSettled(urls.map((url) => parts.fetch(url)))
+      const found = fetched.flatMap((one, at) =>
+        one.status === 'fulfilled' && one.value ? [{ url: urls[at] as string, bytes: one.value.bytes }] : [],
+      )
+      const failed = fetched.find((one) => one.status === 'rejected')
+      if (found.length === 0 && failed) throw failed.reason
+      return found
+    },
+    (found) => (found.length === 0 ? [true, NONE] : [true, found.map(({ url }) => url).join(', ')]),
+  )
+  if (!documents.value || documents.value.length === 0) return undefined
+  const verified = await step(
+    'signature',
+    () => Promise.all(documents.value.map((one) => verify(one, candidate, parts))),
+    (all) => {
+      const best = chosen(all, named)
+      if (!best) return [true, 'No manifest covers this server']
+      const { verification: it } = best
+      return it.trusted ? [true, `by ${it.publisher}, key ${it.keyId}`] : [false, it.message]
+    },
+  )
+  return verified.value && chosen(verified.value, named)
+}
+
+async function verify(
+  { url, bytes }: { url: string; bytes: Uint8Array },
+  { endpoint }: Candidate,
+  parts: DiscoveryParts,
+): Promise<Vouched> {
+  const jws = await parts.fetch(signatureOf(url), 'application/jose')
+  const verification = await parts.verify({ url, bytes, jws: jws?.bytes })
+  // One of the two may be outdated, so both are fetched again the next time.
+  if (!verification.trusted && verification.reason === 'signature') forgetManifest(url, parts)
+  const server = verification.manifest?.servers.find((one) => namesEndpoint(one, canonical(endpoint)))
+  return { url, verification, server }
+}
+
+/** The trusted manifest that covers the candidate; otherwise any that covers it; otherwise the one that named it. */
+function chosen(all: readonly Vouched[], named: readonly string[]): Vouched | undefined {
+  return (
+    all.find(({ verification, server }) => verification.trusted && server) ??
+    all.find(({ server }) => server) ??
+    all.find(({ url }) => named.includes(url))
+  )
+}
+
+/** Throws a Failure with both lists if, by the manifest, the server supports no revision that the bridge supports. */
+function checkRevisions(server: ManifestServer | undefined): void {
+  if (!server || server.protocolRevisions.some((one) => KNOWN.includes(one))) return
+  throw failure(
+    'handshake',
+    'no-common-revision',
+    `The server supports ${server.protocolRevisions.join(', ')}; the bridge supports ${KNOWN.join(', ')}`,
+  )
+}
+
+function originOf({ endpoint }: Candidate): string | undefined {
+  const { protocol, origin } = new URL(endpoint.kind === 'http' ? endpoint.url : 'stdio:')
+  return protocol === 'https:' ? origin : undefined
+}
+
+function signatureOf(url: string): string {
+  return `${url}.jws`
+}

@@ -1,0 +1,148 @@
+/** One ledger for the bytes of all messages that are collected or kept, so that together they have one bound. */
+
+import { Fault } from '../fault/fault.js'
+import { Bound, type BoundOptions, type BoundReached } from './bound.js'
+
+/** Messages in transit of up to this many bytes are not counted: the bounds on calls and connections limit them. */
+export const SMALL = 16 * 1024
+/** The principal for what is kept for several principals, or for none. */
+export const NOBODY = ''
+/** Loans are multiples of this many bytes, so that a message which grows slowly rarely asks for more. */
+const STEP = 4 * 1024
+
+/** Frees about `bytes` of what is kept but can be spared: of one principal, if one is named. */
+export type GiveUp = (bytes: number, principal: string | undefined) => void
+
+/** The ledger. A bound of bytes, lent to principals. */
+export class Memory {
+  readonly #bound: Bound
+  readonly #keepers = new Set<GiveUp>()
+
+  constructor(options: BoundOptions) {
+    this.#bound = new Bound(options)
+  }
+
+  /** Bytes lent now. */
+  get used(): number {
+    return this.#bound.used
+  }
+
+  get max(): number {
+    return this.#bound.max
+  }
+
+  /** Sets another bound. Loans beyond it stay. */
+  resize({ max, share }: Required<BoundOptions>): void {
+    Object.assign(this.#bound, { max, share })
+  }
+
+  /**
+   * Adds a function that can free memory. Functions are called in the order added. Returns one that removes it again.
+   */
+  addKeeper(giveUp: GiveUp): () => void {
+    this.#keepers.add(giveUp)
+    return () => this.#keepers.delete(giveUp)
+  }
+
+  /** Starts a loan of 0 bytes. The first `free` bytes of it are not counted. */
+  borrow(principal: string, free = 0): Loan {
+    return new Loan(this, principal, free)
+  }
+
+  /** Starts a loan of `bytes`. Throws a Fault if they are not available. */
+  lend(principal: string, bytes: number): Loan {
+    const loan = this.borrow(principal)
+    loan.demand(bytes)
+    return loan
+  }
+
+  /** Throws a Fault if `bytes` are not available now. Lends nothing. */
+  check(principal: string, bytes: number): void {
+    const reached = this.#reached(principal, bytes)
+    if (reached) throw noMemory(reached)
+  }
+
+  /** Lends `amount` more, or returns why not. For loans only. */
+  take(principal: string, bytes: number): BoundReached | undefined {
+    const reached = this.#reached(principal, bytes)
+    if (!reached) this.#bound.take(principal, bytes)
+    return reached
+  }
+
+  /** Takes bytes back. For loans only. */
+  give(principal: string, bytes: number): void {
+    this.#bound.give(principal, bytes)
+  }
+
+  /** Why `bytes` are not available, after asking the keepers to free some. */
+  #reached(principal: string, bytes: number): BoundReached | undefined {
+    let reached = this.#bound.reached(principal, bytes)
+    for (const giveUp of this.#keepers) {
+      if (!reached) break
+      if (reached === 'full') giveUp(Math.min(bytes, this.used + bytes - this.max), undefined)
+      else giveUp(bytes, principal)
+      reached = this.#bound.reached(principal, bytes)
+    }
+    return reached
+  }
+}
+
+/** The bytes of one borrower. Its size is always set in total, so that no byte is returned twice or never. */
+export class Loan {
+  readonly principal: string
+  readonly #memory: Memory
+  readonly #free: number
+  #lent = 0
+  #over = false
+
+  constructor(memory: Memory, principal: string, free: number) {
+    this.#memory = memory
+    this.principal = principal
+    this.#free = free
+  }
+
+  /** Bytes lent now. */
+  get lent(): number {
+    return this.#lent
+  }
+
+  /**
+   * Sets the size of the loan to `bytes` in total. An increase may be refused: then nothing changes, and the reason is
+   * returned. A decrease is never refused. A loan that has ended refuses every increase.
+   */
+  hold(bytes: number): BoundReached | undefined {
+    const wanted = bytes <= this.#free ? 0 : Math.ceil(bytes / STEP) * STEP
+    const more = wanted - this.#lent
+    if (more > 0) {
+      if (this.#over) return 'full'
+      const reached = this.#memory.take(this.principal, more)
+      if (reached) return reached
+    } else if (more < 0) {
+      this.#memory.give(this.principal, -more)
+    }
+    // `take` may have made a keeper shrink this loan.
+    this.#lent += more
+    return undefined
+  }
+
+  /** As `hold`, but throws a Fault if refused. */
+  demand(bytes: number): void {
+    const reached = this.hold(bytes)
+    if (reached) throw noMemory(reached)
+  }
+
+  /** Returns all bytes and ends the loan. Later calls do nothing. */
+  end(): void {
+    this.hold(0)
+    this.#over = true
+  }
+}
+
+/** A ledger without a bound, for code that runs outside a bridge. */
+export const unlimited = (): Memory => new Memory({ max: Number.POSITIVE_INFINITY })
+
+function noMemory(reached: BoundReached): Fault {
+  return reached === 'full'
+    ? new Fault('overloaded', 'The bridge has no memory left for messages (limits.memory)', { retryAfter: 1 })
+    : new Fault('rateLimited', 'The messages of this caller use its whole share of the memory', { retryAfter: 1 })
+}

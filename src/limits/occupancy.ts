@@ -1,0 +1,119 @@
+/** Keeps track of sessions or processes that share a bound, and ends idle ones to make room. */
+
+import { Fault } from '../fault/fault.js'
+import type { Bound } from './bound.js'
+
+/** A session, or a process of a program. */
+export interface Occupant {
+  /** The principal whose share it uses. */
+  readonly principal: string
+  /** When it became idle, by `performance.now()`; undefined while it is in use. */
+  readonly idleSince: number | undefined
+  /** Milliseconds of idle time after which it ends. If undefined, it ends only to make room. */
+  readonly idleLimit?: number | undefined
+  /** Ends it. It has already left the occupancy. */
+  end(): void
+}
+
+/** The sessions or processes that share one bound. */
+export class Occupancy {
+  readonly bound: Bound
+  readonly #what: string
+  /** By principal. */
+  readonly #occupants = new Map<string, Set<Occupant>>()
+
+  /** `what` names the occupants in messages, in the plural. */
+  constructor(bound: Bound, what: string) {
+    this.bound = bound
+    this.#what = what
+  }
+
+  get used(): number {
+    return this.bound.used
+  }
+
+  /** Adds an occupant, ending an idle one if there is no room. Throws a Fault if none is idle. */
+  enter(occupant: Occupant): void {
+    const { principal } = occupant
+    this.makeRoom(principal)
+    this.bound.take(principal)
+    const others = this.#occupants.get(principal)
+    if (others) others.add(occupant)
+    else this.#occupants.set(principal, new Set([occupant]))
+  }
+
+  /** Removes an occupant. Later calls do nothing. */
+  leave(occupant: Occupant): void {
+    const { principal } = occupant
+    const occupants = this.#occupants.get(principal)
+    if (!occupants?.delete(occupant)) return
+    this.bound.give(principal)
+    if (occupants.size === 0) this.#occupants.delete(principal)
+  }
+
+  /**
+   * Makes room for one more occupant of a principal. A principal that would exceed its share ends its own longest idle
+   * one, unless another principal holds more and has idle ones. If the bound is reached, the longest idle one of the
+   * principal that holds most ends. Throws a Fault if none is idle.
+   */
+  makeRoom(principal: string): void {
+    const { bound } = this
+    if (bound.exceedsShare(principal)) {
+      const own = longestIdle(this.#occupants.get(principal))
+      if (own) return this.#end(own)
+      const spare = this.#spare(principal)
+      if (!spare || bound.heldBy(spare.principal) <= bound.heldBy(principal) + 1)
+        throw new Fault('rateLimited', `This caller already uses its share of the ${this.#name}`, { retryAfter: 1 })
+    }
+    if (bound.used < bound.max) return
+    const spare = this.#spare(principal)
+    if (!spare) throw new Fault('overloaded', `All ${this.#name} are in use`, { retryAfter: 1 })
+    this.#end(spare)
+  }
+
+  /** Ends occupants whose idle limit has passed. */
+  endIdle(): void {
+    const now = performance.now()
+    for (const occupants of [...this.#occupants.values()]) {
+      for (const occupant of [...occupants]) {
+        const { idleSince, idleLimit } = occupant
+        if (idleSince !== undefined && idleLimit !== undefined && now - idleSince >= idleLimit) this.#end(occupant)
+      }
+    }
+  }
+
+  get #name(): string {
+    return `${this.bound.max} ${this.#what}`
+  }
+
+  /** The idle occupant to end first. The principal that needs the room counts as if it held one more. */
+  #spare(principal: string): Occupant | undefined {
+    let spare: Occupant | undefined
+    let most = 0
+    for (const [holder, occupants] of this.#occupants) {
+      const held = occupants.size + (holder === principal ? 1 : 0)
+      if (held < most) continue
+      const idle = longestIdle(occupants)
+      if (!idle || (held === most && sinceOf(idle) >= sinceOf(spare))) continue
+      spare = idle
+      most = held
+    }
+    return spare
+  }
+
+  #end(occupant: Occupant): void {
+    this.leave(occupant)
+    occupant.end()
+  }
+}
+
+function longestIdle(occupants: Iterable<Occupant> = []): Occupant | undefined {
+  let longest: Occupant | undefined
+  for (const occupant of occupants)
+    if (occupant.idleSince !== undefined && sinceOf(occupant) < sinceOf(longest)) longest = occupant
+  return longest
+}
+
+function sinceOf(occupant: Occupant | undefined): number {
+  return occupant?.idleSince ?? Number.POSITIVE_INFINITY
+}

@@ -1,0 +1,389 @@
+/**
+ * Makes a person sign in to a server that requires it, and repeats the call. A call waits for the person for a while.
+ * Until the sign-in, its principal gets a placeholder for the server, with one tool that signs in. After it, the
+ * principal is notified that all lists have changed.
+ */
+
+import { Fault, isOfSignIn, needsSignIn } from '../fault/fault.js'
+import { refuse } from '../policy/refusal.js'
+import { type Account, type AccountsByPrincipal, MAX_RETRIES, SIGN_IN_TOOL } from '../protocol/account.js'
+import {
+  type Call,
+  type Final,
+  type Handler,
+  type LegacyRoute,
+  type Policy,
+  type SayTunnelled,
+  type Sender,
+  type Told,
+  type Tunnel,
+  type TunnelListener,
+  unheard,
+} from '../protocol/call.js'
+import { type LegacyRevision, MODERN } from '../protocol/eras.js'
+import { uncovered } from '../protocol/input.js'
+import { methodTraits } from '../protocol/methods.js'
+import type { Encoded } from '../protocol/rules.js'
+import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
+import type { Id, Request, Response, Sent } from '../rpc/message.js'
+import { EMPTY, edit, objectIn, parseObject, raw, value } from '../rpc/splice.js'
+import type { Signal } from '../time/hang-up.js'
+import { pause } from '../time/time.js'
+
+/** The server to sign in to. */
+export interface SignInOptions {
+  /** The server's name, for people. */
+  name: string
+  /** The argument of `mcp-bridge login` for it. */
+  loginName: string
+  accounts: AccountsByPrincipal
+  version: string
+}
+
+const LISTEN = 'subscriptions/listen'
+/** Milliseconds between checks for a sign-in, for open subscriptions. */
+const LOOK_EVERY = 500
+/** Milliseconds after a sign-in timed out in which the placeholder answers `server/discover` at once. */
+const RECENTLY = 10_000
+/** Milliseconds that `initialize` of a legacy client may take: for discovery, the sign-in and the server. */
+const CONNECT_WITHIN = 120_000
+/** Most principals with a placeholder. */
+const MAX_WAITING = 10_000
+/** Name of the question that sends a person to the sign-in. */
+const QUESTION = 'sign-in'
+/** State of a call whose client was asked to sign in. A client may forge it: it only repeats the call. */
+const STATE = JSON.stringify('io.github.mcp-bridge/sign-in')
+
+/** Lists that are empty in the placeholder, by the members that hold them. */
+const EMPTY_LISTS: Readonly<Record<string, string>> = {
+  'prompts/list': 'prompts',
+  'resources/list': 'resources',
+  'resources/templates/list': 'resourceTemplates',
+}
+
+/** A principal that gets the placeholder. */
+interface Waiting {
+  /** The credential that the server refused; undefined if none was sent. */
+  refused: string | undefined
+  /** When a sign-in was last waited for, by `performance.now()`. */
+  waited: number
+}
+
+/** The sign-in of all principals to one server. */
+export class SignIn {
+  readonly policy: Policy
+  readonly #options: SignInOptions
+  readonly #waiting = new Map<string, Waiting>()
+  /** A principal has had the placeholder, so clients may know its tool. */
+  #hasTool = false
+  /** A client was asked to sign in, so its answer may come back. */
+  #hasAsked = false
+
+  constructor(options: SignInOptions) {
+    this.#options = options
+    this.policy = (next) => (call) => {
+      const account = options.accounts.for(call.principal)
+      if (!account) return next(call)
+      if (this.#hasTool || call.answers?.state === STATE) return this.#answerKnown(account, call, next)
+      return this.#answer(account, call, next)
+    }
+  }
+
+  /** Whether a modern request concerns the sign-in and must not be relayed unread to the server. */
+  readonly isOurs = (name: string | undefined, body: Uint8Array | undefined): boolean =>
+    (this.#hasTool && name === SIGN_IN_TOOL) ||
+    (this.#hasAsked && body !== undefined && Buffer.from(body.buffer, body.byteOffset, body.length).includes(STATE))
+
+  /**
+   * The account of a principal, for requests that do not pass the policy. If a sign-in times out, the principal gets
+   * the placeholder.
+   */
+  for(principal: string): Account | undefined {
+    const account = this.#options.accounts.for(principal)
+    return (
+      account && {
+        authorization: (signal) => account.authorization(signal),
+        refused: (refusal, signal) => account.refused(refusal, signal),
+        signIn: (refusal, signal) =>
+          account.signIn(refusal, signal).catch((error: unknown) => {
+            if (needsSignIn(error)) this.#enter(principal, refusal.sent)
+            throw error
+          }),
+      }
+    )
+  }
+
+  /** How to serve a legacy client: `translate` until a person has signed in. Rejects with a Fault. */
+  async legacyRoute(sender: Sender, find: () => Promise<LegacyRoute>): Promise<LegacyRoute> {
+    const account = this.for(sender.principal)
+    if (!account) return find()
+    const signal = AbortSignal.timeout(CONNECT_WITHIN)
+    if (await this.#waits(account, sender.principal, signal)) return 'translate'
+    const route = await signedIn(account, signal, find).catch((error: unknown) => {
+      if (needsSignIn(error)) return 'translate' as const
+      throw error
+    })
+    if (route === 'translate') return route
+    return {
+      transport: route.transport,
+      connect: async (opening, from, options) => {
+        const tunnel = await signedIn(account, signal, () => route.connect(opening, from, options)).catch(
+          (error: unknown) => {
+            // The server opens no session before the sign-in, so the client gets a session of the bridge.
+            if (needsSignIn(error)) return undefined
+            throw error
+          },
+        )
+        return tunnel && new SigningTunnel(tunnel, account)
+      },
+    }
+  }
+
+  /** Answers a call whose client may have the placeholder, or was asked to sign in. */
+  async #answerKnown(account: Account, call: Call, next: Handler): Promise<Final> {
+    const { answers, method, principal } = call
+    if (answers?.state === STATE) {
+      const answer = objectIn(parseObject(answers.responses ?? '{}'), QUESTION)
+      if (!answer || value(answer, 'action') !== 'accept') {
+        const { name } = this.#options
+        return refused(call, new Fault('signInRefused', `Signing in to ${JSON.stringify(name)} was declined`))
+      }
+      return this.#answer(account, { ...call, answers: undefined }, next)
+    }
+    if (method === 'tools/call' && raw(call.params, 'name') === JSON.stringify(SIGN_IN_TOOL))
+      return this.#signIn(account, call, next)
+    if (await this.#waits(account, principal, call.signal)) {
+      const isDiscovery = method === 'server/discover'
+      const lately = performance.now() - (this.#waiting.get(principal)?.waited ?? 0) < RECENTLY
+      const reply = !isDiscovery || lately ? this.#placeholderReply(call) : undefined
+      if (reply) return reply
+      if (method === LISTEN) return this.#listen(account, call, next)
+    }
+    return this.#answer(account, call, next)
+  }
+
+  /** Sends the call to the server, and again after a sign-in. */
+  async #answer(account: Account, call: Call, next: Handler): Promise<Final> {
+    let hasTold = false
+    const tell = (told: Told) => {
+      hasTold = true
+      return call.tell(told)
+    }
+    for (let signIns = 0; ; signIns++) {
+      try {
+        return await next({ ...call, tell })
+      } catch (error) {
+        if (hasTold || !isOfSignIn(error)) throw error
+        const fault =
+          signIns < MAX_RETRIES ? await this.#requestSignIn(account, call, error as Fault) : (error as Fault)
+        if (!fault) continue
+        if (needsSignIn(fault) && this.#hasPlaceholder(call)) {
+          this.#enter(call.principal, fault.signInFor?.sent ?? (error as Fault).signInFor?.sent)
+          return this.#placeholderReply(call) ?? this.#listen(account, call, next)
+        }
+        return this.#question(call, fault) ?? refused(call, fault)
+      }
+    }
+  }
+
+  /**
+   * Waits for a sign-in. Resolves to undefined when it is done, or to the fault that prevents it; rejects with other
+   * errors.
+   */
+  async #requestSignIn(account: Account, { method, signal }: Call, fault: Fault): Promise<Fault | undefined> {
+    if (!fault.signInFor || method === LISTEN) return fault
+    try {
+      await account.signIn(fault.signInFor, signal)
+      return undefined
+    } catch (error) {
+      if (!isOfSignIn(error)) throw error
+      return error as Fault
+    }
+  }
+
+  /** Asks the client to open the sign-in page. Undefined if the client cannot. */
+  #question(call: Call, { signInUrl, message }: Fault): Final | undefined {
+    if (signInUrl === undefined || call.answers || !methodTraits(call.method).asks) return undefined
+    const params = { mode: 'url', message, url: signInUrl }
+    const capabilities = parseObject(call.caller.capabilities)
+    if (uncovered('elicitation/create', parseObject(JSON.stringify(params)), capabilities) !== undefined)
+      return undefined
+    this.#hasAsked = true
+    const inputRequests = JSON.stringify({ [QUESTION]: { method: 'elicitation/create', params } })
+    return { kind: 'input', result: edit(EMPTY, { inputRequests, requestState: STATE }) }
+  }
+
+  // The placeholder.
+
+  #enter(principal: string, refused: string | undefined): void {
+    this.#hasTool = true
+    this.#waiting.delete(principal)
+    this.#waiting.set(principal, { refused, waited: performance.now() })
+    const [oldest] = this.#waiting.keys()
+    if (oldest !== undefined && this.#waiting.size > MAX_WAITING) this.#waiting.delete(oldest)
+  }
+
+  /** Whether a principal still has the placeholder: nobody has signed in since it was refused. */
+  async #waits(account: Account, principal: string, signal: Signal): Promise<boolean> {
+    const waiting = this.#waiting.get(principal)
+    if (!waiting) return false
+    // A credential that cannot be obtained now counts as absent.
+    const credential = await Promise.resolve(account.authorization(signal)).catch(() => undefined)
+    if (credential === undefined || credential === waiting.refused) return true
+    if (this.#waiting.get(principal) === waiting) this.#waiting.delete(principal)
+    return false
+  }
+
+  /** Whether the placeholder answers this method. */
+  #hasPlaceholder({ method }: Call): boolean {
+    return method === 'server/discover' || method === 'tools/list' || method === LISTEN || method in EMPTY_LISTS
+  }
+
+  /** The placeholder's reply; undefined for methods without one. */
+  #placeholderReply(call: Call): Final | undefined {
+    const result = this.#result(call.method)
+    if (!result) return undefined
+    call.log.note({ signIn: 'waiting' })
+    const { version } = this.#options
+    const server = JSON.stringify({ name: 'mcp-bridge', version })
+    const cache = { ttlMs: 0, scope: 'private' } as const
+    return { kind: 'result', result: parseObject(JSON.stringify(result)), server, cache }
+  }
+
+  #result(method: string): object | undefined {
+    const { name, loginName } = this.#options
+    const how = `Call the tool ${SIGN_IN_TOOL}, or run "mcp-bridge login ${loginName}" in a terminal.`
+    if (method === 'server/discover')
+      return {
+        supportedVersions: MODERN,
+        capabilities: Object.fromEntries(CHANGING_LISTS.map(({ capability }) => [capability, { listChanged: true }])),
+        instructions: `The server "${name}" requires a sign-in before it can be used. ${how} Its own tools are available after that.`,
+      }
+    if (method === 'tools/list')
+      return {
+        tools: [
+          {
+            name: SIGN_IN_TOOL,
+            title: `Sign in to ${name}`,
+            description: `Signs in to the server "${name}". Its tools can be used after that. A browser window opens on this machine.`,
+            inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+          },
+        ],
+      }
+    const list = EMPTY_LISTS[method]
+    return list === undefined ? undefined : { [list]: [] }
+  }
+
+  /** The placeholder's tool: calls `tools/list` of the server, which requires the sign-in. */
+  async #signIn(account: Account, call: Call, next: Handler): Promise<Final> {
+    const listing: Call = { ...call, method: 'tools/list', params: EMPTY, answers: undefined, tell: unheard }
+    try {
+      for (let signIns = 0; ; signIns++) {
+        try {
+          // The result is dropped: the client lists the tools itself.
+          await next(listing)
+          break
+        } catch (error) {
+          if (!isOfSignIn(error) || signIns >= MAX_RETRIES) throw error
+          const fault = await this.#requestSignIn(account, call, error as Fault)
+          if (fault) throw fault
+        }
+      }
+    } catch (error) {
+      if (!isOfSignIn(error)) throw error
+      return this.#question(call, error as Fault) ?? refused(call, error as Fault)
+    }
+    this.#waiting.delete(call.principal)
+    const text = `Signed in to "${this.#options.name}". Its tools are available now.`
+    return { kind: 'result', result: parseObject(JSON.stringify({ content: [{ type: 'text', text }] })) }
+  }
+
+  /**
+   * A subscription to the placeholder. After the sign-in it reports that all lists have changed, and continues at the
+   * server.
+   */
+  async #listen(account: Account, call: Call, next: Handler): Promise<Final> {
+    const { principal, signal } = call
+    const filter = objectIn(call.params, 'notifications') ?? EMPTY
+    const lists = CHANGING_LISTS.filter((list) => wants(filter, list.method, EMPTY))
+    const honoured = JSON.stringify({ notifications: Object.fromEntries(lists.map((list) => [list.filter, true])) })
+    await call.tell({ kind: 'notification', method: ACKNOWLEDGED, params: parseObject(honoured) })
+    while (await this.#waits(account, principal, signal)) {
+      await pause(LOOK_EVERY, signal)
+      signal.throwIfAborted()
+    }
+    for (const { method } of lists) await call.tell({ kind: 'notification', method, params: EMPTY })
+    // The client already has an acknowledgement.
+    const tell = (told: Told) => (told.method === ACKNOWLEDGED ? undefined : call.tell(told))
+    return next({ ...call, tell })
+  }
+}
+
+/** A client's own session with a legacy server, whose requests may require a sign-in. */
+class SigningTunnel implements Tunnel {
+  readonly #tunnel: Tunnel
+  readonly #account: Account
+
+  constructor(tunnel: Tunnel, account: Account) {
+    this.#tunnel = tunnel
+    this.#account = account
+  }
+
+  opened(id: Id): Encoded {
+    return this.#tunnel.opened(id)
+  }
+
+  get revision(): LegacyRevision | undefined {
+    return this.#tunnel.revision
+  }
+
+  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
+    let hasSaid = false
+    const heard: SayTunnelled = (message) => {
+      hasSaid = true
+      return say(message)
+    }
+    for (let signIns = 0; ; signIns++) {
+      try {
+        return await this.#tunnel.ask(request, signal, heard, call)
+      } catch (error) {
+        if (hasSaid || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
+        await this.#account.signIn(error.signInFor, signal)
+      }
+    }
+  }
+
+  notify(method: string, params: Sent): void {
+    this.#tunnel.notify(method, params)
+  }
+
+  respond(response: Response): void {
+    this.#tunnel.respond(response)
+  }
+
+  attach(listener: TunnelListener): void {
+    this.#tunnel.attach(listener)
+  }
+
+  close(): void {
+    this.#tunnel.close()
+  }
+}
+
+/** Runs `work`, and again after a sign-in. Rejects with a Fault. */
+async function signedIn<T>(account: Account, signal: Signal, work: () => Promise<T>): Promise<T> {
+  for (let signIns = 0; ; signIns++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
+      await account.signIn(error.signInFor, signal)
+    }
+  }
+}
+
+/** A failed sign-in, in the form that clients and models read. */
+function refused(call: Call, fault: Fault): Final {
+  if (call.method !== 'tools/call') throw fault
+  return refuse(call, { reason: fault.row.reason ?? 'sign_in_required', text: fault.message })
+}

@@ -1,0 +1,194 @@
+/**
+ * Restricts clients to selected tools, prompts and resources of a server, with other descriptions if configured. Hidden
+ * items are unknown: they cannot be called, read, completed or subscribed to, in any spelling. Methods unknown to the
+ * bridge are refused, because they could name a hidden item.
+ *
+ * Results of visible items are not changed. They may contain links to hidden resources, which cannot be read.
+ */
+
+import { Fault } from '../../fault/fault.js'
+import type { Memory } from '../../limits/memory.js'
+import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
+import { UPDATED } from '../../protocol/subscriptions.js'
+import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
+import { ECHOED, printable } from '../../texts/printable.js'
+import { isUnambiguous, stringIn } from '../unambiguous.js'
+import { addresses } from './addresses.js'
+import { ChosenList } from './listed.js'
+import type { Rules } from './names.js'
+import { asSeen, promptsAsSeen, type SeenItem, type ToolRules, toolsAsSeen } from './seen.js'
+import { withHeaders } from './tools.js'
+
+/** The choice for a server. Undefined members do not restrict anything. */
+export interface ChoiceOptions {
+  /** The server's name. */
+  server: string
+  tools?: ToolRules | undefined
+  prompts?: Rules | undefined
+  resources?: Rules | undefined
+  memory: Memory
+  /** Milliseconds of a monotonic clock. */
+  now?: () => number
+}
+
+type Answer = (call: Call, next: Handler) => Promise<Final>
+
+/** Methods that name no tool, prompt or resource. */
+const NAMELESS = ['server/discover', 'tasks/get', 'tasks/update', 'tasks/cancel']
+/** Methods that do, for kinds without a restriction. */
+const NAMING = [
+  ...['tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'subscriptions/listen'],
+  ...['resources/list', 'resources/templates/list', 'resources/read'],
+  ...['skills/list', 'skills/get', 'resources/directory/read'],
+]
+
+/** Most characters of a name in a log. */
+const MAX_LOGGED = 120
+
+/** The policy of one server. */
+export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions): Policy {
+  const shownTools = tools && new ChosenList({ ...shared, method: 'tools/list', see: toolsAsSeen(tools) })
+  const shownPrompts = prompts && new ChosenList({ ...shared, method: 'prompts/list', see: promptsAsSeen(prompts) })
+  const isShown = resources && addresses(resources)
+  const pass: Answer = (call, next) => next(call)
+  const answers: Readonly<Record<string, Answer>> = {
+    ...Object.fromEntries([...NAMELESS, ...NAMING].map((method) => [method, pass])),
+    ...(shownTools && { 'tools/list': listing(shownTools), 'tools/call': using(shownTools, 'tool') }),
+    ...(shownPrompts && { 'prompts/list': listing(shownPrompts), 'prompts/get': using(shownPrompts, 'prompt') }),
+    ...(isShown && {
+      'resources/list': filtering('resources', isShown),
+      'resources/templates/list': filtering('resourceTemplates', isShown, 'uriTemplate'),
+      'skills/list': filtering('skills', isShown),
+      'resources/read': reading(isShown, pass),
+      'skills/get': reading(isShown, pass),
+      'resources/directory/read': reading(isShown, filtering('resources', isShown)),
+      'subscriptions/listen': listening(isShown),
+    }),
+    'completion/complete': completing(shownPrompts, isShown),
+  }
+  return (next) =>
+    async function chosenCall(call) {
+      const answer = Object.hasOwn(answers, call.method) ? answers[call.method] : undefined
+      if (answer) return answer(call, next)
+      throw new Fault('methodNotFound', `Method not found: ${printable(call.method, ECHOED)}`)
+    }
+}
+
+/** A list of tools or prompts. */
+function listing(shown: ChosenList<SeenItem>): Answer {
+  return async (call, next) => {
+    const last = await next(call)
+    return last.kind === 'result' ? { ...last, result: shown.learn(call, last.result) } : last
+  }
+}
+
+/** The call of a tool, or the use of a prompt. */
+function using(shown: ChosenList<SeenItem>, what: 'tool' | 'prompt'): Answer {
+  return async (call, next) => {
+    const name = stringIn(call.params, 'name')
+    const item = await found(shown, what, call, name, next)
+    if (item.name !== name) call.log.note({ original: item.name.slice(0, MAX_LOGGED) })
+    const { rewriting, headers } = item
+    const params = withExactly(rewriting ? rewriting.params(call.params) : call.params, 'name', item.name)
+    const paramHeaders = headers && call.paramHeaders && withHeaders(call.paramHeaders, headers)
+    return next(params === call.params ? call : { ...call, params, ...(paramHeaders && { paramHeaders }) })
+  }
+}
+
+/** The visible item with a name. Rejects with the Fault of an unknown name. */
+async function found(
+  shown: ChosenList<SeenItem>,
+  what: 'tool' | 'prompt',
+  call: Call,
+  name: string | undefined,
+  next: Handler,
+): Promise<SeenItem> {
+  if (name === undefined) throw new Fault('invalidParams', 'The name has to be given once, as a string')
+  const item = await shown.find(call, name, next)
+  if (item) return item
+  call.log.note({ refused: `unknown_${what}` })
+  const named = printable(name, ECHOED)
+  throw new Fault('invalidParams', what === 'tool' ? `Unknown tool: ${named}` : `Unknown prompt: ${named}`)
+}
+
+type IsShown = (uri: string) => boolean
+
+/** A list of resources or templates. */
+function filtering(key: string, isShown: IsShown, name = 'uri'): Answer {
+  const see = asSeen(key, name, (item, uri) => (isShown(uri) ? { shown: item, name: uri, item } : undefined))
+  return async (call, next) => {
+    const last = await next(call)
+    return last.kind === 'result' ? { ...last, result: see(last.result).result } : last
+  }
+}
+
+/** A request for one resource. */
+function reading(isShown: IsShown, answer: Answer): Answer {
+  return async (call, next) => {
+    const uri = checked(isShown, call, call.params)
+    const params = withExactly(call.params, 'uri', uri)
+    return answer(params === call.params ? call : { ...call, params }, next)
+  }
+}
+
+/** The URI in an object. Throws the Fault of an unknown resource. */
+function checked(isShown: IsShown, call: Call, naming: Payload): string {
+  const uri = stringIn(naming, 'uri')
+  if (uri === undefined) throw new Fault('invalidParams', 'The URI has to be given once, as a string')
+  if (isShown(uri)) return uri
+  call.log.note({ refused: 'unknown_resource' })
+  const data = uri.length > ECHOED ? {} : { uri }
+  throw new Fault('invalidParams', `Resource not found: ${printable(uri, ECHOED)}`, { data })
+}
+
+/** A completion, which must refer to a prompt or to a template of URIs. */
+function completing(prompts: ChosenList<SeenItem> | undefined, isShown: IsShown | undefined): Answer {
+  return async (call, next) => {
+    const { params } = call
+    const ref = isUnambiguous(params, 'ref') ? objectIn(params, 'ref') : undefined
+    const type = ref && stringIn(ref, 'type')
+    if (!ref || (type !== 'ref/prompt' && type !== 'ref/resource'))
+      throw new Fault('invalidParams', 'params.ref has to be given once, with the type "ref/prompt" or "ref/resource"')
+    let exact = ref
+    // A server may decide by the members that exist.
+    if (prompts && (type === 'ref/prompt' || !isUnambiguous(ref, 'name') || has(ref, 'name')))
+      exact = withExactly(exact, 'name', (await found(prompts, 'prompt', call, stringIn(ref, 'name'), next)).name)
+    if (isShown && (type === 'ref/resource' || !isUnambiguous(ref, 'uri') || has(ref, 'uri')))
+      exact = withExactly(exact, 'uri', checked(isShown, call, ref))
+    return next(exact === ref ? call : { ...call, params: edit(params, { ref: exact }) })
+  }
+}
+
+/** A subscription, with hidden resources silently removed. */
+function listening(isShown: IsShown): Answer {
+  const isUpdateShown = ({ method, params }: Told) => {
+    const uri = method === UPDATED ? stringIn(params, 'uri') : undefined
+    return method !== UPDATED || (uri !== undefined && isShown(uri))
+  }
+  return (call, next) => {
+    const { params } = call
+    const filter = objectIn(params, 'notifications')
+    if (!isUnambiguous(params, 'notifications') || (filter && !isList(filter, 'resourceSubscriptions')))
+      throw new Fault('invalidParams', 'The filter and its resourceSubscriptions have to be given once')
+    const uris = filter && mapElements(filter, 'resourceSubscriptions', () => [], keptIf(isShown))
+    return next({
+      ...call,
+      ...(uris && { params: edit(params, { notifications: edit(filter, { resourceSubscriptions: uris }) }) }),
+      tell: (told) => (isUpdateShown(told) ? call.tell(told) : undefined),
+    })
+  }
+}
+
+const keptIf = (isShown: IsShown) => (json: Json) =>
+  json.startsWith('"') && isShown(JSON.parse(json) as string) ? undefined : []
+
+/** Whether a member is a list or missing, for every parser. */
+function isList(payload: Payload, key: string): boolean {
+  return isUnambiguous(payload, key) && [undefined, '['].includes(opens(payload, key))
+}
+
+/** The object with this text under `key`, unambiguous for every parser. */
+function withExactly(payload: Payload, key: string, text: string): Payload {
+  const json = JSON.stringify(text)
+  return raw(payload, key) === json ? payload : edit(payload, { [key]: json })
+}

@@ -1,0 +1,87 @@
+/** The stdio transport to servers: starts them as child processes, and ends all of them with the transport. */
+import type { ChildProcess } from 'node:child_process'
+import { platform } from 'node:process'
+import spawn from 'cross-spawn'
+import { type Channel, ChannelError, type Transport } from '../channel.js'
+import { cannotStart, missing, type ProgramStart } from './cannot-start.js'
+import { StdioChannel, type StdioChannelOptions } from './channel.js'
+import { downloads } from './downloads.js'
+import { isProgram } from './on-path.js'
+
+export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit' | 'downloads'>, ProgramStart {
+  /**
+   * Reports starts and ends of children, and how many run since. `restarted`: in place of a child that ended by itself.
+   */
+  onChild?: (what: 'started' | 'restarted' | 'ended', pid: number, running: number) => void
+}
+
+export class StdioTransport implements Transport {
+  readonly kind = 'stdio'
+  readonly target: string
+  readonly #options: StdioOptions
+  readonly #channels = new Set<StdioChannel>()
+  /** The number of children that ended by themselves and have not been replaced. */
+  #missing = 0
+  #running = 0
+  #closed = false
+
+  constructor(options: StdioOptions) {
+    this.#options = options
+    this.target = [options.command, ...options.args].join(' ')
+  }
+
+  open(): Promise<Channel> {
+    const start = this.#options
+    const { command, env, cwd } = start
+    return new Promise((resolve, reject) => {
+      if (this.#closed) return reject(new ChannelError('The bridge is shutting down', { delivered: 'no' }))
+      // On Windows the error would come late: cmd.exe starts, and does not find the program.
+      if (platform === 'win32' && !isProgram(command, env, cwd)) return reject(missing(start))
+      const child = begin(start)
+      child.once('error', (cause: NodeJS.ErrnoException) => reject(cannotStart(start, cause)))
+      const { pid } = child
+      if (pid === undefined) return
+      const onExit = (wanted: boolean) => {
+        if (!wanted) this.#missing++
+        this.#options.onChild?.('ended', pid, --this.#running)
+      }
+      const channel = new StdioChannel(child, {
+        ...this.#options,
+        downloads: downloads(start),
+        onExit,
+        onGone: () => this.#channels.delete(channel),
+      })
+      // At once, so that the child ends with the bridge from now on.
+      this.#channels.add(channel)
+      child.once('spawn', () => {
+        this.#options.onChild?.(this.#missing > 0 ? 'restarted' : 'started', pid, ++this.#running)
+        this.#missing = Math.max(0, this.#missing - 1)
+        resolve(channel)
+      })
+    })
+  }
+
+  async endAll(hurry = false): Promise<void> {
+    this.#closed = true
+    await Promise.all([...this.#channels].map((channel) => channel.close(hurry)))
+  }
+}
+
+/** Starts a program. Throws a ChannelError: some errors of the system are thrown, others are events of the child. */
+function begin(start: ProgramStart): ChildProcess {
+  const { command, args, env, cwd } = start
+  try {
+    // Without a shell, except for `.cmd` and `.bat` on Windows, which only cmd.exe can run: its arguments are escaped. In a
+    // process group of its own, so that its descendants can be ended with it.
+    return spawn(command, args, {
+      env,
+      stdio: 'pipe',
+      shell: false,
+      detached: platform !== 'win32',
+      windowsHide: true,
+      ...(cwd && { cwd }),
+    })
+  } catch (cause) {
+    throw cannotStart(start, cause as NodeJS.ErrnoException)
+  }
+}

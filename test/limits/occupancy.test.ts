@@ -1,0 +1,146 @@
+/** Who may have what a bound allows, and what ends for it. Names that begin with H are those of holes. */
+import fc from 'fast-check'
+import t from 'tap'
+import { Bound } from '../../src/limits/bound.js'
+import { Occupancy, type Occupant } from '../../src/limits/occupancy.js'
+import { faultOf } from '../support/faults.js'
+
+interface Room extends Occupant {
+  idleSince: number | undefined
+  ended: boolean
+}
+
+function start({ max = 8, share = 0.5 }: { max?: number; share?: number } = {}) {
+  const occupancy = new Occupancy(new Bound({ max, share }), 'sessions')
+  let clock = 0
+  const enter = (principal: string, idle = true, idleLimit?: number): Room => {
+    const room: Room = {
+      principal,
+      idleSince: idle ? ++clock : undefined,
+      idleLimit,
+      ended: false,
+      end: () => {
+        room.ended = true
+      },
+    }
+    occupancy.enter(room)
+    return room
+  }
+  const many = (count: number, principal: string, idle = true) =>
+    Array.from({ length: count }, () => enter(principal, idle))
+  const open = (rooms: readonly Room[]) => rooms.filter(({ ended }) => !ended).length
+  return { occupancy, enter, many, open }
+}
+
+t.test('H10 what nobody uses makes room for whoever comes, first that of who has most, oldest first', async (t) => {
+  const { enter, many, open, occupancy } = start()
+  const greedy = many(4, 'greedy')
+  const modest = [...many(2, 'modest'), enter('one'), enter('another')]
+  t.equal(occupancy.used, 8)
+  enter('newcomer')
+  t.same(
+    greedy.map(({ ended }) => ended),
+    [true, false, false, false],
+  )
+  enter('newest')
+  t.equal(open(greedy), 2)
+  t.equal(open(modest), 4)
+  enter('last')
+  t.equal(open([...greedy, ...modest]), 5, 'where nobody has more than another, the oldest of all')
+  t.ok(greedy[2]?.ended)
+})
+
+t.test('H10 beyond its share a principal makes room among its own, though there is some left', async (t) => {
+  const { enter, many, open, occupancy } = start()
+  const mine = many(4, 'greedy')
+  t.equal(open(mine), 4)
+  enter('greedy')
+  t.ok(mine[0]?.ended)
+  t.equal(occupancy.used, 4)
+})
+
+t.test('H10 who uses all of its share is told so; others are let in', async (t) => {
+  const { enter, many, occupancy } = start()
+  many(4, 'greedy', false)
+  t.match(
+    faultOf(() => enter('greedy')),
+    {
+      fault: 'rateLimited',
+      status: 429,
+      retryAfter: 1,
+      message: 'This caller already uses its share of the 8 sessions',
+    },
+  )
+  many(2, 'modest', false)
+  t.equal(occupancy.used, 6)
+})
+
+t.test('what somebody greedier does not use counts for no share', async (t) => {
+  const { enter, many, open } = start({ max: 9 })
+  const hoarded = many(4, 'hoarder')
+  const busy = many(2, 'busy', false)
+  t.equal(open([enter('busy', false), ...busy]), 3, 'more than half of what the other leaves')
+  t.equal(open(hoarded), 4, 'there is room')
+  t.match(
+    faultOf(() => enter('busy')),
+    { fault: 'rateLimited' },
+    'but not more than the other has',
+  )
+})
+
+t.test('where all is in use there is no room', async (t) => {
+  const { enter, many } = start({ max: 2 })
+  many(1, 'a', false)
+  many(1, 'b', false)
+  t.match(
+    faultOf(() => enter('c')),
+    { fault: 'overloaded', status: 503, retryAfter: 1, message: 'All 2 sessions are in use' },
+  )
+})
+
+t.test('one who is alone may have all, and goes on with what was used last', async (t) => {
+  const { enter, many } = start({ share: 1 })
+  const mine = many(8, 'a')
+  const [first, second] = mine
+  if (first) first.idleSince = performance.now()
+  enter('a')
+  t.same([first?.ended, second?.ended], [false, true])
+})
+
+t.test('what was idle for as long as it may ends, and leaves once', async (t) => {
+  const { enter, occupancy } = start()
+  const [short, long, busy] = [enter('a', true, 10), enter('a', true), enter('b', false, 0)]
+  short.idleSince = performance.now() - 10
+  occupancy.endIdle()
+  t.same(
+    [short, long, busy].map(({ ended }) => ended),
+    [true, false, false],
+  )
+  occupancy.leave(short)
+  t.equal(occupancy.used, 2)
+})
+
+t.test('H18 whatever a principal does, of those that hold less nothing ends', async () => {
+  const step = fc.record({ principal: fc.constantFrom('a', 'b', 'c'), idle: fc.boolean() })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 3, max: 20 }), (steps, max) => {
+      const { occupancy, enter } = start({ max })
+      const rooms: Room[] = []
+      for (const { principal, idle } of steps) {
+        const held = (who: string) => rooms.filter((room) => room.principal === who && !room.ended).length
+        const before = new Map(['a', 'b', 'c'].map((who) => [who, held(who)]))
+        const count = (who: string) => before.get(who) ?? 0
+        try {
+          rooms.push(enter(principal, idle))
+        } catch {
+          continue
+        }
+        for (const who of ['a', 'b', 'c']) {
+          if (who !== principal && held(who) < count(who) && count(who) < count(principal) + 1) return false
+        }
+        if (occupancy.used > max || occupancy.used !== rooms.filter(({ ended }) => !ended).length) return false
+      }
+      return true
+    }),
+  )
+})
