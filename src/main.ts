@@ -2,7 +2,7 @@
 import { closeSync, openSync } from 'node:fs'
 import process from 'node:process'
 import { isatty } from 'node:tty'
-import type { Discovery, DiscoveryOptions } from './bridge/discovery-runtime.js'
+import type { Discovery, DiscoveryOptions } from './discovery/discovery.js'
 import { checkedInWords } from './cli/check.js'
 import { cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
 import { type Command, parseCommand, speaksToPeople } from './cli/parse.js'
@@ -215,7 +215,7 @@ function codeOf(succeeded: boolean): number {
 async function discovering(
   signIn?: (settings: Settings) => DiscoveryOptions['signIn'],
 ): Promise<(settings: Settings) => Discovery> {
-  const { Discovery } = await import('./bridge/discovery-runtime.js')
+  const { Discovery } = await import('./discovery/discovery.js')
   const context = { log: quietLog(program), version, env }
   const sources = sourcesOf(program)
   return (settings) => new Discovery({ settings, context, sources, signIn: signIn?.(settings) })

@@ -30,7 +30,7 @@ import type { FrontOptions, MountEndpoint } from './http-app.js'
 import { throwOf } from './listen-error.js'
 import type { Front, Listener, ListenerOptions } from './listener.js'
 import type { Mount } from './mount.js'
-import { publisher } from './publisher.js'
+import { publisher } from '../discovery/publisher.js'
 
 export interface HttpServiceOptions {
   context: BridgeContext

@@ -1,5 +1,5 @@
 /** Describes the choice of tools, prompts and resources for `check`. */
-import { hiddenOverrides, type ServerChoice } from '../bridge/chosen.js'
+import { hiddenOverrides, type ServerChoice } from '../policy/choice/left.js'
 import type { Issue } from '../config/settings.js'
 
 /** Whether clients see only a part. */

@@ -1,7 +1,7 @@
 /** Runs `mcp-bridge discover`. */
 
-import type { Discovery } from '../bridge/discovery-runtime.js'
-import { withFlags } from '../bridge/remedy.js'
+import type { Discovery } from '../discovery/discovery.js'
+import { withFlags } from '../discovery/trust/remedy.js'
 import type { Settings } from '../config/settings.js'
 import type { Candidate, PlaceFailure } from '../discovery/candidate.js'
 import type { Endpoint } from '../discovery/endpoint.js'

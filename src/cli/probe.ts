@@ -1,7 +1,7 @@
 /** Runs `mcp-bridge probe`. */
 import { Bridge } from '../bridge/bridge.js'
-import { describe, inspect } from '../bridge/inspect.js'
-import { describeGroup, inspectGroup } from '../bridge/inspect-group.js'
+import { describe, inspect } from '../describe/server.js'
+import { describeGroup, inspectGroup } from '../describe/group.js'
 import type { Settings } from '../config/settings.js'
 import { Fault, needsSignIn } from '../fault/fault.js'
 import { createLog } from '../log/log.js'

@@ -3,7 +3,7 @@ import { unwatchFile, watchFile } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { Bridge } from '../bridge/bridge.js'
 import type { BridgeContext } from '../bridge/context.js'
-import type { FoundServers } from '../bridge/discovered-servers.js'
+import type { FoundServers } from '../discovery/found-servers.js'
 import type { Mount } from '../bridge/mount.js'
 import type { Issue } from '../config/error.js'
 import { ConfigError, parseListen, type Settings } from '../config/settings.js'
@@ -224,7 +224,7 @@ function reload(
 /** Starts discovery, if configured. A pipe has a single server, so that must be found before the start. */
 async function finding(settings: Settings, context: BridgeContext, onPipe: boolean): Promise<FoundServers | undefined> {
   if (settings.discover.length === 0) return undefined
-  const { FoundServers } = await import('../bridge/discovered-servers.js')
+  const { FoundServers } = await import('../discovery/found-servers.js')
   const found = new FoundServers({ settings, context, sources: sourcesOf(context) })
   context.log.info({ event: 'search_started', where: settings.discover }, 'looking for servers')
   await (onPipe ? found.look() : within(found.look(), FINDING))

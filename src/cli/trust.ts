@@ -1,8 +1,8 @@
 /** Runs `mcp-bridge trust`. */
 
 import { readFileSync } from 'node:fs'
-import { type Discovery, storePath } from '../bridge/discovery-runtime.js'
-import { withFlags } from '../bridge/remedy.js'
+import { type Discovery, storePath } from '../discovery/discovery.js'
+import { withFlags } from '../discovery/trust/remedy.js'
 import type { Settings } from '../config/settings.js'
 import { canonical } from '../discovery/endpoint.js'
 import { meaningOf } from '../discovery/sources/address.js'

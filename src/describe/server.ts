@@ -8,7 +8,7 @@ import { EMPTY, edit, type Payload, value } from '../rpc/splice.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
 import type { Server } from '../upstream/server.js'
-import { type Left, leftOf, type ServerChoice, shownTools } from './chosen.js'
+import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
 
 /** What was learned about a server. */
 export interface Inspection {

@@ -1,7 +1,7 @@
 /** What `probe` and `check` say of the part of a server that clients see. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { describe, inspect } from '../../src/bridge/inspect.js'
+import { describe, inspect } from '../../src/describe/server.js'
 import { parseSettings } from '../../src/config/settings.js'
 import { createBridge } from '../support/bridge.js'
 import { check } from '../support/check.js'

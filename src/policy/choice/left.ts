@@ -1,11 +1,11 @@
 /** What the configuration leaves of a server for its clients, as `probe` and `check` tell it. */
-import type { ServerSettings } from '../config/settings.js'
-import { Fault } from '../fault/fault.js'
-import { addresses } from '../policy/choice/addresses.js'
-import { ChosenNames, type Rules } from '../policy/choice/names.js'
-import { renamed, type ToolRules, toolsAsSeen } from '../policy/choice/seen.js'
-import { globs } from '../policy/globs.js'
-import { type Payload, value } from '../rpc/splice.js'
+import type { ServerSettings } from '../../config/settings.js'
+import { Fault } from '../../fault/fault.js'
+import { addresses } from './addresses.js'
+import { ChosenNames, type Rules } from './names.js'
+import { renamed, type ToolRules, toolsAsSeen } from './seen.js'
+import { globs } from '../globs.js'
+import { type Payload, value } from '../../rpc/splice.js'
 
 export type ServerChoice = Pick<ServerSettings, 'tools' | 'prompts' | 'resources'>
 type Option = keyof ServerChoice

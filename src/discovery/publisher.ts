@@ -1,7 +1,7 @@
 /** The list of servers that the bridge publishes, from what its mounts know of themselves. */
 import { ConfigError, type Listen, type Settings, servedPaths } from '../config/settings.js'
 import type { WellKnownOptions } from '../plugins/well-known.js'
-import type { Mount } from './mount.js'
+import type { Mount } from '../bridge/mount.js'
 
 /** The list; undefined if the bridge publishes none. Rejects with a ConfigError for an unusable key. */
 export async function publisher(
@@ -11,8 +11,8 @@ export async function publisher(
 ): Promise<WellKnownOptions['published'] | undefined> {
   const { publish, publicUrl: base, auth } = settings
   if (!publish || base === undefined) return undefined
-  const { publishing, publisherOf } = await import('../discovery/publish.js')
-  const { readSigningKey } = await import('../discovery/trust/keys.js')
+  const { publishing, publisherOf } = await import('./publish.js')
+  const { readSigningKey } = await import('./trust/keys.js')
   const key = publish.key === undefined ? undefined : await readSigningKey(publish.key).catch(unusable)
   const paths = servedPaths(settings, listen)
   const wants = auth?.tokens ? ({ type: 'bearer' } as const) : undefined

@@ -3,18 +3,18 @@
  * stays, even if no source names it any more or it is unreachable: then its callers get an error.
  */
 import { type ServerSettings, type Settings, withServers } from '../config/settings.js'
-import { CANDIDATES, type Candidate } from '../discovery/candidate.js'
-import type { FailedCycle } from '../discovery/cycle.js'
-import { canonical } from '../discovery/endpoint.js'
-import { type Examined, examine, isConfigured, locate, type Meeting, type Vouched } from '../discovery/steps.js'
-import type { Facts, TrustVerdict } from '../discovery/trust/judge.js'
-import { trustStatusOf } from '../discovery/trust/trust-status.js'
+import { CANDIDATES, type Candidate } from './candidate.js'
+import type { FailedCycle } from './cycle.js'
+import { canonical } from './endpoint.js'
+import { type Examined, examine, isConfigured, locate, type Meeting, type Vouched } from './steps.js'
+import type { Facts, TrustVerdict } from './trust/judge.js'
+import { trustStatusOf } from './trust/trust-status.js'
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import type { Json } from '../rpc/splice.js'
-import { observerOf } from './context.js'
-import { Discovery, type DiscoveryOptions } from './discovery-runtime.js'
-import type { MountTrust } from './pipeline.js'
-import { withFlags } from './remedy.js'
+import { observerOf } from '../bridge/context.js'
+import { Discovery, type DiscoveryOptions } from './discovery.js'
+import type { MountTrust } from '../bridge/pipeline.js'
+import { withFlags } from './trust/remedy.js'
 
 /** Options of discovery in a running bridge. */
 export interface FoundOptions extends Omit<DiscoveryOptions, 'onFailed' | 'signal'> {

@@ -5,8 +5,8 @@ import { isTooLong } from '../group/names.js'
 import { OWN } from '../policy/refusal.js'
 import type { Upstream } from '../protocol/call.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
-import type { GroupMount } from './group-mount.js'
-import { oneLine, pages } from './inspect.js'
+import type { GroupMount } from '../bridge/group-mount.js'
+import { oneLine, pages } from './server.js'
 
 /** What was learned about a group. */
 export interface GroupInspection {
