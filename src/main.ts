@@ -2,12 +2,12 @@
 import { closeSync, openSync } from 'node:fs'
 import process from 'node:process'
 import { isatty } from 'node:tty'
-import type { Discovery, DiscoveryOptions } from './discovery/discovery.js'
 import { checkedInWords } from './cli/check.js'
 import { cliErrorOf, EXIT, inFields, inWords } from './cli/errors.js'
 import { type Command, parseCommand, speaksToPeople } from './cli/parse.js'
 import { type EndSignal, type Program, quietLog, sourcesOf } from './cli/program.js'
 import type { Settings } from './config/settings.js'
+import type { Discovery, DiscoveryOptions } from './discovery/discovery.js'
 import { createLog } from './log/log.js'
 import { LineWriter } from './log/writer.js'
 import { waitForEachAddress } from './net/families.js'
@@ -216,9 +216,10 @@ async function discovering(
   signIn?: (settings: Settings) => DiscoveryOptions['signIn'],
 ): Promise<(settings: Settings) => Discovery> {
   const { Discovery } = await import('./discovery/discovery.js')
-  const context = { log: quietLog(program), version, env }
+  const { discoveryHost } = await import('./bridge/discovery-host.js')
+  const host = discoveryHost({ log: quietLog(program), version, env })
   const sources = sourcesOf(program)
-  return (settings) => new Discovery({ settings, context, sources, signIn: signIn?.(settings) })
+  return (settings) => new Discovery({ settings, host, sources, signIn: signIn?.(settings) })
 }
 
 /** If nobody reads the output of a command, the command ends. */

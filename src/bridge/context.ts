@@ -1,5 +1,6 @@
 /** What exists before the bridge: its process, its log, metrics and traces. */
 
+import type { MountTrust } from '../discovery/trust/mount-trust.js'
 import type { ClientWatch } from '../downstream/watch.js'
 import { observing } from '../inspect/observed.js'
 import type { Log } from '../log/events.js'
@@ -12,7 +13,6 @@ import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
 import type { Inspector } from './inspector.js'
-import type { MountTrust } from './pipeline.js'
 
 /** What the program gives to the bridge. */
 export interface BridgeContext {

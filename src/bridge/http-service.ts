@@ -13,6 +13,7 @@ import {
   type Settings,
   servedPaths,
 } from '../config/settings.js'
+import { publisher } from '../discovery/publisher.js'
 import type { Refusals } from '../downstream/http/refusals.js'
 import { prefixed } from '../group/names.js'
 import { INSPECT } from '../inspect/address.js'
@@ -30,7 +31,6 @@ import type { FrontOptions, MountEndpoint } from './http-app.js'
 import { throwOf } from './listen-error.js'
 import type { Front, Listener, ListenerOptions } from './listener.js'
 import type { Mount } from './mount.js'
-import { publisher } from '../discovery/publisher.js'
 
 export interface HttpServiceOptions {
   context: BridgeContext

@@ -1,6 +1,7 @@
 /** A mount: one server as the bridge serves it, with its policies. */
 
 import { isStdio, shareOf } from '../config/settings.js'
+import { describeServer, ownCall } from '../describe/server.js'
 import type { Logger } from '../downstream/logger.js'
 import type { Fault } from '../fault/fault.js'
 import { Bound } from '../limits/bound.js'
@@ -21,7 +22,6 @@ import { pemOfServer } from './certificates.js'
 import { ClientSide, type Pipe } from './client-side.js'
 import { type BridgeContext, observerOf } from './context.js'
 import type { HttpMount } from './http-mount.js'
-import { inspect, ownCall } from '../describe/server.js'
 import { type MountSettings, planOf } from './mount-settings.js'
 import { auditOf, cacheOf, choiceOf, learning, scopesOf, toolLimitsOf, watched } from './pipeline.js'
 import type { Served } from './served.js'
@@ -240,7 +240,7 @@ export class Mount implements Served {
     if (performance.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
     this.#identity = { known, since: performance.now() }
     try {
-      const { server, capabilities } = await inspect(this.server, { tools: 'left out' })
+      const { server, capabilities } = await describeServer(this.server, { tools: 'left out' })
       const { name, version } = server ?? {}
       if (name && version)
         this.#identity = { known: { identity: { name, version }, capabilities }, since: performance.now() }

@@ -1,5 +1,6 @@
 /** Creates the policies of a mount that depend on the configuration and on discovery. */
 import { isStdio, type ServerSettings } from '../config/settings.js'
+import type { MountTrust } from '../discovery/trust/mount-trust.js'
 import { Fault } from '../fault/fault.js'
 import type { Memory } from '../limits/memory.js'
 import { type AuditLog, audit } from '../policy/audit.js'
@@ -9,36 +10,11 @@ import { choice } from '../policy/choice/choice.js'
 import { globs, MAX_NAME } from '../policy/globs.js'
 import { scopes } from '../policy/scopes.js'
 import { type ToolLimitsOptions, toolLimits } from '../policy/tool-limits.js'
-import type { UnavailableOptions } from '../policy/unavailable.js'
 import type { Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
-import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
 import { callerOf } from '../protocol/listed.js'
-import type { Json } from '../rpc/splice.js'
-import type { Connect } from '../upstream/transport/origin.js'
 import type { MountSettings } from './mount-settings.js'
-
-/** What a mount needs to know about a discovered server that nobody has configured. */
-export interface MountTrust {
-  /** The pins of its connections, as text. If it is unchanged, the connections stay. */
-  plan: string
-  connect: Connect
-  /** The trust in the server now, given its tools as far as they are known. */
-  trustStatus(tools: ToolList | undefined): TrustStatus
-  /** The clock of its decisions, in milliseconds since 1970; that of the system if undefined. */
-  now?: (() => number) | undefined
-  /** Globs of tools that may be called in quarantine. */
-  readOnly: readonly string[]
-  /** Whether the server is paused after failures. */
-  state: UnavailableOptions['state']
-  /** The scopes that its manifest requires for a tool. */
-  required(tool: string): readonly string[]
-  /** Reports the identity that the server has sent with a reply. */
-  heard(serverInfo: Json): void
-  /** Reports that the server was unreachable. */
-  missed(): void
-}
 
 /** Most subscriptions that the cache of one server opens. */
 const MAX_LISTENED = 256

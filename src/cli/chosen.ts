@@ -1,6 +1,7 @@
 /** Describes the choice of tools, prompts and resources for `check`. */
-import { hiddenOverrides, type ServerChoice } from '../policy/choice/left.js'
+
 import type { Issue } from '../config/settings.js'
+import { hiddenOverrides, type ServerChoice } from '../policy/choice/left.js'
 
 /** Whether clients see only a part. */
 export function isChoice({ tools, prompts, resources }: ServerChoice): boolean {

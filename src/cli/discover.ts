@@ -1,11 +1,11 @@
 /** Runs `mcp-bridge discover`. */
 
-import type { Discovery } from '../discovery/discovery.js'
-import { withFlags } from '../discovery/trust/remedy.js'
 import type { Settings } from '../config/settings.js'
 import type { Candidate, PlaceFailure } from '../discovery/candidate.js'
+import type { Discovery } from '../discovery/discovery.js'
 import type { Endpoint } from '../discovery/endpoint.js'
 import { type Discovered, discover, type Examined, type Progress } from '../discovery/steps.js'
+import { withFlags } from '../discovery/trust/remedy.js'
 import { isLoopback } from '../net/guard.js'
 import { signInRows } from '../oauth/client/explain.js'
 import { printable } from '../texts/printable.js'

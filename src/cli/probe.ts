@@ -1,8 +1,8 @@
 /** Runs `mcp-bridge probe`. */
 import { Bridge } from '../bridge/bridge.js'
-import { describe, inspect } from '../describe/server.js'
-import { describeGroup, inspectGroup } from '../describe/group.js'
 import type { Settings } from '../config/settings.js'
+import { describeGroup, groupInWords } from '../describe/group.js'
+import { describeServer, serverInWords } from '../describe/server.js'
 import { Fault, needsSignIn } from '../fault/fault.js'
 import { createLog } from '../log/log.js'
 import type { Program } from './program.js'
@@ -40,7 +40,7 @@ async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { out
   const limits = `up to ${toProbe / 1000} s for server/discover, then up to ${initialize / 1000} s for initialize${toStart}`
   const waiting = setTimeout(() => output.err(`No answer yet. mcp-bridge waits ${limits}.\n`), SILENCE).unref()
   try {
-    const inspection = await inspect(server, { tools: 'attempted', choice }).catch(async (error: unknown) => {
+    const inspection = await describeServer(server, { tools: 'attempted', choice }).catch(async (error: unknown) => {
       const { accounts } = targetOf(bridge)
       if (!accounts || !needsSignIn(error)) throw error
       const { describeSignIn } = await import('./auth.js')
@@ -52,7 +52,7 @@ async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { out
       return undefined
     })
     if (!inspection) return
-    output.out(`${json ? JSON.stringify(inspection, null, 2) : describe(server.target, inspection)}\n`)
+    output.out(`${json ? JSON.stringify(inspection, null, 2) : serverInWords(server.target, inspection)}\n`)
   } finally {
     clearTimeout(waiting)
     await bridge.close()
@@ -70,7 +70,11 @@ async function probeAll(
     const servers = await Promise.all(
       [...bridge.mounts].map(async ([name, { server, accounts }]) => {
         try {
-          return [name, server, await inspect(server, { tools: 'attempted', choice: mcpServers[name] ?? {} })] as const
+          return [
+            name,
+            server,
+            await describeServer(server, { tools: 'attempted', choice: mcpServers[name] ?? {} }),
+          ] as const
         } catch (error) {
           const { message } = Fault.from(error)
           const login = accounts && needsSignIn(error) ? `: mcp-bridge login ${accounts.loginName}` : ''
@@ -81,7 +85,7 @@ async function probeAll(
     const groups = await Promise.all(
       [...bridge.groups].map(async ([name, group]) => {
         try {
-          return [name, await inspectGroup(group)] as const
+          return [name, await describeGroup(group)] as const
         } catch (error) {
           return [name, { error: Fault.from(error).message }] as const
         }
@@ -93,10 +97,12 @@ async function probeAll(
     } else {
       const parts = [
         ...servers.map(([name, server, found]) =>
-          'error' in found ? `${name}\n  unavailable: ${found.error}` : `${name}: ${describe(server.target, found)}`,
+          'error' in found
+            ? `${name}\n  unavailable: ${found.error}`
+            : `${name}: ${serverInWords(server.target, found)}`,
         ),
         ...groups.map(([name, found]) =>
-          'error' in found ? `group ${name}\n  unavailable: ${found.error}` : describeGroup(name, found),
+          'error' in found ? `group ${name}\n  unavailable: ${found.error}` : groupInWords(name, found),
         ),
       ]
       output.out(`${parts.join('\n\n')}\n`)

@@ -3,10 +3,10 @@ import { unwatchFile, watchFile } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { Bridge } from '../bridge/bridge.js'
 import type { BridgeContext } from '../bridge/context.js'
-import type { FoundServers } from '../discovery/found-servers.js'
 import type { Mount } from '../bridge/mount.js'
 import type { Issue } from '../config/error.js'
 import { ConfigError, parseListen, type Settings } from '../config/settings.js'
+import type { FoundServers } from '../discovery/found-servers.js'
 import { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
 import { createLog, isReadable } from '../log/log.js'
@@ -225,7 +225,9 @@ function reload(
 async function finding(settings: Settings, context: BridgeContext, onPipe: boolean): Promise<FoundServers | undefined> {
   if (settings.discover.length === 0) return undefined
   const { FoundServers } = await import('../discovery/found-servers.js')
-  const found = new FoundServers({ settings, context, sources: sourcesOf(context) })
+  const { discoveryHost } = await import('../bridge/discovery-host.js')
+  const host = discoveryHost(context)
+  const found = new FoundServers({ settings, host, sources: sourcesOf(context) })
   context.log.info({ event: 'search_started', where: settings.discover }, 'looking for servers')
   await (onPipe ? found.look() : within(found.look(), FINDING))
   const names = Object.keys(found.with(settings).mcpServers)

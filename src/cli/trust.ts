@@ -1,14 +1,14 @@
 /** Runs `mcp-bridge trust`. */
 
 import { readFileSync } from 'node:fs'
-import { type Discovery, storePath } from '../discovery/discovery.js'
-import { withFlags } from '../discovery/trust/remedy.js'
 import type { Settings } from '../config/settings.js'
+import { type Discovery, storePath } from '../discovery/discovery.js'
 import { canonical } from '../discovery/endpoint.js'
 import { meaningOf } from '../discovery/sources/address.js'
 import { type Examined, isConfigured } from '../discovery/steps.js'
 import { KeyError, readPublicKey } from '../discovery/trust/keys.js'
 import { isPin, originToPin } from '../discovery/trust/pin.js'
+import { withFlags } from '../discovery/trust/remedy.js'
 import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
 import { Failure } from '../net/failure.js'
 import { printable } from '../texts/printable.js'

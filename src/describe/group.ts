@@ -5,11 +5,10 @@ import { isTooLong } from '../group/names.js'
 import { OWN } from '../policy/refusal.js'
 import type { Upstream } from '../protocol/call.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
-import type { GroupMount } from '../bridge/group-mount.js'
 import { oneLine, pages } from './server.js'
 
 /** What was learned about a group. */
-export interface GroupInspection {
+export interface GroupDescription {
   servers: readonly string[]
   /** Servers that did not answer, and why. */
   unavailable: readonly { server: string; message: string }[]
@@ -26,13 +25,24 @@ export interface GroupInspection {
   leftOut: readonly { server: string; name: string }[]
 }
 
+/** A group, as far as it is described. */
+export interface DescribedGroup {
+  name: string
+  upstream: Pick<Upstream, 'handle'>
+  /** The same without a search for tools; undefined if they are not searched. */
+  withoutSearch: Pick<Upstream, 'handle'> | undefined
+  health: { servers: readonly string[] }
+  /** Tools and prompts that an earlier server hides. */
+  hidden: readonly { server: string; name: string }[]
+}
+
 interface Named {
   name: string
   uri: string
 }
 
 /** Asks for the lists of a group. Rejects with a Fault if it has none at all. */
-export async function inspectGroup(group: GroupMount): Promise<GroupInspection> {
+export async function describeGroup(group: DescribedGroup): Promise<GroupDescription> {
   const unavailable = new Map<string, string>()
   const all = async (method: string, key: string, from: Pick<Upstream, 'handle'> = group.upstream) => {
     const items: Named[] = []
@@ -71,9 +81,9 @@ function toolsOf({ items, bytes }: { items: readonly Named[]; bytes: number }): 
   return { tools: items.map(({ name }) => name), toolBytes: bytes }
 }
 
-/** The inspection as text for people. */
-export function describeGroup(name: string, inspection: GroupInspection): string {
-  const { servers, unavailable, tools, prompts, resources, toolBytes, searched, tooLong, leftOut } = inspection
+/** The description as text for people. */
+export function groupInWords(name: string, description: GroupDescription): string {
+  const { servers, unavailable, tools, prompts, resources, toolBytes, searched, tooLong, leftOut } = description
   return [
     `group ${name}`,
     `  servers    ${servers.join(', ')}`,
@@ -88,6 +98,6 @@ export function describeGroup(name: string, inspection: GroupInspection): string
   ].join('\n')
 }
 
-function sizeOf({ tools, toolBytes }: Pick<GroupInspection, 'tools' | 'toolBytes'>): string {
+function sizeOf({ tools, toolBytes }: Pick<GroupDescription, 'tools' | 'toolBytes'>): string {
   return `${tools.length} tools (${toolBytes.toLocaleString('en')} bytes)`
 }

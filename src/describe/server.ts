@@ -1,6 +1,7 @@
 /** Asks a server for its era, capabilities and tools: what `mcp-bridge probe` prints. */
 
 import { Fault } from '../fault/fault.js'
+import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
 import { nextCursor } from '../policy/pages.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
@@ -8,10 +9,9 @@ import { EMPTY, edit, type Payload, value } from '../rpc/splice.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
 import type { Server } from '../upstream/server.js'
-import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
 
 /** What was learned about a server. */
-export interface Inspection {
+export interface ServerDescription {
   era: 'modern' | 'legacy'
   revision: string
   transport: 'stdio' | 'http' | 'sse'
@@ -32,8 +32,8 @@ const MAX_PAGES = 100
 /** Milliseconds for a page of tools. */
 const PAGE_WITHIN = 30_000
 
-/** Options of an inspection. */
-export interface InspectOptions {
+/** Options of a description. */
+export interface DescribeOptions {
   /** Called with each page of the tools. */
   seen?: (page: Payload) => void
   /**
@@ -45,11 +45,11 @@ export interface InspectOptions {
   choice?: ServerChoice
 }
 
-/** Inspects a server. Rejects with a Fault. */
-export async function inspect(
+/** Asks a server for what describes it. Rejects with a Fault. */
+export async function describeServer(
   server: Server,
-  { seen = () => {}, tools = 'required', choice = {} }: InspectOptions = {},
-): Promise<Inspection> {
+  { seen = () => {}, tools = 'required', choice = {} }: DescribeOptions = {},
+): Promise<ServerDescription> {
   const { result: discovered, server: named } = await ask(server, 'server/discover', EMPTY)
   const { verdict } = server
   if (!verdict) throw new Fault('internal', 'The server answered, but its era is unknown')
@@ -59,7 +59,7 @@ export async function inspect(
     revision: verdict.revision ?? 'unknown',
     transport: verdict.transport.kind,
     why: verdict.why,
-    server: named === undefined ? undefined : (JSON.parse(named) as Inspection['server']),
+    server: named === undefined ? undefined : (JSON.parse(named) as ServerDescription['server']),
     instructions: value(discovered, 'instructions') as string | undefined,
     capabilities,
     ...(tools !== 'left out' && 'tools' in capabilities
@@ -76,14 +76,14 @@ async function listTools(
   seen: (page: Payload) => void,
   needed: 'required' | 'attempted',
   shown: (page: Payload) => Payload,
-): Promise<Pick<Inspection, 'tools' | 'toolsError'>> {
-  const tools: Inspection['tools'] = []
+): Promise<Pick<ServerDescription, 'tools' | 'toolsError'>> {
+  const tools: ServerDescription['tools'] = []
   try {
     for await (const page of pages(server, 'tools/list')) {
       seen(page)
       const listed = value(shown(page), 'tools')
       if (!Array.isArray(listed)) throw new Fault('upstreamProtocol', 'The answer to tools/list has no array of tools')
-      for (const { name, title, description } of listed as Inspection['tools'])
+      for (const { name, title, description } of listed as ServerDescription['tools'])
         tools.push({ name, ...(title !== undefined && { title }), ...(description !== undefined && { description }) })
     }
     return { tools }
@@ -153,10 +153,21 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found
 }
 
-/** The inspection as text for people. */
-export function describe(
+/** The description as text for people. */
+export function serverInWords(
   target: string,
-  { era, revision, transport, why, server, capabilities, tools, toolsError, left = [], instructions }: Inspection,
+  {
+    era,
+    revision,
+    transport,
+    why,
+    server,
+    capabilities,
+    tools,
+    toolsError,
+    left = [],
+    instructions,
+  }: ServerDescription,
 ): string {
   const names = { stdio: 'stdio', http: 'Streamable HTTP', sse: 'HTTP+SSE' }
   const lines = [

@@ -4,12 +4,28 @@ import { platform } from 'node:os'
 import { resolve } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { ConfigError, type ConfigSources, foundServer, type ServerSettings, type Settings } from '../config/settings.js'
+import { describeServer } from '../describe/server.js'
+import { Fault } from '../fault/fault.js'
+import { Memory } from '../limits/memory.js'
+import { type ConnectOptions, guardedConnector } from '../net/connect.js'
+import type { Failure } from '../net/failure.js'
+import { Guard } from '../net/guard.js'
+import { proxiesOf } from '../net/proxy.js'
+import type { Accounts } from '../oauth/client/accounts.js'
+import type { SignInParts } from '../oauth/parts.js'
+import { foundReach } from '../oauth/reach.js'
+import { toolList } from '../policy/tool-list.js'
+import type { Payload } from '../rpc/splice.js'
+import { quoted } from '../texts/shell.js'
+import { within } from '../time/time.js'
+import type { Server } from '../upstream/server.js'
 import { type Candidate, Findings } from './candidate.js'
 import { Cycles, type CyclesOptions, type FailedCycle } from './cycle.js'
 import { documents } from './documents.js'
 import { canonical } from './endpoint.js'
 import { failure } from './failure.js'
 import { homeFolder } from './home.js'
+import type { DiscoveryHost } from './host.js'
 import { readManifest } from './manifest.js'
 import { meaningOf } from './sources/address.js'
 import { findInFiles, finding } from './sources/files.js'
@@ -28,30 +44,11 @@ import {
 import { judge } from './trust/judge.js'
 import { assertPinned, type CertificateSummary, lookAt, PinError, pinnedConnector } from './trust/pin.js'
 import { defaultStorePath, TrustStore } from './trust/store.js'
-import { Fault } from '../fault/fault.js'
-import { Memory } from '../limits/memory.js'
-import { type ConnectOptions, guardedConnector } from '../net/connect.js'
-import type { Failure } from '../net/failure.js'
-import { Guard } from '../net/guard.js'
-import { proxiesOf } from '../net/proxy.js'
-import type { Accounts } from '../oauth/client/accounts.js'
-import type { SignInParts } from '../oauth/parts.js'
-import { foundReach } from '../oauth/reach.js'
-import { toolList } from '../policy/tool-list.js'
-import type { Payload } from '../rpc/splice.js'
-import { quoted } from '../texts/shell.js'
-import { within } from '../time/time.js'
-import { Server } from '../upstream/server.js'
-import { accountsOf } from '../bridge/accounts.js'
-import { pemOfServer } from '../bridge/certificates.js'
-import type { BridgeContext } from '../bridge/context.js'
-import { inspect } from '../describe/server.js'
-import { serverOptions } from '../bridge/server-options.js'
 
 /** Options of discovery. */
 export interface DiscoveryOptions {
   settings: Settings
-  context: BridgeContext
+  host: DiscoveryHost
   sources: ConfigSources
   /** For a command of a person: servers are asked with the tokens of `mcp-bridge login`. Otherwise without any. */
   signIn?: SignInParts | undefined
@@ -99,11 +96,11 @@ export class Discovery {
 
   /** Throws a ConfigError if `discoverAllow` is invalid. */
   constructor(options: DiscoveryOptions) {
-    const { settings, context, timing, onFailed = () => {}, signal } = options
-    const network = { proxyOf: proxiesOf(context.env), ...options.network }
+    const { settings, host, timing, onFailed = () => {}, signal } = options
+    const network = { proxyOf: proxiesOf(host.env), ...options.network }
     this.#options = { ...options, network }
     this.store = new TrustStore({
-      path: storePath(settings.trustStore, context.env),
+      path: storePath(settings.trustStore, host.env),
       ...(timing?.now && { now: timing.now }),
     })
     this.#guard = { allowed: settings.discoverAllow, allowLoopback: settings.discoverLoopback }
@@ -186,18 +183,18 @@ export class Discovery {
    */
   connectorTo(candidate: Candidate, pins: readonly string[] | undefined, mismatched: () => void = () => {}) {
     const { endpoint } = candidate
-    const { context } = this.#options
+    const { host } = this.#options
     if (endpoint.kind !== 'http') return undefined
     const { origin } = new URL(endpoint.url)
     // The guard does not apply, because a person may configure addresses of their own network.
     if (isConfigured(candidate)) {
       if (!pins) return undefined
-      const pem = pemOfServer(candidate.name, this.entryOf(candidate), context.log)
-      return pinnedConnector(origin, pins, { proxyOf: proxiesOf(context.env), pem: pem && (() => pem.current) })
+      const pem = host.pemOf(candidate.name, this.entryOf(candidate))
+      return pinnedConnector(origin, pins, { proxyOf: proxiesOf(host.env), pem: pem && (() => pem.current) })
     }
-    const secured = (socket: TLSSocket, host: string) => {
+    const secured = (socket: TLSSocket, hostname: string) => {
       try {
-        if (pins) assertPinned(socket, host, pins)
+        if (pins) assertPinned(socket, hostname, pins)
       } catch (error) {
         if (error instanceof PinError) mismatched()
         throw error
@@ -212,11 +209,11 @@ export class Discovery {
   }
 
   async #locate(target: string): Promise<Findings> {
-    const { settings, context } = this.#options
+    const { settings, host } = this.#options
     const { fetch } = this.parts
     if (target === USUAL_FILES) {
       const home = homeFolder() ?? ''
-      const files = usualFiles({ platform: platform(), home, cwd: resolve('.'), env: context.env })
+      const files = usualFiles({ platform: platform(), home, cwd: resolve('.'), env: host.env })
       return findInFiles(
         files.map(({ path }) => path),
         { home },
@@ -249,7 +246,7 @@ export class Discovery {
 
   /** Meets a server: makes a handshake and lists its tools. Rejects with a Failure. */
   async #meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting> {
-    const { settings, context } = this.#options
+    const { settings, host } = this.#options
     const isProgram = candidate.endpoint.kind === 'stdio'
     let server: Server | undefined
     let accounts: Accounts | undefined
@@ -260,12 +257,11 @@ export class Discovery {
         stateKeys: [],
         timeouts: { ...settings.timeouts, ...(!isProgram && TIMES) },
       }
-      const quiet = { ...context, metrics: undefined, tracer: undefined }
       const connect = this.connectorTo(candidate, pins)
       const entry = this.entryOf(candidate)
       accounts = this.#accountsOf(candidate, entry, all, () => server?.verdict?.era === 'modern')
-      const reach = { connect, accounts, pem: pemOfServer(candidate.name, entry, context.log) }
-      server = new Server(serverOptions(candidate.name, entry, all, quiet, this.#memory, undefined, reach))
+      const reach = { connect, accounts, pem: host.pemOf(candidate.name, entry) }
+      server = host.serverOf(candidate.name, entry, all, this.#memory, reach)
       const limit = MEETING[isProgram ? 'stdio' : 'http']
       return await within(meeting(server), limit, () => {
         throw failure('handshake', 'timeout', `It did not answer within ${limit / 1_000} s`)
@@ -288,20 +284,19 @@ export class Discovery {
     all: Settings,
     isModern: () => boolean,
   ): Accounts | undefined {
-    const { context, signIn, network } = this.#options
+    const { host, signIn, network } = this.#options
     const { name, endpoint, from } = candidate
     if (!signIn || endpoint.kind !== 'http' || !('url' in entry)) return undefined
-    const known = { log: context.log, signIn }
-    if (this.isOwn(candidate)) return accountsOf(name, entry, all, known, isModern)
+    if (this.isOwn(candidate)) return host.accountsOf(name, entry, all, signIn, isModern)
     if (isConfigured(candidate)) {
       const loginName = `${name} --config ${quoted(from)}`
-      return accountsOf(name, entry, all, known, isModern, { loginName })
+      return host.accountsOf(name, entry, all, signIn, isModern, { loginName })
     }
     const { allowed, allowLoopback } = this.#guard
     const guard = { allowed: [...allowed, ...all.oauth.allow], allowLoopback }
     const found = { loginName: endpoint.url.replace(/\?.*$/s, ''), reach: foundReach(endpoint.url, guard, network) }
     // What the network says about signing in is not a configuration.
-    return accountsOf(name, { ...entry, oauth: undefined }, all, known, isModern, found)
+    return host.accountsOf(name, { ...entry, oauth: undefined }, all, signIn, isModern, found)
   }
 
   async #explainSignIn(failed: Failure): Promise<SignInNeeded> {
@@ -338,7 +333,7 @@ async function meeting(server: Server): Promise<Meeting> {
     server: named,
     capabilities,
     tools,
-  } = await inspect(server, { seen: (page) => pages.push(page) })
+  } = await describeServer(server, { seen: (page) => pages.push(page) })
   const { name = '', version = '' } = named ?? {}
   const handshake = { name, version, revision, capabilities: Object.keys(capabilities) }
   return { era, transport, why, handshake, tools: toolList(pages), listing: tools }

@@ -3,18 +3,17 @@
  * stays, even if no source names it any more or it is unreachable: then its callers get an error.
  */
 import { type ServerSettings, type Settings, withServers } from '../config/settings.js'
+import type { ToolList, TrustStatus } from '../ports/trust-status.js'
+import type { Json } from '../rpc/splice.js'
 import { CANDIDATES, type Candidate } from './candidate.js'
 import type { FailedCycle } from './cycle.js'
+import { Discovery, type DiscoveryOptions } from './discovery.js'
 import { canonical } from './endpoint.js'
 import { type Examined, examine, isConfigured, locate, type Meeting, type Vouched } from './steps.js'
 import type { Facts, TrustVerdict } from './trust/judge.js'
-import { trustStatusOf } from './trust/trust-status.js'
-import type { ToolList, TrustStatus } from '../ports/trust-status.js'
-import type { Json } from '../rpc/splice.js'
-import { observerOf } from '../bridge/context.js'
-import { Discovery, type DiscoveryOptions } from './discovery.js'
-import type { MountTrust } from '../bridge/pipeline.js'
+import type { MountTrust } from './trust/mount-trust.js'
 import { withFlags } from './trust/remedy.js'
+import { trustStatusOf } from './trust/trust-status.js'
 
 /** Options of discovery in a running bridge. */
 export interface FoundOptions extends Omit<DiscoveryOptions, 'onFailed' | 'signal'> {
@@ -125,7 +124,7 @@ export class FoundServers {
   }
 
   get #log() {
-    return this.#options.context.log
+    return this.#options.host.log
   }
 
   async #look(): Promise<void> {
@@ -274,7 +273,7 @@ export class FoundServers {
     // This is not final: the verdict depends on the tools, which are not known yet.
     if (state === 'quarantined' && dependsOnTools) return
     this.#log.info({ event: 'trust_changed', server: name, state, why: reason }, 'trust changed')
-    this.#options.context.watch?.witness({
+    this.#options.host.witness?.({
       kind: 'trust',
       server: name,
       text: reason === undefined ? state : `${state}: ${reason}`,
@@ -286,7 +285,7 @@ export class FoundServers {
   #failed({ endpoint, phase, reason, error, opens }: FailedCycle): void {
     const fields = { phase, endpoint, error: error.message, ...(opens && { leftAlone: true }) }
     this.#log.warn({ event: 'discovery_failed', ...fields }, 'discovery failed')
-    observerOf(this.#options.context)?.({ kind: 'discovery', server: endpoint, phase, reason })
+    this.#options.host.observe?.({ kind: 'discovery', server: endpoint, phase, reason })
   }
 
   #lookSoon(): void {

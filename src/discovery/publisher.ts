@@ -1,14 +1,22 @@
 /** The list of servers that the bridge publishes, from what its mounts know of themselves. */
 import { ConfigError, type Listen, type Settings, servedPaths } from '../config/settings.js'
-import type { WellKnownOptions } from '../plugins/well-known.js'
-import type { Mount } from '../bridge/mount.js'
+import type { Fronted, Published } from './publish.js'
+
+/** A server behind the bridge, as far as it is published. */
+interface PublishableServer {
+  /** How it describes itself; undefined before it has answered. */
+  readonly identity: Pick<Fronted, 'identity' | 'capabilities'> | undefined
+  readonly isTrusted: boolean
+  /** Asks the server how it describes itself. */
+  introduce(): Promise<void>
+}
 
 /** The list; undefined if the bridge publishes none. Rejects with a ConfigError for an unusable key. */
 export async function publisher(
   settings: Settings,
   listen: Listen & { kind: 'http' },
-  mounts: ReadonlyMap<string, Mount>,
-): Promise<WellKnownOptions['published'] | undefined> {
+  mounts: ReadonlyMap<string, PublishableServer>,
+): Promise<(() => Promise<Published>) | undefined> {
   const { publish, publicUrl: base, auth } = settings
   if (!publish || base === undefined) return undefined
   const { publishing, publisherOf } = await import('./publish.js')

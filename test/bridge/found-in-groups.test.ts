@@ -1,7 +1,7 @@
 /** A group with a server that was found: it takes part while it is trusted, and clients hear when that changes. */
 import { join } from 'node:path'
 import t from 'tap'
-import type { MountTrust } from '../../src/bridge/pipeline.js'
+import type { MountTrust } from '../../src/discovery/trust/mount-trust.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
 import { guardedConnector } from '../../src/net/connect.js'

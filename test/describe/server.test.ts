@@ -1,8 +1,8 @@
 /** What `probe` and `check` say of the part of a server that clients see. */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
-import { describe, inspect } from '../../src/describe/server.js'
 import { parseSettings } from '../../src/config/settings.js'
+import { describeServer, serverInWords } from '../../src/describe/server.js'
 import { createBridge } from '../support/bridge.js'
 import { check } from '../support/check.js'
 import { temporaryFile } from '../support/folder.js'
@@ -22,7 +22,7 @@ t.test('probe shows what is left for clients, and what fits nothing', async (t) 
   }
   const { bridge } = createBridge(t, entry)
   const choice = parseSettings({ mcpServers: { a: entry } }, { env: {}, read: () => '' }).mcpServers['a']
-  const inspection = await inspect(bridge.server, { tools: 'attempted', ...(choice && { choice }) })
+  const inspection = await describeServer(bridge.server, { tools: 'attempted', ...(choice && { choice }) })
   t.same(inspection.tools, [{ name: 'log', description: 'Says it' }])
   t.same(inspection.left, [
     {
@@ -36,7 +36,7 @@ t.test('probe shows what is left for clients, and what fits nothing', async (t) 
     { option: 'resources', shown: 1, of: 4, unmatched: ['allow "TEST://static"', 'deny "docs://*"'], displaced: [] },
   ])
   t.match(
-    describe('x', inspection),
+    serverInWords('x', inspection),
     new RegExp(
       [
         '  tools      1',
@@ -62,14 +62,14 @@ t.test('a list that fails says why, and one that the server does not have is emp
   }
   const http = await LegacyHttp.start(t, { capabilities: { tools: {}, prompts: {} }, override: failing })
   const { bridge } = createBridge(t, { url: http.url })
-  const inspection = await inspect(bridge.server, {
+  const inspection = await describeServer(bridge.server, {
     choice: { prompts: { deny: [] }, resources: { deny: ['x'] } },
   })
   t.match(inspection.left, [
     { option: 'prompts', error: /Busy/ },
     { option: 'resources', of: 0, unmatched: ['deny "x"'] },
   ])
-  t.match(describe('x', inspection), /for clients {2}prompts could not be listed: .*Busy/)
+  t.match(serverInWords('x', inspection), /for clients {2}prompts could not be listed: .*Busy/)
 })
 
 t.test('check says what clients see of a server, and which rewritten tools they do not see', async (t) => {

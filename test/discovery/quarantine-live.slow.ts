@@ -5,7 +5,7 @@
 
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { MountTrust } from '../../src/bridge/pipeline.js'
+import type { MountTrust } from '../../src/discovery/trust/mount-trust.js'
 import { TrustStore } from '../../src/discovery/trust/store.js'
 import { trustStatusOf } from '../../src/discovery/trust/trust-status.js'
 import { guardedConnector } from '../../src/net/connect.js'

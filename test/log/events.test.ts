@@ -5,7 +5,7 @@ import { LOG_EVENTS } from '../../src/log/events.js'
 import { createLog } from '../../src/log/log.js'
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-const TABLE = 'logging.ts'
+const TABLE = 'log/events.ts'
 const sources = readdirSync(new URL('../../src/', import.meta.url), { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts') && name !== TABLE)
   .map((name) => [name, read(`src/${name}`)] as const)

@@ -9,9 +9,11 @@ import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import { pino } from 'pino'
 import type { Test } from 'tap'
 import { Bridge } from '../../src/bridge/bridge.js'
-import { FoundServers } from '../../src/discovery/found-servers.js'
-import { Discovery, type DiscoveryOptions } from '../../src/discovery/discovery.js'
+import type { BridgeContext } from '../../src/bridge/context.js'
+import { discoveryHost } from '../../src/bridge/discovery-host.js'
 import { parseListen } from '../../src/config/settings.js'
+import { Discovery, type DiscoveryOptions } from '../../src/discovery/discovery.js'
+import { FoundServers } from '../../src/discovery/found-servers.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { settingsOf } from './bridge.js'
 import { temporaryFolder } from './folder.js'
@@ -105,6 +107,11 @@ export function manifestFor(url: string, changes: object = {}, server: object = 
   }
 }
 
+/** Options of discovery and of the bridge that serves what it finds. */
+export interface FoundWorldOptions extends Omit<DiscoveryOptions, 'host'> {
+  context: BridgeContext
+}
+
 export interface World {
   ca: Ca
   /** What answers, by path; documents as they are, or as JSON. */
@@ -114,8 +121,8 @@ export interface World {
   url: string
   /** Where hosts are, by the name server of the test. */
   resolve: { current: (host: string) => readonly string[] }
-  options(settings?: object, more?: Partial<DiscoveryOptions>): DiscoveryOptions
-  discovery(settings?: object, more?: Partial<DiscoveryOptions>): Discovery
+  options(settings?: object, more?: Partial<FoundWorldOptions>): FoundWorldOptions
+  discovery(settings?: object, more?: Partial<FoundWorldOptions>): Discovery
 }
 
 /** One host with TLS, at any name. */
@@ -130,7 +137,7 @@ export async function makeWorld(t: Test, names: readonly string[] = [HOST]): Pro
   })
   const resolve: World['resolve'] = { current: () => ['127.0.0.1'] }
   const trustStore = join(temporaryFolder(t), 'trust.json')
-  const options = (settings: object = {}, more: Partial<DiscoveryOptions> = {}): DiscoveryOptions => ({
+  const options = (settings: object = {}, more: Partial<FoundWorldOptions> = {}): FoundWorldOptions => ({
     settings: settingsOf({
       discover: [`https://${names[0]}:${server.port}`],
       discoverAllow: ['127.0.0.1'],
@@ -144,17 +151,20 @@ export async function makeWorld(t: Test, names: readonly string[] = [HOST]): Pro
     ...more,
   })
   const origin = `https://${names[0]}:${server.port}`
-  const discovery = (settings?: object, more?: Partial<DiscoveryOptions>) => new Discovery(options(settings, more))
+  const discovery = (settings?: object, more?: Partial<FoundWorldOptions>) => {
+    const { context, ...all } = options(settings, more)
+    return new Discovery({ ...all, host: discoveryHost(context) })
+  }
   return { ca, pages, server, origin, url: `${origin}/mcp`, resolve, options, discovery }
 }
 
 /** A bridge that serves what it finds. */
-export async function serveFound(t: Test, options: DiscoveryOptions) {
+export async function serveFound(t: Test, options: FoundWorldOptions) {
   const log: Record<string, unknown>[] = []
   const metrics = new Metrics({ version: '0' })
   const sink = { write: (line: string) => void log.push(JSON.parse(line) as Record<string, unknown>) }
   const context = { ...options.context, log: pino({ level: 'debug' }, sink), metrics }
-  const found = new FoundServers({ ...options, context, every: 3_600_000 })
+  const found = new FoundServers({ ...options, host: discoveryHost(context), every: 3_600_000 })
   t.teardown(() => found.close())
   await found.look()
   const bridge = new Bridge(found.with(options.settings), { ...context, lead: found.lead })

@@ -1,8 +1,8 @@
 /** Adds to suggested commands the flags that they need, so that people can paste them. */
 import type { Settings } from '../../config/settings.js'
-import type { Candidate } from '../candidate.js'
 import type { TrustStatus } from '../../ports/trust-status.js'
 import { quoted } from '../../texts/shell.js'
+import type { Candidate } from '../candidate.js'
 
 /** What decides the flags. */
 export interface RemedyContext {

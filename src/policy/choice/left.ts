@@ -1,13 +1,18 @@
 /** What the configuration leaves of a server for its clients, as `probe` and `check` tell it. */
-import type { ServerSettings } from '../../config/settings.js'
 import { Fault } from '../../fault/fault.js'
+import { type Payload, value } from '../../rpc/splice.js'
+import { globs } from '../globs.js'
 import { addresses } from './addresses.js'
 import { ChosenNames, type Rules } from './names.js'
 import { renamed, type ToolRules, toolsAsSeen } from './seen.js'
-import { globs } from '../globs.js'
-import { type Payload, value } from '../../rpc/splice.js'
 
-export type ServerChoice = Pick<ServerSettings, 'tools' | 'prompts' | 'resources'>
+/** What the configuration chooses of a server. */
+export interface ServerChoice {
+  tools?: ToolRules | undefined
+  prompts?: Rules | undefined
+  resources?: Rules | undefined
+}
+
 type Option = keyof ServerChoice
 
 /** What clients see of what the server lists. */

@@ -1,0 +1,24 @@
+/** What the bridge gives to discovery: its log, and servers and accounts as the bridge makes them of entries. */
+import type { DiscoveryHost } from '../discovery/host.js'
+import { Server } from '../upstream/server.js'
+import { accountsOf } from './accounts.js'
+import { pemOfServer } from './certificates.js'
+import { type BridgeContext, observerOf } from './context.js'
+import { serverOptions } from './server-options.js'
+
+/** Servers that are only met have no metrics and no traces. */
+export function discoveryHost(context: BridgeContext): DiscoveryHost {
+  const { log, env, watch } = context
+  const quiet = { ...context, metrics: undefined, tracer: undefined }
+  return {
+    log,
+    env,
+    observe: observerOf(context),
+    witness: watch?.witness,
+    pemOf: (name, entry) => pemOfServer(name, entry, log),
+    accountsOf: (name, entry, settings, signIn, isModern, found) =>
+      accountsOf(name, entry, settings, { log, signIn }, isModern, found),
+    serverOf: (name, entry, settings, memory, reach) =>
+      new Server(serverOptions(name, entry, settings, quiet, memory, undefined, reach)),
+  }
+}

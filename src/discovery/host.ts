@@ -1,0 +1,42 @@
+/** What the program that runs discovery gives to it. */
+import type { ServerSettings, Settings } from '../config/settings.js'
+import type { Memory } from '../limits/memory.js'
+import type { Log } from '../log/events.js'
+import type { PemFiles } from '../net/pem-files.js'
+import type { Accounts, AccountsOptions } from '../oauth/client/accounts.js'
+import type { SignInParts } from '../oauth/parts.js'
+import type { Observe } from '../ports/events.js'
+import type { Witness } from '../ports/seen.js'
+import type { Server } from '../upstream/server.js'
+import type { Connect } from '../upstream/transport/origin.js'
+
+/** How a server is reached that discovery meets. */
+interface MeetingReach {
+  connect: Connect | undefined
+  accounts: Accounts | undefined
+  pem: PemFiles | undefined
+}
+
+/** What the program gives to discovery. */
+export interface DiscoveryHost {
+  log: Log
+  /** The environment of the process. */
+  env: Readonly<Record<string, string | undefined>>
+  /** Receives events for metrics and the inspector. */
+  observe?: Observe | undefined
+  /** Hears of changes of trust, for the inspector. */
+  witness?: Witness | undefined
+  /** The files of certificates and keys of an entry; undefined if it names none. Throws a ConfigError. */
+  pemOf(name: string, entry: ServerSettings): PemFiles | undefined
+  /** The accounts of an entry; undefined if the bridge does not sign in to this server. */
+  accountsOf(
+    name: string,
+    entry: ServerSettings,
+    settings: Settings,
+    signIn: SignInParts,
+    isModern: () => boolean,
+    found?: Pick<AccountsOptions, 'loginName' | 'reach'>,
+  ): Accounts | undefined
+  /** The server of an entry, without metrics and traces. */
+  serverOf(name: string, entry: ServerSettings, settings: Settings, memory: Memory, reach: MeetingReach): Server
+}
