@@ -74,12 +74,11 @@ const QUIET = { metrics: false, log: { level: 'warn' } }
 /** Ways to configure a lane that are compared with each other. */
 const WAYS = {
   'extras off': () => QUIET,
-  'extras on': ({ redis }: At) => ({
-    metrics: true,
-    log: { level: 'info' },
-    ...(redis !== undefined && { redis: { url: redis }, stateKeys: [KEY] }),
-  }),
-  replica: ({ redis }: At) => ({ ...QUIET, ...(redis !== undefined && { redis: { url: redis }, stateKeys: [KEY] }) }),
+  'extras on': (at: At) => ({ ...shared(at), metrics: true, log: { level: 'info' } }),
+  'metrics alone': () => ({ ...QUIET, metrics: true }),
+  'Redis alone': (at: At) => ({ ...QUIET, ...shared(at) }),
+  'log lines alone': () => ({ ...QUIET, log: { level: 'info' } }),
+  replica: (at: At) => ({ ...QUIET, ...shared(at) }),
   'sign-in off': () => ({ ...QUIET, entry: { oauth: false } }),
   'no token': ({ port }: At) => ({ ...QUIET, oauth: { store: emptyStore(port) } }),
   'stored token': ({ port, server }: At) => ({ ...QUIET, oauth: { store: storeWithToken(port, server) } }),
@@ -103,7 +102,9 @@ export const INSPECT: readonly Way[] = [
   'metadata of every call',
   'payloads of every call, watched',
 ]
-const FOR_PROGRAMS: readonly Way[] = ['extras off', 'extras on', ...INSPECT]
+/** Each of the extras by itself. */
+export const ALONE: readonly Way[] = ['metrics alone', 'Redis alone', 'log lines alone']
+const FOR_PROGRAMS: readonly Way[] = ['extras off', 'extras on', ...ALONE, ...INSPECT]
 /** Ways with a reader of the inspector's events, and what it asks for: the page gets no texts with them. */
 const READ: Partial<Record<Way, string>> = {
   'payloads, watched': '',
@@ -114,6 +115,11 @@ const READ: Partial<Record<Way, string>> = {
 /** Several servers, which are a group where one server would be. */
 function grouped(servers: number) {
   return { ...QUIET, servers, groups: { all: { path: '/mcp' } } }
+}
+
+/** What replicas need to share state. */
+function shared({ redis }: At) {
+  return redis === undefined ? {} : { redis: { url: redis }, stateKeys: [KEY] }
 }
 
 function inspected({ admin }: At, payloads: string, more: object = {}) {

@@ -14,7 +14,7 @@ const ABOUT: Results['about'] = {
   load: 0,
   pinned: true,
   options: '--scenario inspect',
-  pace: { rounds: 1, window: 1, warmUp: 1, copies: 1 },
+  pace: { rounds: 1, window: 1, warmUp: 1, lives: 1 },
 }
 const METADATA = 'small, 64 connections, modern-legacy-http: CPU with the metadata of an inspector, against without'
 const SMALL = 'small, 64 connections, modern-legacy-http: CPU against the pass-through'
@@ -54,7 +54,7 @@ t.test('figures that were not measured again keep the commit of their run', asyn
     figures: { cpu: 104 },
     ratios: {},
     memory: undefined,
-    windows: [],
+    lives: [],
   }
   const verdict = { goal: METADATA, limit: { most: 1.03 }, unit: '×', figure: 1.02, spread: undefined, reached: true }
   const results: Results = {

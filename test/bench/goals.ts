@@ -11,7 +11,7 @@ export interface Verdict {
   unit: string
   /** Undefined where it was not measured. */
   figure: number | undefined
-  /** Quartiles, where there are several windows. */
+  /** Quartiles, where there are several lives. */
   spread: Spread | undefined
   reached: boolean | undefined
 }
@@ -154,7 +154,7 @@ function cpuOver(scenario: string, lane: string, way: Way, base: Way): Goal['fig
   return ({ blocks }) => {
     const cells = blocks.find((one) => one.scenario === scenario && one.connections === 64)?.cells ?? []
     const [own, other] = [way, base].map((one) => cellOf(cells, wayName(lane, one)))
-    const cpu = (cell: Cell) => cell.windows.map((window) => window.cpu)
+    const cpu = (cell: Cell) => cell.lives.map((life) => life.cpu)
     return own && other && ratioOf(cpu(own), cpu(other))
   }
 }

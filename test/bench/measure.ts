@@ -13,8 +13,8 @@ export interface Pace {
   window: number
   /** Milliseconds of load before anything counts. */
   warmUp: number
-  /** Processes of each bridge: one may be slower than another for as long as it lives. */
-  copies: number
+  /** How often each process is started: one may be slower than another for as long as it lives. */
+  lives: number
 }
 
 export interface Figures {
@@ -36,13 +36,17 @@ export interface Cell {
   kind: Candidate['kind']
   /** Requests per second that were sent in an open loop. */
   offered?: number
-  /** Medians over all windows. */
+  /** Medians of all lives. */
   figures: Partial<Figures>
-  /** Multiples of the figures of the pass-through to a server of the same era in the same round. */
+  /**
+   * Multiples of the figures of the pass-through to a server of the same era, or of the first way to configure a lane where
+   * ways are compared: the median of the windows of each life, and medians and quartiles of all lives.
+   */
   ratios: Partial<Record<keyof Figures, Spread>>
-  /** MiB of the proxy when all was over. */
+  /** MiB of the proxy when its last life was over. */
   memory: number | undefined
-  windows: Figures[]
+  /** Medians of the windows of each life. */
+  lives: Partial<Figures>[]
 }
 
 /** What was measured of one scenario over so many connections. */
@@ -72,6 +76,15 @@ type Amount = Omit<Job, 'targets' | 'body' | 'expected'>
 /** A candidate that has answered rightly once. */
 export type Ready = Running & { job: Omit<Job, keyof Amount>; rate?: number; windows: Figures[] }
 
+/** What was measured of one process. */
+interface Life {
+  candidate: Candidate
+  life: number
+  rate: number | undefined
+  memory: number | undefined
+  windows: Figures[]
+}
+
 /** Milliseconds that the load generator may take beyond a window. */
 const HANG = 20_000
 const FIGURES = ['rate', 'p50', 'p90', 'p99', 'cpu', 'busy'] as const
@@ -98,7 +111,10 @@ export async function withPeers<T>(
   }
 }
 
-/** Measures one scenario. Rejects at the first wrong answer of the bridge; another program is left out from there on. */
+/**
+ * Measures one scenario: all candidates side by side, and again with new processes for each life. Rejects at the first wrong
+ * answer of the bridge; another program is left out from there on.
+ */
 export function measure(
   scenario: Scenario,
   connections: readonly number[],
@@ -106,48 +122,57 @@ export function measure(
   pace: Pace,
   surroundings: Surroundings,
 ): Promise<Block[]> {
-  return withPeers(among, async (generator, ports, started) => {
+  return withPeers(among, async (generator, ports) => {
     const failed: Block['failed'] = []
-    let all: Ready[] = []
-    /** Does something with each candidate or process in turn. */
-    const each = async <T extends { candidate: Candidate }>(some: readonly T[], act: (one: T) => Promise<unknown>) => {
-      for (const one of some)
-        try {
-          await act(one)
-        } catch (error) {
-          const { candidate } = one
-          if (candidate.kind !== 'peer') throw error
-          failed.push({ candidate: candidate.name, why: error instanceof Error ? error.message : String(error) })
-          all = all.filter((ready) => ready.candidate !== candidate)
+    const lives: Life[][] = connections.map(() => [])
+    for (let life = 0; life < pace.lives; life++) {
+      const started: ChildProcess[] = []
+      try {
+        let all: Ready[] = []
+        /** Does something with each candidate or process in turn. */
+        const each = async <T extends { candidate: Candidate }>(
+          some: readonly T[],
+          act: (one: T) => Promise<unknown>,
+        ) => {
+          for (const one of some)
+            try {
+              await act(one)
+            } catch (error) {
+              const { candidate } = one
+              if (candidate.kind !== 'peer') throw error
+              failed.push({ candidate: candidate.name, why: error instanceof Error ? error.message : String(error) })
+              all = all.filter((ready) => ready.candidate !== candidate)
+            }
         }
-    }
-    const window = async (ready: Ready, amount: Amount) => ready.windows.push(await load(generator, ready, amount))
-
-    const toStart = Array.from({ length: pace.copies }, (_, copy) =>
-      among.filter(({ kind }) => kind === 'bridge' || copy === 0).map((candidate) => ({ candidate })),
-    ).flat()
-    await each(toStart, async ({ candidate }) => {
-      const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
-      for (const child of [running.process, running.reader]) if (child) started.unshift(child)
-      const ready = { ...running, job: await jobFor(running, scenario.question), windows: [] }
-      await load(generator, ready, { connections: Math.max(...connections), milliseconds: pace.warmUp })
-      all.push(ready)
-    })
-    const blocks: Block[] = []
-    for (const count of connections) {
-      for (const ready of all) ready.windows = []
-      // Half of what a closed loop reaches is what an open loop asks for.
-      if (scenario.kind === 'open')
-        for (const ready of all)
-          ready.rate = (await load(generator, ready, { connections: count, milliseconds: pace.warmUp })).rate / 2
-      for (let round = 0; round < pace.rounds; round++) {
-        await each(rotated(all, round), async (ready) => {
-          if (all.includes(ready)) await window(ready, amountOf(ready, count, pace))
+        const left = among.filter(({ name }) => !failed.some(({ candidate }) => candidate === name))
+        await each(rotated(left, life).map(toCandidate), async ({ candidate }) => {
+          const running = await launch(candidate, ports.get(candidate.server) as number, surroundings)
+          for (const child of [running.process, running.reader]) if (child) started.unshift(child)
+          const ready = { ...running, job: await jobFor(running, scenario.question), windows: [] }
+          await load(generator, ready, { connections: Math.max(...connections), milliseconds: pace.warmUp })
+          all.push(ready)
         })
+        for (const [at, count] of connections.entries()) {
+          for (const ready of all) ready.windows = []
+          // Half of what a closed loop reaches is what an open loop asks for.
+          if (scenario.kind === 'open')
+            for (const ready of all)
+              ready.rate = (await load(generator, ready, { connections: count, milliseconds: pace.warmUp })).rate / 2
+          for (let round = 0; round < pace.rounds; round++)
+            await each(rotated(all, round), async (ready) => {
+              if (all.includes(ready)) ready.windows.push(await load(generator, ready, amountOf(ready, count, pace)))
+            })
+          for (const { candidate, process: proxy, rate, windows } of all)
+            lives[at]?.push({ candidate, life, rate, windows, memory: proxy && memoryOf(proxy) })
+        }
+      } finally {
+        for (const child of started) await end(child)
       }
-      blocks.push({ scenario: scenario.name, connections: count, cells: summaries(all), failed })
     }
-    return blocks
+    return connections.map((count, at) => {
+      const cells = summaries(among, lives[at] ?? [], scenario)
+      return { scenario: scenario.name, connections: count, cells, failed }
+    })
   })
 }
 
@@ -187,39 +212,47 @@ export async function load(
   return { requests, rate: requests / seconds, ...latencies, cpu, busy: used && used / (seconds * 1e6) }
 }
 
-function summaries(all: readonly Ready[]): Cell[] {
-  const windowsOf = (name: string) =>
-    together(all.filter(({ candidate }) => candidate.name === name).map(({ windows }) => windows))
-  const first = all.filter(({ candidate }, at) => all.findIndex((one) => one.candidate === candidate) === at)
-  return first.map(({ candidate: { name, kind, server }, process: proxy, rate }) => {
-    const windows = windowsOf(name)
-    return {
-      candidate: name,
-      kind,
-      ...(rate !== undefined && { offered: rate }),
-      ...summary(windows, windowsOf(yardstick(server))),
-      memory: proxy && memoryOf(proxy),
-      windows,
-    }
+function toCandidate(candidate: Candidate): { candidate: Candidate } {
+  return { candidate }
+}
+
+/** The cells of all candidates that have answered in each of their lives. */
+function summaries(among: readonly Candidate[], all: readonly Life[], { ways }: Scenario): Cell[] {
+  const livesOf = (name: string) => all.filter(({ candidate }) => candidate.name === name)
+  return among.flatMap((candidate) => {
+    const { name, kind, server, way } = candidate
+    const own = livesOf(name)
+    const [last] = own.slice(-1)
+    if (!last) return []
+    const [first] = ways ?? []
+    const base = livesOf(first && way ? name.replace(way, first) : yardstick(server))
+    return [
+      {
+        candidate: name,
+        kind,
+        ...(last.rate !== undefined && { offered: last.rate }),
+        ...summary(
+          own.map(({ windows }) => windows),
+          own.map(({ life }) => base.find((one) => one.life === life)?.windows ?? []),
+        ),
+        memory: last.memory,
+      },
+    ]
   })
 }
 
-/** The windows of all processes of a candidate: the median of each round. */
-function together([first = [], ...others]: readonly Figures[][]): Figures[] {
-  if (others.length === 0) return first
-  return first.map((window, round) => {
-    const all = [window, ...others.flatMap((windows) => windows[round] ?? [])]
-    const figures = FIGURES.map((figure) => [figure, spreadOf(all.map((one) => one[figure]))?.median])
-    return Object.fromEntries(figures) as unknown as Figures
+/** Medians over lives, and the spread of the ratios to those of another process in the same lives and rounds. */
+function summary(lives: readonly Figures[][], bases: readonly Figures[][]): Pick<Cell, 'figures' | 'ratios' | 'lives'> {
+  const of = (figure: keyof Figures, windows: readonly Figures[]) => windows.map((one) => one[figure])
+  const medians = (spreadIn: (figure: keyof Figures) => Spread | undefined) =>
+    Object.fromEntries(FIGURES.map((figure) => [figure, spreadIn(figure)?.median]))
+  const each = lives.map((windows): Partial<Figures> => medians((figure) => spreadOf(of(figure, windows))))
+  const ratios = FIGURES.map((figure) => {
+    const inLives = lives.map((windows, life) => ratioOf(of(figure, windows), of(figure, bases[life] ?? []))?.median)
+    return [figure, spreadOf(inLives)]
   })
-}
-
-/** Medians of some windows, and the spread of their ratios to those of the pass-through in the same rounds. */
-function summary(windows: readonly Figures[], base: readonly Figures[]): Pick<Cell, 'figures' | 'ratios'> {
-  const of = (figure: keyof Figures, all: readonly Figures[]) => all.map((one) => one[figure])
-  const figures = FIGURES.map((figure) => [figure, spreadOf(of(figure, windows))?.median])
-  const ratios = FIGURES.map((figure) => [figure, ratioOf(of(figure, windows), of(figure, base))])
-  return { figures: Object.fromEntries(figures), ratios: Object.fromEntries(ratios) }
+  const figures = medians((figure) => spreadOf(each.map((one) => one[figure])))
+  return { figures, ratios: Object.fromEntries(ratios), lives: each }
 }
 
 /** Another one is first in each round, so that nobody is always after the same one. */

@@ -8,6 +8,8 @@ export interface Options extends Wish {
   profile: boolean
   write: boolean
   against: string | undefined
+  /** Lives of each process instead of as many as the size of the run has. */
+  lives: number | undefined
   /** Idle sessions instead of as many as the size of the run has. */
   sessions: number | undefined
   /** File that the figures come from, instead of a run. */
@@ -27,6 +29,7 @@ export function parseOptions(args: readonly string[]): Options {
       scenario: { type: 'string', multiple: true, default: [] },
       lane: { type: 'string', multiple: true, default: [] },
       connections: { type: 'string', multiple: true, default: [] },
+      lives: { type: 'string' },
       sessions: { type: 'string' },
       'no-peers': { type: 'boolean', default: false },
       against: { type: 'string' },
@@ -36,13 +39,22 @@ export function parseOptions(args: readonly string[]): Options {
       json: { type: 'string', default: 'bench.json' },
     },
   })
-  const { scenario, lane, connections, sessions, quick, all, 'no-peers': noPeers, against, from, ...rest } = values
+  const {
+    scenario,
+    lane,
+    connections,
+    lives,
+    sessions,
+    quick,
+    all,
+    'no-peers': noPeers,
+    against,
+    from,
+    ...rest
+  } = values
   const counts = connections.flatMap((text) => text.split(',')).map(Number)
   if (counts.some((count) => !Number.isInteger(count) || count < 1 || count > 1_000))
     throw new Error('--connections takes numbers from 1 to 1000')
-  const idle = sessions === undefined ? undefined : Number(sessions)
-  if (idle !== undefined && (!Number.isInteger(idle) || idle < 100 || idle > 10_000))
-    throw new Error('--sessions takes a number from 100 to 10000')
   const size: Size = quick ? 'quick' : all ? 'all' : 'usual'
   return {
     ...rest,
@@ -50,11 +62,20 @@ export function parseOptions(args: readonly string[]): Options {
     scenarios: scenario,
     lanes: lane,
     connections: counts,
-    sessions: idle,
+    lives: numberIn('lives', lives, 1, 50),
+    sessions: numberIn('sessions', sessions, 100, 10_000),
     peers: !noPeers,
     against,
     from,
   }
+}
+
+function numberIn(option: string, text: string | undefined, least: number, most: number): number | undefined {
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (!Number.isInteger(number) || number < least || number > most)
+    throw new Error(`--${option} takes a number from ${least} to ${most}`)
+  return number
 }
 
 /** What there is to measure, how to choose it and how long it takes. */
@@ -69,7 +90,7 @@ export function help(): string {
 
 Measures what the bridge costs, next to a proxy that reads nothing (the pass-through: Fastify with @fastify/http-proxy), a bare
 proxy of Node.js and undici, mcp-proxy and supergateway. All of them are loaded in turn, in short windows. Multiples (×) are of
-the pass-through to a server of the same era in the same round: medians, with quartiles in parentheses. CPU is that of the
+the pass-through to a server of the same era in the same rounds: medians over the lives of the processes, with quartiles in parentheses. CPU is that of the
 proxy's process with all its threads, as /proc/<pid>/task/*/schedstat has it. Needs Linux for CPU and memory, taskset to give
 proxies a core of their own, and redis-server for the scenarios "extras" and "replicas".
 
@@ -88,6 +109,7 @@ ${rows([
   ['--scenario <text>', 'only these scenarios'],
   ['--lane <text>', 'only these lanes, and the controls that they are compared with'],
   ['--connections <n>', 'so many connections instead of those of the scenario: 1,16,64'],
+  ['--lives <n>', 'so many starts of each process, whose medians count'],
   ['--sessions <n>', 'so many idle sessions'],
   ['--no-peers', 'without mcp-proxy and supergateway, which are installed into .ci/tools/peers'],
   ['--against <commit>', 'also builds this commit and measures it in the same rounds'],

@@ -82,7 +82,7 @@ export function againstTable({ blocks, fresh, idle }: Results, commit: string): 
       const before = cells.find(({ candidate }) => candidate === beforeName(cell.candidate))
       if (before === undefined) return []
       const multiples = (figure: keyof Figures) => {
-        const of = ({ windows }: Cell) => windows.map((window) => window[figure])
+        const of = ({ lives }: Cell) => lives.map((life) => life[figure])
         return spread(ratioOf(of(cell), of(before)))
       }
       return [[`${scenario}, ${connections}: ${cell.candidate}`, multiples('cpu'), multiples('rate'), multiples('p50')]]

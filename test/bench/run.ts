@@ -59,7 +59,13 @@ async function run(options: Options): Promise<Results> {
   const { size, against, peers } = options
   const parts = select(options)
   const usual = PACES[size]
-  const pace = { ...usual, idle: { ...usual.idle, sessions: options.sessions ?? usual.idle.sessions } }
+  const lives = options.lives ?? usual.lives
+  const pace = {
+    ...usual,
+    lives,
+    ways: { ...usual.ways, lives },
+    idle: { ...usual.idle, sessions: options.sessions ?? usual.idle.sessions },
+  }
   const results: Results = { about: about(pace), blocks: [], fresh: [], idle: [], goals: [], profiles: [] }
   if (parts.some(({ among }) => among.some(({ kind }) => kind === 'peer')) && peers) installPeers()
   const build = against === undefined ? undefined : buildOf(against)
@@ -167,7 +173,7 @@ function about(pace: About['pace']): About {
       .slice(2)
       .join(' ')
       .replace(/ ?--(?:write|json \S+)/g, ''),
-    pace: { rounds: pace.rounds, window: pace.window, warmUp: pace.warmUp, copies: pace.copies },
+    pace: { rounds: pace.rounds, window: pace.window, warmUp: pace.warmUp, lives: pace.lives },
   }
 }
 

@@ -1,5 +1,5 @@
 /** What is measured: what is asked, over how many connections, and of whom. A further scenario is a further row. */
-import { FIRST, INSPECT, type Way } from './candidates.js'
+import { ALONE, FIRST, INSPECT, type Way } from './candidates.js'
 import type { Question } from './questions.js'
 
 /**
@@ -134,7 +134,8 @@ export const scenarios: readonly Scenario[] = [
     kind: 'closed',
     question: smallCall,
     connections: ONE,
-    ways: ['extras off', 'extras on'],
+    ways: ['extras off', 'extras on', ...ALONE],
+    further: ALONE,
   },
   {
     name: 'sign-in',

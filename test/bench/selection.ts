@@ -40,30 +40,30 @@ export const PACES: Readonly<Record<Size, RunPace>> = {
     rounds: 4,
     window: 200,
     warmUp: 500,
-    copies: 1,
-    ways: { rounds: 4, window: 1_000, warmUp: 1_000, copies: 1 },
+    lives: 1,
+    ways: { rounds: 4, window: 300, warmUp: 1_000, lives: 1 },
     starts: 2,
     idle: { sessions: 200, pause: 1_000 },
     profile: { windows: 3, window: 1_000, warmUp: 1_000 },
     replicas: [1, 2],
   },
   usual: {
-    rounds: 12,
-    window: 300,
+    rounds: 4,
+    window: 250,
     warmUp: 1_500,
-    copies: 1,
-    ways: { rounds: 16, window: 1_000, warmUp: 6_000, copies: 3 },
-    starts: 5,
+    lives: 5,
+    ways: { rounds: 4, window: 300, warmUp: 1_500, lives: 5 },
+    starts: 9,
     idle: { sessions: 1_000, pause: 2_000 },
     profile: { windows: 5, window: 2_000, warmUp: 3_000 },
     replicas: [1, 2, 4],
   },
   all: {
-    rounds: 16,
+    rounds: 8,
     window: 500,
     warmUp: 4_000,
-    copies: 1,
-    ways: { rounds: 24, window: 1_000, warmUp: 10_000, copies: 3 },
+    lives: 7,
+    ways: { rounds: 8, window: 1_000, warmUp: 6_000, lives: 7 },
     starts: 15,
     idle: { sessions: 10_000, pause: 3_000 },
     profile: { windows: 9, window: 3_000, warmUp: 5_000 },
@@ -174,8 +174,8 @@ export function secondsFor(parts: readonly Part[], pace: RunPace, builds = 1): n
     const { kind } = scenario
     const all = groupsOf(scenario, among).flat()
     const { starts, idle, replicas } = pace
-    const { rounds, window, warmUp, copies } = kind === 'replicas' ? pace : paceOf(scenario, pace)
-    const count = all.reduce((sum, one) => sum + (one.kind === 'bridge' ? builds * copies : 1), 0)
+    const { rounds, window, warmUp, lives } = kind === 'replicas' ? pace : paceOf(scenario, pace)
+    const count = all.reduce((sum, one) => sum + (one.kind === 'bridge' ? builds : 1), 0)
     if (kind === 'fresh') return count * (starts + 1) * 2 * START
     if (kind === 'idle') return count * (START + 4 * idle.pause + idle.sessions * SESSION)
     if (kind === 'replicas') {
@@ -185,7 +185,7 @@ export function secondsFor(parts: readonly Part[], pace: RunPace, builds = 1): n
       return (count / 2) * (calls + replicas.length * (START + 4 * idle.pause + idle.sessions * SESSION))
     }
     const windows = connections.length * rounds * (kind === 'open' ? 2 * window : window)
-    return count * (START + warmUp * (kind === 'open' ? 2 : 1) + windows)
+    return count * lives * (START + warmUp * (kind === 'open' ? 2 : 1) + windows)
   })
   return milliseconds.reduce((sum, one) => sum + one, 0) / 1000
 }
