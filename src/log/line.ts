@@ -9,13 +9,13 @@ export const MAX_LINE = 16 * 1024
 const MAX_VALUE = 2 * 1024
 const MAX_VALUES = MAX_LINE - MAX_VALUE
 
-const PLAIN = /^[\x20-\x7e]*$/
+const PLAIN = /^[\x20-\x7e]*\n$/
 const ALL_DECEPTIVE = new RegExp(DECEPTIVE, 'gu')
 
 /** A line of pino, including its line break, made safe: the same JSON with escapes, cut if it is too long. */
 export function jsonLine(line: string): string {
+  if (line.length <= MAX_LINE && PLAIN.test(line)) return line
   const text = line.slice(0, -1)
-  if (PLAIN.test(text) && text.length < MAX_LINE) return line
   const plain = escaped(text)
   return `${Buffer.byteLength(plain) < MAX_LINE ? plain : shortened(text)}\n`
 }

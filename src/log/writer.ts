@@ -18,12 +18,14 @@ export interface LineWriterOptions {
   max?: number
   /** Milliseconds until another attempt after the descriptor has refused a write. */
   retry?: number
+  /** Milliseconds after a write in which lines are gathered for the next one. */
+  gather?: number
 }
 
 /** Writes bytes, and calls back with the number written, or with the error. */
 type Write = (bytes: Buffer, done: (error: Error | null | undefined, written: number) => void) => void
 
-const DEFAULTS = { max: 1024 * 1024, retry: 1_000 }
+const DEFAULTS = { max: 1024 * 1024, retry: 1_000, gather: 20 }
 /** Most bytes in one write. */
 const AT_ONCE = 64 * 1024
 /** Milliseconds until another attempt if a non-blocking descriptor is full. */
@@ -37,8 +39,10 @@ export class LineWriter {
   /** Bytes waiting, including those being written. */
   #waiting = 0
   #dropped = 0
-  /** A write is in progress or scheduled. */
+  /** A write is in progress or scheduled, or lines are gathered. */
   #busy = false
+  /** Ends the time in which lines are gathered. */
+  #gathering: NodeJS.Timeout | undefined
   #refused = false
   /** A write is in progress. */
   #writing = false
@@ -61,6 +65,7 @@ export class LineWriter {
     }
     this.#lines.push(line)
     this.#waiting += bytes
+    if (this.#gathering && this.#waiting >= AT_ONCE) return this.#gathered()
     if (this.#busy) return
     this.#busy = true
     // All lines of one turn of the event loop go into one write.
@@ -78,6 +83,7 @@ export class LineWriter {
         done = resolve
       })
       this.#flushed.add(done)
+      if (this.#gathering) this.#gathered()
       await within(flushed, milliseconds)
       this.#flushed.delete(done)
     }
@@ -108,8 +114,17 @@ export class LineWriter {
       const dropped = this.#dropped
       this.#dropped = 0
       if (dropped > 0) this.onRoom(dropped)
-      this.#next()
+      if (this.#flushed.size > 0 || this.#waiting >= AT_ONCE) this.#next()
+      // A write costs more than many lines: under load, lines go together.
+      else this.#gathering = setTimeout(() => this.#gathered(), this.#options.gather)
     })
+  }
+
+  /** Writes what was gathered. */
+  #gathered(): void {
+    clearTimeout(this.#gathering)
+    this.#gathering = undefined
+    this.#next()
   }
 
   /** The disk is full, or the reader has gone: both may be temporary. */

@@ -3,6 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { LineWriter } from '../../src/log/writer.js'
 import { until } from '../support/eventually.js'
@@ -98,4 +100,31 @@ t.test('a file gets every line in order', async (t) => {
   for (let i = 0; i < 500; i++) writer.write(`${i}\n`)
   t.equal(await writer.flush(30_000), true)
   t.equal(readFileSync(path, 'utf8'), Array.from({ length: 500 }, (_, i) => `${i}\n`).join(''))
+})
+
+t.test('lines that come soon after a write go together, at the latest when they are flushed', async (t) => {
+  const path = join(temporaryFolder(t), 'pipe')
+  execFileSync('mkfifo', [path])
+  const fd = openSync(path, constants.O_RDWR)
+  t.teardown(() => closeSync(fd))
+  const writes: string[] = []
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      writes.push(chunk.toString())
+      done()
+    },
+  })
+  const writer = new LineWriter({ fd, stream: () => stream, gather: 60_000 })
+  writer.write('alone\n')
+  await until(() => writes.length === 1)
+  for (const line of ['one\n', 'two\n']) {
+    writer.write(line)
+    await turn()
+  }
+  t.equal(await writer.flush(30_000), true)
+  t.same(writes, ['alone\n', 'one\ntwo\n'])
+  writer.write('last\n')
+  for (let i = 0; i < 64; i++) writer.write(LINE)
+  await until(() => writes.length === 3)
+  t.equal(writes[2], `last\n${LINE.repeat(64)}`, 'many lines wait for nothing')
 })
