@@ -24,7 +24,7 @@ const alerts = rules.filter(({ alert }) => alert !== undefined)
 const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
 const skip = lacks('promtool', ['--version'])
 
-t.test('the alerts are those of the documentation', async (t) => {
+t.test('the alerts are the documented ones', async (t) => {
   const documented = [...operations.matchAll(/^\| `(Mcp\w+)` \| .+? \| `(.+)` \|$/gm)].map(([, alert, expr]) => ({
     alert,
     expr: expr?.replaceAll('\\|', '|'),
@@ -47,7 +47,7 @@ t.test('recording rules use existing metrics', async (t) => {
 })
 
 t.test(
-  'what the autoscaler reads is the most used bound of each pod, by the rule of the chart and by that of the adapter',
+  'the autoscaler reads the most used bound of each pod, by the rules of the chart and of the adapter',
   { skip },
   async (t) => {
     const { rules: adapter } = parse(
@@ -195,7 +195,7 @@ const well: [series: string, values: string][] = [
   ['mcp_bridge_certificate_expiry_timestamp_seconds{use="listen"}', `${90 * 86_400}x40`],
 ]
 
-t.test('every alert fires when it should, and none for a bridge that is well', { skip }, async (t) => {
+t.test('every alert fires when it should, and none fires for a healthy bridge', { skip }, async (t) => {
   const file = join(temporaryFolder(t), 'tests.json')
   const input = (series: [series: string, values: string][]) => series.map(([series, values]) => ({ series, values }))
   const severity = (name: string) => alerts.find(({ alert }) => alert === name)?.labels?.severity

@@ -72,7 +72,7 @@ const flags = (entry: { ca?: string; cert?: string; key?: string }) => [
 
 const read = (url: string) => call(url, 'tools/call', { name: 'read', arguments: {} })
 
-t.test('a server with an authority of its own is trusted because of "ca", and another one is not', async (t) => {
+t.test('"ca" makes a server with a private authority trusted, and no other one', async (t) => {
   const { url } = await serve(t)
   const bridge = await startBridge(t, { url, ca: file(t, ca.cert) })
   t.equal((await read(bridge.url)).status, 200)
@@ -80,7 +80,7 @@ t.test('a server with an authority of its own is trusted because of "ca", and an
   t.match((await read(wrong.url)).text, /issued by an unknown authority|self-signed/)
 })
 
-t.test('a server that wants a certificate gets the one of its entry, also through a proxy', async (t) => {
+t.test('a server that requires a certificate gets the one of its entry, also through a proxy', async (t) => {
   const { url, shown, server } = await serve(t, {}, clients.cert)
   const entry = { url, ca: file(t, ca.cert), ...(await clientFiles(t, 'bridge.acme.test')) }
   const bridge = await startBridge(t, entry)
@@ -115,7 +115,7 @@ t.test('changed files are used for the next connection, and unusable ones are re
   }, 'the new certificate')
 })
 
-t.test('what is wrong with certificates is said in words, with what to do', async (t) => {
+t.test('a certificate error is explained in words, with the next step', async (t) => {
   const trusted = { ca: file(t, ca.cert) }
   const good = await serve(t)
   const expired = await serve(t, PAST)
@@ -143,27 +143,31 @@ t.test('what is wrong with certificates is said in words, with what to do', asyn
   t.match(await run(t, ['probe', good.url, '--no-oauth', ...flags(trusted)]), { code: 0 })
 })
 
-t.test('a server that refuses a client certificate says why, and the bridge tells', { skip: NO_OPENSSL }, async (t) => {
-  const trusted = { ca: file(t, ca.cert) }
-  const port = await opensslServer(t)
-  const url = `https://127.0.0.1:${port}/mcp`
-  const cases: [name: string, more: { cert?: string; key?: string }, says: RegExp][] = [
-    ['none', {}, /requires a client certificate[\s\S]*--client-cert and --client-key/],
-    [
-      'of another authority',
-      await clientFiles(t, 'x', {}, ca),
-      /does not trust the authority of the client certificate/,
-    ],
-    ['expired', await clientFiles(t, 'x', PAST), /client certificate has expired/],
-  ]
-  for (const [name, more, pattern] of cases) {
-    const { code, stderr } = await run(t, ['probe', url, '--no-oauth', ...flags({ ...trusted, ...more })])
-    t.equal(code, 1, name)
-    t.match(stderr, pattern, name)
-  }
-})
+t.test(
+  'a server that refuses a client certificate gives a reason, and the bridge reports it',
+  { skip: NO_OPENSSL },
+  async (t) => {
+    const trusted = { ca: file(t, ca.cert) }
+    const port = await opensslServer(t)
+    const url = `https://127.0.0.1:${port}/mcp`
+    const cases: [name: string, more: { cert?: string; key?: string }, says: RegExp][] = [
+      ['none', {}, /requires a client certificate[\s\S]*--client-cert and --client-key/],
+      [
+        'of another authority',
+        await clientFiles(t, 'x', {}, ca),
+        /does not trust the authority of the client certificate/,
+      ],
+      ['expired', await clientFiles(t, 'x', PAST), /client certificate has expired/],
+    ]
+    for (const [name, more, pattern] of cases) {
+      const { code, stderr } = await run(t, ['probe', url, '--no-oauth', ...flags({ ...trusted, ...more })])
+      t.equal(code, 1, name)
+      t.match(stderr, pattern, name)
+    }
+  },
+)
 
-t.test('files that cannot be used are an invalid configuration, with the place of the option', async (t) => {
+t.test('unusable files make the configuration invalid, and the error names the option', async (t) => {
   const { url } = await serve(t)
   const { cert, key } = await clientFiles(t, 'x')
   const { key: other } = await clientFiles(t, 'x')
@@ -191,7 +195,7 @@ t.test('files that cannot be used are an invalid configuration, with the place o
 })
 
 t.test(
-  'what a sign-in fetches trusts the authority of the server, and only the server gets the certificate',
+  'requests of a sign-in trust the authority of the server, and only the server gets the certificate',
   async (t) => {
     const shown: Record<string, unknown> = {}
     const named = async (name: string) => {

@@ -39,7 +39,7 @@ function reload(bridge: Bridge, mcpServers: object) {
 const HIDDEN = ['test://x', 'TEST://x', 'test://static/../x', 'test://part/1']
 
 for (const [endpoint, prefixes] of Object.entries({ new: [''], old: [''], group: ['new+', 'old+'] }))
-  t.test(`updates of hidden resources reach no client of ${endpoint}`, async (t) => {
+  t.test(`no client of ${endpoint} hears of updates of hidden resources`, async (t) => {
     const { modern, legacy, at } = await setUp(t, RESOURCES)
     const url = at(endpoint)
     const shown = prefixes.map((prefix) => `${prefix}test://static`)
@@ -74,7 +74,7 @@ for (const [endpoint, prefixes] of Object.entries({ new: [''], old: [''], group:
     t.notMatch(subscribed, /test:\/+x|static\/\.\.|test:\/\/part/i)
   })
 
-t.test('what a reload hides is not heard of any more', async (t) => {
+t.test('a client hears no more of what a reload hides', async (t) => {
   const { modern, legacy, at, hide } = await setUp(t, RESOURCES)
   const uris = ['test://static', 'test://item/1']
   const alone = await Promise.all(['new', 'old'].map((name) => listen(at(name), { resourceSubscriptions: uris })))
@@ -100,7 +100,7 @@ t.test('what a reload hides is not heard of any more', async (t) => {
   await until(() => alone.every(({ over }) => over), 'the ends of the streams of replaced servers')
 })
 
-t.test('an answer to a tool that is hidden meanwhile is refused, and reaches no server', async (t) => {
+t.test('refuses an answer for a tool that was hidden meanwhile, without sending it to a server', async (t) => {
   const { modern, legacy, at, hide } = await setUp(t, {})
   const meta = { [CAPABILITIES]: { elicitation: { form: {} } } }
   const args = { rounds: [{ name: (QUESTIONS as Json)['name'] }] }
@@ -135,7 +135,7 @@ t.test('an answer to a tool that is hidden meanwhile is refused, and reaches no 
   t.notMatch(JSON.stringify(sent.map(({ body }) => body)), '"ask"')
 })
 
-t.test('what a reload hides is hidden from clients on stdio, of one server and of a group', async (t) => {
+t.test('a reload hides items from clients on stdio, of one server and of a group', async (t) => {
   const modern = await ModernHttp.start(t)
   const legacy = await LegacyHttp.start(t)
   const act = (id: number, name: string) => ({
@@ -174,7 +174,7 @@ t.test('what a reload hides is hidden from clients on stdio, of one server and o
 })
 
 for (const endpoint of ['new', 'group'])
-  t.test(`a task that has begun at ${endpoint} goes on when its tool is hidden, and no other begins`, async (t) => {
+  t.test(`a running task at ${endpoint} continues when its tool is hidden, and no new one starts`, async (t) => {
     const { modern, at, hide } = await setUp(t, {})
     const url = at(endpoint)
     const meta = { [CAPABILITIES]: { extensions: { 'io.modelcontextprotocol/tasks': {} } } }

@@ -51,7 +51,7 @@ for (const clientKind of CLIENTS)
 
 const SHOWN = { tools: { allow: ['echo', 'mirrored', 'task', 'touch'], deny: ['act'], override: {} } }
 
-t.test('a header that differs from the body opens nothing', async (t) => {
+t.test('a header that differs from the body bypasses no choice', async (t) => {
   const server = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: server.url, ...SHOWN })
   const body = (name: string) =>
@@ -106,7 +106,7 @@ const CHECKED = [
   [3, -32602],
 ]
 
-t.test('a batch is checked message by message', async (t) => {
+t.test('checks each message of a batch', async (t) => {
   const server = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: server.url, ...SHOWN })
   const client = await LegacyClient.open(url, { revision: '2025-03-26' })
@@ -130,7 +130,7 @@ t.test('a batch is checked message by message', async (t) => {
   t.notMatch(server.received.map(({ body }) => body).join('\n'), /"act"/i)
 })
 
-t.test('a message that says two things of itself names nothing at the server', async (t) => {
+t.test('an ambiguous or malformed message bypasses no choice', async (t) => {
   const servers = [await ModernHttp.start(t), await LegacyHttp.start(t)]
   const act = (meta?: Json) => JSON.stringify({ name: 'act', arguments: {}, _meta: meta })
   const say = (meta?: Json) => JSON.stringify({ name: 'echo', arguments: {}, _meta: meta })
@@ -166,7 +166,7 @@ t.test('a message that says two things of itself names nothing at the server', a
   t.notMatch(called.join('\n'), /act"/)
 })
 
-t.test('what a reload hides is hidden from clients that know it, in sessions of any kind', async (t) => {
+t.test('a reload hides items from clients that know them, in sessions of any kind', async (t) => {
   const server = await LegacyHttp.start(t)
   const modern = await ModernHttp.start(t)
   const entries = (choice: object) => ({ old: { url: server.url, ...choice }, new: { url: modern.url, ...choice } })
@@ -197,7 +197,7 @@ t.test('what a reload hides is hidden from clients that know it, in sessions of 
   t.same([server.of('tools/call').length, modern.of('tools/call').length], before)
 })
 
-t.test('a list stays chosen when it is kept, and after it has changed', async (t) => {
+t.test('a cached list stays filtered, also after it has changed', async (t) => {
   const server = await ModernHttp.start(t, { pages: 1, ttlMs: 60_000, cacheScope: 'public' })
   const { url } = await startBridge(t, { url: server.url, ...SHOWN, cache: 'hints' })
   const names = async () => {
@@ -216,7 +216,7 @@ t.test('a list stays chosen when it is kept, and after it has changed', async (t
   }, 'the list is fetched again')
 })
 
-t.test('a task of a hidden tool is refused like a call', async (t) => {
+t.test('refuses a task of a hidden tool like a call', async (t) => {
   const tasks = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
   const meta = { 'io.modelcontextprotocol/clientCapabilities': tasks }
   const server = await ModernHttp.start(t)
@@ -235,7 +235,7 @@ t.test('a task of a hidden tool is refused like a call', async (t) => {
   t.same(server.of('tools/call'), [])
 })
 
-t.test('a path at which the server answers too is refused with the choice, and with scopes', async (t) => {
+t.test('refuses other paths at which the server answers, with choice and with scopes', async (t) => {
   const url = 'https://x.example/api/mcp/'
   const refused = [
     '/api/mcp',

@@ -19,7 +19,7 @@ const quoted = (server: { command: string; args: string[] }) =>
 
 const fileWith = (t: Test, content: unknown) => temporaryFile(t, 'config.json', content)
 
-t.test('a server that cannot be had ends the program with the reason', async (t) => {
+t.test('an unreachable server ends the program with the reason', async (t) => {
   const dying = ['--', execPath, '-e', 'console.error("no API key"); process.exit(3)']
   const cases: [name: string, args: string[], said: RegExp][] = [
     [
@@ -44,7 +44,7 @@ t.test('a server that cannot be had ends the program with the reason', async (t)
   )
 })
 
-t.test('R20: on stdio, each request is answered while a server at an address is down, and later served', async (t) => {
+t.test('R20: on stdio, answers each request while a remote server is down, and serves it later', async (t) => {
   const server = await LegacyHttp.start(t)
   const { url } = server
   const startAgain = await server.stop()
@@ -77,7 +77,7 @@ t.test('R20: on stdio, each request is answered while a server at an address is 
   t.equal(await ended, 0)
 })
 
-t.test('a server at an address may come later than the bridge', async (t) => {
+t.test('a remote server may start later than the bridge', async (t) => {
   const program = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', '--upstream', 'http://127.0.0.1:9/mcp'])
   await says(program, /"event":"server_unavailable".*"why":".*Connection refused"/)
   const [, origin] = await says(program, /"url":"(http:[^"]*)\/mcp"/)
@@ -85,7 +85,7 @@ t.test('a server at an address may come later than the bridge', async (t) => {
   t.equal((await fetch(`${origin}/healthz`)).status, 200)
 })
 
-t.test('a port that is in use is named, and another suggested', async (t) => {
+t.test('names a port in use, and suggests another', async (t) => {
   const taken = createServer()
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
   t.teardown(() => taken.close())
@@ -106,7 +106,7 @@ t.test('a port that is in use is named, and another suggested', async (t) => {
   }
 })
 
-t.test('an address that this machine does not have is named, and others suggested', async (t) => {
+t.test('names an address that this machine does not have, and suggests others', async (t) => {
   for (const [host, why] of [
     ['192.0.2.1', /cannot listen on port 8080: this machine does not have the address 192\.0\.2\.1\n {2}Listen on 127/],
     ['nobody.invalid', /cannot listen on nobody\.invalid: the host name could not be resolved\n {2}Listen on 127/],
@@ -119,11 +119,11 @@ t.test('an address that this machine does not have is named, and others suggeste
   }
 })
 
-t.test('the version is that of the package', async (t) => {
+t.test('prints the version of the package', async (t) => {
   t.match((await run(t, ['-V'])).stdout, /^\d+\.\d+\.\d+\n$/)
 })
 
-t.test('a program or an address alone is a server, and what follows a program is its own', async (t) => {
+t.test("a program or an address alone is a server, and later arguments are the program's own", async (t) => {
   const { command, args } = legacyStdio(t).server
   const probed = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', command, ...args, '--port', 'ignored'])
   const [, url = ''] = await says(probed, /"url":"([^"]+)"/)
@@ -134,7 +134,7 @@ t.test('a program or an address alone is a server, and what follows a program is
   t.equal((await call(served, 'tools/list')).status, 200)
 })
 
-t.test('it says where it listens and how to try it, and what it says works', async (t) => {
+t.test('prints where it listens and how to try it, and the printed commands work', async (t) => {
   const program = startProgram(t, [
     '--listen',
     'http://127.0.0.1:0/mcp',
@@ -151,7 +151,7 @@ t.test('it says where it listens and how to try it, and what it says works', asy
   t.equal(program.stdout(), '')
 })
 
-t.test('where nobody looks, the log is JSON, with a line for each call and no secret in it', async (t) => {
+t.test('without a terminal, the log is JSON, with a line for each call and no secret', async (t) => {
   const http = await LegacyHttp.start(t)
   const program = startProgram(
     t,
@@ -200,7 +200,7 @@ t.test('where nobody looks, the log is JSON, with a line for each call and no se
   t.notMatch(program.stderr(), /canary/)
 })
 
-t.test('as a program of a client it speaks on stdio, and ends with its input', async (t) => {
+t.test('speaks on stdio as a program of a client, and exits with its input', async (t) => {
   const stdio = legacyStdio(t)
   const program = startProgram(t, ['--listen', 'stdio', '--', stdio.server.command, ...stdio.server.args])
   program.child.stdin.write(
@@ -213,7 +213,7 @@ t.test('as a program of a client it speaks on stdio, and ends with its input', a
   t.throws(() => process.kill(Number(stdio.pids()[0]), 0), { code: 'ESRCH' })
 })
 
-t.test('probe tells people and programs what a server is', async (t) => {
+t.test('probe describes a server to people and to programs', async (t) => {
   const stdio = legacyStdio(t)
   const forPeople = await run(t, ['probe', quoted(stdio.server)])
   t.equal(forPeople.code, 0)
@@ -364,7 +364,7 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
   ],
 ]
 
-t.test('check says what is wrong with a configuration, by path, or that it is valid', async (t) => {
+t.test('check reports mistakes of a configuration by path, or that it is valid', async (t) => {
   for (const [name, content, code, expected] of files) {
     const ended = check(fileWith(t, content))
     t.equal(ended.code, code, name)
@@ -381,7 +381,7 @@ t.test('check says what is wrong with a configuration, by path, or that it is va
   })
 })
 
-t.test('the way to try it says where a token goes, and works with one', async (t) => {
+t.test('the command to try it shows where a token goes, and works with one', async (t) => {
   const file = fileWith(t, {
     mcpServers: { it: legacyStdio(t).server },
     listen: 'http://127.0.0.1:0/mcp',

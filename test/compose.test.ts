@@ -81,7 +81,7 @@ t.test('files and services that a service names exist', async (t) => {
   }
 })
 
-t.test('both replicas are the same, and understand what they are told', async (t) => {
+t.test('both replicas are the same, and accept their arguments', async (t) => {
   const [bridge, second] = bridges as [Service, Service]
   t.same({ ...second, ports: [] }, { ...bridge, ports: [] })
   t.same(
@@ -119,7 +119,7 @@ t.test('both replicas are the same, and understand what they are told', async (t
   t.equal(named(stages.at(-1) as (typeof stages)[0], 'HEALTHCHECK').length, 1)
 })
 
-t.test('the secret of the replicas is made once, and is in no file', async (t) => {
+t.test('the secret of the replicas is generated once, and is in no file', async (t) => {
   const { entrypoint = [], command = [], volumes: mounted, user, network_mode } = services['keys'] as Service
   t.same(
     { entrypoint, mounted, user, network_mode },
@@ -155,7 +155,7 @@ t.test('the secret of the replicas is made once, and is in no file', async (t) =
   t.same([...files], [['/run/keys/state', first]], 'the second time it stays')
 })
 
-t.test('the command to try it is the one of the README', async (t) => {
+t.test('the command to try it is the one in the README', async (t) => {
   const [line = ''] = /curl -s http:\/\/127\.0\.0\.1:8080.*/.exec(text) ?? []
   t.ok(readFileSync(join(root, 'README.md'), 'utf8').includes(line))
   t.match(line, /server\/discover/)

@@ -61,7 +61,7 @@ t.test('the tests that documents name exist', async (t) => {
   t.ok(names > 50, `${names} names`)
 })
 
-t.test('U8: where an image, chart or package is named that is not published yet, this is said nearby', async (t) => {
+t.test('U8: where an unpublished image, chart or package is named, the text says so nearby', async (t) => {
   const files = [...pages, join(root, 'config/kubernetes/kustomization.yaml')]
   let places = 0
   for (const page of files) {
@@ -99,7 +99,7 @@ t.test('docs/tree.md lists the source files as they are', async () => {
   await promisify(execFile)(execPath, ['.ci/tree.mjs', '--check'], { cwd: root })
 })
 
-t.test('the tree fails on a file that is missing in it, and on one that does not say what it is', async (t) => {
+t.test('the tree fails on a missing file, and on one without a description', async (t) => {
   const folder = temporaryFolder(t)
   for (const name of ['.ci', 'docs', 'src/net']) mkdirSync(join(folder, name), { recursive: true })
   cpSync(join(root, '.ci/tree.mjs'), join(folder, '.ci/tree.mjs'))

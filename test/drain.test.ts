@@ -51,7 +51,7 @@ async function start(t: Test, mcpServers: object, timeouts: object): Promise<{ p
 }
 
 t.test(
-  `stopped with ${CALLS} calls, ${STREAMS} streams and ${PARKED} parked calls, it cuts nothing that could end`,
+  `stopped with ${CALLS} calls, ${STREAMS} streams and ${PARKED} parked calls, cuts off nothing that could end`,
   async (t) => {
     const asker = await startAsker(t, 'over stdio')
     const modern = await ModernHttp.start(t)
@@ -111,7 +111,7 @@ t.test(
   },
 )
 
-t.test('for a while it only says that it stops, and serves what is still sent to it', async (t) => {
+t.test('first only reports that it is stopping, and serves new requests', async (t) => {
   const { program, origin } = await start(t, { a: legacyStdio(t).server }, { drainDelay: 3_600_000 })
   const url = at(origin, '/mcp')
   await wait(url, 1)
@@ -127,7 +127,7 @@ t.test('for a while it only says that it stops, and serves what is still sent to
 })
 
 t.test(
-  'U1: from the signal on each answer ends its connection, and idle connections live until the delay is over',
+  'U1: from the signal on each answer closes its connection, and idle connections stay open until the delay is over',
   async (t) => {
     const modern = await ModernHttp.start(t)
     const servers = { program: legacyStdio(t).server, http: { url: modern.url } }
@@ -167,7 +167,7 @@ t.test(
   },
 )
 
-t.test('U1: a call that was sent over an open connection while the bridge stops is answered', async (t) => {
+t.test('U1: answers a call that was sent over an open connection while the bridge stops', async (t) => {
   const { program, origin } = await start(t, { a: legacyStdio(t).server }, { drainDelay: 0 })
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => agent.destroy())
@@ -179,7 +179,7 @@ t.test('U1: a call that was sent over an open connection while the bridge stops 
   t.equal(await program.ended, 0)
 })
 
-t.test('with nothing to wait for it stops at once', async (t) => {
+t.test('stops at once if nothing is running', async (t) => {
   // If it waited, this test would not end.
   const { program } = await start(t, { a: legacyStdio(t).server }, { drainTimeout: 3_600_000 })
   await says(program, /"event":"server_ready"/)
@@ -187,28 +187,25 @@ t.test('with nothing to wait for it stops at once', async (t) => {
   t.equal(await program.ended, 0)
 })
 
-t.test(
-  'what has not ended in time ends with an error that says what is not known; who is in a hurry says it twice',
-  async (t) => {
-    const a = legacyStdio(t)
-    const { program, origin } = await start(t, { a: a.server }, { drainTimeout: 300 })
-    const url = at(origin, '/mcp')
-    await wait(url, 1)
-    const late = wait(url, 60_000)
-    await until(() => of(a, 'tools/call').length === 2, 'the call at the server')
-    program.child.kill('SIGTERM')
-    t.match((await late).message.error, { data: { reason: 'draining', outcome: 'unknown' } })
-    t.equal(await program.ended, 0)
+t.test('what has not ended in time fails with an unknown outcome, and a second signal stops at once', async (t) => {
+  const a = legacyStdio(t)
+  const { program, origin } = await start(t, { a: a.server }, { drainTimeout: 300 })
+  const url = at(origin, '/mcp')
+  await wait(url, 1)
+  const late = wait(url, 60_000)
+  await until(() => of(a, 'tools/call').length === 2, 'the call at the server')
+  program.child.kill('SIGTERM')
+  t.match((await late).message.error, { data: { reason: 'draining', outcome: 'unknown' } })
+  t.equal(await program.ended, 0)
 
-    const b = legacyStdio(t)
-    const patient = await start(t, { b: b.server }, { drainDelay: 3_600_000, drainTimeout: 3_600_000 })
-    await wait(at(patient.origin, '/mcp'), 1)
-    const cut = wait(at(patient.origin, '/mcp'), 60_000)
-    await until(() => of(b, 'tools/call').length === 2, 'the call at the server')
-    patient.program.child.kill('SIGTERM')
-    await says(patient.program, /"event":"stopping"/)
-    patient.program.child.kill('SIGTERM')
-    t.match((await cut).message.error, { data: { reason: 'draining', outcome: 'unknown' } })
-    t.equal(await patient.program.ended, 0)
-  },
-)
+  const b = legacyStdio(t)
+  const patient = await start(t, { b: b.server }, { drainDelay: 3_600_000, drainTimeout: 3_600_000 })
+  await wait(at(patient.origin, '/mcp'), 1)
+  const cut = wait(at(patient.origin, '/mcp'), 60_000)
+  await until(() => of(b, 'tools/call').length === 2, 'the call at the server')
+  patient.program.child.kill('SIGTERM')
+  await says(patient.program, /"event":"stopping"/)
+  patient.program.child.kill('SIGTERM')
+  t.match((await cut).message.error, { data: { reason: 'draining', outcome: 'unknown' } })
+  t.equal(await patient.program.ended, 0)
+})

@@ -20,7 +20,7 @@ const examples: Record<string, (settings: Settings) => boolean> = {
   'stdio.json': ({ mcpServers }) => Object.values(mcpServers).every((server) => 'command' in server),
 }
 
-t.test('every example is a configuration that the bridge takes, whole', async (t) => {
+t.test('the bridge accepts every example as a configuration', async (t) => {
   t.same(readdirSync(folder).sort(), Object.keys(examples))
   for (const [file, holds] of Object.entries(examples)) {
     const input = JSON.parse(readFileSync(join(folder, file), 'utf8')) as { $schema: string }
@@ -32,7 +32,7 @@ t.test('every example is a configuration that the bridge takes, whole', async (t
   }
 })
 
-t.test('an example fails without what it says it needs', async (t) => {
+t.test('an example fails without its requirements', async (t) => {
   const input = JSON.parse(readFileSync(join(folder, 'servers.json'), 'utf8')) as unknown
   t.throws(() => parseSettings(input, { env: {}, read: secret }), { message: /GITHUB_TOKEN[\s\S]*SEARCH_KEY/ })
   const read = (path: string) => {
@@ -41,7 +41,7 @@ t.test('an example fails without what it says it needs', async (t) => {
   t.throws(() => parseSettings(input, { env, read }), { message: /cannot read \S*orders-token: no \/run\/secrets/ })
 })
 
-t.test('every configuration in the README and in the guides is one that the bridge takes, whole', async (t) => {
+t.test('the bridge accepts every configuration in the README and in the guides', async (t) => {
   const folder = temporaryFolder(t)
   for (const document of ['README.md', 'docs/access.md', 'docs/auth.md', 'docs/clients.md', 'docs/config-files.md']) {
     const text = readFileSync(new URL(`../${document}`, import.meta.url), 'utf8')

@@ -89,7 +89,7 @@ t.test('helm finds nothing to complain about', { skip: noHelm }, async (t) => {
 })
 
 for (const [name, values] of variants) {
-  t.test(`with ${name}, the chart is what a cluster takes`, { skip: noHelm }, async (t) => {
+  t.test(`with ${name}, Kubernetes accepts the chart`, { skip: noHelm }, async (t) => {
     const { mistakes, resources } = render(t, values)
     t.same(mistakes, [])
     for (const one of resources) {
@@ -101,7 +101,7 @@ for (const [name, values] of variants) {
     for (const { spec } of ofKind(resources, 'Deployment')) t.same(forbidden(spec?.template.spec as Pod), [])
   })
 
-  t.test(`with ${name}, what the objects say of each other is there`, { skip: noHelm }, async (t) => {
+  t.test(`with ${name}, objects refer only to objects that exist`, { skip: noHelm }, async (t) => {
     const { resources } = render(t, values)
     const pods = ofKind(resources, 'Deployment').map(({ spec }) => spec?.template)
     const selectors = [
@@ -141,7 +141,7 @@ for (const [name, values] of variants) {
     }
   })
 
-  t.test(`with ${name}, the bridge understands its configuration`, { skip: noHelm }, async (t) => {
+  t.test(`with ${name}, the bridge accepts its configuration`, { skip: noHelm }, async (t) => {
     const { resources } = render(t, values)
     const { settings, pod, bridge } = understood(t, { resources })
     t.same(ports(settings), { main: { port: 8080, reachable: true }, admin: { port: 9090, reachable: true } })
@@ -184,7 +184,7 @@ t.test('every value of the chart reaches its manifest', { skip: noHelm }, async 
   })
 })
 
-t.test('U5: users are left to OpenShift, for the gateway and its Redis', { skip: noHelm }, async (t) => {
+t.test('U5: leaves users to OpenShift, for the gateway and its Redis', { skip: noHelm }, async (t) => {
   const pods = (values: object) =>
     ofKind(render(t, values).resources, 'Deployment').map(({ spec }) => spec?.template.spec as Pod)
   for (const { securityContext } of pods(openshift))
@@ -192,14 +192,14 @@ t.test('U5: users are left to OpenShift, for the gateway and its Redis', { skip:
   t.match(pods(least), [{ securityContext: { runAsUser: 65_532 } }, { securityContext: { runAsUser: 999 } }])
 })
 
-t.test('U5: security contexts are merged into the defaults', { skip: noHelm }, async (t) => {
+t.test('U5: merges security contexts into the defaults', { skip: noHelm }, async (t) => {
   const values = { podSecurityContext: { fsGroup: 1_000 }, securityContext: { readOnlyRootFilesystem: false } }
   const { pod, bridge } = understood(t, render(t, { ...least, ...values }))
   t.match(pod.securityContext, { runAsUser: 65_532, fsGroup: 1_000 })
   t.match(bridge.securityContext, { readOnlyRootFilesystem: false, capabilities: { drop: ['ALL'] } })
 })
 
-t.test('U5: a pod has what is added to it, beside the bridge', { skip: noHelm }, async (t) => {
+t.test('U5: adds the configured containers and volumes to a pod', { skip: noHelm }, async (t) => {
   const { pod } = understood(t, render(t, everything))
   t.match(pod, {
     containers: [{ name: 'mcp-bridge' }, further('proxy')],
@@ -212,7 +212,7 @@ t.test('U5: a pod has what is added to it, beside the bridge', { skip: noHelm },
   t.match(redis, everything.redis)
 })
 
-t.test('U5: replicas are spread as it is said, and over zones and nodes if nothing is', { skip: noHelm }, async (t) => {
+t.test('U5: spreads replicas as configured, by default over zones and nodes', { skip: noHelm }, async (t) => {
   const spread = (values: object) => understood(t, render(t, values)).pod.topologySpreadConstraints
   const labelSelector = { matchLabels: { 'app.kubernetes.io/component': 'gateway' } }
   t.match(spread(least), [
@@ -247,7 +247,7 @@ t.test('a Redis Cluster in "config" replaces "redis.url"', { skip: noHelm }, asy
 })
 
 t.test(
-  'S9: its own Redis lets the bridge in and nobody else, and no process has the password',
+  'S9: the Redis of the chart accepts only the bridge, and no process has the password',
   { skip: noHelm || noRedis },
   async (t) => {
     const { resources } = render(t, least)
@@ -299,80 +299,76 @@ t.test(
   },
 )
 
-t.test(
-  'S9: secrets in plain text are refused wherever they are, unless that is allowed',
-  { skip: noHelm },
-  async (t) => {
-    const container = { name: 'proxy', image: 'example/proxy:1.0.0' }
-    const values = {
-      config: {
-        mcpServers: {
-          orders: {
-            url: 'https://shop:sesame@example.com/mcp',
-            headers: {
-              Authorization: 'Bearer sesame',
-              Cookie: 'sesame=1',
-              'x-api-key': 'sesame',
-              'X-Custom': `ghp_${'a'.repeat(36)}`,
-              'X-Basic': 'Basic c2VzYW1l',
-              'X-Default-Token': '${TOKEN:-sesame}',
-              'X-Escaped-Token': '$${sesame}',
-            },
-            oauth: { clientId: 'shop', clientSecret: 'sesame' },
+t.test('S9: refuses secrets in plain text anywhere, unless allowed', { skip: noHelm }, async (t) => {
+  const container = { name: 'proxy', image: 'example/proxy:1.0.0' }
+  const values = {
+    config: {
+      mcpServers: {
+        orders: {
+          url: 'https://shop:sesame@example.com/mcp',
+          headers: {
+            Authorization: 'Bearer sesame',
+            Cookie: 'sesame=1',
+            'x-api-key': 'sesame',
+            'X-Custom': `ghp_${'a'.repeat(36)}`,
+            'X-Basic': 'Basic c2VzYW1l',
+            'X-Default-Token': '${TOKEN:-sesame}',
+            'X-Escaped-Token': '$${sesame}',
           },
-          catalog: { url: 'https://example.com/mcp?page=1&api_key=sesame' },
-          notes: {
-            command: 'notes',
-            args: ['--api-key', 'sesame', '--password=sesame', '-H', 'Authorization: sesame', 'redis://:sesame@redis'],
-            env: { NOTES_TOKEN: 'sesame', githubToken: 'sesame', DATABASE_URL: 'postgres://notes:sesame@db/notes' },
-          },
+          oauth: { clientId: 'shop', clientSecret: 'sesame' },
         },
-        auth: { tokens: { shop: 'sesame', support: { token: 'sesame', scopes: ['write'] } } },
-        inspect: { token: 'sesame' },
-        publish: { key: '{"kty":"EC","d":"sesame"}' },
-        redis: { sentinels: ['redis://:sesame@sentinel-1:26379'] },
+        catalog: { url: 'https://example.com/mcp?page=1&api_key=sesame' },
+        notes: {
+          command: 'notes',
+          args: ['--api-key', 'sesame', '--password=sesame', '-H', 'Authorization: sesame', 'redis://:sesame@redis'],
+          env: { NOTES_TOKEN: 'sesame', githubToken: 'sesame', DATABASE_URL: 'postgres://notes:sesame@db/notes' },
+        },
       },
-      redis: { mode: 'external', url: 'redis://:sesame@redis:6379' },
-      extraEnv: [{ name: 'ORDERS_TOKEN', value: 'sesame' }],
-      extraContainers: [{ ...container, args: ['--token=sesame'] }],
-      extraInitContainers: [{ ...container, env: [{ name: 'PASSWORD', value: 'sesame' }] }],
-    }
-    const why = whyNot(t, values) ?? ''
-    t.same(why.match(/(?<=^ {2})\S+$/gm), [
-      'config.auth.tokens.shop',
-      'config.auth.tokens.support.token',
-      'config.inspect.token',
-      'config.mcpServers.catalog.url',
-      'config.mcpServers.notes.args.1',
-      'config.mcpServers.notes.args.2',
-      'config.mcpServers.notes.args.4',
-      'config.mcpServers.notes.args.5',
-      'config.mcpServers.notes.env.DATABASE_URL',
-      'config.mcpServers.notes.env.NOTES_TOKEN',
-      'config.mcpServers.notes.env.githubToken',
-      'config.mcpServers.orders.headers.Authorization',
-      'config.mcpServers.orders.headers.Cookie',
-      'config.mcpServers.orders.headers.X-Basic',
-      'config.mcpServers.orders.headers.X-Custom',
-      'config.mcpServers.orders.headers.X-Default-Token',
-      'config.mcpServers.orders.headers.X-Escaped-Token',
-      'config.mcpServers.orders.headers.x-api-key',
-      'config.mcpServers.orders.oauth.clientSecret',
-      'config.mcpServers.orders.url',
-      'config.publish.key',
-      'config.redis.sentinels.0',
-      'redis.url',
-      'extraEnv.ORDERS_TOKEN',
-      'extraContainers.proxy.args.0',
-      'extraInitContainers.proxy.PASSWORD',
-    ])
-    t.match(why, /write \$\{file:\/run\/secrets\/mcp-bridge\/<key>\} in its place.*secret\.allowLiteral=true/)
-    t.notMatch(why, /sesame/)
-    t.equal(whyNot(t, { ...values, secret: { allowLiteral: true } }), undefined)
-  },
-)
+      auth: { tokens: { shop: 'sesame', support: { token: 'sesame', scopes: ['write'] } } },
+      inspect: { token: 'sesame' },
+      publish: { key: '{"kty":"EC","d":"sesame"}' },
+      redis: { sentinels: ['redis://:sesame@sentinel-1:26379'] },
+    },
+    redis: { mode: 'external', url: 'redis://:sesame@redis:6379' },
+    extraEnv: [{ name: 'ORDERS_TOKEN', value: 'sesame' }],
+    extraContainers: [{ ...container, args: ['--token=sesame'] }],
+    extraInitContainers: [{ ...container, env: [{ name: 'PASSWORD', value: 'sesame' }] }],
+  }
+  const why = whyNot(t, values) ?? ''
+  t.same(why.match(/(?<=^ {2})\S+$/gm), [
+    'config.auth.tokens.shop',
+    'config.auth.tokens.support.token',
+    'config.inspect.token',
+    'config.mcpServers.catalog.url',
+    'config.mcpServers.notes.args.1',
+    'config.mcpServers.notes.args.2',
+    'config.mcpServers.notes.args.4',
+    'config.mcpServers.notes.args.5',
+    'config.mcpServers.notes.env.DATABASE_URL',
+    'config.mcpServers.notes.env.NOTES_TOKEN',
+    'config.mcpServers.notes.env.githubToken',
+    'config.mcpServers.orders.headers.Authorization',
+    'config.mcpServers.orders.headers.Cookie',
+    'config.mcpServers.orders.headers.X-Basic',
+    'config.mcpServers.orders.headers.X-Custom',
+    'config.mcpServers.orders.headers.X-Default-Token',
+    'config.mcpServers.orders.headers.X-Escaped-Token',
+    'config.mcpServers.orders.headers.x-api-key',
+    'config.mcpServers.orders.oauth.clientSecret',
+    'config.mcpServers.orders.url',
+    'config.publish.key',
+    'config.redis.sentinels.0',
+    'redis.url',
+    'extraEnv.ORDERS_TOKEN',
+    'extraContainers.proxy.args.0',
+    'extraInitContainers.proxy.PASSWORD',
+  ])
+  t.match(why, /write \$\{file:\/run\/secrets\/mcp-bridge\/<key>\} in its place.*secret\.allowLiteral=true/)
+  t.notMatch(why, /sesame/)
+  t.equal(whyNot(t, { ...values, secret: { allowLiteral: true } }), undefined)
+})
 
-t.test('S9: what refers to a secret or only speaks of one is no secret', { skip: noHelm }, async (t) => {
+t.test('S9: references to secrets, and names of secrets, are not secrets', { skip: noHelm }, async (t) => {
   const file = (key: string) => `\${file:/run/secrets/mcp-bridge/${key}}`
   const values = {
     config: {
@@ -404,7 +400,7 @@ t.test('S9: what refers to a secret or only speaks of one is no secret', { skip:
   t.equal(whyNot(t, values), undefined)
 })
 
-t.test('S9: the notes name secrets that are allowed, and an admin port that is open', { skip: noHelm }, async (t) => {
+t.test('S9: the notes name allowed plain secrets, and an open admin port', { skip: noHelm }, async (t) => {
   const notes = (values: object) => {
     const args = ['install', RELEASE, CHART, '--dry-run=client', '--namespace', NAMESPACE]
     const { stdout, stderr } = helm(t, args, values)
@@ -425,7 +421,7 @@ t.test('S9: the notes name secrets that are allowed, and an admin port that is o
 })
 
 t.test(
-  'S9: a network policy restricts the admin port by default, and callers if no token does',
+  'S9: a network policy restricts the admin port by default, and callers if there are no tokens',
   { skip: noHelm },
   async (t) => {
     const policy = (values: object) =>
@@ -470,7 +466,7 @@ t.test(
   },
 )
 
-t.test('streams get through every ingress controller that the chart knows', { skip: noHelm }, async (t) => {
+t.test('streams pass every ingress controller that the chart knows', { skip: noHelm }, async (t) => {
   const controllers: [controller: string, annotations: Record<string, string>][] = [
     [
       'nginx',
@@ -499,7 +495,7 @@ t.test('streams get through every ingress controller that the chart knows', { sk
   t.match(found?.metadata?.annotations, { 'nginx.ingress.kubernetes.io/proxy-body-size': '1048576' })
 })
 
-t.test('pods are replaced for what wants a restart, and for nothing else', { skip: noHelm }, async (t) => {
+t.test('replaces pods for changes that need a restart, and for no others', { skip: noHelm }, async (t) => {
   const checksum = (values: object) =>
     gateway(render(t, values)).spec?.template.metadata?.annotations?.['checksum/restart']
   const before = checksum(least)
@@ -510,7 +506,7 @@ t.test('pods are replaced for what wants a restart, and for nothing else', { ski
   t.same(JSON.parse(`[${picked.replaceAll(' ', ',')}]`), NEED_RESTART)
 })
 
-t.test('contradictory values are refused with what has to change', { skip: noHelm }, async (t) => {
+t.test('refuses contradictory values, and says what to change', { skip: noHelm }, async (t) => {
   const refused: [values: object, message: RegExp][] = [
     [{}, /config\.mcpServers is empty/],
     [{ config: { mcpServers: { orders: server } } }, /set config\.auth\.tokens, or config\.allowUnauthenticated/],
@@ -530,75 +526,67 @@ t.test('contradictory values are refused with what has to change', { skip: noHel
   for (const [values, message] of refused) t.throws(() => render(t, values), { message })
 })
 
-t.test('a Secret that is there already is not made again', { skip: noHelm }, async (t) => {
+t.test('does not create a Secret that exists', { skip: noHelm }, async (t) => {
   const { resources } = render(t, external)
   t.same(ofKind(resources, 'Secret'), [])
   const { spec } = gateway({ resources })
   t.match(spec?.template.spec.volumes, [{}, { name: 'secrets', secret: { secretName: 'mine' } }])
 })
 
-t.test(
-  'a chart of your own has the bridge as a sidecar, and nothing else of this chart',
-  { skip: noHelm },
-  async (t) => {
-    const folder = temporaryFolder(t)
-    const [, values] = shown('values.yaml')
-    const files: [path: string, content: string][] = [
-      ['Chart.yaml', `apiVersion: v2\nname: orders\nversion: 1.0.0\n${shown('Chart.yaml')[0]?.[2]}`],
-      ['values.yaml', values?.[2] ?? ''],
-      ['templates/deployment.yaml', shown('templates/deployment.yaml')[0]?.[2] ?? ''],
-    ]
-    for (const [path, content] of files) {
-      mkdirSync(dirname(join(folder, path)), { recursive: true })
-      writeFileSync(join(folder, path), content)
-    }
-    cpSync(CHART, join(folder, 'charts/mcp-bridge'), { recursive: true })
-    const { resources } = render(t, {}, folder)
-    t.same(
-      resources.map(({ kind }) => kind),
-      ['Deployment'],
-    )
-    const [deployment] = ofKind(resources, 'Deployment')
-    if (!deployment) return t.fail('there is no deployment')
-    t.same(await complaints(deployment), [])
-    const pod = deployment.spec?.template.spec as Pod
-    t.same(forbidden(pod), [])
-    const [sidecar] = containersOf(pod)
-    t.match(sidecar, { name: 'mcp-bridge', restartPolicy: 'Always', startupProbe: { httpGet: { path: '/healthz' } } })
-    t.match(pod.volumes, [{ name: 'token', secret: { secretName: 'orders-mcp' } }])
-    t.match(sidecar?.volumeMounts, [{ name: 'token', mountPath: '/run/secrets/orders-mcp' }])
-    const token = new Map([['/run/secrets/orders-mcp/token', secret('token')]])
-    const command = commandIn(t, sidecar?.args ?? [], token)
-    t.match(command, { kind: 'run', settings: { allowedHosts: [RELEASE], allowUnauthenticated: false } })
-    if (command.kind === 'run') t.ok(command.settings.auth?.tokens, 'U3: clients need the token')
-    if (command.kind === 'run') t.equal(Object.keys(command.settings.mcpServers).length, 1)
+t.test('another chart can add the bridge as a sidecar, and nothing else of this chart', { skip: noHelm }, async (t) => {
+  const folder = temporaryFolder(t)
+  const [, values] = shown('values.yaml')
+  const files: [path: string, content: string][] = [
+    ['Chart.yaml', `apiVersion: v2\nname: orders\nversion: 1.0.0\n${shown('Chart.yaml')[0]?.[2]}`],
+    ['values.yaml', values?.[2] ?? ''],
+    ['templates/deployment.yaml', shown('templates/deployment.yaml')[0]?.[2] ?? ''],
+  ]
+  for (const [path, content] of files) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), content)
+  }
+  cpSync(CHART, join(folder, 'charts/mcp-bridge'), { recursive: true })
+  const { resources } = render(t, {}, folder)
+  t.same(
+    resources.map(({ kind }) => kind),
+    ['Deployment'],
+  )
+  const [deployment] = ofKind(resources, 'Deployment')
+  if (!deployment) return t.fail('there is no deployment')
+  t.same(await complaints(deployment), [])
+  const pod = deployment.spec?.template.spec as Pod
+  t.same(forbidden(pod), [])
+  const [sidecar] = containersOf(pod)
+  t.match(sidecar, { name: 'mcp-bridge', restartPolicy: 'Always', startupProbe: { httpGet: { path: '/healthz' } } })
+  t.match(pod.volumes, [{ name: 'token', secret: { secretName: 'orders-mcp' } }])
+  t.match(sidecar?.volumeMounts, [{ name: 'token', mountPath: '/run/secrets/orders-mcp' }])
+  const token = new Map([['/run/secrets/orders-mcp/token', secret('token')]])
+  const command = commandIn(t, sidecar?.args ?? [], token)
+  t.match(command, { kind: 'run', settings: { allowedHosts: [RELEASE], allowUnauthenticated: false } })
+  if (command.kind === 'run') t.ok(command.settings.auth?.tokens, 'U3: clients need the token')
+  if (command.kind === 'run') t.equal(Object.keys(command.settings.mcpServers).length, 1)
 
-    const template = join(folder, 'templates/deployment.yaml')
-    const shownThere = readFileSync(template, 'utf8')
-    writeFileSync(template, shownThere.replace('--token-file=/run/secrets/orders-mcp/token', '--token=sesame'))
-    t.throws(
-      () => render(t, {}, folder),
-      { message: /secrets in plain text:\n {2}mcp-bridge\.sidecar\.args\.0\n/ },
-      'S9',
-    )
-    const program = '"command" (list "node" "/servers/notes.js" "--quiet") "listen" "http://127.0.0.1:8123/mcp"'
-    writeFileSync(
-      template,
-      shownThere
-        .replace('"upstream" "http://127.0.0.1:3000/mcp"', program)
-        .replace('"args" (list "--token-file=/run/secrets/orders-mcp/token")', ''),
-    )
-    const [other] = ofKind(render(t, {}, folder).resources, 'Deployment')
-    const [starting] = containersOf(other?.spec?.template.spec as Pod)
-    t.match(starting, { startupProbe: { httpGet: { path: '/readyz' } }, ports: [{ containerPort: 8123 }, {}] })
-    t.match(commandIn(t, starting?.args ?? [], new Map()), {
-      kind: 'run',
-      settings: { listen: 'http://127.0.0.1:8123/mcp' },
-    })
-  },
-)
+  const template = join(folder, 'templates/deployment.yaml')
+  const shownThere = readFileSync(template, 'utf8')
+  writeFileSync(template, shownThere.replace('--token-file=/run/secrets/orders-mcp/token', '--token=sesame'))
+  t.throws(() => render(t, {}, folder), { message: /secrets in plain text:\n {2}mcp-bridge\.sidecar\.args\.0\n/ }, 'S9')
+  const program = '"command" (list "node" "/servers/notes.js" "--quiet") "listen" "http://127.0.0.1:8123/mcp"'
+  writeFileSync(
+    template,
+    shownThere
+      .replace('"upstream" "http://127.0.0.1:3000/mcp"', program)
+      .replace('"args" (list "--token-file=/run/secrets/orders-mcp/token")', ''),
+  )
+  const [other] = ofKind(render(t, {}, folder).resources, 'Deployment')
+  const [starting] = containersOf(other?.spec?.template.spec as Pod)
+  t.match(starting, { startupProbe: { httpGet: { path: '/readyz' } }, ports: [{ containerPort: 8123 }, {}] })
+  t.match(commandIn(t, starting?.args ?? [], new Map()), {
+    kind: 'run',
+    settings: { listen: 'http://127.0.0.1:8123/mcp' },
+  })
+})
 
-t.test('the commands of the documents install something', { skip: noHelm }, async (t) => {
+t.test('the commands of the documents install the chart', { skip: noHelm }, async (t) => {
   const root = fileURLToPath(new URL('../', import.meta.url))
   const documents = ['README.md', 'docs/operations.md'].map((path) => readFileSync(join(root, path), 'utf8'))
   const commands = documents.flatMap((text) => text.replaceAll(/\\\n\s*/g, '').match(/^helm install .*$/gm) ?? [])

@@ -100,7 +100,7 @@ t.test('the Dockerfile pins its base, installs little and runs as a numbered use
   t.same(variables, { NODE_ENV: 'production', HOME: '/tmp' })
 })
 
-t.test('what is copied exists, and nothing else gets into a build', async (t) => {
+t.test('every copied file exists, and nothing else enters a build', async (t) => {
   const ignored = text('.dockerignore')
   const copied = stages.flatMap((one) => named(one, 'COPY').filter(({ flags }) => flags['from'] === undefined))
   for (const path of copied.flatMap(({ words }) => words.slice(0, -1))) {
@@ -112,7 +112,7 @@ t.test('what is copied exists, and nothing else gets into a build', async (t) =>
   t.notMatch(text('.npmrc'), /_auth|token|password/i)
 })
 
-t.test('the bridge understands the arguments of every `docker run` in the documents', async (t) => {
+t.test('the bridge accepts the arguments of every `docker run` in the documents', async (t) => {
   const examples = readdirSync(join(root, 'config/examples')).map((file) => [`/etc/mcp-bridge/${file}`, file] as const)
   const files = new Map<string, string>(examples.map(([path, file]) => [path, text(`config/examples/${file}`)]))
   for (const [, path = ''] of [...files.values()].join().matchAll(/\$\{file:([^}]+)\}/g)) files.set(path, secret(path))
@@ -137,7 +137,7 @@ t.test('the bridge understands the arguments of every `docker run` in the docume
   }
 })
 
-t.test('what the image copies is enough, where nothing can be written', async (t) => {
+t.test('the copied files suffice on a read-only file system', async (t) => {
   const folder = temporaryFolder(t)
   chmodSync(folder, 0o755)
   const files = join(folder, 'image')
@@ -195,7 +195,7 @@ t.test('what the image copies is enough, where nothing can be written', async (t
     await speaksStdio(t, start(t, ['--listen', 'stdio', '--', execPath, '-e', SERVER]))
   })
 
-  await t.test('with all that is loaded only where it is wanted', async (t) => {
+  await t.test('the image serves with all modules that are loaded on demand', async (t) => {
     const config = join(temporaryFolder(t), 'config.json')
     const settings = {
       mcpServers: { one: { command: execPath, args: ['-e', SERVER] } },
@@ -285,7 +285,7 @@ console.log(JSON.stringify({
   writes: ['/x', '/app/x', '/app/dist/main.js', '/etc/passwd'].filter(writes), temporary: writes('/tmp/x'),
 }))`
 
-t.test('the image is built, and runs without root, capabilities and a file system that can be written', async (t) => {
+t.test('builds the image, and runs it without root, capabilities and a writable file system', async (t) => {
   const built = await build(t)
   if (typeof built === 'string') {
     t.pass('nothing is run in a container here', { skip: built })

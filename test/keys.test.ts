@@ -5,7 +5,7 @@ import { keyOf, Sealer } from '../src/crypto/seal.js'
 
 const [old, anew] = ['the old secret, which is long enough', 'the new secret, which is long enough'] as const
 
-t.test('what was sealed with the old key is opened as long as it is named, and sealed with the new one', async (t) => {
+t.test('opens what the old key sealed while that key is configured, and seals with the new one', async (t) => {
   const before = new Sealer([keyOf(old)], 'rs').seal({ x: 'a' })
   const both = new Sealer([keyOf(anew), keyOf(old)], 'rs')
   t.same(both.open(before), { x: 'a' })
@@ -15,7 +15,7 @@ t.test('what was sealed with the old key is opened as long as it is named, and s
   t.equal(new Sealer([keyOf(old)], 'task').open(before), undefined, 'what is for one thing is for nothing else')
 })
 
-t.test('a key comes from the configuration or the environment, and is not a short one', async (t) => {
+t.test('a key comes from the configuration or the environment, and must not be short', async (t) => {
   const server = { mcpServers: { a: { command: 'x' } } }
   const { stateKeys } = parseSettings({ ...server, stateKeys: ['${KEY}'] }, { env: { KEY: anew }, read: () => '' })
   t.same(stateKeys, [anew])

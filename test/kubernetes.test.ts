@@ -33,7 +33,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 
 const isBridge = ({ image }: Container) => image?.startsWith('mcp-bridge:') ?? false
 
-t.test('a member that there is not is found, and one that is missing', { skip }, async (t) => {
+t.test('the check finds an unknown member, and a missing one', { skip }, async (t) => {
   const [deployment] = ofKind(manifests[0]?.resources ?? [], 'Deployment')
   const { spec, ...rest } = deployment as Resource & { spec: object }
   t.same(await complaints({ ...rest, spec: { ...spec, replcas: 3 } }), ['/spec/replcas is no member'])
@@ -48,7 +48,7 @@ for (const { file, text, mistakes, resources } of manifests) {
   const pod = spec as Pod
   const bridge = containersOf(pod).find(isBridge) as Container
 
-  t.test(`${file} has nothing that the schemas of Kubernetes do not have`, { skip }, async (t) => {
+  t.test(`${file} is valid for the schemas of Kubernetes`, { skip }, async (t) => {
     for (const one of resources) t.same(await complaints(one), [], `${one.kind} ${one.metadata?.name}`)
   })
 
@@ -74,7 +74,7 @@ for (const { file, text, mistakes, resources } of manifests) {
         t.same(plainSecrets([], Object.fromEntries(texts(JSON.parse(text)))), [], name)
   })
 
-  t.test(`S9: not everybody reaches the admin port of ${file}`, async (t) => {
+  t.test(`S9: the admin port of ${file} is restricted`, async (t) => {
     const policies = ofKind(resources, 'NetworkPolicy').filter(({ spec }) =>
       Object.entries(spec?.podSelector.matchLabels ?? {}).every(([key, value]) => metadata?.labels?.[key] === value),
     )
@@ -112,7 +112,7 @@ for (const { file, text, mistakes, resources } of manifests) {
     }
   })
 
-  t.test(`U3: who may call the bridge of ${file}: those with a token, or only containers of its pod`, async (t) => {
+  t.test(`U3: only callers with a token, or containers of its pod, can call the bridge of ${file}`, async (t) => {
     const { files } = mounted(pod, bridge, resources, text)
     const env = Object.fromEntries((bridge.env ?? []).map(({ name }) => [name, secret(name)]))
     const command = commandIn(t, bridge.args ?? [], files, env)
@@ -123,7 +123,7 @@ for (const { file, text, mistakes, resources } of manifests) {
     else t.match(text, /# No token: only containers of this pod/, 'it says why there is none')
   })
 
-  t.test(`the bridge understands what ${file} tells it`, async (t) => {
+  t.test(`the bridge accepts the configuration in ${file}`, async (t) => {
     const { files, wrong } = mounted(pod, bridge, resources, text)
     t.same(wrong, [], 'volumes fit together')
     t.equal(bridge.command, undefined, 'the image knows how it is started')
@@ -170,7 +170,7 @@ for (const { file, text, mistakes, resources } of manifests) {
       )
   })
 
-  t.test(`${file} runs the image that the Dockerfile makes`, async (t) => {
+  t.test(`${file} runs the image that the Dockerfile builds`, async (t) => {
     const image = parseDockerfile(dockerfile).at(-1)
     const version = /image\.version="([^"]+)"/.exec(dockerfile)?.[1]
     const { runAsUser, runAsGroup } = pod.securityContext ?? {}
@@ -212,7 +212,7 @@ t.test('with the component scale-by-bounds the gateway also scales by its bounds
   ])
 })
 
-t.test('the documentation shows a kustomization of your own that kubectl takes', { skip: noKubectl }, async (t) => {
+t.test('kubectl accepts the documented kustomization', { skip: noKubectl }, async (t) => {
   const operations = readFileSync(new URL('../docs/operations.md', import.meta.url), 'utf8')
   const mine = temporaryFolder(t)
   const shown = operations.matchAll(/```yaml\n# (\S+)\n([\s\S]*?)```/g)

@@ -222,7 +222,7 @@ t.test('rooms import what docs/architecture.md says, and nothing else', async (t
   )
 })
 
-t.test('files and folders that the documents name are there', async (t) => {
+t.test('files and folders that the documents name exist', async (t) => {
   const places = new Set([...files.map((file) => file.replace(/\.ts$/, '')), ...folders])
   const named: [name: string, place: string][] = []
   const documents = readdirSync(new URL('../docs/', import.meta.url)).filter((name) => name.endsWith('.md'))
@@ -234,7 +234,7 @@ t.test('files and folders that the documents name are there', async (t) => {
   for (const [name, place] of atLeast(t, 50, 'places', named)) t.ok(places.has(place), `${name}: ${place}`)
 })
 
-t.test('every place of the table "Where does a change go?" is there, and has what it names', async (t) => {
+t.test('every place of the table "Where does a change go?" exists, and has the named code', async (t) => {
   const [, section = ''] = document.split('\n## Where does a change go?\n')
   const lines = (section.split('\n## ')[0] ?? '').matchAll(/^\| (?!Change)(.*?) ?\|$/gm)
   const rows = [...lines].map(([, cells = '']) => cells.split(' | '))
@@ -284,7 +284,7 @@ function circlesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   return circles
 }
 
-t.test('packages are used where they belong', async (t) => {
+t.test('packages are used only where allowed', async (t) => {
   const ofPackages = imports.filter(({ to }) => !to.startsWith('.'))
   for (const { from, to } of atLeast(t, 100, 'imports of packages and modules', ofPackages)) {
     t.ok(
@@ -301,7 +301,7 @@ t.test('packages are used where they belong', async (t) => {
   }
 })
 
-t.test('what is pure imports neither a package nor a module of Node', async (t) => {
+t.test('pure rooms import neither a package nor a module of Node', async (t) => {
   const pure = imports.filter(({ from }) => PURE.includes(roomOf(from)))
   for (const { from, to } of atLeast(t, 100, 'imports of what is pure', pure)) {
     t.ok(to.startsWith('.') && !builtinModules.includes(to), `${from} imports ${to}`)

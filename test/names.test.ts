@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../src/', import.meta.url))
 const PUBLIC = ['embed/options.ts', 'embed/file-options.ts']
 const EXPORTED = /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm
 
-t.test('no two exported types have one name', async (t) => {
+t.test('no two exported types have the same name', async (t) => {
   const places = new Map<string, string[]>()
   for (const path of readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts')))
     if (!PUBLIC.includes(path.replaceAll('\\', '/')))

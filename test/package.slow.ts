@@ -91,7 +91,7 @@ t.test('the package runs from its tarball in an empty folder, alone', async (t) 
   t.notMatch(replica.stderr(), /redis_unavailable/, 'what is loaded only for replicas is there')
 })
 
-t.test('exports and types are as tools and TypeScript expect them', async (t) => {
+t.test('tools and TypeScript accept its exports and types', async (t) => {
   const root = fileURLToPath(new URL('../', import.meta.url))
   const tool = (...args: string[]) => run(execPath, ['.ci/tool.mjs', 'package', ...args], { cwd: root })
   const path = join(folder, tarball)
@@ -119,7 +119,7 @@ t.test('npx runs the tarball, with nothing else to fetch', async (t) => {
   t.match(stdout, /^\d+\.\d+\.\d+\n$/)
 })
 
-t.test('a pack that was killed leaves nothing that the next one would take for the manifest', async (t) => {
+t.test('a killed pack leaves nothing that the next one would take for the manifest', async (t) => {
   const before = readFileSync(join(source, 'package.json'), 'utf8')
   const manifest = (task: string) => run(execPath, ['.ci/manifest.mjs', task], { cwd: source })
   await manifest('publish')
@@ -140,7 +140,7 @@ t.test('the same sources in another folder give the same bytes', async (t) => {
   t.ok(bytes.equals(readFileSync(join(folder, tarball))), `${bytes.length} bytes`)
 })
 
-t.test('no package asks for a newer Node.js than the bridge does', async (t) => {
+t.test('no package requires a newer Node.js than the bridge does', async (t) => {
   const folder = temporaryFolder(t)
   for (const name of ['package.json', 'package-lock.json'])
     writeFileSync(join(folder, name), readFileSync(new URL(`../${name}`, import.meta.url)))

@@ -72,7 +72,7 @@ for (const protocol of ['https', 'http'] as const) {
   )
 }
 
-t.test('a proxy that does not lead to the server is named with its fault and what to do', async (t) => {
+t.test('a proxy that does not lead to the server is named with its fault and the next step', async (t) => {
   const url = await serverOver(t, 'https')
   const { host } = new URL(url)
   const refusing = await ForwardProxy.start(t, { refuse: 403 })
@@ -105,7 +105,7 @@ t.test('a proxy that does not lead to the server is named with its fault and wha
   t.notMatch(stderr, PASSWORD)
 })
 
-t.test('a client is not told which proxy has refused', async (t) => {
+t.test('a client does not see which proxy has refused', async (t) => {
   const url = await serverOver(t, 'https')
   const proxy = await ForwardProxy.start(t, { refuse: 403 })
   const program = startProgram(t, ['--listen', 'http://127.0.0.1:0/mcp', '--log-format', 'json', '--upstream', url], {
@@ -123,7 +123,7 @@ t.test('a client is not told which proxy has refused', async (t) => {
   )
 })
 
-t.test('servers on this machine and in NO_PROXY are reached directly', async (t) => {
+t.test('reaches servers on this machine and in NO_PROXY directly', async (t) => {
   const proxy = await ForwardProxy.start(t, { refuse: 403 })
   const url = (await serverOver(t, 'http')).replace(HOST, '127.0.0.1')
   const env = { ...NONE, HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url }
@@ -215,7 +215,7 @@ t.test('tail follows a bridge through the proxy, over http and https', async (t)
   t.equal(proxy.received.length, before + 1, 'only the wrong password has reached it')
 })
 
-t.test('a pinned server is reached through the proxy, and refused if another one answers behind it', async (t) => {
+t.test('reaches a pinned server through the proxy, and refuses it if another one answers behind it', async (t) => {
   const host = 'mcp.acme.test:443'
   const offered = offers()
   const manifest = JSON.stringify(manifestFor(`https://${HOST}/mcp`))

@@ -22,7 +22,7 @@ const { version, repository, mcpName } = json<{ version: string; repository: { u
 )
 const noBash = lacks('bash', ['--version'])
 
-t.test('the version is the same wherever it stands', async (t) => {
+t.test('the version is the same everywhere', async (t) => {
   const { stderr } = await run(execPath, ['.ci/version.mjs', '--check'], { cwd: root })
   t.equal(stderr, '')
 })
@@ -43,7 +43,7 @@ t.test(
   },
 )
 
-t.test('a new version is written wherever it stands, and what was written before belongs to it', async (t) => {
+t.test('writes a new version everywhere, and earlier changes belong to it', async (t) => {
   const folder = released(t)
   const manifest = text('package.json', folder)
   writeFileSync(join(folder, 'package.json'), manifest.replace(`"version": "${version}"`, '"version": "7.8.9-rc.1"'))
@@ -85,7 +85,7 @@ t.test('a changeset becomes a version and a line of the changelog', { skip: noCh
   t.match(text('CHANGELOG.md', folder), /^# Changelog\n\n## /)
 })
 
-t.test('a change of what ships needs a changeset, and others do not', { skip: noBash }, async (t) => {
+t.test('a change of what ships requires a changeset, and others do not', { skip: noBash }, async (t) => {
   const folder = temporaryFolder(t)
   mkdirSync(join(folder, '.ci'))
   cpSync(join(root, '.ci/changeset'), join(folder, '.ci/changeset'))
@@ -109,7 +109,7 @@ t.test('a change of what ships needs a changeset, and others do not', { skip: no
   await check()
 })
 
-t.test('what is released is packed once, with its checksums', { skip: noBash || missing('kubernetes') }, async (t) => {
+t.test('packs a release once, with its checksums', { skip: noBash || missing('kubernetes') }, async (t) => {
   const folder = publish(released(t, copyOfSource(t)))
   const tools = standIns(t, ['npm'], {
     npm: `#!/bin/sh\n[ "$1" = audit ] && echo '{"vulnerabilities":{}}' || exec "$NPM" "$@"\n`,
@@ -171,7 +171,7 @@ t.test('a release publishes the package, the images and the chart', { skip: noBa
   t.notMatch(login, 'a-secret', 'no list of processes shows the token')
 })
 
-t.test('a release is announced with its notes and all its files', { skip: noBash }, async (t) => {
+t.test('announces a release with its notes and all its files', { skip: noBash }, async (t) => {
   const folder = released(t)
   const changelog = `# Changelog\n\n## ${version}\n\n- What is new.\n`
   writeFileSync(join(folder, 'CHANGELOG.md'), changelog)

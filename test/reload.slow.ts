@@ -21,7 +21,7 @@ const wanted = (mcpServers: Servers, more: object = {}) =>
   settingsOf({ mcpServers, timeouts: { drainTimeout: 5_000 }, ...more })
 
 t.test(
-  `${SERVERS} servers are configured anew ${RELOADS} times under load, and no call of an unchanged one fails`,
+  `${SERVERS} servers are reconfigured ${RELOADS} times under load, and no call of an unchanged one fails`,
   async (t) => {
     const http = await LegacyHttp.start(t, { asks: true })
     const servers: Servers = {}

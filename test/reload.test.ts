@@ -20,7 +20,7 @@ const echo = (url: string) => call(url, 'tools/call', { name: 'echo', arguments:
 const wanted = (mcpServers: Servers, more: object = {}) =>
   settingsOf({ mcpServers, timeouts: { drainTimeout: 5_000 }, ...more })
 
-t.test('what only a start can change stays as it is, and is named', async (t) => {
+t.test('options that need a restart stay as they are, and are named', async (t) => {
   const { server } = legacyStdio(t)
   const { url, bridge } = await startBridge(t, server)
   const after = wanted({ test: server }, { listen: 'http://127.0.0.1:1/x', metrics: false, limits: { calls: 1 } })
@@ -30,7 +30,7 @@ t.test('what only a start can change stays as it is, and is named', async (t) =>
   t.equal((await echo(url)).status, 200)
 })
 
-t.test('a session with a server that has been taken out ends, and a client is told so', async (t) => {
+t.test('a session with a removed server ends, and its client is told', async (t) => {
   const kept = legacyStdio(t).server
   const gone = legacyStdio(t).server
   const { bridge } = createBridge(t, {}, { mcpServers: { kept, gone } })
@@ -58,36 +58,30 @@ async function program(t: Test, name: string) {
   return { running, write, origin, a, b }
 }
 
-t.test(
-  'a file that changes is read again; a broken one is refused with what is wrong, and the old one stays',
-  async (t) => {
-    const { running, write, origin, a, b } = await program(t, 'config.json')
-    const client = await LegacyClient.open(`${origin}/a/mcp`)
-    write({ mcpServers: { a, b } })
-    await says(running, /"event":"config_changed","added":\["b"\]/)
-    t.equal((await echo(`${origin}/b/mcp`)).status, 200)
-    t.equal((await client.request('ping')).status, 200)
-    write({ mcpServers: { a, b: { command: 'x', era: 'old' } }, limit: {} })
-    const [said] = await says(running, /.*invalid configuration; keeping.*/)
-    t.match(said, /mcpServers\.b\.era.*"limit","message":"is not an option: did you mean|"limit".*mcpServers\.b\.era/)
-    t.equal((await echo(`${origin}/b/mcp`)).status, 200)
-    write('{')
-    await says(running, /is not valid JSON/)
-    t.equal((await client.request('ping')).status, 200)
-  },
-)
+t.test('reads a changed file again, and refuses an invalid one with the reason, keeping the old one', async (t) => {
+  const { running, write, origin, a, b } = await program(t, 'config.json')
+  const client = await LegacyClient.open(`${origin}/a/mcp`)
+  write({ mcpServers: { a, b } })
+  await says(running, /"event":"config_changed","added":\["b"\]/)
+  t.equal((await echo(`${origin}/b/mcp`)).status, 200)
+  t.equal((await client.request('ping')).status, 200)
+  write({ mcpServers: { a, b: { command: 'x', era: 'old' } }, limit: {} })
+  const [said] = await says(running, /.*invalid configuration; keeping.*/)
+  t.match(said, /mcpServers\.b\.era.*"limit","message":"is not an option: did you mean|"limit".*mcpServers\.b\.era/)
+  t.equal((await echo(`${origin}/b/mcp`)).status, 200)
+  write('{')
+  await says(running, /is not valid JSON/)
+  t.equal((await client.request('ping')).status, 200)
+})
 
-t.test(
-  '11.29 a server that is added and cannot be had is said to be unavailable, and one that can to be ready',
-  async (t) => {
-    const { running, write, a, b } = await program(t, 'config.json')
-    write({ mcpServers: { a, b, gone: { command: 'no-such-command-here' } } })
-    await says(running, /"event":"server_unavailable","server":"gone","why":".*command not found"/)
-    await says(running, /"event":"server_ready","server":"b","era":"legacy"/)
-  },
-)
+t.test('11.29 reports an added server that is unreachable as unavailable, and a reachable one as ready', async (t) => {
+  const { running, write, a, b } = await program(t, 'config.json')
+  write({ mcpServers: { a, b, gone: { command: 'no-such-command-here' } } })
+  await says(running, /"event":"server_unavailable","server":"gone","why":".*command not found"/)
+  await says(running, /"event":"server_ready","server":"b","era":"legacy"/)
+})
 
-t.test('a file that changes while the bridge starts is read again', async (t) => {
+t.test('reads a file again that changes while the bridge starts', async (t) => {
   const release: (() => void)[] = []
   const slow = createServer((_request, response) => {
     release.push(() => response.writeHead(404).end())
@@ -109,7 +103,7 @@ t.test('a file that changes while the bridge starts is read again', async (t) =>
   await says(running, /"event":"config_changed","added":\["b"\]/)
 })
 
-t.test('SIGHUP has it read again, with the files that it refers to', async (t) => {
+t.test('SIGHUP makes it read the file again, with the files that it refers to', async (t) => {
   const { running, write, origin, a } = await program(t, 'config.json')
   const http = await LegacyHttp.start(t)
   const secret = temporaryFile(t, 'token', 'one\n')

@@ -31,7 +31,7 @@ const read = <T>(path: string) => JSON.parse(readFileSync(path, 'utf8')) as T
 const nameOf = ({ group, name }: Component) => (group === undefined ? name : `${group}/${name}`)
 const manifest = read<Manifest>(join(root, 'package.json'))
 
-t.test('`dependencies` are the packages that the bridge imports, and tools are not among them', async (t) => {
+t.test('`dependencies` are the packages that the bridge imports, and include no tools', async (t) => {
   const options = { bundle: true, packages: 'external', platform: 'node', format: 'esm', write: false } as const
   const { metafile } = await build({
     ...options,
@@ -49,7 +49,7 @@ t.test('`dependencies` are the packages that the bridge imports, and tools are n
   for (const name of Object.keys(manifest.dependencies)) t.notOk(name in manifest.devDependencies, name)
 })
 
-t.test('the build says what is in the bundle', async (t) => {
+t.test('the build lists the content of the bundle', async (t) => {
   const source = copyOfSource(t)
   const { stdout, stderr } = await run(execPath, ['.ci/build.mjs'], { cwd: source })
   t.same([stdout, stderr], ['', ''], 'it has nothing to say of itself')
@@ -73,7 +73,7 @@ t.test('the build says what is in the bundle', async (t) => {
   for (const name of Object.keys(manifest.dependencies)) t.ok(names.includes(name), `${name} is in it`)
   for (const tool of ['tap', 'esbuild', 'tsx', 'typescript']) t.notOk(names.includes(tool), `${tool} is not`)
 
-  await t.test('another build, somewhere else, says the same', async (t) => {
+  await t.test('another build in another folder lists the same', async (t) => {
     const other = copyOfSource(t)
     await run(execPath, ['.ci/build.mjs'], { cwd: other })
     t.equal(readFileSync(join(other, 'dist/sbom.cdx.json'), 'utf8'), text)
@@ -104,7 +104,7 @@ t.test('the build says what is in the bundle', async (t) => {
     t.match(clean, { code: 0, stdout: /^\d+ packages ship, with 0 known/ })
   })
 
-  await t.test('where the registry cannot be asked, the audit says so, and fails only if it is strict', async (t) => {
+  await t.test('without a registry, the audit says so, and fails only if it is strict', async (t) => {
     const nowhere = 'http://127.0.0.1:9/'
     t.match(await audit(source, nowhere), { code: 0, stdout: /could not be asked about \d+ packages/ })
     t.match(await audit(source, nowhere, '--strict'), { code: 1, stdout: /could not be asked/ })

@@ -52,7 +52,7 @@ t.test('each of several servers has a path of its own, for every kind of client'
   t.match(missing.message.error, { message: /endpoints are \/mcp, \/pipe\/mcp, \/http\/mcp, \/new\/mcp/ })
 })
 
-t.test('a session of one server is none of another', async (t) => {
+t.test('a session of one server is unknown to another', async (t) => {
   const mcpServers = { a: legacyStdio(t).server, b: legacyStdio(t).server }
   const { url } = await startBridge(t, {}, { mcpServers })
   const client = await LegacyClient.open(at(url, '/a/mcp'))
@@ -61,7 +61,7 @@ t.test('a session of one server is none of another', async (t) => {
   t.equal(elsewhere.status, 404)
 })
 
-t.test('a server that is the only one is served at the address itself, and at its own', async (t) => {
+t.test('a single server is served at the address itself, and at its own path', async (t) => {
   const { url } = await startBridge(t, legacyStdio(t).server)
   const [here, there] = [await call(url, 'server/discover'), await call(at(url, '/test/mcp'), 'server/discover')]
   t.equal(here.status, 200)
@@ -81,7 +81,7 @@ t.test('a server may have a path, time limits and a strictness of its own', asyn
   t.equal((await call(at(url, '/slow/mcp'), 'tools/list')).status, 404)
 })
 
-t.test('one address cannot be two things', async (t) => {
+t.test('two servers cannot have one address', async (t) => {
   const program = { command: 'x' }
   const withRedis = (redis: object) => ({ mcpServers: { a: program }, redis, stateKeys: ['k'.repeat(32)] })
   const cases: [object, RegExp][] = [
@@ -107,7 +107,7 @@ t.test('one address cannot be two things', async (t) => {
   for (const [input, said] of cases) t.match(issuesOf(input).join('\n'), said)
 })
 
-t.test('secrets stand in files, and what is missing is named without what is there', async (t) => {
+t.test('reads secrets from files, and names missing ones without their content', async (t) => {
   const file = temporaryFile(t, 'token', 'top-secret\n')
   const server = (authorization: string) => ({
     mcpServers: { a: { url: 'https://h/mcp', headers: { authorization } } },
@@ -121,7 +121,7 @@ t.test('secrets stand in files, and what is missing is named without what is the
   t.match(issuesOf(server('${file:/none}'), { env: {}, read }), [/a\.headers\.authorization cannot read \/none/])
 })
 
-t.test('health says what there is to know, and no more than is meant for whoever asks', async (t) => {
+t.test('health shows details only to those who may see them', async (t) => {
   const mcpServers = { good: legacyStdio(t).server, bad: { url: 'http://127.0.0.1:9/mcp' } }
   const { url, bridge } = await startBridge(t, {}, { mcpServers })
   const foreign = { host: 'pod-7.example' }
@@ -132,7 +132,7 @@ t.test('health says what there is to know, and no more than is meant for whoever
   t.equal((await get(at(url, '/metrics'), foreign)).status, 403, 'what is counted is not for pages of others')
 })
 
-t.test('a bridge none of whose servers can be had is not ready, and finds out when one can', async (t) => {
+t.test('a bridge without a reachable server is not ready, and notices when one is reachable', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   const asked = async () => (await get(at(url, '/readyz'))).status
@@ -148,7 +148,7 @@ t.test('a bridge none of whose servers can be had is not ready, and finds out wh
   t.ok(true)
 })
 
-t.test('a server that was started again is found again without a call', async (t) => {
+t.test('finds a restarted server again without a call', async (t) => {
   const server = await LegacyHttp.start(t)
   const { url, bridge } = await startBridge(t, { url: server.url })
   const asked = async () => (await get(at(url, '/readyz'))).status
@@ -165,7 +165,7 @@ for (const [era, start] of [
   ['legacy', (override: Override) => LegacyHttp.start(t, { override })],
   ['modern', (override: Override) => ModernHttp.start(t, { override })],
 ] as const) {
-  t.test(`a ${era} server that is gone for a while is found again without a call`, async (t) => {
+  t.test(`finds a ${era} server again without a call that was down for a while`, async (t) => {
     let away = false
     const server = await start((_arrived, response) => {
       if (away) response.destroy()
@@ -183,7 +183,7 @@ for (const [era, start] of [
     await until(async () => (await asked()) === 200, 'ready again')
   })
 
-  t.test(`a ${era} server that answers nobody without a credential is there all the same`, async (t) => {
+  t.test(`a ${era} server that requires a credential for every answer counts as reachable`, async (t) => {
     const server = await start((_arrived, response) => {
       response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
       return true
@@ -194,7 +194,7 @@ for (const [era, start] of [
   })
 }
 
-t.test('where health has an address of its own, it is told there, in detail, and nowhere else', async (t) => {
+t.test('with an address of its own, health has its details there, and nowhere else', async (t) => {
   const mcpServers = { good: legacyStdio(t).server, bad: { url: 'http://127.0.0.1:9/mcp' } }
   const { bridge } = createBridge(t, {}, { mcpServers, admin: 'http://127.0.0.1:0' })
   const urls = await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })

@@ -51,7 +51,7 @@ t.test(
   },
 )
 
-t.test('what finds tools is read when somebody searches', { skip }, async (t) => {
+t.test('reads the tool search when somebody searches', { skip }, async (t) => {
   const call = (id: number, name: string, args: object) => ({
     jsonrpc: '2.0',
     id,
@@ -77,7 +77,7 @@ t.test('what finds tools is read when somebody searches', { skip }, async (t) =>
 })
 
 t.test(
-  'compiled code is kept in the cache folder of the user',
+  'stores compiled code in the cache folder of the user',
   { skip: !('enableCompileCache' in nodeModule) },
   async (t) => {
     const cache = temporaryFolder(t)
@@ -87,7 +87,7 @@ t.test(
   },
 )
 
-t.test('a cache folder that cannot be written is no reason to fail', async (t) => {
+t.test('starts although the cache folder cannot be written', async (t) => {
   const file = temporaryFile(t, 'file', '')
   const { ended, stdout } = startProgram(t, ['--version'], { XDG_CACHE_HOME: file })
   t.equal(await ended, 0)

@@ -19,7 +19,7 @@ const CALLS = 4_000
 const SHARE = 0.3
 
 for (const name of LANES)
-  t.test(`calls that have ended do not survive short collections: ${name}`, async (t) => {
+  t.test(`ended calls do not survive short collections: ${name}`, async (t) => {
     const lane = candidates.find((one) => one.name === name) as Candidate
     const collections = await withPeers([lane], async (generator, ports, started) => {
       const [port, admin] = [await freePort(), await freePort()]

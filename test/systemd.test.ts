@@ -48,7 +48,7 @@ t.test('the unit is as confined as a program that compiles JavaScript can be', {
   t.equal(status, 0, `exposure of at most 1.5 of 10: ${stdout}${stderr}`)
 })
 
-t.test('the bridge understands the configuration, and finds its secrets where the unit puts them', async (t) => {
+t.test('the bridge accepts the configuration, and finds its secrets where the unit puts them', async (t) => {
   const credentials = values('LoadCredential').map((value) => value.split(':')[0] as string)
   const [, path = ''] = /--config (\S+)/.exec(values('ExecStart')[0] ?? '') ?? []
   const files = new Map(credentials.map((name) => [`/run/credentials/mcp-bridge.service/${name}`, secret(name)]))

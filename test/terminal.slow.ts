@@ -109,7 +109,7 @@ t.test('N9: a gateway that was stopped (Ctrl-Z) long before ends with its termin
   await until(async () => (await statusAt('/mcp')) === undefined, 'the end of the gateway')
 })
 
-t.test('N9: without a terminal from the start, SIGHUP means to read the configuration again', async (t) => {
+t.test('N9: without a terminal from the start, SIGHUP reads the configuration again', async (t) => {
   const folder = temporaryFolder(t)
   const port = await freePort()
   const file = join(folder, 'config.json')

@@ -43,7 +43,7 @@ t.test('N9: a gateway with a configuration file ends with its terminal', { skip 
   await until(async () => !(await answers()), 'the end of the bridge')
 })
 
-t.test('N9: SIGHUP means to read the configuration again while the terminal is open', { skip }, async (t) => {
+t.test('N9: SIGHUP reads the configuration again while the terminal is open', { skip }, async (t) => {
   const { terminal, bridge, answers } = await inTerminal(t)
   kill(bridge, 'SIGHUP')
   await until(() => /configuration changed/.test(terminal.stdout()), `the reload (${terminal.stdout()})`)

@@ -30,7 +30,7 @@ function sleepsIn(text: string): number[] {
   })
 }
 
-t.test('a fixed sleep is recognized, in each way to write it', async (t) => {
+t.test('recognizes a fixed sleep in each spelling', async (t) => {
   const written: [text: string, length: number][] = [
     ['await sleep(1_200)', 1_200],
     ['await pause(150)', 150],
@@ -63,13 +63,13 @@ t.test('the runner finds all tests, those of a folder, and those of a kind', asy
   )
 })
 
-t.test('the runner refuses what names no test', async (t) => {
+t.test('the runner refuses names that match no test', async (t) => {
   const { status, stdout } = list('rpc', 'no/such')
   t.equal(status, 2)
   t.match(stdout, 'test/no/such')
 })
 
-t.test('files share processes, and each failure is told with the name of its file', async (t) => {
+t.test('files share processes, and each failure has the name of its file', async (t) => {
   const { status, stdout } = spawnSync(execPath, [runner, '--kind', 'example', '--jobs', '1', '--times'], {
     encoding: 'utf8',
   })
@@ -83,12 +83,15 @@ t.test('files share processes, and each failure is told with the name of its fil
   t.match(stdout, /^ +\d+\.\d +\d+\.\d {2}runner\/passes\.example$/m, 'with its seconds and CPU time')
 })
 
-t.test('--again: what fails once and passes alone is told, and what fails twice has failed', async (t) => {
-  const env = { ...process.env, MCP_BRIDGE_TEST_RAN: join(temporaryFolder(t), 'ran') }
-  const args = ['--kind', 'twice', '--jobs', '1', '--again']
-  const { status, stdout } = spawnSync(execPath, [runner, ...args], { encoding: 'utf8', env })
-  t.equal(status, 1)
-  t.match(stdout, 'unsteady: runner/unsteady.twice failed once, and passed alone')
-  t.match(stdout, /^1 files passed, 1 failed/m)
-  t.match(stdout, /^ {2}npm run test:only -- runner\/always\.twice\.ts$/m)
-})
+t.test(
+  'with --again, a file that fails once and passes alone is reported, and one that fails twice has failed',
+  async (t) => {
+    const env = { ...process.env, MCP_BRIDGE_TEST_RAN: join(temporaryFolder(t), 'ran') }
+    const args = ['--kind', 'twice', '--jobs', '1', '--again']
+    const { status, stdout } = spawnSync(execPath, [runner, ...args], { encoding: 'utf8', env })
+    t.equal(status, 1)
+    t.match(stdout, 'unsteady: runner/unsteady.twice failed once, and passed alone')
+    t.match(stdout, /^1 files passed, 1 failed/m)
+    t.match(stdout, /^ {2}npm run test:only -- runner\/always\.twice\.ts$/m)
+  },
+)

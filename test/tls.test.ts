@@ -62,7 +62,7 @@ t.test('clients reach a bridge over TLS, and pages of its own origin may call it
   t.match(program.stderr(), `curl -s ${url.href}`)
 })
 
-t.test('a changed certificate is shown to new connections, and open ones stay', async (t) => {
+t.test('new connections get a changed certificate, and open ones stay', async (t) => {
   const { program, url, show, cert } = await start(t)
   const kept = new Agent({ keepAlive: true, maxSockets: 1, maxCachedSessions: 0 })
   t.teardown(() => kept.destroy())
@@ -76,7 +76,7 @@ t.test('a changed certificate is shown to new connections, and open ones stay', 
   t.match(await ask(url, fresh()), { status: 200, name: 'second' })
 })
 
-t.test('a failed handshake is logged, and disturbs nobody', async (t) => {
+t.test('logs a failed handshake, which affects no other connection', async (t) => {
   const { program, url } = await start(t)
   const plain = connectPlain(Number(url.port), '127.0.0.1')
   plain.on('error', () => {}).write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n')
@@ -87,7 +87,7 @@ t.test('a failed handshake is logged, and disturbs nobody', async (t) => {
   await until(() => plain.destroyed || plain.closed, 'the end of the connection')
 })
 
-t.test('admin can have TLS too', async (t) => {
+t.test('admin can have TLS, too', async (t) => {
   const { program } = await start(t, ['--admin', 'https://127.0.0.1:0'])
   const [, admin = ''] = await says(program, /"url":"(https:[^"]+)".*"serving health/)
   const status = await new Promise((resolve, reject) => {

@@ -58,7 +58,7 @@ function startOn(t: Test, path: string, server: string, more: readonly string[] 
   return startProgram(t, ['--listen', `unix:${path}`, '--log-format', 'json', ...more, server])
 }
 
-t.test('a client reaches a bridge on a socket, and that a server on a socket', { skip }, async (t) => {
+t.test('a client reaches a bridge on a socket, which reaches a server on a socket', { skip }, async (t) => {
   const folder = temporaryFolder(t)
   const [front, back] = [join(folder, 'front.sock'), join(folder, 'back.sock')]
   const server = await serveOn(t, back)
@@ -86,7 +86,7 @@ t.test('a client reaches a bridge on a socket, and that a server on a socket', {
   t.notOk(existsSync(front), 'the socket is removed')
 })
 
-t.test('Host and Origin are checked on a socket as on the loopback', { skip }, async (t) => {
+t.test('checks Host and Origin on a socket as on the loopback', { skip }, async (t) => {
   const folder = temporaryFolder(t)
   const [front, back] = [join(folder, 'front.sock'), join(folder, 'back.sock')]
   await serveOn(t, back)
@@ -102,7 +102,7 @@ t.test('Host and Origin are checked on a socket as on the loopback', { skip }, a
   for (const [headers, status] of cases) t.match(await ask(front, '/mcp', headers), { status }, JSON.stringify(headers))
 })
 
-t.test('the socket of a killed bridge is replaced, and nothing else', { skip }, async (t) => {
+t.test('replaces the socket of a killed bridge, and nothing else', { skip }, async (t) => {
   const folder = temporaryFolder(t)
   const [front, back] = [join(folder, 'front.sock'), join(folder, 'back.sock')]
   await serveOn(t, back)
@@ -127,7 +127,7 @@ t.test('the socket of a killed bridge is replaced, and nothing else', { skip }, 
   t.match(await run(t, ['--listen', `unix:${link}`, `unix:${back}`]), { code: 1, stderr: 'is not a socket' })
 })
 
-t.test('socketMode says who may connect', { skip }, async (t) => {
+t.test('socketMode determines who may connect', { skip }, async (t) => {
   const folder = temporaryFolder(t)
   const [front, admin, back] = ['front', 'admin', 'back'].map((name) => join(folder, `${name}.sock`)) as [
     string,
@@ -159,7 +159,7 @@ t.test('socketMode says who may connect', { skip }, async (t) => {
   t.equal(metrics, 200)
 })
 
-t.test('a socket that cannot be used is named with what to do', { skip }, async (t) => {
+t.test('names an unusable socket, with the next step', { skip }, async (t) => {
   const folder = temporaryFolder(t)
   const back = join(folder, 'back.sock')
   const cases: [name: string, args: readonly string[], says: RegExp][] = [
@@ -186,7 +186,7 @@ t.test('a socket that cannot be used is named with what to do', { skip }, async 
   t.match((await run(t, ['probe', `unix:${back}`])).stderr, /No process listens on the socket/)
 })
 
-t.test('a server whose socket comes back is reached again', { skip }, async (t) => {
+t.test('reaches a server again whose socket is back', { skip }, async (t) => {
   const back = join(temporaryFolder(t), 'back.sock')
   const bridge = await startBridge(t, { url: 'http://localhost/mcp', socket: back })
   t.match((await call(bridge.url, 'tools/list')).text, /The socket of the server does not exist/)

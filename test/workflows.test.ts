@@ -64,7 +64,7 @@ t.test('every action is pinned to a commit, and to the same one everywhere', asy
   t.ok(pins.size >= 8)
 })
 
-t.test('no job may do more than it has to', async (t) => {
+t.test('jobs have only the permissions that they need', async (t) => {
   /** Everything that a job may write, and why it has to. */
   const writes: Record<string, string[]> = {
     // Findings are shown among the repository's alerts.
@@ -108,7 +108,7 @@ t.test('every supported version of Node.js is tested', async (t) => {
   for (const system of ['ubuntu-', 'macos-', 'windows-']) t.ok(runners.includes(system), system)
 })
 
-t.test('every script is bash that stops at the first mistake', { skip: lacks('bash', ['--version']) }, async (t) => {
+t.test('every script is bash that stops at the first error', { skip: lacks('bash', ['--version']) }, async (t) => {
   for (const name of shellScripts) {
     const path = join(root, '.ci', name)
     t.match(text(`.ci/${name}`), /^#!\/usr\/bin\/env bash\n# .+\n(?:#.*\n)*set -e?uo pipefail\n/, name)
@@ -123,7 +123,7 @@ t.test('shellcheck finds nothing to complain about', { skip: lacks('shellcheck',
   t.equal(status, 0, stdout)
 })
 
-t.test('updates are looked for wherever something is pinned', async (t) => {
+t.test('updates are configured wherever something is pinned', async (t) => {
   const { updates } = yaml<{ updates: { 'package-ecosystem': string; directory?: string; directories?: string[] }[] }>(
     '.github/dependabot.yml',
   )
@@ -145,7 +145,7 @@ t.test('the tools are pinned exactly', async (t) => {
   }
 })
 
-t.test('the forms for issues are forms, and that for bugs asks for the export of the inspector', async (t) => {
+t.test('the issue forms are valid, and that for bugs asks for the export of the inspector', async (t) => {
   const forms = readdirSync(join(root, '.github/ISSUE_TEMPLATE')).filter((file) => file !== 'config.yml')
   t.same(forms.sort(), ['bug.yml', 'idea.yml'])
   for (const form of forms) {

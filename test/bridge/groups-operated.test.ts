@@ -12,7 +12,7 @@ type Json = Record<string, unknown>
 const get = (url: string) => send('GET', url, undefined, {})
 const at = (url: string, path: string) => new URL(path, url).href
 
-t.test('/readyz says how a group is, and which of its servers do not answer', async (t) => {
+t.test('/readyz reports the state of a group, and which of its servers do not answer', async (t) => {
   const good = await LegacyHttp.start(t)
   const mcpServers = { good: { url: good.url }, dead: { url: 'http://127.0.0.1:9/mcp' } }
   const groups = { some: {}, whole: { required: ['dead'] } }
@@ -31,7 +31,7 @@ t.test('/readyz says how a group is, and which of its servers do not answer', as
   t.same((await get(at(url, '/readyz'))).status, 404, 'clients are not told')
 })
 
-t.test('metrics of calls and sessions through a group have its name beside that of the server', async (t) => {
+t.test('metrics of calls and sessions through a group have the names of the group and of the server', async (t) => {
   const [one, other] = [await ModernHttp.start(t, { pages: 1 }), await LegacyHttp.start(t)]
   const metrics = new Metrics({ version: '0.0.0' })
   const mcpServers = { one: { url: one.url }, other: { url: other.url }, dead: { url: 'http://127.0.0.1:9/mcp' } }

@@ -50,26 +50,23 @@ const plan = (changed: object, name = 'address') => {
 const changes = (changed: object, name?: string) => plan(changed, name) !== plan({}, name)
 
 for (const name of Object.keys(ENTRIES)) {
-  t.test(
-    `each option of the entry of a server (${name}) is part of the plan, but for where it is served`,
-    async (t) => {
-      t.ok(SERVER_KEYS.size > 10)
-      for (const key of SERVER_KEYS) {
-        const entry = { ...settings.mcpServers[name], [key]: DIFFERENT }
-        t.equal(changes({ mcpServers: { ...settings.mcpServers, [name]: entry } }, name), key !== 'path', key)
-      }
-    },
-  )
+  t.test(`each option of a server entry (${name}) is part of the plan, except where it is served`, async (t) => {
+    t.ok(SERVER_KEYS.size > 10)
+    for (const key of SERVER_KEYS) {
+      const entry = { ...settings.mcpServers[name], [key]: DIFFERENT }
+      t.equal(changes({ mcpServers: { ...settings.mcpServers, [name]: entry } }, name), key !== 'path', key)
+    }
+  })
 }
 
-t.test('each option of the bridge is part of the plan, unless it is known that no mount is made of it', async (t) => {
+t.test('each option of the bridge is part of the plan, except those known not to affect any mount', async (t) => {
   for (const key of OPTIONS.filter((key) => key !== 'mcpServers' && key !== 'auth'))
     t.equal(changes({ [key]: DIFFERENT }), !AROUND.includes(key), key)
 })
 
 for (const group of ['timeouts', 'limits', 'compat', 'oauth'] as const) {
   t.test(
-    `each of "${group}" is part of the plan, but for how the bridge stops, and what it counts before calls`,
+    `each option of "${group}" is part of the plan, except those for shutdown and for counts before calls`,
     async (t) => {
       for (const key of Object.keys(fileSchema.shape[group].unwrap().shape))
         t.equal(
@@ -91,7 +88,7 @@ t.test('principals and their scopes are part of the plan, and their secrets are 
   t.notMatch(plan({}), TOKEN)
 })
 
-t.test('other servers are not part of the plan, and what was found of a server is', async (t) => {
+t.test('the plan excludes other servers, and includes what discovery found about its own', async (t) => {
   t.notOk(changes({ mcpServers: { address: settings.mcpServers['address'] } }))
   const own = mountSettings('address', settings)
   t.not(planOf('address', own, 'pinned'), planOf('address', own))

@@ -30,7 +30,7 @@ const prefixesIn = (result: unknown): string[] => {
 }
 
 for (const [kind, start] of Object.entries(KINDS)) {
-  t.test(`${kind}: its sessions go on where they were opened, and a group is there for new ones`, async (t) => {
+  t.test(`${kind}: open sessions stay where they are, and new ones use the group`, async (t) => {
     const mcpServers = { a: await start(t) }
     const { url, bridge, log } = await startBridge(t, {}, { mcpServers })
     t.match(url, /\/mcp$/)
@@ -74,7 +74,7 @@ for (const [kind, start] of Object.entries(KINDS)) {
   })
 }
 
-t.test('a server that is configured anew at the same time does not keep its sessions', async (t) => {
+t.test('a server that is reconfigured in the same reload does not keep its sessions', async (t) => {
   const { url, bridge } = await startBridge(t, {}, { mcpServers: { a: legacyStdio(t).server } })
   const legacy = await LegacyClient.open(url)
   await bridge.reload(settingsOf({ mcpServers: { a: legacyStdio(t).server, b: legacyStdio(t).server } }))

@@ -62,42 +62,39 @@ t.test('11.34 check names the program of a file, ignored keys and warnings', asy
   }
 })
 
-t.test(
-  '11.34 check --offline wants nothing of the machine that the configuration is for, and is as strict otherwise',
-  async (t) => {
-    const config = {
-      mcpServers: {
-        a: { url: '${ADDRESS_OF_A}', headers: { Authorization: 'Bearer ${file:/run/secrets/canary}' } },
-        b: { command: '${PROGRAM_OF_B}', env: { KEY: '${KEY_OF_B}' } },
-      },
-      auth: { tokens: { alice: '${TOKEN_OF_ALICE}', bob: '${file:/run/secrets/bob}' } },
-      redis: { url: '${REDIS_OF_TEST}' },
-      stateKeys: ['${STATE_KEY_OF_TEST}'],
-      inspect: { token: '${VIEWERS}' },
-    }
-    const file = fileWith(t, config)
-    const online = await run(t, ['check', '--config', file])
-    t.equal(online.code, 78)
-    t.match(online.stderr, /the environment variable ADDRESS_OF_A is not set/)
-    const offline = await run(t, ['check', '--offline', '--config', file])
-    t.equal(offline.stderr, '')
-    t.match(offline.stdout, /is valid: 2 servers\.$/m)
-    for (const redis of [
-      { url: 'redis://primary', sentinels: ['${SENTINEL_OF_TEST}'] },
-      { cluster: ['${NODE_OF_TEST}'] },
-    ])
-      t.equal(check(fileWith(t, { ...config, redis }), { args: ['--offline'] }).code, 0)
-    const wrong: [change: object, said: RegExp][] = [
-      [{ listen: 'nowhere' }, /listen "nowhere" has to be stdio, unix:/],
-      [{ limits: { calls: '${NOT_REPLACED}' } }, /limits\.calls has to be a number, not a string/],
-    ]
-    for (const [change, said] of wrong) {
-      const refused = check(fileWith(t, { ...config, ...change }), { args: ['--offline'] })
-      t.equal(refused.code, 78)
-      t.match(refused.said, said)
-    }
-  },
-)
+t.test('11.34 check --offline requires nothing of the machine, and is as strict otherwise', async (t) => {
+  const config = {
+    mcpServers: {
+      a: { url: '${ADDRESS_OF_A}', headers: { Authorization: 'Bearer ${file:/run/secrets/canary}' } },
+      b: { command: '${PROGRAM_OF_B}', env: { KEY: '${KEY_OF_B}' } },
+    },
+    auth: { tokens: { alice: '${TOKEN_OF_ALICE}', bob: '${file:/run/secrets/bob}' } },
+    redis: { url: '${REDIS_OF_TEST}' },
+    stateKeys: ['${STATE_KEY_OF_TEST}'],
+    inspect: { token: '${VIEWERS}' },
+  }
+  const file = fileWith(t, config)
+  const online = await run(t, ['check', '--config', file])
+  t.equal(online.code, 78)
+  t.match(online.stderr, /the environment variable ADDRESS_OF_A is not set/)
+  const offline = await run(t, ['check', '--offline', '--config', file])
+  t.equal(offline.stderr, '')
+  t.match(offline.stdout, /is valid: 2 servers\.$/m)
+  for (const redis of [
+    { url: 'redis://primary', sentinels: ['${SENTINEL_OF_TEST}'] },
+    { cluster: ['${NODE_OF_TEST}'] },
+  ])
+    t.equal(check(fileWith(t, { ...config, redis }), { args: ['--offline'] }).code, 0)
+  const wrong: [change: object, said: RegExp][] = [
+    [{ listen: 'nowhere' }, /listen "nowhere" has to be stdio, unix:/],
+    [{ limits: { calls: '${NOT_REPLACED}' } }, /limits\.calls has to be a number, not a string/],
+  ]
+  for (const [change, said] of wrong) {
+    const refused = check(fileWith(t, { ...config, ...change }), { args: ['--offline'] })
+    t.equal(refused.code, 78)
+    t.match(refused.said, said)
+  }
+})
 
 const broken: [name: string, file: string, content: unknown, code: number, said: RegExp][] = [
   [
@@ -178,7 +175,7 @@ t.test('11.24 check accepts the same syntax as editors, and names the place of e
   }
 })
 
-t.test('11.24 serves a file of VS Code with comments, inputs and its own names', async (t) => {
+t.test('11.24 serves a VS Code file with comments, inputs and its own names', async (t) => {
   const { server } = legacyStdio(t)
   const text = `\uFEFF{
     // Mine.

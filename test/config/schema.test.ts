@@ -11,7 +11,7 @@ t.test('the file is fresh (npm run schema writes it)', async (t) => {
   t.same(file, JSON.parse(settingsSchema()))
 })
 
-t.test('the schema accepts what the bridge accepts, and names mistakes', async (t) => {
+t.test('the schema accepts what the bridge accepts, and reports mistakes', async (t) => {
   const validate = new Ajv({ allErrors: true, strict: false, validateFormats: false }).compile(file)
   const stdio = {
     command: 'npx',

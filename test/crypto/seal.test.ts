@@ -4,7 +4,7 @@ import { digest, newKey, randomId, Sealer } from '../../src/crypto/seal.js'
 
 const FIELDS = { x: 'an id', r: 7, p: 'é😀', exp: 1_900_000_000_000 }
 
-t.test('what is sealed is opened again, and says nothing until then', async () => {
+t.test('opens what it sealed, and reveals nothing of it', async () => {
   const sealer = new Sealer([newKey()], 'rs')
   const field = fc.oneof(fc.string({ maxLength: 100 }), fc.integer())
   fc.assert(
@@ -16,12 +16,12 @@ t.test('what is sealed is opened again, and says nothing until then', async () =
   )
 })
 
-t.test('equal texts are sealed differently', async (t) => {
+t.test('seals equal texts differently', async (t) => {
   const sealer = new Sealer([newKey()], 'rs')
   t.equal(new Set(Array.from({ length: 1_000 }, () => sealer.seal(FIELDS))).size, 1_000)
 })
 
-t.test('of a text that was sealed not one bit can be changed', async (t) => {
+t.test('refuses a sealed text with any bit changed', async (t) => {
   const sealer = new Sealer([newKey()], 'rs')
   const text = sealer.seal(FIELDS)
   const opened: string[] = []
@@ -36,7 +36,7 @@ t.test('of a text that was sealed not one bit can be changed', async (t) => {
   t.same(sealer.open(text), FIELDS)
 })
 
-t.test('nor can it be cut, put together from two, or written in another way', async (t) => {
+t.test('refuses a sealed text that was truncated, joined from two, or rewritten', async (t) => {
   const keys = [newKey(), newKey()]
   const sealer = new Sealer(keys, 'rs')
   const text = sealer.seal(FIELDS)
@@ -104,7 +104,7 @@ t.test('a hash distinguishes principals without naming them', async (t) => {
   t.equal(new Set(Array.from({ length: 1_000 }, randomId)).size, 1_000)
 })
 
-t.test('bytes are sealed for what they are about, and mean nothing elsewhere', async (t) => {
+t.test('bytes are sealed for one subject, and cannot be opened for another', async (t) => {
   const [older, newer] = [newKey(), newKey()]
   const sealer = new Sealer([older], 'replica')
   const both = new Sealer([newer, older], 'replica')

@@ -8,7 +8,7 @@ import { check } from '../support/check.js'
 import { temporaryFile } from '../support/folder.js'
 import { LegacyHttp, type Received } from '../support/legacy-http.js'
 
-t.test('probe shows what is left for clients, and what fits nothing', async (t) => {
+t.test('probe shows what clients see, and which patterns match nothing', async (t) => {
   const http = await LegacyHttp.start(t, { pages: 2 })
   const entry = {
     url: http.url,
@@ -52,7 +52,7 @@ t.test('probe shows what is left for clients, and what fits nothing', async (t) 
   )
 })
 
-t.test('a list that fails says why, and one that the server does not have is empty', async (t) => {
+t.test('a list that fails names the reason, and a list that the server does not have is empty', async (t) => {
   const failing = ({ message }: Received, response: ServerResponse) => {
     if (message['method'] !== 'prompts/list') return false
     const error = { code: -32000, message: 'Busy' }
@@ -72,7 +72,7 @@ t.test('a list that fails says why, and one that the server does not have is emp
   t.match(serverInWords('x', inspection), /for clients {2}prompts could not be listed: .*Busy/)
 })
 
-t.test('check says what clients see of a server, and which rewritten tools they do not see', async (t) => {
+t.test('check shows what clients see of a server, and which rewritten tools are hidden from them', async (t) => {
   const file = temporaryFile(t, 'mcp.json', {
     mcpServers: {
       all: { command: 'x' },

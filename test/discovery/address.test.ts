@@ -2,7 +2,7 @@
 import t from 'tap'
 import { meaningOf } from '../../src/discovery/sources/address.js'
 
-t.test('the form of an address tells its kind', async (t) => {
+t.test('the form of an address determines its kind', async (t) => {
   const host = (origin: string) => ({ kind: 'host', origin })
   const server = (url: string, transport?: string) => ({
     kind: 'server',
@@ -75,7 +75,7 @@ t.test('names are derived from addresses', async (t) => {
   }
 })
 
-t.test('an ambiguous address is refused', async (t) => {
+t.test('refuses an ambiguous address', async (t) => {
   const cases: [given: string, reason: string][] = [
     ['', 'malformed'],
     ['server', 'malformed'],

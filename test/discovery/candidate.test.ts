@@ -21,7 +21,7 @@ const program = (source: Source, name: string, command: string, runnable: boolea
   runnable,
 })
 
-t.test('of one endpoint, the first source decides what is said of it', async (t) => {
+t.test('the first source describes an endpoint that several sources name', async (t) => {
   const spellings = [
     'https://mcp.example/mcp',
     'https://MCP.example:443/mcp/',
@@ -59,7 +59,7 @@ t.test('the first candidate of a source wins', async (t) => {
   t.same(merge([[first], [second]]).candidates, [{ ...first, alsoFrom: [second] }])
 })
 
-t.test('candidates come in the order of their sources', async (t) => {
+t.test('candidates are in the order of their sources', async (t) => {
   const lists = (['address', 'well-known', 'registry', 'config'] as const).map((source) => [
     at(source, `${source}-1`, `https://${source}.example/1`),
     at(source, `${source}-2`, `https://${source}.example/2`),
@@ -70,7 +70,7 @@ t.test('candidates come in the order of their sources', async (t) => {
   )
 })
 
-t.test('a command that a person has written is never taken from the network', async (t) => {
+t.test('a command that a person wrote is never replaced by one from the network', async (t) => {
   const registry = program('registry', 'weather', 'npx', false)
   const wellKnown = program('well-known', 'weather', 'npx', false)
   const address = program('address', 'weather', 'npx', true)
@@ -110,7 +110,7 @@ t.test('names become segments of a path', async (t) => {
   }
 })
 
-t.test('each name stands for one candidate', async (t) => {
+t.test('each name belongs to one candidate', async (t) => {
   const names = ['weather', 'weather', 'weather-2', 'Weather', 'weather', '???', '!!!', 'x'.repeat(64), 'x'.repeat(70)]
   const found = merge([names.map((name, index) => at('config', name, `https://${index}.example/`))])
   t.same(
@@ -129,7 +129,7 @@ t.test('each name stands for one candidate', async (t) => {
   )
 })
 
-t.test('there is a bound to them, and it is said how many are left out', async (t) => {
+t.test('bounds the candidates, and reports how many were left out', async (t) => {
   const many = (source: Source, count: number) =>
     Array.from({ length: count }, (_, index) => at(source, 'many', `https://${source}.example/${index}`))
   const { candidates, leftOut } = merge([many('registry', 60), many('config', 10), many('config', 10)])
@@ -138,7 +138,7 @@ t.test('there is a bound to them, and it is said how many are left out', async (
   t.equal(candidates.filter(({ source }) => source === 'config').length, 10)
 })
 
-t.test('the names that files use for transports are understood', async (t) => {
+t.test('reads the names that files use for transports', async (t) => {
   const cases: [word: unknown, transport: string | undefined][] = [
     ['http', 'http'],
     ['https', 'http'],
@@ -158,7 +158,7 @@ t.test('the names that files use for transports are understood', async (t) => {
   for (const [word, transport] of cases) t.equal(transportNamed(word), transport, String(word))
 })
 
-t.test('texts of the network cannot ask for what only we know, nor hide anything', async (t) => {
+t.test('data from the network cannot claim members reserved for the bridge, or hide anything', async (t) => {
   for (const text of ['https://mcp.example/?a=$b', '--flag={x}', 'ünïcödé']) t.ok(isPlain(text), text)
   for (const text of [
     '${HOME}',

@@ -65,7 +65,7 @@ t.test('11.31 with an empty HOME, the trust store is not beside the current fold
   t.equal(listed.code, 0)
 })
 
-t.test('the exit code says that no server can be used', async (t) => {
+t.test('the exit code reports that no server can be used', async (t) => {
   const url = await notes(t)
   const { run, folder } = ready(t)
   const guarded = await run('discover', `${url}/mcp`)
@@ -83,7 +83,7 @@ t.test('the exit code says that no server can be used', async (t) => {
   t.match(wrong, { code: 78, stderr: /discoverAllow .*neither a host nor an address/ })
 })
 
-t.test('a command and a file are of this machine; credentials are not shown', async (t) => {
+t.test('commands and files are local to this machine, and credentials are not shown', async (t) => {
   const { run, folder } = ready(t, { SECRET: 'very-secret' })
   const { server } = legacyStdio(t)
   const file = join(folder, 'mcp.json')
@@ -180,7 +180,7 @@ t.test('trust approve, list and revoke work one after the other', async (t) => {
   await Promise.all(ended)
 })
 
-t.test('a store that is damaged is neither used nor changed', async (t) => {
+t.test('a damaged store is neither used nor changed', async (t) => {
   const url = await notes(t)
   const { run, store, folder } = ready(t)
   mkdirSync(join(folder, 'mcp-bridge'), { mode: 0o700 })
@@ -230,7 +230,7 @@ t.test('trust key and trust pin add and remove entries', async (t) => {
   t.match(await run('trust', 'unpin', origin), { code: 1, stderr: /is not pinned/ })
 })
 
-t.test('a bridge serves what it finds, and publishes what it fronts', async (t) => {
+t.test('a bridge serves the servers it finds, and publishes the servers it fronts', async (t) => {
   const url = await notes(t)
   const { env, folder } = ready(t)
   const key = join(folder, 'key.pem')

@@ -45,7 +45,7 @@ function flaky(failures: number, error: () => Error = transient) {
   return { attempts, attempt }
 }
 
-t.test('what fails in a way that may pass is tried again after 1, 2 and 4 seconds', async (t) => {
+t.test('retries a temporary failure after 1, 2 and 4 seconds', async (t) => {
   const cases: [failures: number, slept: number[], attempts: number, comes: boolean][] = [
     [0, [], 1, true],
     [1, [1_000], 2, true],
@@ -65,7 +65,7 @@ t.test('what fails in a way that may pass is tried again after 1, 2 and 4 second
   }
 })
 
-t.test('a permanent failure is not tried again', async (t) => {
+t.test('does not retry a permanent failure', async (t) => {
   for (const error of [
     lasting,
     () => new TypeError('a mistake'),
@@ -99,7 +99,7 @@ t.test('retries come up to a fifth earlier or later', async (t) => {
   t.ok(new Set(relative).size > 100)
 })
 
-t.test('an answer holds as long as it says, within bounds', async (t) => {
+t.test('an answer is valid for as long as it says, within bounds', async (t) => {
   const cases: [freshFor: number, holds: number][] = [
     [Number.NEGATIVE_INFINITY, 5 * MINUTE],
     [Number.NaN, 5 * MINUTE],
@@ -124,7 +124,7 @@ t.test('an answer holds as long as it says, within bounds', async (t) => {
   }
 })
 
-t.test('headers say how long an answer holds', async (t) => {
+t.test('headers determine how long an answer is valid', async (t) => {
   const cases: [header: string | string[] | undefined, seconds: number][] = [
     [undefined, 300],
     ['', 300],
@@ -159,7 +159,7 @@ t.test('headers say how long an answer holds', async (t) => {
     t.equal(freshness({ 'cache-control': header }), seconds * 1_000, JSON.stringify(header)?.slice(0, 60) ?? 'none')
 })
 
-t.test('the third failed cycle in a row leaves an endpoint alone for five minutes', async (t) => {
+t.test('skips an endpoint for five minutes after its third failed cycle in a row', async (t) => {
   const world = simulated()
   const { cycles, told, pass } = world
   const { attempts, attempt } = flaky(99, lasting)
@@ -231,7 +231,7 @@ function held(t: Test) {
 }
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-t.test('simultaneous requests for the same share one cycle', async (t) => {
+t.test('simultaneous requests for the same endpoint share one cycle', async (t) => {
   const { cycles, told } = simulated()
   let attempts = 0
   const attempt = async () => {
@@ -251,7 +251,7 @@ t.test('simultaneous requests for the same share one cycle', async (t) => {
   t.same(new Set(await answers), new Set(['answer']))
 })
 
-t.test('only so many attempts run at once, and those that wait for a retry are not among them', async (t) => {
+t.test('bounds simultaneous attempts, not counting those that wait for a retry', async (t) => {
   const { cycles } = simulated({ parallel: 3 })
   const { attempt, most, release, waiting } = held(t)
   const answers = Array.from({ length: 10 }, (_, index) => cycles.run(`https://${index}.example/`, () => attempt()))
@@ -277,7 +277,7 @@ t.test('only so many attempts run at once, and those that wait for a retry are n
   t.equal(await retried, 'answer 2')
 })
 
-t.test('what is forgotten is asked for again, though an answer is under way', async (t) => {
+t.test('fetches a forgotten endpoint again, even while an answer is pending', async (t) => {
   const { cycles } = simulated()
   cycles.forget('https://unknown.example/')
   t.equal(await cycles.run(ENDPOINT, async () => ({ value: 'old', freshFor: 0 })), 'old')
@@ -313,7 +313,7 @@ t.test('a stopped cycle does not count as failed', async (t) => {
   t.same(told, [])
 })
 
-t.test('a thrown text is reported as an error of unknown reason', async (t) => {
+t.test('reports a thrown string as an error of unknown reason', async (t) => {
   const { cycles, told } = simulated()
   await t.rejects(cycles.run(ENDPOINT, () => Promise.reject('just a text')))
   t.match(told[0], { phase: 'unknown', reason: 'unknown', error: { message: 'just a text' } })

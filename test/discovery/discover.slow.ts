@@ -80,7 +80,7 @@ for (const [sdk, serverOf] of Object.entries({ 'SDK v1': legacyServer, 'SDK v2':
   })
 }
 
-t.test('contradictions of four sources are resolved by their order', async (t) => {
+t.test('the order of four sources resolves their contradictions', async (t) => {
   const world = await makeWorld(t)
   const { url, origin, pages } = world
   pages['/mcp'] = modernServer(offers())
@@ -126,7 +126,7 @@ t.test('contradictions of four sources are resolved by their order', async (t) =
   )
 })
 
-t.test('a manifest that is good the first time and bad the second, and the other way round', async (t) => {
+t.test('a manifest that alternates between valid and invalid', async (t) => {
   const world = await makeWorld(t)
   const evil = await publisherWith('ed25519')
   const offered = offers()
@@ -171,7 +171,7 @@ t.test('a manifest that is good the first time and bad the second, and the other
   t.same(offered.called, [])
 })
 
-t.test('a server that is not what its manifest says is quarantined, and the manifest dropped', async (t) => {
+t.test('quarantines a server that contradicts its manifest, and drops the manifest', async (t) => {
   const world = await makeWorld(t)
   await world.discovery().store.addKey('acme.test', acme.key)
   await publish(world, manifestFor(world.url))
@@ -201,7 +201,7 @@ t.test('a server that is not what its manifest says is quarantined, and the mani
   }
 })
 
-t.test('without a common revision, both lists are reported', async (t) => {
+t.test('without a common revision, reports both lists', async (t) => {
   const world = await makeWorld(t)
   world.pages['/.well-known/mcp.json'] = manifestFor(world.url, {}, { protocolRevisions: ['2030-01-01', '2029-01-01'] })
   let reached = 0
@@ -237,7 +237,7 @@ t.test('without a common revision, both lists are reported', async (t) => {
   })
 })
 
-t.test('connections to servers are guarded as those to documents are', async (t) => {
+t.test('guards connections to servers like those to documents', async (t) => {
   const world = await makeWorld(t)
   world.pages['/mcp'] = modernServer(offers())
   world.pages['/.well-known/mcp.json'] = manifestFor(world.url)
@@ -275,7 +275,7 @@ t.test('connections to servers are guarded as those to documents are', async (t)
   t.equal(accepted, 0, 'nobody has come to the trap')
 })
 
-t.test('a pin is checked on the connection to the server', async (t) => {
+t.test('checks a pin on the connection to the server', async (t) => {
   const world = await makeWorld(t)
   world.pages['/mcp'] = modernServer(offers())
   const { store } = world.discovery()
@@ -289,7 +289,7 @@ t.test('a pin is checked on the connection to the server', async (t) => {
   t.match(failure, { phase: 'tls', reason: 'pin' })
 })
 
-t.test('a running bridge serves what it discovers', async (t) => {
+t.test('a running bridge serves the servers it discovers', async (t) => {
   const world = await makeWorld(t)
   const offered = offers()
   world.pages['/mcp'] = modernServer(offered)
@@ -376,7 +376,7 @@ t.test('a running bridge serves what it discovers', async (t) => {
   t.notMatch(JSON.stringify((await call(url, 'tools/list', {})).message), /unavailable/, 'one trial is enough')
 })
 
-t.test('steps happen in their order', async (t) => {
+t.test('steps run in their order', async (t) => {
   let now = 0
   const found = new Findings()
   const finding = { source: 'well-known', from: 'x', entry: {}, runnable: true } as const

@@ -4,7 +4,7 @@ import { parseAddress } from '../../src/net/address.js'
 
 const key = (address: string) => canonical(httpEndpoint(address))
 
-t.test('one endpoint in many spellings has one key', async (t) => {
+t.test('an endpoint in any spelling has the same key', async (t) => {
   const same: [spellings: string[]][] = [
     [
       [
@@ -68,12 +68,12 @@ t.test('different endpoints have different keys', async (t) => {
   t.equal(new Set(different.map(key)).size, different.length)
 })
 
-t.test('the address that is connected to keeps its last slash and its query', async (t) => {
+t.test('the address to connect to keeps its last slash and its query', async (t) => {
   t.equal(httpEndpoint('https://Example.com:443/mcp/?a=1#b').url, 'https://example.com/mcp/?a=1')
   t.equal(httpEndpoint('https://me:secret@example.com/mcp').url, 'https://example.com/mcp')
 })
 
-t.test('commands are the same where their arguments are', async (t) => {
+t.test('commands are equal if their arguments are', async (t) => {
   const commandKey = (command: string, ...args: string[]) => canonical(stdioEndpoint(command, args))
   t.equal(commandKey('npx', '-y', 'server'), commandKey('npx', '-y', 'server'))
   const different = [
@@ -89,7 +89,7 @@ t.test('commands are the same where their arguments are', async (t) => {
   t.not(canonical(stdioEndpoint('https://example.com/')), key('https://example.com/'))
 })
 
-t.test('an address that parsers read differently is refused', async (t) => {
+t.test('refuses an address that parsers read differently', async (t) => {
   const cases: [name: string, address: string, reason: string][] = [
     ['nothing', '', 'malformed'],
     ['no scheme', 'example.com/mcp', 'malformed'],

@@ -33,7 +33,7 @@ async function find(
   }
 }
 
-t.test('the files of Claude Desktop, Cursor, Claude Code and VS Code', async (t) => {
+t.test('reads the files of Claude Desktop, Cursor, Claude Code and VS Code', async (t) => {
   const { folder, findings, failures } = await find(t, {
     'claude_desktop_config.json': {
       globalShortcut: '',
@@ -100,7 +100,7 @@ t.test('the files of Claude Desktop, Cursor, Claude Code and VS Code', async (t)
   t.same(failures, [])
 })
 
-t.test('a file that is broken spoils no other', async (t) => {
+t.test('a broken file spoils no other', async (t) => {
   const good = { mcpServers: { good: { command: 'npx' } } }
   const cases: [name: string, content: unknown, reason: string][] = [
     ['empty', '', 'file: malformed'],
@@ -134,7 +134,7 @@ t.test('a file that is broken spoils no other', async (t) => {
   t.match((await find(t, { 'large.json': largest })).findings, [{ name: 'good' }])
 })
 
-t.test('S2: nobody waits for a FIFO in the place of a file', async (t) => {
+t.test('S2: does not wait for a FIFO in the place of a file', async (t) => {
   const folder = t.testdir({})
   const path = join(folder, 'mcp.json')
   execFileSync('mkfifo', [path])
@@ -142,7 +142,7 @@ t.test('S2: nobody waits for a FIFO in the place of a file', async (t) => {
   t.match(failures, [{ place: path, error: { reason: 'unreadable', message: /not a regular file/ } }])
 })
 
-t.test('one server that is broken spoils no other of its file', async (t) => {
+t.test('a broken server spoils no other of its file', async (t) => {
   const servers = { a: { command: 'a' }, b: {}, c: { url: 'https://c.example/' }, d: { url: 7 }, e: { command: 'e' } }
   const { findings, failures } = await find(t, { 'mcp.json': { mcpServers: servers } })
   t.same(
@@ -152,7 +152,7 @@ t.test('one server that is broken spoils no other of its file', async (t) => {
   t.equal(failures.length, 2)
 })
 
-t.test('comments and commas are taken away where they are some, and fast', async (t) => {
+t.test('removes comments and trailing commas, and only those, in linear time', async (t) => {
   const cases: [text: string, value: unknown][] = [
     ['{"a": "//"} // b', '//'],
     ['{"a": "/*"} /* b */', '/*'],
@@ -176,7 +176,7 @@ t.test('comments and commas are taken away where they are some, and fast', async
     await find(t, { 'mcp.json': `{${piece.repeat(1_000_000 / piece.length)}` })
 })
 
-t.test('a missing file is no failure', async (t) => {
+t.test('a missing file is not a failure', async (t) => {
   const absent = ['absent.json', 'folder/absent.json', 'file.json/mcp.json']
   const files = { 'file.json': { mcpServers: {} } }
   t.same((await find(t, files, absent, false)).failures, [], 'are nothing to speak of where nobody has named them')
@@ -191,7 +191,7 @@ t.test('a missing file is no failure', async (t) => {
   )
 })
 
-t.test('the files of known clients are found', async (t) => {
+t.test('finds the files of known clients', async (t) => {
   const pathsFor = (machine: Machine) => usualFiles(machine).map(({ path }) => path)
   const unix = { home: '/home/me', cwd: '/work', env: {} }
   const project = [
@@ -233,7 +233,7 @@ t.test('the files of known clients are found', async (t) => {
   t.equal(pathsFor(windows).at(-2), 'C:\\Users\\me\\AppData\\Roaming\\Claude\\claude_desktop_config.json')
 })
 
-t.test('an entry of our own configuration is read in the same way', async (t) => {
+t.test('reads an entry of its own configuration in the same way', async (t) => {
   t.match(
     finding('mine', { url: 'https://MCP.example/mcp', type: 'streamable-http', era: 'modern' }, 'mcp-bridge.json'),
     {

@@ -40,7 +40,7 @@ async function refused(t: Test, name: string, answer: Promise<unknown>, phase: s
 
 const nobodyCame = async (t: Test) => t.same(await trap.caught(), [], 'nobody came to the trap')
 
-t.test('the trap can be reached in every way that is tried', async (t) => {
+t.test('the trap is reachable in each of the tried ways', async (t) => {
   const own = await setTrap(t)
   const ways: FetchOptions[] = [
     { allowed: ['127.0.0.0/8'] },
@@ -53,7 +53,7 @@ t.test('the trap can be reached in every way that is tried', async (t) => {
   t.ok((await own.caught()).length >= 3)
 })
 
-t.test('no spelling of a private address is reached', async (t) => {
+t.test('reaches no spelling of a private address', async (t) => {
   for (const [name, host] of INSIDE)
     await refused(t, name, read(`https://${host}:${trap.port}/`, { ca: ca.cert }), 'guard')
   for (const [name, host] of MALFORMED)
@@ -104,7 +104,7 @@ t.test('no trick with an address reaches a private one', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('names that resolve to private addresses are refused', async (t) => {
+t.test('refuses names that resolve to private addresses', async (t) => {
   const names = await serveNames(t, {
     'loopback.example': { A: [['127.0.0.1']] },
     '127.0.0.1.nip.example': { A: [['127.0.0.1']] },
@@ -291,7 +291,7 @@ t.test('redirects reach no private address', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('servers without a valid certificate are refused', async (t) => {
+t.test('refuses servers without a valid certificate', async (t) => {
   const stranger = await makeCa('Somebody else')
   const hour = 3_600_000
   const cases: [name: string, options: Partial<ServerOptions>, reason: string][] = [
@@ -360,7 +360,7 @@ t.test('hostile handshakes end in time', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('hostile answers are bounded', async (t) => {
+t.test('bounds hostile answers', async (t) => {
   const bomb = Buffer.alloc(64 * 1024 * 1024)
   const large = Buffer.alloc(300_000, 'x')
   const drip = (piece: string, milliseconds: number) => (socket: Socket) => {
@@ -518,7 +518,7 @@ t.test('hostile answers are bounded', async (t) => {
   await nobodyCame(t)
 })
 
-t.test('a body that stalls is not waited for as long as one that does not', async (t) => {
+t.test('gives up a stalled body sooner than one that makes progress', async (t) => {
   const url = await speak(t, good, (socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{'))
   // The time limit of a body that moves is longer than this test may last.
   await refused(t, 'stalled', read(url, { ...inside, timeLimit: 3_600_000 }), 'body', 'timeout')

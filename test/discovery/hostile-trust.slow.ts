@@ -400,7 +400,7 @@ for (const [what, attempts] of groups)
       })
   })
 
-t.test('the manifest that all of these are made of is trusted, so that it is the difference that counts', async (t) => {
+t.test('the manifest that the others derive from is trusted, so only the differences count', async (t) => {
   for (const publisher of [acme, acmeEc]) {
     const { fetch, reaches } = await bridge(t)
     t.equal((await fetch(bytes, await publisher.sign(bytes))).trusted, true)
@@ -645,7 +645,7 @@ const plots: Record<string, Plot> = {
     writeFileSync(b.store.path, '{')
   },
 }
-t.test('a server that is trusted, until there is', async (t) => {
+t.test('a trusted server that changes', async (t) => {
   for (const [name, plot] of Object.entries(plots))
     await t.test(name, async (t) => {
       tried++
@@ -657,7 +657,7 @@ t.test('a server that is trusted, until there is', async (t) => {
     })
 })
 
-t.test('a manifest that is good every second time is never taken for what it is not', async (t) => {
+t.test('a manifest that is valid every second time is never taken for valid when it is not', async (t) => {
   tried++
   const b = await bridge(t)
   const evil = bytesOf(manifestOf({ serial: 8 }, { transports: [{ type: 'sse', url: 'https://evil.example/' }] }))
@@ -693,7 +693,7 @@ const shown: Record<string, () => Promise<ServerOptions>> = {
       notAfter: new Date(Date.now() + 2 * 3_600_000),
     }),
 }
-t.test('a pinned origin that shows', async (t) => {
+t.test('a pinned origin that shows another key', async (t) => {
   for (const [name, options] of Object.entries(shown))
     await t.test(name, async (t) => {
       tried++
@@ -706,7 +706,7 @@ t.test('a pinned origin that shows', async (t) => {
     })
 })
 
-t.test('a connection that was made under other pins is not used again', async (t) => {
+t.test('does not reuse a connection that was opened under other pins', async (t) => {
   tried++
   const server = await serveTls(t, good, (_request, response) => response.end('here'))
   const origin = `https://localhost:${server.port}`
@@ -720,7 +720,7 @@ t.test('a connection that was made under other pins is not used again', async (t
   t.equal(server.asked.length, 1)
 })
 
-t.test('that were many', async (t) => {
+t.test('tried at least 80 attacks', async (t) => {
   t.ok(tried >= 80, `${tried} cases`)
   t.comment(`${tried} cases`)
 })

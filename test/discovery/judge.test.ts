@@ -402,7 +402,7 @@ for (const [name, given, store, expected] of cases)
     if (verdict.state !== 'trusted') t.not(verdict.missing, '')
   })
 
-t.test('a manifest that was good when it was fetched is so no longer than it says', async (t) => {
+t.test('a manifest that was valid when fetched expires when it says so', async (t) => {
   t.equal(judge(facts({ manifest: signed }), trust(), NOW + DAY + 60_000).state, 'trusted')
   t.match(judge(facts({ manifest: signed }), trust(), NOW + DAY + 60_001), {
     state: 'quarantined',
@@ -410,7 +410,7 @@ t.test('a manifest that was good when it was fetched is so no longer than it say
   })
 })
 
-t.test('what has changed is told in words, whatever the tools are called', async (t) => {
+t.test('describes changes in words, whatever the tools are called', async (t) => {
   const wicked = { name: '\u001b[2J\u202e' }
   const others = [...'abcdef'].map((name) => ({ name }))
   const reason = (tools: ToolList) => judge(facts({ tools }), trust({ approval: {} }), NOW).reason
@@ -420,7 +420,7 @@ t.test('what has changed is told in words, whatever the tools are called', async
   t.match(reason(listOf(...others)), /added "a", "b", "c", "d", "e" and 1 more; gone "read", "delete_all"$/)
 })
 
-t.test('a list that was asked for before an approval says nothing about it', async (t) => {
+t.test('a list that was requested before an approval does not count', async (t) => {
   for (const manifestOf of [undefined, runtime]) {
     const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json'), now: () => NOW })
     if (manifestOf) await store.addKey('acme.example', acme.key)
@@ -441,12 +441,12 @@ t.test('a list that was asked for before an approval says nothing about it', asy
   }
 })
 
-t.test('a name that a shell would split is quoted', async (t) => {
+t.test('quotes a name that a shell would split', async (t) => {
   const { remedy } = judge(facts({ name: "x'; rm -rf $HOME" }), trust(), NOW)
   t.equal(remedy, `mcp-bridge trust approve 'x'\\''; rm -rf $HOME'`)
 })
 
-t.test('a running server is judged again', async (t) => {
+t.test('judges a running server again', async (t) => {
   const store = new TrustStore({ path: join(temporaryFolder(t), 'trust.json'), now: () => NOW })
   const told: string[] = []
   const trustStatus = trustStatusOf({
@@ -471,12 +471,12 @@ t.test('a running server is judged again', async (t) => {
     t.match(trustStatus(TOOLS), { state: 'trusted', reason: /signed by acme.example/ })
     t.match(await written(), { list: { digest: TOOLS.digest } })
   })
-  await t.test('is in quarantine when it has something else, even after it has taken that back', async (t) => {
+  await t.test('it is in quarantine once it offers other tools, even after it has withdrawn them', async (t) => {
     t.match(trustStatus(MORE), { state: 'quarantined', reason: /added "exfiltrate"/ })
     t.match(trustStatus(TOOLS), { state: 'quarantined', reason: /added "exfiltrate"/ })
     t.match(await written(), { withdrawn: /added "exfiltrate"/ })
   })
-  await t.test('is trusted again when somebody approves of it, and only as it was then', async (t) => {
+  await t.test('it is trusted again after an approval, and only with the approved tools', async (t) => {
     const bound = KEY
     const [name, until] = ['weather', NOW + DAY]
     const later = new TrustStore({ path: store.path, now: () => NOW + 1 })

@@ -19,7 +19,7 @@ function verify(
 }
 
 for (const [name, publisher] of Object.entries({ EdDSA: ed, ES256: ec }))
-  t.test(`a manifest that is signed with ${name} is its publisher's`, async (t) => {
+  t.test(`accepts a manifest signed with ${name}`, async (t) => {
     const signed = await publisher.sign(bytes)
     const { id } = publisher.key
     t.match(await verify(signed), {
@@ -38,13 +38,13 @@ t.test('the signature may end with a line break, as files do', async (t) => {
     t.match(await verify(bytesOf(String(await ed.sign(bytes)) + end)), { trusted: true })
 })
 
-t.test('a publisher may have several keys, while one takes the place of another', async (t) => {
+t.test('a publisher may have several keys while it replaces one', async (t) => {
   const other = await publisherWith('ed25519')
   t.match(await verify(await ed.sign(bytes), { keys: [other.key, ed.key] }), { keyId: ed.key.id })
   t.match(await verify(await other.sign(bytes), { keys: [other.key, ed.key] }), { keyId: other.key.id })
 })
 
-t.test('the same document may be read again, and a newer one', async (t) => {
+t.test('accepts the same document again, and a newer one', async (t) => {
   const jws = await ed.sign(bytes)
   const first = await verify(jws)
   if (!first.trusted) return t.fail(first.message)
@@ -52,7 +52,7 @@ t.test('the same document may be read again, and a newer one', async (t) => {
   t.match(await verify(jws, { last: { serial: 6, digest: 'another' } }), { trusted: true })
 })
 
-t.test('a signature from a clock that is a minute off is accepted', async (t) => {
+t.test('accepts a signature from a clock that is off by a minute', async (t) => {
   const jws = await ed.sign(bytes)
   const cases: [number, object][] = [
     [NOW - DAY - 60_000, { trusted: true }],
@@ -63,7 +63,7 @@ t.test('a signature from a clock that is a minute off is accepted', async (t) =>
   for (const [now, expected] of cases) t.match(await verify(jws, { now }), expected)
 })
 
-t.test('keys are read from PEM and from JWK, and have one name in both', async (t) => {
+t.test('reads keys from PEM and from JWK, with the same id', async (t) => {
   for (const { key, pair } of [ed, ec]) {
     const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid: 'mine', use: 'sig', alg: 'whatever' }
     t.same(await readPublicKey(JSON.stringify(jwk)), key)
@@ -72,7 +72,7 @@ t.test('keys are read from PEM and from JWK, and have one name in both', async (
   }
 })
 
-t.test('R4: a byte order mark before a key is ignored, and hides no private key', async (t) => {
+t.test('R4: ignores a byte order mark before a key, which hides no private key', async (t) => {
   const spki = { type: 'spki', format: 'pem' } as const
   const pkcs8 = { type: 'pkcs8', format: 'pem' } as const
   const { key, pair } = ed
@@ -87,7 +87,7 @@ t.test('R4: a byte order mark before a key is ignored, and hides no private key'
   }
 })
 
-t.test('other keys are refused, and private ones where public ones are wanted', async (t) => {
+t.test('refuses other keys, and private keys where public ones are expected', async (t) => {
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' })
   const x25519 = generateKeyPairSync('x25519')

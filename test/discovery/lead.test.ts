@@ -147,7 +147,7 @@ const clients: Record<string, (url: string) => Promise<Ask>> = {
 
 for (const era of ['modern', 'legacy'] as const) {
   for (const [kind, open] of Object.entries(clients)) {
-    t.test(`a ${era} server that nobody vouches for, and a ${kind} client`, async (t) => {
+    t.test(`an untrusted ${era} server, and a ${kind} client`, async (t) => {
       const { state, url } = await serverOf(t, era)
       const bridge = await bridgeOf(t, url)
       const ask = await open(bridge.url)

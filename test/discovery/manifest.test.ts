@@ -21,7 +21,7 @@ function placeOf(bytes: Uint8Array): string {
   return 'nowhere'
 }
 
-t.test('a manifest is read, with times as numbers and what is left out filled in', async (t) => {
+t.test('reads a manifest, with times as numbers and defaults filled in', async (t) => {
   const { servers, ...rest } = readManifest(bytesOf(manifestOf()))
   t.match(rest, { manifest: 1, publisher: 'acme.example', serial: 7, issued: NOW - 86_400_000 })
   t.match(servers[0], {
@@ -160,7 +160,7 @@ for (const [name, document, path] of bad)
     t.equal(placeOf(bytesOf(document)), path)
   })
 
-t.test('two servers of one name are not told apart, nor in another case', async (t) => {
+t.test('refuses two servers with one name, in any case', async (t) => {
   const [one] = manifestOf()['servers'] as object[]
   for (const name of ['weather', 'Weather'])
     t.equal(placeOf(bytesOf(manifestOf({ servers: [one, { ...one, name }] }))), 'servers.1.name')
@@ -175,7 +175,7 @@ t.test('a manifest has at most 2,000 tools', async (t) => {
   t.equal(placeOf(bytesOf(manifestOf({ servers }))), 'servers.1.tools')
 })
 
-t.test('bytes have to be UTF-8 without a mark before it, and not too many', async (t) => {
+t.test('requires UTF-8 without a byte order mark, of bounded size', async (t) => {
   const fits = bytesOf(text.padEnd(256 * 1024))
   t.doesNotThrow(() => readManifest(fits))
   for (const bytes of [
@@ -188,19 +188,19 @@ t.test('bytes have to be UTF-8 without a mark before it, and not too many', asyn
     t.equal(placeOf(bytes), '')
 })
 
-t.test('what is wrong is told without what could drive a terminal', async (t) => {
+t.test('describes mistakes without control characters for a terminal', async (t) => {
   t.throws(() => readManifest(bytesOf(manifestOf({ '\u001b[2J': 1 }))), {
     message: /^\?\[2J: is not a member/,
   })
 })
 
-t.test('reading leaves nothing behind on what all objects have in common', async (t) => {
+t.test('reading leaves Object.prototype unchanged', async (t) => {
   const before = Reflect.ownKeys(Object.prototype).length
   for (const [, document] of bad) placeOf(bytesOf(document))
   t.equal(Reflect.ownKeys(Object.prototype).length, before)
 })
 
-t.test('the schema that is published is fresh (npm run schema writes it), and takes what is taken', async (t) => {
+t.test('the published schema is fresh (npm run schema writes it), and accepts what the reader accepts', async (t) => {
   const file = JSON.parse(readFileSync(new URL('../../config/manifest.schema.json', import.meta.url), 'utf8')) as object
   t.same(file, JSON.parse(manifestJsonSchema()))
   const validate = new Ajv({ strict: false, validateFormats: false }).compile(file)

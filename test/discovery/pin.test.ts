@@ -28,7 +28,7 @@ function agent(t: Test, origin: string, pins: readonly string[], more: object = 
 
 const ask = async (url: string, dispatcher: Agent) => (await request(url, { dispatcher })).body.text()
 
-t.test('a server with the pinned key is reached, under each of its names', async (t) => {
+t.test('reaches a server with the pinned key under each of its names', async (t) => {
   const { port } = await serve(t, own)
   for (const host of ['localhost', '127.0.0.1']) {
     const origin = `https://${host}:${port}`
@@ -36,7 +36,7 @@ t.test('a server with the pinned key is reached, under each of its names', async
   }
 })
 
-t.test('the backup pin will do, and so will a new certificate for the same key', async (t) => {
+t.test('accepts the backup pin, and a new certificate for the same key', async (t) => {
   const renewed = await ca.serverOptions(['localhost'], { keys })
   const { port } = await serve(t, renewed)
   const origin = `https://localhost:${port}`
@@ -72,7 +72,7 @@ const refused: [name: string, shown: () => Promise<ServerOptions>, pins: readonl
   ],
 ]
 for (const [name, shown, pins, code] of refused)
-  t.test(`${name} is not taken, and nothing is asked`, async (t) => {
+  t.test(`refuses ${name}, and sends nothing`, async (t) => {
     const server = await serve(t, await shown())
     const origin = `https://localhost:${server.port}`
     await t.rejects(ask(origin, agent(t, origin, pins)), { code })
@@ -80,7 +80,7 @@ for (const [name, shown, pins, code] of refused)
     t.same(server.asked, [])
   })
 
-t.test('pins are for one origin: nothing else is connected to, be it as good', async (t) => {
+t.test('pins apply to one origin, and no other server is connected to in its place', async (t) => {
   const [one, two] = [await serve(t, own), await serve(t, own)]
   const dispatcher = agent(t, `https://localhost:${one.port}`, [own.pin])
   for (const url of [`https://localhost:${two.port}`, `https://127.0.0.1:${one.port}`, `http://localhost:${one.port}`])
@@ -88,7 +88,7 @@ t.test('pins are for one origin: nothing else is connected to, be it as good', a
   t.equal(one.accepted + two.accepted, 0)
 })
 
-t.test('each connection is looked at: a key that changes is noticed at the next one', async (t) => {
+t.test('checks each connection, so a changed key is noticed at the next one', async (t) => {
   let asked = 0
   const server = createServer(own, (_request, response) => {
     asked++
@@ -106,7 +106,7 @@ t.test('each connection is looked at: a key that changes is noticed at the next 
   t.equal(asked, 2)
 })
 
-t.test('a session is not resumed, so that nobody comes in with an old one', async (t) => {
+t.test('resumes no session, so an old one bypasses no check', async (t) => {
   const { port } = await serve(t, own)
   const connector = buildConnector({ ca: ca.cert })
   const target = { protocol: 'https:', hostname: 'localhost', port: String(port) }
@@ -126,7 +126,7 @@ t.test('a session is not resumed, so that nobody comes in with an old one', asyn
   t.same([await used(pinned), await used(pinned)], [false, false])
 })
 
-t.test('one that is resumed all the same is not taken, though Node checks nothing of it', async (t) => {
+t.test('refuses a resumed session, although Node verifies nothing of it', async (t) => {
   const { port } = await serve(t, own)
   let checked = 0
   const open = async (session?: Buffer) => {
@@ -146,7 +146,7 @@ t.test('one that is resumed all the same is not taken, though Node checks nothin
   t.throws(() => assertPinned(second, 'localhost', [own.pin]), { code: 'ERR_PIN_MISMATCH' })
 })
 
-t.test('the connections of the guard are looked at in the same way', async (t) => {
+t.test('checks the connections of the guard in the same way', async (t) => {
   const { port, asked } = await serve(t, own)
   const origin = `https://localhost:${port}`
   const guard = new Guard({ allowLoopback: true })
@@ -166,14 +166,14 @@ t.test('the connections of the guard are looked at in the same way', async (t) =
   t.match(await lookAt(origin, guardedConnector({ guard, ca: ca.cert })), { pin: own.pin })
 })
 
-t.test('what a certificate says can be looked at before it is pinned', async (t) => {
+t.test('shows a certificate and its key without a pin', async (t) => {
   const { port } = await serve(t, own)
   const seen = await lookAt(`https://localhost:${port}`, buildConnector({ ca: ca.cert }))
   t.match(seen, { pin: own.pin, subject: 'localhost', issuer: 'Authority of a test', names: /DNS:localhost/ })
   await t.rejects(lookAt(`https://localhost:${port}`, buildConnector({})), { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })
 })
 
-t.test('pins are of addresses over TLS, and look like pins', async (t) => {
+t.test('pins are for TLS addresses, and have a fixed form', async (t) => {
   t.equal(originToPin('https://mcp.example:443/x?y'), 'https://mcp.example')
   t.throws(() => originToPin('http://127.0.0.1/mcp'), { name: 'TypeError' })
   t.equal(isPin(own.pin), true)

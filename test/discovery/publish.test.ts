@@ -31,31 +31,28 @@ const publication = (...servers: Fronted[]): Publication => ({
   servers,
 })
 
-t.test(
-  'the document says where each server is, what it calls itself, and that everything else is asked of it',
-  async (t) => {
-    const { serial, issued, expires, publisher, servers } = readManifest(
-      publishedManifest(publication(github, files), NOW),
-    )
-    t.same(
-      { serial, issued, expires, publisher },
-      { serial: NOW / 1000, issued: NOW, expires: NOW + 7 * 24 * HOUR, publisher: 'bridge.example' },
-    )
-    t.match(servers, [
-      {
-        name: 'github',
-        serverName: 'GitHub MCP',
-        version: '3.1.0',
-        transports: [{ type: 'streamable-http', url: 'https://bridge.example:8443/github/mcp' }],
-        protocolRevisions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'],
-        tools: 'runtime',
-      },
-      { name: 'files', description: 'Files', capabilities: { tools: {} }, auth: { type: 'bearer' } },
-    ])
-  },
-)
+t.test('the document has the address and the name of each server, and refers to the server for the rest', async (t) => {
+  const { serial, issued, expires, publisher, servers } = readManifest(
+    publishedManifest(publication(github, files), NOW),
+  )
+  t.same(
+    { serial, issued, expires, publisher },
+    { serial: NOW / 1000, issued: NOW, expires: NOW + 7 * 24 * HOUR, publisher: 'bridge.example' },
+  )
+  t.match(servers, [
+    {
+      name: 'github',
+      serverName: 'GitHub MCP',
+      version: '3.1.0',
+      transports: [{ type: 'streamable-http', url: 'https://bridge.example:8443/github/mcp' }],
+      protocolRevisions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'],
+      tools: 'runtime',
+    },
+    { name: 'files', description: 'Files', capabilities: { tools: {} }, auth: { type: 'bearer' } },
+  ])
+})
 
-t.test('an invalid manifest is not published', async (t) => {
+t.test('does not publish an invalid manifest', async (t) => {
   const wrong: [Partial<Publication>, Partial<Fronted>][] = [
     [{ publisher: 'Not A Host' }, {}],
     [{ base: 'http://bridge.example/' }, {}],
@@ -66,7 +63,7 @@ t.test('an invalid manifest is not published', async (t) => {
     t.throws(() => publishedManifest({ ...publication({ ...github, ...one }), ...all }, NOW), { name: 'ManifestError' })
 })
 
-t.test('the publisher is the host, unless somebody says otherwise', async (t) => {
+t.test('the publisher is the host unless configured otherwise', async (t) => {
   const cases = {
     'https://Bridge.Example/x': 'bridge.example',
     'http://127.0.0.1:8080': '127.0.0.1',
@@ -79,38 +76,35 @@ t.test('the publisher is the host, unless somebody says otherwise', async (t) =>
   }
 })
 
-t.test(
-  'its bytes are the same until there is something else to say, or an hour begins, and its serial goes up',
-  async (t) => {
-    let now = NOW + 10_500
-    let content = publication(github)
-    const published = publishing({ content: () => content, now: () => now })
-    const serials: number[] = []
-    const next = async () => {
-      const { manifest } = await published()
-      serials.push(readManifest(manifest).serial)
-      return Buffer.from(manifest).toString()
-    }
-    const first = await next()
-    now += 60_000
-    t.equal(await next(), first)
-    content = publication(github, files)
-    t.not(await next(), first)
-    // At once after another: a serial is one document.
-    content = publication(github)
-    t.not(await next(), first)
-    now = NOW + HOUR + 1
-    await next()
-    now = NOW + 2 * HOUR - 1
-    await next()
-    t.same(
-      serials.map((serial) => serial - NOW / 1000),
-      [10, 10, 70, 71, 3600, 3600],
-    )
-  },
-)
+t.test('its bytes change only with its content or each hour, and its serial increases', async (t) => {
+  let now = NOW + 10_500
+  let content = publication(github)
+  const published = publishing({ content: () => content, now: () => now })
+  const serials: number[] = []
+  const next = async () => {
+    const { manifest } = await published()
+    serials.push(readManifest(manifest).serial)
+    return Buffer.from(manifest).toString()
+  }
+  const first = await next()
+  now += 60_000
+  t.equal(await next(), first)
+  content = publication(github, files)
+  t.not(await next(), first)
+  // At once after another: a serial is one document.
+  content = publication(github)
+  t.not(await next(), first)
+  now = NOW + HOUR + 1
+  await next()
+  now = NOW + 2 * HOUR - 1
+  await next()
+  t.same(
+    serials.map((serial) => serial - NOW / 1000),
+    [10, 10, 70, 71, 3600, 3600],
+  )
+})
 
-t.test('replicas that serve the same say it in the same bytes from the next hour on', async (t) => {
+t.test('replicas that serve the same document have the same bytes from the next hour on', async (t) => {
   let now = NOW
   const replicas = [1, 2].map(() => {
     now += 1_000
@@ -125,7 +119,7 @@ t.test('replicas that serve the same say it in the same bytes from the next hour
 })
 
 for (const [name, publisher] of Object.entries({ Ed25519: ed, 'P-256': ec }))
-  t.test(`with a key of ${name} it is signed, and served as it was signed`, async (t) => {
+  t.test(`with a key of ${name} it is signed, and served as signed`, async (t) => {
     const app = fastify()
     const published = publishing({ content: () => publication(github), key: publisher.signing, now: () => NOW })
     await app.register(wellKnown, { published })

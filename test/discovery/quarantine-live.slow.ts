@@ -128,7 +128,7 @@ for (const client of CLIENTS) {
   }
 }
 
-t.test('what the server says only reads, and the operator has listed, can be called without more', async (t) => {
+t.test('a tool that only reads, or that the operator has listed, can be called at once', async (t) => {
   for (const kind of SERVERS) {
     const server = await kind.start(t)
     const { lead } = leadOf(t, { readOnly: ['ech*', 'act'] })
@@ -151,7 +151,7 @@ t.test('what the server says only reads, and the operator has listed, can be cal
   }
 })
 
-t.test('a server that is refused is not spoken to, and one that is left alone is spoken for', async (t) => {
+t.test('sends nothing to a refused server, and answers for a suspended one', async (t) => {
   for (const kind of SERVERS) {
     const server = await kind.start(t)
     const refused: TrustStatus = {
@@ -174,7 +174,7 @@ t.test('a server that is refused is not spoken to, and one that is left alone is
   }
 })
 
-t.test('the tools of a server that is left alone stay listed, and calls are answered at once', async (t) => {
+t.test('lists the tools of a suspended server, and answers calls at once', async (t) => {
   for (const kind of SERVERS) {
     const server = await kind.start(t)
     const state = { open: false, until: 0, reason: 'nobody answers' }
@@ -202,7 +202,7 @@ t.test('the tools of a server that is left alone stay listed, and calls are answ
   }
 })
 
-t.test('scopes hold for every client, with a server that is configured as well', async (t) => {
+t.test('scopes apply to every client, also for a configured server', async (t) => {
   const tokens = {
     reader: { token: 'reader-reader-reader', scopes: ['read'] },
     writer: { token: 'writer-writer-writer', scopes: ['read', 'write'] },

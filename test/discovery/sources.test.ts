@@ -61,7 +61,7 @@ const from =
     }
   }
 
-t.test('a registry is read page by page', async (t) => {
+t.test('reads a registry page by page', async (t) => {
   const query = 'search=weather&version=latest&limit=30'
   const { fetch, asked, told, origin } = await host(t, {
     [`/v0.1/servers?${query}`]: recorded(1),
@@ -137,7 +137,7 @@ t.test('a registry is read page by page', async (t) => {
   t.same(reasons(found).sort(), ['document: incomplete', 'document: unsupported', 'document: unsupported'])
 })
 
-t.test('a registry is not asked without end', async (t) => {
+t.test('bounds the requests to a registry', async (t) => {
   const page = (cursor: string | undefined, count = 1) => ({
     servers: Array.from({ length: count }, (_, index) => ({
       server: { name: `a/${cursor}-${index}`, remotes: [{ type: 'sse', url: `https://${cursor}-${index}.example/` }] },
@@ -188,7 +188,7 @@ t.test('a registry is not asked without end', async (t) => {
   }
 })
 
-t.test('one bad entry of a registry spoils no other', async (t) => {
+t.test('a bad entry of a registry spoils no other', async (t) => {
   const good = { server: { name: 'a/good', remotes: [{ type: 'streamable-http', url: 'https://good.example/mcp' }] } }
   const remote = (url: unknown, type: unknown = 'streamable-http') => ({
     server: { name: 'a/b', remotes: [{ type, url }] },
@@ -242,7 +242,7 @@ t.test('one bad entry of a registry spoils no other', async (t) => {
   t.equal(({} as Record<string, unknown>)['programs'], undefined)
 })
 
-t.test('an address that is no registry is reported', async (t) => {
+t.test('reports an address that is not a registry', async (t) => {
   const cases: [name: string, page: unknown, reason: string][] = [
     ['nothing there', undefined, 'http: absent'],
     ['a page for people', '<!doctype html>', 'document: malformed'],
@@ -265,7 +265,7 @@ const readManifest: ReadManifest = (bytes) => {
 }
 const CARD = 'application/mcp-server-card+json'
 
-t.test('a host is asked for its manifest, its catalog and its card', async (t) => {
+t.test('requests the manifest, the catalog and the card of a host', async (t) => {
   const pages: Record<string, unknown> = {}
   const { fetch, asked, told, origin, other } = await host(t, pages)
   Object.assign(pages, {
@@ -343,13 +343,13 @@ t.test('a host is asked for its manifest, its catalog and its card', async (t) =
   t.same(asked.find(({ path }) => path === '/maps/mcp/server-card')?.accept, CARD)
 })
 
-t.test('a host without documents is no failure', async (t) => {
+t.test('a host without documents is not a failure', async (t) => {
   const { fetch, told, origin } = await host(t, {})
   const { findings, failures } = await findAtHost(origin, fetch, readManifest)
   t.same([findings, failures, told], [[], [], []])
 })
 
-t.test('cards are read in all the ways in which they are written', async (t) => {
+t.test('reads cards in each of their forms', async (t) => {
   const cases: [name: string, card: unknown, found: unknown[]][] = [
     [
       'the draft of today',
@@ -422,7 +422,7 @@ t.test('cards are read in all the ways in which they are written', async (t) => 
   }
 })
 
-t.test('documents of a host that name no server are reported', async (t) => {
+t.test('reports documents of a host that name no server', async (t) => {
   const manifest = '/.well-known/mcp.json'
   const catalog = '/.well-known/mcp/catalog.json'
   const card = '/.well-known/mcp/server-card.json'
@@ -510,7 +510,7 @@ t.test('a host cannot lead the bridge to a private address', async (t) => {
   t.same(await trap.caught(), [])
 })
 
-t.test('what is fetched once holds for a while, and what follows the question mark is told to nobody', async (t) => {
+t.test('caches what it fetched, and never prints a query string', async (t) => {
   const { fetch, asked, told, origin } = await host(t, {
     '/document': { some: 'thing' },
     '/bad?secret=1': 'x'.repeat(300_000),

@@ -61,14 +61,14 @@ function trustsNothing(t: Test, store: TrustStore): void {
   t.same(store.list(), { keys: [], pins: [], approvals: [] })
 }
 
-t.test('where nothing is, nothing is trusted, and nothing is wrong', async (t) => {
+t.test('without a store, nothing is trusted, and nothing is wrong', async (t) => {
   const store = storeIn(t)
   trustsNothing(t, store)
   t.equal(store.refusal, undefined)
   t.notOk(existsSync(store.path))
 })
 
-t.test('what is kept is there for another process, in a file that nobody else can read or write', async (t) => {
+t.test('another process reads what was stored, in a file that no other user can access', async (t) => {
   const { path } = await fullStore(t)
   const store = new TrustStore({ path })
   t.same(
@@ -84,7 +84,7 @@ t.test('what is kept is there for another process, in a file that nobody else ca
   t.same(readdirSync(dirname(path)), ['trust.json'])
 })
 
-t.test('a change is seen by all processes at once', async (t) => {
+t.test('all processes see a change at once', async (t) => {
   const one = await fullStore(t)
   const other = new TrustStore({ path: one.path, now: () => NOW + 1 })
   t.ok(other.approvalOf(ENDPOINT))
@@ -99,14 +99,14 @@ t.test('a change is seen by all processes at once', async (t) => {
   t.match(one.lastOf('acme.example', URL), { serial: 7 }, 'a process does not forget what it has noted')
 })
 
-t.test('an absent entry cannot be removed', async (t) => {
+t.test('cannot remove an absent entry', async (t) => {
   const store = await fullStore(t)
   t.equal(await store.revoke('https://nobody.example'), false)
   t.equal(await store.removeKey('other.example', acme.key.id), false)
   t.equal(await store.unpin('https://nobody.example'), false)
 })
 
-t.test('an approval takes the place of another, a serial never goes back, tools are first seen once', async (t) => {
+t.test('an approval replaces another, a serial never decreases, tools are first seen once', async (t) => {
   const store = await fullStore(t)
   await store.approve({ ...approval, tools: ['*'] })
   t.same(store.list().approvals.length, 1)
@@ -119,7 +119,7 @@ t.test('an approval takes the place of another, a serial never goes back, tools 
   t.equal(store.seenOf('https://other.example/mcp')?.list.digest, listOf(DELETE_ALL).digest)
 })
 
-t.test('what is withdrawn stays so, until somebody approves again', async (t) => {
+t.test('a withdrawn approval stays withdrawn until the next approval', async (t) => {
   let now = NOW
   const store = storeIn(t, { now: () => now })
   await store.approve(approval)
@@ -134,28 +134,25 @@ t.test('what is withdrawn stays so, until somebody approves again', async (t) =>
   t.equal(other.approvalOf(ENDPOINT)?.withdrawn, undefined)
 })
 
-t.test(
-  'a manifest that is verified is remembered: no older one is taken, and no other one of its serial',
-  async (t) => {
-    const store = storeIn(t)
-    await store.addKey('acme.example', acme.key)
-    const verify = async (changes: object, url = URL) => {
-      const bytes = bytesOf(manifestOf(changes))
-      return store.verify({ url, bytes, jws: await acme.sign(bytes) })
-    }
-    t.match(await verify({}), { trusted: true })
-    t.match(await verify({}), { trusted: true })
-    t.match(await verify({ serial: 6 }), { trusted: false, reason: 'rolled-back' })
-    t.match(await verify({ servers: [] }), { trusted: false, reason: 'rolled-back' })
-    t.match(await verify({ serial: 6 }, 'https://acme.example/other.json'), { trusted: true }, 'at another address')
-    t.match(await verify({ serial: 8 }), { trusted: true })
-    t.match(await verify({}), { trusted: false, reason: 'rolled-back' })
-    const restarted = new TrustStore({ path: store.path, now: () => NOW })
-    t.match(restarted.lastOf('acme.example', URL), { serial: 8 })
-  },
-)
+t.test('remembers a verified manifest, and refuses an older one, or another one with its serial', async (t) => {
+  const store = storeIn(t)
+  await store.addKey('acme.example', acme.key)
+  const verify = async (changes: object, url = URL) => {
+    const bytes = bytesOf(manifestOf(changes))
+    return store.verify({ url, bytes, jws: await acme.sign(bytes) })
+  }
+  t.match(await verify({}), { trusted: true })
+  t.match(await verify({}), { trusted: true })
+  t.match(await verify({ serial: 6 }), { trusted: false, reason: 'rolled-back' })
+  t.match(await verify({ servers: [] }), { trusted: false, reason: 'rolled-back' })
+  t.match(await verify({ serial: 6 }, 'https://acme.example/other.json'), { trusted: true }, 'at another address')
+  t.match(await verify({ serial: 8 }), { trusted: true })
+  t.match(await verify({}), { trusted: false, reason: 'rolled-back' })
+  const restarted = new TrustStore({ path: store.path, now: () => NOW })
+  t.match(restarted.lastOf('acme.example', URL), { serial: 8 })
+})
 
-t.test('tools of any name are stored', async (t) => {
+t.test('stores tools of any name', async (t) => {
   const store = storeIn(t)
   const names = ['__proto__', 'constructor', 'a b', '', 'ü\n']
   await store.approve({ ...approval, list: listOf(...names.map((name) => ({ name }))) })
@@ -165,7 +162,7 @@ t.test('tools of any name are stored', async (t) => {
   )
 })
 
-t.test('an invalid store is not written', async (t) => {
+t.test('does not write an invalid store', async (t) => {
   const store = await fullStore(t)
   const before = readFileSync(store.path)
   const wrong = [
@@ -239,7 +236,7 @@ const damaged: [name: string, damage: (path: string, text: string) => void, says
   ],
 ]
 for (const [name, damage, says] of damaged)
-  t.test(`a file ${name} is not used, not changed, and named`, async (t) => {
+  t.test(`does not use or change a file ${name}, and names it`, async (t) => {
     const store = await fullStore(t)
     const text = readFileSync(store.path, 'utf8')
     damage(store.path, text)
@@ -254,7 +251,7 @@ for (const [name, damage, says] of damaged)
     if (after) t.same(readFileSync(store.path), after)
   })
 
-t.test('a file of somebody else is not used, unless that is root', async (t) => {
+t.test('refuses a file of another user, unless it is root', async (t) => {
   const store = await fullStore(t)
   const mine = statSync(store.path).uid
   const stranger = new TrustStore({ path: store.path, uid: mine + 1 })
@@ -270,7 +267,7 @@ t.test('a file of somebody else is not used, unless that is root', async (t) => 
   }
 })
 
-t.test('whatever byte of it is lost or turned, it is whole or not used', async (t) => {
+t.test('with any byte lost or changed, a store is read whole or refused', async (t) => {
   const store = await fullStore(t)
   const text = readFileSync(store.path)
   for (let at = 0; at < text.length; at += 37) {
@@ -283,7 +280,7 @@ t.test('whatever byte of it is lost or turned, it is whole or not used', async (
   }
 })
 
-t.test('what is noted holds in this process where it cannot be written, and that is said', async (t) => {
+t.test('where the store cannot be written, changes apply to this process, and a warning says so', async (t) => {
   const folder = temporaryFolder(t)
   writeFileSync(join(folder, 'file'), '')
   const store = new TrustStore({ path: join(folder, 'file', 'trust.json'), now: () => NOW })
@@ -296,7 +293,7 @@ t.test('what is noted holds in this process where it cannot be written, and that
   await t.rejects(store.pin(ORIGIN, [PIN]))
 })
 
-t.test('the store is in the configuration folder of the person', async (t) => {
+t.test('the store is in the configuration folder of the user', async (t) => {
   t.equal(defaultStorePath({ XDG_CONFIG_HOME: '/c' }, '/home/me'), '/c/mcp-bridge/trust.json')
   for (const XDG_CONFIG_HOME of [undefined, '', 'relative'])
     t.equal(defaultStorePath({ XDG_CONFIG_HOME }, '/home/me'), '/home/me/.config/mcp-bridge/trust.json')
@@ -310,7 +307,7 @@ function write(t: Test, ...args: string[]): ChildProcess {
   return child
 }
 
-t.test('of several processes that write at once, none loses what another has written', async (t) => {
+t.test('of several processes that write at once, none loses changes of another', async (t) => {
   const { path } = storeIn(t)
   const children = ['a', 'b', 'c'].map((name) => write(t, path, name, '15'))
   const codes = await Promise.all(children.map(async (child) => (await once(child, 'exit'))[0]))
@@ -325,7 +322,7 @@ t.test('of many changes in one process, none is lost', async (t) => {
   t.equal(store.list().pins.length, 30)
 })
 
-t.test('a process that is killed while it writes leaves a whole file, and nobody waits for it for long', async (t) => {
+t.test('a process that is killed while it writes leaves a whole file, and delays others only briefly', async (t) => {
   const { path } = storeIn(t)
   const store = new TrustStore({ path, lock: { patience: 200 } })
   await store.addKey('acme.example', acme.key)
@@ -342,7 +339,7 @@ t.test('a process that is killed while it writes leaves a whole file, and nobody
   t.same(readdirSync(dirname(path)), ['trust.json'])
 })
 
-t.test('a lock of somebody who is only slow is theirs no longer, and they begin again', async (t) => {
+t.test('a slow process loses its lock, and starts over', async (t) => {
   const path = join(temporaryFolder(t), 'lock')
   let tries = 0
   const done = await locked(

@@ -14,7 +14,7 @@ const TOKEN = 'alice-0123456789abcdef'
 const authorization = `Bearer ${TOKEN}`
 const DIGEST = `t:${createHash('sha256').update(TOKEN).digest('hex').slice(0, 12)}`
 
-t.test('the line of a call says who called: translated, relayed or tunnelled', async (t) => {
+t.test('the line of a call has its caller: translated, relayed or tunnelled', async (t) => {
   const modern = await ModernHttp.start(t)
   const legacy = await LegacyHttp.start(t)
   const auths: [auth: object, principal: string][] = [
@@ -38,7 +38,7 @@ t.test('the line of a call says who called: translated, relayed or tunnelled', a
   }
 })
 
-t.test('a refused request has its principal, if it was known', async (t) => {
+t.test('the line of a refused request has its principal, if known', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const bridge = await startBridge(t, { url }, { auth: { tokens: { alice: TOKEN } } })
   await call(bridge.url, 'tools/list', {}, { headers: { authorization, 'mcp-method': 'tools/call' } })

@@ -11,7 +11,7 @@ const ping = (id: unknown) => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"meth
 const errorsOf = (text: string) =>
   readBatch(batchOf(text)).errors.map((error) => JSON.parse(textOf(error)) as { id?: unknown; error: { code: number } })
 
-t.test('requests, and what needs no answer, are told apart', async (t) => {
+t.test('separates requests from messages that need no answer', async (t) => {
   const { requests, others, errors } = readBatch(
     batchOf(
       `[ ${ping('a')},{"jsonrpc":"2.0","method":"notifications/x"} , {"jsonrpc":"2.0","id":1,"result":{}},${ping(2)}]`,
@@ -31,14 +31,14 @@ t.test('requests, and what needs no answer, are told apart', async (t) => {
   t.same(errors, [])
 })
 
-t.test('arguments stay the text that they were', async (t) => {
+t.test('arguments stay the same text', async (t) => {
   const args = '{"n":12345678901234567890,"one":1.0, "e":"\\u00e9"}'
   const { requests } = readBatch(batchOf(`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${args}}]`))
   const [request] = requests
   t.ok(request && typeof request.params !== 'string' && request.params.source.text.includes(args))
 })
 
-t.test('each element that is no message has an error of its own, under its id where it has one', async (t) => {
+t.test('each invalid element has its own error, under its id if it has one', async (t) => {
   t.same(
     errorsOf(
       `[${ping('a')},7,"x",null,{"jsonrpc":"2.0","id":"b"},{"jsonrpc":"2.0","id":null,"method":"m"},[${ping('c')}]]`,
@@ -54,13 +54,13 @@ t.test('each element that is no message has an error of its own, under its id wh
   )
 })
 
-t.test('an id that another request of the batch has is refused, however it is escaped', async (t) => {
+t.test('refuses an id that another request of the batch has, in any escaping', async (t) => {
   const repeated = `[${ping('é')},{"jsonrpc":"2.0","id":"\\u00e9","method":"ping"},${ping(1)},${ping('1')}]`
   t.equal(readBatch(batchOf(repeated)).requests.length, 3)
   t.match(errorsOf(repeated), [{ id: 'é', error: { code: -32600 } }])
 })
 
-t.test('a batch with one invalid message is refused whole', async (t) => {
+t.test('refuses a whole batch with one invalid message', async (t) => {
   const many = (count: number) => `[${Array.from({ length: count }, (_, n) => ping(n)).join(',')}]`
   t.equal(readBatch(batchOf(many(100))).requests.length, 100)
   const refused = ['[]', '[ ]', many(101), `[${ping(1)},{"jsonrpc":"2.0","id":2,"method":"initialize"}]`]
@@ -68,7 +68,7 @@ t.test('a batch with one invalid message is refused whole', async (t) => {
     t.equal(faultOf(() => readBatch(batchOf(text)))?.fault, 'invalidRequest', text.slice(0, 60))
 })
 
-t.test('answers are put together as they are', async (t) => {
+t.test('joins answers unchanged', async (t) => {
   const pieces = ['{"a":', new TextEncoder().encode('"é"'), '}']
   t.equal(join(together(['{"b":1.0}', pieces])), '[{"b":1.0},{"a":"é"}]')
   t.equal(join(together(['{}'])), '[{}]')

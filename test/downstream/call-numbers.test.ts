@@ -4,7 +4,7 @@ import { CallNumbers } from '../../src/downstream/call-numbers.js'
 import { UNRECORDED } from '../../src/ports/seen.js'
 import { until } from '../support/eventually.js'
 
-t.test('within a second, so many calls have a number, and those that tell more than themselves', async (t) => {
+t.test('numbers a bounded count of calls per second, and all other requests', async (t) => {
   const numbers = new CallNumbers(2, () => {})
   const at = (now: number, method = 'tools/call') => numbers.next(method, now)
   t.same([at(0), at(1), at(2), at(999)], [1, 2, UNRECORDED, UNRECORDED])

@@ -122,7 +122,7 @@ async function subscribed(
   return subscription
 }
 
-t.test('lists are listened to from the start, once', async (t) => {
+t.test('subscribes to list changes from the start, once', async (t) => {
   const { changes, subscriptions, told, next } = start(t)
   changes.start()
   changes.start()
@@ -138,7 +138,7 @@ t.test('lists are listened to from the start, once', async (t) => {
   t.equal(subscriptions.length, 1)
 })
 
-t.test('where nothing changes there is nothing to listen to', async (t) => {
+t.test('opens no subscription if the server reports no changes', async (t) => {
   const { changes, subscriptions } = start(t, '{"tools":{},"resources":{}}')
   changes.start()
   t.equal(faultOf(() => changes.subscribe('test://a'))?.fault, 'methodNotFound')
@@ -146,26 +146,29 @@ t.test('where nothing changes there is nothing to listen to', async (t) => {
   t.equal(subscriptions.length, 0)
 })
 
-t.test('the first is broken when the second is agreed to, and until then it alone is heard', async (t) => {
-  const bridge = start(t)
-  const { changes, told, next } = bridge
-  changes.start()
-  const first = await next(1)
-  first.agree()
-  const subscribing = changes.subscribe('test://a')
-  const second = await next(2)
-  t.same(second.filter, { toolsListChanged: true, resourceSubscriptions: ['test://a'] })
-  first.tell('notifications/tools/list_changed')
-  await until(() => told.length === 1)
-  t.ok(first.isOpen)
-  second.agree()
-  await subscribing
-  t.notOk(first.isOpen)
-  second.tell('notifications/tools/list_changed')
-  await until(() => told.length === 2)
-})
+t.test(
+  'ends the first subscription when the second is acknowledged, and until then hears only the first',
+  async (t) => {
+    const bridge = start(t)
+    const { changes, told, next } = bridge
+    changes.start()
+    const first = await next(1)
+    first.agree()
+    const subscribing = changes.subscribe('test://a')
+    const second = await next(2)
+    t.same(second.filter, { toolsListChanged: true, resourceSubscriptions: ['test://a'] })
+    first.tell('notifications/tools/list_changed')
+    await until(() => told.length === 1)
+    t.ok(first.isOpen)
+    second.agree()
+    await subscribing
+    t.notOk(first.isOpen)
+    second.tell('notifications/tools/list_changed')
+    await until(() => told.length === 2)
+  },
+)
 
-t.test('who wants several resources at once gets them one after the other', async (t) => {
+t.test('adds several requested resources one after the other', async (t) => {
   const { changes, next } = start(t)
   const all = Promise.all(['test://a', 'test://b', 'test://a'].map((uri) => changes.subscribe(uri)))
   const first = await next(1)
@@ -177,7 +180,7 @@ t.test('who wants several resources at once gets them one after the other', asyn
   await all
 })
 
-t.test('what is told of is what is subscribed to, or below it', async (t) => {
+t.test('notifies for a subscribed resource, and for those below it', async (t) => {
   const bridge = start(t)
   const subscription = await subscribed(bridge, 'test://a')
   for (const uri of ['test://a', 'test://a/b', 'test://b']) subscription.tell(UPDATED, { uri })
@@ -189,7 +192,7 @@ t.test('what is told of is what is subscribed to, or below it', async (t) => {
   )
 })
 
-t.test('a resource that is not agreed to is refused, and nothing else is different', async (t) => {
+t.test('refuses a resource that is not acknowledged, and keeps the rest', async (t) => {
   const bridge = start(t)
   const { changes, next } = bridge
   const first = await subscribed(bridge, 'test://a')
@@ -210,7 +213,7 @@ t.test('a resource that is not agreed to is refused, and nothing else is differe
   t.same((await subscribed(bridge, 'test://d')).uris, ['test://a', 'test://d'])
 })
 
-t.test('what is unsubscribed from is not told any more, whatever the server says to that', async (t) => {
+t.test('stops notifying after an unsubscribe, whatever the server answers', async (t) => {
   const bridge = start(t)
   const { changes, told, next } = bridge
   await subscribed(bridge, 'test://a')
@@ -225,7 +228,7 @@ t.test('what is unsubscribed from is not told any more, whatever the server says
   t.same((await subscribed(bridge, 'test://c')).uris, ['test://b', 'test://c'])
 })
 
-t.test('nothing is listened to when nothing is wanted any more', async (t) => {
+t.test('ends the subscription when nothing is subscribed to', async (t) => {
   const bridge = start(t)
   const subscription = await subscribed(bridge, 'test://a')
   await bridge.changes.unsubscribe('test://b')
@@ -235,7 +238,7 @@ t.test('nothing is listened to when nothing is wanted any more', async (t) => {
   t.equal(bridge.subscriptions.length, 1)
 })
 
-t.test('a session may subscribe to so many resources, and no more', async (t) => {
+t.test('bounds the resources that a session subscribes to', async (t) => {
   const bridge = start(t)
   const many = Array.from({ length: 1_000 }, (_, n) => `test://${n}`)
   const all = Promise.all(many.map((uri) => bridge.changes.subscribe(uri)))
@@ -247,7 +250,7 @@ t.test('a session may subscribe to so many resources, and no more', async (t) =>
   t.equal(await outcome(bridge.changes.subscribe('test://more')), 'invalidParams')
 })
 
-t.test('nothing is left open when the session ends, not even what was just being opened', async (t) => {
+t.test('leaves nothing open when the session ends, not even a subscription being opened', async (t) => {
   const bridge = start(t)
   const { changes, next } = bridge
   changes.start()
@@ -279,7 +282,7 @@ function hurrying(t: Test): number[] {
   return waits
 }
 
-t.test('a subscription that ends is made again, and where it broke everything may have changed', async (t) => {
+t.test('reopens a subscription that ends, and reports everything as changed if it broke', async (t) => {
   hurrying(t)
   const bridge = start(t)
   const { changes, told, next } = bridge
@@ -301,7 +304,7 @@ t.test('a subscription that ends is made again, and where it broke everything ma
 })
 
 t.test(
-  'a client that subscribes before a broken subscription is made again is told that everything may have changed',
+  'tells a client that subscribes before a broken subscription is reopened that everything may have changed',
   async (t) => {
     const bridge = start(t)
     const { changes, told, next } = bridge
@@ -315,7 +318,7 @@ t.test(
   },
 )
 
-t.test('a broken subscription is made again although the server refuses another one meanwhile', async (t) => {
+t.test('reopens a broken subscription although the server refuses another one meanwhile', async (t) => {
   const { changes, told, next } = start(t)
   changes.start()
   const first = await next(1)
@@ -331,7 +334,7 @@ t.test('a broken subscription is made again although the server refuses another 
   t.same(told, ['notifications/tools/list_changed {}'])
 })
 
-t.test('the longer a server ends what it is asked, the longer it is left alone', async (t) => {
+t.test('waits longer the more often a server ends the subscription', async (t) => {
   const waits = hurrying(t)
   const { changes, next } = start(t)
   changes.start()
@@ -344,7 +347,7 @@ t.test('the longer a server ends what it is asked, the longer it is left alone',
   t.same(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000])
 })
 
-t.test('one that has served for a while is made again soon', async (t) => {
+t.test('reopens a long-lived subscription soon', async (t) => {
   const waits = hurrying(t)
   let now = performance.now()
   t.intercept(performance, 'now', { value: () => now })
@@ -365,7 +368,7 @@ t.test('one that has served for a while is made again soon', async (t) => {
   t.same(waits, [1_000, 2_000, 1_000, 2_000])
 })
 
-t.test('a server that has nothing to tell, or refuses, is not asked again', async (t) => {
+t.test('does not ask a server again that has no changes to report, or refuses', async (t) => {
   const waits = hurrying(t)
   const empty = start(t)
   empty.changes.start()

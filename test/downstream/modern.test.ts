@@ -40,7 +40,7 @@ async function answer(handle: Handler, send: (frame: Frame) => Promise<void> | u
   return { frames, abort }
 }
 
-t.test('what is told during a call is sent in order and before the answer', async (t) => {
+t.test('sends the messages of a call in order, and before the answer', async (t) => {
   const { frames } = await answer(async ({ tell }) => {
     await tell(progress(1))
     await tell(progress(2))
@@ -52,7 +52,7 @@ t.test('what is told during a call is sent in order and before the answer', asyn
   )
 })
 
-t.test('what is told after the answer or after a failure is dropped', async (t) => {
+t.test('drops messages after the answer or after a failure', async (t) => {
   const ends: (() => Final)[] = [
     () => DONE,
     () => {

@@ -15,7 +15,7 @@ const response = fc.oneof(
   fc.record({ error: fc.record({ message: fc.string(), code: fc.integer(), data: fc.jsonValue() }), id: fc.nat() }),
 )
 
-t.test('in whatever pieces a response comes, its ending is what a parser reads', async (t) => {
+t.test('finds the ending of a response like a parser, however it is split', async (t) => {
   fc.assert(
     fc.property(
       response,

@@ -23,7 +23,7 @@ const pieceSizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 9 }), fc.integer(
   maxLength: 5,
 })
 
-t.test('the answer in a relayed stream is found in whatever pieces the stream comes', async (t) => {
+t.test('finds the answer in a relayed stream, however it is split', async (t) => {
   fc.assert(
     fc.property(
       fc.array(note, { maxLength: 3 }),

@@ -8,7 +8,7 @@ const id = (text: string) => text as Id
 const cancelled = (requestId: string, reason = '"Enough"'): Params =>
   parseObject(`{"requestId":${requestId},"reason":${reason}}`)
 
-t.test('a request is known by its id from its beginning to its end', async (t) => {
+t.test('finds a request by its id from its start to its end', async (t) => {
   const running = new InFlight()
   const controller = running.begin(id('1'))
   t.ok(running.has(id('1')))
@@ -20,7 +20,7 @@ t.test('a request is known by its id from its beginning to its end', async (t) =
   t.equal(running.size, 0)
 })
 
-t.test('a cancellation takes back the request that it names, and says why', async (t) => {
+t.test('a cancellation aborts the request that it names, with the reason', async (t) => {
   const running = new InFlight()
   const [one, two] = [running.begin(id('1')), running.begin(id('"1"'))]
   running.cancel(cancelled('1'))
@@ -31,7 +31,7 @@ t.test('a cancellation takes back the request that it names, and says why', asyn
   t.type(two.reason, 'string', 'a reason that is no text is none')
 })
 
-t.test('an id is the same however its text is escaped', async (t) => {
+t.test('an id is the same in any escaping', async (t) => {
   const running = new InFlight()
   const controller = running.begin(id('"a\\u00e9"'))
   t.ok(running.has(id('"aé"')))
@@ -39,7 +39,7 @@ t.test('an id is the same however its text is escaped', async (t) => {
   t.ok(controller.aborted)
 })
 
-t.test('where two requests have one id, neither is meant, until one of them is over', async (t) => {
+t.test('two requests with one id cannot be cancelled until one of them ends', async (t) => {
   const running = new InFlight()
   const [one, two] = [running.begin(id('1')), running.begin(id('1'))]
   running.cancel(cancelled('1'))
@@ -61,7 +61,7 @@ t.test('a cancellation that names no request aborts nothing', async (t) => {
   t.notOk(controller.aborted)
 })
 
-t.test('an integer is an integer however it is written', async (t) => {
+t.test('an integer is the same in any spelling', async (t) => {
   for (const requestId of ['1.0', '1e0', '10E-1']) {
     const running = new InFlight()
     const controller = running.begin(id('1'))
@@ -70,7 +70,7 @@ t.test('an integer is an integer however it is written', async (t) => {
   }
 })
 
-t.test('all can be given up at once, those of one id as well', async (t) => {
+t.test('aborts all at once, also those with the same id', async (t) => {
   const running = new InFlight()
   const all = ['1', '1', '"x"'].map((text) => running.begin(id(text)))
   running.abortAll()

@@ -46,7 +46,7 @@ function listening() {
   return { shared, sent }
 }
 
-t.test('a call that joins is told the acknowledgement at once, and what follows', async (t) => {
+t.test('a call that joins gets the acknowledgement at once, and later changes', async (t) => {
   const { shared, sent } = listening()
   const [one, two] = [calling('anna'), calling('anna')]
   const first = shared.listen(one.call)
@@ -74,7 +74,7 @@ t.test('anonymous callers share no subscription', (t) => {
   t.end()
 })
 
-t.test('callers with different credentials do not share: the server may tell them different things', (t) => {
+t.test('callers with different credentials share no subscription: the server may tell them different things', (t) => {
   const { shared, sent } = listening()
   for (const credential of ['Bearer one', 'Bearer two', 'Bearer one'])
     shared.listen({ ...calling('anna').call, credential }).catch(() => {})
@@ -85,7 +85,7 @@ t.test('callers with different credentials do not share: the server may tell the
   t.end()
 })
 
-t.test('a call that is given up leaves the others, and the last one ends the subscription', async (t) => {
+t.test('a cancelled call leaves the others subscribed, and the last one ends the subscription', async (t) => {
   const { shared, sent } = listening()
   const [one, two] = [calling('anna'), calling('anna')]
   const [first, second] = [shared.listen(one.call), shared.listen(two.call)]
@@ -101,7 +101,7 @@ t.test('a call that is given up leaves the others, and the last one ends the sub
   t.equal(sent.length, 1, 'nothing is sent for a call that is over')
 })
 
-t.test('a call that fails to take a message ends alone', async (t) => {
+t.test('a call that fails to receive a message ends alone', async (t) => {
   const { shared, sent } = listening()
   const broken = calling('anna', () => {
     throw new Error('broken')

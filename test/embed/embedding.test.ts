@@ -49,7 +49,7 @@ t.test('a Fastify application serves the bridge beside its own routes', { skip }
   t.match(message, { result: { resultType: 'complete', content: [{ text: /hi/ }] } })
 })
 
-t.test('an application of Hono serves it by fetch', { skip }, async (t) => {
+t.test('a Hono application serves it by fetch', { skip }, async (t) => {
   const server = await LegacyHttp.start(t)
   const program = start(t, 'hono.js', { MCP_SERVER: server.url })
   const origin = await prints(program, /(http:\/\/localhost:\d+)\//)
@@ -58,7 +58,7 @@ t.test('an application of Hono serves it by fetch', { skip }, async (t) => {
   t.match(message, { result: { resultType: 'complete' } })
 })
 
-t.test('a server of SDK v1 in memory is used by a client of SDK v2, and the program ends', { skip }, async (t) => {
+t.test('a client of SDK v2 uses a server of SDK v1 in memory, and the program exits', { skip }, async (t) => {
   const program = start(t, 'memory.js')
   t.equal(await program.ended, 0, program.stderr())
   t.equal(program.stdout(), 'modern: Hello\n')

@@ -36,7 +36,7 @@ async function application(t: Test, options: object, prefix = '/tools') {
   return { app, origin, lines, seen }
 }
 
-t.test('nothing of an application changes: routes, parsers, hooks, 404 and the end', async (t) => {
+t.test('changes nothing in the application: routes, parsers, hooks, 404 and shutdown', async (t) => {
   const { app, origin, seen } = await application(t, { mcpServers: { it: legacyStdio(t).server } })
   const headers = { 'x-user': 'ada', 'content-type': 'application/json' }
   const get = (path: string) => fetch(origin + path, { headers })
@@ -55,7 +55,7 @@ t.test('nothing of an application changes: routes, parsers, hooks, 404 and the e
   t.equal(seen.at(-1), 'closed')
 })
 
-t.test('a server that crashes in a call touches neither the application nor the next call', async (t) => {
+t.test('a server that crashes in a call affects neither the application nor the next call', async (t) => {
   const script = fileURLToPath(new URL('../fixtures/dying.mjs', import.meta.url))
   const dying = { command: execPath, args: [script, 'legacy', join(temporaryFolder(t), 'calls')] }
   const { origin, lines } = await application(t, { mcpServers: { dying } })
@@ -71,7 +71,7 @@ t.test('a server that crashes in a call touches neither the application nor the 
   )
 })
 
-t.test('what the bridge refuses is refused in JSON-RPC, and what it does not read is not sent on', async (t) => {
+t.test('refuses in JSON-RPC, and forwards nothing that it refuses', async (t) => {
   const { origin } = await application(t, {
     mcpServers: { it: legacyStdio(t).server },
     limits: { bodyBytes: 1024 },
@@ -90,7 +90,7 @@ t.test('what the bridge refuses is refused in JSON-RPC, and what it does not rea
   t.match(nobody, { status: 401, message: { error: { message: /does not know the caller/ } } })
 })
 
-t.test('several plugins in an application do not meet, and each keeps its principals apart', async (t) => {
+t.test('several plugins in one application are separate, and each separates its principals', async (t) => {
   const one = legacyStdio(t)
   const other = legacyStdio(t)
   const { app, origin } = await application(t, { mcpServers: { it: one.server } })
@@ -108,7 +108,7 @@ t.test('several plugins in an application do not meet, and each keeps its princi
   for (const user of ['ada', 'bob', 'ada']) await call(`${origin}/tools`, ...CALL, { headers: { 'x-user': user } })
 })
 
-t.test('mistakes in the options are named when the application starts', async (t) => {
+t.test('names mistakes in the options when the application starts', async (t) => {
   const wrong = async (options: object) => {
     const app = fastify()
     t.teardown(() => app.close())

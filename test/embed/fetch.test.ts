@@ -30,7 +30,7 @@ const echo = (a: unknown) => ['tools/call', { name: 'echo', arguments: { a } }] 
 
 const WAIT = ['tools/call', { name: 'wait', arguments: { ms: 60_000 } }] as const
 
-t.test('a request is answered as over a network', async (t) => {
+t.test('answers a request as over a network', async (t) => {
   const bridge = await createBridge({ mcpServers: { it: legacyStdio(t).server } })
   t.teardown(() => bridge.close())
   const answer = await bridge.fetch(requestFor(...echo(1)))
@@ -47,7 +47,7 @@ t.test('a request is answered as over a network', async (t) => {
   t.ok((await back.text()).includes(large), 'bodies are streamed in both directions')
 })
 
-t.test('two bridges in one process do not meet', async (t) => {
+t.test('two bridges in one process are separate', async (t) => {
   const servers = [legacyStdio(t), legacyStdio(t)]
   const bridges = await Promise.all(servers.map(({ server }) => createBridge({ mcpServers: { it: server } })))
   t.teardown(() => Promise.all(bridges.map((bridge) => bridge.close())))
@@ -63,7 +63,7 @@ t.test('two bridges in one process do not meet', async (t) => {
   t.match(await answer?.json(), { result: { resultType: 'complete' } }, 'the end of one is not the end of the other')
 })
 
-t.test('callers are those that `principal` names, and nobody else', async (t) => {
+t.test('callers are those that `principal` names, and no others', async (t) => {
   const it = legacyStdio(t)
   const principal = async ({ headers }: Request) => headers.get('x-user') ?? undefined
   const bridge = await createBridge({ mcpServers: { it: it.server }, principal })
@@ -74,7 +74,7 @@ t.test('callers are those that `principal` names, and nobody else', async (t) =>
   t.equal((await bridge.fetch(requestFor(...echo(1)))).status, 401)
 })
 
-t.test('who gives up a request, or the body of its answer, cancels the call', async (t) => {
+t.test('aborting a request, or the body of its answer, cancels the call', async (t) => {
   const it = legacyStdio(t)
   const bridge = await createBridge({ mcpServers: { it: it.server }, timeouts: { commitAfter: 10 } })
   t.teardown(() => bridge.close())
@@ -94,7 +94,7 @@ t.test('who gives up a request, or the body of its answer, cancels the call', as
   await until(() => received(it, 'notifications/cancelled').length === 2, 'another one')
 })
 
-t.test('a bridge that is closed ends its sessions, and has no answers', async (t) => {
+t.test('a closed bridge ends its sessions, and answers nothing', async (t) => {
   const it = legacyStdio(t)
   const bridge = await createBridge({ mcpServers: { it: it.server } })
   await bridge.fetch(requestFor(...echo(1)))

@@ -20,7 +20,7 @@ t.test('the file is fresh (npm run schema writes it)', async (t) => {
   t.ok(plain(file) === plain(fileOptionsModule()), 'npm run schema')
 })
 
-t.test('the schema takes what the types allow', async (t) => {
+t.test('the schema accepts what the types allow', async (t) => {
   const plain = (options: Pick<FileOptions, Plain>): Pick<Input, Plain> => options
   const bounded = (options: Limits<FileOptions>): Limits<Input> => options
   const key = (name: keyof FileOptions): keyof Input => name

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { Fault, type FaultName, faults } from '../../src/fault/fault.js'
 
-t.test('every row keeps to the rules of the specification and of the house', async (t) => {
+t.test('every row follows the specification and the conventions of the bridge', async (t) => {
   const defined = [-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022]
   for (const [name, row] of Object.entries(faults)) {
     t.ok(defined.includes(row.code), `${name} has a code that the specification defines`)
@@ -15,7 +15,7 @@ t.test('every row keeps to the rules of the specification and of the house', asy
   }
 })
 
-t.test('a fault says on the wire what it is, and nothing of its cause', async (t) => {
+t.test('a fault sends what it is, and nothing of its cause', async (t) => {
   const fault = new Fault('upstreamClosed', 'gone', {
     cause: new Error('secret'),
     data: { httpStatus: 500 },
@@ -29,7 +29,7 @@ t.test('a fault says on the wire what it is, and nothing of its cause', async (t
   t.same(new Fault('invalidRequest', 'no').toRpcError(), { code: -32600, message: 'no', data: undefined })
 })
 
-t.test('what nobody foresaw is the fault of the bridge, and opaque', async (t) => {
+t.test('an unexpected error is a fault of the bridge, and opaque', async (t) => {
   const cause = new TypeError('internal detail')
   const fault = Fault.from(cause)
   t.equal(fault.fault, 'internal' satisfies FaultName)
@@ -40,7 +40,7 @@ t.test('what nobody foresaw is the fault of the bridge, and opaque', async (t) =
   t.equal(Fault.from(known), known)
 })
 
-t.test('R9: the data of every fault is valid JSON, whatever its members are', async (t) => {
+t.test('R9: the data of every fault is valid JSON, whatever its members', async (t) => {
   const names = Object.keys(faults) as FaultName[]
   const members = fc.dictionary(fc.string(), fc.option(fc.jsonValue(), { nil: undefined }))
   const seconds = fc.option(fc.double({ min: 0 }), { nil: undefined })

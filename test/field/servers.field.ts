@@ -19,16 +19,16 @@ for (const server of servers) {
     const command = await commandOf(server)
     const direct = await offerOf(await legacyClient(t, command), server)
 
-    await t.test('a legacy client over HTTP gets what it gets without the bridge', async (t) => {
+    await t.test('a legacy client over HTTP gets the same as without the bridge', async (t) => {
       const url = await startBridge(t, command)
       t.strictSame(await offerOf(await legacyClient(t, url), server), direct)
     })
 
-    await t.test('a legacy client that starts the bridge in the place of the server gets the same', async (t) => {
+    await t.test('a legacy client that starts the bridge in place of the server gets the same', async (t) => {
       t.strictSame(await offerOf(await legacyClient(t, bridged(command)), server), direct)
     })
 
-    await t.test('a modern client gets the same in the words of 2026-07-28', async (t) => {
+    await t.test('a modern client gets the same in the terms of 2026-07-28', async (t) => {
       const url = await startBridge(t, command)
       const expected = modern ? await offerOf(await modernClient(t, command), server) : direct
       t.strictSame(asModern(await offerOf(await modernClient(t, url), server)), asModern(expected))

@@ -52,28 +52,24 @@ async function use({ ask }: Asker, name: string, args: object = {}): Promise<str
   return (result['content'] as { text?: string }[]).map(({ text = '' }) => text).join('\n')
 }
 
-t.test(
-  'R13: with "single", several clients work through one browser of Playwright at once',
-  { skip: problem },
-  async (t) => {
-    const { site, url } = await start(t, ['--process', 'single'])
-    const clients = [await legacyClient(t, url), await legacyClient(t, url), await modernClient(t, url)]
-    const opened = await Promise.all(
-      clients.map((client, n) => use(client, 'browser_tabs', { action: 'new', url: `${site}/at-once-${n}` })),
-    )
-    for (const text of opened) t.notMatch(text, /### Error/)
-    for (const client of clients) {
-      const tabs = await use(client, 'browser_tabs', { action: 'list' })
-      for (const n of clients.keys()) t.match(tabs, `at-once-${n}`)
-    }
-    for (const [n, client] of clients.entries()) {
-      await use(client, 'browser_navigate', { url: `${site}/of-client-${n}` })
-      for (const other of clients) t.match(await use(other, 'browser_snapshot'), new RegExp(`of-client-${n}`))
-    }
-  },
-)
+t.test('R13: with "single", several clients use one browser of Playwright at once', { skip: problem }, async (t) => {
+  const { site, url } = await start(t, ['--process', 'single'])
+  const clients = [await legacyClient(t, url), await legacyClient(t, url), await modernClient(t, url)]
+  const opened = await Promise.all(
+    clients.map((client, n) => use(client, 'browser_tabs', { action: 'new', url: `${site}/at-once-${n}` })),
+  )
+  for (const text of opened) t.notMatch(text, /### Error/)
+  for (const client of clients) {
+    const tabs = await use(client, 'browser_tabs', { action: 'list' })
+    for (const n of clients.keys()) t.match(tabs, `at-once-${n}`)
+  }
+  for (const [n, client] of clients.entries()) {
+    await use(client, 'browser_navigate', { url: `${site}/of-client-${n}` })
+    for (const other of clients) t.match(await use(other, 'browser_snapshot'), new RegExp(`of-client-${n}`))
+  }
+})
 
-t.test('R13: without it, the second client gets no browser', { skip: problem }, async (t) => {
+t.test('R13: without "single", the second client gets no browser', { skip: problem }, async (t) => {
   const { site, url } = await start(t, [])
   const [first, second] = [await legacyClient(t, url), await legacyClient(t, url)]
   t.match(await use(first, 'browser_navigate', { url: `${site}/one` }), /one/)

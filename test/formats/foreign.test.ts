@@ -43,7 +43,7 @@ const OFF: object[] = [
 ]
 const ON: object[] = [{ isActive: true }, { enabled: true }, { disabled: false }, { isActive: null }, {}]
 
-t.test('U7: a server that another program has switched off is not started', async (t) => {
+t.test("U7: does not start a server that is disabled in another program's file", async (t) => {
   const paths = ['/x/mcp.json', '/x/.cursor/mcp.json', '/x/mcp_config.json', '/x/claude_desktop_config.json']
   for (const path of paths) {
     for (const own of OFF)
@@ -59,7 +59,7 @@ t.test('U7: a server that another program has switched off is not started', asyn
   }
 })
 
-t.test('U7: a name that stands twice is told, with the place of the one that counts', async (t) => {
+t.test('U7: reports a duplicate name, with the place of the one that counts', async (t) => {
   const text = `{\n "mcpServers": {\n  "a": { "command": "x" },\n  "a": { "command": "y", "env": {}, "env": {} }\n }\n}`
   const file = read(text)
   t.match(file.servers, { a: { command: 'y' } })

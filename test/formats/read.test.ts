@@ -112,7 +112,7 @@ const fixtures: [path: string, program: string, servers: object, notes: RegExp[]
 ]
 
 for (const [path, program, servers, notes] of fixtures) {
-  t.test(`11.34 the file of ${program} is read, and what it has beside its servers is told`, async (t) => {
+  t.test(`11.34 reads the file of ${program}, and reports what it has beside its servers`, async (t) => {
     const file = readFixture(path)
     t.equal(file.program, program)
     t.match(file.servers, servers)
@@ -126,7 +126,7 @@ for (const [path, program, servers, notes] of fixtures) {
   })
 }
 
-t.test('11.34 whose file it is shows in its keys, wherever it is', async (t) => {
+t.test('11.34 recognizes the program of a file by its keys, wherever it is', async (t) => {
   const entry = { command: 'x' }
   const cases: [file: object, program: string | undefined][] = [
     [{ mcpServers: { a: entry } }, undefined],
@@ -146,19 +146,16 @@ t.test('11.34 whose file it is shows in its keys, wherever it is', async (t) => 
   t.equal(read({ mcp: { allowed: [] } }).servers, undefined, 'settings without servers')
 })
 
-t.test(
-  '11.34 options of our own may stand beside the servers, and what looks like one is not passed over',
-  async (t) => {
-    const servers = { a: { command: 'x' } }
-    t.same(read({ mcpServers: servers, listen: 'stdio' }).options, { listen: 'stdio' })
-    t.same(read({ servers, inputs: [], listen: 'stdio' }).options, { listen: 'stdio' })
-    t.same(read({ mcpServers: servers, lisen: 'stdio' }).options, { lisen: 'stdio' }, 'a slip, for the check to refuse')
-    t.same(read({ mcpServers: servers, listen: 'stdio', other: 1 }).options, { listen: 'stdio', other: 1 })
-    t.same(read({ mcpServers: servers, globalShortcut: '' }).options, {})
-  },
-)
+t.test('11.34 options of mcp-bridge may stand beside the servers, and similar keys are reported', async (t) => {
+  const servers = { a: { command: 'x' } }
+  t.same(read({ mcpServers: servers, listen: 'stdio' }).options, { listen: 'stdio' })
+  t.same(read({ servers, inputs: [], listen: 'stdio' }).options, { listen: 'stdio' })
+  t.same(read({ mcpServers: servers, lisen: 'stdio' }).options, { lisen: 'stdio' }, 'a slip, for the check to refuse')
+  t.same(read({ mcpServers: servers, listen: 'stdio', other: 1 }).options, { listen: 'stdio', other: 1 })
+  t.same(read({ mcpServers: servers, globalShortcut: '' }).options, {})
+})
 
-t.test('11.34 names that cannot stand in an address get one that can, and no two the same', async (t) => {
+t.test('11.34 names that are invalid in an address are replaced by valid, unique ones', async (t) => {
   const names = ['a b', 'a/b', 'a-b', '@scope/x', '', '__proto__', 'é', 'constructor']
   const file = read(`{"mcpServers": {${names.map((name) => `${JSON.stringify(name)}: {"command": "x"}`).join(', ')}}}`)
   const served = Object.keys(file.servers ?? {})
@@ -178,7 +175,7 @@ const broken: [name: string, text: string, said: string][] = [
   ['more than one value', '{} canary', 'an invalid word at line 1, column 4'],
 ]
 
-t.test('11.24 a mistake in a file is told with line and column, and without what stands there', async (t) => {
+t.test('11.24 reports a mistake with line and column, and without the text there', async (t) => {
   for (const [name, text, said] of broken) {
     t.throws(() => read(text), { message: `not valid JSON: ${said}` }, name)
     t.throws(() => read(`\uFEFF${text}`), { message: `not valid JSON: ${said}` }, `${name}, after a byte order mark`)
@@ -189,7 +186,7 @@ t.test('11.24 a mistake in a file is told with line and column, and without what
   t.throws(() => read('['.repeat(400_000)), { message: /nested too deep|missing/ })
 })
 
-t.test('11.24 comments, trailing commas and byte order marks are no mistakes', async (t) => {
+t.test('11.24 accepts comments, trailing commas and byte order marks', async (t) => {
   const text = '\uFEFF// one\r\n{ /* two */ "mcpServers": { "a": { "command": "x", }, }, }\n'
   t.same(read(text).servers, { a: { command: 'x' } })
 })
@@ -213,7 +210,7 @@ t.test('11.24 every path has its line and column in the file', async (t) => {
   })
 })
 
-t.test('11.34 nothing that parses makes the reader fail', async () => {
+t.test('11.34 accepts anything that parses', async () => {
   const entry = fc.dictionary(
     fc.constantFrom(
       'command',

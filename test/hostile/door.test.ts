@@ -40,7 +40,7 @@ async function start(t: Test, settings: object = {}) {
 
 const admin = (settings: object = {}) => ({ admin: 'http://127.0.0.1:0', ...settings })
 
-t.test('H24 a target that names a host of its own is refused', async (t) => {
+t.test('H24 refuses a request target that names another host', async (t) => {
   const { url, bridge, host, legacy } = await start(t, admin())
   for (const line of ['POST http://evil.example/mcp HTTP/1.1', `POST ${url} HTTP/1.1`, 'POST mcp HTTP/1.1']) {
     const answer = await raw(url, [requestText([`host: ${host}`, ...MODERN], LIST, line)])
@@ -53,7 +53,7 @@ t.test('H24 a target that names a host of its own is refused', async (t) => {
   t.equal(legacy.received.length, 0)
 })
 
-t.test('H24 a target that cannot be decoded, and a request without a version, are refused in JSON-RPC', async (t) => {
+t.test('H24 refuses an invalid target, and a request without a version, in JSON-RPC', async (t) => {
   const { url, host, refused, legacy } = await start(t)
   for (const line of ['POST /mcp%zz HTTP/1.1', 'POST /%c3%28 HTTP/1.1', 'POST /mcp', 'GET /mcp']) {
     const answer = await raw(url, [requestText([`host: ${host}`, ...MODERN], LIST, line)])
@@ -65,7 +65,7 @@ t.test('H24 a target that cannot be decoded, and a request without a version, ar
   t.equal(legacy.received.length, 0)
 })
 
-t.test('H24 what Node cannot read as a request is refused in JSON-RPC, and noted', async (t) => {
+t.test('H24 refuses what Node cannot parse as a request in JSON-RPC, and counts it', async (t) => {
   const { url, host, refused, lines } = await start(t)
   const rows: [name: string, bytes: string, status: number, reason: string][] = [
     ['rubbish', 'hello\r\n\r\n', 400, 'invalidRequest'],
@@ -113,7 +113,7 @@ t.test('H24 what Node cannot read as a request is refused in JSON-RPC, and noted
   t.ok(lines().every(({ from }) => from === '127.0.0.1'))
 })
 
-t.test('H24 headers past the 1,000th do not vanish from what is checked, whatever Node.js it is', async (t) => {
+t.test('H24 checks headers past the 1,000th, on any version of Node.js', async (t) => {
   const { url, host, bridge, legacy } = await start(t, admin({ auth: { tokens: { alice: TOKEN } } }))
   const many = Array.from({ length: 1_005 }, (_, i) => `${'abcdefghij'.charAt(i % 10)}: 1`)
   const hidden = ['origin: http://evil.example', `authorization: Bearer ${TOKEN}`]
@@ -134,7 +134,7 @@ t.test('H24 headers past the 1,000th do not vanish from what is checked, whateve
   t.equal(legacy.received.length, 0)
 })
 
-t.test('H25 11.17 that a request is too large reaches its client, which is still sending it', async (t) => {
+t.test('H25 11.17 a client that is still sending gets the refusal of a large request', async (t) => {
   const { url, refused } = await start(t)
   const size = 12 * 1024 * 1024
   const bodies: [string, Record<string, string>][] = [
@@ -159,7 +159,7 @@ t.test('H25 11.17 that a request is too large reaches its client, which is still
   t.equal(await refused('bodyTooLarge'), sent)
 })
 
-t.test('H25 any refusal reaches a client that is still sending', async (t) => {
+t.test('H25 a client that is still sending gets any refusal', async (t) => {
   const { url } = await start(t, { auth: { tokens: { alice: TOKEN } } })
   const size = 12 * 1024 * 1024
   const own = { 'content-length': String(size), connection: 'close' }
@@ -175,7 +175,7 @@ t.test('H25 any refusal reaches a client that is still sending', async (t) => {
   }
 })
 
-t.test('H25 who goes on sending after a refusal is cut off when it has been enough', async (t) => {
+t.test('H25 cuts off a client that sends too much after a refusal', async (t) => {
   const { url, host } = await start(t)
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -202,7 +202,7 @@ t.test('H25 who goes on sending after a refusal is cut off when it has been enou
   t.ok(sent < 900, `${sent} MiB were taken`)
 })
 
-t.test('H25 who asks before sending is told at once, and sends nothing', async (t) => {
+t.test('H25 a client that sends Expect: 100-continue is refused before it sends a body', async (t) => {
   const { url, host } = await start(t, { auth: { tokens: { alice: TOKEN } } })
   const asking = (length: number, ...headers: string[]) =>
     `POST /mcp HTTP/1.1\r\n${[`host: ${host}`, ...MODERN, ...headers, 'expect: 100-continue', `content-length: ${length}`].join('\r\n')}\r\n\r\n`
@@ -229,7 +229,7 @@ t.test('H25 who asks before sending is told at once, and sends nothing', async (
   await until(() => /HTTP\/1\.1 200 OK.*"tools"/s.test(said), 'the answer')
 })
 
-t.test('H25 a method that no header can name is the mistake of whoever calls it', async (t) => {
+t.test('H25 a method that no header can carry is an error of the client', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, bridge, log } = await startBridge(t, { url: modern.url })
   await bridge.server.warmUp()
@@ -245,7 +245,7 @@ t.test('H25 a method that no header can name is the mistake of whoever calls it'
   for (const line of lines) t.match(line, { level: 30, blame: 'caller' })
 })
 
-t.test('H25 a notification that is malformed gets a status and no message', async (t) => {
+t.test('H25 a malformed notification gets a status and no message', async (t) => {
   const { url } = await start(t)
   const modern = await post(
     url,
@@ -259,7 +259,7 @@ t.test('H25 a notification that is malformed gets a status and no message', asyn
   t.same([legacy.status, legacy.text], [400, ''])
 })
 
-t.test('11.18 what takes too long to come is told so in JSON-RPC', async (t) => {
+t.test('11.18 refuses a request that arrives too slowly, in JSON-RPC', async (t) => {
   const told: Fault[] = []
   const front = { routing: () => t.fail('half a request is no request') }
   const refused = (fault: Fault) => told.push(fault)
@@ -276,7 +276,7 @@ t.test('11.18 what takes too long to come is told so in JSON-RPC', async (t) => 
   )
 })
 
-t.test('H21 11.19 what operators are told is told to nobody who leads a page here by a name', async (t) => {
+t.test('H21 11.19 information for operators is not for pages that reach the bridge by another name', async (t) => {
   const { bridge } = await start(t, admin({ allowedHosts: ['metrics.example'] }))
   const at = String(bridge.adminUrl)
   const { port } = new URL(at)
@@ -303,7 +303,7 @@ t.test('H21 11.19 what operators are told is told to nobody who leads a page her
   }
 })
 
-t.test('11.20 every refusal at the door leaves a line and a count, with a reason from the table', async (t) => {
+t.test('11.20 every refused request leaves a log line and a count, with a reason from the table', async (t) => {
   const { url, refused, log } = await start(t, { auth: { tokens: { alice: TOKEN } } })
   const own = { ...headersFor('tools/list'), authorization: `Bearer ${TOKEN}` }
   const rows: [
@@ -349,21 +349,18 @@ t.test('11.20 every refusal at the door leaves a line and a count, with a reason
   )
 })
 
-t.test(
-  '11.20 of a flood of refusals all are counted, five have a line, and another line has the number of the rest',
-  async (t) => {
-    const { url, bridge, log, refused, lines } = await start(t)
-    for (let i = 0; i < 50; i++) await post(url, '{', headersFor('tools/list'))
-    t.equal(await refused('notJson'), 50)
-    t.equal(lines().length, 5)
-    await bridge.close()
-    const [rest, ...more] = log.filter(({ event }) => event === 'refusals_left_out')
-    t.match(rest, { level: 30, fault: 'notJson', status: 400, from: '127.0.0.1', more: 45 })
-    t.same(more, [])
-  },
-)
+t.test('11.20 of a flood of refusals, counts all, logs five, and logs the number of the rest', async (t) => {
+  const { url, bridge, log, refused, lines } = await start(t)
+  for (let i = 0; i < 50; i++) await post(url, '{', headersFor('tools/list'))
+  t.equal(await refused('notJson'), 50)
+  t.equal(lines().length, 5)
+  await bridge.close()
+  const [rest, ...more] = log.filter(({ event }) => event === 'refusals_left_out')
+  t.match(rest, { level: 30, fault: 'notJson', status: 400, from: '127.0.0.1', more: 45 })
+  t.same(more, [])
+})
 
-t.test('11.20 each kind of refusal has its lines, and after a quiet interval it has them again', async (t) => {
+t.test('11.20 each kind of refusal has its own lines, and new ones after a quiet interval', async (t) => {
   const log: Record<string, unknown>[] = []
   const note = (fields: object) => log.push({ ...fields })
   const refusals = new Refusals({ info: note, error: note }, undefined, 20)
@@ -379,7 +376,7 @@ t.test('11.20 each kind of refusal has its lines, and after a quiet interval it 
   )
 })
 
-t.test('11.20 what is told of as a call is no refusal as well', async (t) => {
+t.test('11.20 a request that is logged as a call is not logged as a refusal', async (t) => {
   const { url, refused, log } = await start(t, { limits: { calls: 1 } })
   const leaving = new AbortController()
   const waiting = call(url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { signal: leaving.signal })

@@ -18,7 +18,7 @@ const LONGEST = 'long'.repeat(50)
 
 type Json = Record<string, unknown>
 
-t.test('H20 what is refused is not repeated at length', async (t) => {
+t.test('H20 does not repeat long input in a refusal', async (t) => {
   const { server } = legacyStdio(t)
   const legacy = (await startBridge(t, server)).url
   const modernServer = await ModernHttp.start(t)
@@ -58,7 +58,7 @@ t.test('H20 what is refused is not repeated at length', async (t) => {
   }
 })
 
-t.test('H20 an address that there is nothing at is told to the client only where it is short', async (t) => {
+t.test('H20 repeats an unknown path to the client only if it is short', async (t) => {
   const caller = { revision: '2026-07-28', capabilities: '{}' }
   for (const [uri, told] of [
     ['test://short', true],

@@ -50,7 +50,7 @@ for (const [name, args, end] of endings) {
 }
 
 t.test(
-  'H23 what a program has started ends with the bridge, also where the program ends first and it holds its pipes',
+  'H23 all processes of a program end with the bridge, also if the program ends first and they hold its pipes',
   async (t) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const stdio = unkind(t, { grandchild: true })
@@ -64,7 +64,7 @@ t.test(
   },
 )
 
-t.test('11.38 a bridge that is killed leaves nothing of a program that works', async (t) => {
+t.test('11.38 a killed bridge leaves nothing of a working program', async (t) => {
   const stdio = unkind(t, { deaf: true, grandchild: true })
   const program = startProgram(t, [...HTTP, quoted(stdio.server)])
   await says(program, /"event":"server_ready"/)
@@ -73,7 +73,7 @@ t.test('11.38 a bridge that is killed leaves nothing of a program that works', a
   await nothingIsLeft(t, stdio)
 })
 
-t.test('11.37 a modern program that is slow to start does not end the bridge', async (t) => {
+t.test('11.37 a modern program that starts slowly does not end the bridge', async (t) => {
   const modern = modernStdio(t, { slowStart: 3_000 })
   const settings = { mcpServers: { slow: modern.server }, timeouts: { probe: 500 } }
   const config = temporaryFile(t, 'config.json', settings)
@@ -82,7 +82,7 @@ t.test('11.37 a modern program that is slow to start does not end the bridge', a
   t.equal(modern.pids().length, 1)
 })
 
-t.test('11.35 why a program died is said first, and not cut off by what it wrote after it', async (t) => {
+t.test('11.35 reports why a program died first, and does not truncate it after later output', async (t) => {
   const missing = await run(t, [...HTTP, `stdio:${execPath} /nonexistent/server.js`])
   t.equal(missing.code, 1)
   t.match(missing.stderr, /"stderr":\["Error[^"]*: Cannot find module '\/nonexistent\/server\.js'/)
@@ -103,7 +103,7 @@ t.test('11.35 why a program died is said first, and not cut off by what it wrote
   t.match(probed.stderr, /frame_30\b/)
 })
 
-t.test('11.42 probe gives its verdict though the tools cannot be listed', async (t) => {
+t.test('11.42 probe prints its verdict although it cannot list the tools', async (t) => {
   for (const tools of ['error', 'broken']) {
     const stdio = unkind(t, { tools })
     const words = await run(t, ['probe', quoted(stdio.server)])

@@ -10,7 +10,7 @@ import { CAPABILITIES, call } from '../support/modern.js'
 const TOKENS = { greedy: 'greedy-token-0123456789', modest: 'modest-token-0123456789' }
 const as = (name: keyof typeof TOKENS) => ({ headers: { authorization: `Bearer ${TOKENS[name]}` } })
 
-t.test('H10 calls that hang are let in up to a share, and those of others beside them', async (t) => {
+t.test('H10 calls that hang are bounded by a share, and calls of others pass', async (t) => {
   const { server } = legacyStdio(t)
   const limits = { calls: 8, callsPerServer: 8 }
   const { url, bridge } = await startBridge(t, server, { auth: { tokens: TOKENS }, limits })
@@ -86,25 +86,22 @@ async function comeAndGo(url: string, who?: keyof typeof TOKENS): Promise<void> 
   stream.leave()
 }
 
-t.test(
-  'H10 11.36 sessions that legacy clients have left make room, for modern clients and for legacy ones',
-  async (t) => {
-    const stdio = legacyStdio(t)
-    const { url } = await startBridge(t, stdio.server, { limits: { processes: 4 } })
-    for (let n = 0; n < 4; n++) await comeAndGo(url)
-    t.equal(stdio.pids().length, 4)
-    const modern = await call(url, 'tools/call', { name: 'echo', arguments: { text: 'here' } })
-    t.equal(modern.status, 200)
-    const ended = () => stdio.seen().flatMap(({ pid, line }) => (line === 'input ended' ? [pid] : []))
-    await until(() => ended().length === 1, 'the end of a session')
-    t.same(ended(), [stdio.pids()[0]], 'the one that was idle longest')
-    const legacy = await LegacyClient.open(url)
-    t.match((await legacy.call('echo', { x: 1 })).message, { result: { structuredContent: { x: 1 } } })
-    await until(() => ended().length === 2, 'the end of another')
-  },
-)
+t.test('H10 11.36 sessions that legacy clients left make room for modern and legacy clients', async (t) => {
+  const stdio = legacyStdio(t)
+  const { url } = await startBridge(t, stdio.server, { limits: { processes: 4 } })
+  for (let n = 0; n < 4; n++) await comeAndGo(url)
+  t.equal(stdio.pids().length, 4)
+  const modern = await call(url, 'tools/call', { name: 'echo', arguments: { text: 'here' } })
+  t.equal(modern.status, 200)
+  const ended = () => stdio.seen().flatMap(({ pid, line }) => (line === 'input ended' ? [pid] : []))
+  await until(() => ended().length === 1, 'the end of a session')
+  t.same(ended(), [stdio.pids()[0]], 'the one that was idle longest')
+  const legacy = await LegacyClient.open(url)
+  t.match((await legacy.call('echo', { x: 1 })).message, { result: { structuredContent: { x: 1 } } })
+  await until(() => ended().length === 2, 'the end of another')
+})
 
-t.test('H10 processes that one principal keeps in use leave room for others', async (t) => {
+t.test('H10 processes that one principal uses leave room for others', async (t) => {
   const stdio = legacyStdio(t)
   const { url } = await startBridge(t, stdio.server, { auth: { tokens: TOKENS }, limits: { processes: 8 } })
   const streams = []
@@ -121,7 +118,7 @@ t.test('H10 processes that one principal keeps in use leave room for others', as
   await until(async () => (await call(url, 'tools/list', {}, as('greedy'))).status === 200, 'room in the own share')
 })
 
-t.test('H10 where all processes are in use, whoever comes is told to come again', async (t) => {
+t.test('H10 with all processes in use, a new caller is asked to retry', async (t) => {
   const { url } = await startBridge(t, legacyStdio(t).server, { limits: { processes: 2 } })
   for (let n = 0; n < 2; n++) await (await LegacyClient.open(url)).listen()
   const refused = await call(url, 'tools/list')
@@ -132,30 +129,33 @@ t.test('H10 where all processes are in use, whoever comes is told to come again'
   })
 })
 
-t.test('H10 H18 other capabilities with each call start no process each, and end no other principal’s', async (t) => {
-  const stdio = legacyStdio(t)
-  const limits = { processes: 8, startsPerMinute: 1 }
-  const { url } = await startBridge(t, stdio.server, { auth: { tokens: TOKENS }, limits })
-  const modest = () => call(url, 'tools/call', { name: 'echo', arguments: { text: 'here' } }, as('modest'))
-  t.equal((await modest()).status, 200)
-  const [own = ''] = stdio.pids()
-  const statuses = []
-  for (let n = 0; n < 30; n++) {
-    const meta = { [CAPABILITIES]: { experimental: { [`feature-${n}`]: {} } } }
-    statuses.push((await call(url, 'tools/list', {}, { ...as('greedy'), meta })).status)
-  }
-  t.same(
-    statuses,
-    statuses.map((_, n) => (n < 8 ? 200 : 429)),
-    'as many at once as there may be, and one more in a minute',
-  )
-  t.equal(stdio.pids().length, 9)
-  t.equal((await modest()).status, 200)
-  t.notOk(
-    stdio.seen().some(({ pid, line }) => pid === own && line === 'input ended'),
-    'the process of the other is still there',
-  )
-  t.equal(stdio.pids().length, 9)
-  const other = { ...as('modest'), meta: { [CAPABILITIES]: { experimental: { other: {} } } } }
-  t.equal((await call(url, 'tools/list', {}, other)).status, 200, 'others may start what they need')
-})
+t.test(
+  'H10 H18 changing capabilities with each call starts no process for each, and ends no process of others',
+  async (t) => {
+    const stdio = legacyStdio(t)
+    const limits = { processes: 8, startsPerMinute: 1 }
+    const { url } = await startBridge(t, stdio.server, { auth: { tokens: TOKENS }, limits })
+    const modest = () => call(url, 'tools/call', { name: 'echo', arguments: { text: 'here' } }, as('modest'))
+    t.equal((await modest()).status, 200)
+    const [own = ''] = stdio.pids()
+    const statuses = []
+    for (let n = 0; n < 30; n++) {
+      const meta = { [CAPABILITIES]: { experimental: { [`feature-${n}`]: {} } } }
+      statuses.push((await call(url, 'tools/list', {}, { ...as('greedy'), meta })).status)
+    }
+    t.same(
+      statuses,
+      statuses.map((_, n) => (n < 8 ? 200 : 429)),
+      'as many at once as there may be, and one more in a minute',
+    )
+    t.equal(stdio.pids().length, 9)
+    t.equal((await modest()).status, 200)
+    t.notOk(
+      stdio.seen().some(({ pid, line }) => pid === own && line === 'input ended'),
+      'the process of the other is still there',
+    )
+    t.equal(stdio.pids().length, 9)
+    const other = { ...as('modest'), meta: { [CAPABILITIES]: { experimental: { other: {} } } } }
+    t.equal((await call(url, 'tools/list', {}, other)).status, 200, 'others may start what they need')
+  },
+)

@@ -46,24 +46,21 @@ async function askLegacy(t: Test, { url }: Attacked, args: Json) {
 }
 
 for (const [name, server, ask, told] of FLOODS) {
-  t.test(
-    `H27 notifications of 4 MB from ${name} who does not read are weighed, and dropped ones are logged`,
-    async (t) => {
-      const attacked = await startSmall(t, await server(t), SETTINGS)
-      await besideHealthy(t, attacked, async () => {
-        const ends = await Promise.all(
-          Array.from({ length: CALLS }, () => ask(t, attacked, { notes: 60, noteBytes: 4_000_000 })),
-        )
-        await until(() => told.test(attacked.program.stderr()), 'the log telling of it')
-        // What is kept for a client that comes back is kept for as long as its session.
-        for (const end of ends) await end()
-      })
-      await ledgerEmpty(attacked)
-    },
-  )
+  t.test(`H27 counts the memory of unread notifications of 4 MB from ${name}, and logs dropped ones`, async (t) => {
+    const attacked = await startSmall(t, await server(t), SETTINGS)
+    await besideHealthy(t, attacked, async () => {
+      const ends = await Promise.all(
+        Array.from({ length: CALLS }, () => ask(t, attacked, { notes: 60, noteBytes: 4_000_000 })),
+      )
+      await until(() => told.test(attacked.program.stderr()), 'the log telling of it')
+      // What is kept for a client that comes back is kept for as long as its session.
+      for (const end of ends) await end()
+    })
+    await ledgerEmpty(attacked)
+  })
 }
 
-t.test('H29 a body of 4 MB in chunks of one byte costs neither memory nor time', async (t) => {
+t.test('H29 a body of 4 MB in chunks of one byte takes neither memory nor time', async (t) => {
   const attacked = await startSmall(t, await overHttp(t, 'legacy'))
   const before = await attacked.resident()
   await besideHealthy(t, attacked, async () => {

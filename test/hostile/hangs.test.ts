@@ -26,29 +26,32 @@ async function lateCall(t: Test, url: string, timeLimit: HeldTimers, name: strin
   t.match((await answer).message.error, { data: { reason: 'upstream_timeout' } })
 }
 
-t.test('H15 a program that hangs is asked, replaced if it is silent, and runs nothing when it wakes', async (t) => {
-  const executions = `${temporaryFolder(t)}/executions`
-  const legacy = legacyStdio(t, { executions })
-  const modern = modernStdio(t, { executions })
-  const timeLimits = [CALL, 2 * CALL].map((call) => [call, holdTimers(t, call)] as const)
-  await Promise.all(
-    [legacy, modern].map(async ({ server, pids }, n) => {
-      const [call, timeLimit] = timeLimits[n] as (typeof timeLimits)[0]
-      const { url, log } = await startBridge(t, server, { timeouts: { call } })
-      await until(async () => (await tool(url, 'echo')).message.result !== undefined, 'an answer')
-      const [first] = pids().map(Number)
-      process.kill(first as number, 'SIGSTOP')
-      for (const key of ['one', 'two']) await lateCall(t, url, timeLimit, 'act', { key })
-      await until(() => !runs(first as number), 'the end of the program that hangs')
-      await until(async () => (await tool(url, 'echo')).message.result !== undefined, 'an answer of another one')
-      t.equal(pids().length, 2)
-      t.ok(log.some(({ why }) => /The server hangs/.test(String(why))))
-    }),
-  )
-  t.same(linesOf(executions), [])
-})
+t.test(
+  'H15 pings a program that hangs, replaces it if it is silent, and lets it execute nothing when it wakes',
+  async (t) => {
+    const executions = `${temporaryFolder(t)}/executions`
+    const legacy = legacyStdio(t, { executions })
+    const modern = modernStdio(t, { executions })
+    const timeLimits = [CALL, 2 * CALL].map((call) => [call, holdTimers(t, call)] as const)
+    await Promise.all(
+      [legacy, modern].map(async ({ server, pids }, n) => {
+        const [call, timeLimit] = timeLimits[n] as (typeof timeLimits)[0]
+        const { url, log } = await startBridge(t, server, { timeouts: { call } })
+        await until(async () => (await tool(url, 'echo')).message.result !== undefined, 'an answer')
+        const [first] = pids().map(Number)
+        process.kill(first as number, 'SIGSTOP')
+        for (const key of ['one', 'two']) await lateCall(t, url, timeLimit, 'act', { key })
+        await until(() => !runs(first as number), 'the end of the program that hangs')
+        await until(async () => (await tool(url, 'echo')).message.result !== undefined, 'an answer of another one')
+        t.equal(pids().length, 2)
+        t.ok(log.some(({ why }) => /The server hangs/.test(String(why))))
+      }),
+    )
+    t.same(linesOf(executions), [])
+  },
+)
 
-t.test('H15 clients who stop waiting say as much, if they have waited long and no other does', async (t) => {
+t.test('H15 pings a program if several clients gave up after a long wait, and no call is open', async (t) => {
   const { server, pids } = unkind(t)
   const channel = await new StdioTransport({ ...server, env: {} }).open()
   t.teardown(() => channel.close(true))
@@ -80,7 +83,7 @@ t.test('H15 clients who stop waiting say as much, if they have waited long and n
   t.match(ended, /The server hangs: it answered neither 2 calls in a row nor ping/)
 })
 
-t.test('H15 a program that answers when it is asked is left alone, however many calls it leaves open', async (t) => {
+t.test('H15 keeps a program that answers a ping, however many calls it leaves open', async (t) => {
   const stdio = unkind(t)
   const timeLimit = holdTimers(t, CALL)
   const { url } = await startBridge(t, stdio.server, { timeouts: { call: CALL } })

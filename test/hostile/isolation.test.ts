@@ -77,7 +77,7 @@ t.test('H1 a modern program logs to a principal in a process of its own', async 
   t.equal(stdio.seen().at(-1)?.pid === shared, false, 'who has had logs goes on in the own process')
 })
 
-t.test('H1 a modern program that everybody shares logs to nobody while it may be for another', async (t) => {
+t.test('H1 a shared modern program logs to nobody while a message may be for another principal', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, { ...stdio.server, session: 'shared' }, { auth: { tokens: TOKENS } })
   t.same(logsOf(await canary(url, 'bob', { ms: 20 })), ['bob', 'bob'], 'who is alone hears it')
@@ -85,7 +85,7 @@ t.test('H1 a modern program that everybody shares logs to nobody while it may be
   t.equal(stdio.pids().length, 1)
 })
 
-t.test('H1 so does a legacy program that everybody shares', async (t) => {
+t.test('H1 a shared legacy program logs to nobody while a message may be for another principal', async (t) => {
   const stdio = legacyStdio(t)
   const { url } = await startBridge(t, { ...stdio.server, session: 'shared' }, { auth: { tokens: TOKENS } })
   t.same(logsOf(await canary(url, 'alice', { ms: 20 })), ['alice', 'alice'])
@@ -93,7 +93,7 @@ t.test('H1 so does a legacy program that everybody shares', async (t) => {
   t.equal(stdio.pids().length, 1)
 })
 
-t.test('H1 a subscription goes over to the process in which the principal’s calls run', async (t) => {
+t.test("H1 a subscription moves to the process of the principal's calls", async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, stdio.server, { auth: { tokens: TOKENS } })
   const open = async (who: Who) => {
@@ -121,7 +121,7 @@ t.test('H1 a subscription goes over to the process in which the principal’s ca
   t.same(new Set(updates(bob.stream)), new Set(['test://bob']))
 })
 
-t.test('where there is only one principal, a modern program is one process', async (t) => {
+t.test('with a single principal, a modern program is one process', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, stdio.server)
   await call(url, 'tools/call', { name: 'echo', arguments: {} })

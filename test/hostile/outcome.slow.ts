@@ -115,7 +115,7 @@ const page =
   (response) =>
     response.writeHead(status, { 'content-type': 'text/html', ...headers }).end(PAGE)
 
-t.test('H9 a status of 500 and more says nothing of what has been done, and neither do some below', async (t) => {
+t.test('H9 a status of 500 and above, and some below, leave the outcome unknown', async (t) => {
   for (const lane of LANES) {
     for (const status of [500, 502, 503, 504, 408, 409]) {
       const { act, calls, log } = await lane.start(t, page(status))
@@ -132,7 +132,7 @@ t.test('H9 a status of 500 and more says nothing of what has been done, and neit
   }
 })
 
-t.test('H9 what certainly has not been done may be told by status', async (t) => {
+t.test('H9 some statuses prove that a call was not executed', async (t) => {
   const rows: [status: number, headers: object, translated: number, relayed: number][] = [
     [503, { 'retry-after': '7' }, 503, 503],
     [429, { 'retry-after': '7' }, 429, 429],
@@ -158,7 +158,7 @@ t.test('H9 what certainly has not been done may be told by status', async (t) =>
   }
 })
 
-t.test('11.43 what a server says in plain text or JSON of its own reaches the caller, cut and printable', async (t) => {
+t.test("11.43 a caller gets the server's error text, truncated and printable, from plain text or JSON", async (t) => {
   const said: [type: string, body: string, seen: string][] = [
     ['text/plain', 'The\u001b[31m quota\r\n of\tthis key is used up', 'The?[31m quota of this key is used up'],
     ['application/json', '{"detail":"Not\\u0020now"}', '{"detail":"Not\\u0020now"}'],
@@ -174,33 +174,25 @@ t.test('11.43 what a server says in plain text or JSON of its own reaches the ca
   }
 })
 
-t.test(
-  '11.43 what a server says instead of opening a session is printed by probe, and logged at the start',
-  async (t) => {
-    const rows: [status: number, type: string, body: string, seen: RegExp][] = [
-      [500, 'text/html', PAGE, /HTTP 500[\s\S]*The server said: <html>.*node-7\.internal/],
-      [403, 'text/plain', 'Only from the office', /HTTP 403\): Only from the office/],
-      [
-        404,
-        'application/json',
-        '{"detail":"No such app"}',
-        /HTTP 404[\s\S]*The server said: \{"detail":"No such app"\}/,
-      ],
-      [302, 'text/html', '', /HTTP 302[\s\S]*use the address http:\/\/login\.example\/ instead/],
-    ]
-    for (const [status, type, body, seen] of rows) {
-      const server = await PlainHttp.start(t, (_arrival, response) =>
-        response.writeHead(status, { 'content-type': type, location: 'http://login.example/?key=1' }).end(body),
-      )
-      const { code, stderr } = await run(t, ['probe', server.url])
-      t.equal(code, 1, `${status}`)
-      t.match(stderr, seen)
-      t.notMatch(stderr, /key=1/)
-    }
-  },
-)
+t.test('11.43 probe prints what a server sends in place of a session, and the log has it at the start', async (t) => {
+  const rows: [status: number, type: string, body: string, seen: RegExp][] = [
+    [500, 'text/html', PAGE, /HTTP 500[\s\S]*The server said: <html>.*node-7\.internal/],
+    [403, 'text/plain', 'Only from the office', /HTTP 403\): Only from the office/],
+    [404, 'application/json', '{"detail":"No such app"}', /HTTP 404[\s\S]*The server said: \{"detail":"No such app"\}/],
+    [302, 'text/html', '', /HTTP 302[\s\S]*use the address http:\/\/login\.example\/ instead/],
+  ]
+  for (const [status, type, body, seen] of rows) {
+    const server = await PlainHttp.start(t, (_arrival, response) =>
+      response.writeHead(status, { 'content-type': type, location: 'http://login.example/?key=1' }).end(body),
+    )
+    const { code, stderr } = await run(t, ['probe', server.url])
+    t.equal(code, 1, `${status}`)
+    t.match(stderr, seen)
+    t.notMatch(stderr, /key=1/)
+  }
+})
 
-t.test('11.22 a connection that breaks before the answer has begun is an outcome that nobody knows', async (t) => {
+t.test('11.22 a connection that breaks before the answer leaves the outcome unknown', async (t) => {
   const breaks: [string, Break][] = [
     ['before the head', (response) => response.destroy()],
     [
@@ -253,7 +245,7 @@ t.test('11.22 a connection that breaks before the answer has begun is an outcome
   }
 })
 
-t.test('11.22 a legacy client that can come back for the rest of a stream is left to do that', async (t) => {
+t.test('11.22 a legacy client that can resume a stream is left to do so', async (t) => {
   const { url } = await withLegacyServer(t, (response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.write('id: 7\ndata: \n\n', () => response.destroy())
@@ -265,7 +257,7 @@ t.test('11.22 a legacy client that can come back for the rest of a stream is lef
   t.equal(stream.ids[0], '7')
 })
 
-t.test('H9 a mistake of the bridge is not_executed before the server was called, and unknown after', async (t) => {
+t.test('H9 an error of the bridge is not_executed before the server was called, and unknown after', async (t) => {
   const server = await LegacyHttp.start(t)
   let fails = ''
   const failOnce = (where: string) => {
@@ -300,21 +292,18 @@ t.test('H9 a mistake of the bridge is not_executed before the server was called,
   t.equal(server.of('tools/call').length, before + 1)
 })
 
-t.test(
-  'H13 a tool whose answer was lost is not called again, whatever it says of itself, unless the operator wants that',
-  async (t) => {
-    for (const lane of LANES.filter(({ relayed }) => !relayed)) {
-      const lost = await lane.start(t, (response) => response.destroy())
-      t.match((await lost.act('echo')).message, { error: { data: { outcome: 'unknown' } } }, lane.name)
-      t.equal(lost.calls(), 1, lane.name)
-      const safe = await lane.start(t, (response) => response.destroy(), { retry: 'safe' })
-      t.match((await safe.act('echo')).message, { error: { data: { outcome: 'unknown' } } }, lane.name)
-      t.equal(safe.calls(), 2, `${lane.name}: where the tool says that it only reads`)
-      await safe.act('act')
-      t.equal(safe.calls(), 3, `${lane.name}: of the others not one`)
-    }
-  },
-)
+t.test('H13 a tool whose answer was lost is not called again unless configured, whatever its hints', async (t) => {
+  for (const lane of LANES.filter(({ relayed }) => !relayed)) {
+    const lost = await lane.start(t, (response) => response.destroy())
+    t.match((await lost.act('echo')).message, { error: { data: { outcome: 'unknown' } } }, lane.name)
+    t.equal(lost.calls(), 1, lane.name)
+    const safe = await lane.start(t, (response) => response.destroy(), { retry: 'safe' })
+    t.match((await safe.act('echo')).message, { error: { data: { outcome: 'unknown' } } }, lane.name)
+    t.equal(safe.calls(), 2, `${lane.name}: where the tool says that it only reads`)
+    await safe.act('act')
+    t.equal(safe.calls(), 3, `${lane.name}: of the others not one`)
+  }
+})
 
 t.test('H13 a call that ends its program ends one, and a list at most two', async (t) => {
   const script = fileURLToPath(new URL('../fixtures/dying.mjs', import.meta.url))

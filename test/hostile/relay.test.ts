@@ -58,26 +58,23 @@ async function changing(t: Test, era: 'modern' | 'legacy') {
 
 const text = (said: string) => ({ status: 200, message: { result: { content: [{ text: said }] } } })
 
-t.test(
-  'H16 a modern server that has become a legacy one is found by the first call that is relayed to it',
-  async (t) => {
-    const { state, url, log } = await changing(t, 'modern')
-    const params = { name: 'x', arguments: {} }
-    t.match(await call(url, 'tools/call', params), text('modern'))
-    state.era = 'legacy'
-    t.match(await call(url, 'tools/call', params), text('legacy'))
-    t.match(await call(url, 'tools/call', params), text('legacy'))
-    t.same(state.called, ['modern', 'legacy', 'legacy'], 'and nothing was done twice')
-    const lines = log.filter(({ event, method }) => event === 'call' && method === 'tools/call')
-    t.same(
-      lines.map(({ relayed = false }) => relayed),
-      [true, false, false],
-      'each call has one line',
-    )
-  },
-)
+t.test('H16 the first relayed call notices that a modern server has become legacy', async (t) => {
+  const { state, url, log } = await changing(t, 'modern')
+  const params = { name: 'x', arguments: {} }
+  t.match(await call(url, 'tools/call', params), text('modern'))
+  state.era = 'legacy'
+  t.match(await call(url, 'tools/call', params), text('legacy'))
+  t.match(await call(url, 'tools/call', params), text('legacy'))
+  t.same(state.called, ['modern', 'legacy', 'legacy'], 'and nothing was done twice')
+  const lines = log.filter(({ event, method }) => event === 'call' && method === 'tools/call')
+  t.same(
+    lines.map(({ relayed = false }) => relayed),
+    [true, false, false],
+    'each call has one line',
+  )
+})
 
-t.test('H16 a legacy server that has become a modern one is found by what its clients say next', async (t) => {
+t.test('H16 the next message of a client notices that a legacy server has become modern', async (t) => {
   const { state, url } = await changing(t, 'legacy')
   const client = await LegacyClient.open(url)
   t.match(await client.call('x'), text('legacy'))
@@ -89,7 +86,7 @@ t.test('H16 a legacy server that has become a modern one is found by what its cl
   t.match(await again.call('x'), text('modern'))
 })
 
-t.test('H16 a legacy client that comes first after the change is answered at once', async (t) => {
+t.test('H16 answers a legacy client at once that comes first after the change', async (t) => {
   const { state, url } = await changing(t, 'legacy')
   await LegacyClient.open(url)
   state.era = 'modern'
@@ -97,7 +94,7 @@ t.test('H16 a legacy client that comes first after the change is answered at onc
   t.match(await client.call('x'), text('modern'))
 })
 
-t.test('H16 a redirect goes no further, whatever was asked for', async (t) => {
+t.test('H16 does not pass on a redirect, whatever was requested', async (t) => {
   let redirects = false
   const server = await LegacyHttp.start(t, {
     override: (_received, response) => {
@@ -126,7 +123,7 @@ t.test('H16 a redirect goes no further, whatever was asked for', async (t) => {
   t.notMatch(JSON.stringify(log), /key=1/)
 })
 
-t.test('H16 a page of a server is no answer, and shows nobody where it runs', async (t) => {
+t.test('H16 a web page of a server is not an answer, and its address is shown to nobody', async (t) => {
   const page = '<html><body>node-7.internal</body></html>'
   const server = await LegacyHttp.start(t, {
     override: ({ method, message }, response) => {
@@ -150,7 +147,7 @@ t.test('H16 a page of a server is no answer, and shows nobody where it runs', as
   for (const { text } of [called, stream]) t.notMatch(text, /internal/)
 })
 
-t.test('H16 calls of every kind that do not end in time get the promised error when the bridge stops', async (t) => {
+t.test('H16 calls of every kind that do not end in time get the documented error when the bridge stops', async (t) => {
   const draining = { error: { code: -32603, data: { reason: 'draining', outcome: 'unknown' } } }
   const waiting = { name: 'wait', arguments: { ms: 60_000 } }
   const arrived = (program: ReturnType<typeof legacyStdio>) =>
@@ -216,7 +213,7 @@ t.test('H16 calls of every kind that do not end in time get the promised error w
   }
 })
 
-t.test('H17 a session that a client names when it opens one is not handed on', async (t) => {
+t.test('H17 does not forward a session id that a client sends with initialize', async (t) => {
   const server = await LegacyHttp.start(t)
   const { url, bridge } = await startBridge(t, { url: server.url })
   await bridge.server.warmUp()
@@ -233,7 +230,7 @@ t.test('H17 a session that a client names when it opens one is not handed on', a
 const SAID = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } })
 const MANY = `data: ${SAID}\n\n`.repeat(2_000)
 
-t.test('11.21 what a server answers with 200 is counted and logged for what it is', async (t) => {
+t.test('11.21 counts and logs a 200 answer by its content', async (t) => {
   const modern = await ModernHttp.start(t)
   const streaming = await ModernHttp.start(t, { answers: 'sse' })
   const legacy = await LegacyHttp.start(t)
@@ -278,43 +275,40 @@ t.test('11.21 what a server answers with 200 is counted and logged for what it i
   }
 })
 
-t.test(
-  '11.21 a large answer that is relayed is counted and logged for what it is, as JSON and as events',
-  async (t) => {
-    const long = 'x\\"}{'.repeat(30_000)
-    const content = [{ type: 'text', text: long }]
-    const structuredContent = { isError: true, result: { isError: true }, deep: [[{ error: { code: 7 } }]] }
-    const endings: [outcome: string, body: Record<string, unknown>, code?: number][] = [
-      ['ok', { result: { content, structuredContent, resultType: 'complete' } }],
-      ['ok', { result: { isError: false, content, resultType: 'complete' } }],
-      ['tool_error', { result: { content, structuredContent, isError: true, resultType: 'complete' } }],
-      ['tool_error', { result: { isError: true, content, structuredContent: { long }, resultType: 'complete' } }],
-      ['asks', { result: { inputRequests: { a: { method: 'x', params: { long } } }, resultType: 'input_required' } }],
-      ['error', { error: { code: -32077, message: 'no', data: { long } } }, -32077],
-    ]
-    const bodies: [kind: string, (text: string) => readonly [type: string, body: string]][] = [
-      ['JSON', (text) => ['application/json', text]],
-      ['an event', (text) => ['text/event-stream', `: hello\n\nevent: message\ndata: ${text}\n\n`]],
-      ['the last event', (text) => ['text/event-stream', `${MANY}data: ${text}\n\n`]],
-    ]
-    for (const [kind, written] of bodies) {
-      for (const [outcome, body, code] of endings) {
-        const modern = await ModernHttp.start(t, {
-          override: ({ message }, response) => {
-            if (message?.['method'] !== 'tools/call') return false
-            const [type, text] = written(JSON.stringify({ jsonrpc: '2.0', id: message['id'], ...body }))
-            response.writeHead(200, { 'content-type': type }).end(text)
-            return true
-          },
-        })
-        const { url, bridge, log } = await startBridge(t, { url: modern.url })
-        await bridge.server.warmUp()
-        const answer = await call(url, 'tools/call', { name: 'x' })
-        t.match(answer.message, { id: 1, ...JSON.parse(JSON.stringify(body)) }, `${kind}, ${outcome}`)
-        const line = () => log.find(({ event, method }) => event === 'call' && method === 'tools/call')
-        await until(() => line() !== undefined, 'the line of the call')
-        t.match(line(), { outcome, relayed: true, ...(code !== undefined && { code }) }, `${kind}, ${outcome}`)
-      }
+t.test('11.21 counts and logs a large relayed answer by its content, as JSON and as events', async (t) => {
+  const long = 'x\\"}{'.repeat(30_000)
+  const content = [{ type: 'text', text: long }]
+  const structuredContent = { isError: true, result: { isError: true }, deep: [[{ error: { code: 7 } }]] }
+  const endings: [outcome: string, body: Record<string, unknown>, code?: number][] = [
+    ['ok', { result: { content, structuredContent, resultType: 'complete' } }],
+    ['ok', { result: { isError: false, content, resultType: 'complete' } }],
+    ['tool_error', { result: { content, structuredContent, isError: true, resultType: 'complete' } }],
+    ['tool_error', { result: { isError: true, content, structuredContent: { long }, resultType: 'complete' } }],
+    ['asks', { result: { inputRequests: { a: { method: 'x', params: { long } } }, resultType: 'input_required' } }],
+    ['error', { error: { code: -32077, message: 'no', data: { long } } }, -32077],
+  ]
+  const bodies: [kind: string, (text: string) => readonly [type: string, body: string]][] = [
+    ['JSON', (text) => ['application/json', text]],
+    ['an event', (text) => ['text/event-stream', `: hello\n\nevent: message\ndata: ${text}\n\n`]],
+    ['the last event', (text) => ['text/event-stream', `${MANY}data: ${text}\n\n`]],
+  ]
+  for (const [kind, written] of bodies) {
+    for (const [outcome, body, code] of endings) {
+      const modern = await ModernHttp.start(t, {
+        override: ({ message }, response) => {
+          if (message?.['method'] !== 'tools/call') return false
+          const [type, text] = written(JSON.stringify({ jsonrpc: '2.0', id: message['id'], ...body }))
+          response.writeHead(200, { 'content-type': type }).end(text)
+          return true
+        },
+      })
+      const { url, bridge, log } = await startBridge(t, { url: modern.url })
+      await bridge.server.warmUp()
+      const answer = await call(url, 'tools/call', { name: 'x' })
+      t.match(answer.message, { id: 1, ...JSON.parse(JSON.stringify(body)) }, `${kind}, ${outcome}`)
+      const line = () => log.find(({ event, method }) => event === 'call' && method === 'tools/call')
+      await until(() => line() !== undefined, 'the line of the call')
+      t.match(line(), { outcome, relayed: true, ...(code !== undefined && { code }) }, `${kind}, ${outcome}`)
     }
-  },
-)
+  }
+})

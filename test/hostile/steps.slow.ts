@@ -201,7 +201,7 @@ const framings: Record<string, (pieces: Uint8Array[]) => () => unknown> = {
 }
 
 for (const [framing, take] of Object.entries(framings)) {
-  t.test(`H7 ${framing} take steps in proportion to their size, however they are cut`, async (t) => {
+  t.test(`H7 ${framing} take steps in proportion to their size, however they are split`, async (t) => {
     for (const [shape, text] of Object.entries(streams)) {
       for (const [how, cut] of Object.entries(cuts)) {
         const { once, twice } = growth((size) => take(cut(new TextEncoder().encode(text(size)))))
@@ -211,7 +211,7 @@ for (const [framing, take] of Object.entries(framings)) {
   })
 }
 
-t.test('H7 a server whose channel has ended is read no further, and told of its end once', async (t) => {
+t.test('H7 reads no further from a closed channel, and reports its end once', async (t) => {
   let closed = 0
   let ended = 0
   const flooded = new Peer({ ...silent, close: async () => void closed++ })

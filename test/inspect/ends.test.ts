@@ -28,7 +28,7 @@ async function start(t: Test, entry: object, settings: object = {}) {
   return { url, views, call, is }
 }
 
-t.test('a modern client that closes its connection has cancelled its call, and is away', async (t) => {
+t.test('a modern client that closes its connection cancels its call, and is shown as away', async (t) => {
   const { url, call, is } = await start(t, legacyStdio(t).server)
   const leaving = new AbortController()
   const body = messages.call('wait', { ms: LONG })
@@ -120,7 +120,7 @@ for (const [name, entryOf] of Object.entries(SERVERS))
     ])
   })
 
-t.test('a cancellation of a modern client on a pipe is shown', async (t) => {
+t.test('shows a cancellation of a modern client on a pipe', async (t) => {
   const ring = new Ring()
   const pipe = openPipe(t, legacyStdio(t).server, {}, { watch: new ClientWatch(ring.witness) })
   const call = () => [...viewsOf(eventsIn(ring)).calls.values()].find(({ name }) => name === 'wait') as CallView
@@ -144,7 +144,7 @@ t.test('a call that took too long names its limit', async (t) => {
 })
 
 t.test(
-  'a legacy client that leaves the stream of a call is away until it comes back, and the call goes on',
+  'a legacy client that leaves the stream of a call is away until it returns, and the call continues',
   async (t) => {
     const modern = await ModernHttp.start(t)
     const { url, call, is } = await start(t, { url: modern.url })
@@ -191,7 +191,7 @@ t.test('a client whose server is down has no session', async (t) => {
   t.same(views().sessions, [])
 })
 
-t.test('a session has the streams that its client has open', async (t) => {
+t.test('a session has the open streams of its client', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, views } = await start(t, { url: modern.url })
   const client = await LegacyClient.open(url)

@@ -210,42 +210,38 @@ t.test('shows the duration of a running call, which grows without events', { ski
   withoutMistakes()
 })
 
-t.test(
-  'messages of a call that runs appear as they come, and its texts are asked for now and then',
-  { skip },
-  async (t) => {
-    const ring = new Ring({ payloads: 'all' })
-    const call = {
-      kind: 'call',
-      server: 'orders',
-      call: 1,
-      principal: 'bob',
-      relayed: false,
-      method: 'tools/call',
-    } as const
-    const client = { era: 'legacy', transport: 'sse' } as const
-    const progress = { kind: 'message', server: 'orders', call: 1, form: 'notification', bytes: 20 } as const
-    ring.witness({ ...call, client, what: 'begun' })
-    const { browser, go, withoutMistakes } = await look(t, ring)
-    await go('#/calls/c1')
-    const began = performance.now()
-    for (let i = 1; i <= 40; i++) {
-      ring.witness({ ...progress, hop: 'server', dir: 'in', method: 'notifications/progress' }, `{"text ${i}":1}`)
-      await until(
-        async () => (await browser.evaluate(`document.querySelectorAll('.sides tbody tr:not(.away)').length`)) === i,
-        'it is there, with its text or without',
-      )
-    }
-    ring.witness({ ...call, client, what: 'ended', outcome: 'ok', ms: 1 })
-    const looks = `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/calls/c1')).length`
-    const text = () => browser.evaluate<string>(`document.querySelector('.sides').innerText`)
-    await until(async () => /"text 40"/.test(await text()), 'the last text')
-    t.match(await text(), /"text 1"/)
-    const seconds = (performance.now() - began) / 1_000
-    t.ok((await browser.evaluate<number>(looks)) <= 3 + seconds, `in ${seconds} seconds`)
-    withoutMistakes()
-  },
-)
+t.test('messages of a running call appear as they arrive, and its texts are refreshed', { skip }, async (t) => {
+  const ring = new Ring({ payloads: 'all' })
+  const call = {
+    kind: 'call',
+    server: 'orders',
+    call: 1,
+    principal: 'bob',
+    relayed: false,
+    method: 'tools/call',
+  } as const
+  const client = { era: 'legacy', transport: 'sse' } as const
+  const progress = { kind: 'message', server: 'orders', call: 1, form: 'notification', bytes: 20 } as const
+  ring.witness({ ...call, client, what: 'begun' })
+  const { browser, go, withoutMistakes } = await look(t, ring)
+  await go('#/calls/c1')
+  const began = performance.now()
+  for (let i = 1; i <= 40; i++) {
+    ring.witness({ ...progress, hop: 'server', dir: 'in', method: 'notifications/progress' }, `{"text ${i}":1}`)
+    await until(
+      async () => (await browser.evaluate(`document.querySelectorAll('.sides tbody tr:not(.away)').length`)) === i,
+      'it is there, with its text or without',
+    )
+  }
+  ring.witness({ ...call, client, what: 'ended', outcome: 'ok', ms: 1 })
+  const looks = `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/calls/c1')).length`
+  const text = () => browser.evaluate<string>(`document.querySelector('.sides').innerText`)
+  await until(async () => /"text 40"/.test(await text()), 'the last text')
+  t.match(await text(), /"text 1"/)
+  const seconds = (performance.now() - began) / 1_000
+  t.ok((await browser.evaluate<number>(looks)) <= 3 + seconds, `in ${seconds} seconds`)
+  withoutMistakes()
+})
 
 t.test(
   'a call has its process, its session and the message of its error, and is exported alone',
@@ -330,54 +326,48 @@ t.test('stores texts for five minutes on request', { skip }, async (t) => {
   withoutMistakes()
 })
 
-t.test(
-  'what the bridge changed in a real call is marked on both sides, with links to its rules',
-  { skip },
-  async (t) => {
-    const ring = tickingRing({ payloads: 'all' })
-    const legacy = SERVERS.find(({ era }) => era === 'legacy') as ServerKind
-    const { entry } = await legacy.start(t)
-    const { url } = await startBridge(t, entry, {}, { watch: new ClientWatch(ring.witness) })
-    await (
-      await messages.post(url, messages.call('echo', { text: 'hello' }, { meta: { progressToken: 'mine' } }))
-    ).text()
-    const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
-    await until(async () => (await rows()).length === 1)
-    await go('#/calls/c1')
-    await shows(/"mine".*"complete"/s)
-    const sides = await browser.evaluate<string[][]>(
-      `[...document.querySelectorAll('.sides tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))`,
-    )
-    t.match(
-      sides.at(0)?.[0],
-      /→ tools\/call.*?−.*?params\._meta\.…\/clientInfo {"name":"test","version":"1"} envelope.*?~.*?params\._meta\.progressToken "mine" progress-tokens/s,
-    )
-    t.match(sides.at(0)?.[1], /→ tools\/call.*?~.*?params\._meta\.progressToken \d+ progress-tokens/s)
-    t.notMatch(sides.at(0)?.[1], /clientInfo/)
-    t.match(sides.at(-1)?.[0], /← result.*?\+.*?result\.resultType "complete" result-type/s)
-    const links = await browser.evaluate<string[]>(
-      `[...document.querySelectorAll('.changes a:not(.rule a)')].map(({ href }) => href)`,
-    )
-    const rules = links.map((link) => /\/docs\/translation\.md#(.*)$/.exec(link)?.[1] ?? link)
-    for (const rule of rules) t.ok(RULES.has(rule), rule)
-    // Each rule is told once, as the documentation has it; on all links it is the tip.
-    const told = await browser.evaluate<string[]>(
-      `[...document.querySelectorAll('.changes .rule')].map((one) => one.innerText)`,
-    )
-    const tips = await browser.evaluate<string[]>(
-      `[...document.querySelectorAll('.changes a:not(.rule a)')].map(({ title }) => title)`,
-    )
-    const wanted = rules.map((rule) => plainOf(RULE_ROWS[rule as keyof typeof RULE_ROWS]))
-    t.same(told.toSorted(), [...new Set(wanted)].toSorted())
-    t.same(tips, wanted)
-    t.same(await problems(browser), [])
-    await go('#/calls/c1?tab=why')
-    await shows(/bridge → server: tools\/call.*?replace params\._meta\.progressToken: progress-tokens/s)
-    await shows(/Its rules.*?envelope\s+From the client: clientInfo and capabilities in the envelope\./s)
-    t.same(await problems(browser), [])
-    withoutMistakes()
-  },
-)
+t.test('marks the changes of the bridge in a real call on both sides, with links to its rules', { skip }, async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const legacy = SERVERS.find(({ era }) => era === 'legacy') as ServerKind
+  const { entry } = await legacy.start(t)
+  const { url } = await startBridge(t, entry, {}, { watch: new ClientWatch(ring.witness) })
+  await (await messages.post(url, messages.call('echo', { text: 'hello' }, { meta: { progressToken: 'mine' } }))).text()
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
+  await until(async () => (await rows()).length === 1)
+  await go('#/calls/c1')
+  await shows(/"mine".*"complete"/s)
+  const sides = await browser.evaluate<string[][]>(
+    `[...document.querySelectorAll('.sides tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))`,
+  )
+  t.match(
+    sides.at(0)?.[0],
+    /→ tools\/call.*?−.*?params\._meta\.…\/clientInfo {"name":"test","version":"1"} envelope.*?~.*?params\._meta\.progressToken "mine" progress-tokens/s,
+  )
+  t.match(sides.at(0)?.[1], /→ tools\/call.*?~.*?params\._meta\.progressToken \d+ progress-tokens/s)
+  t.notMatch(sides.at(0)?.[1], /clientInfo/)
+  t.match(sides.at(-1)?.[0], /← result.*?\+.*?result\.resultType "complete" result-type/s)
+  const links = await browser.evaluate<string[]>(
+    `[...document.querySelectorAll('.changes a:not(.rule a)')].map(({ href }) => href)`,
+  )
+  const rules = links.map((link) => /\/docs\/translation\.md#(.*)$/.exec(link)?.[1] ?? link)
+  for (const rule of rules) t.ok(RULES.has(rule), rule)
+  // Each rule is told once, as the documentation has it; on all links it is the tip.
+  const told = await browser.evaluate<string[]>(
+    `[...document.querySelectorAll('.changes .rule')].map((one) => one.innerText)`,
+  )
+  const tips = await browser.evaluate<string[]>(
+    `[...document.querySelectorAll('.changes a:not(.rule a)')].map(({ title }) => title)`,
+  )
+  const wanted = rules.map((rule) => plainOf(RULE_ROWS[rule as keyof typeof RULE_ROWS]))
+  t.same(told.toSorted(), [...new Set(wanted)].toSorted())
+  t.same(tips, wanted)
+  t.same(await problems(browser), [])
+  await go('#/calls/c1?tab=why')
+  await shows(/bridge → server: tools\/call.*?replace params\._meta\.progressToken: progress-tokens/s)
+  await shows(/Its rules.*?envelope\s+From the client: clientInfo and capabilities in the envelope\./s)
+  t.same(await problems(browser), [])
+  withoutMistakes()
+})
 
 t.test('servers, sessions and refusals have their tables', { skip }, async (t) => {
   const ring = tickingRing()
@@ -419,7 +409,7 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   withoutMistakes()
 })
 
-t.test('filters, keys and links do what they say', { skip }, async (t) => {
+t.test('filters, keys and links work as described', { skip }, async (t) => {
   const ring = tickingRing()
   tellEverything(ring)
   const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
@@ -477,7 +467,7 @@ t.test('filters, keys and links do what they say', { skip }, async (t) => {
   withoutMistakes()
 })
 
-t.test('an exported file is shown without a bridge', { skip }, async (t) => {
+t.test('shows an exported file without a bridge', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   tellCall(ring.witness, { id: 1, name: 'from-a-file', texts: { request: '{"kept":1}', result: '{}' } })
   const { base, browser, shows, rows, withoutMistakes } = await look(t, ring)
@@ -511,7 +501,7 @@ t.test('an exported file is shown without a bridge', { skip }, async (t) => {
   withoutMistakes()
 })
 
-t.test('names are text, however they are written', { skip }, async (t) => {
+t.test('shows names as text, whatever their characters', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const evil = `<img src=x onerror="document.title='hacked'"><script>document.title='hacked'</script>\u202e\u0000`
   const texts = { request: JSON.stringify({ evil }), result: evil }
@@ -560,7 +550,7 @@ t.test('names are text, however they are written', { skip }, async (t) => {
   withoutMistakes()
 })
 
-t.test('a wrong token is named, and the page works on a small screen', { skip }, async (t) => {
+t.test('explains a wrong token, and works on a small screen', { skip }, async (t) => {
   const ring = tickingRing()
   tellEverything(ring)
   const wrong = await look(t, ring, {}, 'wrong')
@@ -582,7 +572,7 @@ t.test('a wrong token is named, and the page works on a small screen', { skip },
   withoutMistakes()
 })
 
-t.test('where the time of a call went is drawn again until the call has ended', { skip }, async (t) => {
+t.test('redraws where the time of a call went until it ends', { skip }, async (t) => {
   const ring = tickingRing()
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   const barOf = () => browser.evaluate<string | undefined>(`document.querySelector('.calls .bar')?.ariaLabel`)
@@ -609,7 +599,7 @@ t.test('where the time of a call went is drawn again until the call has ended', 
   withoutMistakes()
 })
 
-t.test('of several replicas, a call says which one has seen it', { skip }, async (t) => {
+t.test('of several replicas, a call names the one that recorded it', { skip }, async (t) => {
   const ring = tickingRing({ replica: '0123456789abcdef' })
   tellCall(ring.witness, { id: 1 })
   const { shows, go, withoutMistakes } = await look(t, ring)
@@ -619,7 +609,7 @@ t.test('of several replicas, a call says which one has seen it', { skip }, async
   withoutMistakes()
 })
 
-t.test('on a phone, nothing has to be scrolled sideways, and tables stay tables', { skip }, async (t) => {
+t.test('on a phone, nothing scrolls sideways, and tables stay tables', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   tellEverything(ring)
   const { witness } = ring

@@ -74,7 +74,7 @@ for (const [name, start] of Object.entries(SERVERS))
   for (const [front, open] of Object.entries(CLIENTS)) {
     // Messages that are relayed are not changed at all.
     if (name === front && name === 'Streamable HTTP') continue
-    t.test(`initialize of a client on ${front} is passed on to a server on ${name}`, async (t) => {
+    t.test(`passes initialize of a client on ${front} on to a server on ${name}`, async (t) => {
       const { server } = await start(t, {})
       const { url, calls } = await startWatched(t, server)
       await open(url)
@@ -131,7 +131,7 @@ t.test('answers to requests that are no questions, and to unknown ones', async (
 })
 
 for (const revision of LEGACY)
-  t.test(`the revision of a relayed session is known: ${revision}`, async (t) => {
+  t.test(`shows the revision of a relayed session: ${revision}`, async (t) => {
     const legacy = await LegacyHttp.start(t, { revision })
     const { url, calls } = await startWatched(t, { url: legacy.url })
     const client = await LegacyClient.open(url, { revision })

@@ -46,7 +46,7 @@ export async function testEndings(part: Part): Promise<void> {
   t.jobs = cases.length
   await Promise.all(
     cases.map(([{ server, holds }, { ending, bringAbout }]) =>
-      t.test(`${ending} leaves nothing of ${server}`, { buffered: true }, async (t) => {
+      t.test(`${ending} leaves no process of ${server}`, { buffered: true }, async (t) => {
         const tether = await openTether(t)
         await bringAbout(t, tied(tether, holds))
         t.ok(tether.tied.length > 0)

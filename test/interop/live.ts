@@ -44,7 +44,7 @@ export async function testLive(part: Part): Promise<void> {
   t.jobs = cases.length
   await Promise.all(
     cases.map(([way, { name, connect }]) =>
-      t.test(`${name} follows what server-everything does over ${way}`, { buffered: true }, async (t) => {
+      t.test(`${name} follows the notifications of server-everything over ${way}`, { buffered: true }, async (t) => {
         const connected = await connectInTurn(() => connect(t, ways[way]))
         const { client, received, log } = connected
 
@@ -60,7 +60,7 @@ export async function testLive(part: Part): Promise<void> {
           t.strictSame(seen, [1, 2, 3, 4, 5].slice(0, seen.length))
         })
 
-        await t.test('progress of two calls at once goes to each its own', async (t) => {
+        await t.test('progress of two concurrent calls goes to each its own', async (t) => {
           received.length = 0
           const none = () => {}
           await Promise.all([
@@ -88,7 +88,7 @@ export async function testLive(part: Part): Promise<void> {
           )
         })
 
-        await t.test('a call given up is cancelled and never answered, and the next one is', async (t) => {
+        await t.test('a cancelled call is never answered, and the next one is', async (t) => {
           received.length = 0
           log.length = 0
           const controller = new AbortController()

@@ -131,18 +131,18 @@ export async function testOffers(part: Part): Promise<void> {
   t.jobs = 4
   await Promise.all(
     combinations(rows, clients, part).map(([{ name, direct, ...row }, { name: who, connect }]) =>
-      t.test(`${who} can use all that ${name} offers`, { buffered: true }, async (t) => {
+      t.test(`${who} can use everything that ${name} offers`, { buffered: true }, async (t) => {
         const { server, offer } = row.offer(t)
         const { client } = await connect(t, server)
 
-        await t.test('it speaks 2026-07-28 with the server it asked for', async (t) => {
+        await t.test('it uses 2026-07-28 with the server it asked for', async (t) => {
           t.equal(client.getProtocolEra(), 'modern')
           t.equal(client.getNegotiatedProtocolVersion(), '2026-07-28')
           t.strictSame(client.getServerVersion(), direct.getServerVersion())
           t.equal(client.getInstructions(), direct.getInstructions())
         })
 
-        await t.test('it is listed what the server lists', async (t) => {
+        await t.test('it gets the lists of the server', async (t) => {
           const { tools } = await direct.listTools()
           // How a tool wants to be run as a task is for 2025-11-25 only.
           t.strictSame(
@@ -155,13 +155,13 @@ export async function testOffers(part: Part): Promise<void> {
           t.strictSame((await client.listPrompts()).prompts, (await direct.listPrompts()).prompts)
         })
 
-        await t.test('its calls are answered, and what a tool could not do is a result', async (t) => {
+        await t.test('its calls are answered, and a failure of a tool is a result', async (t) => {
           for (const [call, answer] of offer.tools) t.match(await client.callTool(call), answer, call.name)
           t.match(await client.callTool({ name: 'no-such-tool' }), fails('Tool no-such-tool not found'))
         })
 
         if (offer.resources) {
-          await t.test('it reads resources, and is told of one that is not there', async (t) => {
+          await t.test('it reads resources, and gets an error for a missing one', async (t) => {
             for (const [uri, contents] of offer.resources ?? [])
               t.match(await client.readResource({ uri }), { contents: [contents] }, uri)
             await t.rejects(client.readResource({ uri: 'demo://nowhere' }), { code: -32602, message: /not found/ })
@@ -169,7 +169,7 @@ export async function testOffers(part: Part): Promise<void> {
         }
 
         if (offer.prompts) {
-          await t.test('it gets prompts with its arguments, and is told of one that is not there', async (t) => {
+          await t.test('it gets prompts with its arguments, and an error for a missing one', async (t) => {
             for (const [get, text] of offer.prompts ?? [])
               t.match(await client.getPrompt(get), { messages: [{ role: 'user', content: { type: 'text', text } }] })
             await t.rejects(client.getPrompt({ name: 'no-such-prompt' }), { code: -32602, message: /not found/ })
@@ -177,7 +177,7 @@ export async function testOffers(part: Part): Promise<void> {
         }
 
         if (offer.completions) {
-          await t.test('it completes arguments, knowing those that are known', async (t) => {
+          await t.test('it completes arguments, given the known ones', async (t) => {
             for (const [complete, values] of offer.completions ?? [])
               t.strictSame((await client.complete(complete)).completion.values, values)
           })
@@ -188,7 +188,7 @@ export async function testOffers(part: Part): Promise<void> {
           ...(offer.prompts ? [] : ['prompts/list' as const]),
         ]
         if (unoffered.length > 0) {
-          await t.test('it is told that the server does not have what it does not offer', async (t) => {
+          await t.test('it gets an error for what the server does not offer', async (t) => {
             // Over HTTP the status is 404, and this client reads no JSON-RPC out of that: it has the text in its error.
             for (const method of unoffered) {
               await t.rejects(client.request({ method }), {

@@ -49,7 +49,7 @@ const rows: [tool: string, args: Record<string, unknown>, answer: RegExp, asked:
 
 for (const [way, { upstream }] of Object.entries(modern)) {
   for (const [front, reach] of Object.entries(fronts)) {
-    t.test(`a legacy client over ${front} answers what a modern server of the SDK asks over ${way}`, async (t) => {
+    t.test(`a legacy client over ${front} answers questions of a modern server of the SDK over ${way}`, async (t) => {
       const asked: string[] = []
       const client = new Client(INFO, { capabilities: CAPABILITIES })
       client.setRequestHandler(ElicitRequestSchema, () => {
@@ -79,28 +79,32 @@ for (const [way, { upstream }] of Object.entries(modern)) {
 
 t.jobs = 3
 for (const way of WAYS.filter((one) => one !== 'HTTP+SSE found out')) {
-  t.test(`what tasks of server-everything ask over ${way} a modern client answers`, { buffered: true }, async (t) => {
-    const client = new ModernClient(INFO, {
-      capabilities: CAPABILITIES,
-      versionNegotiation: { mode: { pin: '2026-07-28' } },
-    })
-    const asked: unknown[] = []
-    client.setRequestHandler('elicitation/create', ({ params }) => {
-      asked.push(params.mode === 'url' ? params.url : params.message)
-      return { action: 'accept' as const, ...(params.mode !== 'url' && { content: { interpretation: 'snake' } }) }
-    })
-    client.setRequestHandler('sampling/createMessage', () => SAMPLED)
-    client.setRequestHandler('roots/list', () => ({ roots: [] }))
-    t.teardown(() => client.close())
-    const { url } = await startBridge(t, parseUpstream(everything[way].upstream), QUICK)
-    await client.connect(new ModernHttp(new URL(url)))
+  t.test(
+    `a modern client answers questions of tasks of server-everything over ${way}`,
+    { buffered: true },
+    async (t) => {
+      const client = new ModernClient(INFO, {
+        capabilities: CAPABILITIES,
+        versionNegotiation: { mode: { pin: '2026-07-28' } },
+      })
+      const asked: unknown[] = []
+      client.setRequestHandler('elicitation/create', ({ params }) => {
+        asked.push(params.mode === 'url' ? params.url : params.message)
+        return { action: 'accept' as const, ...(params.mode !== 'url' && { content: { interpretation: 'snake' } }) }
+      })
+      client.setRequestHandler('sampling/createMessage', () => SAMPLED)
+      client.setRequestHandler('roots/list', () => ({ roots: [] }))
+      t.teardown(() => client.close())
+      const { url } = await startBridge(t, parseUpstream(everything[way].upstream), QUICK)
+      await client.connect(new ModernHttp(new URL(url)))
 
-    const research = { name: 'simulate-research-query', arguments: { topic: 'python', ambiguous: true } }
-    const found = await client.callTool(research)
-    t.match(JSON.stringify(found.content), /snake/, 'the task has been told')
-    t.equal(asked.length, 1)
-    const page = { name: 'trigger-url-elicitation', arguments: { url: 'https://example.com/x' } }
-    t.match(JSON.stringify((await client.callTool(page)).content), /accept|complet/i)
-    t.same(asked.slice(1), ['https://example.com/x'])
-  })
+      const research = { name: 'simulate-research-query', arguments: { topic: 'python', ambiguous: true } }
+      const found = await client.callTool(research)
+      t.match(JSON.stringify(found.content), /snake/, 'the task has been told')
+      t.equal(asked.length, 1)
+      const page = { name: 'trigger-url-elicitation', arguments: { url: 'https://example.com/x' } }
+      t.match(JSON.stringify((await client.callTool(page)).content), /accept|complet/i)
+      t.same(asked.slice(1), ['https://example.com/x'])
+    },
+  )
 }

@@ -39,7 +39,7 @@ const fronts = {
 
 for (const way of WAYS.filter((one) => one !== 'HTTP+SSE found out')) {
   for (const [front, reach] of Object.entries(fronts)) {
-    t.test(`a modern client over ${front} is asked by server-everything over ${way}`, async (t) => {
+    t.test(`server-everything over ${way} asks a modern client over ${front}`, async (t) => {
       const asked: string[] = []
       const client = new ModernClient(INFO, {
         capabilities: CAPABILITIES,
@@ -93,7 +93,7 @@ const legacyFronts: Record<string, (t: Test, upstream: string) => Promise<Transp
 
 for (const [way, start] of Object.entries(servers)) {
   for (const [front, reach] of Object.entries(legacyFronts)) {
-    t.test(`a legacy client over ${front} is asked by a modern server over ${way}`, async (t) => {
+    t.test(`a modern server over ${way} asks a legacy client over ${front}`, async (t) => {
       const client = new Client(INFO, { capabilities: CAPABILITIES })
       client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: { name: 'Ada' } }))
       client.setRequestHandler(CreateMessageRequestSchema, () => SAMPLED)

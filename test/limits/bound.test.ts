@@ -10,7 +10,7 @@ function takeAll(bound: Bound, principal: string): number {
   return taken
 }
 
-t.test('one principal alone may have all, where nobody else can come', async (t) => {
+t.test('a lone principal may use all of a bound', async (t) => {
   const bound = new Bound({ max: 10 })
   t.equal(takeAll(bound, 'a'), 10)
   t.equal(bound.reached('a'), 'full')
@@ -37,7 +37,7 @@ t.test('returned amounts can be taken again', async (t) => {
   t.equal(bound.reached('a', 50), undefined)
 })
 
-t.test('who holds nothing can always take something, whatever the others do', async () => {
+t.test('a principal that holds nothing can always take something, whatever the others do', async () => {
   const one = fc.record({ principal: fc.constantFrom('a', 'b', 'c'), amount: fc.integer({ min: 1, max: 5 }) })
   fc.assert(
     fc.property(fc.array(one, { maxLength: 60 }), fc.integer({ min: 5, max: 60 }), (wishes, max) => {

@@ -16,7 +16,7 @@ function refusalOf(act: () => unknown): number | undefined {
   }
 }
 
-t.test('a loan has what it says in all, rounded up, and gives it back once', async (t) => {
+t.test('a reservation counts its size, rounded up, and releases it once', async (t) => {
   const memory = new Memory({ max: 64 * KIB })
   const loan = memory.borrow('a')
   t.equal(loan.hold(1), undefined)
@@ -52,7 +52,7 @@ t.test('a request beyond the bound is refused and changes nothing', async (t) =>
   t.equal(memory.used, 40 * KIB)
 })
 
-t.test('a principal that has its share is refused as such, and others are not', async (t) => {
+t.test('refuses a principal that has used its share, and no others', async (t) => {
   const memory = new Memory({ max: 64 * KIB, share: 0.5 })
   memory.lend('a', 28 * KIB)
   t.equal(
@@ -65,7 +65,7 @@ t.test('a principal that has its share is refused as such, and others are not', 
   )
 })
 
-t.test('who keeps what others need gives it up, in the order in which they were named', async (t) => {
+t.test('holders of memory release it for others, in the order of their names', async (t) => {
   const memory = new Memory({ max: 64 * KIB, share: 0.9 })
   const asked: unknown[] = []
   const [first, second] = [memory.lend('a', 20 * KIB), memory.lend('b', 20 * KIB)]
@@ -90,7 +90,7 @@ t.test('who keeps what others need gives it up, in the order in which they were 
   ])
 })
 
-t.test('a borrower that gives something up for itself is counted right', async (t) => {
+t.test('counts a holder right that releases something for itself', async (t) => {
   const memory = new Memory({ max: 32 * KIB })
   const loan = memory.lend('a', 32 * KIB)
   memory.addKeeper(() => loan.hold(8 * KIB))
@@ -100,7 +100,7 @@ t.test('a borrower that gives something up for itself is counted right', async (
   t.equal(memory.used, 0)
 })
 
-t.test('a changed bound holds at once', async (t) => {
+t.test('a changed bound applies at once', async (t) => {
   const memory = new Memory({ max: 64 * KIB })
   const loan = memory.lend('a', 40 * KIB)
   memory.resize({ max: 8 * KIB, share: 1 })
@@ -117,7 +117,7 @@ t.test('without a bound every request is granted', async (t) => {
   )
 })
 
-t.test('whatever loans do, in any order, the ledger stays within its bound and is empty in the end', async () => {
+t.test('with reservations in any order, the ledger stays within its bound and is empty in the end', async () => {
   const step = fc.tuple(fc.nat(5), fc.oneof(fc.nat(40_000), fc.constant(-1)))
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {

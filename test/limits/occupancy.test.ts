@@ -32,7 +32,7 @@ function start({ max = 8, share = 0.5 }: { max?: number; share?: number } = {}) 
   return { occupancy, enter, many, open }
 }
 
-t.test('H10 what nobody uses makes room for whoever comes, first that of who has most, oldest first', async (t) => {
+t.test('H10 unused places make room for newcomers, those of the largest holder first, oldest first', async (t) => {
   const { enter, many, open, occupancy } = start()
   const greedy = many(4, 'greedy')
   const modest = [...many(2, 'modest'), enter('one'), enter('another')]
@@ -50,7 +50,7 @@ t.test('H10 what nobody uses makes room for whoever comes, first that of who has
   t.ok(greedy[2]?.ended)
 })
 
-t.test('H10 beyond its share a principal makes room among its own, though there is some left', async (t) => {
+t.test('H10 beyond its share a principal makes room among its own places, even if some are free', async (t) => {
   const { enter, many, open, occupancy } = start()
   const mine = many(4, 'greedy')
   t.equal(open(mine), 4)
@@ -59,7 +59,7 @@ t.test('H10 beyond its share a principal makes room among its own, though there 
   t.equal(occupancy.used, 4)
 })
 
-t.test('H10 who uses all of its share is told so; others are let in', async (t) => {
+t.test('H10 refuses a principal that uses all of its share, and admits others', async (t) => {
   const { enter, many, occupancy } = start()
   many(4, 'greedy', false)
   t.match(
@@ -75,7 +75,7 @@ t.test('H10 who uses all of its share is told so; others are let in', async (t) 
   t.equal(occupancy.used, 6)
 })
 
-t.test('what somebody greedier does not use counts for no share', async (t) => {
+t.test('unused places of a larger holder do not count for a share', async (t) => {
   const { enter, many, open } = start({ max: 9 })
   const hoarded = many(4, 'hoarder')
   const busy = many(2, 'busy', false)
@@ -88,7 +88,7 @@ t.test('what somebody greedier does not use counts for no share', async (t) => {
   )
 })
 
-t.test('where all is in use there is no room', async (t) => {
+t.test('with all places in use there is no room', async (t) => {
   const { enter, many } = start({ max: 2 })
   many(1, 'a', false)
   many(1, 'b', false)
@@ -98,7 +98,7 @@ t.test('where all is in use there is no room', async (t) => {
   )
 })
 
-t.test('one who is alone may have all, and goes on with what was used last', async (t) => {
+t.test('a lone principal may use all places, and reuses the last one first', async (t) => {
   const { enter, many } = start({ share: 1 })
   const mine = many(8, 'a')
   const [first, second] = mine
@@ -107,7 +107,7 @@ t.test('one who is alone may have all, and goes on with what was used last', asy
   t.same([first?.ended, second?.ended], [false, true])
 })
 
-t.test('what was idle for as long as it may ends, and leaves once', async (t) => {
+t.test('a place that was idle for its limit ends, and is released once', async (t) => {
   const { enter, occupancy } = start()
   const [short, long, busy] = [enter('a', true, 10), enter('a', true), enter('b', false, 0)]
   short.idleSince = performance.now() - 10
@@ -120,7 +120,7 @@ t.test('what was idle for as long as it may ends, and leaves once', async (t) =>
   t.equal(occupancy.used, 2)
 })
 
-t.test('H18 whatever a principal does, of those that hold less nothing ends', async () => {
+t.test('H18 whatever a principal does, it ends no place of principals that hold less', async () => {
   const step = fc.record({ principal: fc.constantFrom('a', 'b', 'c'), idle: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 3, max: 20 }), (steps, max) => {

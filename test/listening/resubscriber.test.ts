@@ -84,7 +84,7 @@ function start(t: Test, options: Partial<ResubscriberOptions> = {}) {
   return { clock, served, heard, agreed, resubscriber, open, opened }
 }
 
-t.test('attempts to open it again come at growing intervals, and in the end something was missed', async (t) => {
+t.test('reopens at growing intervals, and reports missed changes in the end', async (t) => {
   const { clock, served, heard, resubscriber, opened } = start(t)
   ;(await opened()).break()
   const delays = [1_000, 2_000, 4_000, 4_000]
@@ -103,7 +103,7 @@ t.test('attempts to open it again come at growing intervals, and in the end some
   t.same(heard, ['missed'])
 })
 
-t.test('after a subscription that has lasted, the first delay is the shortest again', async (t) => {
+t.test('after a long-lived subscription, the first delay is the shortest again', async (t) => {
   const { clock, served, opened } = start(t)
   ;(await opened()).break()
   await clock.pass(1_000)
@@ -114,7 +114,7 @@ t.test('after a subscription that has lasted, the first delay is the shortest ag
   t.equal(served.length, 3)
 })
 
-t.test('a server that does not agree in time is given up, and what was open before stays', async (t) => {
+t.test('gives up a server that does not acknowledge in time, and keeps the earlier subscription', async (t) => {
   const { clock, served, heard, resubscriber, opened, open } = start(t)
   const first = await opened()
   const late = t.rejects(open(), { message: /in time/ })
@@ -130,7 +130,7 @@ t.test('a server that does not agree in time is given up, and what was open befo
   t.notOk(resubscriber.isOpening)
 })
 
-t.test('what ends and is not wanted any more is not opened again', async (t) => {
+t.test('does not reopen a subscription that is no longer wanted', async (t) => {
   const { clock, served, resubscriber, opened } = start(t, { ended: () => false })
   ;(await opened()).break()
   await clock.pass(60_000)
@@ -138,7 +138,7 @@ t.test('what ends and is not wanted any more is not opened again', async (t) => 
   t.notOk(resubscriber.isOpen)
 })
 
-t.test('attempts end where a failure says so', async (t) => {
+t.test('stops retrying when a failure says so', async (t) => {
   const { clock, served, resubscriber, opened } = start(t, { failed: () => false })
   ;(await opened()).break()
   await clock.pass(1_000)
@@ -148,7 +148,7 @@ t.test('attempts end where a failure says so', async (t) => {
   t.notOk(resubscriber.isOpening)
 })
 
-t.test('nothing is left when it stops: no subscription, no timer, no attempt', async (t) => {
+t.test('leaves nothing when it stops: no subscription, no timer, no attempt', async (t) => {
   const { clock, served, resubscriber, opened, open } = start(t)
   await opened()
   const opening = t.rejects(open())

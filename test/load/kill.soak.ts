@@ -23,7 +23,7 @@ function unknownOutcome({ message }: Answer): boolean {
   return message.error?.code === -32603 && message.error.data?.['outcome'] === 'unknown'
 }
 
-t.test('killed in mid-load, again and again: every call ends once, with its result or not knowing', async (t) => {
+t.test('killed under load, again and again: every call ends once, with its result or an unknown outcome', async (t) => {
   const { file, counts } = executions(t)
   const stdio = legacyStdio(t, { executions: file })
   const { url } = await startBridge(t, stdio.server, { log: { level: 'error' } })
@@ -54,7 +54,7 @@ t.test('killed in mid-load, again and again: every call ends once, with its resu
   t.same(repeated, [], 'nothing ran twice')
 })
 
-t.test('what had not been written yet goes to the next child; what had been is not tried again', async (t) => {
+t.test('unwritten calls go to the next child, and written ones are not repeated', async (t) => {
   const { file, counts } = executions(t)
   const stdio = legacyStdio(t, { executions: file })
   const { url, bridge } = await startBridge(t, stdio.server, { log: { level: 'error' } })

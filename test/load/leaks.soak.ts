@@ -188,7 +188,7 @@ async function start(t: Test, seed: number): Promise<World> {
   return { bridge, random: randomOf(seed), legacy: url('legacy'), modern: url('modern'), program: url('program') }
 }
 
-t.test(`${OPENS} things are opened and dropped in random order, and nothing of them is left`, async (t) => {
+t.test(`${OPENS} things are opened and dropped in random order, and none of them leaks`, async (t) => {
   const seed = Number(process.env['LEAK_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
   t.comment(`LEAK_SEED=${seed}`)
   const world = await start(t, seed)

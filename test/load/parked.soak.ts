@@ -33,7 +33,7 @@ async function inUse(): Promise<number> {
   return process.memoryUsage().heapUsed
 }
 
-t.test(`${PARKED} calls wait at once for little each, and when their time is over all are gone`, async (t) => {
+t.test(`${PARKED} parked calls use little memory each, and all end at their time limit`, async (t) => {
   const timeLimit = holdTimers(t, ANSWER)
   const { asker, client } = await start(t, { timeouts: { answer: ANSWER } })
   const first = await client.steps([{ ask: [NAME] }])
@@ -64,7 +64,7 @@ t.test(`${PARKED} calls wait at once for little each, and when their time is ove
   t.ok(after < (PARKED * each) / 2 + 2 * 1024 * 1024, `${Math.round(after / 1024)} KiB are left`)
 })
 
-t.test('a state of which any bit is another leads nowhere, and the server sees nothing of it', async (t) => {
+t.test('a state with any bit changed is refused, and the server sees nothing of it', async (t) => {
   const { asker, client } = await start(t)
   const round = await client.steps([{ ask: [NAME] }])
   const key = String(round.keys[0])

@@ -40,7 +40,7 @@ interface Ending {
   said: string
 }
 
-t.test(`${CALLS} calls by way of three replicas`, { skip: noRedis }, async (t) => {
+t.test(`${CALLS} calls through three replicas`, { skip: noRedis }, async (t) => {
   const folder = temporaryFolder(t)
   const executions = join(folder, 'executions')
   const server = await LegacyHttp.start(t, { asks: true, executions })

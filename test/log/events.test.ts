@@ -38,7 +38,7 @@ t.test('the documentation lists the events of the table, with the same meanings,
   )
 })
 
-t.test('the documentation says at which levels an event is logged', async (t) => {
+t.test('the documentation names the levels at which an event is logged', async (t) => {
   const found = new Map<string, Set<string>>()
   for (const [, text] of sources)
     for (const [, level = '', event = ''] of text.matchAll(LOGGED))
@@ -51,7 +51,7 @@ t.test('the documentation says at which levels an event is logged', async (t) =>
   }
 })
 
-t.test('no room declares a log of its own, which could take a line without an event', async (t) => {
+t.test('no room declares a log of its own, which could accept a line without an event', async (t) => {
   // The log of a program that embeds the bridge has its own type, which is public.
   for (const [name, text] of sources.filter(([name]) => name !== 'embed/options.ts'))
     t.notMatch(
@@ -61,7 +61,7 @@ t.test('no room declares a log of its own, which could take a line without an ev
     )
 })
 
-t.test('the type of the log demands an event of the table', async (t) => {
+t.test('the type of the log requires an event of the table', async (t) => {
   const lines: string[] = []
   const log = createLog({ level: 'info', format: 'json' }, { terminal: false, write: (line) => lines.push(line) })
   log.info({ event: 'listening' }, 'listening')

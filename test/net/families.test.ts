@@ -55,33 +55,29 @@ const twoAddresses = (asked?: () => void): LookupFunction => {
   }
 }
 
-t.test(
-  'N4: an address that needs a second is waited for, though another one cannot be reached',
-  { skip },
-  async (t) => {
-    const { port, goOn, standStill } = await slowServer(t)
-    const target = { hostname: 'two.example', host: 'two.example', protocol: 'http:', port: String(port) }
-    // A busy machine may let the server go on too late. Then it is tried again.
-    await until(async () => {
-      await standStill()
-      let opened = Promise.resolve(false)
-      await new Promise<void>((goesOn) => {
-        const goOnLater = () => setTimeout(() => goesOn(goOn()), 400)
-        const open = serverConnector({ tls: { lookup: twoAddresses(goOnLater) } })
-        opened = new Promise((resolve) => {
-          open(target, (error, socket) => {
-            socket?.destroy()
-            resolve(error === null)
-          })
+t.test('N4: waits a second for an address, although another one is unreachable', { skip }, async (t) => {
+  const { port, goOn, standStill } = await slowServer(t)
+  const target = { hostname: 'two.example', host: 'two.example', protocol: 'http:', port: String(port) }
+  // A busy machine may let the server go on too late. Then it is tried again.
+  await until(async () => {
+    await standStill()
+    let opened = Promise.resolve(false)
+    await new Promise<void>((goesOn) => {
+      const goOnLater = () => setTimeout(() => goesOn(goOn()), 400)
+      const open = serverConnector({ tls: { lookup: twoAddresses(goOnLater) } })
+      opened = new Promise((resolve) => {
+        open(target, (error, socket) => {
+          socket?.destroy()
+          resolve(error === null)
         })
       })
-      return opened
-    }, 'the connection')
-  },
-)
+    })
+    return opened
+  }, 'the connection')
+})
 
 t.test(
-  'N4: if no address of a host can be reached in time, the failure has a cause, and nothing was executed',
+  'N4: if no address of a host is reachable in time, the failure has a cause, and nothing was executed',
   { skip },
   async (t) => {
     const { port, standStill } = await slowServer(t)
@@ -96,7 +92,7 @@ t.test(
   },
 )
 
-t.test('N4: where every address of a host refuses connections, nothing was executed', async (t) => {
+t.test('N4: if every address of a host refuses connections, nothing was executed', async (t) => {
   const port = await freePort()
   const { url } = await startBridge(t, { url: `http://localhost:${port}/mcp` })
   const { error } = (await call(url, 'tools/list')).message

@@ -56,14 +56,14 @@ t.test('a request does not identify its sender', async (t) => {
   t.equal(server.accepted, 2, 'each on a connection of its own')
 })
 
-t.test('an address has to have a certificate of its own', async (t) => {
+t.test('a server needs a certificate for its own address', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('{}'))
   t.match(await guardedFetch(`https://127.0.0.1:${server.port}/`, inside), { address: '127.0.0.1' })
   const other = await serveTls(t, await ca.serverOptions(['mcp.example']), (_request, response) => response.end('{}'))
   await t.rejects(guardedFetch(`https://127.0.0.1:${other.port}/`, inside), failing('tls', 'certificate'))
 })
 
-t.test('a name is asked for in the handshake, an address is not', async (t) => {
+t.test('sends a host name in the handshake, and no IP address', async (t) => {
   const server = await serveTls(t, certificate, ({ socket }, response) => {
     const { servername } = socket as TLSSocket & { servername?: string | false }
     response.end(JSON.stringify(servername))
@@ -77,13 +77,13 @@ t.test('a name is asked for in the handshake, an address is not', async (t) => {
   }
 })
 
-t.test('a host with a dot at its end is the host without it', async (t) => {
+t.test('a host with a trailing dot is the host without it', async (t) => {
   const server = await serveTls(t, certificate, (request, response) => response.end(request.headers.host))
   const { bytes } = await guardedFetch(`https://mcp.example.:${server.port}/`, inside)
   t.equal(Buffer.from(bytes).toString(), `mcp.example:${server.port}`)
 })
 
-t.test('the addresses of a name server are used as they are', async (t) => {
+t.test('uses the addresses of a name server as they are', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('{}'))
   const names = await serveNames(t, { 'mcp.example': { A: [['127.0.0.1']] } })
   const { address } = await guardedFetch(`https://mcp.example:${server.port}/`, { ...inside, resolve: names.resolve })
@@ -91,14 +91,14 @@ t.test('the addresses of a name server are used as they are', async (t) => {
   t.same([...names.asked].sort(), ['A mcp.example', 'AAAA mcp.example'], 'asked once, and not again to connect')
 })
 
-t.test('one address of several that answers is enough', async (t) => {
+t.test('one reachable address of several is enough', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('{}'))
   const resolve = async () => ['127.0.0.2', '127.0.0.1']
   const { address } = await guardedFetch(`https://mcp.example:${server.port}/`, { ...inside, resolve })
   t.equal(address, '127.0.0.1')
 })
 
-t.test('plain HTTP is allowed for the loopback only, in development', async (t) => {
+t.test('allows plain HTTP only for the loopback, in development', async (t) => {
   const port = await plain(t)
   const { bytes } = await guardedFetch(`http://127.0.0.1:${port}/`, { allowLoopback: true })
   t.equal(Buffer.from(bytes).toString(), 'plain')
@@ -116,7 +116,7 @@ t.test('plain HTTP is allowed for the loopback only, in development', async (t) 
   for (const [name, url, options, failure] of cases) await t.rejects(guardedFetch(url, options), failure, name)
 })
 
-t.test('statuses are told apart by whether another try may help', async (t) => {
+t.test('distinguishes statuses by whether a retry may help', async (t) => {
   const cases: [status: number, reason: string, transient: boolean][] = [
     [201, 'status', false],
     [204, 'status', false],
@@ -156,7 +156,7 @@ t.test('a document may be as large as its bound, not larger', async (t) => {
   for (const path of ['more', 'more-chunked']) await t.rejects(at(path), failing('body', 'too-large'), path)
 })
 
-t.test('a secure connection can be looked at before anything is asked', async (t) => {
+t.test('shows the certificate of a connection before a request is sent', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('{}'))
   const url = `https://mcp.example:${server.port}/`
   const seen: unknown[] = []
@@ -175,7 +175,7 @@ t.test('a secure connection can be looked at before anything is asked', async (t
   t.equal(server.asked.length, 2)
 })
 
-t.test('a failure to connect says whether another try may help', async (t) => {
+t.test('a connection failure says whether a retry may help', async (t) => {
   const port = await plain(t)
   const cases: [name: string, url: string, options: FetchOptions, failure: ReturnType<typeof failing>][] = [
     ['nobody listens', 'https://127.0.0.1:1/', inside, failing('connect', 'refused', true)],
@@ -218,7 +218,7 @@ t.test('a request can be aborted', async (t) => {
   await t.rejects(guardedFetch(`https://mcp.example:${server.port}/`, { ...inside, signal: stop.signal }), reason)
 })
 
-t.test('failures tell neither the query nor anything that a server sent', async (t) => {
+t.test('failures contain neither the query nor anything that a server sent', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => {
     response.writeHead(302, { location: 'https://elsewhere.example:8443/secret-path?secret=1' }).end('secret-body')
   })
@@ -229,7 +229,7 @@ t.test('failures tell neither the query nor anything that a server sent', async 
   t.notMatch((error as Error).message, /secret/)
 })
 
-t.test('a form is posted as it is, and the answer comes whole, whatever its status', async (t) => {
+t.test('posts a form unchanged, and returns the whole answer, whatever its status', async (t) => {
   const server = await serveTls(t, certificate, (request, response) => {
     const { method, headers } = request
     request.setEncoding('utf8').on('data', (body: string) => {
@@ -255,7 +255,7 @@ t.test('a form is posted as it is, and the answer comes whole, whatever its stat
   })
 })
 
-t.test('a redirect of a form is an answer, and nothing is sent to where it leads', async (t) => {
+t.test('a redirect of a form is an answer, and nothing is sent to its target', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) =>
     response.writeHead(307, { location: '/else' }).end(),
   )
@@ -268,14 +268,14 @@ t.test('a redirect of a form is an answer, and nothing is sent to where it leads
   t.same(server.asked, ['/token'])
 })
 
-t.test('an answer beyond its bound is refused', async (t) => {
+t.test('refuses an answer beyond its bound', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('x'.repeat(1_001)))
   const url = `https://mcp.example:${server.port}/`
   await t.rejects(guardedRequest(url, { ...inside, maxBytes: 1_000 }), failing('body', 'too-large'))
   t.equal((await guardedRequest(url, { ...inside, maxBytes: 1_001 })).bytes.length, 1_001)
 })
 
-t.test('an address that somebody else opens is checked as one that is fetched', async (t) => {
+t.test('checks an address for a browser like one to fetch', async (t) => {
   const rebound = { resolve: async () => ['93.184.215.14', '10.0.0.1'] }
   await t.rejects(checkDestination('https://mcp.example/a', rebound), failing('guard', 'internal-address'))
   await t.rejects(checkDestination('https://[::1]/a'), failing('guard', 'internal-address'))

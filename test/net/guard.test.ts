@@ -6,7 +6,7 @@ const failing = (reason: string) => ({ name: 'Failure', phase: 'guard', reason, 
 const check = (address: string, options: GuardOptions = {}, plain = false) =>
   new Guard(options).checkAddresses('host.example', [address], plain)
 
-t.test('addresses of the Internet may be reached', async (t) => {
+t.test('allows addresses of the Internet', async (t) => {
   const open = [
     '1.1.1.1',
     '8.8.8.8',
@@ -25,7 +25,7 @@ t.test('addresses of the Internet may be reached', async (t) => {
   for (const address of open) t.doesNotThrow(() => check(address), address)
 })
 
-t.test('all other addresses are refused', async (t) => {
+t.test('refuses all other addresses', async (t) => {
   const closed: [range: string, addresses: string[]][] = [
     ['this network', ['0.0.0.0', '0.1.2.3', '::']],
     ['loopback', ['127.0.0.1', '127.1.2.3', '127.255.255.255', '::1']],
@@ -64,7 +64,7 @@ t.test('one refused address of a host refuses the host', async (t) => {
   t.throws(() => guard.checkAddresses('host.example', ['8.8.8.8', '192.168.0.1'], false), failing('internal-address'))
 })
 
-t.test('the operator may list hosts, addresses and networks', async (t) => {
+t.test('the operator may allow hosts, addresses and networks', async (t) => {
   const guard = new Guard({ allowed: ['MCP.corp.example', '10.0.0.0/8', '192.168.1.1', 'fd00::/8', '::1'] })
   const may = (host: string, address: string) => guard.checkAddresses(host, [address], false)
   t.doesNotThrow(() => may('mcp.corp.example', '172.16.0.1'))
@@ -80,7 +80,7 @@ t.test('the operator may list hosts, addresses and networks', async (t) => {
     t.throws(() => new Guard({ allowed: [nonsense] }), TypeError, nonsense)
 })
 
-t.test('the loopback is allowed in development only', async (t) => {
+t.test('allows the loopback in development only', async (t) => {
   const guard = new Guard({ allowLoopback: true })
   t.doesNotThrow(() => guard.checkName('localhost'))
   t.doesNotThrow(() => guard.checkAddresses('localhost', ['127.0.0.1', '::1'], true))
@@ -92,7 +92,7 @@ t.test('the loopback is allowed in development only', async (t) => {
   t.throws(() => listed.checkAddresses('host.example', ['127.0.0.1'], true), failing('plain-http'))
 })
 
-t.test('names of this machine are known without asking', async (t) => {
+t.test('resolves names of this machine without a request', async (t) => {
   const names = [
     'localhost',
     'foo.localhost',

@@ -10,7 +10,7 @@ const ca = await makeCa()
 const own = await ca.serverOptions(['mcp.example'])
 const other = await ca.serverOptions(['mcp.example'])
 
-t.test('unusable files are refused with what is wrong with them', async (t) => {
+t.test('refuses unusable files, with the reason', async (t) => {
   const file = (content: string) => temporaryFile(t, 'some.pem', content)
   const [cert, key, absent] = [file(own.cert), file(own.key), join(temporaryFolder(t), 'absent.pem')]
   const binary = temporaryFile(t, 'cert.der', '')
@@ -54,7 +54,7 @@ t.test('unusable files are refused with what is wrong with them', async (t) => {
   t.ok(readPem({ cert: both, key: both }).key, 'certificate and key in one file')
 })
 
-t.test('a key that openssl has encrypted is recognised', async (t) => {
+t.test('recognizes a key that openssl has encrypted', async (t) => {
   const folder = temporaryFolder(t)
   const path = join(folder, 'key.pem')
   try {
@@ -65,7 +65,7 @@ t.test('a key that openssl has encrypted is recognised', async (t) => {
   t.throws(() => readPem({ cert: temporaryFile(t, 'cert.pem', own.cert), key: path }), { message: /has a passphrase/ })
 })
 
-t.test('changed files are read again, and unusable ones are reported once and not used', async (t) => {
+t.test('reads changed files again, and reports unusable ones once and does not use them', async (t) => {
   const folder = temporaryFolder(t)
   const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
   writeFileSync(cert, own.cert)
@@ -83,7 +83,7 @@ t.test('changed files are read again, and unusable ones are reported once and no
   t.equal(problems.length, 1)
 })
 
-t.test('a change is seen behind symbolic links, as Kubernetes makes them', async (t) => {
+t.test('notices a change behind symbolic links, as Kubernetes makes them', async (t) => {
   const folder = temporaryFolder(t)
   for (const [name, { cert, key }] of Object.entries({ one: own, two: other })) {
     mkdirSync(join(folder, name))

@@ -14,7 +14,7 @@ const folderOf = (t: Test) => {
   return folder
 }
 
-t.test('a file is read as it was written, and by nobody else', async (t) => {
+t.test('a file is read as written, and only by its user', async (t) => {
   const path = join(folderOf(t), 'one.json')
   t.match(readPrivateFile(path, rules), { kind: 'absent' })
   writePrivateFile(path, Buffer.from('one'), mine)
@@ -35,7 +35,7 @@ t.test('the stamp changes with the content, the mode and the end of a file', asy
   t.equal(stampOf(path), stamps[0])
 })
 
-t.test('a file that has lost its lock is left as it was', async (t) => {
+t.test('a write without its lock changes nothing', async (t) => {
   const path = join(folderOf(t), 'one.json')
   writePrivateFile(path, Buffer.from('one'), mine)
   t.throws(() =>
@@ -46,7 +46,7 @@ t.test('a file that has lost its lock is left as it was', async (t) => {
   t.equal(readFileSync(path, 'utf8'), 'one')
 })
 
-t.test('a secret file is refused where others could read, write or replace it', async (t) => {
+t.test('refuses a secret file that others could read, write or replace', async (t) => {
   const wrong: Record<string, (path: string, folder: string) => void> = {
     'others may read it': (path) => chmodSync(path, 0o644),
     'others may write it': (path) => chmodSync(path, 0o660),
@@ -65,18 +65,18 @@ t.test('a secret file is refused where others could read, write or replace it', 
       t.match(found.kind === 'refused' && found.why, why)
     })
   }
-  await t.test('a symbolic link is refused', async (t) => {
+  await t.test('refuses a symbolic link', async (t) => {
     const folder = folderOf(t)
     writePrivateFile(join(folder, 'one.json'), Buffer.from('one'), mine)
     symlinkSync(join(folder, 'one.json'), join(folder, 'link.json'))
     t.match(readPrivateFile(join(folder, 'link.json'), rules), { kind: 'refused', why: 'it is a symbolic link' })
   })
-  await t.test('a folder is refused', async (t) => {
+  await t.test('refuses a folder', async (t) => {
     t.match(readPrivateFile(folderOf(t), rules), { kind: 'refused', why: 'it is not a regular file' })
   })
 })
 
-t.test('a file of somebody else is refused', async (t) => {
+t.test('refuses a file of another user', async (t) => {
   const path = join(folderOf(t), 'one.json')
   writePrivateFile(path, Buffer.from('one'), mine)
   // Root may own a file of anybody.

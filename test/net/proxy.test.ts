@@ -60,7 +60,7 @@ t.test('each scheme has its own variable, and the lower-case spelling wins', asy
   t.equal(proxiesOf({ HTTPS_PROXY: 'http://proxy', NO_PROXY: '*', no_proxy: 'a' })(https)?.origin, 'http://proxy')
 })
 
-t.test('user and password are percent-decoded and sent as Basic', async (t) => {
+t.test('percent-decodes user and password, and sends them as Basic', async (t) => {
   const { authorization, origin } = proxiesOf({ HTTPS_PROXY: 'http://u%40x:p%3A1%@proxy:3128' })(
     new URL('https://mcp.example/'),
   ) as { authorization: string; origin: string }
@@ -68,7 +68,7 @@ t.test('user and password are percent-decoded and sent as Basic', async (t) => {
   t.equal(Buffer.from(authorization.replace('Basic ', ''), 'base64').toString(), 'u@x:p%3A1%')
 })
 
-t.test('a tunnel that cannot be opened says whose fault it is, without the password', async (t) => {
+t.test('a failed tunnel names the cause, without the password', async (t) => {
   const target = { host: 'mcp.example', port: 443 }
   const secret = 'correct-horse'
   const refusing = await ForwardProxy.start(t, { refuse: 403 })
@@ -137,7 +137,7 @@ t.test('an aborted tunnel leaves no connection to the proxy', async (t) => {
   await t.rejects(openTunnel(proxy, { host: 'mcp.example', port: 443 }, { signal: stop.signal }), { message: 'enough' })
 })
 
-t.test('a document is fetched through a proxy, and its certificate is verified', async (t) => {
+t.test('fetches a document through a proxy, and verifies its certificate', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('there'))
   for (const tls of [undefined, await ca.serverOptions(['127.0.0.1'])]) {
     const proxy = await ForwardProxy.start(t, { credentials: 'user:p%40ss', ...(tls && { tls }) })
@@ -161,7 +161,7 @@ t.test('a document is fetched through a proxy, and its certificate is verified',
   }
 })
 
-t.test('the guard checks hosts before a proxy is asked', async (t) => {
+t.test('the guard checks hosts before a proxy is used', async (t) => {
   const proxy = await ForwardProxy.start(t)
   const proxyOf = proxiesOf({ HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url })
   const reaching = (answer: readonly string[]): FetchOptions => ({ proxyOf, resolve: async () => answer })
@@ -184,7 +184,7 @@ t.test('the guard checks hosts before a proxy is asked', async (t) => {
   t.same(proxy.received, [])
 })
 
-t.test('a host that only the proxy can resolve is left to the proxy', async (t) => {
+t.test('leaves a host that only the proxy can resolve to the proxy', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('there'))
   const proxy = await ForwardProxy.start(t)
   const unknown = Object.assign(new Error('no such host'), { code: 'ENOTFOUND' })
@@ -206,7 +206,7 @@ t.test('a host that only the proxy can resolve is left to the proxy', async (t) 
   })
 })
 
-t.test('a host in NO_PROXY, and this machine, are reached directly', async (t) => {
+t.test('reaches a host in NO_PROXY, and this machine, directly', async (t) => {
   const server = await serveTls(t, certificate, (_request, response) => response.end('there'))
   const proxy = await ForwardProxy.start(t)
   const url = `https://mcp.example:${server.port}/`

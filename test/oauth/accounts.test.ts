@@ -44,7 +44,7 @@ const accountOf = (accounts: Accounts, principal: string) => accounts.for(princi
 const refuse = (account: Account, server: Protected, sent?: string) =>
   account.signIn({ status: 401, challenges: [server.challenge()], sent }, never)
 
-t.test('A40 what it takes to obtain a token is in files of its own, which are loaded on demand', async (t) => {
+t.test('A40 loads the files that obtain a token on demand', async (t) => {
   const { metafile } = await build({
     entryPoints: [fileURLToPath(new URL('../../src/oauth/client/accounts.ts', import.meta.url))],
     outdir: temporaryFolder(t),
@@ -72,7 +72,7 @@ t.test('A40 what it takes to obtain a token is in files of its own, which are lo
   t.ok(size < 40_000, `${size} bytes`)
 })
 
-t.test('A40 a server that nobody signs in to costs a look at a file that is not there', async (t) => {
+t.test('A40 a server without a sign-in costs a look at a missing file', async (t) => {
   const server = await Protected.start(t)
   const { accounts, folder } = accountsOf(t, server)
   const account = accountOf(accounts, 'local')
@@ -82,7 +82,7 @@ t.test('A40 a server that nobody signs in to costs a look at a file that is not 
   t.same(server.asked, [])
 })
 
-t.test('a token that is fresh is given without a promise', async (t) => {
+t.test('returns a fresh token without a promise', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { accounts, folder } = accountsOf(t, server)
@@ -93,7 +93,7 @@ t.test('a token that is fresh is given without a promise', async (t) => {
   t.equal(await accountOf(next, 'local').authorization(never), header, 'the next process has it from the beginning')
 })
 
-t.test('accounts of two principals never share anything', async (t) => {
+t.test('accounts of two principals share nothing', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { accounts } = accountsOf(t, server)
@@ -103,7 +103,7 @@ t.test('accounts of two principals never share anything', async (t) => {
   t.equal(await accountOf(accounts, 'local').authorization(never), header)
 })
 
-t.test('A19 the account of a service is signed in to by a command alone', async (t) => {
+t.test('A19 a service account is signed in to only by a command', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { accounts, opened } = accountsOf(t, server, { account: 'service' })
@@ -117,7 +117,7 @@ t.test('A19 the account of a service is signed in to by a command alone', async 
   )
 })
 
-t.test('the person at this machine may have several accounts', async (t) => {
+t.test('the user of this machine may have several accounts', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const store = new FileStore({ folder: join(temporaryFolder(t), 'tokens') })

@@ -15,7 +15,7 @@ const obtained = async (t: Test, answer: Answer, settings = {}) => {
   return { as, signing, header, record: await signing.store.read(signing.account.key) }
 }
 
-t.test('answers that are not as RFC 6749 has them are understood', async (t) => {
+t.test('understands answers that deviate from RFC 6749', async (t) => {
   const cases: Record<string, [answer: Answer, token: object]> = {
     'no token_type': [[200, { access_token: 'CANARY-access' }], { expires: undefined }],
     'token_type in lower case': [[200, { ...good, token_type: 'bearer' }], {}],
@@ -45,7 +45,7 @@ t.test('answers that are not as RFC 6749 has them are understood', async (t) => 
   }
 })
 
-t.test('answers that are no tokens are a clear failure, and nothing of them is shown or kept', async (t) => {
+t.test('answers without a token are a clear failure, and nothing of them is shown or stored', async (t) => {
   const text = 'CANARY-description'
   const cases: Record<string, [answer: Answer, reason: string, said?: RegExp]> = {
     'an error': [[400, { error: 'invalid_request', error_description: text }], 'auth_failed', /invalid_request/],
@@ -98,13 +98,13 @@ t.test('answers that are no tokens are a clear failure, and nothing of them is s
   }
 })
 
-t.test('Retry-After of the authorization server is passed on', async (t) => {
+t.test('passes on Retry-After of the authorization server', async (t) => {
   const { header } = await obtained(t, [429, '', { 'retry-after': '17' }])
   t.match(header, { retryAfter: 17 })
 })
 
 t.test(
-  'Basic credentials are form-encoded, and sent as they are where the authorization server wants that',
+  'form-encodes Basic credentials, and sends them unencoded where the authorization server requires it',
   async (t) => {
     const settings = { clientId: 'id-with.dots', clientSecret: 'a+b/c=%:ä' }
     const encoded = `Basic ${Buffer.from('id-with.dots:a%2Bb%2Fc%3D%25%3A%C3%A4').toString('base64')}`
@@ -130,7 +130,7 @@ t.test(
   },
 )
 
-t.test('a client that differs by nothing when it is encoded is refused once', async (t) => {
+t.test('a client whose encoding changes nothing is refused once', async (t) => {
   const as = await ScriptedAs.start(t, { token: () => [401, { error: 'invalid_client' }] })
   const server = await Protected.start(t, as.issuer)
   const { unauthorized } = signingIn(t, { server, settings: { clientId: 'id-1.a', clientSecret: 'secret-2_x' } })

@@ -18,7 +18,7 @@ const skip = browser === undefined && 'there is no Chromium on this machine: apt
 const fixture = fileURLToPath(new URL('../fixtures/chromium.mjs', import.meta.url))
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 
-t.test('a call that waits for a person is answered when a real browser has been to all pages', { skip }, async (t) => {
+t.test('answers a call that waits for a sign-in after a real browser has visited all pages', { skip }, async (t) => {
   const oidc = await Oidc.start(t, { page: true })
   const legacy = await startSdkV1(t, (server) => {
     server.registerTool('greet', { description: 'Greets.' }, () => ({ content: [{ type: 'text', text: 'Hello' }] }))

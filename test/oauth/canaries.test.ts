@@ -177,7 +177,7 @@ t.test('A23 no secret of a sign-in is in anything that the program writes, shows
   t.same(secretsIn(`x ${file} y`), [file], 'secrets are known')
 })
 
-t.test('A23 a test whose bridge writes a secret fails', async (t) => {
+t.test('A23 this test fails for a bridge that writes a secret', async (t) => {
   const teardowns: (() => void)[] = []
   const other = { teardown: (work: () => void) => teardowns.push(work) } as unknown as Test
   plant(new URLSearchParams({ state: 'CANARY-state+of a/test' }))

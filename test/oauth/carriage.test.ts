@@ -75,7 +75,7 @@ t.test('A1 an endpoint of HTTP+SSE on another origin gets no token', async (t) =
   t.same(elsewhere.received, [])
 })
 
-t.test('A1 further paths of a server get no token', async (t) => {
+t.test('A1 other paths of a server get no token', async (t) => {
   const server = await serverOf(t, 'modern', (_arrival, response) => sendText(response, '{}'))
   const { url } = await withToken(t, server, { paths: ['/files/*'] })
   t.equal((await send('GET', new URL('/files/a', url).href, undefined, {})).status, 200)
@@ -140,7 +140,7 @@ for (const era of ['legacy', 'modern'] as const) {
   })
 }
 
-t.test('a modern request with a token arrives to the byte, and so does its answer', async (t) => {
+t.test('a modern request with a token arrives byte for byte, and so does its answer', async (t) => {
   const answer = `{"id":1,"result":{"structuredContent":${ODD},"resultType":"complete"} ,\n"jsonrpc":"2.0"}`
   const server = await serverOf(t, 'modern', (_arrival, response) => sendText(response, answer, { 'x-vendor': 'v' }))
   const { url, log } = await withToken(t, server)
@@ -158,7 +158,7 @@ t.test('a modern request with a token arrives to the byte, and so does its answe
 })
 
 t.test(
-  'messages of a legacy session with a token arrive to the byte, and again with another after a 401',
+  'messages of a legacy session with a token arrive byte for byte, also with a new token after a 401',
   async (t) => {
     const as = await ScriptedAs.start(t)
     const good = new Set([`Bearer ${TOKEN}`])

@@ -6,7 +6,7 @@ const wanted = (...lines: string[]) => wantedBy(readChallenges(lines))
 const plain = (...lines: string[]) =>
   readChallenges(lines).map(({ scheme, params }) => [scheme, Object.fromEntries(params)])
 
-t.test('challenges are read however they are written', async (t) => {
+t.test('reads challenges in any spelling', async (t) => {
   t.same(plain('Bearer'), [['bearer', {}]])
   t.same(plain('Bearer realm="a, b", scope=read'), [['bearer', { realm: 'a, b', scope: 'read' }]])
   t.same(plain('bearer RESOURCE_METADATA = "https://a/b?c=d"'), [['bearer', { resource_metadata: 'https://a/b?c=d' }]])
@@ -29,7 +29,7 @@ t.test('challenges are read however they are written', async (t) => {
   t.same(plain('', ' , ,', '="x"'), [])
 })
 
-t.test('what is wanted is what schemes of tokens say, whichever of them', async (t) => {
+t.test('the requirements are those of token schemes, whichever of them', async (t) => {
   const metadata = 'https://a.example/.well-known/oauth-protected-resource'
   t.same(wanted(`Basic scope="no", Bearer resource_metadata="${metadata}"`, 'DPoP scope="a b a", error="x"'), {
     metadata,
@@ -40,7 +40,7 @@ t.test('what is wanted is what schemes of tokens say, whichever of them', async 
   t.same(wanted('Bearer scope=""').scopes, [])
 })
 
-t.test('any text of a challenge is read to its end', async () => {
+t.test('reads any text of a challenge to its end', async () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'binary', maxLength: 400 }), { maxLength: 5 }), (lines) => {
       readChallenges(lines)
@@ -50,7 +50,7 @@ t.test('any text of a challenge is read to its end', async () => {
   readChallenges([long, `Bearer x="${'\\'.repeat(20_001)}`])
 })
 
-t.test('a well-formed challenge is read without loss', async () => {
+t.test('reads a well-formed challenge without loss', async () => {
   const token = fc.stringMatching(/^[a-z][a-z0-9_-]{0,12}$/)
   const value = fc.string({ unit: 'grapheme-ascii', maxLength: 40 })
   const challenge = fc.record({

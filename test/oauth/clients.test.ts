@@ -6,7 +6,7 @@ import { Protected, reasonOf, signingIn } from '../support/signing-in.js'
 
 const document = 'https://client.example/mcp-bridge.json'
 
-t.test('A11 the configuration comes first, then a document, then a registration', async (t) => {
+t.test('A11 uses the configuration first, then a client ID document, then a registration', async (t) => {
   const as = await ScriptedAs.start(t, { metadata: (own) => ({ ...own, client_id_metadata_document_supported: true }) })
   const server = await Protected.start(t, as.issuer)
   const idOf = async (settings: object) => {
@@ -21,7 +21,7 @@ t.test('A11 the configuration comes first, then a document, then a registration'
   t.equal(await idOf({ clientMetadataUrl: document }), 'client-2', 'nobody said that documents are read')
 })
 
-t.test('A11 a client of a document signs in with a real authorization server', async (t) => {
+t.test('A11 a client with a document signs in at a real authorization server', async (t) => {
   const oidc = await Oidc.start(t, {
     documents: {
       [document]: {
@@ -41,7 +41,7 @@ t.test('A11 a client of a document signs in with a real authorization server', a
   t.equal(oidc.of('/reg').length, 0)
 })
 
-t.test('a registration says all that it has to, and is for one redirect URI', async (t) => {
+t.test('a registration has all required members, and one redirect URI', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   await signingIn(t, { server }).unauthorized(undefined, server.challenge(', scope="a b"'))
@@ -64,7 +64,7 @@ t.test('a registration says all that it has to, and is for one redirect URI', as
   t.equal(as.of('/token')[0]?.params.get('redirect_uri'), redirectUri)
 })
 
-t.test('A11 there is one registration for one flow, though another may have been refused', async (t) => {
+t.test('A11 a flow registers once, although another registration was refused', async (t) => {
   const as = await ScriptedAs.start(t, {
     register: ({ body }) =>
       String(body['redirect_uris']).includes('localhost')
@@ -79,7 +79,7 @@ t.test('A11 there is one registration for one flow, though another may have been
 })
 
 t.test(
-  'a real authorization server that does not know scopes of resources registers the bridge without them',
+  'a real authorization server that does not know the scopes of a resource registers the bridge without them',
   async (t) => {
     const oidc = await Oidc.start(t, { registersScopes: false })
     const server = await Protected.start(t, oidc.issuer)
@@ -88,7 +88,7 @@ t.test(
   },
 )
 
-t.test('the way to authenticate is what the registration says', async (t) => {
+t.test('authenticates as the registration says', async (t) => {
   const rows: [supported: string[] | undefined, answer: object, method: string][] = [
     [['none'], { client_secret: 'given-anyway' }, 'none'],
     [undefined, { client_secret: 'secret' }, 'client_secret_basic'],
@@ -121,7 +121,7 @@ t.test('the way to authenticate is what the registration says', async (t) => {
   }
 })
 
-t.test('a registration that is none, or of no use, is a clear failure', async (t) => {
+t.test('an invalid or useless registration is a clear failure', async (t) => {
   const rows: [answer: [number, Record<string, unknown>], reason: string, said: RegExp][] = [
     [[400, { error: 'invalid_client_metadata' }], 'auth_failed', /invalid_client_metadata.*oauth\.clientId/],
     [[401, { error: 'invalid_token' }], 'auth_failed', /invalid_token/],
@@ -140,7 +140,7 @@ t.test('a registration that is none, or of no use, is a clear failure', async (t
   }
 })
 
-t.test('who is registered by nobody is told what to enter, and where', async (t) => {
+t.test('without any registration, the error says what to configure, and where', async (t) => {
   const as = await ScriptedAs.start(t, { metadata: ({ registration_endpoint: _own, ...rest }) => rest })
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, visits } = signingIn(t, { server })
@@ -151,7 +151,7 @@ t.test('who is registered by nobody is told what to enter, and where', async (t)
   t.equal(visits.length, 0)
 })
 
-t.test('A10 a configured client of another issuer is an error, and nobody is registered in its place', async (t) => {
+t.test('A10 a configured client of another issuer is an error, and no registration replaces it', async (t) => {
   const as = await ScriptedAs.start(t)
   const other = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
@@ -164,7 +164,7 @@ t.test('A10 a configured client of another issuer is an error, and nobody is reg
   t.same([...as.requests, ...other.requests], [])
 })
 
-t.test('an issuer of the configuration counts in the place of one that differs by a slash', async (t) => {
+t.test('the configured issuer is used in place of one that differs by a slash', async (t) => {
   const as = await ScriptedAs.start(t, { path: '/tenant' })
   const server = await Protected.start(t, `${as.issuer}/`)
   t.match(await reasonOf(signingIn(t, { server }).unauthorized()), { reason: 'auth_unsafe', message: /--issuer/ })
@@ -172,7 +172,7 @@ t.test('an issuer of the configuration counts in the place of one that differs b
   t.match(await unauthorized(), /^Bearer /)
 })
 
-t.test('R15: an issuer without a path is the same with a slash at its end', async (t) => {
+t.test('R15: an issuer without a path equals the one with a trailing slash', async (t) => {
   for (const inResource of ['', '/'])
     for (const inMetadata of ['', '/']) {
       const what = JSON.stringify({ inResource, inMetadata })
@@ -208,7 +208,7 @@ t.test('R15: a server of 2025-03-26 may name itself with a slash', async (t) => 
   t.not(await unauthorized(sent), sent, 'renewed')
 })
 
-t.test('R15: a client of the configuration belongs to its issuer in either spelling', async (t) => {
+t.test('R15: a configured client belongs to its issuer in either spelling', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const settings = { clientId: 'id' }
@@ -218,7 +218,7 @@ t.test('R15: a client of the configuration belongs to its issuer in either spell
   t.match(await signingIn(t, { server, settings, folder }).unauthorized(sent), /^Bearer /)
 })
 
-t.test('A9 nothing of one issuer goes to another, when the metadata of the server change', async (t) => {
+t.test('A9 nothing of one issuer goes to another when the metadata of the server change', async (t) => {
   const first = await ScriptedAs.start(t, {
     register: () => [201, { client_id: 'first-client', client_secret: 'first-secret' }],
   })
@@ -246,7 +246,7 @@ t.test('A9 nothing of one issuer goes to another, when the metadata of the serve
   t.match(await store.read(account.key), { token: { issuer: second.issuer }, client: { issuer: second.issuer } })
 })
 
-t.test('A9 an issuer that tokens come from is used as long as the server names it', async (t) => {
+t.test('A9 the issuer of a token is used while the server names it', async (t) => {
   const first = await ScriptedAs.start(t)
   const second = await ScriptedAs.start(t)
   const server = await Protected.start(t, first.issuer)
@@ -282,7 +282,7 @@ t.test('A3 the resource has the bytes of the metadata in every request, or is in
   t.same(await sentBy(undefined, { issuer: as.issuer }), [server.url], 'where the server says nothing, its own address')
 })
 
-t.test('parameters of the configuration are sent, and replace nothing', async (t) => {
+t.test('sends configured parameters, which replace no others', async (t) => {
   const as = await ScriptedAs.start(t, {
     metadata: (own) => ({ ...own, authorization_endpoint: `${own['authorization_endpoint']}?tenant=1&state=no` }),
   })
@@ -321,7 +321,7 @@ t.test('a server of 2025-03-26 is its own authorization server', async (t) => {
   t.match(await reasonOf(modern.unauthorized()), { reason: 'auth_failed', message: /oauth\.issuer/ })
 })
 
-t.test('a server of 2025-03-26 without metadata has its endpoints where that revision says', async (t) => {
+t.test('a server of 2025-03-26 without metadata has the endpoints of that revision', async (t) => {
   const as = await ScriptedAs.start(t, { metadata: () => undefined, callback: (params) => params.delete('iss') })
   const server = { url: `${as.origin}/v1/mcp`, challenge: () => 'Bearer' } as Protected
   const { unauthorized } = signingIn(t, { server })
@@ -329,7 +329,7 @@ t.test('a server of 2025-03-26 without metadata has its endpoints where that rev
   t.equal(as.of('/register').length, 1)
 })
 
-t.test('a server that wants a key and knows nothing of signing in is not taken for one that does', async (t) => {
+t.test('a server that requires a key and knows no sign-in is not taken for one that does', async (t) => {
   const server = await Protected.start(t)
   const { unauthorized, visits } = signingIn(t, { server })
   t.match(await reasonOf(unauthorized(undefined, 'Bearer')), {
@@ -339,7 +339,7 @@ t.test('a server that wants a key and knows nothing of signing in is not taken f
   t.equal(visits.length, 0)
 })
 
-t.test('A9 a client of the configuration is not shown to another issuer that a server names later', async (t) => {
+t.test('A9 does not send a configured client to another issuer that a server names later', async (t) => {
   const first = await ScriptedAs.start(t)
   const second = await ScriptedAs.start(t)
   const server = await Protected.start(t, first.issuer)

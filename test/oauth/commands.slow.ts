@@ -64,7 +64,7 @@ t.test('login, accounts, probe and logout work one after the other', async (t) =
   t.equal((await run(t, ['logout', server.url, ...store])).code, 1)
 })
 
-t.test('discover says how to sign in to a server, and shows what it has after that', async (t) => {
+t.test('discover says how to sign in to a server, and shows its tools afterwards', async (t) => {
   const { oidc, server, config, store } = await behind(t)
   const here = ['--discover-loopback', ...store]
   const trust = ['--trust-store', join(temporaryFolder(t), 'trust.json')]
@@ -104,7 +104,7 @@ t.test('discover says how to sign in to a server, and shows what it has after th
   )
 })
 
-t.test('without a browser the address is shown, and what comes back is pasted', async (t) => {
+t.test('without a browser, prints the address, and accepts a pasted callback', async (t) => {
   const { config, store } = await behind(t)
   const program = startProgram(t, [
     'login',
@@ -126,7 +126,7 @@ t.test('without a browser the address is shown, and what comes back is pasted', 
   t.match(program.stdout(), /Signed in to stock/)
 })
 
-t.test('a bridge that serves is told what a command has obtained, and loses it when that signs out', async (t) => {
+t.test('a running bridge uses what a command obtained, and loses it at logout', async (t) => {
   const { server, store } = await behind(t)
   const bridge = startProgram(t, [
     '--listen',
@@ -162,7 +162,7 @@ const META = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
-t.test('a command that cannot work says why', async (t) => {
+t.test('a command that cannot work gives the reason', async (t) => {
   const { config, server, store } = await behind(t)
   const cases: [args: string[], code: number, why: RegExp][] = [
     [['login'], 2, /login needs a server/],

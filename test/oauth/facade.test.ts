@@ -31,7 +31,7 @@ async function start(t: Test) {
 }
 
 for (const [kit, make] of Object.entries(kits))
-  t.test(`${kit} signs in at a provider that behaves as Entra does, refreshes its token, and calls`, async (t) => {
+  t.test(`${kit} signs in at a provider that behaves like Entra, refreshes its token, and calls`, async (t) => {
     const { url, entra, log } = await start(t)
     const person = provider()
     const first = make()
@@ -54,7 +54,7 @@ for (const [kit, make] of Object.entries(kits))
     t.notMatch(JSON.stringify([log, person.kept]), Entra.secret, 'nobody learns the secret')
   })
 
-t.test('metadata have the issuer that they are fetched from, and the metadata of each endpoint name it', async (t) => {
+t.test('metadata have the issuer of their address, and the metadata of each endpoint name it', async (t) => {
   const { origin, url } = await start(t)
   const resource = await send('GET', url.replace('/mcp', '/.well-known/oauth-protected-resource/mcp'), undefined, {})
   t.same(resource.message['authorization_servers'], [`${origin}/oauth`])
@@ -68,7 +68,7 @@ t.test('metadata have the issuer that they are fetched from, and the metadata of
   })
 })
 
-t.test('the secret goes with codes and refresh tokens of its client only', async (t) => {
+t.test('the secret is sent only with codes and refresh tokens of its client', async (t) => {
   const { origin, entra } = await start(t)
   const token = (form: Record<string, string>) =>
     post(`${origin}/oauth/token`, new URLSearchParams(form).toString(), {
@@ -101,7 +101,7 @@ t.test('the secret goes with codes and refresh tokens of its client only', async
   t.match(twice.message.error, 'invalid_request')
 })
 
-t.test('the browser goes to the provider only, and not without PKCE', async (t) => {
+t.test('the browser goes only to the provider, and only with PKCE', async (t) => {
   const { origin, entra } = await start(t)
   const ask = (change: Record<string, string | undefined>) => {
     const all = {
@@ -135,7 +135,7 @@ t.test('the browser goes to the provider only, and not without PKCE', async (t) 
     t.ok((await ask(change)).status >= 400, JSON.stringify(change))
 })
 
-t.test('a registration gives everybody the one client, and keeps nothing', async (t) => {
+t.test('a registration returns the same client to everybody, and stores nothing', async (t) => {
   const { origin } = await start(t)
   const register = (body: unknown) =>
     post(`${origin}/oauth/register`, JSON.stringify(body), { 'content-type': 'application/json' })

@@ -52,7 +52,7 @@ const network: Network = { ca: ca.cert, resolve: async () => ['127.0.0.1'], time
 const allow = ['as.example']
 const nobody = () => Promise.reject(new Error('nobody was to come'))
 
-t.test('A5 the same servers are signed in to where nothing leads inside', async (t) => {
+t.test('A5 signs in to the same servers where no address is private', async (t) => {
   const { server } = await world(t)
   const { unauthorized } = signingIn(t, {
     server,
@@ -66,7 +66,7 @@ t.test('A5 the same servers are signed in to where nothing leads inside', async 
   t.equal(await unauthorized(), 'Bearer token')
 })
 
-t.test('A5 an issuer that is not public has to be listed', async (t) => {
+t.test('A5 an issuer that is not public must be listed', async (t) => {
   const { server, asked } = await world(t)
   const { unauthorized, visits } = signingIn(t, { server, network, person: nobody })
   t.match(await reasonOf(unauthorized()), { reason: 'auth_unsafe', message: /oauth\.allow/ })
@@ -75,7 +75,7 @@ t.test('A5 an issuer that is not public has to be listed', async (t) => {
 })
 
 for (const place of ['issuer', 'authorization_endpoint', 'token_endpoint', 'registration_endpoint'] as const) {
-  t.test(`A5 spellings of addresses inside, as ${place}`, async (t) => {
+  t.test(`A5 private addresses in other spellings, as ${place}`, async (t) => {
     const { server, set } = await world(t)
     for (const [name, host] of [...INSIDE, ...MALFORMED]) {
       set(place, `https://${host}:${trap.port}/x`)
@@ -93,7 +93,7 @@ for (const place of ['issuer', 'authorization_endpoint', 'token_endpoint', 'regi
   })
 }
 
-t.test('A5 a host that is somewhere else when it is asked again is refused then', async (t) => {
+t.test('A5 refuses a host that resolves to another address the next time', async (t) => {
   const { server, set } = await world(t)
   const turns: Record<string, string[]> = { 'turning.example': [PUBLIC] }
   const resolve = async (host: string) => turns[host] ?? ['127.0.0.1']
@@ -113,7 +113,7 @@ t.test('A5 a host that is somewhere else when it is asked again is refused then'
   t.same(await trap.caught(), [])
 })
 
-t.test('A5 a public server cannot send anybody to this machine, though other servers are here', async (t) => {
+t.test('A5 a public server cannot send anybody to this machine, although other servers are here', async (t) => {
   const { server, set } = await world(t)
   for (const address of [
     `http://127.0.0.1:${trap.port}`,
@@ -127,7 +127,7 @@ t.test('A5 a public server cannot send anybody to this machine, though other ser
   t.same(await trap.caught(), [])
 })
 
-t.test('a server without TLS that is not on this machine is not signed in to', async (t) => {
+t.test('does not sign in to a server without TLS that is not on this machine', async (t) => {
   const server = { url: `http://mcp.example:${trap.port}/mcp`, challenge: () => 'Bearer' } as Protected
   const { unauthorized } = signingIn(t, { server, network, settings: { allow }, person: nobody })
   t.match(await reasonOf(unauthorized()), { reason: 'auth_unsafe' })

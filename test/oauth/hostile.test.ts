@@ -14,7 +14,7 @@ const nothingHappened = (t: Test, as: ScriptedAs | undefined, { visits, shown, f
   t.same(existsSync(folder) ? readdirSync(folder) : [], [], 'nothing is stored')
 }
 
-t.test('A2 metadata of another origin are not fetched, wherever the challenge points', async (t) => {
+t.test('A2 does not fetch metadata of another origin, wherever the challenge points', async (t) => {
   const as = await ScriptedAs.start(t)
   const elsewhere = await Protected.start(t, as.issuer)
   const server = await Protected.start(t, as.issuer)
@@ -41,7 +41,7 @@ t.test('A2 metadata that do not cover the server lead to no registration and no 
   t.same(as.requests, [], 'the authorization server was not even looked at')
 })
 
-t.test('metadata of a resource that are none, too large or slow are a clear failure', async (t) => {
+t.test('invalid, large or slow metadata of a resource are a clear failure', async (t) => {
   const cases: Record<string, [metadata: object | ((response: ServerResponse) => void), reason: string]> = {
     'no resource': [{ authorization_servers: ['https://a.example'] }, 'auth_unsafe'],
     'no authorization server': [{ resource: 'own', authorization_servers: [] }, 'auth_failed'],
@@ -71,7 +71,7 @@ t.test('metadata of a resource that are none, too large or slow are a clear fail
   }
 })
 
-t.test('A4 metadata whose issuer differs by a byte are not used', async (t) => {
+t.test('A4 does not use metadata whose issuer differs by a byte', async (t) => {
   const variants: Record<string, (issuer: string) => string> = {
     'two slashes at the end': (issuer) => `${issuer}//`,
     'a query': (issuer) => `${issuer}/?x`,
@@ -94,7 +94,7 @@ t.test('A4 metadata whose issuer differs by a byte are not used', async (t) => {
   }
 })
 
-t.test('A4 metadata are looked for in order, and the first that are there count', async (t) => {
+t.test('A4 looks for metadata in order, and uses the first that exist', async (t) => {
   const paths = (as: ScriptedAs) => as.requests.map(({ path }) => path).filter((path) => path.includes('.well-known'))
   const root = await ScriptedAs.start(t, { place: '/.well-known/openid-configuration' })
   await signingIn(t, { server: await Protected.start(t, root.issuer) }).unauthorized()
@@ -112,7 +112,7 @@ t.test('A4 metadata are looked for in order, and the first that are there count'
   nothingHappened(t, nowhere, signing)
 })
 
-t.test('A6 an authorization server that does not say that it knows S256 opens no browser', async (t) => {
+t.test('A6 an authorization server that does not declare S256 opens no browser', async (t) => {
   for (const methods of [undefined, [], ['plain'], 'S256', null]) {
     const as = await ScriptedAs.start(t, {
       metadata: ({ code_challenge_methods_supported: _own, ...rest }) => ({
@@ -130,7 +130,7 @@ t.test('A6 an authorization server that does not say that it knows S256 opens no
   }
 })
 
-t.test('A5 endpoints without TLS are not used, unless they and the server are on this machine', async (t) => {
+t.test('A5 does not use endpoints without TLS, unless they and the server are on this machine', async (t) => {
   for (const endpoint of ['authorization_endpoint', 'token_endpoint', 'registration_endpoint', 'revocation_endpoint']) {
     for (const address of [
       'http://as.example/x',
@@ -175,7 +175,7 @@ const UNREADABLE = [
   'https://u:p@as.example',
 ]
 
-t.test('S3: an issuer that is no address on the web is unsafe', async (t) => {
+t.test('S3: an issuer that is not a web address is unsafe', async (t) => {
   for (const issuer of [...OFF_THE_WEB, ...UNREADABLE]) {
     const server = await Protected.start(t, issuer)
     const signing = signingIn(t, { server })
@@ -195,7 +195,7 @@ t.test('S3: a challenge cannot name metadata that are not on the web', async (t)
   }
 })
 
-t.test('S3: metadata that name addresses off the web are unsafe, also those that nobody uses', async (t) => {
+t.test('S3: metadata with addresses that are not on the web are unsafe, also those that nobody uses', async (t) => {
   const ofIssuer = [
     'authorization_endpoint',
     'token_endpoint',
@@ -237,7 +237,7 @@ t.test('S3: endpoints with a user name, a password or a fragment are unsafe', as
     }
 })
 
-t.test('S3: members that are not addresses are ignored', async (t) => {
+t.test('S3: ignores members that are not addresses', async (t) => {
   const as = await ScriptedAs.start(t, {
     metadata: (own) => ({
       ...own,
@@ -251,7 +251,7 @@ t.test('S3: members that are not addresses are ignored', async (t) => {
   t.equal(as.of('/token').length, 1)
 })
 
-t.test('S3: a registration with an address off the web is unsafe', async (t) => {
+t.test('S3: a registration with an address that is not on the web is unsafe', async (t) => {
   for (const member of ['registration_client_uri', 'client_uri', 'logo_uri']) {
     const as = await ScriptedAs.start(t, { register: () => [201, { client_id: 'c', [member]: 'javascript:1' }] })
     const signing = signingIn(t, { server: await Protected.start(t, as.issuer) })
@@ -260,7 +260,7 @@ t.test('S3: a registration with an address off the web is unsafe', async (t) => 
   }
 })
 
-t.test('A8 an answer counts if it names the issuer, or if none was to be named', async (t) => {
+t.test('A8 accepts an answer that names the issuer, or any if the metadata do not require it', async (t) => {
   const supported =
     (says: boolean): Script['metadata'] =>
     (own) => ({ ...own, authorization_response_iss_parameter_supported: says })
@@ -307,7 +307,7 @@ t.test('A8 an answer counts if it names the issuer, or if none was to be named',
   }
 })
 
-t.test('A7 an answer with another state changes nothing, and one state is good for one answer', async (t) => {
+t.test('A7 an answer with another state changes nothing, and a state is valid for one answer', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const callbacks: URL[] = []

@@ -21,7 +21,7 @@ const HOUR = 3_600_000
 const grant = 'client_credentials'
 const registered = { redirect_uris: [], response_types: [], grant_types: [grant], scope: 'mcp:read mcp:write' }
 
-t.test('a client with a secret gets tokens, and gets them again when they end', async (t) => {
+t.test('a client with a secret gets tokens, and new ones when they expire', async (t) => {
   const oidc = await Oidc.start(t, {
     clients: [
       {
@@ -97,7 +97,7 @@ const assertionOf = (key: KeyObject, issuer: string, jti: string) =>
     .setExpirationTime('2m')
     .sign(key)
 
-t.test('a client with a key signs who it is, for the issuer', async (t) => {
+t.test('a client with a key signs an assertion for the issuer', async (t) => {
   const { pem, jwk, keys } = await keyFiles(t)
   const oidc = await Oidc.start(t, {
     clients: [{ ...registered, client_id: 'robot', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys } }],
@@ -122,7 +122,7 @@ t.test('a client with a key signs who it is, for the issuer', async (t) => {
   }
 })
 
-t.test('A39 an assertion in a file is read each time, so that it may be written anew', async (t) => {
+t.test('A39 reads an assertion from its file each time, so it can be rewritten', async (t) => {
   const { folder, privateKey, keys } = await keyFiles(t)
   const oidc = await Oidc.start(t, {
     clients: [{ ...registered, client_id: 'robot', token_endpoint_auth_method: 'private_key_jwt', jwks: { keys } }],
@@ -149,7 +149,7 @@ t.test('A39 an assertion in a file is read each time, so that it may be written 
   }
 })
 
-t.test('a key that cannot be used is a clear failure, and shows nothing of itself', async (t) => {
+t.test('an unusable key is a clear failure, and nothing of it is shown', async (t) => {
   const { folder, pem } = await keyFiles(t)
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
@@ -168,7 +168,7 @@ t.test('a key that cannot be used is a clear failure, and shows nothing of itsel
   t.equal(as.of('/token').length, 0)
 })
 
-t.test('a client that gets no token is told the error, and nobody is asked to sign in', async (t) => {
+t.test('a client that gets no token sees the error, and nobody is asked to sign in', async (t) => {
   const as = await ScriptedAs.start(t, { token: () => [401, { error: 'invalid_client', error_description: 'CANARY' }] })
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, visits } = signingIn(t, { server, settings: { grant, clientId: 'robot', clientSecret: 'x' } })
@@ -180,7 +180,7 @@ t.test('a client that gets no token is told the error, and nobody is asked to si
   t.match(await reasonOf(nameless.unauthorized()), { reason: 'client_needed', message: /oauth\.clientId/ })
 })
 
-t.test('a client that lacks a scope asks for it as well', async (t) => {
+t.test('a client that lacks a scope requests it, too', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, forbidden } = signingIn(t, {
@@ -198,7 +198,7 @@ t.test('a client that lacks a scope asks for it as well', async (t) => {
   t.match(await reasonOf(forbidden(second, 'b')), { reason: 'scope_refused' })
 })
 
-t.test('A39 a token in a file is used, and read again when it changes and when it is refused', async (t) => {
+t.test('A39 uses a token from a file, and reads it again when it changes or is refused', async (t) => {
   const file = join(temporaryFolder(t), 'token')
   const account = new TokenFile(file)
   t.throws(() => account.authorization(), { message: /oauth\.tokenFile.*ENOENT/ })
@@ -224,7 +224,7 @@ t.test('A39 a token in a file is used, and read again when it changes and when i
   t.match(await reasonOf(account.refused({ status: 401, challenges: [], sent: undefined })), { reason: 'auth_failed' })
 })
 
-t.test('A39 a client secret in a file is used without a restart when it has changed', async (t) => {
+t.test('A39 uses a changed client secret from a file without a restart', async (t) => {
   const secret = 'CANARY-secret-new'
   const as = await ScriptedAs.start(t, {
     metadata: (own) => ({ ...own, token_endpoint_auth_methods_supported: ['client_secret_post'] }),

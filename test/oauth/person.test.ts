@@ -42,7 +42,7 @@ t.test('A20 a browser gets one argument, which is an address and nothing else', 
   t.notMatch(given, /CANARY/, 'nothing of the environment but what a desktop needs')
 })
 
-t.test('A20 only an address on the web is opened in a browser', async (t) => {
+t.test('A20 opens only web addresses in a browser', async (t) => {
   for (const address of [
     'javascript:alert(1)',
     'file:///etc/passwd',
@@ -63,7 +63,7 @@ t.test('A20 only an address on the web is opened in a browser', async (t) => {
   t.equal(browserAddress('http://localhost:1/'), 'http://localhost:1/')
 })
 
-t.test('the browser is the one that was named, else that of the system, else there is none', async (t) => {
+t.test('uses the named browser, or else that of the system, or else none', async (t) => {
   const commandIn = (env: Record<string, string>, platform = 'linux', there: string[] = []) =>
     browserCommand({ env, platform, exists: (path) => there.includes(path) })
   t.same(commandIn({ DISPLAY: ':0' }), ['xdg-open'])
@@ -119,7 +119,7 @@ const answered = (port: number, path: string, { host = `localhost:${port}`, meth
     }).on('error', reject)
   })
 
-t.test('A21 the listener answers one path, on this machine, and shows nothing of what was asked', async (t) => {
+t.test('A21 the listener serves one path, on this machine, and shows nothing of a request', async (t) => {
   const { port, asked } = await listening(t)
   const { status, headers, body } = await answered(port, '/callback?code=CANARY&state=<script>CANARY')
   t.equal(status, 200)
@@ -148,7 +148,7 @@ t.test('A21 the listener answers one path, on this machine, and shows nothing of
   t.equal(asked.length, 2, 'what is refused is not even looked at')
 })
 
-t.test('A21 the listener is at no other address of this machine', async (t) => {
+t.test('A21 the listener listens on no other address of this machine', async (t) => {
   const { port } = await listening(t)
   const own = Object.values(networkInterfaces()).flatMap((found) => found ?? [])
   const outside = own.filter(({ internal, family }) => !internal && family === 'IPv4').map(({ address }) => address)
@@ -162,7 +162,7 @@ t.test('A21 the listener is at no other address of this machine', async (t) => {
   if (inside) t.equal((await answered(port, '/callback?x', { at: '::1', host: `[::1]:${port}` })).status, 200)
 })
 
-t.test('A21 the listener goes, though a browser keeps a connection open', async (t) => {
+t.test('A21 the listener closes, although a browser keeps a connection open', async (t) => {
   const { port, close } = await listening(t)
   const sockets = [connect(port, '127.0.0.1'), connect(port, '127.0.0.1')]
   for (const socket of sockets) socket.on('error', () => {})
@@ -172,7 +172,7 @@ t.test('A21 the listener goes, though a browser keeps a connection open', async 
   await t.rejects(answered(port, '/callback'))
 })
 
-t.test('the owner of a port is recognized as a sibling, a stranger or nobody', async (t) => {
+t.test('recognizes the owner of a port as a sibling, a stranger or nobody', async (t) => {
   const { port } = await listening(t)
   t.equal(await holderOf(port, 'own-name'), 'sibling')
   t.equal(await holderOf(port, 'other-name'), 'stranger')
@@ -182,7 +182,7 @@ t.test('the owner of a port is recognized as a sibling, a stranger or nobody', a
   t.equal(await holderOf(gone.port, 'own-name'), 'nobody')
 })
 
-t.test('only an address of the callback can be pasted', async (t) => {
+t.test('accepts only a callback address as pasted text', async (t) => {
   for (const text of [
     'http://localhost:33001/callback?code=a&state=b',
     ' ?code=a&state=b\n',
@@ -201,7 +201,7 @@ t.test('only an address of the callback can be pasted', async (t) => {
     t.equal(readPasted(text), undefined, text.slice(0, 20))
 })
 
-t.test('a person who declines is not asked again for a minute', async (t) => {
+t.test('does not ask again for a minute after a refusal', async (t) => {
   const oidc = await Oidc.start(t, { declines: true })
   const server = await Protected.start(t, oidc.issuer)
   let ahead = 0
@@ -218,7 +218,7 @@ t.test('a person who declines is not asked again for a minute', async (t) => {
   t.equal(visits.length, 2)
 })
 
-t.test('whoever takes their time is waited for, and the request is told where they are', async (t) => {
+t.test('waits for a slow user, and tells the request where they are', async (t) => {
   const timeLimit = holdTimers(t, WAIT)
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
@@ -248,7 +248,7 @@ t.test('whoever takes their time is waited for, and the request is told where th
   t.match(await account.status(), { pending: false, signedIn: true, renewable: true, client: 'registered' })
 })
 
-t.test('without a browser the address is shown, and what comes back can be pasted', async (t) => {
+t.test('without a browser, prints the address, and accepts a pasted callback', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, account, shown, logged } = signingIn(t, { server, person: 'none' })
@@ -264,7 +264,7 @@ t.test('without a browser the address is shown, and what comes back can be paste
 })
 
 t.test(
-  'R17: without a browser and a terminal, the log and the error name the command that shows the address',
+  'R17: without a browser and a terminal, the log and the error name the command that prints the address',
   async (t) => {
     const server = await Protected.start(t, (await ScriptedAs.start(t)).issuer)
     const { unauthorized, shown, logged } = signingIn(t, { server, person: 'none', terminal: false })
@@ -277,7 +277,7 @@ t.test(
   },
 )
 
-t.test('a command opens the window again, and finishes what a request has begun', async (t) => {
+t.test('a command opens the window again, and finishes what a request began', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const lazy = signingIn(t, { server, person: () => new Promise(() => {}) })
@@ -290,7 +290,7 @@ t.test('a command opens the window again, and finishes what a request has begun'
   t.equal(as.of('/register').length, 1)
 })
 
-t.test('a sign-in that was ended by a logout is over for all who waited', async (t) => {
+t.test('a sign-in that a logout ended is over for all who waited', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, account, visits } = signingIn(t, { server, person: () => new Promise(() => {}) })
@@ -302,7 +302,7 @@ t.test('a sign-in that was ended by a logout is over for all who waited', async 
   t.equal(visits.length, 1)
 })
 
-t.test('three authorizations in five minutes are the most, whatever the reason', async (t) => {
+t.test('allows at most three authorizations in five minutes, whatever the reason', async (t) => {
   const as = await ScriptedAs.start(t, { token: () => [400, { error: 'invalid_grant' }] })
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, visits, account } = signingIn(t, { server })
@@ -313,7 +313,7 @@ t.test('three authorizations in five minutes are the most, whatever the reason',
   t.match(await account.login([server.challenge()], never), { signedIn: true }, 'whoever insists may')
 })
 
-t.test('A13 a step-up asks for what was asked for and what is lacking, once', async (t) => {
+t.test('A13 a step-up requests the old and the missing scopes, once', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, forbidden, account } = signingIn(t, { server })
@@ -332,7 +332,7 @@ t.test('A13 a step-up asks for what was asked for and what is lacking, once', as
   t.equal(await account.authorization(never), second, 'the token stays')
 })
 
-t.test('A13 a server that always wants more gets three authorizations at most', async (t) => {
+t.test('A13 a server that always requires more gets at most three authorizations', async (t) => {
   const as = await ScriptedAs.start(t)
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, forbidden } = signingIn(t, { server })

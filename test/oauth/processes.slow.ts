@@ -64,7 +64,7 @@ const tokenOf = async (one: SigningProcess) => {
   return typeof outcome === 'string' ? outcome : JSON.stringify(outcome)
 }
 
-t.test('A18 a sign-in that a killed process has begun is finished by another, with the same window', async (t) => {
+t.test('A18 another process finishes a sign-in that a killed process began, with the same window', async (t) => {
   const { oidc, opened, start, record, kill } = await signingIn(t)
   await kill()
   const { pending } = (await record()) ?? {}
@@ -79,7 +79,7 @@ t.test('A18 a sign-in that a killed process has begun is finished by another, wi
   t.equal(oidc.of('/reg').length, 1)
 })
 
-t.test('A18 a window that nobody waits for any more is finished by the next process that is started', async (t) => {
+t.test('A18 the next process finishes a window that nobody waits for any more', async (t) => {
   const { opened, start, kill } = await signingIn(t)
   await kill()
   const { callback } = await visit(opened[0] ?? '', { back: false })
@@ -90,7 +90,7 @@ t.test('A18 a window that nobody waits for any more is finished by the next proc
   t.equal(opened.length, 1)
 })
 
-t.test('a port that a stranger has is left alone, and another is used', async (t) => {
+t.test('leaves the port of another program alone, and uses another', async (t) => {
   const { opened, start, record, first, kill } = await signingIn(t)
   const port = Number(new URL((await record())?.pending?.redirectUri ?? '').port)
   await visit(opened[0] ?? '')
@@ -115,7 +115,7 @@ t.test('a port that a stranger has is left alone, and another is used', async (t
   t.same([...new Set(seen)], ['/.well-known/mcp-bridge'], 'a stranger gets to know nothing')
 })
 
-t.test('A23 what processes say and show has none of the secrets', async (t) => {
+t.test('A23 output of the processes has none of the secrets', async (t) => {
   const { oidc, opened, record, first: one } = await signingIn(t)
   const { pending } = (await record()) ?? {}
   const { callback, page } = await visit(opened[0] ?? '')

@@ -106,7 +106,7 @@ t.test('every recipe has a token here', async (t) => {
 })
 
 for (const [name, { claims, header, scopes, wrong }] of Object.entries(tokens))
-  t.test(`the recipe for ${name} accepts its tokens, and none for something else`, async (t) => {
+  t.test(`the recipe for ${name} accepts its tokens, and none for another resource`, async (t) => {
     const issuer = await TokenIssuer.start(t)
     const recipe = recipes.get(name) ?? {}
     const entry = { ...recipe, issuer: issuer.url, ...('jwksUri' in recipe && { jwksUri: `${issuer.url}/jwks` }) }

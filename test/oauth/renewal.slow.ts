@@ -23,7 +23,7 @@ const signedIn = async (t: Test) => {
   return { oidc, server, ...signing, header, forward }
 }
 
-t.test('A14 100 calls at once with a token that is over make one refresh', async (t) => {
+t.test('A14 100 concurrent calls with an expired token make one refresh', async (t) => {
   const { oidc, account, header, forward } = await signedIn(t)
   forward(HOUR)
   const headers = await Promise.all(Array.from({ length: 100 }, () => account.authorization(never)))
@@ -33,7 +33,7 @@ t.test('A14 100 calls at once with a token that is over make one refresh', async
   t.match(await oidc.introspect(bearer(headers[0])), { active: true, scope: 'mcp:read' })
 })
 
-t.test('A14 100 calls at once whose token is refused make one refresh', async (t) => {
+t.test('A14 100 concurrent calls with a refused token make one refresh', async (t) => {
   const { oidc, account, header, unauthorized, visits } = await signedIn(t)
   const headers = await Promise.all(Array.from({ length: 100 }, () => unauthorized(header)))
   t.equal(new Set(headers).size, 1)
@@ -43,7 +43,7 @@ t.test('A14 100 calls at once whose token is refused make one refresh', async (t
   t.equal(await account.authorization(never), headers[0])
 })
 
-t.test('A14 8 processes at once make one refresh, and all of them have its token', async (t) => {
+t.test('A14 8 processes make one refresh, and all of them have its token', async (t) => {
   const { oidc, server, folder } = await signedIn(t)
   const options = { url: server.url, folder, challenge: server.challenge(), browser: ['false'], ahead: HOUR }
   const processes = Array.from({ length: 8 }, () => new SigningProcess(t, options))
@@ -73,7 +73,7 @@ t.test('A3 a refresh sends the resource and no scope, and keeps a refresh token 
   t.match(await store.read(account.key), { token: { refresh, asked: ['a'], granted: ['a'] } })
 })
 
-t.test('a token is used until a minute before its end, or a tenth of its life', async (t) => {
+t.test('uses a token until a minute before its expiry, or a tenth of its lifetime', async (t) => {
   const { oidc, account, header, forward } = await signedIn(t)
   forward(HOUR - 70_000)
   t.equal(await account.authorization(never), header)
@@ -83,7 +83,7 @@ t.test('a token is used until a minute before its end, or a tenth of its life', 
   t.equal(oidc.grants('refresh_token').length, 1)
 })
 
-t.test('A15 the new refresh token is on the disk before the new access token is used', async (t) => {
+t.test('A15 writes the new refresh token to disk before it uses the new access token', async (t) => {
   const { server, account, folder, forward } = await signedIn(t)
   forward(HOUR)
   const header = await account.authorization(never)
@@ -94,7 +94,7 @@ t.test('A15 the new refresh token is on the disk before the new access token is 
   t.match(await other.account.authorization(never), /^Bearer /)
 })
 
-t.test('A15 a process that is killed while it renews leaves tokens, or one sign-in', async (t) => {
+t.test('A15 a process that is killed during a refresh leaves tokens, or one sign-in', async (t) => {
   for (let nth = 0; nth < 10; nth++) {
     const { oidc, server, folder, account } = await signedIn(t)
     const options = { url: server.url, folder, challenge: server.challenge(), browser: ['false'], ahead: HOUR }
@@ -138,7 +138,7 @@ t.test('A16 a refresh that fails on the network opens no browser and loses no to
   t.match(await account.authorization(never), /^Bearer /)
 })
 
-t.test('A16 a token that still holds is used while the authorization server is away', async (t) => {
+t.test('A16 uses a valid token while the authorization server is unreachable', async (t) => {
   const { oidc, account, header, forward } = await signedIn(t)
   oidc.instead.set('/token', (_request, response) => response.writeHead(503).end())
   forward(HOUR - 30_000)
@@ -147,7 +147,7 @@ t.test('A16 a token that still holds is used while the authorization server is a
   t.equal(oidc.of('/token').filter(({ status }) => status === 503).length, 1, 'and it is not asked each time')
 })
 
-t.test('a grant that has been taken back takes the tokens with it, and one sign-in to mend', async (t) => {
+t.test('a revoked grant drops its tokens, and one sign-in restores it', async (t) => {
   const { oidc, server, account, store, header, forward, visits, unauthorized } = await signedIn(t)
   const { token } = (await store.read(account.key)) ?? {}
   await fetch(`${oidc.issuer}/token/revocation`, {
@@ -167,7 +167,7 @@ t.test('a grant that has been taken back takes the tokens with it, and one sign-
 })
 
 for (const error of ['invalid_client', 'unauthorized_client']) {
-  t.test(`R16: a client that has been forgotten (${error}) goes as well, and another is registered`, async (t) => {
+  t.test(`R16: a forgotten client (${error}) is dropped as well, and another is registered`, async (t) => {
     const as = await ScriptedAs.start(t, {
       token: ({ params }) => (params.get('grant_type') === 'refresh_token' ? [401, { error }] : undefined),
     })
@@ -178,7 +178,7 @@ for (const error of ['invalid_client', 'unauthorized_client']) {
     t.equal(as.of('/register').length, 2)
   })
 
-  t.test(`R16: a code that is refused because the client is forgotten (${error}) has another registered`, async (t) => {
+  t.test(`R16: a code that is refused because the client is forgotten (${error}) registers another`, async (t) => {
     const as = await ScriptedAs.start(t, { token: (_request, nth) => (nth === 1 ? [400, { error }] : undefined) })
     const { unauthorized } = signingIn(t, { server: await Protected.start(t, as.issuer) })
     t.match(await reasonOf(unauthorized()), { reason: 'auth_failed', message: error })
@@ -186,7 +186,7 @@ for (const error of ['invalid_client', 'unauthorized_client']) {
     t.equal(as.of('/register').length, 2)
   })
 
-  t.test(`R16: a sign-in that ends with ${error} has another client registered`, async (t) => {
+  t.test(`R16: a sign-in that ends with ${error} registers another client`, async (t) => {
     const as = await ScriptedAs.start(t)
     as.script = {
       callback: (params) => {
@@ -202,7 +202,7 @@ for (const error of ['invalid_client', 'unauthorized_client']) {
   })
 }
 
-t.test('R16: a configured client stays with its issuer, whatever that calls it', async (t) => {
+t.test('R16: a configured client stays with its issuer, whatever the error', async (t) => {
   const as = await ScriptedAs.start(t, { token: () => [400, { error: 'unauthorized_client' }] })
   const server = await Protected.start(t, as.issuer)
   const { unauthorized, account, store } = signingIn(t, { server, settings: { clientId: 'own' } })
@@ -219,7 +219,7 @@ const DEAD_PAGES: [what: string, page: [status: number, text: string, headers?: 
   ['a redirect with the code', [302, '', { location: 'https://login.invalid/oops?error=unauthorized_client' }]],
 ]
 for (const [what, page] of DEAD_PAGES)
-  t.test(`R16: a page that does not know the client (${what}) is not shown again by the next login`, async (t) => {
+  t.test(`R16: the next login does not open a page again that does not know the client (${what})`, async (t) => {
     const as = await ScriptedAs.start(t)
     const server = await Protected.start(t, as.issuer)
     as.page = ({ params }) => (params.get('client_id') === 'client-1' ? page : undefined)
@@ -237,7 +237,7 @@ for (const [what, page] of DEAD_PAGES)
     t.equal(as.of('/register').length, 2)
   })
 
-t.test('a token that somebody else has got is used in the place of the one that was refused', async (t) => {
+t.test('uses a token that another process obtained in place of a refused one', async (t) => {
   const { server, folder, header, unauthorized, oidc } = await signedIn(t)
   const other = signingIn(t, { server, folder })
   const renewed = await other.unauthorized(header)
@@ -245,7 +245,7 @@ t.test('a token that somebody else has got is used in the place of the one that 
   t.equal(oidc.grants('refresh_token').length, 1)
 })
 
-t.test('a server that refuses every token gets no end of them', async (t) => {
+t.test('sends a bounded number of tokens to a server that refuses every one', async (t) => {
   const { oidc, header, unauthorized, visits } = await signedIn(t)
   let sent = header
   for (let nth = 0; nth < 3; nth++) sent = await unauthorized(sent)
@@ -254,7 +254,7 @@ t.test('a server that refuses every token gets no end of them', async (t) => {
   t.equal(visits.length, 1)
 })
 
-t.test('A19 nothing but the request of a client has somebody asked to sign in', async (t) => {
+t.test("A19 only a client's request asks anybody to sign in", async (t) => {
   const oidc = await Oidc.start(t)
   const server = await Protected.start(t, oidc.issuer)
   const { account, unauthorized, visits, shown, store } = signingIn(t, { server, mayAsk: false })
@@ -266,34 +266,31 @@ t.test('A19 nothing but the request of a client has somebody asked to sign in', 
   t.notOk(await store.read(account.key))
 })
 
-t.test(
-  'A24 after a logout nothing is used any more, in other processes neither, and the authorization server knows',
-  async (t) => {
-    const { oidc, server, folder, account, header, store } = await signedIn(t)
-    const refresh = (await store.read(account.key))?.token?.refresh ?? ''
-    const other = new SigningProcess(t, {
-      url: server.url,
-      folder,
-      challenge: server.challenge(),
-      browser: ['false'],
-    })
-    await other.ready()
+t.test('A24 after a logout no process uses the tokens, and the authorization server revokes them', async (t) => {
+  const { oidc, server, folder, account, header, store } = await signedIn(t)
+  const refresh = (await store.read(account.key))?.token?.refresh ?? ''
+  const other = new SigningProcess(t, {
+    url: server.url,
+    folder,
+    challenge: server.challenge(),
+    browser: ['false'],
+  })
+  await other.ready()
+  other.tell('authorization')
+  t.match(await other.outcome('authorization'), /^[0-9a-f]{16}$/)
+  t.same(await account.logout(), { found: true, revoked: true })
+  t.equal(await account.authorization(never), undefined)
+  let asked = 1
+  await until(async () => {
     other.tell('authorization')
-    t.match(await other.outcome('authorization'), /^[0-9a-f]{16}$/)
-    t.same(await account.logout(), { found: true, revoked: true })
-    t.equal(await account.authorization(never), undefined)
-    let asked = 1
-    await until(async () => {
-      other.tell('authorization')
-      return (await other.outcome('authorization', ++asked)) === null
-    }, 'the other process forgot the token')
-    t.match(await oidc.introspect(refresh), { active: false })
-    t.match(await oidc.introspect(bearer(header)), { active: false })
-    t.same(await account.logout(), { found: false, revoked: false })
-  },
-)
+    return (await other.outcome('authorization', ++asked)) === null
+  }, 'the other process forgot the token')
+  t.match(await oidc.introspect(refresh), { active: false })
+  t.match(await oidc.introspect(bearer(header)), { active: false })
+  t.same(await account.logout(), { found: false, revoked: false })
+})
 
-t.test('A24 a refresh that comes back after a logout brings nothing back', async (t) => {
+t.test('A24 a refresh that ends after a logout restores nothing', async (t) => {
   const { oidc, account, store, forward } = await signedIn(t)
   forward(HOUR)
   let answer = () => {}

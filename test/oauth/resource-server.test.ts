@@ -53,7 +53,7 @@ async function start(t: Test, settings: Json, entry: Json = {}, names = ['test']
 
 for (const [kit, make] of Object.entries(kits))
   for (const path of ['/mcp', '/stock/mcp', '/test/mcp'])
-    t.test(`${kit} signs in at ${path} by its own means, and calls`, async (t) => {
+    t.test(`${kit} signs in at ${path} by itself, and calls`, async (t) => {
       const oidc = await Oidc.start(t, { jwt: true, scopes: 'mcp write' })
       const auth = { issuers: [{ issuer: oidc.issuer }], scopes: ['mcp'] }
       const behind = await start(t, { auth }, {}, ['test', 'stock'])
@@ -94,7 +94,7 @@ async function guarded(t: Test, auth: Json = {}, issuerSettings: Json = {}, more
 const challengeIn = ({ status, headers }: Answer) => [status, headers['www-authenticate']]
 const at = (url: string) => url.replace('/mcp', '/.well-known/oauth-protected-resource/mcp')
 
-t.test('A35: every 401 names the metadata of its path, which are open and equal to the byte', async (t) => {
+t.test('A35: every 401 names the metadata of its path, which are public and identical', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const auth = { issuers: [{ issuer: issuer.url }], scopes: ['mcp'] }
   const { url } = await start(t, { auth }, {}, ['test', 'stock'])
@@ -127,7 +127,7 @@ t.test('A35: every 401 names the metadata of its path, which are open and equal 
   )
 })
 
-t.test('a wrong token is told from a missing one, and neither says why', async (t) => {
+t.test('distinguishes a wrong token from a missing one, and gives no reason', async (t) => {
   const { url, bearer } = await guarded(t, { scopes: ['mcp'] })
   const wrong = `Bearer resource_metadata="${at(url)}", error="invalid_token"`
   for (const claims of [{ aud: `${url}/` }, { exp: 1 }, { iss: 'https://x.example' }])
@@ -167,7 +167,7 @@ t.test('the log says what is wrong with a token, also among many requests withou
   t.match(told[0]?.['said'], 'got ["https://other.example/mcp"]')
 })
 
-t.test('scopes that the bridge requires are a challenge with those that the caller has', async (t) => {
+t.test('missing scopes get a challenge with the required ones and those of the caller', async (t) => {
   const { url, bearer } = await guarded(t, { scopes: ['mcp', 'more'] })
   const answer = await call(url, 'tools/list', {}, { headers: await bearer({ scope: 'mcp other' }) })
   t.same(challengeIn(answer), [
@@ -178,7 +178,7 @@ t.test('scopes that the bridge requires are a challenge with those that the call
 })
 
 t.test(
-  'A34: a tool is listed, and called with the scopes of this request, whatever the session was opened with',
+  'A34: lists and calls a tool by the scopes of the current request, whatever opened the session',
   async (t) => {
     const { url, bearer, seen } = await guarded(t)
     const [weak, strong] = [await bearer({ scope: 'a' }), await bearer({ scope: 'a files:write' })]
@@ -209,7 +209,7 @@ t.test(
   },
 )
 
-t.test('A34: neither has a stream of HTTP+SSE the scopes that it was opened with', async (t) => {
+t.test('A34: a stream of HTTP+SSE does not keep the scopes that opened it, either', async (t) => {
   const { url, issuer, seen } = await guarded(t)
   const stream = url.replace('/mcp', '/sse')
   const bearer = async (scope: string) => ({ authorization: `Bearer ${await issuer.token({ aud: stream, scope })}` })
@@ -223,7 +223,7 @@ t.test('A34: neither has a stream of HTTP+SSE the scopes that it was opened with
 })
 
 t.test(
-  'A37: the user that a proxy names counts with its secret only, and none of its headers is sent on',
+  'A37: accepts the user that a proxy names only with the secret, and forwards none of its headers',
   async (t) => {
     const secret = 'proxy-0123456789-0123456789-0123456789'
     const forwarded = { user: 'X-User', scopes: 'X-Scopes', secretHeader: 'X-Secret', secret }
@@ -253,7 +253,7 @@ t.test(
   },
 )
 
-t.test('static tokens, identity providers and a proxy work beside each other', async (t) => {
+t.test('static tokens, identity providers and a proxy work together', async (t) => {
   const secret = 'proxy-0123456789-0123456789-0123456789'
   const { url, bearer } = await guarded(t, {
     tokens: { robot: { token: 'robot-0123456789abcdef', scopes: ['files:write'] } },
@@ -266,7 +266,7 @@ t.test('static tokens, identity providers and a proxy work beside each other', a
   t.equal((await ask({})).status, 401)
 })
 
-t.test('configurations that cannot work are refused, with the option that is wrong', async (t) => {
+t.test('refuses configurations that cannot work, naming the option', async (t) => {
   const issuer = { issuer: 'https://login.example' }
   const rows: [settings: Json, message: RegExp][] = [
     [{ auth: { issuers: [issuer] }, publicUrl: undefined }, /publicUrl.*required with "auth\.issuers"/],

@@ -5,7 +5,7 @@ import { issuerMetadataPlaces, legacyMetadataPlace, resourceMetadataPlaces } fro
 
 const endpoint = 'https://a.example/v1/mcp'
 
-t.test('A2 a resource covers what is at its path or below it', async (t) => {
+t.test('A2 a resource covers its path and the paths below it', async (t) => {
   for (const resource of [
     'https://a.example/v1/mcp',
     'https://a.example/v1/mcp/',
@@ -45,7 +45,7 @@ t.test('A2 a resource does not cover addresses beside its path', async (t) => {
   t.notOk(covers('https://a.example/mcp?tenant=1', 'https://a.example/mcp?tenant=2'))
 })
 
-t.test('every endpoint is covered by its canonical resource, and by what is above it', async () => {
+t.test('every endpoint is covered by its canonical resource, and by those above it', async () => {
   const segment = fc.stringMatching(/^[a-z0-9]{1,6}$/)
   fc.assert(
     fc.property(fc.array(segment, { maxLength: 5 }), fc.nat(5), (segments, keep) => {
@@ -56,12 +56,12 @@ t.test('every endpoint is covered by its canonical resource, and by what is abov
   )
 })
 
-t.test('a canonical resource has neither query nor slash at its end', async (t) => {
+t.test('a canonical resource has neither query nor trailing slash', async (t) => {
   t.equal(canonicalResource('https://a.example/'), 'https://a.example')
   t.equal(canonicalResource('https://a.example/v1/mcp/?a=b'), 'https://a.example/v1/mcp')
 })
 
-t.test('A4 metadata are looked for where they may be, in order, and nowhere else', async (t) => {
+t.test('A4 looks for metadata at each allowed place in order, and nowhere else', async (t) => {
   const base = 'https://a.example/.well-known/oauth-protected-resource'
   t.same(resourceMetadataPlaces(endpoint), [`${base}/v1/mcp`, base])
   t.same(resourceMetadataPlaces('https://a.example/'), [base])

@@ -15,30 +15,27 @@ t.test(
   },
 )
 
-t.test(
-  'A12 offline_access is asked for where the authorization server offers it and there are scopes, and only there',
-  async (t) => {
-    t.same(chooseScopes({ ...nobody, challenged: ['a'], offered: ['a', 'offline_access'] }), ['a', 'offline_access'])
-    t.same(chooseScopes({ ...nobody, offered: ['openid', 'offline_access'] }), [])
-    t.same(chooseScopes({ ...nobody, challenged: ['a', 'offline_access'], offered: ['a'] }), ['a'])
-    t.same(chooseScopes({ ...nobody, supported: ['a', 'offline_access'] }), ['a'])
-    t.same(chooseScopes({ ...nobody, challenged: ['offline_access'], offered: ['offline_access'] }), [])
-    t.same(chooseScopes({ ...nobody, configured: ['offline_access'] }), ['offline_access'], 'but the operator may')
-  },
-)
+t.test('A12 requests offline_access only if the authorization server offers it and there are scopes', async (t) => {
+  t.same(chooseScopes({ ...nobody, challenged: ['a'], offered: ['a', 'offline_access'] }), ['a', 'offline_access'])
+  t.same(chooseScopes({ ...nobody, offered: ['openid', 'offline_access'] }), [])
+  t.same(chooseScopes({ ...nobody, challenged: ['a', 'offline_access'], offered: ['a'] }), ['a'])
+  t.same(chooseScopes({ ...nobody, supported: ['a', 'offline_access'] }), ['a'])
+  t.same(chooseScopes({ ...nobody, challenged: ['offline_access'], offered: ['offline_access'] }), [])
+  t.same(chooseScopes({ ...nobody, configured: ['offline_access'] }), ['offline_access'], 'but the operator may')
+})
 
-t.test('A12 openid is never asked for by itself', async (t) => {
+t.test('A12 never adds openid by itself', async (t) => {
   t.same(chooseScopes({ ...nobody, offered: ['openid', 'email'] }), [])
   t.same(chooseScopes({ ...nobody, challenged: ['a'], offered: ['openid'] }), ['a'])
 })
 
-t.test('A13 a step-up asks for what was asked for before and for what is lacking', async (t) => {
+t.test('A13 a step-up requests the earlier and the missing scopes', async (t) => {
   t.same(chooseScopes({ ...nobody, before: ['a', 'b'], challenged: ['c', 'a'], stepUp: true }), ['a', 'b', 'c'])
   t.same(chooseScopes({ ...nobody, configured: ['a'], before: ['a'], challenged: ['c'], stepUp: true }), ['a', 'c'])
   t.same(chooseScopes({ ...nobody, before: ['a'], supported: ['s'] }), ['a'], 'and so does signing in again')
 })
 
-t.test('an invalid scope is left out', async (t) => {
+t.test('leaves out an invalid scope', async (t) => {
   t.same(readScopes('  a  b\ta "c" d\\e f\u00e9 g '), ['a', 'b', 'g'])
   t.equal(readScopes(Array.from({ length: 200 }, (_, at) => `s${at}`).join(' ')).length, 100)
   t.same(union(['a'.repeat(257)], ['b']), ['b'])

@@ -58,7 +58,7 @@ async function bridged(t: Test, era: keyof typeof servers, options: Behind = {})
 
 for (const server of ['legacy', 'modern'] as const) {
   for (const client of ['legacy', 'modern'] as const) {
-    t.test(`a ${client} client of a ${server} server notices nothing of the sign-in`, async (t) => {
+    t.test(`a ${client} client of a ${server} server does not notice the sign-in`, async (t) => {
       const { url, opened, oidc, server: guarded } = await bridged(t, server)
       const connected = await clients[client](t, url)
       const { tools } = await connected.listTools()
@@ -101,7 +101,7 @@ function changesOf(client: LegacyClient): Set<string> {
 
 for (const server of ['legacy', 'modern'] as const) {
   t.test(
-    `A30 a legacy client of a ${server} server gets a waiting room, and the real tools without a restart`,
+    `A30 a legacy client of a ${server} server gets a placeholder, and the real tools without a restart`,
     async (t) => {
       const { addresses, away, signIn } = person()
       const { url } = await bridged(t, server, { person: away, oauth: { wait: 300 } })
@@ -132,7 +132,7 @@ for (const server of ['legacy', 'modern'] as const) {
   )
 }
 
-t.test('a modern client in the waiting room hears on its subscription that all has changed', async (t) => {
+t.test('a modern client with a placeholder hears on its subscription that everything has changed', async (t) => {
   const { away, signIn } = person()
   const { url } = await bridged(t, 'modern', { person: away, oauth: { wait: 300 } })
   const client = (await clients.modern(t, url)) as unknown as ModernClient
@@ -147,7 +147,7 @@ t.test('a modern client in the waiting room hears on its subscription that all h
   t.match(await client.callTool({ name: 'echo', arguments: { message: 'x' } }), { content: [{ type: 'text' }] })
 })
 
-t.test('of a server that refuses calls only, only the call waits', async (t) => {
+t.test('if a server refuses only calls, only the call waits', async (t) => {
   const open = ({ method }: { method?: string }) => method !== 'tools/call'
   const { away, addresses } = person()
   const { url } = await bridged(t, 'modern', { person: away, oauth: { wait: 300 }, guarded: { open } })
@@ -161,7 +161,7 @@ t.test('of a server that refuses calls only, only the call waits', async (t) => 
 })
 
 t.test(
-  'a client that can be asked gets the address as a question, and its call goes on when that is answered',
+  'a client that supports elicitation gets the address as a question, and its call continues after the answer',
   async (t) => {
     const { url, shown } = await bridged(t, 'modern', {
       person: 'none',
@@ -185,7 +185,7 @@ t.test(
   },
 )
 
-t.test('who declines the question is told so, and the server is not asked again', async (t) => {
+t.test('a user who declines the question gets an error, and the server is not called again', async (t) => {
   const { url, server } = await bridged(t, 'modern', {
     person: 'none',
     guarded: { open: ({ method }) => method !== 'tools/call' },
@@ -202,7 +202,7 @@ t.test('who declines the question is told so, and the server is not asked again'
   t.equal(server.seen.filter(({ message }) => message.method === 'tools/call').length, 2, 'passed on, and asked again')
 })
 
-t.test('A13 a call that needs a further scope has the person sign in for both, once', async (t) => {
+t.test('A13 a call that lacks a scope has the user sign in for all scopes, once', async (t) => {
   const scopeFor = ({ method }: { method?: string }) => (method === 'tools/call' ? 'mcp:write' : undefined)
   for (const server of ['legacy', 'modern'] as const) {
     const { url, opened } = await bridged(t, server, { guarded: { scopeFor } })
@@ -214,7 +214,7 @@ t.test('A13 a call that needs a further scope has the person sign in for both, o
   }
 })
 
-t.test('A29 no answer to a client is a 401 because of a server, whether it is relayed or not', async (t) => {
+t.test('A29 no answer to a client is a 401 from a server, relayed or not', async (t) => {
   for (const server of ['legacy', 'modern'] as const) {
     const { url, server: guarded, log } = await bridged(t, server)
     const client = await clients[server](t, url)
@@ -232,7 +232,7 @@ t.test('A29 no answer to a client is a 401 because of a server, whether it is re
   }
 })
 
-t.test('a relayed session whose tokens are all gone says what to do, in-band', async (t) => {
+t.test('a relayed session without tokens gets the next step in-band', async (t) => {
   const { url, server, oidc, signIn } = await bridged(t, 'legacy')
   const client = await clients.legacy(t, url)
   await client.callTool({ name: 'greet' })
@@ -246,7 +246,7 @@ t.test('a relayed session whose tokens are all gone says what to do, in-band', a
   t.match(String(failed), /Sign in to "test"/)
 })
 
-t.test('A25 principals of the bridge use their own tokens, and those who have none are told what to do', async (t) => {
+t.test('A25 principals use their own tokens, and those without get the next step', async (t) => {
   const settings = { auth: { tokens: { alice: 'alice-alice-alice', bob: 'bob-bob-bob-bob-bob' } } }
   const { url, server, bridge, opened } = await bridged(t, 'modern', { settings })
   const accounts = bridge.mounts.get('test')?.accounts
@@ -269,7 +269,7 @@ t.test('A25 principals of the bridge use their own tokens, and those who have no
   t.equal(opened.length, 1)
 })
 
-t.test('a service signs in with its own secret, and no person is involved', async (t) => {
+t.test('a service signs in with its own secret, and no user is involved', async (t) => {
   const client = {
     client_id: 'robot',
     client_secret: 'robot-secret-robot-secret-robot-secret',
@@ -287,7 +287,7 @@ t.test('a service signs in with its own secret, and no person is involved', asyn
   t.same(parts.opened, [])
 })
 
-t.test('HTTP+SSE is signed in to like Streamable HTTP', async (t) => {
+t.test('signs in to HTTP+SSE like Streamable HTTP', async (t) => {
   const oidc = await Oidc.start(t)
   const legacy = await LegacySse.start(t)
   const server = await Guarded.start(t, oidc, legacy.url)
@@ -298,7 +298,7 @@ t.test('HTTP+SSE is signed in to like Streamable HTTP', async (t) => {
   t.equal(parts.opened.length, 1)
 })
 
-t.test('A19 reaching for a server when the bridge starts opens no window', async (t) => {
+t.test('A19 warming up a server at the start opens no window', async (t) => {
   const { bridge, opened, oidc } = await bridged(t, 'legacy')
   const told: unknown[] = []
   await bridge.warmUp((_mount, verdict) => told.push(verdict))
@@ -307,7 +307,7 @@ t.test('A19 reaching for a server when the bridge starts opens no window', async
   t.equal(oidc.of('/reg').length, 0)
 })
 
-t.test('without "oauth", a server that wants credentials is a fault as ever', async (t) => {
+t.test('without "oauth", a server that requires credentials is a fault as before', async (t) => {
   const oidc = await Oidc.start(t)
   const server = await Guarded.start(t, oidc, await servers.modern(t))
   const parts = personParts(t)

@@ -4,7 +4,7 @@ import t from 'tap'
 import { Oidc } from '../support/oidc.js'
 import { bearer, Protected, signingIn } from '../support/signing-in.js'
 
-t.test('a person signs in once, and the token is one of the authorization server for this server', async (t) => {
+t.test('a user signs in once, and the token is for this server, from its authorization server', async (t) => {
   const oidc = await Oidc.start(t)
   const server = await Protected.start(t, oidc.issuer)
   const { account, visits, folder, unauthorized } = signingIn(t, { server })

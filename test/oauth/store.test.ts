@@ -39,7 +39,7 @@ const stored = async (t: Test) => {
   return { folder, store, path: join(folder, `${key}.json`) }
 }
 
-t.test('A22 tokens are in files of 0600 in a folder of 0700', async (t) => {
+t.test('A22 token files have mode 0600, in a folder of 0700', async (t) => {
   const { folder, store, path } = await stored(t)
   t.equal(statSync(path).mode & 0o777, 0o600)
   t.equal(statSync(folder).mode & 0o777, 0o700)
@@ -48,7 +48,7 @@ t.test('A22 tokens are in files of 0600 in a folder of 0700', async (t) => {
   t.match(await store.list(), [{ key, record: { token } }])
 })
 
-t.test('A22 files that are damaged, or that others can reach, are neither used nor changed', async (t) => {
+t.test('A22 neither uses nor changes files that are damaged, or that others can access', async (t) => {
   const { uid } = userInfo()
   const rows: Record<string, (path: string, folder: string) => void> = {
     'readable by others': (path) => chmodSync(path, 0o640),
@@ -91,7 +91,7 @@ t.test('A22 files that are damaged, or that others can reach, are neither used n
     })
   }
   if (uid !== 0)
-    await t.test('of somebody else', async (t) => {
+    await t.test('of another user', async (t) => {
       const { folder } = await stored(t)
       t.match(await reasonOf(new FileStore({ folder, uid: uid + 1 }).read(key)), { reason: 'store_refused' })
     })
@@ -132,7 +132,7 @@ t.test('a change that fails changes nothing', async (t) => {
   t.equal(readFileSync(path, 'utf8'), before)
 })
 
-t.test('changes made at the same time are all kept', async (t) => {
+t.test('keeps all simultaneous changes', async (t) => {
   const { folder, store } = await stored(t)
   const stores = [store, new FileStore({ folder }), new FileStore({ folder })]
   await Promise.all(
@@ -148,7 +148,7 @@ t.test('changes made at the same time are all kept', async (t) => {
   )
 })
 
-t.test('where nothing can be written, tokens live as long as the process, and somebody is told', async (t) => {
+t.test('on a read-only disk, tokens live as long as the process, with a warning', async (t) => {
   const folder = join(temporaryFolder(t), 'file', 'tokens')
   writeFileSync(join(folder, '..'), 'a file in the place of a folder')
   const told: string[] = []
@@ -166,7 +166,7 @@ t.test('where nothing can be written, tokens live as long as the process, and so
   t.equal(await store.read(key), undefined)
 })
 
-t.test('records in memory are nobody else’s to change', async (t) => {
+t.test('nobody else can change records in memory', async (t) => {
   const store = new MemoryStore()
   t.equal(store.stamp(key), '')
   await store.change(key, holder, (record) => {
@@ -182,7 +182,7 @@ t.test('records in memory are nobody else’s to change', async (t) => {
   t.not(store.stamp(key), stamp)
 })
 
-t.test('what an account is kept by differs by server, person, resource and parameters', async (t) => {
+t.test('the key of an account depends on server, user, resource and parameters', async (t) => {
   const keys = [
     accountKey(holder, { grant: 'code' }),
     accountKey({ ...holder, endpoint: 'https://a.example/mcp2' }, { grant: 'code' }),
@@ -199,7 +199,7 @@ t.test('what an account is kept by differs by server, person, resource and param
   t.ok(keys.every((one) => /^[0-9a-f]{64}$/.test(one)))
 })
 
-t.test('tokens are kept where configurations are', async (t) => {
+t.test('stores tokens in the configuration folder', async (t) => {
   t.equal(defaultTokenFolder({}, '/home/x'), '/home/x/.config/mcp-bridge/tokens')
   t.equal(defaultTokenFolder({ XDG_CONFIG_HOME: '/etc/x' }, '/home/x'), '/etc/x/mcp-bridge/tokens')
   t.equal(defaultTokenFolder({ XDG_CONFIG_HOME: 'x' }, '/home/x'), '/home/x/.config/mcp-bridge/tokens')

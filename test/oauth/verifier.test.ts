@@ -51,7 +51,7 @@ async function trap(t: Test): Promise<{ url: string; asked: string[] }> {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
 }
 
-t.test('a right token is accepted, whatever form of its claims its issuer prefers', async (t) => {
+t.test('accepts a valid token, in any form of claims that issuers use', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verify } = setUp(issuer, {
     audience: ['api://bridge'],
@@ -83,7 +83,7 @@ t.test('a right token is accepted, whatever form of its claims its issuer prefer
   t.same(issuer.asked, ['/.well-known/oauth-authorization-server', '/jwks'])
 })
 
-t.test('A31: a wrong token is not accepted, and no address that it names is asked', async (t) => {
+t.test('A31: refuses a wrong token, and requests no address that it names', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const foreign = await trap(t)
   const { verify, verifier } = setUp(issuer)
@@ -141,7 +141,7 @@ t.test('the operator is told what was expected of a token, and what came', async
   for (const [token, why] of rows) t.same(await verifier.verify(await token, AT), { why })
 })
 
-t.test('A32: a token for one endpoint is not taken by another, unless its audience is configured', async (t) => {
+t.test('A32: an endpoint refuses a token for another one, unless its audience is configured', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const plain = setUp(issuer)
   const own = await issuer.token({ aud: HERE })
@@ -153,7 +153,7 @@ t.test('A32: a token for one endpoint is not taken by another, unless its audien
   t.ok(await shared.verify(common, ELSEWHERE))
 })
 
-t.test('required claims take the place of a missing audience, and not of a wrong one', async (t) => {
+t.test('required claims replace a missing audience, and not a wrong one', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verify } = setUp(issuer, { claims: { client_id: ['bridge', 'cli'], token_use: ['access'] } })
   const rows: [name: string, claims: Json, accepted: boolean][] = [
@@ -169,7 +169,7 @@ t.test('required claims take the place of a missing audience, and not of a wrong
     t.equal((await verify(await issuer.token(claims))) !== undefined, accepted, name)
 })
 
-t.test('groups that a token leaves out are an error that names them, never no groups', async (t) => {
+t.test('a token that leaves out its groups is an error that names them, not a token without groups', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verify } = setUp(issuer, { groups: 'groups', map: { admins: ['write'] } })
   const overage = {
@@ -182,7 +182,7 @@ t.test('groups that a token leaves out are an error that names them, never no gr
   t.same([...((await verify(await issuer.token({ aud: HERE })))?.grant.scopes ?? ['none'])], [])
 })
 
-t.test('a person is the issuer and the subject: neither alone, and no mix of both', async (t) => {
+t.test('a principal is issuer and subject: neither alone, and no mix of both', async (t) => {
   const issuers = [await TokenIssuer.start(t), await TokenIssuer.start(t)]
   const verifier = new Verifier({ issuers: issuers.map(({ url }) => settingsOf(url)) })
   const tokens = await Promise.all(
@@ -198,7 +198,7 @@ t.test('a person is the issuer and the subject: neither alone, and no mix of bot
 })
 
 t.test(
-  'A36: while the issuer is away, known keys count for a day, and unknown tokens are neither let in nor refused',
+  'A36: while the issuer is unreachable, known keys count for a day, and unknown tokens are neither accepted nor refused',
   async (t) => {
     const issuer = await TokenIssuer.start(t)
     const { verify, later } = setUp(issuer)
@@ -225,7 +225,7 @@ t.test(
   },
 )
 
-t.test('a new key of the issuer is found when a token has it', async (t) => {
+t.test('finds a new key of the issuer when a token names it', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verify, later } = setUp(issuer)
   t.ok(await verify(await issuer.token({ aud: HERE })))
@@ -235,7 +235,7 @@ t.test('a new key of the issuer is found when a token has it', async (t) => {
   t.ok(await verify(await issuer.token({ aud: HERE, exp: Date.now() / 1_000 + 200 }, { kid: 'k2' }, next.privateKey)))
 })
 
-t.test('A38: 10,000 made-up kids and 10,000 opaque tokens take a few requests, and little memory', async (t) => {
+t.test('A38: 10,000 invented key ids and 10,000 opaque tokens take few requests, and little memory', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verify } = setUp(issuer, { introspection: { clientId: 'b', clientSecret: 's' } })
   const [, body = '', signature = ''] = (await issuer.token({ aud: HERE })).split('.')
@@ -258,7 +258,7 @@ t.test('A38: 10,000 made-up kids and 10,000 opaque tokens take a few requests, a
   t.ok(refused <= 32, `${refused} were asked about at once`)
 })
 
-t.test('a token that is no JWT is asked about once, and not again for a while', async (t) => {
+t.test('introspects an opaque token once, and not again for a while', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verify, later } = setUp(issuer, { introspection: { clientId: 'b', clientSecret: 's' } })
   const active = { active: true, sub: 'alice', aud: HERE, exp: Date.now() / 1_000 + 600, scope: 'a', client_id: 'app' }

@@ -42,7 +42,7 @@ const ask = (base: string, authorization?: string | string[], path = '/mcp') =>
 const told = ({ status, headers }: Answer) => [status, headers['www-authenticate']]
 const digest = (text: string) => `t:${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
 
-t.test('where nobody is asked, everybody is one principal, whatever they show', async (t) => {
+t.test('without authentication, all callers are one principal, whatever they send', async (t) => {
   for (const [loopback, principal] of [
     [true, 'local'],
     [false, 'anon'],
@@ -53,7 +53,7 @@ t.test('where nobody is asked, everybody is one principal, whatever they show', 
   }
 })
 
-t.test('the token names its principal, and is not passed on', async (t) => {
+t.test('a token determines its principal, and is not passed on', async (t) => {
   const base = await start(t, { mode: tokens })
   const rows: [name: string, shown: string, principal: string][] = [
     ['the first', `Bearer ${ALICE}`, 'alice'],
@@ -67,7 +67,7 @@ t.test('the token names its principal, and is not passed on', async (t) => {
     t.same((await ask(base, shown)).message, { principal, credential: null }, name)
 })
 
-t.test('where a token is asked for, what shows none and what shows a wrong one is told so', async (t) => {
+t.test('distinguishes a missing token from a wrong one', async (t) => {
   const base = await start(t, { mode: tokens })
   const none = [401, 'Bearer']
   const wrong = [401, 'Bearer error="invalid_token"']
@@ -98,7 +98,7 @@ t.test('where a token is asked for, what shows none and what shows a wrong one i
   for (const [name, shown, expected] of rows) t.same(told(await ask(base, shown)), expected, name)
 })
 
-t.test('all wrong tokens are answered alike, and no answer repeats one', async (t) => {
+t.test('answers all wrong tokens alike, and repeats none', async (t) => {
   const base = await start(t, { mode: tokens })
   const wrong = ['x', ALICE.slice(0, -1), `${ALICE}x`, BOB.slice(1), `${ALICE} ${BOB}`, 'y'.repeat(2_000)]
   const answers = await Promise.all(wrong.map((token) => ask(base, `Bearer ${token}`)))
@@ -108,7 +108,7 @@ t.test('all wrong tokens are answered alike, and no answer repeats one', async (
   for (const { text, headers } of answers) t.notMatch(text + JSON.stringify(headers), /0123456789abcdef/)
 })
 
-t.test('two Authorization headers are refused, even if they are equal or one of them is right', async (t) => {
+t.test('refuses two Authorization headers, even if they are equal or one of them is valid', async (t) => {
   for (const mode of [tokens, passthrough]) {
     const base = await start(t, { mode })
     for (const both of [
@@ -123,7 +123,7 @@ t.test('two Authorization headers are refused, even if they are equal or one of 
   }
 })
 
-t.test('the challenge names the metadata, if there is any', async (t) => {
+t.test('the challenge names the metadata, if there are any', async (t) => {
   const base = await start(t, { mode: tokens, endpoints: at(METADATA) })
   t.same(told(await ask(base)), [401, `Bearer resource_metadata="${METADATA}"`])
   t.same(told(await ask(base, 'Bearer x')), [401, `Bearer resource_metadata="${METADATA}", error="invalid_token"`])
@@ -133,27 +133,24 @@ t.test('the challenge names the metadata, if there is any', async (t) => {
   t.same(told(await ask(quoting)), [401, String.raw`Bearer resource_metadata="a\"b\\c"`])
 })
 
-t.test(
-  'where the server decides, callers are told apart by what they show, and it is sent on to the letter',
-  async (t) => {
-    const base = await start(t, { mode: passthrough, endpoints: at(METADATA) })
-    const rows: [name: string, shown: string | undefined, principal: string][] = [
-      ['a token', `Bearer ${ALICE}`, digest(ALICE)],
-      ['another', `Bearer ${BOB}`, digest(BOB)],
-      ['the scheme in lower case', `bearer ${ALICE}`, digest(ALICE)],
-      ['a token with a space', 'Bearer a b', digest('a b')],
-      ['another scheme', 'Basic YTpi', digest('Basic YTpi')],
-      ['the scheme alone', 'Bearer', 'anon'],
-    ]
-    for (const [name, shown, principal] of rows)
-      t.same((await ask(base, shown)).message, { principal, credential: shown }, name)
-    t.same((await ask(base)).message, { principal: 'anon', credential: null })
-    t.same((await ask(base, '')).message, { principal: 'anon', credential: null })
-    t.match(digest(ALICE), /^t:[0-9a-f]{32}$/)
-  },
-)
+t.test('with pass-through, tells callers apart by their credentials, and forwards these unchanged', async (t) => {
+  const base = await start(t, { mode: passthrough, endpoints: at(METADATA) })
+  const rows: [name: string, shown: string | undefined, principal: string][] = [
+    ['a token', `Bearer ${ALICE}`, digest(ALICE)],
+    ['another', `Bearer ${BOB}`, digest(BOB)],
+    ['the scheme in lower case', `bearer ${ALICE}`, digest(ALICE)],
+    ['a token with a space', 'Bearer a b', digest('a b')],
+    ['another scheme', 'Basic YTpi', digest('Basic YTpi')],
+    ['the scheme alone', 'Bearer', 'anon'],
+  ]
+  for (const [name, shown, principal] of rows)
+    t.same((await ask(base, shown)).message, { principal, credential: shown }, name)
+  t.same((await ask(base)).message, { principal: 'anon', credential: null })
+  t.same((await ask(base, '')).message, { principal: 'anon', credential: null })
+  t.match(digest(ALICE), /^t:[0-9a-f]{32}$/)
+})
 
-t.test('paths are closed unless they are named as open, and no other way of writing them opens one', async (t) => {
+t.test('paths require a token unless they are open, and no other spelling opens one', async (t) => {
   const open = new Set(['/open/:name', '/.well-known/x'])
   const base = await start(t, { mode: tokens, open })
   t.match(await ask(base, undefined, '/open/a?b=c'), { status: 200, message: { principal: 'anon' } })
@@ -166,7 +163,7 @@ t.test('paths are closed unless they are named as open, and no other way of writ
   t.equal((await ask(base, `Bearer ${ALICE}`, '/nothing')).status, 404)
 })
 
-t.test('without any path named as open, none is', async (t) => {
+t.test('without open paths, every path requires a token', async (t) => {
   const base = await start(t, { mode: tokens })
   for (const path of ['/mcp', '/open/a', '/nothing', '/.well-known/oauth-protected-resource'])
     t.equal((await ask(base, undefined, path)).status, 401, path)

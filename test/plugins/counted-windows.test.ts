@@ -16,7 +16,7 @@ t.test('a window ends a minute after its first count, and the next one begins wi
   t.same(await windows.count('b'), { current: 2, ttl: 20_000 })
 })
 
-t.test('with more names than there is room for, the oldest window ends', async (t) => {
+t.test('with too many names, the oldest window ends', async (t) => {
   const windows = new CountedWindows()
   await windows.count('first')
   for (let i = 0; i < 9_999; i++) await windows.count(`n${i}`)
@@ -26,7 +26,7 @@ t.test('with more names than there is room for, the oldest window ends', async (
   t.match(await windows.count('first'), { current: 1 })
 })
 
-t.test('while the shared store is unavailable, this process counts for itself', async (t) => {
+t.test('counts alone while the shared store is unavailable', async (t) => {
   let available = true
   const windows = new CountedWindows(async () => {
     if (!available) throw new Error('away')

@@ -31,7 +31,7 @@ function open(admission: Admission, method = 'tools/call') {
   return { answer, finish: () => finish(), progress: () => tell(PROGRESS), abort }
 }
 
-t.test('a call of which nothing is heard ends, and a later one goes on', async (t) => {
+t.test('a silent call ends, and a later one continues', async (t) => {
   const clock = stopClock(t)
   const admission = new Admission({ timeouts })
   const silent = open(admission)
@@ -83,7 +83,7 @@ t.test('the time of a sign-in does not count', async (t) => {
   t.match(await answer, { fault: 'upstreamTimeout' })
 })
 
-t.test('a call has its place until it ends', async (t) => {
+t.test('a call occupies its place until it ends', async (t) => {
   const bound = new Bound({ max: 1 })
   const admission = new Admission({ calls: [{ bound, where: 'with the server' }] })
   const first = open(admission)

@@ -44,7 +44,7 @@ async function start(t: Test, audit: Json = {}, more: Json = {}) {
   return { at, file, folder, log, lines, calls: () => calls }
 }
 
-t.test('each call and each refusal has a line, which is there before the answer', async (t) => {
+t.test('each call and each refusal has a line, which is written before the answer', async (t) => {
   const { at, lines, file } = await start(t, { arguments: ['path'] })
   const args = { path: '/tmp/a', text: 'SECRET of the caller' }
   await call(at, 'tools/call', { name: 'write', arguments: args }, as('alice'))
@@ -87,7 +87,7 @@ t.test('a call through a group is one line, with the group', async (t) => {
   t.equal(lines().length, 1)
 })
 
-t.test('a file that is moved away is created again', async (t) => {
+t.test('creates a file again that was moved away', async (t) => {
   const { at, file, lines } = await start(t)
   await call(at, 'tools/call', { name: 'write' }, as('alice'))
   renameSync(file, `${file}.1`)

@@ -46,7 +46,7 @@ t.test('a name matches a list if it matches one glob of it', async (t) => {
   t.equal(globs([])('a'), false)
 })
 
-t.test('whatever a name begins with, ends with and has in the middle, a star stands for the rest', async () => {
+t.test('a star matches any beginning, middle or end of a name', async () => {
   const part = fc.stringMatching(/^[\w./ -]{0,8}$/)
   fc.assert(
     fc.property(part, part, fc.string({ maxLength: 20, unit: 'binary' }), (first, last, rest) => {

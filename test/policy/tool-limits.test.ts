@@ -35,14 +35,14 @@ t.test('a principal over the limit of a tool gets 429 until its window ends, and
   t.equal(await ask('create_issue'), 'ok')
 })
 
-t.test('a limit of all together counts the calls of all', async (t) => {
+t.test('a limit for all callers counts the calls of all', async (t) => {
   const { ask } = setUp([{ ...CREATE, per: 'all' }])
   t.equal(await ask('create_issue'), 'ok')
   t.equal(await ask('create_issue', { principal: 'bob' }), 'ok')
   t.same(await ask('create_issue', { principal: 'carol' }), ['rateLimited', 429, 60])
 })
 
-t.test('limits are of one server, by its own name', async (t) => {
+t.test('limits apply to one server, by its own name', async (t) => {
   const { ask } = setUp([
     { ...CREATE, tools: 'gitlab__*', max: 1 },
     { ...CREATE, tools: '*', max: 3 },
@@ -51,7 +51,7 @@ t.test('limits are of one server, by its own name', async (t) => {
   t.same(await ask('anything'), ['rateLimited', 429, 60])
 })
 
-t.test('a legacy client is told in a result, which its model reads', async (t) => {
+t.test('a legacy client gets a result that its model reads', async (t) => {
   const { server, policy } = setUp([{ ...CREATE, max: 1 }])
   const handle = policy(server.handle)
   await handle(toolCall('create_issue', { inBand: true }))
@@ -61,7 +61,7 @@ t.test('a legacy client is told in a result, which its model reads', async (t) =
   t.equal(server.seen.length, 1)
 })
 
-t.test('neither what is refused, nor answers of a client, nor other methods count', async (t) => {
+t.test('counts neither refused calls, nor answers of a client, nor other methods', async (t) => {
   const { server, policy } = setUp([{ ...CREATE, max: 1 }])
   const scoped = scopes({ required: () => ['write'], scopesOf: (who) => new Set(who === 'alice' ? ['write'] : []) })
   const handle = compose(server.handle, scoped, policy)
@@ -72,7 +72,7 @@ t.test('neither what is refused, nor answers of a client, nor other methods coun
   await t.rejects(handle(toolCall('create_issue')), /Too many calls/)
 })
 
-t.test('a name that is too long for globs is under all limits, and one that is ambiguous is refused', async (t) => {
+t.test('a name that is too long for globs counts for all limits, and an ambiguous one is refused', async (t) => {
   const { ask } = setUp([{ ...CREATE, max: 1 }])
   t.equal(await ask('x'.repeat(300)), 'ok')
   t.same(await ask('x'.repeat(300)), ['rateLimited', 429, 60])

@@ -21,7 +21,7 @@ t.test('equal lists are one object, which takes no memory again', async (t) => {
   t.same(none.all, [])
 })
 
-t.test('a rule that an element decides is asked for each time', async (t) => {
+t.test('determines a rule again for each message if an element decides it', async (t) => {
   let asked = 0
   const none = new ChangeList(() => `rule ${++asked}`)
   const place = new Place().member('list').element(0)
@@ -31,7 +31,7 @@ t.test('a rule that an element decides is asked for each time', async (t) => {
   t.ok(none.with('remove', place, became).weight > 0)
 })
 
-t.test('names that only one message has are not remembered without end', async (t) => {
+t.test('names that only one message has are not remembered without bound', async (t) => {
   const message = new Place()
   const none = empty()
   for (let i = 0; i < 20_000; i++) none.with('remove', message.member(`k${i}`))
@@ -45,7 +45,7 @@ t.test('names that only one message has are not remembered without end', async (
   t.ok(new Place().member(long).at.length < 300)
 })
 
-t.test('long places are not remembered without end', async (t) => {
+t.test('long places are not remembered without bound', async (t) => {
   let place = new Place()
   const name = 'n'.repeat(200)
   const places: Place[] = []
@@ -60,7 +60,7 @@ t.test('long places are not remembered without end', async (t) => {
   t.equal(places.at(-1)?.at.length, 60 * 201 + 3, 'the others are made anew')
 })
 
-t.test('changes beyond the bound are counted', async (t) => {
+t.test('counts changes beyond the bound', async (t) => {
   const message = new Place()
   let list = empty()
   for (let i = 0; i < MAX_CHANGES + 50; i++) list = list.with('remove', message.member('list').element(i))

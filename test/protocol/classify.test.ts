@@ -253,7 +253,7 @@ const rows: Row[] = [
   ],
 ]
 
-t.test('messages posted to the endpoint are classified', async (t) => {
+t.test('classifies messages that are posted to the endpoint', async (t) => {
   for (const [row, body, header, session, expected, compat] of rows) {
     t.same(
       outcome(() => classify(parseText(body), header, session, { ...COMPAT, ...compat })),
@@ -303,7 +303,7 @@ const lines: Line[] = [
   ['no message at all', '{}', 'none', refused(-32600)],
 ]
 
-t.test('lines are classified', async (t) => {
+t.test('classifies lines', async (t) => {
   for (const [name, line, session, expected, compat] of lines) {
     t.same(
       outcome(() => classifyLine(parseText(line), session, { ...COMPAT, ...compat })),

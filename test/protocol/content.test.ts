@@ -64,14 +64,14 @@ function check(t: Test, method: string, said: string, told: string, got: unknown
   t.doesNotThrow(() => SCHEMAS[method]?.parse(result), `${said} is accepted`)
 }
 
-t.test('R11: content in another form than blocks reaches modern clients as blocks', async (t) => {
+t.test('R11: modern clients get content in another form than blocks as blocks', async (t) => {
   for (const [method, result, got] of FORMS) {
     const said = JSON.stringify(result)
     check(t, method, said, write(lift(method, parseObject(said))), got)
   }
 })
 
-t.test('R11: content in another form than blocks reaches legacy clients as blocks', async (t) => {
+t.test('R11: legacy clients get content in another form than blocks as blocks', async (t) => {
   for (const [method, result, got] of FORMS)
     for (const revision of REVISIONS)
       for (const strict of [false, true]) {
@@ -81,7 +81,7 @@ t.test('R11: content in another form than blocks reaches legacy clients as block
       }
 })
 
-t.test('R11: a text in the place of content keeps its bytes', async (t) => {
+t.test('R11: a text in place of content keeps its bytes', async (t) => {
   const said = parseObject('{"content":"\\u00e9\\/ 3\\u00b0"}')
   t.equal(write(lift('tools/call', said)), '{"content":[{"type":"text","text":"\\u00e9\\/ 3\\u00b0"}]}')
 })

@@ -40,7 +40,7 @@ const encodings: [name: string, value: string, encoded: string][] = [
   ['empty', '', '=?base64??='],
 ]
 
-t.test('values are encoded as the specification shows, and decoded again', async (t) => {
+t.test('encodes values as the specification shows, and decodes them', async (t) => {
   for (const [name, value, encoded] of encodings) {
     t.equal(encodeValue(value), encoded, name)
     t.equal(decodeValue(encoded, 'x'), value, name)
@@ -59,7 +59,7 @@ const malformed: [name: string, value: string][] = [
   ['a control character', 'a\u0001b'],
 ]
 
-t.test('a value that is neither plain nor properly encoded is refused', async (t) => {
+t.test('refuses a value that is neither plain nor properly encoded', async (t) => {
   for (const [name, value] of malformed)
     t.ok(
       refuses(() => decodeValue(value, 'x')),
@@ -89,7 +89,7 @@ const standard: [name: string, request: Request, headers: Record<string, string[
   ['a name that the body lacks', nameless, { 'mcp-method': ['prompts/get'], 'mcp-name': ['x'] }, false],
 ]
 
-t.test('Mcp-Method and Mcp-Name have to say what the body says', async (t) => {
+t.test('Mcp-Method and Mcp-Name must match the body', async (t) => {
   for (const [name, request, headers, ok] of standard)
     t.equal(
       refuses(() => checkHeaders(request, lookup(headers))),
@@ -134,7 +134,7 @@ const params: [name: string, args: string, headers: Record<string, string>, ok: 
   ['a header that nothing asks for', '{"plain":"x"}', { 'mcp-param-plain': 'y' }, true],
 ]
 
-t.test('Mcp-Param-* have to say what the arguments say, where the schema asks for it', async (t) => {
+t.test('Mcp-Param-* must match the arguments, where the schema requires it', async (t) => {
   for (const [name, args, headers, ok] of params) {
     t.equal(
       refuses(() => checkParamHeaders(annotated, parseObject(args), new Map(Object.entries(headers)))),
@@ -165,7 +165,7 @@ const unsound: [name: string, schema: string][] = [
   ['in then', '{"then":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}'],
 ]
 
-t.test('annotations that break a rule are found, and can be taken off', async (t) => {
+t.test('finds annotations that break a rule, and can remove them', async (t) => {
   for (const [name, schema] of unsound) {
     t.throws(() => annotationsOf(parseObject(schema)), { name: 'AnnotationError' }, name)
     t.notMatch(write(withoutAnnotations(parseObject(schema))), /x-mcp-header/, name)

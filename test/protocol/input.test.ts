@@ -16,7 +16,7 @@ const FORM = 'elicitation/create'
 const MODEL = 'sampling/createMessage'
 const ROOTS = 'roots/list'
 
-t.test('what a question takes is what the client has to have declared', async (t) => {
+t.test('a question requires the capabilities that it uses', async (t) => {
   const rows: [method: string, params: string, declared: string, lacking: string | undefined][] = [
     [FORM, '{}', '{"elicitation":{}}', undefined],
     [FORM, '{"mode":"form"}', '{"elicitation":{}}', undefined],
@@ -39,7 +39,7 @@ t.test('what a question takes is what the client has to have declared', async (t
   t.equal(capabilityFor('ping', parseObject('{}')), undefined)
 })
 
-t.test('an answer has the members that it may have; what has not those that it must is none', async (t) => {
+t.test('an answer has only allowed members, and is invalid without required ones', async (t) => {
   const rows: [method: string, answer: string, taken: string | undefined][] = [
     [
       FORM,
@@ -78,7 +78,7 @@ t.test('an answer has the members that it may have; what has not those that it m
   }
 })
 
-t.test('a question of a legacy server is told without what only that era has', async (t) => {
+t.test('removes members of the legacy era from a question of a legacy server', async (t) => {
   const all = '{"sampling":{"context":{}}}'
   const rows: [method: string, params: string, told: string, declared?: string][] = [
     [ROOTS, '{}', '{"method":"roots/list"}'],
@@ -116,7 +116,7 @@ t.test('a question of a legacy server is told without what only that era has', a
     t.equal(liftQuestion(method, parseObject(params), parseObject(declared)), told, `${method} ${params}`)
 })
 
-t.test('an answer is told to a legacy server in the words of its revision, as far as there are any', async (t) => {
+t.test('a legacy server gets an answer in the form of its revision, as far as that has one', async (t) => {
   const text = (said: string) => `{"type":"text","text":"${said}"}`
   const answer = (content: string) => `{"role":"assistant","content":${content},"model":"m"}`
   const rows: [given: string, older: string | undefined][] = [
@@ -140,7 +140,7 @@ t.test('an answer is told to a legacy server in the words of its revision, as fa
   t.equal(lowered && write(lowered), '{"action":"accept","_meta":{"v/k":1}}')
 })
 
-t.test('questions of a modern server are read, or found to be none', async (t) => {
+t.test('reads valid questions of modern servers, and refuses others', async (t) => {
   const read = (input: string) => readInputRequests(parseObject(input))
   t.match(read(`{"inputRequests":{"a b":{"method":"${FORM}","params":{"n":1}},"c":{"method":"${ROOTS}"}}}`), [
     { key: 'a b', method: FORM },
@@ -162,7 +162,7 @@ t.test('questions of a modern server are read, or found to be none', async (t) =
     t.equal(faultOf(() => read(wrong))?.fault, 'upstreamProtocol', wrong)
 })
 
-t.test('a person may be sent to encrypted addresses, and to this machine', async (t) => {
+t.test('allows only encrypted addresses, and those of this machine, for a user to visit', async (t) => {
   for (const good of [
     'https://example.com/x?y#z',
     'http://localhost:1/x',

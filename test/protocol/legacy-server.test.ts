@@ -45,7 +45,7 @@ function resultOf(method: string, result: string): string {
   return reply.kind === 'result' ? write(reply.result) : reply.kind
 }
 
-t.test("the specification's requests become requests of every legacy revision that has them", async (t) => {
+t.test('requests of the specification become requests of every legacy revision that has them', async (t) => {
   const known: Record<string, string> = {
     CallToolRequest: 'tools/call',
     ListToolsRequest: 'tools/list',
@@ -98,7 +98,7 @@ const params: [
   ],
 ]
 
-t.test('params are written without what the server would not know', async (t) => {
+t.test('removes params that the server would not know', async (t) => {
   for (const [name, method, text, meta, token, sent] of params) {
     const encoded = encodeParams(callOf(method, text, meta), '2025-11-25', token)
     t.equal(isLeftOut(encoded) ? undefined : write(encoded), sent, name)
@@ -126,16 +126,13 @@ const declared: [name: string, modern: string, legacy: string][] = [
   ['what nobody knows', '{"frobnicate":{}}', '{}'],
 ]
 
-t.test(
-  '36 capabilities are declared as far as they can be delivered: never tasks, never roots.listChanged',
-  async (t) => {
-    for (const [name, modern, legacy] of declared) {
-      t.equal(carriedCapabilities(modern), legacy, name)
-      const params = JSON.parse(initializeParams('2025-11-25', '{"name":"n","version":"1"}', legacy))
-      t.same(problems('2025-11-25', 'InitializeRequestParams', params), [], `${name} is valid`)
-    }
-  },
-)
+t.test('36 declares capabilities as far as it can provide them: never tasks, never roots.listChanged', async (t) => {
+  for (const [name, modern, legacy] of declared) {
+    t.equal(carriedCapabilities(modern), legacy, name)
+    const params = JSON.parse(initializeParams('2025-11-25', '{"name":"n","version":"1"}', legacy))
+    t.same(problems('2025-11-25', 'InitializeRequestParams', params), [], `${name} is valid`)
+  }
+})
 
 const handshake = (capabilities: string, revision: Handshake['revision'] = '2025-11-25'): Handshake =>
   decodeHandshake(
@@ -169,7 +166,7 @@ t.test('a handshake becomes the answer to server/discover', async (t) => {
   t.match(write(discoverResult(handshake('{"x":1}'), { receives: true })), /"capabilities":\{\}/)
 })
 
-t.test('completions came with prompts and resources before they were a capability', async (t) => {
+t.test('completions imply a capability in revisions that have none for them', async (t) => {
   t.ok(offers(handshake('{"prompts":{}}', '2024-11-05'), 'completion/complete'))
   t.notOk(offers(handshake('{"tools":{}}', '2024-11-05'), 'completion/complete'))
   t.notOk(offers(handshake('{"prompts":{}}', '2025-03-26'), 'completion/complete'))
@@ -178,7 +175,7 @@ t.test('completions came with prompts and resources before they were a capabilit
   t.notOk(offers(handshake('{"tools":{}}'), 'prompts/list'))
 })
 
-t.test('a server without a revision in common is refused with both lists', async (t) => {
+t.test('refuses a server without a common revision, with both lists', async (t) => {
   const fault = faultOf(() =>
     decodeHandshake(parseObject('{"protocolVersion":"1999-01-01","capabilities":{}}'), undefined),
   )
@@ -287,7 +284,7 @@ const lifted: [name: string, method: string, from: string, to: string][] = [
   ],
 ]
 
-t.test('results are lifted into the middle', async (t) => {
+t.test('lifts results into the middle form', async (t) => {
   for (const [name, method, from, to] of lifted) t.equal(resultOf(method, from), to, name)
   const many = `{"completion":{"values":${JSON.stringify(Array.from({ length: 101 }, (_, i) => `v${i}`))},"total":101}}`
   const few = JSON.parse(resultOf('completion/complete', many)).completion
@@ -296,10 +293,13 @@ t.test('results are lifted into the middle', async (t) => {
   t.equal(few.total, 101)
 })
 
-t.test('a result that is no object is an empty one where only that can be meant, and a fault elsewhere', async (t) => {
-  t.same(replyTo('resources/unsubscribe', '"result":null'), { kind: 'result', result: EMPTY, server: undefined })
-  t.equal(faultOf(() => replyTo('tools/list', '"result":"ok"'))?.fault, 'upstreamProtocol')
-})
+t.test(
+  'a result that is not an object becomes an empty one if the method has no other, and a fault otherwise',
+  async (t) => {
+    t.same(replyTo('resources/unsubscribe', '"result":null'), { kind: 'result', result: EMPTY, server: undefined })
+    t.equal(faultOf(() => replyTo('tools/list', '"result":"ok"'))?.fault, 'upstreamProtocol')
+  },
+)
 
 const errors: [
   name: string,
@@ -352,7 +352,7 @@ const errors: [
   ['an error that is a string', 'tools/call', '"boom"', { code: -32603 }],
 ]
 
-t.test('errors reach a modern client with codes that mean to it what the server meant', async (t) => {
+t.test('errors have the codes that mean the same to a modern client', async (t) => {
   for (const [name, method, error, seen] of errors) {
     const reply = replyTo(method, `"error":${error}`, '{"uri":"file:///x"}')
     t.match(reply, { kind: 'error', error: seen }, name)

@@ -14,7 +14,7 @@ const withMeta = (meta: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/list
 const VERSION = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
 const CAPABILITIES = '"io.modelcontextprotocol/clientCapabilities":{}'
 
-t.test('an envelope that has been read before says the same, whatever the request says beside it', async (t) => {
+t.test('a memoized envelope decodes the same, whatever else is in the request', async (t) => {
   const client = '"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}'
   const plain = withMeta(`${VERSION},${CAPABILITIES},${client}`)
   const [first, again] = [decode(plain), decode(plain)]
@@ -31,7 +31,7 @@ t.test('an envelope that has been read before says the same, whatever the reques
   for (const time of ['first', 'second']) t.equal(faultOf(() => decode(twice))?.fault, 'invalidRequest', time)
 })
 
-t.test("the specification's requests decode to what they say, and to nothing of their envelope", async (t) => {
+t.test('requests of the specification decode to their content, without their envelope', async (t) => {
   const requests = exampleDefinitions().filter((name) => name.endsWith('Request'))
   let decoded = 0
   for (const definition of requests) {
@@ -57,7 +57,7 @@ t.test("the specification's requests decode to what they say, and to nothing of 
   t.ok(decoded >= 10, `${decoded} examples`)
 })
 
-t.test('arguments keep their bytes, and keys of vendors theirs', async (t) => {
+t.test('arguments and vendor keys keep their bytes', async (t) => {
   const args = '{"big":9007199254740993,"one":1.0,"order":{"b":1,"2":2},"text":"\\u00e9"}'
   const { params, meta, progressToken } = decode(
     `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x", "arguments":${args},"inputResponses":{},"requestState":"s",` +
@@ -82,7 +82,7 @@ const malformed: [name: string, meta: string][] = [
   ['a progress token that is an object', `${VERSION},${CAPABILITIES},"progressToken":{}`],
 ]
 
-t.test('an envelope that is malformed is refused as invalid params, with 400', async (t) => {
+t.test('refuses a malformed envelope as invalid params, with 400', async (t) => {
   for (const [name, meta] of malformed) {
     const fault = faultOf(() => decode(withMeta(meta)))
     t.match({ status: fault?.status, code: fault?.toRpcError().code }, { status: 400, code: -32602 }, name)
@@ -97,7 +97,7 @@ const decodedCall = decode(
 )
 const server = '{"name":"s","version":"1"}'
 
-t.test('what was taken off a result of the specification is put on again, and the schema holds', async (t) => {
+t.test('a lifted result of the specification is encoded again, and matches its schema', async (t) => {
   const byDefinition = { ...METHODS_OF_RESULTS, DiscoverResult: 'server/discover' }
   for (const [definition, method] of Object.entries(byDefinition)) {
     for (const { name, text } of examples(definition)) {
@@ -114,7 +114,7 @@ t.test('what was taken off a result of the specification is put on again, and th
   }
 })
 
-t.test('a result says that it is complete, whatever the server wrote', async (t) => {
+t.test('a result is marked complete, whatever the server wrote', async (t) => {
   const reply: Reply = {
     kind: 'result',
     result: parseObject('{"resultType":"partial","n":1.0,"_meta":{"k":1}}'),
@@ -126,7 +126,7 @@ t.test('a result says that it is complete, whatever the server wrote', async (t)
   )
 })
 
-t.test('progress goes back under the token of the client, errors under its id', async (t) => {
+t.test("progress has the client's token, and errors have its id", async (t) => {
   const progress: Reply = {
     kind: 'notification',
     method: 'notifications/progress',

@@ -16,7 +16,7 @@ t.test('every rule is the id of one row of docs/translation.md', async (t) => {
 const received = (key: string, json: string): Payload =>
   objectIn(parseSource(sourceOf(`{"jsonrpc":"2.0","id":1,"${key}":${json}}`)), key) ?? parseObject('{}')
 
-t.test('an element that was removed from a list says why by what it was', async (t) => {
+t.test('an element removed from a list gives the reason by its content', async (t) => {
   const bad = '{"name":"b","inputSchema":{"type":"object","properties":{"p":{"type":"object","x-mcp-header":"P"}}}}'
   const list = received('result', `{"tools":[{"name":"a"},${bad},{"title":"c"}]}`)
   const made = edit(list, { tools: mapElements(list, 'tools', () => []) })
@@ -32,7 +32,7 @@ t.test('an element that was removed from a list says why by what it was', async 
   )
 })
 
-t.test('changes beyond the bound are counted', async (t) => {
+t.test('counts changes beyond the bound', async (t) => {
   const keys = Array.from({ length: 150 }, (_, i) => `k${i}`)
   const result = received('result', JSON.stringify(Object.fromEntries(keys.map((key) => [key, 1]))))
   const made = edit(result, Object.fromEntries(keys.map((key) => [key, undefined])))

@@ -19,7 +19,7 @@ const refusals: [name: string, says: string][] = [
 
 for (const [name, says] of refusals) {
   t.test(
-    `11.32 a Redis that accepts connections and ${name} is tried ever more slowly, and said to be away once`,
+    `11.32 retries a Redis that accepts connections and ${name} ever more slowly, and logs once that it is unreachable`,
     async (t) => {
       let connections = 0
       const server = createServer((socket) => {
@@ -50,7 +50,7 @@ for (const [name, says] of refusals) {
   )
 }
 
-t.test('11.32 a Redis that is back is said to be there when it has stayed', { skip: noRedis }, async (t) => {
+t.test('11.32 logs that Redis is back when it has stayed reachable', { skip: noRedis }, async (t) => {
   const server = await RedisServer.start(t)
   const said: string[] = []
   const note = ({ event }: LogFields) => said.push(event)
@@ -71,7 +71,7 @@ t.test('11.32 a Redis that is back is said to be there when it has stayed', { sk
   t.same(said, ['redis_unavailable', 'redis_available'])
 })
 
-t.test('a command that is never answered holds up no later command', { skip: noRedis }, async (t) => {
+t.test('a command without an answer delays no later command', { skip: noRedis }, async (t) => {
   const server = await RedisServer.start(t)
   // The client for Sentinels does that with a command that a primary had when it was lost.
   let owner: object = clientsOf({ url: server.url }).asking

@@ -68,7 +68,7 @@ t.test('P1: an answer to initialize waits for the shared store, however slow it 
 })
 
 t.test(
-  'P2: a session that was opened without Redis is known everywhere once Redis is back',
+  'P2: a session that was opened without Redis is known to all replicas once Redis is back',
   { skip: noRedis },
   async (t) => {
     const { redis, urls } = await start(t, 2, 1_000)
@@ -80,7 +80,7 @@ t.test(
 )
 
 t.test(
-  'P2: sessions survive a Redis that comes back empty, though nobody uses them meanwhile',
+  'P2: sessions survive a Redis that returns empty, although nobody uses them meanwhile',
   { skip: noRedis },
   async (t) => {
     const { redis, urls } = await start(t, 3, 1_000)
@@ -192,7 +192,7 @@ t.test(
   },
 )
 
-t.test('P6: a relayed session that nobody uses is forgotten, and one with an open request is not', async (t) => {
+t.test('P6: an unused relayed session is forgotten, and one with an open request is not', async (t) => {
   const ended: string[] = []
   const written: string[] = []
   const remember = async (_kind: string, name: string) => {
@@ -219,7 +219,7 @@ t.test('P6: a relayed session that nobody uses is forgotten, and one with an ope
   await until(() => sessions.size === 0)
 })
 
-t.test('P6: nothing is left of relayed sessions whose clients went away', async (t) => {
+t.test('P6: relayed sessions whose clients left leave nothing behind', async (t) => {
   const server = await LegacyHttp.start(t, { sessions: true })
   const auth = { tokens: { alice: TOKEN } }
   const { url, bridge } = await startBridge(t, { url: server.url }, { auth, timeouts: { clientIdle: 200 } })

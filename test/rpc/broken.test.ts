@@ -23,6 +23,6 @@ const cases: [name: string, text: string, id: string | undefined][] = [
   ['nothing', '', undefined],
 ]
 
-t.test('the id of an answer is found where it can be read, and of nothing else', async (t) => {
+t.test('finds the id of an answer where it is readable, and of nothing else', async (t) => {
   for (const [name, text, id] of cases) t.equal(brokenAnswerTo(sourceOf(text)), id, name)
 })

@@ -33,7 +33,7 @@ function shuffled<Item>(items: Item[], choose: (of: number) => number): Item[] {
     .map(({ item }) => item)
 }
 
-t.test('ways to write one value come to one text, which means the same', async () => {
+t.test('all spellings of a value give one text, which means the same', async () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 4 }), fc.infiniteStream(fc.nat()), (value, numbers) => {
       const choose = (of: number) => (numbers.next().value as number) % of
@@ -46,7 +46,7 @@ t.test('ways to write one value come to one text, which means the same', async (
   )
 })
 
-t.test('different values come to different texts', async () => {
+t.test('different values give different texts', async () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 3 }), fc.jsonValue({ maxDepth: 3 }), gap, (one, other, space) => {
       const same = JSON.stringify(sorted(one)) === JSON.stringify(sorted(other))
@@ -71,7 +71,7 @@ t.test('numbers that JSON.parse would round stay different', async (t) => {
   for (const [one, other] of pairs) t.not(canonical(one), canonical(other), `${one} and ${other}`)
 })
 
-t.test('the text is short: sorted, without space, strings spelt out', async (t) => {
+t.test('the text is short: sorted, without space, strings unescaped', async (t) => {
   const rows: [string, string][] = [
     [' { "b" : [ 1 , 2.50 ] ,\n"a":{ } } ', '{"a":{},"b":[1,2.50]}'],
     ['"\\u00e9\\/\\n\\u2028"', '"é/\\n\u2028"'],

@@ -31,7 +31,7 @@ const found = (payload: Payload, place = new Place()) => changesIn(payload, plac
 const changes = (payload: Payload) => found(payload).map(({ op, place }) => `${op} ${place.at}`)
 const nested = (payload: Payload, key: string) => objectIn(payload, key) ?? parseObject('{}')
 
-t.test('edits in an object within an object are rendered with the rest, and are changes of their own', async (t) => {
+t.test('edits in a nested object are rendered with the rest, and are changes of their own', async (t) => {
   const before = parseObject(RECEIVED)
   const meta = edit(nested(before, '_meta'), { gone: undefined, added: '1' })
   const after = edit(before, { _meta: edit(meta, { 'k/~': edit(nested(meta, 'k/~'), { y: '2' }) }) })
@@ -43,7 +43,7 @@ t.test('edits in an object within an object are rendered with the rest, and are 
   t.equal(first?.place, message.member('params').member('_meta').member('gone'), 'equal places are one object')
 })
 
-t.test('elements of a list have the positions that they had when they were received', async (t) => {
+t.test('elements of a list have their positions from when they were received', async (t) => {
   const before = parseObject(RECEIVED)
   const x = (one: Payload) => write(one).at(-2)
   const fewer = edit(before, { list: mapElements(before, 'list', (one) => (x(one) === '1' ? [] : one)) })
@@ -63,7 +63,7 @@ t.test('a list in which one element became several is replaced as a whole', asyn
   t.same(changes(after), ['replace /list'])
 })
 
-t.test('what is removed and put back with the same bytes is no change', async (t) => {
+t.test('a member that is removed and restored with the same bytes is no change', async (t) => {
   const before = parseObject(RECEIVED)
   const bare = edit(before, { a: undefined, _meta: undefined, none: undefined })
   const after = edit(bare, { a: '1.0', _meta: '{"k/~": {}, "gone":null}' })

@@ -26,7 +26,7 @@ const cases: [name: string, stream: string, before: number | undefined][] = [
 ]
 
 for (const [name, stream, expected] of cases)
-  t.test(`${name} is measured`, async (t) => {
+  t.test(`measures ${name}`, async (t) => {
     const bytes = Buffer.from(stream)
     t.equal(before([bytes], 10), expected)
     fc.assert(

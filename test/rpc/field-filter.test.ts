@@ -41,7 +41,7 @@ const cases: [name: string, stream: string, passes: string][] = [
   ['a line that is not a field, and no more', 'data: é\u2028id: 1\n\n', 'data: é\u2028id: 1\n\n'],
 ]
 
-t.test('only lines of the named fields are removed', async (t) => {
+t.test('removes only lines of the named fields', async (t) => {
   for (const [name, stream, passes] of cases) {
     t.equal(whole(stream), passes, name)
     const bytes = encoder.encode(stream)
@@ -84,7 +84,7 @@ function expected(text: string): string {
   return lines.filter((one) => !/^(?:id|retry):/.test(one)).join('')
 }
 
-t.test('every cut of every stream lets the same pass', async () => {
+t.test('passes the same from every split of every stream', async () => {
   fc.assert(
     fc.property(mixed, fc.array(fc.nat(), { maxLength: 8 }), (text, cuts) => {
       const bytes = encoder.encode(text)
@@ -94,7 +94,7 @@ t.test('every cut of every stream lets the same pass', async () => {
   )
 })
 
-t.test('who reads what passes reads the same messages, and none of the fields', async () => {
+t.test('a reader of the filtered stream reads the same messages, and none of the fields', async () => {
   fc.assert(
     fc.property(stream, fc.array(fc.nat(), { maxLength: 4 }), (text, cuts) => {
       const decoder = new SseDecoder()
@@ -110,7 +110,7 @@ t.test('who reads what passes reads the same messages, and none of the fields', 
   )
 })
 
-t.test('R4: a byte order mark passes, and hides no field behind it', async (t) => {
+t.test('R4: passes a byte order mark, which hides no field behind it', async (t) => {
   const MARK = '\ufeff'
   for (const [text, rest] of [
     [`${MARK}id: 1\ndata: a\n\n`, `${MARK}data: a\n\n`],
@@ -122,7 +122,7 @@ t.test('R4: a byte order mark passes, and hides no field behind it', async (t) =
   }
 })
 
-t.test('other lines are passed on at once', async (t) => {
+t.test('passes other lines at once', async (t) => {
   const filter = new FieldFilter(FIELDS)
   const push = (text: string) => Buffer.concat(filter.push(encoder.encode(text))).toString()
   t.equal(push('data: half of a'), 'data: half of a')

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { Gathering } from '../../src/rpc/gathering.js'
 
-t.test('bytes are taken in the order in which they were pushed', async () => {
+t.test('returns bytes in the order in which they were pushed', async () => {
   const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 70_000 })), {
     maxLength: 60,
   })
@@ -21,7 +21,7 @@ t.test('bytes are taken in the order in which they were pushed', async () => {
   )
 })
 
-t.test('one piece, and large ones, are not copied; many small ones become few', async (t) => {
+t.test('does not copy a single piece, or large ones, and joins many small ones', async (t) => {
   const gathering = new Gathering()
   const one = Buffer.from('one')
   gathering.push(one)

@@ -34,7 +34,7 @@ t.test('the head of a message is the one that the parser reads', async (t) => {
   }
 })
 
-t.test('a text that is no message has no head', async (t) => {
+t.test('a text that is not a message has no head', async (t) => {
   for (const text of [
     '',
     '[]',
@@ -48,7 +48,7 @@ t.test('a text that is no message has no head', async (t) => {
     t.equal(headOf(text), undefined, text)
 })
 
-t.test('a message that is cut off anywhere is read to its end', async (t) => {
+t.test('reads a truncated message to its end', async (t) => {
   const text = '{"result":{"content":[{"type":"text","text":"a\\"b"}]},"jsonrpc":"2.0","id":"s\\n"}'
   for (let length = 0; length < text.length; length++) t.doesNotThrow(() => headOf(text.slice(0, length)))
   t.equal(

@@ -40,11 +40,11 @@ const SPELLINGS: [json: string, integer: string | undefined][] = [
   ['"1"', undefined],
 ]
 
-t.test('R3: an integer is an integer however it is written', async (t) => {
+t.test('R3: an integer is the same in any spelling', async (t) => {
   for (const [json, integer] of SPELLINGS) t.equal(integerIn(json), integer, json)
 })
 
-t.test('R3: where JavaScript reads a number exactly, it is the same number', async (t) => {
+t.test('R3: is the same number as in JavaScript, where that is exact', async (t) => {
   const number = fc.tuple(fc.maxSafeInteger(), fc.nat(6), fc.integer({ min: -6, max: 6 }))
   fc.assert(
     fc.property(number, ([whole, zeros, exponent]) => {

@@ -16,7 +16,7 @@ function decode(data: Uint8Array, cuts: readonly number[], limit = 1_000_000): s
   return lines.map((line) => (line instanceof Outline ? 'too long' : Buffer.concat(line).toString('utf8')))
 }
 
-t.test('lines are the same however the bytes are cut', async () => {
+t.test('lines are the same however the bytes are split', async () => {
   const text = fc.array(
     fc.string({ unit: 'grapheme', maxLength: 10 }).map((line) => line.replace(/[\r\n]/g, '')),
     { maxLength: 8 },
@@ -31,7 +31,7 @@ t.test('lines are the same however the bytes are cut', async () => {
   )
 })
 
-t.test('a message cut at every byte comes out whole', async (t) => {
+t.test('a message split at every byte comes out whole', async (t) => {
   const data = bytes('{"text":"é\u{1f600}\u2028"}\n{"b":1}\r\n')
   for (let cut = 0; cut <= data.length; cut++) t.same(decode(data, [cut]), ['{"text":"é\u{1f600}\u2028"}', '{"b":1}'])
   t.same(decode(data, Array.from(data.keys())), ['{"text":"é\u{1f600}\u2028"}', '{"b":1}'])
@@ -42,13 +42,13 @@ t.test('only byte 0x0A ends a line', async (t) => {
     t.same(decode(bytes(`a${character}b\n`), []), [`a${character}b`])
 })
 
-t.test('a line that is no UTF-8 comes as it is, and its neighbours are not harmed', async (t) => {
+t.test('returns a line of invalid UTF-8 as it is, and harms no other line', async (t) => {
   const data = Buffer.concat([bytes('one\n'), Buffer.from([0xc3, 0x28, 0x0a]), bytes('two\nthree')])
   for (let cut = 0; cut <= data.length; cut++)
     t.same(decode(data, [cut]), ['one', Buffer.from([0xc3, 0x28]).toString('utf8'), 'two', 'three'])
 })
 
-t.test('a line over the limit is reported, nothing of it is kept, and the next one is read', async (t) => {
+t.test('reports a line over the limit, keeps nothing of it, and reads the next one', async (t) => {
   const data = bytes(`ok\n${'x'.repeat(50)}\nfine\n`)
   for (let cut = 0; cut <= data.length; cut++)
     t.same(decode(data, [cut, cut + 7, cut + 30], 20), ['ok', 'too long', 'fine'])
@@ -57,7 +57,7 @@ t.test('a line over the limit is reported, nothing of it is kept, and the next o
   t.same(decode(bytes('x'.repeat(21)), [10], 20), ['too long'])
 })
 
-t.test('bytes of an unfinished line are counted', async (t) => {
+t.test('counts the bytes of an unfinished line', async (t) => {
   const decoder = new LineDecoder(100)
   decoder.push(bytes('abc\nde'))
   t.equal(decoder.pending, 2)
@@ -65,7 +65,7 @@ t.test('bytes of an unfinished line are counted', async (t) => {
   t.equal(decoder.pending, 0)
 })
 
-t.test('N3: white space before and between lines is no line, and waits for nothing', async (t) => {
+t.test('N3: ignores white space before and between lines', async (t) => {
   const spaces = [' ', '\t', '  \t ', '\n\n', '\r\n', '\r\n\r\n \r\n\t\n', ' \n']
   for (const space of spaces) {
     const data = bytes(`{"a":1}\n${space}{"b":2} \n${space}`)
@@ -77,7 +77,7 @@ t.test('N3: white space before and between lines is no line, and waits for nothi
   }
 })
 
-t.test('N3: the beginning of an unfinished line can be looked at, however it arrived', async (t) => {
+t.test('N3: shows the beginning of an unfinished line, however it arrived', async (t) => {
   const text = `{"id":1,"x":"${'y'.repeat(200_000)}`
   for (const size of [1, 7, 4_096, 65_536, 300_000]) {
     const decoder = new LineDecoder(1_000_000)
@@ -88,7 +88,7 @@ t.test('N3: the beginning of an unfinished line can be looked at, however it arr
   }
 })
 
-t.test('S1: of a line that is skipped the outline is left, and the next line is read', async (t) => {
+t.test('S1: keeps the outline of a skipped line, and reads the next line', async (t) => {
   const line = `{"id":1,"x":"${'y'.repeat(20_000)}"}`
   const data = bytes(`first\n${line}\nlast\n`)
   for (const cut of [7, 10, 4_102, 10_000, data.length - 7, data.length - 6]) {

@@ -45,11 +45,11 @@ const kinds: [name: string, text: string, kind: Message['kind']][] = [
   ['null', 'null', 'invalid'],
 ]
 
-t.test('requests, notifications and responses are distinguished', async (t) => {
+t.test('distinguishes requests, notifications and responses', async (t) => {
   for (const [name, text, kind] of kinds) t.equal(parseText(text).kind, kind, name)
 })
 
-t.test('a message cut anywhere throws', async (t) => {
+t.test('a message truncated anywhere throws', async (t) => {
   const text = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
   for (let end = 0; end < text.length; end++) t.throws(() => parseText(text.slice(0, end)), { name: 'JsonError' })
 })
@@ -65,7 +65,7 @@ t.test('ids keep their bytes', async (t) => {
   t.not(idKey('1' as Id), idKey('"1"' as Id))
 })
 
-t.test('an id that comes back as a string of the number is that number', async (t) => {
+t.test('an id that returns as a string matches the number', async (t) => {
   const numbers: [id: string, number: number | undefined][] = [
     ['7', 7],
     ['"7"', 7],
@@ -91,14 +91,14 @@ t.test('an id that comes back as a string of the number is that number', async (
   t.equal(keptKey(kept, '4' as Id), undefined)
 })
 
-t.test('of an array no more is read than one element over what a batch may have', async (t) => {
+t.test('reads at most one element of an array beyond the bound of a batch', async (t) => {
   const batch = parseText(`[${'1,'.repeat(MAX_BATCH + 5)}nonsense`)
   t.equal(batch.kind === 'batch' && batch.elements.length, MAX_BATCH + 1)
   t.throws(() => parseText('[1,nonsense]'), { name: 'JsonError' })
   t.throws(() => parseText('[1] 2'), { name: 'JsonError' })
 })
 
-t.test('the id of a message that is none is there if it can be read', async (t) => {
+t.test('an invalid message has its id if that is readable', async (t) => {
   const bad = parseText('{"jsonrpc":"2.0","id":"x","method":1}')
   t.equal(bad.kind === 'invalid' && bad.id, '"x"')
   const worse = parseText('{"jsonrpc":"2.0","id":1.5,"method":"ping"}')
@@ -133,7 +133,7 @@ const nulls: [name: string, members: string, kind: Message['kind'], outcome?: 'r
   ['nothing', '"id":null,"method":null,"params":null,"error":null', 'invalid'],
 ]
 
-t.test('R10: a member that is null counts as absent where JSON-RPC knows no null', async (t) => {
+t.test('R10: a member that is null counts as absent where JSON-RPC allows no null', async (t) => {
   for (const [name, members, kind, outcome] of nulls) {
     const message = parseText(`{"jsonrpc":"2.0",${members}}`)
     t.equal(message.kind, kind, name)
@@ -146,7 +146,7 @@ t.test('a response with both an error and a result is an error', async (t) => {
   t.equal(message.kind === 'response' && message.outcome.kind, 'error')
 })
 
-t.test('absent members are not written', async (t) => {
+t.test('does not write absent members', async (t) => {
   t.equal(request(3, 'tools/list', undefined), '{"jsonrpc":"2.0","id":3,"method":"tools/list"}')
   t.equal(request(3, 'a"b', '{"n":1.0}'), '{"jsonrpc":"2.0","id":3,"method":"a\\"b","params":{"n":1.0}}')
   t.equal(notification('n', undefined), '{"jsonrpc":"2.0","method":"n"}')

@@ -40,7 +40,7 @@ const text = fc
 const finders = { fast: fastFinder(), plain: plainFinder() }
 
 for (const [name, finder] of Object.entries(finders)) {
-  t.test(`the ${name} finder finds each quote that is not escaped, however the text is cut`, async (t) => {
+  t.test(`the ${name} finder finds each unescaped quote, however the text is split`, async (t) => {
     if (!finder) return t.fail('this machine cannot run it')
     fc.assert(
       fc.property(text, fc.array(fc.integer({ min: 1, max: 200 }), { maxLength: 20 }), (bytes, lengths) => {
@@ -50,7 +50,7 @@ for (const [name, finder] of Object.entries(finders)) {
     )
   })
 
-  t.test(`the ${name} finder takes a block that has nothing but quotes`, async (t) => {
+  t.test(`the ${name} finder accepts a block of nothing but quotes`, async (t) => {
     if (!finder) return t.fail('this machine cannot run it')
     const quotes = Buffer.alloc(BLOCK, '"')
     t.same(found(finder, quotes, []), expected(quotes))

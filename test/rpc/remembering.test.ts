@@ -11,7 +11,7 @@ t.test('a result for a text is computed once', async (t) => {
   t.equal(judge('a'), 'a 1')
 })
 
-t.test('a recently used result is kept', async (t) => {
+t.test('keeps a recently used result', async (t) => {
   const dropped: number[] = []
   const recent = new Recent<number>({ max: 3, dropped: (value) => dropped.push(value) })
   recent.set('stays', 0)
@@ -25,7 +25,7 @@ t.test('a recently used result is kept', async (t) => {
   t.equal(new Set(dropped).size, dropped.length, 'nothing is dropped twice')
 })
 
-t.test('a text that is too long is not kept', async (t) => {
+t.test('does not keep a text that is too long', async (t) => {
   const dropped: number[] = []
   const recent = new Recent<number>({ dropped: (value) => dropped.push(value) })
   recent.set('x'.repeat(MAX_KEY), 1)
@@ -35,13 +35,13 @@ t.test('a text that is too long is not kept', async (t) => {
   t.same(dropped, [2])
 })
 
-t.test('a text of its own is the same text', async (t) => {
+t.test('a copy is the same text', async (t) => {
   for (const text of ['', 'a', 'of some length at least', 'also ✓ with others 世界'.repeat(20)])
     t.equal(own(text), text)
   t.equal(own(undefined), undefined)
 })
 
-t.test('parts of large texts that are kept do not keep the large texts', async (t) => {
+t.test('parts of large texts that are stored do not keep the large texts in memory', async (t) => {
   const before = process.memoryUsage()
   const judge = memoize(() => 'judged')
   for (let at = 0; at < 100; at++) judge(`${'x'.repeat(500_000)}${at}${'y'.repeat(500_000)}`.slice(499_900, 500_100))

@@ -63,14 +63,14 @@ function parses(text: string): boolean {
   }
 }
 
-t.test('a text is accepted exactly if JSON.parse accepts it', async (t) => {
-  t.test('JSON in every spelling is accepted', async () => {
+t.test('accepts a text exactly if JSON.parse does', async (t) => {
+  t.test('accepts JSON in every spelling', async () => {
     fc.assert(
       fc.property(anyJson, space, space, (json, before, after) => accepts(before + json + after, true)),
       { numRuns: 2_000 },
     )
   })
-  t.test('for JSON that somebody has meddled with', async () => {
+  t.test('for JSON with random changes', async () => {
     const meddled = fc
       .tuple(
         anyJson,
@@ -85,7 +85,7 @@ t.test('a text is accepted exactly if JSON.parse accepts it', async (t) => {
       { numRuns: 20_000 },
     )
   })
-  t.test('arbitrary text is accepted exactly if JSON.parse accepts it', async () => {
+  t.test('accepts any text exactly if JSON.parse does', async () => {
     const letters = fc.string({ unit: fc.constantFrom(...'{}[]",:\\0123456789-+.eEtruefalsn \n\u0000\ud800é') })
     fc.assert(
       fc.property(letters, (text) => accepts(text, true) === parses(text)),
@@ -94,7 +94,7 @@ t.test('a text is accepted exactly if JSON.parse accepts it', async (t) => {
   })
 })
 
-t.test('inside the strings of a large text nothing is looked at, unless somebody insists', async (t) => {
+t.test('checks no characters inside the strings of a large text unless strict', async (t) => {
   for (const flaw of ['"\n"', '"\\x"', '"\u0000"']) {
     const large = `[${flaw},"${'x'.repeat(20_000)}"]`
     t.notOk(accepts(large, true))
@@ -108,7 +108,7 @@ t.test('inside the strings of a large text nothing is looked at, unless somebody
   )
 })
 
-t.test('a large text is accepted without looking if it is accepted with', async () => {
+t.test('accepts a large text unchecked if it accepts it checked', async () => {
   const padding = `"${'x'.repeat(20_000)}"`
   fc.assert(
     fc.property(anyJson, (json) => {
@@ -120,13 +120,13 @@ t.test('a large text is accepted without looking if it is accepted with', async 
   )
 })
 
-t.test('a message cut anywhere is refused', async (t) => {
+t.test('refuses a message truncated anywhere', async (t) => {
   const text = '{"jsonrpc":"2.0","id":-1.5e2,"params":{"a":[true,null,"\\u00e9\\n"],"b":{}},"x":"é\u{1f600}"}'
   for (let end = 0; end < text.length; end++) t.notOk(accepts(text.slice(0, end), true), text.slice(0, end))
   t.ok(accepts(text, true))
 })
 
-t.test('members are found where JSON.parse finds them', async () => {
+t.test('finds members where JSON.parse finds them', async () => {
   fc.assert(
     fc.property(
       anyJson.filter((json) => json.startsWith('{')),
@@ -144,7 +144,7 @@ t.test('members are found where JSON.parse finds them', async () => {
   )
 })
 
-t.test('objects under named keys are taken apart on the way', async (t) => {
+t.test('reads objects under named keys on the way', async (t) => {
   const text = '{"params":{"_meta":{"k":1},"arguments":{"_meta":{}}},"other":{"_meta":{}}}'
   const { members } = scanObject(sourceOf(text), { descend: new Set(['params', '_meta']) })
   const params = members[0]?.members
@@ -160,7 +160,7 @@ t.test('objects under named keys are taken apart on the way', async (t) => {
   t.equal(members[1]?.members, undefined)
 })
 
-t.test('keys are compared by what they mean, not by how they are written', async (t) => {
+t.test('compares keys by their meaning, not by their spelling', async (t) => {
   t.same(
     scanObject(sourceOf('{"\\u005fmeta":1}')).members.map(({ key }) => key),
     ['_meta'],
@@ -176,7 +176,7 @@ t.test('elements of an array keep their place', async (t) => {
   )
 })
 
-t.test('a value at a bound is accepted, one beyond it refused', async (t) => {
+t.test('accepts a value at a bound, and refuses one beyond it', async (t) => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
   t.doesNotThrow(() => scanValue(sourceOf(nested(64)), { maxDepth: 64 }))
   t.throws(() => scanValue(sourceOf(nested(65)), { maxDepth: 64 }), { name: 'JsonBoundError' })
@@ -185,7 +185,7 @@ t.test('a value at a bound is accepted, one beyond it refused', async (t) => {
   t.throws(() => scanValue(sourceOf('[1,2,3,4]'), { maxValues: 4 }), { name: 'JsonBoundError' })
 })
 
-t.test('strings full of escapes take time in proportion to their length', async (t) => {
+t.test('strings full of escapes take linear time', async (t) => {
   const measure = (length: number) => {
     const text = JSON.stringify('"\\\n'.repeat(length))
     // Of the processor, because others may use it meanwhile.

@@ -18,7 +18,7 @@ function inPieces(text: string, cuts: readonly number[] = []): JsonSource {
 
 const whole = (source: JsonSource) => cut(source, 0, source.text.length)
 
-t.test('a source says what its bytes say, however they came in pieces', async () => {
+t.test('a source is the text of its bytes, however they were split', async () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), fc.array(fc.nat(), { maxLength: 4 }), (text, cuts) => {
       return whole(inPieces(text, cuts)) === text
@@ -43,7 +43,7 @@ const large = fc
     JSON.stringify({ items: parts.map(([before, length, after]) => before + 'y'.repeat(length) + after), n: 1 }),
   )
 
-t.test('long strings that were set aside are there again in all that is cut out', async (t) => {
+t.test('long strings that were set aside are in everything that is cut out', async (t) => {
   let aside = 0
   fc.assert(
     fc.property(large, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
@@ -56,7 +56,7 @@ t.test('long strings that were set aside are there again in all that is cut out'
   t.ok(aside > 100, `${aside} texts had strings set aside`)
 })
 
-t.test('a string cut at every byte around its escapes is found whole', async (t) => {
+t.test('finds a string whole that is split at any byte around its escapes', async (t) => {
   const text = `{"a":"${'x'.repeat(LARGE)}\\\\\\"\\\\","b":"${'y'.repeat(20_000)}"}`
   for (let cut = LARGE; cut < LARGE + 20; cut++) {
     const source = inPieces(text, [cut, cut + 1])
@@ -65,7 +65,7 @@ t.test('a string cut at every byte around its escapes is found whole', async (t)
   }
 })
 
-t.test('what is untouched of a large text goes out as the bytes that came in', async (t) => {
+t.test('unchanged parts of a large text are sent as the received bytes', async (t) => {
   const text = `{"id":1,"big":"${'x'.repeat(LARGE * 2)}","last":[1.0],"in":{"big":"${'z'.repeat(LARGE)}"}}`
   const payload = parseSource(inPieces(text, [500, 40_000]))
   const edited = edit(payload, { id: '2', more: 'true' })
@@ -78,12 +78,12 @@ t.test('what is untouched of a large text goes out as the bytes that came in', a
   t.equal(inner && raw(inner, 'big')?.length, LARGE + 2)
 })
 
-t.test('no strings are set aside in a text with many short strings', async (t) => {
+t.test('sets no strings aside in a text with many short strings', async (t) => {
   const many = JSON.stringify(Array.from({ length: 10_000 }, (_, n) => `item ${n}`))
   t.equal(inPieces(many).asides, undefined)
 })
 
-t.test('long strings are set aside in every language, also if a piece ends in the middle of a character', async (t) => {
+t.test('sets long strings aside in every language, also if a piece ends in the middle of a character', async (t) => {
   const text = JSON.stringify({ name: 'für', text: '漢字 ü 😀 '.repeat(LARGE), end: 'é' })
   for (let cut = LARGE; cut < LARGE + 10; cut++) {
     const source = inPieces(text, [cut, cut + 40_000])
@@ -93,7 +93,7 @@ t.test('long strings are set aside in every language, also if a piece ends in th
   }
 })
 
-t.test('a long string that is not UTF-8 is refused, or repaired', async (t) => {
+t.test('refuses or repairs a long string that is invalid UTF-8', async (t) => {
   const bytes = Buffer.from(`{"a":"${'x'.repeat(LARGE)}\xe9","b":"${'y'.repeat(LARGE)}"}`, 'latin1')
   t.throws(() => sourceOfBytes([bytes], isUtf8), { name: 'TypeError' })
   const { source, repaired } = repairedSourceOf([bytes], isUtf8)
@@ -101,7 +101,7 @@ t.test('a long string that is not UTF-8 is refused, or repaired', async (t) => {
   t.equal(whole(source), bytes.toString('utf8'))
 })
 
-t.test('a mark that somebody has put into a text is a string like any other', async (t) => {
+t.test('a mark in foreign text is a string like any other', async (t) => {
   const mark = /"aside-[^"]*"/.exec(inPieces(JSON.stringify(['x'.repeat(LARGE * 2)])).text)?.[0] ?? ''
   t.not(mark, '')
   t.equal(whole(sourceOf(`[${mark}]`)), `[${mark}]`)
@@ -109,13 +109,13 @@ t.test('a mark that somebody has put into a text is a string like any other', as
   t.ok(whole(inPieces(text)).endsWith(`"${'x'.repeat(100)}"]`) || true, 'and at worst shows what came with it')
 })
 
-t.test('bytes of a server that are no UTF-8 become U+FFFD', async (t) => {
+t.test('invalid UTF-8 of a server becomes U+FFFD', async (t) => {
   const bytes = Buffer.from('{"a":"caf\xe9","b":"', 'latin1')
   const good = Buffer.from('é"}')
   t.same(repairedSourceOf([bytes, good]), { source: sourceOf('{"a":"caf\ufffd","b":"é"}'), repaired: true })
   t.same(repairedSourceOf([good.subarray(0, 1), good.subarray(1)]), { source: sourceOf('é"}'), repaired: false })
 })
 
-t.test('bytes that are no UTF-8 are refused', async (t) => {
+t.test('refuses invalid UTF-8', async (t) => {
   t.throws(() => sourceOfBytes([Buffer.from([0x22, 0xc3, 0x28, 0x22])]), { name: 'TypeError' })
 })

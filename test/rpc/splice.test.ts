@@ -39,7 +39,7 @@ const comparable = (members: Map<string, unknown>) => JSON.stringify([...members
 const change = (text: string, changes: [string, string | undefined][]) =>
   changes.reduce((payload, [key, json]) => edit(payload, Object.fromEntries([[key, json]])), parseObject(text))
 
-t.test('an edited object means what parse, modify and stringify make of it', async () => {
+t.test('an edited object means the same as after parse, change and stringify', async () => {
   fc.assert(
     fc.property(object, edits, (text, changes) => {
       return comparable(modified(write(change(text, changes)), [])) === comparable(modified(text, changes))
@@ -77,7 +77,7 @@ t.test('reading after an edit sees the edit', async () => {
   )
 })
 
-t.test('edits leave the payload they began with alone', async (t) => {
+t.test('edits leave the original payload unchanged', async (t) => {
   const before = parseObject('{"a":1}')
   const after = edit(before, { a: '2' })
   t.equal(write(before), '{"a":1}')
@@ -86,7 +86,7 @@ t.test('edits leave the payload they began with alone', async (t) => {
   t.equal(write(EMPTY), '{}')
 })
 
-t.test('of a member that stands twice the last counts, and an edit leaves none', async (t) => {
+t.test('of a duplicate member the last counts, and an edit removes all', async (t) => {
   const twice = parseObject('{"a":1,"b":2,"a":3}')
   t.equal(value(twice, 'a'), 3)
   t.equal(duplicateKey(twice), 'a')
@@ -96,7 +96,7 @@ t.test('of a member that stands twice the last counts, and an edit leaves none',
   t.equal(write(edit(twice, { a: undefined })), '{"b":2}')
 })
 
-t.test('what stands where a name should be is a text, whatever it is', async (t) => {
+t.test('a value in the place of a name is a text, whatever it is', async (t) => {
   const payload = parseObject('{"text":"a\\u0062","number":1.0,"object":{"toString":1,"valueOf":1},"nothing":null}')
   const keys = ['text', 'number', 'object', 'nothing', 'missing', 'constructor']
   t.same(
@@ -105,7 +105,7 @@ t.test('what stands where a name should be is a text, whatever it is', async (t)
   )
 })
 
-t.test('an inner object is an object of its own, edited or not', async (t) => {
+t.test('a nested object is an object of its own, edited or not', async (t) => {
   const outer = parseObject('{"in":{"x":1},"text":"{}"}')
   t.equal(value(objectIn(outer, 'in') ?? EMPTY, 'x'), 1)
   t.equal(objectIn(outer, 'text'), undefined)

@@ -20,7 +20,7 @@ function decode(text: string, cuts: readonly number[] = [], limit?: number): Dec
 
 const json = fc.jsonValue().map((value) => JSON.stringify(value))
 
-t.test('what was encoded is decoded, however the stream is cut', async () => {
+t.test('decodes what was encoded, however the stream is split', async () => {
   fc.assert(
     fc.property(fc.array(json, { maxLength: 4 }), fc.array(fc.nat(), { maxLength: 6 }), (messages, cuts) => {
       const stream = messages.map((message) => encodeEvent(message) + KEEP_ALIVE).join('')
@@ -32,7 +32,7 @@ t.test('what was encoded is decoded, however the stream is cut', async () => {
   )
 })
 
-t.test('line breaks between tokens become spaces, so that nothing ends an event before its time', async (t) => {
+t.test('line breaks between tokens become spaces, so that nothing ends an event early', async (t) => {
   t.equal(encodeEvent('{\r\n"a":\r1\n}'), 'event: message\ndata: { "a": 1 }\n\n')
   t.equal(encodeEvent('{}', { id: '7', retry: 1000 }), 'id: 7\nretry: 1000\nevent: message\ndata: {}\n\n')
 })
@@ -70,7 +70,7 @@ const cases: [name: string, stream: string, events: Decoded[]][] = [
   ['line separators of Unicode inside data', 'data: a\u2028b\n\n', [{ event: 'message', data: 'a\u2028b' }]],
 ]
 
-t.test('streams are read as the standard says', async (t) => {
+t.test('reads streams as the standard says', async (t) => {
   for (const [name, stream, events] of cases) {
     t.test(name, async (t) => {
       t.same(decode(stream), events)
@@ -87,7 +87,7 @@ t.test('streams are read as the standard says', async (t) => {
   }
 })
 
-t.test('the time to wait before reconnecting is kept, if it is a number', async (t) => {
+t.test('keeps the time of a reconnect if it is a number', async (t) => {
   const decoder = new SseDecoder()
   decoder.push(bytes('retry: 500\n\n'))
   t.equal(decoder.retry, 500)
@@ -103,7 +103,7 @@ t.test('an event over its bound ends the reading, whether it ends or not', async
   t.throws(() => decode(`data:\n`.repeat(30), [], 20), { name: 'SseError' })
 })
 
-t.test('a decoder that cuts leaves out the rest of a large event, says how much that is, and goes on', async (t) => {
+t.test('a truncating decoder leaves out the rest of a large event, reports its size, and continues', async (t) => {
   const stream = new TextEncoder().encode(
     `data: small\n\nid: 7\ndata: ${'x'.repeat(1_000)}\n\ndata: ${'y'.repeat(60)}\ndata: ${'z'.repeat(60)}\n\ndata: last\n\n`,
   )
@@ -121,7 +121,7 @@ t.test('a decoder that cuts leaves out the rest of a large event, says how much 
   }
 })
 
-t.test('S1: of the data of an event that is skipped the outline is left, and the next event is read', async (t) => {
+t.test('S1: keeps the outline of the data of a skipped event, and reads the next event', async (t) => {
   const text = 'y'.repeat(3_000)
   const events: [name: string, event: string, data: string][] = [
     ['one line', `id: 7\ndata: ${text}\n\n`, text],
@@ -146,7 +146,7 @@ t.test('S1: of the data of an event that is skipped the outline is left, and the
   }
 })
 
-t.test('S1: what is skipped counts for the bound of an event', async (t) => {
+t.test('S1: skipped data counts for the bound of an event', async (t) => {
   for (const line of ['data: 1234567890', ': 12345678901234']) {
     const decoder = new SseDecoder(30)
     decoder.push(bytes(line))

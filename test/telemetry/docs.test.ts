@@ -68,7 +68,7 @@ function namesOf({ name, type }: Family): string[] {
   return type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name]
 }
 
-t.test('every metric of the bridge is in the documentation, with its labels, and no other is', async (t) => {
+t.test('the documentation has every metric with its labels, and no other', async (t) => {
   const all = await families()
   const metrics = section('Metrics')
   const known = new Set(all.flatMap((family) => [family.name, ...namesOf(family)]))
@@ -82,7 +82,7 @@ t.test('every metric of the bridge is in the documentation, with its labels, and
   }
 })
 
-t.test('every panel of the dashboard asks for metrics and labels that there are', async (t) => {
+t.test('every panel of the dashboard uses existing metrics and labels', async (t) => {
   const all = await families()
   const series = new Map(all.flatMap((family) => namesOf(family).map((name) => [name, family.series] as const)))
   const exprs = dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const))
@@ -108,7 +108,7 @@ t.test('every panel of the dashboard asks for metrics and labels that there are'
   for (const { name } of atLeast(t, 15, 'metrics', all.filter(isOwn))) t.ok(named.has(name), `${name} is shown`)
 })
 
-t.test('the dashboard can be used with any data source, and its panels do not lie on each other', async (t) => {
+t.test('the dashboard works with any data source, and its panels do not overlap', async (t) => {
   t.match(dashboard.templating.list[0], { name: 'datasource', type: 'datasource', query: 'prometheus' })
   const { panels } = dashboard
   t.equal(new Set(panels.map(({ id }) => id)).size, panels.length)
@@ -126,7 +126,7 @@ t.test('the dashboard can be used with any data source, and its panels do not li
   }
 })
 
-t.test('every bound that is told is in the documentation, and no other is', async (t) => {
+t.test('the documentation has every bound that is reported, and no other', async (t) => {
   const metrics = new Metrics({ version: '1' })
   const scrape = async (server: object) => {
     const { url } = await startBridge(t, server, {}, { metrics })
@@ -140,7 +140,7 @@ t.test('every bound that is told is in the documentation, and no other is', asyn
   t.same(documented.sort(), [...told].sort())
 })
 
-t.test('every field of a line about a call is in the documentation', async (t) => {
+t.test('the documentation has every field of the log line of a call', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const modern = await ModernHttp.start(t)
   const fields = new Set<string>()

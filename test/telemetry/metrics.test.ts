@@ -37,7 +37,7 @@ async function counted(...events: BridgeEvent[]) {
   return readSeries(await metrics.text([]))
 }
 
-t.test('calls, messages and sessions are counted', async (t) => {
+t.test('counts calls, messages and sessions', async (t) => {
   const rows: [event: BridgeEvent, series: string][] = [
     [CALL, `calls_total{${OF_CALL},method="tools/call",outcome="ok",blame="nobody",relayed="false"}`],
     [
@@ -83,7 +83,7 @@ t.test('counters exist with 0 before the first event', async (t) => {
   t.equal(series['mcp_bridge_session_events_total{server="files",side="server",event="lost"}'], 0)
 })
 
-t.test('the time that a call took is split into what the server had of it, and the rest', async (t) => {
+t.test('splits the time of a call into that of the server and the rest', async (t) => {
   const series = await counted(CALL, { ...CALL, outcome: 'error', ms: 400, upstreamMs: 399.95 })
   const total = 'mcp_bridge_call_duration_seconds'
   t.equal(series[`${total}_bucket{server="files",method="tools/call",le="0.025"}`], 0)
@@ -100,18 +100,15 @@ t.test('the time that a call took is split into what the server had of it, and t
   t.equal(series[`${bridge}_bucket{${eras},le="0.0025"}`], 2, 'the first took 2 ms')
 })
 
-t.test(
-  'only calls that end by themselves are timed, and only those are split that went to the server once',
-  async (t) => {
-    const endless = await counted({ ...CALL, method: 'subscriptions/listen' }, { ...CALL, method: 'GET' })
-    t.notOk(Object.keys(endless).some((name) => name.startsWith('mcp_bridge_call_')))
-    const unsplit = await counted({ ...CALL, upstreamMs: undefined })
-    t.equal(unsplit['mcp_bridge_call_duration_seconds_count{server="files",method="tools/call"}'], 1)
-    t.equal(unsplit['mcp_bridge_call_upstream_seconds_count{server="files",method="tools/call"}'], 0)
-  },
-)
+t.test('times only calls that end by themselves, and splits only those that went to the server once', async (t) => {
+  const endless = await counted({ ...CALL, method: 'subscriptions/listen' }, { ...CALL, method: 'GET' })
+  t.notOk(Object.keys(endless).some((name) => name.startsWith('mcp_bridge_call_')))
+  const unsplit = await counted({ ...CALL, upstreamMs: undefined })
+  t.equal(unsplit['mcp_bridge_call_duration_seconds_count{server="files",method="tools/call"}'], 1)
+  t.equal(unsplit['mcp_bridge_call_upstream_seconds_count{server="files",method="tools/call"}'], 0)
+})
 
-t.test('of what comes from outside, a label has at most 200 values, and another for all the rest', async (t) => {
+t.test('a label with foreign values has at most 200 of them, and another for the rest', async (t) => {
   const metrics = new Metrics({ version: '1' })
   for (let i = 0; i < 250; i++) {
     metrics.observe({ ...CALL, server: `server-${i}` })
@@ -128,12 +125,12 @@ t.test('of what comes from outside, a label has at most 200 values, and another 
   }
 })
 
-t.test('U4: by default metrics do not tell tools apart', async (t) => {
+t.test('U4: by default metrics do not distinguish tools', async (t) => {
   const series = await counted({ ...CALL, tool: 'read_file' })
   t.notOk(Object.keys(series).some((name) => name.includes('tool=')))
 })
 
-t.test('U4: the label `tool` has at most so many values for each server, and another for all the rest', async (t) => {
+t.test('U4: the label `tool` has a bounded number of values for each server, and another for the rest', async (t) => {
   const metrics = new Metrics({ version: '1', tools: 2 })
   const calls = (server: string, tools: readonly (string | undefined)[]) => {
     for (const tool of tools) metrics.observe({ ...CALL, server, tool })
@@ -153,7 +150,7 @@ t.test('U4: the label `tool` has at most so many values for each server, and ano
   t.equal(series[`${name}{server="a",method="prompts/get"}`], 1, 'other methods have no such label')
 })
 
-t.test('bounds are read when metrics are requested', async (t) => {
+t.test('reads bounds when metrics are requested', async (t) => {
   const metrics = new Metrics({ version: '1' })
   const text = await metrics.text([
     { bound: 'calls', used: 3, limit: 2_000 },
@@ -235,7 +232,7 @@ async function start(t: Test, server: object, settings: object = {}) {
 const calls = (eras: string, rest: string) => `mcp_bridge_calls_total{server="test",${eras},${rest}}`
 const FINE = 'outcome="ok",blame="nobody",relayed="false"'
 
-t.test('a translated call of a modern client is counted', async (t) => {
+t.test('counts a translated call of a modern client', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, scrape, log } = await start(t, { url: legacy.url })
   await call(url, 'tools/call', { name: 'wait', arguments: { ms: 40 } })
@@ -273,7 +270,7 @@ t.test('a translated call of a modern client is counted', async (t) => {
   t.ok(Number(waited?.['upstreamMs']) >= 40 && Number(waited?.['ms']) >= Number(waited?.['upstreamMs']))
 })
 
-t.test('a translated call of a legacy client is counted', async (t) => {
+t.test('counts a translated call of a legacy client', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, scrape } = await start(t, { url: modern.url })
   const client = await LegacyClient.open(url, { revision: '2024-11-05' })
@@ -289,7 +286,7 @@ t.test('a translated call of a legacy client is counted', async (t) => {
   t.ok((series['mcp_bridge_downlevelled_total{server="test",feature="structuredContent"}'] as number) >= 1)
 })
 
-t.test('a relayed call is counted', async (t) => {
+t.test('counts a relayed call', async (t) => {
   const override = ({ message }: Arrived, response: ServerResponse) => {
     if (message?.['method'] !== 'tools/list') return false
     response.destroy()
@@ -309,7 +306,7 @@ t.test('a relayed call is counted', async (t) => {
   await until(async () => (await scrape())[failed] === 1, 'the failure')
 })
 
-t.test('a call to a server of the era of its client is counted', async (t) => {
+t.test("counts a call to a server of the client's era", async (t) => {
   const { server } = legacyStdio(t)
   const { url, scrape } = await start(t, server)
   const client = await LegacyClient.open(url)
@@ -331,7 +328,7 @@ t.test('a call to a server of the era of its client is counted', async (t) => {
   t.equal(series['mcp_bridge_session_events_total{server="test",side="server",event="opened"}'], 2)
 })
 
-t.test('questions to modern clients are counted', async (t) => {
+t.test('counts questions to modern clients', async (t) => {
   const timeLimit = holdTimers(t, ANSWER)
   const asker = await startAsker(t, 'on the stream of the call over HTTP')
   const { url, scrape } = await start(t, asker.server, {
@@ -352,7 +349,7 @@ t.test('questions to modern clients are counted', async (t) => {
   t.ok(((await told('refused')) as number) >= 1)
 })
 
-t.test('questions to legacy clients are counted', async (t) => {
+t.test('counts questions to legacy clients', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, scrape } = await start(t, { url: modern.url })
   const client = await LegacyClient.open(url, { capabilities: { roots: {}, sampling: {} } })
@@ -372,13 +369,13 @@ t.test('questions to legacy clients are counted', async (t) => {
   t.same([told('parked'), told('answered'), told('refused')], [2, 1, 2])
 })
 
-t.test('nothing is counted while metrics are off', async (t) => {
+t.test('counts nothing while metrics are off', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
   t.match(await fetch(new URL('/metrics', url)), { status: 404 })
 })
 
-t.test('metrics are for whoever has a token, where clients need one; beyond loopback for nobody else', async (t) => {
+t.test('metrics require a token if clients do, and are refused beyond loopback otherwise', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const token = 'token-of-ada-0123456789'
   const scraped = async (settings: object, headers: Record<string, string> = {}) => {

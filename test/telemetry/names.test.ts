@@ -123,26 +123,23 @@ for (const [lane, make] of Object.entries(lanes)) {
   })
 }
 
-t.test(
-  'U4: metrics count calls by tools that the server has listed, and names that clients invent as one',
-  async (t) => {
-    const { url } = await LegacyHttp.start(t)
-    const metrics = new Metrics({ version: '1', tools: 10 })
-    const { url: own, bridge } = await startBridge(t, { url }, {}, { metrics, names: new ListedToolNames() })
-    await bridge.server.warmUp()
-    await call(own, 'tools/list')
-    for (const name of ['echo', 'echo', 'invented', 'invented-again', '']) await call(own, 'tools/call', { name })
-    const series = readSeries(await (await fetch(new URL('/metrics', own))).text())
-    const counted = (tool: string) =>
-      Object.entries(series)
-        .filter(([name]) => name.startsWith('mcp_bridge_calls_total{') && name.includes(`tool="${tool}"`))
-        .reduce((sum, [, value]) => sum + value, 0)
-    t.same([counted('echo'), counted('other')], [2, 3])
-    t.notOk(Object.keys(series).some((name) => name.includes('invented')))
-  },
-)
+t.test('U4: metrics count calls by tools that the server has listed, and invented names as one', async (t) => {
+  const { url } = await LegacyHttp.start(t)
+  const metrics = new Metrics({ version: '1', tools: 10 })
+  const { url: own, bridge } = await startBridge(t, { url }, {}, { metrics, names: new ListedToolNames() })
+  await bridge.server.warmUp()
+  await call(own, 'tools/list')
+  for (const name of ['echo', 'echo', 'invented', 'invented-again', '']) await call(own, 'tools/call', { name })
+  const series = readSeries(await (await fetch(new URL('/metrics', own))).text())
+  const counted = (tool: string) =>
+    Object.entries(series)
+      .filter(([name]) => name.startsWith('mcp_bridge_calls_total{') && name.includes(`tool="${tool}"`))
+      .reduce((sum, [, value]) => sum + value, 0)
+  t.same([counted('echo'), counted('other')], [2, 3])
+  t.notOk(Object.keys(series).some((name) => name.includes('invented')))
+})
 
-t.test('U4: with `metricsTools`, the program counts by tool from the first call on', async (t) => {
+t.test('U4: with `metricsTools`, counts by tool from the first call on', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const file = temporaryFile(t, 'mcp.json', JSON.stringify({ mcpServers: { a: { url } }, metricsTools: 5 }))
   const addresses = ['--listen', 'http://127.0.0.1:0/mcp', '--admin', 'http://127.0.0.1:0']
@@ -159,7 +156,7 @@ t.test('U4: with `metricsTools`, the program counts by tool from the first call 
   t.same([...(await tools())].sort(), ['echo', 'other'])
 })
 
-t.test('U4: the bridge asks for the tools at the start, so that the first call counts', async (t) => {
+t.test('U4: requests the tools at the start, so that the first call counts', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const names = new ListedToolNames()
   const { bridge, ended, url: own } = await start(t, { url }, {}, names)
@@ -169,7 +166,7 @@ t.test('U4: the bridge asks for the tools at the start, so that the first call c
   await until(() => ended.some(({ target }) => target === 'echo'), 'the span')
 })
 
-t.test('U4: in a group, and where tools have other names, the server decides what is a name', async (t) => {
+t.test('U4: in a group, and for renamed tools, the server determines the name', async (t) => {
   const { url } = await LegacyHttp.start(t)
   const renamed = { url, tools: { override: { echo: { name: 'repeat' } } } }
   const {

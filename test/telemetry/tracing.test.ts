@@ -64,7 +64,7 @@ function parts(traceparent: unknown) {
   return { traceId, spanId, flags }
 }
 
-t.test('without variables that ask for traces nothing is loaded, and `_meta` goes as it came', async (t) => {
+t.test('loads nothing without variables for traces, and leaves `_meta` unchanged', async (t) => {
   const unasked = [
     {},
     { OTEL_SERVICE_NAME: 'me' },
@@ -83,7 +83,7 @@ t.test('without variables that ask for traces nothing is loaded, and `_meta` goe
   t.notOk(loaded(), 'no package of OpenTelemetry has been loaded')
 })
 
-t.test('what is asked for and not there is said, and the bridge does without', async (t) => {
+t.test('reports a missing exporter, and continues without it', async (t) => {
   const rows: [variables: Record<string, string>, says: RegExp][] = [
     [{ OTEL_TRACES_EXPORTER: 'console' }, /OTEL_TRACES_EXPORTER/],
     [{ OTEL_TRACES_EXPORTER: 'otlp,zipkin' }, /OTEL_TRACES_EXPORTER/],
@@ -204,7 +204,7 @@ t.test('U4: a span has the name of a tool only if its server has listed it, and 
   }
 })
 
-t.test('U4: what is relayed in a session has spans that say what it is', async (t) => {
+t.test('U4: relayed requests of a session have spans with their method', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, collector } = await start(t, { url: legacy.url })
   const client = await LegacyClient.open(url)
@@ -244,7 +244,7 @@ t.test('the span of an unreachable server has its error', async (t) => {
   }
 })
 
-t.test('S4: the text of a refusal is in the status of spans as it is in the log', async (t) => {
+t.test('S4: the text of a refusal is the same in the status of a span and in the log', async (t) => {
   const refuse = (response: ServerResponse) =>
     response
       .writeHead(500, { 'content-type': 'text/plain' })
@@ -288,7 +288,7 @@ t.test('S4: the text of a refusal is in the status of spans as it is in the log'
   }
 })
 
-t.test('a span continues the trace of _meta, else the one of the headers', async (t) => {
+t.test('a span continues the trace of _meta, or else that of the headers', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, collector } = await start(t, { url: legacy.url })
   const rows: [name: string, where: { meta?: Json; headers?: Record<string, string> }, trace: string | undefined][] = [
@@ -310,7 +310,7 @@ t.test('a span continues the trace of _meta, else the one of the headers', async
   }
 })
 
-t.test('what its client does not sample is not exported, and the server is told so', async (t) => {
+t.test('does not export what its client does not sample, and tells the server', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url, collector, log, tracing } = await start(t, { url: legacy.url })
   await call(url, 'tools/list', {}, { meta: { traceparent: `00-${TRACE}-${PARENT}-00` } })
@@ -324,7 +324,7 @@ t.test('what its client does not sample is not exported, and the server is told 
   t.same(collector.spans, [])
 })
 
-t.test('a call of a legacy client over stdio is traced', async (t) => {
+t.test('traces a call of a legacy client over stdio', async (t) => {
   const { server, messages } = modernStdio(t)
   const { url, collector } = await start(t, server)
   const client = await LegacyClient.open(url, { headers: { traceparent: other } })
@@ -354,7 +354,7 @@ t.test('a legacy client of a legacy server, in a session of its own', async (t) 
   t.ok(parts(sent()['traceparent']).spanId, 'a trace that begins here goes on as well')
 })
 
-t.test('what is relayed goes as it came, and its trace in the headers', async (t) => {
+t.test('relays messages unchanged, with their trace in the headers', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, collector, bridge } = await start(t, { url: modern.url })
   await bridge.server.warmUp()
@@ -374,7 +374,7 @@ t.test('what is relayed goes as it came, and its trace in the headers', async (t
   t.same(modern.violations(), [])
 })
 
-t.test('traces are exported as Protobuf unless JSON is wanted, with the headers that are configured', async (t) => {
+t.test('exports traces as Protobuf unless JSON is configured, with the configured headers', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const variables = { OTEL_EXPORTER_OTLP_PROTOCOL: '', OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20x' }
   const { url, collector, tracing } = await start(t, { url: legacy.url }, variables)
@@ -388,7 +388,7 @@ t.test('traces are exported as Protobuf unless JSON is wanted, with the headers 
   t.ok((first?.bytes ?? 0) > 100)
 })
 
-t.test('a collector that is not there stops neither calls nor the bridge', async (t) => {
+t.test('an unreachable collector stops neither calls nor the bridge', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const variables = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_BSP_EXPORT_TIMEOUT: '3600000' }
   const { url, tracing } = await start(t, { url: legacy.url }, variables)

@@ -11,7 +11,7 @@ import { parseUrl } from '../../src/texts/parse-url.js'
 const OFTEN = 100_000
 const source = fileURLToPath(new URL('../../src/', import.meta.url))
 
-t.test('an address with a letter like ü is as valid after many calls as before', async (t) => {
+t.test('an address with a letter like ü stays valid after many calls', async (t) => {
   const address = 'https://bücher.example/mcp'
   const isShown = addresses({ allow: undefined, deny: ['https://bücher.example/mcp'] })
   const asks: Record<string, () => boolean> = {
@@ -27,14 +27,14 @@ t.test('an address with a letter like ü is as valid after many calls as before'
   }
 })
 
-t.test('what is no address is undefined, and one may be relative to another', async (t) => {
+t.test('an invalid address is undefined, and a relative one is resolved', async (t) => {
   t.equal(parseUrl('no address'), undefined)
   t.equal(parseUrl('/x'), undefined)
   t.equal(parseUrl('/x', 'https://a.example/y')?.href, 'https://a.example/x')
   t.equal(parseUrl('http://[', new URL('https://a.example')), undefined)
 })
 
-t.test('nothing asks URL.canParse, which Node.js 20 answers wrongly', async (t) => {
+t.test('no code uses URL.canParse, whose answers on Node.js 20 are wrong', async (t) => {
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name))
   t.ok(files.length > 100)
   t.same(

@@ -21,14 +21,14 @@ const HOSTILE = [
   '日本 \u{1f600}',
 ]
 
-t.test('S8: a text in quotes is one argument of sh', async (t) => {
+t.test('S8: a quoted text is one argument of sh', async (t) => {
   for (const text of HOSTILE) {
     const printed = execFileSync('sh', ['-c', `printf '[%s]' ${quoted(text, 'sh')}`], { encoding: 'utf8' })
     t.equal(printed, `[${text}]`)
   }
 })
 
-t.test('S8: a text in quotes is one string of PowerShell, also if it has typographic quotes', async (t) => {
+t.test('S8: a quoted text is one string of PowerShell, also with typographic quotes', async (t) => {
   for (const text of HOSTILE) t.same(stringsIn(quoted(text, 'powershell')).strings, [{ kind: 'single', text }])
   t.equal(quoted('weather', 'powershell'), 'weather')
 })

@@ -3,7 +3,7 @@ import t from 'tap'
 import { HangUp } from '../../src/time/hang-up.js'
 import { pause, within } from '../../src/time/time.js'
 
-t.test('it aborts once, with the first reason, and calls each listener once', async (t) => {
+t.test('aborts once, with the first reason, and calls each listener once', async (t) => {
   const hangUp = new HangUp()
   const called: string[] = []
   hangUp.addEventListener('abort', () => called.push('one'))
@@ -25,7 +25,7 @@ t.test('the default reason is the one of an AbortController', async (t) => {
   t.same(hangUp.reason, controller.signal.reason)
 })
 
-t.test('a listener that was removed is not called', async (t) => {
+t.test('does not call a removed listener', async (t) => {
   const hangUp = new HangUp()
   const listener = () => t.fail('called')
   hangUp.addEventListener('abort', listener)
@@ -34,7 +34,7 @@ t.test('a listener that was removed is not called', async (t) => {
   hangUp.abort()
 })
 
-t.test('it aborts with its parent, for the same reason, until it has aborted itself', async (t) => {
+t.test('aborts with its parent, for the same reason, unless it has aborted already', async (t) => {
   for (const parent of [new HangUp(), new AbortController()]) {
     const signal = parent instanceof HangUp ? parent : parent.signal
     const [child, other] = [new HangUp(signal), new HangUp(signal)]

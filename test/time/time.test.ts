@@ -32,7 +32,7 @@ function work() {
 }
 
 t.test('within', async (t) => {
-  t.test('resolves to what the work gives', async (t) => {
+  t.test('resolves to the result of the work', async (t) => {
     const { signal, isClean } = start(t)
     const { promise, resolve } = work()
     const waiting = within(promise, 1_000, undefined, signal)
@@ -90,7 +90,7 @@ t.test('within', async (t) => {
     isClean('a signal that aborts')
   })
 
-  t.test('rejects where the signal has aborted before, even if the work has ended', async (t) => {
+  t.test('rejects if the signal aborted before, even if the work has ended', async (t) => {
     const { signal, abort, isClean } = start(t)
     abort()
     await t.rejects(within(Promise.resolve('done'), 1_000, undefined, signal), REASON)
@@ -177,7 +177,7 @@ t.test('pause', async (t) => {
     isClean('a pause of no time')
   })
 
-  t.test('lasts as long as a timer counts at most', async (t) => {
+  t.test('a pause lasts at most as long as a timer can', async (t) => {
     const { clock } = start(t)
     const pausing = pause(Number.POSITIVE_INFINITY)
     await clock.pass(MONTH)
@@ -193,7 +193,7 @@ t.test('backoff doubles from the first delay to the longest', async (t) => {
   )
 })
 
-t.test('backoff gives a number however many failures there were', async (t) => {
+t.test('backoff returns a number for any count of failures', async (t) => {
   for (const failures of [1_023, 1_024, 1e9]) {
     t.equal(backoff(failures, { first: 1, most: 30_000 }), 30_000)
     t.equal(backoff(failures, { first: 0, most: 30_000 }), 0)
@@ -204,7 +204,7 @@ t.test('backoff never exceeds the longest delay, not even at first', async (t) =
   t.equal(backoff(0, { first: 60_000, most: 30_000 }), 30_000)
 })
 
-t.test('N8: a deadline lets what has arrived be read before it is over', async (t) => {
+t.test('N8: a deadline lets arrived messages be read before it ends', async (t) => {
   const late: string[] = []
   const passed = new Promise((resolve) => setTimeout(resolve, 50))
   const arrived = (what: (deadline: Deadline) => void) => {

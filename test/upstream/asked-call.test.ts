@@ -54,7 +54,7 @@ function start() {
   return { call, ask, given, said, isAsked }
 }
 
-t.test('a question that nobody was asked goes to another call when the client of the first one leaves', async (t) => {
+t.test('a question that was shown to nobody moves to another call when its client leaves', async (t) => {
   const { call, ask, given, said } = start()
   const [one] = [call(), call()]
   ask(1)
@@ -63,7 +63,7 @@ t.test('a question that nobody was asked goes to another call when the client of
   t.same(said, [])
 })
 
-t.test('where no other call runs, it is answered as if by nobody', async (t) => {
+t.test('without another running call, it is answered as cancelled', async (t) => {
   const { call, ask, said } = start()
   const one = call()
   ask(1)
@@ -71,7 +71,7 @@ t.test('where no other call runs, it is answered as if by nobody', async (t) => 
   t.same(said, [['1', '{"action":"cancel"}']])
 })
 
-t.test('so it is where the client has been asked, and does not come back', async (t) => {
+t.test('it is also cancelled if the client saw it and does not return', async (t) => {
   const { call, ask, given, said, isAsked } = start()
   const [one] = [call(), call()]
   ask(1)

@@ -26,7 +26,7 @@ function start(t: Test, refused: readonly string[] = []) {
   return { changeFeed, sent, heard, watcher, clock: stopClock(t) }
 }
 
-t.test('a resource is subscribed to once for all, and until the last has gone for a while', async (t) => {
+t.test('subscribes to a resource once for all, until a while after the last has left', async (t) => {
   const { changeFeed, sent, clock } = start(t)
   t.same(await Promise.all([changeFeed.subscribe('a'), changeFeed.subscribe('a'), changeFeed.subscribe('b')]), [
     true,
@@ -54,7 +54,7 @@ t.test('a resource is subscribed to once for all, and until the last has gone fo
   t.same(sent.slice(3), ['subscribe a'])
 })
 
-t.test('what the server refuses is not subscribed to, and asked for again by the next', async (t) => {
+t.test('does not keep a refused subscription, and requests it again for the next caller', async (t) => {
   const { changeFeed, sent, clock } = start(t, ['no'])
   t.same(await Promise.all([changeFeed.subscribe('no'), changeFeed.subscribe('no')]), [false, false])
   t.same(changeFeed.wanted, [])
@@ -64,7 +64,7 @@ t.test('what the server refuses is not subscribed to, and asked for again by the
   t.same(sent, ['subscribe no', 'subscribe no'])
 })
 
-t.test('everybody hears of everything; changes of one list in a moment are one', async (t) => {
+t.test('everybody gets every change, and equal changes at once are one', async (t) => {
   const { changeFeed, heard, watcher, clock } = start(t)
   const [one, other] = [watcher('one'), watcher('other')]
   changeFeed.add(one)
@@ -97,7 +97,7 @@ t.test('everybody hears of everything; changes of one list in a moment are one',
   t.same(heard, [])
 })
 
-t.test('what was lost is told once, and what it was is known to the next session', async (t) => {
+t.test('reports a loss once, and the next session knows what it was', async (t) => {
   const { changeFeed, heard, sent, watcher, clock } = start(t)
   changeFeed.add(watcher('one'))
   for (const uri of ['a', 'b', 'c']) await changeFeed.subscribe(uri)
@@ -122,7 +122,7 @@ t.test('what was lost is told once, and what it was is known to the next session
   t.equal(sent.length, 3)
 })
 
-t.test('a server that does not agree again is not waited for', async (t) => {
+t.test('does not wait for a server that does not acknowledge again', async (t) => {
   const clock = stopClock(t)
   const changeFeed = new ChangeFeed({ send: () => new Promise(() => {}) })
   let done = false

@@ -6,7 +6,7 @@ import { Peer } from '../../src/upstream/peer.js'
 import { HttpTransport } from '../../src/upstream/transport/http.js'
 import { until } from '../support/eventually.js'
 
-t.test('a call that is cancelled while it waits for a connection is not sent', async (t) => {
+t.test('does not send a call that is cancelled while it waits for a connection', async (t) => {
   const received: string[] = []
   const held: (() => void)[] = []
   const server = createServer((request, response) => {

@@ -15,7 +15,7 @@ function play() {
 
 const MIB = 1024 * 1024
 
-t.test('bytes without a single message are bounded, and a message starts the count anew', async (t) => {
+t.test('bounds bytes without a message, and a message resets the count', async (t) => {
   const { invalid, add } = play()
   for (let n = 0; n < 16; n++) t.notOk(add(MIB))
   invalid.clear()
@@ -23,7 +23,7 @@ t.test('bytes without a single message are bounded, and a message starts the cou
   t.ok(add(1))
 })
 
-t.test('time without a single message is bounded while a request is open', async (t) => {
+t.test('bounds the time without a message while a request is open', async (t) => {
   const { add, wait } = play()
   add(1)
   wait(600_000)
@@ -32,7 +32,7 @@ t.test('time without a single message is bounded while a request is open', async
   t.ok(add(1))
 })
 
-t.test('a program that nobody asks may print for as long as it likes, but not in a flood', async (t) => {
+t.test('an idle program may print for any time, but not without bound', async (t) => {
   const { add, wait } = play()
   for (let n = 0; n < 100; n++) {
     t.notOk(add(10 * MIB, false))
@@ -42,7 +42,7 @@ t.test('a program that nobody asks may print for as long as it likes, but not in
   t.ok(add(10 * MIB, false))
 })
 
-t.test('the log has the first of it, and then a line in ten seconds with how much it was', async (t) => {
+t.test('logs the first of it, and then a line in ten seconds with the count', async (t) => {
   const { add, wait, logged } = play()
   for (let n = 0; n < 1_000; n++) {
     add(1)

@@ -6,7 +6,7 @@ import t from 'tap'
 import { isProgram } from '../../src/upstream/transport/stdio/on-path.js'
 import { temporaryFolder } from '../support/folder.js'
 
-t.test('a program is found on the PATH, also after folders that cannot be read', async (t) => {
+t.test('finds a program on the PATH, also after unreadable folders', async (t) => {
   const folder = temporaryFolder(t)
   writeFileSync(join(folder, 'program'), '')
   mkdirSync(join(folder, 'folder'))

@@ -3,7 +3,7 @@ import t from 'tap'
 import { Memory, unlimited } from '../../src/limits/memory.js'
 import { OrderedDelivery } from '../../src/upstream/legacy/ordered-delivery.js'
 
-t.test('H28 a message without a reader is sent after all that arrived before it', async (t) => {
+t.test('H28 sends a message without a reader after all that arrived before it', async (t) => {
   const delivery = new OrderedDelivery<{ name: string }>(unlimited().borrow('alice'))
   const [a, b] = [{ name: 'a' }, { name: 'b' }]
   const out: string[] = []
@@ -47,7 +47,7 @@ t.test('a reader that has left delays no other', async (t) => {
   t.same(out, ['log'])
 })
 
-t.test('11.1 answers that are read out of turn, as that to a ping of the bridge, hold nobody up', async (t) => {
+t.test('11.1 answers that are read out of order, like that to a ping of the bridge, delay nobody', async (t) => {
   const delivery = new OrderedDelivery<object>(unlimited().borrow('alice'))
   const [ping, call] = [{}, {}]
   const out: string[] = []
@@ -59,7 +59,7 @@ t.test('11.1 answers that are read out of turn, as that to a ping of the bridge,
   t.same(out, ['log'])
 })
 
-t.test('at the end, messages without a reader are sent, and readers stop waiting', async (t) => {
+t.test('at the end, sends messages without a reader, and readers stop waiting', async (t) => {
   const delivery = new OrderedDelivery<object>(unlimited().borrow('alice'))
   const [a, b] = [{}, {}]
   const out: string[] = []
@@ -74,7 +74,7 @@ t.test('at the end, messages without a reader are sent, and readers stop waiting
   t.equal(delivery.wait(a), undefined)
 })
 
-t.test('the number of waiting messages is bounded', async (t) => {
+t.test('bounds the number of waiting messages', async (t) => {
   const delivery = new OrderedDelivery<object>(unlimited().borrow('alice'))
   const out: number[] = []
   const reader = {}
@@ -84,7 +84,7 @@ t.test('the number of waiting messages is bounded', async (t) => {
   t.equal(out.length, 2_000 - 1_023)
 })
 
-t.test('H27 what waits for its turn is weighed, and goes out at once where there is no memory for it', async (t) => {
+t.test('H27 waiting messages reserve memory, and are sent at once without it', async (t) => {
   const memory = new Memory({ max: 10 * 1024 * 1024, share: 1 })
   const delivery = new OrderedDelivery<object>(memory.borrow('alice'))
   const [reader, out] = [{}, [] as number[]]

@@ -54,7 +54,7 @@ const park = (parked: ParkedCalls, call = callOf()) => stateOf(parked.afterVisit
 const retry = (state: string, responses = YES, more: Partial<Call> = {}) =>
   callOf({ ...more, answers: { responses, state } })
 
-t.test('69 a state leads to no other server, though both have the same key', async (t) => {
+t.test('69 a state is valid for one server, although two have the same key', async (t) => {
   const keys = [newKey()]
   const [one, other] = [parkedBy({ keys }), parkedBy({ keys, server: 'two' })]
   const state = park(one)
@@ -62,7 +62,7 @@ t.test('69 a state leads to no other server, though both have the same key', asy
   t.ok(isAgain(await one.resume(retry(state))), 'the call is to be made again')
 })
 
-t.test('69 a state that was sealed by an older key holds still; one of another key does not', async (t) => {
+t.test('69 accepts a state sealed with a configured old key, and none with another key', async (t) => {
   const [older, newer] = [newKey(), newKey()]
   const state = park(parkedBy({ keys: [older] }))
   const now = parkedBy({ keys: [newer, older] })
@@ -81,7 +81,7 @@ t.test('69 a state that was sealed by an older key holds still; one of another k
   )
 })
 
-t.test('69 what a call is about may be written in another way, and may not be anything else', async (t) => {
+t.test('69 a retry may spell its call differently, but must be the same call', async (t) => {
   const parked = parkedBy()
   const same = ['{"arguments":{"a":[2.0],"b":1},"name":"x"}', '{ "name" : "\\u0078", "arguments":{"b":1,"a":[ 2.0 ]}}']
   for (const params of same) {
@@ -119,7 +119,7 @@ t.test('74 a parked call expires after its limit, not before', async (t) => {
   await t.rejects(parked.resume(retry(other)), { message: /expired/ })
 })
 
-t.test('parked calls are bounded in all and for each principal', async (t) => {
+t.test('bounds parked calls in total and per principal', async (t) => {
   const parked = parkedBy()
   const states = [park(parked), park(parked)]
   t.throws(() => park(parked), { message: /Too many/ })
@@ -153,7 +153,7 @@ function asksOnce(reply: Final): AskedCall {
   return running as unknown as AskedCall
 }
 
-t.test('the last reply of a call that was asked is remembered, and the call is not', async (t) => {
+t.test('remembers the last reply of a parked call, and not the call', async (t) => {
   const parked = parkedBy()
   const reply: Final = { kind: 'result', result: parseObject('{"content":[]}'), server: undefined }
   let running: AskedCall | undefined = asksOnce(reply)

@@ -31,7 +31,7 @@ async function startServer(t: Test, answer: string) {
 }
 
 for (const [name, answer] of FRAMINGS)
-  t.test(`an answer that is told by ${name} is whole, though it is read after the connection has ended`, async (t) => {
+  t.test(`an answer in ${name} is whole, although it is read after the connection ended`, async (t) => {
     const { url, sockets } = await startServer(t, answer)
     const origin = new Origin({ url, connections: 1 })
     t.teardown(() => origin.close())
@@ -42,7 +42,7 @@ for (const [name, answer] of FRAMINGS)
     t.equal((await body.text()).length, BODY.length)
   })
 
-t.test('an answer that nobody ever reads harms nobody when its connection ends', async (t) => {
+t.test('an answer that is never read does no harm when its connection ends', async (t) => {
   const { url, sockets } = await startServer(t, head() + BODY)
   const origin = new Origin({ url, connections: 1 })
   t.teardown(() => origin.close())

@@ -55,14 +55,14 @@ function start(t: Test, { max = 100 }: { max?: number } = {}) {
   }
 }
 
-t.test('11.2 all calls of a key have one session, opened once', async (t) => {
+t.test('11.2 all calls with one key share one session, opened once', async (t) => {
   const { shared, nameOf, opened } = start(t)
   const lent = await Promise.all([shared(), shared(), shared(), shared('other')])
   t.same(lent.map(nameOf), [0, 0, 0, 1])
   t.equal(opened.length, 2)
 })
 
-t.test('calls that have to be alone have one session each, and one after the other the same', async (t) => {
+t.test('exclusive calls have one session each, and reuse it one after the other', async (t) => {
   const { unused, shared, nameOf, opened } = start(t)
   for (let n = 0; n < 3; n++) {
     const session = await unused()
@@ -77,7 +77,7 @@ t.test('calls that have to be alone have one session each, and one after the oth
   t.equal(opened.length, 3)
 })
 
-t.test('a session is in use for as long as anybody has a hold on it', async (t) => {
+t.test('a session is in use while any call holds it', async (t) => {
   const { unused, nameOf, occupancy, opened } = start(t)
   const session = await unused()
   session.use()
@@ -91,7 +91,7 @@ t.test('a session is in use for as long as anybody has a hold on it', async (t) 
   t.equal(occupancy.used, 1)
 })
 
-t.test('a session that cannot be opened takes up no room', async (t) => {
+t.test('a session that cannot be opened occupies no place', async (t) => {
   const { shared, nameOf, fail, occupancy } = start(t, { max: 2 })
   fail(true)
   for (let n = 0; n < 10; n++) await t.rejects(shared(String(n)), { message: 'No' })
@@ -100,7 +100,7 @@ t.test('a session that cannot be opened takes up no room', async (t) => {
   t.equal(nameOf(await shared()), 0)
 })
 
-t.test('a session that is broken is nobody’s any more, and ends with the last that had it', async (t) => {
+t.test('a broken session is given to no further call, and ends with the last that uses it', async (t) => {
   const { shared, nameOf, opened, occupancy, pool } = start(t)
   const one = await shared()
   one.use()
@@ -119,7 +119,7 @@ t.test('a session that is broken is nobody’s any more, and ends with the last 
   t.equal(occupancy.used, 1, 'one that has ended by itself counts no longer')
 })
 
-t.test('what nobody uses makes room; where all is in use there is none', async (t) => {
+t.test('idle sessions make room, and with all in use there is none', async (t) => {
   const { shared, nameOf, opened } = start(t, { max: 3 })
   const lent = await Promise.all(['a', 'b', 'c'].map((key) => shared(key)))
   await t.rejects(shared('d'), { fault: 'overloaded', message: 'All 3 sessions with the server are in use' })
@@ -128,21 +128,18 @@ t.test('what nobody uses makes room; where all is in use there is none', async (
   t.ok(opened[1]?.closed)
 })
 
-t.test(
-  '42 what was subscribed to in a session is, in the one that takes its place, before anybody has it',
-  async (t) => {
-    const { shared, opened } = start(t)
-    const lost = await shared()
-    if (opened[0]) opened[0].changeFeed.wanted = ['a', 'b']
-    lost.discard()
-    const next = await shared()
-    t.same(opened[1]?.changeFeed.kept, ['a', 'b'])
-    if (opened[1]) Object.assign(opened[1], { alive: false }).changeFeed.wanted = ['c']
-    next.unuse()
-    const third = await shared()
-    t.same(opened[2]?.changeFeed.kept, ['c'])
-    third.discard()
-    await shared()
-    t.same(opened[3]?.changeFeed.kept, [], 'once is enough')
-  },
-)
+t.test('42 restores the subscriptions of a session in its replacement before its first use', async (t) => {
+  const { shared, opened } = start(t)
+  const lost = await shared()
+  if (opened[0]) opened[0].changeFeed.wanted = ['a', 'b']
+  lost.discard()
+  const next = await shared()
+  t.same(opened[1]?.changeFeed.kept, ['a', 'b'])
+  if (opened[1]) Object.assign(opened[1], { alive: false }).changeFeed.wanted = ['c']
+  next.unuse()
+  const third = await shared()
+  t.same(opened[2]?.changeFeed.kept, ['c'])
+  third.discard()
+  await shared()
+  t.same(opened[3]?.changeFeed.kept, [], 'once is enough')
+})

@@ -18,7 +18,7 @@ function clockOf(t: Test): { pass(milliseconds: number): void } {
   }
 }
 
-t.test('H1 two callers are not one, until the calls of one have been over for a while', async (t) => {
+t.test('H1 two callers count as two until the calls of one have been over for a while', async (t) => {
   const clock = clockOf(t)
   const presence = new Presence()
   presence.begin(1, 'alice')
@@ -37,7 +37,7 @@ t.test('H1 two callers are not one, until the calls of one have been over for a 
   t.equal(presence.isSingle, false)
 })
 
-t.test('H1 a call that was given up is running until it is answered late, or for a bounded time', async (t) => {
+t.test('H1 a cancelled call counts as running until its late answer, or for a bounded time', async (t) => {
   const clock = clockOf(t)
   const presence = new Presence()
   for (const id of [1, 2]) {
@@ -63,7 +63,7 @@ t.test('H1 a call that was given up is running until it is answered late, or for
   t.equal(presence.isSingle, true)
 })
 
-t.test('H1 of callers that nobody knows, each call may be of somebody else', async (t) => {
+t.test('H1 without known callers, each call may be of another one', async (t) => {
   const clock = clockOf(t)
   const presence = new Presence()
   presence.begin(1, ANONYMOUS)
@@ -75,7 +75,7 @@ t.test('H1 of callers that nobody knows, each call may be of somebody else', asy
   t.equal(presence.isSingle, true)
 })
 
-t.test('H1 however many there have been, what is running is not forgotten', async (t) => {
+t.test('H1 running calls are not forgotten, however many there have been', async (t) => {
   const clock = clockOf(t)
   const presence = new Presence()
   presence.begin(0, 'alice')

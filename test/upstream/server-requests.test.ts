@@ -65,7 +65,7 @@ const answers = (serverRequests: ServerRequests, exchange: Exchange) => {
   for (const question of exchange.takeQuestions()) serverRequests.respond(question, '{}')
 }
 
-t.test('79 folders that nobody can be asked for are asked for when a call begins, or refused after 55 s', async (t) => {
+t.test('79 a request for roots without a call waits for one, or is refused after 55 s', async (t) => {
   const { clock, said, call, ask } = start(t)
   ask('roots', 'roots/list')
   ask('form', FORM)
@@ -88,7 +88,7 @@ t.test('79 folders that nobody can be asked for are asked for when a call begins
   t.equal(clock.waiting, 0)
 })
 
-t.test('R14: what is asked while only a list is open is rejected at once', async (t) => {
+t.test('R14: rejects questions at once while only a list is open', async (t) => {
   const { clock, said, call, ask, list, listed } = start(t)
   list()
   ask('first', 'roots/list')
@@ -116,7 +116,7 @@ t.test('R14: what is asked while only a list is open is rejected at once', async
   t.same(said, [])
 })
 
-t.test('R14: a question during a list is not due to the beginning of a session that began long ago', async (t) => {
+t.test("R14: a question during a list does not count as one of the session's start if that was long ago", async (t) => {
   const { clock, said, ask, list } = start(t)
   await clock.pass(5_000)
   list()
@@ -135,7 +135,7 @@ t.test('R14: a list that is answered in time rejects nothing', async (t) => {
   t.same(idsIn(call()), ['"roots"'])
 })
 
-t.test('where folders are told by the configuration nobody is asked', async (t) => {
+t.test('configured roots are answered without a client', async (t) => {
   const { said, call, ask } = start(t, { roots: '{"roots":[]}', capabilities: '{"roots":{}}' })
   const exchange = call()
   ask(1, 'roots/list', {}, exchange)
@@ -147,7 +147,7 @@ t.test('where folders are told by the configuration nobody is asked', async (t) 
   t.same(idsIn(exchange), [])
 })
 
-t.test('a question on the stream of a call is that call’s, and refused where the call may not be asked', async (t) => {
+t.test('a question on the stream of a call belongs to it, and is refused if its client cannot answer it', async (t) => {
   const { said, call, ask, running } = start(t)
   const [one, other] = [call(), call()]
   ask(1, FORM, {}, other)
@@ -157,7 +157,7 @@ t.test('a question on the stream of a call is that call’s, and refused where t
   t.same(said, [['2', -32600]])
 })
 
-t.test('a question without an address goes to the oldest call that waits and was asked nothing yet', async (t) => {
+t.test('an unaddressed question goes to the oldest waiting call that has had none', async (t) => {
   const { serverRequests, call, ask } = start(t)
   const parked = call({ read: false })
   const [one, two] = [call(), call()]
@@ -170,7 +170,7 @@ t.test('a question without an address goes to the oldest call that waits and was
   t.equal(first?.addressed, false)
 })
 
-t.test('11.3 a question without an address goes to a call of something that has been seen to ask', async (t) => {
+t.test('11.3 an unaddressed question goes to a call of a tool that has asked before', async (t) => {
   const { serverRequests, call, ask, askers } = start(t)
   const [quiet, asker, another] = [call(), call(), call()]
   askers.add(asker.call).add(another.call)
@@ -185,7 +185,7 @@ t.test('11.3 a question without an address goes to a call of something that has 
   answers(serverRequests, quiet)
 })
 
-t.test('11.3 a call is seen to ask when no other can have asked, and not when another could', async (t) => {
+t.test('11.3 a call is known to ask if no other can have asked, and not otherwise', async (t) => {
   const { call, ask, askers, running } = start(t)
   const [one, two] = [call(), call()]
   ask(1, FORM)
@@ -197,7 +197,7 @@ t.test('11.3 a call is seen to ask when no other can have asked, and not when an
   t.same([...askers], [two.call, one.call], 'no other call runs')
 })
 
-t.test('a question that could only be that of a call which waits for its client is kept for it', async (t) => {
+t.test('keeps a question that can only belong to a call whose client is thinking for that call', async (t) => {
   const { call, ask } = start(t)
   const [one, two] = [call({ read: false }), call({ read: false })]
   one.push(parseText('{"jsonrpc":"2.0","id":1,"result":{}}') as never)
@@ -205,7 +205,7 @@ t.test('a question that could only be that of a call which waits for its client 
   t.same([idsIn(one), idsIn(two)], [[], ['1']], 'a call that has been answered is asked nothing')
 })
 
-t.test('what is asked for a task goes to who waits for the task, and other things do not', async (t) => {
+t.test('a question of a task goes to the caller that waits for the task, and no other does', async (t) => {
   const { call, ask, running } = start(t)
   const waiting = call({ task: 'task-1' })
   const plain = call()
@@ -219,14 +219,14 @@ t.test('what is asked for a task goes to who waits for the task, and other thing
   t.same(idsIn(plain), ['4'])
 })
 
-t.test('where nothing runs but what waits for a task, that is asked', async (t) => {
+t.test('if only callers that wait for a task are there, the question goes to one of them', async (t) => {
   const { call, ask } = start(t)
   const waiting = call({ task: 'task-1' })
   ask(1, FORM)
   t.same(idsIn(waiting), ['1'])
 })
 
-t.test('a question that a call has not answered by its end moves on, or waits', async (t) => {
+t.test('an unanswered question moves on at the end of its call, or waits', async (t) => {
   const { serverRequests, clock, said, call, ask, running } = start(t)
   const [one, two] = [call(), call()]
   ask(1, FORM)
@@ -248,7 +248,7 @@ t.test('a question that a call has not answered by its end moves on, or waits', 
   t.equal(said.length, 1, 'it is answered once')
 })
 
-t.test('a question that is taken back is answered nothing', async (t) => {
+t.test('a withdrawn question gets no answer', async (t) => {
   const { serverRequests, clock, said, call, ask, withdraw, settled } = start(t)
   ask('held', 'roots/list')
   withdraw('held')
@@ -267,7 +267,7 @@ t.test('a question that is taken back is answered nothing', async (t) => {
   t.same(said, [])
 })
 
-t.test('72 what was not declared is refused, and said of the calls that can have caused it', async (t) => {
+t.test('72 refuses what was not declared, and names the calls that may have caused it', async (t) => {
   const { serverRequests, said, call, ask } = start(t, { capabilities: '{"elicitation":{}}' })
   const [one, two] = [call(), call()]
   ask(1, 'sampling/createMessage', {}, one)
@@ -288,7 +288,7 @@ t.test('72 what was not declared is refused, and said of the calls that can have
   t.same(said.at(-1), ['5', '{}'])
 })
 
-t.test('an address that nobody can be sent to is refused', async (t) => {
+t.test('refuses an address that nobody may be sent to', async (t) => {
   const { said, call, ask } = start(t)
   const exchange = call()
   const urls = ['http://example.com', 'ftp://example.com', 'javascript:alert(1)', '/x', '', undefined, 7]
@@ -302,7 +302,7 @@ t.test('an address that nobody can be sent to is refused', async (t) => {
   t.same(idsIn(exchange), ['"good"', '"own"'])
 })
 
-t.test('what a client has not declared with this leg it is not asked', async (t) => {
+t.test('does not ask what the client has not declared with this request', async (t) => {
   const { serverRequests, said, call, ask } = start(t)
   const exchange = call()
   ask(1, FORM, {}, exchange)

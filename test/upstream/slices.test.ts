@@ -2,7 +2,7 @@
 import t from 'tap'
 import { Slices } from '../../src/upstream/transport/slices.js'
 
-t.test('the end comes after all items, however many there are and whenever it is said', async (t) => {
+t.test('the end comes after all items, however many there are and whenever it comes', async (t) => {
   for (const count of [1, 63, 64, 65, 200])
     for (const at of [0, count - 1, count]) {
       const taken: number[] = []
@@ -23,7 +23,7 @@ t.test('the end comes after all items, however many there are and whenever it is
     }
 })
 
-t.test('a source that is ended while an item is taken hears no more', async (t) => {
+t.test('a source that ends while an item is handled delivers no more', async (t) => {
   const heard: string[] = []
   const slices: Slices<string> = new Slices(
     (item) => {

@@ -6,7 +6,7 @@ import { until } from '../support/eventually.js'
 
 const BOB = { action: 'accept', content: { name: 'Bob' } }
 
-t.test('P7: a call whose question another call was asked ends, whenever that one goes on', async (t) => {
+t.test('P7: a call whose question went to another call ends, whenever the other one continues', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { url } = await startBridge(t, asker.server)
   const here = talk(url)
@@ -26,7 +26,7 @@ t.test('P7: a call whose question another call was asked ends, whenever that one
   t.equal(of(asker, 'tools/call').length, 2)
 })
 
-t.test('P7: with questions: exact, calls of a tool that has asked are asked their own questions', async (t) => {
+t.test('P7: with questions: exact, calls of a tool that has asked get their own questions', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { url } = await startBridge(t, { ...asker.server, questions: 'exact' })
   const here = talk(url)

@@ -71,7 +71,7 @@ t.test('the line that looks like the reason comes first', async (t) => {
   }
 })
 
-t.test('of many lines the first and the last are kept, and an excerpt has a few of each', async (t) => {
+t.test('keeps the first and the last of many lines, and an excerpt has a few of each', async (t) => {
   const { lines } = tailOf(Array.from({ length: 10_000 }, (_, n) => `line ${n}`).join('\n'))
   t.equal(lines.length, 142)
   t.same([lines[0], lines[39], lines[40], lines.at(-1)], ['line 0', 'line 39', '… (9859 lines left out)', 'line 9999'])
@@ -79,7 +79,7 @@ t.test('of many lines the first and the last are kept, and an excerpt has a few 
   t.equal(excerpt(lines).length, 11)
 })
 
-t.test('lines are the same however they are cut, and none is endless', async (t) => {
+t.test('lines are the same however they are split, and bounded', async (t) => {
   const text = `é\n\n\u001b[31mred\u001b[0m\n${'x'.repeat(5_000)}\nno end`
   const whole = tailOf(text).lines
   t.same(

@@ -30,7 +30,7 @@ t.test('without a token nothing reaches the server, and the answer is a JSON-RPC
   t.equal(legacy.received.length, 0)
 })
 
-t.test('who has no token learns nothing of what else is wrong, or of what there is', async (t) => {
+t.test('a caller without a token learns of no other mistake, and of nothing that exists', async (t) => {
   const { url } = await start(t)
   t.equal((await post(url, 'no JSON', { 'content-type': 'text/plain' })).status, 401)
   t.equal((await send('GET', url, undefined, {})).status, 401)
@@ -39,7 +39,7 @@ t.test('who has no token learns nothing of what else is wrong, or of what there 
   t.equal((await send('GET', url, undefined, { authorization, origin: 'https://evil.example' })).status, 403)
 })
 
-t.test('a page that was let in may find out that it may send a token, and read that it needs one', async (t) => {
+t.test('an allowed page may learn that it may send a token, and read that it needs one', async (t) => {
   const origin = 'https://app.example'
   const { url } = await start(t, { allowedOrigins: [origin] })
   const preflight = await send('OPTIONS', url, undefined, {
@@ -55,7 +55,7 @@ t.test('a page that was let in may find out that it may send a token, and read t
   t.match(refused.headers['access-control-expose-headers'], /WWW-Authenticate/)
 })
 
-t.test('119 a token of the bridge opens it, and neither the server nor the log ever sees it', async (t) => {
+t.test('119 a token of the bridge is accepted, and neither the server nor the log sees it', async (t) => {
   const { legacy, url, log } = await start(t)
   for (const token of [ALICE, 'canary-of-bob-0123456789']) {
     const params = { name: 'echo', arguments: { text: 'hello' } }

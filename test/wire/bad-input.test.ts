@@ -344,7 +344,7 @@ t.test('bad input gets a clear error', async (t) => {
     })
   }
 
-  t.test('and nothing of it has reached the server, or gone unanswered for, or harmed anybody', async (t) => {
+  t.test('none of it reached the server, stays unanswered, or affected others', async (t) => {
     t.equal(legacy.received.length, before)
     t.same(
       log.filter(({ level }) => Number(level) >= 50),
@@ -372,7 +372,7 @@ function checkBody(
   t.ok(body.length <= 2_048, 'the answer is short')
 }
 
-t.test('unusual but valid input is accepted', async (t) => {
+t.test('accepts unusual but valid input', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
   const accepted: [name: string, request: Buffer][] = [
@@ -429,7 +429,7 @@ t.test('unusual but valid input is accepted', async (t) => {
   }
 })
 
-t.test('a request that comes too slowly is not waited for without end', async (t) => {
+t.test('does not wait without bound for a slow request', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
   const slow = await raw(url, ['POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: '])

@@ -72,7 +72,7 @@ t.test('S10: an answer of answerBytes passes in every lane', async (t) => {
   for (const [lane, { message }] of lanes) t.match(message, { result: { content: [] } }, lane)
 })
 
-t.test('S10: a relayed answer that says no length and turns out to be too large breaks off', async (t) => {
+t.test('S10: cuts off a relayed answer of undeclared length that turns out to be too large', async (t) => {
   const endless: ServerResponse[] = []
   const server = await serverOf(t, 'modern', (_id, response) => {
     endless.push(response)
@@ -124,7 +124,7 @@ t.test('S10: an event of answerBytes passes in every lane', async (t) => {
   for (const [lane, { message }] of lanes) t.match(message, { result: { content: [] } }, lane)
 })
 
-t.test('S10: a client of an SDK drops what it has of an event that is too large, and takes the error', async (t) => {
+t.test('S10: a client of an SDK drops an incomplete event that is too large, and accepts the error', async (t) => {
   const answers = [tooLarge, (id: string, response: ServerResponse) => tooLarge(id, response, 'id: 7\n')]
   for (const answer of answers) {
     const { url, log } = await startBridge(t, { url: await serverOf(t, 'legacy', answer) }, LIMITS)
@@ -139,7 +139,7 @@ t.test('S10: a client of an SDK drops what it has of an event that is too large,
   }
 })
 
-t.test('S10: a stream without an end of its own ends at an event that is too large', async (t) => {
+t.test('S10: an endless stream ends at an event that is too large', async (t) => {
   const listening = 'subscriptions/listen'
   const server = await PlainHttp.start(t, ({ message, method }, response) => {
     const id = JSON.stringify(message?.['id'])

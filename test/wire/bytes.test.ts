@@ -94,7 +94,7 @@ const CLIENTS: Record<string, (t: Test, server: object) => Promise<Send>> = {
 
 for (const [who, connect] of Object.entries(CLIENTS)) {
   for (const [whom, start] of Object.entries(SERVERS)) {
-    t.test(`113 between ${who} and ${whom} no byte of a payload is changed`, async (t) => {
+    t.test(`113 between ${who} and ${whom} no byte of a payload changes`, async (t) => {
       const { server, heard } = await start(t)
       const send = await connect(t, server)
       for (const [at, [name, args]] of ARGUMENTS.entries()) {
@@ -129,7 +129,7 @@ t.test('113 a message in many lines reaches a server on a pipe in one', async (t
   }
 })
 
-t.test('113 what comes in many lines from a server over HTTP is one event, or one line', async (t) => {
+t.test('113 an answer in many lines from a server over HTTP is one event, or one line', async (t) => {
   const result = '{\n  "content": [],\r\n  "structuredContent": { "a": 1.0 }\n}'
   const legacy = await LegacyHttp.start(t, {
     override: ({ message }, response) => {

@@ -107,7 +107,7 @@ for (const [name, serve] of Object.entries(MODERN)) {
     t.same(asked.violations(), [])
   })
 
-  t.test(`120 a public result of ${name} is served to everybody, with what remains of its time`, async (t) => {
+  t.test(`120 serves a public result of ${name} to everybody, with its remaining time`, async (t) => {
     const { ask } = await start(t, await serve(t, PUBLIC), { cache: 'hints' })
     for (const [method, params] of READS) {
       const first = await ask('alice', method, params)
@@ -120,7 +120,7 @@ for (const [name, serve] of Object.entries(MODERN)) {
     }
   })
 
-  t.test(`120 results of retries from ${name} are neither served nor kept`, async (t) => {
+  t.test(`120 neither serves nor caches results of retries from ${name}`, async (t) => {
     const asked = await serve(t, PUBLIC)
     const { url } = await startBridge(t, { ...asked.server, cache: 'hints' })
     const { call: read, again } = talk(url)
@@ -136,7 +136,7 @@ for (const [name, serve] of Object.entries(MODERN)) {
   })
 }
 
-t.test('120 a legacy server that asks before it lets read is asked each time', async (t) => {
+t.test('120 requests a resource each time from a legacy server that asks before reading', async (t) => {
   for (const way of ['over stdio', 'on the stream of the call over HTTP'] as const) {
     const asker = await startAsker(t, way)
     const { url } = await startBridge(t, { ...asker.server, cache: 60_000, cacheFor: 'public' })
@@ -153,29 +153,26 @@ t.test('120 a legacy server that asks before it lets read is asked each time', a
   }
 })
 
-t.test(
-  '120 hints that make no sense are hints that nobody else may have it, and that it holds for no time',
-  async (t) => {
-    for (const ttlMs of [-1, 1.5, '60000', null, {}]) {
-      const modern = await ModernHttp.start(t, { cacheScope: 'public', ttlMs: ttlMs as number })
-      const asked = { server: { url: modern.url }, times: (method: string) => modern.of(method).length }
-      const byHints = await start(t, asked, { cache: 'hints', cacheFor: 'public' })
-      // The scripted server takes null for nothing said, and says that it holds for no time.
-      const sound = ttlMs === null
-      for (let n = 0; n < 2; n++) {
-        const { reached, result } = await byHints.ask('alice', 'tools/list')
-        t.ok(reached, JSON.stringify(ttlMs))
-        t.same([result['ttlMs'], result['cacheScope']], [0, sound ? 'public' : 'private'], JSON.stringify(ttlMs))
-      }
-      const byTime = await start(t, asked, { cache: 60_000, cacheFor: 'public' })
-      const reached = []
-      for (const who of ['alice', 'alice', 'bob'] as const) reached.push((await byTime.ask(who, 'tools/list')).reached)
-      t.same(reached, [true, false, !sound], JSON.stringify(ttlMs))
+t.test('120 invalid hints count as private and expired', async (t) => {
+  for (const ttlMs of [-1, 1.5, '60000', null, {}]) {
+    const modern = await ModernHttp.start(t, { cacheScope: 'public', ttlMs: ttlMs as number })
+    const asked = { server: { url: modern.url }, times: (method: string) => modern.of(method).length }
+    const byHints = await start(t, asked, { cache: 'hints', cacheFor: 'public' })
+    // The scripted server takes null for nothing said, and says that it holds for no time.
+    const sound = ttlMs === null
+    for (let n = 0; n < 2; n++) {
+      const { reached, result } = await byHints.ask('alice', 'tools/list')
+      t.ok(reached, JSON.stringify(ttlMs))
+      t.same([result['ttlMs'], result['cacheScope']], [0, sound ? 'public' : 'private'], JSON.stringify(ttlMs))
     }
-  },
-)
+    const byTime = await start(t, asked, { cache: 60_000, cacheFor: 'public' })
+    const reached = []
+    for (const who of ['alice', 'alice', 'bob'] as const) reached.push((await byTime.ask(who, 'tools/list')).reached)
+    t.same(reached, [true, false, !sound], JSON.stringify(ttlMs))
+  }
+})
 
-t.test('120 what a server was asked with credentials of its own callers is for nobody else', async (t) => {
+t.test("120 does not share results that were requested with the caller's credentials", async (t) => {
   const modern = await ModernHttp.start(t, PUBLIC)
   const asked = { server: { url: modern.url }, times: (method: string) => modern.of(method).length }
   for (const cache of [{ cache: 'hints' }, { cache: 60_000, cacheFor: 'public' }]) {
@@ -190,36 +187,30 @@ t.test('120 what a server was asked with credentials of its own callers is for n
 })
 
 for (const [name, serve] of Object.entries(LEGACY)) {
-  t.test(
-    `120 results of ${name} are kept for so long as the configuration says, and only for who has asked`,
-    async (t) => {
-      const { ask } = await start(t, await serve(t), { cache: 60_000 })
-      for (const [method, params] of READS.slice(1)) {
-        const first = await ask('alice', method, params)
-        const again = await ask('alice', method, params)
-        const other = await ask('bob', method, params)
-        t.same([first.reached, again.reached, other.reached], [true, false, true], method)
-        t.same(again.result, first.result, `${method}: to the client it is as it ever was`)
-        t.same([again.result['ttlMs'], again.result['cacheScope']], [0, 'private'], method)
-        t.match(again.result['_meta'], { [SERVER_INFO]: { name: 'scripted' } }, method)
-      }
-    },
-  )
+  t.test(`120 caches results of ${name} for the configured time, and only for the caller`, async (t) => {
+    const { ask } = await start(t, await serve(t), { cache: 60_000 })
+    for (const [method, params] of READS.slice(1)) {
+      const first = await ask('alice', method, params)
+      const again = await ask('alice', method, params)
+      const other = await ask('bob', method, params)
+      t.same([first.reached, again.reached, other.reached], [true, false, true], method)
+      t.same(again.result, first.result, `${method}: to the client it is as it ever was`)
+      t.same([again.result['ttlMs'], again.result['cacheScope']], [0, 'private'], method)
+      t.match(again.result['_meta'], { [SERVER_INFO]: { name: 'scripted' } }, method)
+    }
+  })
 
-  t.test(
-    `120 results of ${name} are for everybody where the configuration says so, and never called public`,
-    async (t) => {
-      const { ask } = await start(t, await serve(t), { cache: 60_000, cacheFor: 'public' })
-      for (const [method, params] of READS.slice(1)) {
-        const first = await ask('alice', method, params)
-        const other = await ask('bob', method, params)
-        t.same([first.reached, other.reached], [true, false], method)
-        t.same([other.result['ttlMs'], other.result['cacheScope']], [0, 'private'], method)
-      }
-    },
-  )
+  t.test(`120 shares results of ${name} if configured, and never marks them public`, async (t) => {
+    const { ask } = await start(t, await serve(t), { cache: 60_000, cacheFor: 'public' })
+    for (const [method, params] of READS.slice(1)) {
+      const first = await ask('alice', method, params)
+      const other = await ask('bob', method, params)
+      t.same([first.reached, other.reached], [true, false], method)
+      t.same([other.result['ttlMs'], other.result['cacheScope']], [0, 'private'], method)
+    }
+  })
 
-  t.test(`nothing is kept of ${name} that says nothing of it, or where it is not wanted`, async (t) => {
+  t.test(`caches nothing of ${name} without hints, or if disabled`, async (t) => {
     for (const cache of [{ cache: 'hints' }, { cache: 'hints', cacheFor: 'public' }, { cache: 'off' }, {}]) {
       const { ask } = await start(t, await serve(t), cache)
       for (const [method, params] of READS.slice(1)) {
@@ -229,7 +220,7 @@ for (const [name, serve] of Object.entries(LEGACY)) {
     }
   })
 
-  t.test(`what ${name} says has changed is asked for again, though no client listens`, async (t) => {
+  t.test(`requests a result again that ${name} reported as changed, though no client listens`, async (t) => {
     const { ask } = await start(t, await serve(t), { cache: 3_600_000 })
     const touch = (change: Json) => ask('alice', 'tools/call', { name: 'touch', arguments: change })
     const rows: [change: Json, method: string, params: Json][] = [
@@ -251,7 +242,7 @@ for (const [name, serve] of Object.entries(LEGACY)) {
   })
 }
 
-t.test('a modern server is listened to while something of it is kept', async (t) => {
+t.test('listens to a modern server while it caches a result of it', async (t) => {
   const modern = await ModernHttp.start(t, { ...HINTS, pages: 1 })
   const asked = { server: { url: modern.url }, times: (method: string) => modern.of(method).length }
   const { ask, log } = await start(t, asked, { cache: 'hints' })
@@ -286,7 +277,7 @@ t.test('a modern server is listened to while something of it is kept', async (t)
   t.notOk(log.some(({ method }) => method === 'subscriptions/listen'))
 })
 
-t.test('a server that ends what it was listened to with takes all with it that is kept', async (t) => {
+t.test('drops all cached results when the server ends the subscription', async (t) => {
   const modern = await ModernHttp.start(t, { ...HINTS })
   const asked = { server: { url: modern.url }, times: (method: string) => modern.of(method).length }
   const { ask } = await start(t, asked, { cache: 'hints' })
@@ -298,7 +289,7 @@ t.test('a server that ends what it was listened to with takes all with it that i
   await until(() => modern.subscriptions === 1, 'another subscription')
 })
 
-t.test('a client that hears of a change and asks at once gets what is so now', async (t) => {
+t.test('a client that hears of a change and asks at once gets the new result', async (t) => {
   const modern = await ModernHttp.start(t, { ...PUBLIC })
   const asked = { server: { url: modern.url }, times: (method: string) => modern.of(method).length }
   const { ask, url } = await start(t, asked, { cache: 'hints' })
@@ -313,7 +304,7 @@ t.test('a client that hears of a change and asks at once gets what is so now', a
   stream.leave()
 })
 
-t.test('legacy clients are answered out of what is kept as well, in their own words', async (t) => {
+t.test('legacy clients are answered from the cache, too, in their form', async (t) => {
   const modern = await ModernHttp.start(t, { pages: 1, ...PUBLIC })
   const { url } = await startBridge(t, { url: modern.url, cache: 'hints' }, { auth })
   const times = () => modern.of('tools/list').length
@@ -331,7 +322,7 @@ t.test('legacy clients are answered out of what is kept as well, in their own wo
   t.equal(times(), 2, 'who can send headers may be shown other tools')
 })
 
-t.test('what is no list and no resource goes the way that it goes without', async (t) => {
+t.test('calls other than lists and resources bypass the cache', async (t) => {
   const modern = await ModernHttp.start(t, { ...PUBLIC })
   const { url, log } = await startBridge(t, { url: modern.url, cache: 'hints' }, { auth })
   const headers = headersOf('alice')

@@ -85,7 +85,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       return { server, client: await connect(t, front, server.entry, opening) }
     }
 
-    t.test(`97 ${pair} is asked in the middle of its call, which is made again with its answer`, async (t) => {
+    t.test(`97 a server's question reaches ${pair} in its call, which is repeated with the answer`, async (t) => {
       const { server, client } = await start(t)
       await client.begin('call', 'tools/call', ask({ 'the name': NAME }))
       const [question] = await asked(client, 'call', 1)
@@ -108,7 +108,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(server.violations(), [])
     })
 
-    t.test(`97 ${pair} is asked everything that it has declared, as often as it takes`, async (t) => {
+    t.test(`97 asks ${pair} everything that it has declared, as often as needed`, async (t) => {
       const { server, client } = await start(t)
       const rounds = ask({ name: NAME }, { model: MODEL, roots: ROOTS }, { again: NAME, page: PAGE })
       const { answer, asked: all } = await converse(client, 1, rounds, REPLIES)
@@ -132,7 +132,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(told(await answered(client, 'call')), { 'the name': ADA })
     })
 
-    t.test(`98 calls at the same time of ${pair} do not meet`, async (t) => {
+    t.test(`98 concurrent calls of ${pair} are separate`, async (t) => {
       const { server, client } = await start(t)
       const rounds = (n: number) => [
         { p: { ...MODEL, params: { ...MODEL.params, systemPrompt: `call ${n}, first` } } },
@@ -169,7 +169,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(server.violations(), [])
     })
 
-    t.test(`99 what ${pair} does not answer is not an answer`, async (t) => {
+    t.test(`99 an invalid answer of ${pair} is not an answer`, async (t) => {
       const { server, client } = await start(t)
       const error = { code: -1, message: 'I would rather not' }
       const no: Replies = { ...REPLIES, 'elicitation/create': () => ({ error }) }
@@ -195,7 +195,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(server.violations(), [])
     })
 
-    t.test(`100 ${pair} that takes its call back while it is asked ends it`, async (t) => {
+    t.test(`100 ${pair} that cancels its call during a question ends it`, async (t) => {
       const { server, client } = await start(t)
       await client.begin('a', 'tools/call', ask({ name: NAME, other: NAME }))
       const [question] = await asked(client, 'a', 1)
@@ -214,7 +214,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.match(answers, front === 'HTTP' ? [{ error: { code: -32603 } }] : [])
     })
 
-    t.test(`100 ${pair} that takes back a call that waits for its turn holds up nobody`, async (t) => {
+    t.test(`100 ${pair} that cancels a waiting call delays nobody`, async (t) => {
       const { client, server } = await start(t)
       await client.begin('a', 'tools/call', ask({ name: NAME }))
       const [first] = await asked(client, 'a', 1)
@@ -235,7 +235,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       t.same(told(await answered(client, 'd')), { name: ADA })
     })
 
-    t.test(`101 ${pair} does not notice that its call is made again with nothing but a state`, async (t) => {
+    t.test(`101 repeats a call of ${pair} with only a state, which the client does not notice`, async (t) => {
       const { server, client } = await start(t)
       const { answer, asked: all } = await converse(client, 1, { name: 'ask-later', arguments: {} }, {})
       t.match(answer.result, { content: [{ type: 'text' }] })
@@ -255,7 +255,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
   }
 }
 
-t.test('97 a question comes on the stream of its own call, whichever else is open', async (t) => {
+t.test('97 a question comes on the stream of its own call, whatever others are open', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: modern.url })
   const client = await LegacyClient.open(url, { capabilities: EVERYTHING })
@@ -279,7 +279,7 @@ t.test('97 a question comes on the stream of its own call, whichever else is ope
   t.same(asking(listening), [])
 })
 
-t.test('97 an answer is taken from the session that was asked, and from no other', async (t) => {
+t.test('97 accepts an answer only in the session that was asked', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: modern.url })
   const [client, other] = await Promise.all([0, 1].map(() => LegacyClient.open(url, { capabilities: EVERYTHING })))
@@ -295,7 +295,7 @@ t.test('97 an answer is taken from the session that was asked, and from no other
   t.same(told(stream.answer(1) ?? {}), { name: ADA })
 })
 
-t.test('97 a state goes back to the byte, under whatever key the question has', async (t) => {
+t.test('97 returns a state byte for byte, under any key of the question', async (t) => {
   const state = String.raw`"a\/b\u00e9\ud83d\ude00 \"é" `.trim()
   const key = String.raw`"\u0061\"__proto__ é"`
   const answer = (id: unknown, result: string) => `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
@@ -324,7 +324,7 @@ t.test('97 a state goes back to the byte, under whatever key the question has', 
   ])
 })
 
-t.test('97 what a client has not declared it is not asked, and the server not called again', async (t) => {
+t.test('97 asks nothing that a client has not declared, and does not call the server again', async (t) => {
   const modern = await ModernHttp.start(t)
   const rows: [declared: Json, question: object][] = [
     [{}, NAME],
@@ -345,7 +345,7 @@ t.test('97 what a client has not declared it is not asked, and the server not ca
   }
 })
 
-t.test('97 the number of questions is bounded', async (t) => {
+t.test('97 bounds the number of questions', async (t) => {
   const modern = await ModernHttp.start(t)
   const client = await connect(t, 'HTTP', { url: modern.url })
   const rounds = Array.from({ length: 20 }, (_, n) => ({ [`q${n}`]: ROOTS }))
@@ -354,7 +354,7 @@ t.test('97 the number of questions is bounded', async (t) => {
   t.equal(all.length, 16)
 })
 
-t.test('99 in what is no call of a tool, what is not answered is an error', async (t) => {
+t.test('99 outside of tool calls, an unanswered question is an error', async (t) => {
   const answer = (id: unknown, result: object) => JSON.stringify({ jsonrpc: '2.0', id, result })
   const modern = await ModernHttp.start(t, {
     override: ({ message }, response) => {
@@ -379,39 +379,36 @@ t.test('99 in what is no call of a tool, what is not answered is an error', asyn
   t.equal(modern.of('prompts/get').length, codes.length)
 })
 
-t.test(
-  '98 progress of a call increases over all its rounds, and the level of its logs is that of the moment',
-  async (t) => {
-    const note = (method: string, params: object) => `data: ${JSON.stringify({ jsonrpc: '2.0', method, params })}\n\n`
-    const levels: unknown[] = []
-    const modern = await ModernHttp.start(t, {
-      override: ({ message }, response) => {
-        if (message?.['method'] !== 'tools/call') return false
-        const { _meta, requestState } = message['params'] as { _meta: Json; requestState?: string }
-        levels.push(_meta['io.modelcontextprotocol/logLevel'])
-        response.writeHead(200, { 'content-type': 'text/event-stream' })
-        const { progressToken } = _meta
-        for (const progress of requestState ? [1, 2, 3] : [1, 2])
-          response.write(note('notifications/progress', { progressToken, progress }))
-        const asking = { resultType: 'input_required', inputRequests: { q: ROOTS }, requestState: 's' }
-        const result = requestState ? { resultType: 'complete', content: [] } : asking
-        response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: message['id'], result })}\n\n`)
-        return true
-      },
-    })
-    const { url } = await startBridge(t, { url: modern.url })
-    const client = await LegacyClient.open(url, { capabilities: EVERYTHING })
-    const stream = await client.stream('tools/call', { name: 'x' }, { id: 1, meta: { progressToken: 'p' } })
-    await until(() => stream.messages.some(({ method }) => method === 'roots/list'), 'the question')
-    await client.request('logging/setLevel', { level: 'debug' })
-    const { id } = stream.messages.find(({ method }) => method === 'roots/list') ?? {}
-    await client.post({ jsonrpc: '2.0', id, result: FOLDERS })
-    await stream.ended()
-    const progress = stream.messages.filter(({ method }) => method === 'notifications/progress')
-    t.same(
-      progress.map(({ params }) => params),
-      [1, 2, 3].map((value) => ({ progressToken: 'p', progress: value })),
-    )
-    t.same(levels, [undefined, 'debug'])
-  },
-)
+t.test('98 progress of a call increases over all its rounds, and its logs have the current level', async (t) => {
+  const note = (method: string, params: object) => `data: ${JSON.stringify({ jsonrpc: '2.0', method, params })}\n\n`
+  const levels: unknown[] = []
+  const modern = await ModernHttp.start(t, {
+    override: ({ message }, response) => {
+      if (message?.['method'] !== 'tools/call') return false
+      const { _meta, requestState } = message['params'] as { _meta: Json; requestState?: string }
+      levels.push(_meta['io.modelcontextprotocol/logLevel'])
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      const { progressToken } = _meta
+      for (const progress of requestState ? [1, 2, 3] : [1, 2])
+        response.write(note('notifications/progress', { progressToken, progress }))
+      const asking = { resultType: 'input_required', inputRequests: { q: ROOTS }, requestState: 's' }
+      const result = requestState ? { resultType: 'complete', content: [] } : asking
+      response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id: message['id'], result })}\n\n`)
+      return true
+    },
+  })
+  const { url } = await startBridge(t, { url: modern.url })
+  const client = await LegacyClient.open(url, { capabilities: EVERYTHING })
+  const stream = await client.stream('tools/call', { name: 'x' }, { id: 1, meta: { progressToken: 'p' } })
+  await until(() => stream.messages.some(({ method }) => method === 'roots/list'), 'the question')
+  await client.request('logging/setLevel', { level: 'debug' })
+  const { id } = stream.messages.find(({ method }) => method === 'roots/list') ?? {}
+  await client.post({ jsonrpc: '2.0', id, result: FOLDERS })
+  await stream.ended()
+  const progress = stream.messages.filter(({ method }) => method === 'notifications/progress')
+  t.same(
+    progress.map(({ params }) => params),
+    [1, 2, 3].map((value) => ({ progressToken: 'p', progress: value })),
+  )
+  t.same(levels, [undefined, 'debug'])
+})

@@ -65,7 +65,7 @@ for (const [direction, milliseconds] of [
   })
 }
 
-t.test('H19 what a server speaks is not asked again because the wall clock was set', async (t) => {
+t.test('H19 does not detect the era again because the wall clock was set', async (t) => {
   const clock = wallClock(t)
   const http = await LegacyHttp.start(t)
   const { url, bridge } = await startBridge(t, { url: http.url })
@@ -99,7 +99,7 @@ const WALL = [
   'upstream/legacy/retry-state.ts',
 ]
 
-t.test('H19 only what is told to people or shared between machines reads the wall clock', async (t) => {
+t.test('H19 only times for people, or shared between machines, use the wall clock', async (t) => {
   const source = fileURLToPath(new URL('../../src/', import.meta.url))
   const reading = readdirSync(source, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts') && /\bDate\.now\b/.test(readFileSync(source + name, 'utf8')))

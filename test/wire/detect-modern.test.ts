@@ -24,7 +24,7 @@ function refuse({ message }: Arrived, response: ServerResponse, status: number, 
 
 const initialized = (modern: ModernHttp) => modern.of('initialize').length
 
-t.test('26 unsupported, with the modern revision listed, is said by modern servers only', async (t) => {
+t.test('26 only modern servers answer "unsupported" and list the modern revision', async (t) => {
   let refusals = 1
   const modern = await ModernHttp.start(t, {
     override: (arrived, response) =>
@@ -39,7 +39,7 @@ t.test('26 unsupported, with the modern revision listed, is said by modern serve
   t.same(modern.violations(), [])
 })
 
-t.test('26 a modern program is detected on a pipe', async (t) => {
+t.test('26 detects a modern program on a pipe', async (t) => {
   const stdio = legacyStdio(t, { discover: { code: -32022, message: 'm', data: MODERN } })
   const { url, bridge } = await startBridge(t, stdio.server)
   t.equal((await call(url, 'tools/call', { name: 'echo', arguments: {} })).status, 200)
@@ -48,7 +48,7 @@ t.test('26 a modern program is detected on a pipe', async (t) => {
   t.equal(stdio.pids().length, 1)
 })
 
-t.test('26 a modern server hears no initialize from a modern client, over HTTP and on a pipe', async (t) => {
+t.test('26 a modern client sends a modern server no initialize, over HTTP and on a pipe', async (t) => {
   const http = await ModernHttp.start(t)
   const stdio = modernStdio(t)
   for (const server of [{ url: http.url }, stdio.server]) {
@@ -64,7 +64,7 @@ t.test('26 a modern server hears no initialize from a modern client, over HTTP a
 })
 
 t.test(
-  '27 a header mismatch is no reason to initialize: it is said who is to blame, and nothing remembered',
+  '27 a header mismatch leads to no initialize: the error names the blame, and nothing is remembered',
   async (t) => {
     let stripping = true
     const modern = await ModernHttp.start(t, {
@@ -84,7 +84,7 @@ t.test(
   },
 )
 
-t.test('27 a header mismatch that goes away by itself is not noticed', async (t) => {
+t.test('27 a temporary header mismatch is not noticed', async (t) => {
   let mismatches = 1
   const modern = await ModernHttp.start(t, {
     override: (arrived, response) => mismatches-- > 0 && refuse(arrived, response, 400, -32020),
@@ -96,7 +96,7 @@ t.test('27 a header mismatch that goes away by itself is not noticed', async (t)
 })
 
 t.test(
-  'a legacy client gets a session of a server of both eras where that keeps sessions, and else of the bridge',
+  'a legacy client gets a session of a server of both eras if that has sessions, and otherwise of the bridge',
   async (t) => {
     const sessionful = await ModernHttp.start(t, { dual: 'session' })
     const first = await LegacyClient.open((await startBridge(t, { url: sessionful.url })).url)
@@ -119,7 +119,7 @@ t.test(
   },
 )
 
-t.test('a modern client of a server of both eras is served in its own', async (t) => {
+t.test('serves a modern client of a server of both eras in its own era', async (t) => {
   for (const dual of ['session', 'sessionless'] as const) {
     const modern = await ModernHttp.start(t, { dual })
     const { url } = await startBridge(t, { url: modern.url })
@@ -161,7 +161,7 @@ const REFUSALS: [name: string, refusal: NonNullable<HttpPlan['override']>][] = [
   ['a header mismatch with every request', (arrived, response) => refuse(arrived, response, 400, -32020)],
 ]
 
-t.test('33 a legacy server that has turned modern is asked again, and its clients notice nothing', async (t) => {
+t.test('33 detects a legacy server that became modern, which clients do not notice', async (t) => {
   for (const [name, refusal] of REFUSALS) {
     const { modern, turn } = await turning(t, refusal)
     const { url, bridge } = await startBridge(t, { url: modern.url })
@@ -179,7 +179,7 @@ t.test('33 a legacy server that has turned modern is asked again, and its client
   }
 })
 
-t.test('33 a legacy client of such a server opens another session, which is the bridge’s', async (t) => {
+t.test('33 a legacy client of such a server opens another session, served by the bridge', async (t) => {
   for (const [name, refusal] of REFUSALS.slice(0, 1)) {
     const { modern, turn } = await turning(t, refusal)
     const { url } = await startBridge(t, { url: modern.url })
@@ -196,7 +196,7 @@ t.test('33 a legacy client of such a server opens another session, which is the 
   }
 })
 
-t.test('33 a modern server that has become a legacy one is asked again as well', async (t) => {
+t.test('33 detects a modern server that became legacy, too', async (t) => {
   let modernToo = true
   const modern = await ModernHttp.start(t, {
     dual: 'session',
@@ -214,7 +214,7 @@ t.test('33 a modern server that has become a legacy one is asked again as well',
   t.equal(bridge.server.verdict?.era, 'legacy')
 })
 
-t.test('a modern child that is started again is asked again, and nothing else is sent before', async (t) => {
+t.test('probes a restarted modern program first, and sends nothing else before', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, stdio.server)
   t.equal((await call(url, 'tools/list')).status, 200)
@@ -227,22 +227,19 @@ t.test('a modern child that is started again is asked again, and nothing else is
   t.same(stdio.violations(), [])
 })
 
-t.test(
-  '25 a modern child that was silent when it was asked is found out to be one, after initialize was no use',
-  async (t) => {
-    const stdio = modernStdio(t, { silentDiscovers: 1 })
-    const timeLimit = holdTimers(t, PROBE)
-    const { url, bridge } = await startBridge(t, stdio.server, { timeouts: { probe: PROBE } })
-    const answer = call(url, 'tools/list')
-    await until(() => stdio.messages().length === 1, 'the first question')
-    timeLimit.run()
-    t.equal((await answer).status, 200)
-    t.equal(bridge.server.verdict?.era, 'modern')
-    t.equal(stdio.pids().length, 1)
-  },
-)
+t.test('25 detects a modern program that did not answer the probe, after initialize failed', async (t) => {
+  const stdio = modernStdio(t, { silentDiscovers: 1 })
+  const timeLimit = holdTimers(t, PROBE)
+  const { url, bridge } = await startBridge(t, stdio.server, { timeouts: { probe: PROBE } })
+  const answer = call(url, 'tools/list')
+  await until(() => stdio.messages().length === 1, 'the first question')
+  timeLimit.run()
+  t.equal((await answer).status, 200)
+  t.equal(bridge.server.verdict?.era, 'modern')
+  t.equal(stdio.pids().length, 1)
+})
 
-t.test('22 the probe is in full dress, and says that it is the bridge that asks', async (t) => {
+t.test('22 the probe has a full envelope, and names the bridge as its client', async (t) => {
   const modern = await ModernHttp.start(t)
   const { bridge } = await startBridge(t, { url: modern.url })
   await bridge.server.warmUp()
@@ -252,7 +249,7 @@ t.test('22 the probe is in full dress, and says that it is the bridge that asks'
   t.same(modern.violations(), [])
 })
 
-t.test('32 fifty legacy clients at once cause one probe, and one question whether there are sessions', async (t) => {
+t.test('32 fifty legacy clients at once cause one probe, and one check for sessions', async (t) => {
   for (const plan of [{}, { dual: 'session' }] as const) {
     const modern = await ModernHttp.start(t, plan)
     const { url } = await startBridge(t, { url: modern.url })
@@ -270,7 +267,7 @@ t.test('32 fifty legacy clients at once cause one probe, and one question whethe
   }
 })
 
-t.test('a server that is said to be modern is not asked at all', async (t) => {
+t.test('does not probe a server that is configured as modern', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: modern.url, era: 'modern' })
   t.equal((await call(url, 'tools/list')).status, 200)

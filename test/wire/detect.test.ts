@@ -9,7 +9,7 @@ import { LegacyHttp, type Plan } from '../support/legacy-http.js'
 import { type LegacyStdio, legacyStdio } from '../support/legacy-stdio.js'
 import { CAPABILITIES, CLIENT_INFO, call, VERSION } from '../support/modern.js'
 
-t.test('22 the first that a server hears is server/discover in full dress', async (t) => {
+t.test('22 the first request to a server is server/discover with a full envelope', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   await call(url, 'tools/call', { name: 'echo', arguments: {} })
@@ -39,7 +39,7 @@ function isOneChild(t: Test, { pids, messages }: LegacyStdio): void {
   t.same(methods.slice(0, 2), ['server/discover', 'initialize'])
 }
 
-t.test('23 whatever error a child gives to discover, initialize goes to the same child', async (t) => {
+t.test('23 any error of a program on discover leads to initialize on the same process', async (t) => {
   for (const code of [-32601, -32602, -32600, -32000, 1]) {
     const stdio = legacyStdio(t, { discover: { code, message: 'no' } })
     const { url } = await startBridge(t, stdio.server)
@@ -48,7 +48,7 @@ t.test('23 whatever error a child gives to discover, initialize goes to the same
   }
 })
 
-t.test('24 a child that exits on discover is started again, and hears initialize first', async (t) => {
+t.test('24 a program that exits on discover is restarted, and gets initialize first', async (t) => {
   const stdio = legacyStdio(t, { discover: 'exit' })
   const { url } = await startBridge(t, stdio.server)
   t.equal((await call(url, 'tools/list')).status, 200)
@@ -59,14 +59,14 @@ t.test('24 a child that exits on discover is started again, and hears initialize
   t.match(heard[0]?.line, /"method":"initialize"/)
 })
 
-t.test('25 a child that is silent on discover hears initialize as it is, and the first request succeeds', async (t) => {
+t.test('25 a program that is silent on discover gets initialize, and the first request succeeds', async (t) => {
   const stdio = legacyStdio(t, { discover: 'silent' })
   const { url } = await startBridge(t, stdio.server, { timeouts: { probe: 300 } })
   t.equal((await call(url, 'tools/call', { name: 'echo', arguments: {} })).status, 200)
   isOneChild(t, stdio)
 })
 
-t.test('a banner on stdout is passed over', async (t) => {
+t.test('skips a banner on stdout', async (t) => {
   const stdio = legacyStdio(t, { banner: 'Welcome to the server!', stderr: 'starting' })
   const { url } = await startBridge(t, stdio.server)
   t.equal((await call(url, 'tools/list')).status, 200)
@@ -124,7 +124,7 @@ t.test('only a modern answer makes a server modern', async (t) => {
   }
 })
 
-t.test('29 what is no evidence decides nothing: the next request asks again', async (t) => {
+t.test('29 other failures decide nothing: the next request probes again', async (t) => {
   const cases: [served: number, seen: number][] = [
     [401, 502],
     [403, 502],
@@ -152,14 +152,14 @@ t.test('29 what is no evidence decides nothing: the next request asks again', as
   }
 })
 
-t.test('30 HTTP+SSE is found behind an address that takes neither discover nor initialize', async (t) => {
+t.test('30 detects HTTP+SSE behind an address that accepts neither discover nor initialize', async (t) => {
   const http = await sseServer(t, (origin) => `${origin}/message?sessionId=1`)
   const { url, bridge } = await startBridge(t, { url: http.url })
   t.equal((await call(url, 'tools/list')).status, 200)
   t.match(bridge.server.verdict, { era: 'legacy', transport: { kind: 'sse' } })
 })
 
-t.test('11.39 HTTP+SSE is found where it refuses a POST in JSON-RPC, as a bridge does', async (t) => {
+t.test('11.39 detects HTTP+SSE where a POST is refused in JSON-RPC', async (t) => {
   const stdio = legacyStdio(t)
   const far = await startBridge(t, stdio.server)
   const { url, bridge } = await startBridge(t, { url: new URL('/sse', far.url).href })
@@ -169,7 +169,7 @@ t.test('11.39 HTTP+SSE is found where it refuses a POST in JSON-RPC, as a bridge
   t.match(called.message.result, { structuredContent: { x: 1 } })
 })
 
-t.test('31 an endpoint on another origin is refused, and nothing is sent there', async (t) => {
+t.test('31 refuses an endpoint on another origin, and sends nothing there', async (t) => {
   let trapped = 0
   const trap = createServer(() => trapped++)
   await new Promise<void>((resolve) => trap.listen(0, '127.0.0.1', resolve))
@@ -180,7 +180,7 @@ t.test('31 an endpoint on another origin is refused, and nothing is sent there',
   t.equal(trapped, 0)
 })
 
-t.test('S3: an endpoint that is not on the web is refused', async (t) => {
+t.test('S3: refuses an endpoint that is not on the web', async (t) => {
   for (const endpoint of ['file:///etc/passwd', 'javascript:1', 'data:,x', 'urn:x:y', 'blob:own/message'])
     await t.test(endpoint, async (t) => {
       const http = await sseServer(t, (origin) => endpoint.replace('own', origin))
@@ -192,7 +192,7 @@ t.test('S3: an endpoint that is not on the web is refused', async (t) => {
     })
 })
 
-t.test('32 fifty requests at once cause one probe and one handshake', async (t) => {
+t.test('32 fifty concurrent requests cause one probe and one handshake', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   const answers = await Promise.all(Array.from({ length: 50 }, () => call(url, 'tools/list')))
@@ -207,7 +207,7 @@ t.test('32 fifty requests at once cause one probe and one handshake', async (t) 
   t.equal(stdio.messages().filter(({ method }) => method === 'initialize').length, 1)
 })
 
-t.test('a server that cannot be had is named, and who is to blame', async (t) => {
+t.test('names an unreachable server, and the blame', async (t) => {
   const gone = await startBridge(t, { url: 'http://127.0.0.1:9/mcp' })
   const refused = await call(gone.url, 'tools/list')
   t.equal(refused.status, 502)
@@ -221,7 +221,7 @@ t.test('a server that cannot be had is named, and who is to blame', async (t) =>
   await t.rejects(dying.bridge.server.warmUp(), { message: /exited with code 3/, cause: { stderr: ['bad API key'] } })
 })
 
-t.test('a verdict is remembered when a child is started again: it is probed once', async (t) => {
+t.test('remembers a verdict when a program is restarted, and probes once', async (t) => {
   const stdio = legacyStdio(t)
   const { url } = await startBridge(t, stdio.server)
   await call(url, 'tools/list')

@@ -46,7 +46,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     refused(t, await call(url, 'tools/list', {}, { headers: { 'mcp-protocol-version': '2025-11-25' } }), 400, -32020)
   })
 
-  t.test('4 a version that nobody knows is refused with the versions that discover lists', async (t) => {
+  t.test('4 refuses an unknown version with the versions that discover lists', async (t) => {
     const answer = await call(
       url,
       'tools/list',
@@ -59,7 +59,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.equal(answer.message.error?.data?.['requested'], '2099-01-01')
   })
 
-  t.test('5 a legacy version cannot be carried by a request', async (t) => {
+  t.test('5 refuses a request that claims a legacy version', async (t) => {
     refused(
       t,
       await call(
@@ -73,13 +73,13 @@ t.test('the endpoint answers by method and version', async (t) => {
     )
   })
 
-  t.test('6 a modern header without envelope names the keys that are missing', async (t) => {
+  t.test('6 a modern header without envelope names the missing keys', async (t) => {
     const answer = await post(url, rpc('tools/list'), modernHeaders('tools/list'))
     refused(t, answer, 400, -32602)
     t.same(answer.message.error?.data?.['missing'], [VERSION, CAPABILITIES])
   })
 
-  t.test('7 capabilities that are missing or no object are invalid params', async (t) => {
+  t.test('7 missing capabilities, or other than an object, are invalid params', async (t) => {
     for (const capabilities of [undefined, [], null, 'x']) {
       refused(
         t,
@@ -91,7 +91,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     }
   })
 
-  t.test('8 a bare server/discover is answered out of one session, a bare listen is not answered', async (t) => {
+  t.test('8 answers a bare server/discover from one session, and refuses a bare listen', async (t) => {
     const opened = () => legacy.of('initialize').length
     await post(url, rpc('server/discover'), JSON_HEADERS)
     const before = opened()
@@ -102,11 +102,11 @@ t.test('the endpoint answers by method and version', async (t) => {
     refused(t, await post(url, rpc('subscriptions/listen'), JSON_HEADERS), 400, -32602)
   })
 
-  t.test('9 initialize with a modern header contradicts itself', async (t) => {
+  t.test('9 initialize with a modern header is a mismatch', async (t) => {
     refused(t, await post(url, rpc('initialize', {}), modernHeaders('initialize')), 400, -32020)
   })
 
-  t.test('10 methods that are gone or unknown are not found, under the same id', async (t) => {
+  t.test('10 removed or unknown methods are not found, under the same id', async (t) => {
     for (const method of [
       'initialize',
       'ping',
@@ -124,19 +124,19 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.same(legacy.of('ping'), [], 'and the server hears nothing of what is gone')
   })
 
-  t.test('11 a request without claim, header or session is refused, and the server hears nothing', async (t) => {
+  t.test('11 refuses a request without claim, header or session, and the server gets nothing', async (t) => {
     const before = legacy.received.length
     refused(t, await post(url, rpc('tools/list'), JSON_HEADERS), 400, -32600)
     t.equal(legacy.received.length, before)
   })
 
-  t.test('12 a session that nobody knows is not found', async (t) => {
+  t.test('12 an unknown session is not found', async (t) => {
     // With a server that has sessions of its own over HTTP, it would be for the server to know them.
     const { url } = await startBridge(t, legacyStdio(t).server)
     refused(t, await post(url, rpc('tools/list'), { ...JSON_HEADERS, 'mcp-session-id': 'unknown' }), 404, -32600)
   })
 
-  t.test('13 a header that names no revision is refused', async (t) => {
+  t.test('13 refuses a header with an unknown revision', async (t) => {
     refused(
       t,
       await post(url, rpc('tools/list'), { ...JSON_HEADERS, 'mcp-protocol-version': '2024-99-99' }),
@@ -145,7 +145,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     )
   })
 
-  t.test('14 a notification is accepted without effect, an answer is not', async (t) => {
+  t.test('14 accepts a notification without effect, and refuses an answer', async (t) => {
     const notification = JSON.stringify({
       jsonrpc: '2.0',
       method: 'notifications/cancelled',
@@ -160,7 +160,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.notOk('id' in response.message)
   })
 
-  t.test('15 16 arrays are refused, without an id in the answer', async (t) => {
+  t.test('15 16 refuses arrays, without an id in the answer', async (t) => {
     for (const body of ['[]', `[${rpc('tools/list', withEnvelope())}]`, `[${rpc('initialize')}]`]) {
       const answer = await post(url, body, JSON_HEADERS)
       refused(t, answer, 400, -32600, body.slice(0, 20))
@@ -176,7 +176,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     }
   })
 
-  t.test('18 a foreign origin is refused before anything else is looked at, and so is a foreign host', async (t) => {
+  t.test('18 refuses a foreign origin before any other check, and a foreign host', async (t) => {
     const nonsense = (headers: Record<string, string>) =>
       send('POST', url, '{', { 'content-type': 'text/plain', ...headers })
     refused(t, await nonsense({ origin: 'http://evil.example' }), 403, -32600)
@@ -189,7 +189,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.equal((await call(url, 'tools/list', {}, { headers: { host: `LOCALHOST:${new URL(url).port}` } })).status, 200)
   })
 
-  t.test('19 what is no JSON, of another type, or too large is told so', async (t) => {
+  t.test('19 reports invalid JSON, another media type and a large body', async (t) => {
     const broken = await post(url, '{"jsonrpc":"2.0","id":1,', modernHeaders('tools/list'))
     refused(t, broken, 400, -32700)
     t.notOk('id' in broken.message)
@@ -199,7 +199,7 @@ t.test('the endpoint answers by method and version', async (t) => {
     t.equal((await call(small, 'tools/call', { name: 'echo', arguments: { text: 'x'.repeat(1_000) } })).status, 200)
   })
 
-  t.test('43 discover says who answers twice: in _meta, and in the body for clients of the drafts', async (t) => {
+  t.test('43 discover names the server twice: in _meta, and in the body for clients of the drafts', async (t) => {
     const { message } = await call(url, 'server/discover')
     const result = message.result as Record<string, Record<string, unknown>>
     t.same(result['supportedVersions'], ['2026-07-28'])
@@ -213,7 +213,7 @@ t.test('the endpoint answers by method and version', async (t) => {
   })
 })
 
-t.test('8 with the courtesy off, a bare server/discover is refused like any other request', async (t) => {
+t.test('8 with the option off, a bare server/discover is refused like any other request', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url }, { compat: { bareDiscover: false } })
   const answer = await post(url, rpc('server/discover'), JSON_HEADERS)
@@ -221,7 +221,7 @@ t.test('8 with the courtesy off, a bare server/discover is refused like any othe
   t.same(answer.message.error?.data?.['supported'], ['2026-07-28'])
 })
 
-t.test('clients built on the drafts can be given the codes of the drafts', async (t) => {
+t.test('clients of the drafts can get the codes of the drafts', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url }, { compat: { draftErrorCodes: true } })
   refused(t, await call(url, 'tools/list', {}, { headers: { 'mcp-method': 'x' } }), 400, -32001)

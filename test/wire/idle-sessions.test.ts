@@ -44,27 +44,24 @@ t.test('13 sessions of a principal share one subscription, and each hears of a c
   )
 })
 
-t.test(
-  '13 the subscription stays until the last session has ended, and one that comes later opens another',
-  async (t) => {
-    const { modern, connect } = await start(t)
-    const [first, second] = [await connect(), await connect()]
-    await until(() => modern.subscriptions === 1, 'the subscription')
-    await first.client.end()
-    modern.touch({ tools: true })
-    await until(() => heard(second.stream, TOOLS) === 1, 'the change')
-    t.equal(modern.subscriptions, 1)
-    await second.client.end()
-    await until(() => modern.subscriptions === 0, 'the end of the subscription')
-    const third = await connect()
-    await until(() => modern.subscriptions === 1, 'another subscription')
-    modern.touch({ tools: true })
-    await until(() => heard(third.stream, TOOLS) === 1, 'the change')
-    t.equal(subscriptionsOf(modern), 2)
-  },
-)
+t.test('13 the subscription stays until the last session has ended, and a later one opens another', async (t) => {
+  const { modern, connect } = await start(t)
+  const [first, second] = [await connect(), await connect()]
+  await until(() => modern.subscriptions === 1, 'the subscription')
+  await first.client.end()
+  modern.touch({ tools: true })
+  await until(() => heard(second.stream, TOOLS) === 1, 'the change')
+  t.equal(modern.subscriptions, 1)
+  await second.client.end()
+  await until(() => modern.subscriptions === 0, 'the end of the subscription')
+  const third = await connect()
+  await until(() => modern.subscriptions === 1, 'another subscription')
+  modern.touch({ tools: true })
+  await until(() => heard(third.stream, TOOLS) === 1, 'the change')
+  t.equal(subscriptionsOf(modern), 2)
+})
 
-t.test('13 another client, other capabilities or another filter are another subscription', async (t) => {
+t.test('13 another client, other capabilities or another filter have another subscription', async (t) => {
   const { modern, connect } = await start(t)
   await connect()
   await connect({ clientInfo: { name: 'another', version: '1' } })
@@ -99,7 +96,7 @@ t.test('13 when a shared subscription ends, the sessions share another one', asy
   t.equal(subscriptionsOf(modern), 2)
 })
 
-t.test('13 a session with an open stream keeps no other request', async (t) => {
+t.test('13 a session with an open stream keeps no other request in memory', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const { url, connect } = await start(t)

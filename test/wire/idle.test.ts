@@ -15,7 +15,7 @@ import { openPipe } from '../support/pipe.js'
 
 const echo = { name: 'echo', arguments: { x: 1 } }
 
-t.test('11.4 a program is not ended for idleness unless the configuration says so', async (t) => {
+t.test('11.4 does not end an idle program unless configured', async (t) => {
   const idleOf = (entry: object, timeouts: object = {}) => {
     const all = parseSettings({ mcpServers: { it: entry }, timeouts }, { env: {}, read: String })
     const context = { log: pino({ level: 'silent' }), version: '0', env: {} }
@@ -29,7 +29,7 @@ t.test('11.4 a program is not ended for idleness unless the configuration says s
   t.equal(idleOf(address, { idle: 7 }), 7)
 })
 
-t.test('11.4 a program that nobody uses is ended where the configuration says when', async (t) => {
+t.test('11.4 ends an idle program after the configured time', async (t) => {
   for (const program of [legacyStdio(t), modernStdio(t)]) {
     const { url } = await startBridge(t, program.server, { timeouts: { idle: 100 } })
     await call(url, 'tools/call', echo)
@@ -39,7 +39,7 @@ t.test('11.4 a program that nobody uses is ended where the configuration says wh
   }
 })
 
-t.test('11.4 a program that was only asked for its era is ended, too, if no call comes', async (t) => {
+t.test('11.4 ends a program that was only probed, too, if no call follows', async (t) => {
   for (const program of [legacyStdio(t), modernStdio(t)]) {
     const { url, bridge } = await startBridge(t, program.server, { timeouts: { idle: 100 } })
     await bridge.warmUp(() => {})
@@ -49,7 +49,7 @@ t.test('11.4 a program that was only asked for its era is ended, too, if no call
   }
 })
 
-t.test('a process that is being ended because it is idle is gone when the bridge is', async (t) => {
+t.test('a process that is being ended as idle is gone when the bridge is', async (t) => {
   for (const program of [legacyStdio(t, { stubborn: true }), modernStdio(t, { stubborn: true })]) {
     const { url, bridge } = await startBridge(t, program.server, { timeouts: { idle: 100 } })
     await call(url, 'tools/call', echo)
@@ -59,7 +59,7 @@ t.test('a process that is being ended because it is idle is gone when the bridge
   }
 })
 
-t.test('11.4 a program stays for as long as its client is connected by a pipe, however silent', async (t) => {
+t.test('11.4 a program stays while its client is connected by a pipe, however silent', async (t) => {
   for (const program of [legacyStdio(t), modernStdio(t)]) {
     const pipe = openPipe(t, program.server, { timeouts: { idle: 100 } })
     await pipe.call('tools/call', echo)
@@ -69,7 +69,7 @@ t.test('11.4 a program stays for as long as its client is connected by a pipe, h
   }
 })
 
-t.test('11.4 a modern program stays for as long as a legacy client has its session', async (t) => {
+t.test('11.4 a modern program stays while a legacy client has its session', async (t) => {
   const program = modernStdio(t)
   const { url } = await startBridge(t, program.server, { timeouts: { idle: 100 } })
   const client = await LegacyClient.open(url)
@@ -80,7 +80,7 @@ t.test('11.4 a modern program stays for as long as a legacy client has its sessi
   await until(() => ended(program).length === 1, 'the end of the process')
 })
 
-t.test('11.36 the session of a client that has gone ends soon, and its process', async (t) => {
+t.test('11.36 the session of a client that left ends soon, and its process', async (t) => {
   const program = legacyStdio(t)
   const timeouts = { clientIdle: 600_000, clientGone: 200, keepAlive: 50 }
   const { url } = await startBridge(t, program.server, { timeouts })

@@ -83,7 +83,7 @@ t.test('bad input in a session gets a clear error', async (t) => {
   t.equal((await client.request('ping')).status, 200, 'and the session goes on')
 })
 
-t.test('a client that vanishes in the middle of a message has said nothing', async (t) => {
+t.test('an incomplete message of a client that leaves is ignored', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: modern.url })
   const client = await LegacyClient.open(url)

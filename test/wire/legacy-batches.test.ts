@@ -36,7 +36,7 @@ function isRefused(t: Test, { status, text, message }: Answer, name: string) {
   t.notMatch(text, /"id"/, name)
 }
 
-t.test('107 a batch is answered by one array, and the server sees single messages', async (t) => {
+t.test('107 answers a batch by one array, and the server gets single messages', async (t) => {
   const { client, modern } = await start(t)
   const answer = await client.post([
     tool('a', 'echo', { n: 1 }),
@@ -55,7 +55,7 @@ t.test('107 a batch is answered by one array, and the server sees single message
   t.same(violations, [])
 })
 
-t.test('107 requests of a batch are with the server at the same time', async (t) => {
+t.test('107 sends requests of a batch to the server at the same time', async (t) => {
   const { client, modern } = await start(t)
   const batch = Array.from({ length: 5 }, (_, n) => tool(n, 'wait', { ms: 60_000 }))
   const posted = client.post(batch)
@@ -65,27 +65,30 @@ t.test('107 requests of a batch are with the server at the same time', async (t)
   t.same({ status, text }, { status: 202, text: '' }, 'all of them were taken back')
 })
 
-t.test('107 what comes before an answer makes a stream of all of it, which ends with the last answer', async (t) => {
-  const { client } = await start(t)
-  const answer = await client.post([
-    tool('a', 'progress', { values: [1, 2], ms: 50 }, { progressToken: 'pa' }),
-    tool('b', 'progress', { values: [3], ms: 10 }, { progressToken: 'pb' }),
-    tool('c', 'echo'),
-  ])
-  t.match(answer.headers['content-type'], 'text/event-stream')
-  const progress = answer.messages.filter(({ method }) => method !== undefined).map(({ params }) => params as Json)
-  t.same(
-    new Set(progress.map(({ progressToken, progress: at }) => `${progressToken} ${at}`)),
-    new Set(['pa 1', 'pa 2', 'pb 3']),
-  )
-  const answers = answer.messages.filter(({ method }) => method === undefined)
-  t.same(answers.map(({ id }) => id).sort(), ['a', 'b', 'c'])
-  t.notOk(answer.messages.some((message) => Array.isArray(message)))
-  const ids = answer.text.match(/^id: .*$/gm) ?? []
-  t.equal(new Set(ids).size, 6, 'every event can be gone on from')
-})
+t.test(
+  '107 a message before an answer makes the whole response a stream, which ends with the last answer',
+  async (t) => {
+    const { client } = await start(t)
+    const answer = await client.post([
+      tool('a', 'progress', { values: [1, 2], ms: 50 }, { progressToken: 'pa' }),
+      tool('b', 'progress', { values: [3], ms: 10 }, { progressToken: 'pb' }),
+      tool('c', 'echo'),
+    ])
+    t.match(answer.headers['content-type'], 'text/event-stream')
+    const progress = answer.messages.filter(({ method }) => method !== undefined).map(({ params }) => params as Json)
+    t.same(
+      new Set(progress.map(({ progressToken, progress: at }) => `${progressToken} ${at}`)),
+      new Set(['pa 1', 'pa 2', 'pb 3']),
+    )
+    const answers = answer.messages.filter(({ method }) => method === undefined)
+    t.same(answers.map(({ id }) => id).sort(), ['a', 'b', 'c'])
+    t.notOk(answer.messages.some((message) => Array.isArray(message)))
+    const ids = answer.text.match(/^id: .*$/gm) ?? []
+    t.equal(new Set(ids).size, 6, 'every event can be gone on from')
+  },
+)
 
-t.test('107 a stream of a batch that broke can be taken up again', async (t) => {
+t.test('107 a broken stream of a batch can be resumed', async (t) => {
   const { client } = await start(t)
   const body = JSON.stringify([
     tool('a', 'progress', { values: [1], ms: 700 }, { progressToken: 'p' }),
@@ -101,7 +104,7 @@ t.test('107 a stream of a batch that broke can be taken up again', async (t) => 
   t.same(again.messages.map(({ id }) => id).sort(), ['a', 'b'])
 })
 
-t.test('107 what needs no answer is accepted, and nothing said', async (t) => {
+t.test('107 accepts messages that need no answer, without a body', async (t) => {
   const { client } = await start(t)
   const batch = [
     notification('notifications/x'),
@@ -112,7 +115,7 @@ t.test('107 what needs no answer is accepted, and nothing said', async (t) => {
   t.same({ status, text }, { status: 202, text: '' })
 })
 
-t.test('107 each element that is no message has an answer of its own', async (t) => {
+t.test('107 each invalid element has its own answer', async (t) => {
   const { client } = await start(t)
   const { status, text } = await client.post([
     request('a', 'ping'),
@@ -136,7 +139,7 @@ t.test('107 each element that is no message has an answer of its own', async (t)
   t.notMatch(text, /"id":null/)
 })
 
-t.test('107 an answer is left out for what was taken back', async (t) => {
+t.test('107 a cancelled request has no answer in the array', async (t) => {
   const { client, modern } = await start(t)
   const posted = client.post([tool('kept', 'wait', { ms: 500 }), tool('taken', 'wait', { ms: 60_000 })])
   await until(() => modern.of('tools/call').length === 2)
@@ -145,7 +148,7 @@ t.test('107 an answer is left out for what was taken back', async (t) => {
   t.same([...answers.keys()], ['kept'])
 })
 
-t.test('16 an array is refused in every other revision', async (t) => {
+t.test('16 refuses an array in every other revision', async (t) => {
   for (const revision of ['2024-11-05', '2025-06-18', '2025-11-25']) {
     const { client, modern } = await start(t, {}, revision)
     const before = modern.received.length
@@ -156,7 +159,7 @@ t.test('16 an array is refused in every other revision', async (t) => {
   }
 })
 
-t.test('16 an array with initialize in it is refused, in a session as out of it', async (t) => {
+t.test('16 refuses an array with initialize, inside and outside of a session', async (t) => {
   const { client, url, modern } = await start(t)
   isRefused(t, await client.post([opening]), 'in a session')
   isRefused(t, await client.post([request(1, 'ping'), opening]), 'among others')
@@ -166,7 +169,7 @@ t.test('16 an array with initialize in it is refused, in a session as out of it'
   t.equal(modern.of('tools/call').length, 0)
 })
 
-t.test('15 an array with something modern in it is refused, in a session as out of it', async (t) => {
+t.test('15 refuses an array with a modern message, inside and outside of a session', async (t) => {
   const { client } = await start(t)
   const modern = request(2, 'tools/list', { _meta: envelope() })
   isRefused(t, await client.post([request(1, 'ping'), modern]), 'in the body')
@@ -180,14 +183,14 @@ t.test('107 an array may have a hundred elements', async (t) => {
   isRefused(t, await client.post(pings(101)), '101')
 })
 
-t.test('107 an array that takes its time becomes a stream with signs of life', async (t) => {
+t.test('107 a slow array becomes a stream with keep-alive comments', async (t) => {
   const { client } = await start(t, { timeouts: { commitAfter: 50, keepAlive: 50 } })
   const answer = await client.post([tool('a', 'wait', { ms: 1_500 }), request('b', 'ping')])
   t.match(answer.headers['content-type'], 'text/event-stream')
   t.same(answer.messages.map(({ id }) => id).sort(), ['a', 'b'])
 })
 
-t.test('107 a batch for a child is one array as well', async (t) => {
+t.test('107 a batch for a program is one array, too', async (t) => {
   const legacy = legacyStdio(t)
   const { url } = await startBridge(t, legacy.server)
   const client = await LegacyClient.open(url, { revision: R03 })

@@ -50,7 +50,7 @@ t.test('90 an empty result is exactly {}', async (t) => {
   for (const method of ['ping', 'logging/setLevel', 'resources/subscribe']) t.equal(modern.of(method).length, 0, method)
 })
 
-t.test('90 a level that there is not, and an address that is none, are invalid', async (t) => {
+t.test('90 an unknown level, and an invalid address, are invalid params', async (t) => {
   const { client } = await start(t)
   for (const params of [{ level: 'loud' }, {}, { level: 1 }, { level: 'INFO' }])
     isInBand(t, await client.request('logging/setLevel', params), -32602, JSON.stringify(params))
@@ -58,7 +58,7 @@ t.test('90 a level that there is not, and an address that is none, are invalid',
     isInBand(t, await client.request('resources/subscribe', params), -32602, JSON.stringify(params))
 })
 
-t.test('105 methods that are not of the revision, or of nobody, are unknown, in-band', async (t) => {
+t.test('105 methods outside of the revision, or unknown ones, are not found, in-band', async (t) => {
   const { client, modern } = await start(t)
   const before = modern.received.length
   for (const method of ['server/discover', 'subscriptions/listen', 'tasks/update', 'tasks/get', 'tasks/list'])
@@ -71,32 +71,29 @@ t.test('105 methods that are not of the revision, or of nobody, are unknown, in-
   t.match((await client.request('vendor/echo', { x: [1] })).message, { result: { received: { x: [1] } } })
 })
 
-t.test(
-  '105 a method of a capability that the server does not offer is unknown, and the server hears nothing',
-  async (t) => {
-    const { client, modern } = await start(t, { capabilities: { tools: {} } })
-    const before = modern.received.length
-    const rows: [method: string, params: Record<string, unknown>][] = [
-      ['prompts/list', {}],
-      ['prompts/get', { name: 'greet' }],
-      ['resources/list', {}],
-      ['resources/read', { uri: 'test://static' }],
-      ['resources/templates/list', {}],
-      ['resources/subscribe', { uri: 'test://static' }],
-      ['resources/unsubscribe', { uri: 'test://static' }],
-      ['completion/complete', { argument: { name: 'a', value: 'b' } }],
-      ['logging/setLevel', { level: 'info' }],
-    ]
-    for (const [method, params] of rows) isInBand(t, await client.request(method, params), -32601, method)
-    t.equal(modern.received.length, before)
-    t.equal((await client.request('tools/list')).status, 200)
+t.test('105 a method of a capability that the server lacks is not found, and the server gets nothing', async (t) => {
+  const { client, modern } = await start(t, { capabilities: { tools: {} } })
+  const before = modern.received.length
+  const rows: [method: string, params: Record<string, unknown>][] = [
+    ['prompts/list', {}],
+    ['prompts/get', { name: 'greet' }],
+    ['resources/list', {}],
+    ['resources/read', { uri: 'test://static' }],
+    ['resources/templates/list', {}],
+    ['resources/subscribe', { uri: 'test://static' }],
+    ['resources/unsubscribe', { uri: 'test://static' }],
+    ['completion/complete', { argument: { name: 'a', value: 'b' } }],
+    ['logging/setLevel', { level: 'info' }],
+  ]
+  for (const [method, params] of rows) isInBand(t, await client.request(method, params), -32601, method)
+  t.equal(modern.received.length, before)
+  t.equal((await client.request('tools/list')).status, 200)
 
-    const mute = await start(t, { capabilities: { resources: {} } })
-    isInBand(t, await mute.client.request('resources/subscribe', { uri: 'test://static' }), -32601, 'no subscriptions')
-  },
-)
+  const mute = await start(t, { capabilities: { resources: {} } })
+  isInBand(t, await mute.client.request('resources/subscribe', { uri: 'test://static' }), -32601, 'no subscriptions')
+})
 
-t.test('105 a resource that is not there is said to be so in the words of the legacy era', async (t) => {
+t.test('105 an unknown resource has the error of the legacy era', async (t) => {
   const { client } = await start(t)
   const missing = await client.request('resources/read', { uri: 'test://missing' })
   t.match(missing, { status: 200, message: { error: { code: -32002, data: { uri: 'test://missing' } } } })
@@ -154,7 +151,7 @@ const errors: [name: string, status: number, error: object, told: object][] = [
   ],
 ]
 
-t.test('105 what a server says in JSON-RPC comes with 200, and with codes that legacy clients know', async (t) => {
+t.test('105 a JSON-RPC error of the server comes with 200, and with codes of the legacy era', async (t) => {
   for (const [name, status, error, told] of errors) {
     const { client } = await start(t, { override: refusing('tools/call', status, { error }) })
     const answer = await client.call('act')
@@ -164,7 +161,7 @@ t.test('105 what a server says in JSON-RPC comes with 200, and with codes that l
   }
 })
 
-t.test('105 what a server says without JSON-RPC is told in-band, and with what status', async (t) => {
+t.test('105 an error of the server without JSON-RPC is in-band, with its status', async (t) => {
   for (const status of [400, 410, 429, 500, 502, 503, 504]) {
     const { client } = await start(t, { override: refusing('tools/call', status, undefined) })
     const answer = await client.call('act')
@@ -173,14 +170,14 @@ t.test('105 what a server says without JSON-RPC is told in-band, and with what s
   }
 })
 
-t.test('105 a server that wants other credentials is told of in-band, where they are not the client’s', async (t) => {
+t.test("105 a server that requires other credentials is reported in-band, unless they are the client's", async (t) => {
   for (const status of [401, 403]) {
     const { client } = await start(t, { override: refusing('tools/call', status, undefined) })
     isInBand(t, await client.call('act'), -32603, `${status}`)
   }
 })
 
-t.test('105 an answer that never comes whole is told of, and what only reads is asked for once more', async (t) => {
+t.test('105 reports an incomplete answer, and requests it once more if it only reads', async (t) => {
   let cuts = 0
   const cut = ({ message }: Arrived, response: ServerResponse) => {
     if (!['tools/call', 'prompts/list'].includes(String(message?.['method'])) || cuts-- <= 0) return false
@@ -204,7 +201,7 @@ t.test('105 an answer that never comes whole is told of, and what only reads is 
   t.notOk(asked.some(({ method, headers }) => method === 'GET' || 'last-event-id' in headers))
 })
 
-t.test('105 what is no JSON-RPC at all is the server’s mistake, said in-band', async (t) => {
+t.test('105 an answer that is not JSON-RPC is an error of the server, in-band', async (t) => {
   const bodies = ['<h1>Hello</h1>', '', '[]', '{"jsonrpc":"2.0","id":99,"result":{}}', '{"jsonrpc":"2.0","id":1}', '{']
   for (const body of bodies) {
     const override = ({ message }: Arrived, response: ServerResponse) => {
@@ -217,14 +214,14 @@ t.test('105 what is no JSON-RPC at all is the server’s mistake, said in-band',
   }
 })
 
-t.test('105 results of kinds that no legacy client knows are errors', async (t) => {
+t.test('105 results of types unknown to legacy clients are errors', async (t) => {
   for (const result of [{ resultType: 'task', taskId: 'x' }, { resultType: 'vendor' }, { resultType: 7 }, 'text']) {
     const { client } = await start(t, { override: refusing('tools/call', 200, { result }) })
     isInBand(t, await client.call('act'), -32603, JSON.stringify(result))
   }
 })
 
-t.test('105 a failure of a tool is a result, and stays one', async (t) => {
+t.test('105 a failure of a tool stays a result', async (t) => {
   const { client } = await start(t)
   const failed = await client.call('fail')
   t.match(failed, { status: 200, message: { result: { isError: true, content: [{ text: 'It did not work' }] } } })
@@ -232,7 +229,7 @@ t.test('105 a failure of a tool is a result, and stays one', async (t) => {
   isInBand(t, unknown, -32602, 'an unknown tool')
 })
 
-t.test('105 a failure of the bridge is a result of the tool as well', async (t) => {
+t.test('105 a failure of the bridge is a result of the tool, too', async (t) => {
   const timeLimit = holdTimers(t, CALL)
   const { client, modern } = await start(t, {}, { limits: { calls: 1 }, timeouts: { call: CALL } })
   const waiting = client.call('wait', { ms: 60_000 })

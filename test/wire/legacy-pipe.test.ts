@@ -42,7 +42,7 @@ async function servers(t: Test): Promise<[name: string, server: object, plan?: o
   ]
 }
 
-t.test('20 lines of both eras are answered on one pipe, each in its own dialect', async (t) => {
+t.test('20 answers lines of both eras on one pipe, each in its own form', async (t) => {
   for (const [name, server] of await servers(t)) {
     const pipe = openPipe(t, server)
     t.match(await pipe.call('tools/list', {}, { id: 'm1' }), { result: { resultType: 'complete' } }, name)
@@ -65,7 +65,7 @@ t.test('20 lines of both eras are answered on one pipe, each in its own dialect'
   }
 })
 
-t.test('20 nothing but messages comes out when a server dies, and both eras go on', async (t) => {
+t.test('20 only messages are written when a server dies, and both eras continue', async (t) => {
   for (const [name, server] of await servers(t)) {
     const pipe = openPipe(t, server)
     await shakeHands(pipe)
@@ -76,7 +76,7 @@ t.test('20 nothing but messages comes out when a server dies, and both eras go o
   }
 })
 
-t.test('before initialize there is ping, and who asks for more is told what it takes', async (t) => {
+t.test('before initialize only ping works, and other requests get the reason', async (t) => {
   const modern = await ModernHttp.start(t)
   const pipe = openPipe(t, { url: modern.url })
   t.same((await ask(pipe, 1, 'ping'))['result'], {})
@@ -90,7 +90,7 @@ t.test('before initialize there is ping, and who asks for more is told what it t
   t.equal(modern.of('tools/list').length, 0)
 })
 
-t.test('a pipe has one session: a second initialize is refused, and the first goes on', async (t) => {
+t.test('a pipe has one session: a second initialize is refused, and the first session continues', async (t) => {
   const pipe = openPipe(t, legacyStdio(t).server)
   await shakeHands(pipe)
   pipe.line(initialize('2025-11-25', {}, 'again'))
@@ -98,7 +98,7 @@ t.test('a pipe has one session: a second initialize is refused, and the first go
   t.match(await ask(pipe, 1, 'tools/list'), { result: { tools: [] } })
 })
 
-t.test('ids are those of one pipe: an open one is refused to the other era as well', async (t) => {
+t.test('refuses an id that is open on the pipe, also in the other era', async (t) => {
   const pipe = openPipe(t, modernStdio(t).server)
   await shakeHands(pipe)
   const params = { name: 'wait', arguments: { ms: 700 } }
@@ -111,7 +111,7 @@ t.test('ids are those of one pipe: an open one is refused to the other era as we
   t.match(await ask(pipe, 'two', 'ping'), { result: {} })
 })
 
-t.test('102 a cancellation on the pipe reaches the server, whichever transport it has', async (t) => {
+t.test('102 a cancellation on the pipe reaches the server, whatever its transport', async (t) => {
   const http = await ModernHttp.start(t)
   const over = openPipe(t, { url: http.url })
   await shakeHands(over)
@@ -140,7 +140,7 @@ t.test('102 a cancellation on the pipe reaches the server, whichever transport i
   }
 })
 
-t.test('changes at the server are told on the pipe', async (t) => {
+t.test('changes at the server are reported on the pipe', async (t) => {
   const modern = await ModernHttp.start(t)
   const pipe = openPipe(t, { url: modern.url })
   await shakeHands(pipe, '2024-11-05')
@@ -168,7 +168,7 @@ t.test('the end of the input ends the calls of the session, and its subscription
   t.notOk(pipe.messages().some(({ id }) => id === 1))
 })
 
-t.test('107 a batch of 2025-03-26 is answered on one line, and in no other revision at all', async (t) => {
+t.test('107 answers a batch of 2025-03-26 on one line, and refuses it in other revisions', async (t) => {
   const batch = [
     { jsonrpc: '2.0', id: 'a', method: 'tools/call', params: { name: 'echo', arguments: { n: 1 } } },
     { jsonrpc: '2.0', method: 'notifications/x' },
@@ -195,7 +195,7 @@ t.test('107 a batch of 2025-03-26 is answered on one line, and in no other revis
   }
 })
 
-t.test('107 a batch on a pipe that cannot be taken as a whole is refused as a whole, aloud', async (t) => {
+t.test('107 refuses a whole invalid batch on a pipe, with an error', async (t) => {
   const pipe = openPipe(t, modernStdio(t).server)
   await shakeHands(pipe, '2025-03-26')
   const refused = async (batch: object[]) => {

@@ -48,29 +48,26 @@ const RESULTS: [method: string, params: Json, definition: string][] = [
   ],
 ]
 
-t.test(
-  '96 nothing of a modern result is left at its top, and it is what the schema of the revision says',
-  async (t) => {
-    const { open, modern } = await start(t, { ttlMs: 5_000, cacheScope: 'public', answers: 'json' })
-    const stdio = modernStdio(t, { ttlMs: 5_000 })
-    const other = await startBridge(t, stdio.server)
-    for (const revision of REVISIONS) {
-      for (const client of [await open(revision), await LegacyClient.open(other.url, { revision })]) {
-        for (const [method, params, definition] of RESULTS) {
-          const { text, message } = await client.request(method, params)
-          const name = `${revision} ${method}`
-          t.same(problems(revision, definition, message.result), [], name)
-          for (const key of OF_MODERN_RESULTS) t.notOk(key in (message.result ?? {}), `${name}: ${key}`)
-          t.notMatch(text, /io\.modelcontextprotocol\/(?:serverInfo|subscriptionId)/, name)
-          t.notOk('_meta' in (message.result ?? {}), `${name}: nothing is left of _meta`)
-        }
+t.test('96 removes modern members from the top of a result, which matches the schema of the revision', async (t) => {
+  const { open, modern } = await start(t, { ttlMs: 5_000, cacheScope: 'public', answers: 'json' })
+  const stdio = modernStdio(t, { ttlMs: 5_000 })
+  const other = await startBridge(t, stdio.server)
+  for (const revision of REVISIONS) {
+    for (const client of [await open(revision), await LegacyClient.open(other.url, { revision })]) {
+      for (const [method, params, definition] of RESULTS) {
+        const { text, message } = await client.request(method, params)
+        const name = `${revision} ${method}`
+        t.same(problems(revision, definition, message.result), [], name)
+        for (const key of OF_MODERN_RESULTS) t.notOk(key in (message.result ?? {}), `${name}: ${key}`)
+        t.notMatch(text, /io\.modelcontextprotocol\/(?:serverInfo|subscriptionId)/, name)
+        t.notOk('_meta' in (message.result ?? {}), `${name}: nothing is left of _meta`)
       }
     }
-    t.same(besideTheQuestion(modern.violations()), [])
-  },
-)
+  }
+  t.same(besideTheQuestion(modern.violations()), [])
+})
 
-t.test('96 members of the same names further inside are not touched, and vendor keys stay', async (t) => {
+t.test('96 leaves members of the same names further inside, and vendor keys', async (t) => {
   const inside =
     '{"resultType":"x","ttlMs":1.0,"cacheScope":"y","_meta":{"io.modelcontextprotocol/serverInfo":{"a":1}}}'
   const content = `[{"type":"text","text":"t","_meta":{"resultType":1,"v/k":2}}]`
@@ -85,7 +82,7 @@ t.test('96 members of the same names further inside are not touched, and vendor 
   t.same(message.result?.['vendor'], { ttlMs: 1 })
 })
 
-t.test('96 a result that says nothing of its type is complete', async (t) => {
+t.test('96 a result without a type is complete', async (t) => {
   const { open } = await start(t, answering('tools/call', '{"content":[]}'))
   const client = await open('2025-11-25')
   t.same((await client.call('any')).message.result, { content: [] })
@@ -112,7 +109,7 @@ t.test('96 notifications have no member of the modern era', async (t) => {
   t.same((messages[0]?.['params'] as Json)['_meta'], { 'v/k': 1 })
 })
 
-t.test('109 what a revision does not know of content is told in words that it knows', async (t) => {
+t.test('109 replaces content that a revision does not know by content that it knows', async (t) => {
   const { open } = await start(t)
   const types = async (revision: string) => {
     const client = await open(revision)
@@ -126,7 +123,7 @@ t.test('109 what a revision does not know of content is told in words that it kn
   t.same(await types('2025-11-25'), ['audio', 'resource_link'])
 })
 
-t.test('109 blocks are converted in prompts, and on a pipe', async (t) => {
+t.test('109 converts blocks in prompts, and on a pipe', async (t) => {
   const audio = '{"type":"audio","data":"UklGRiQAAABXQVZF","mimeType":"audio/wav"}'
   const link = '{"type":"resource_link","uri":"test://static","name":"static"}'
   const messages = [audio, link].map((content) => `{"role":"user","content":${content}}`).join(',')
@@ -142,29 +139,26 @@ t.test('109 blocks are converted in prompts, and on a pipe', async (t) => {
   t.notMatch(text, /"type":"(?:audio|resource_link)"/)
 })
 
-t.test(
-  '110 a list for a result, and the schema that promises it, are wrapped for whoever knows only objects',
-  async (t) => {
-    const { open } = await start(t)
-    for (const revision of REVISIONS) {
-      const client = await open(revision)
-      const list = await listed(client)
-      const schema = list.find(({ name }) => name === 'array')?.['outputSchema'] as Json | undefined
-      const result = (await client.call('array')).message.result ?? {}
-      if (revision < '2025-06-18') {
-        t.equal(schema, undefined, revision)
-        t.notOk('structuredContent' in result, revision)
-      } else {
-        t.match(schema, { type: 'object', required: ['result'] }, revision)
-        t.same((schema?.['properties'] as Json)['result'], { type: 'array', items: { type: 'integer' } })
-        t.same(result['structuredContent'], { result: [1] }, revision)
-      }
-      t.same(result['content'], [{ type: 'text', text: '[1]' }])
+t.test('110 wraps a list as a result, and its schema, for clients that know only objects', async (t) => {
+  const { open } = await start(t)
+  for (const revision of REVISIONS) {
+    const client = await open(revision)
+    const list = await listed(client)
+    const schema = list.find(({ name }) => name === 'array')?.['outputSchema'] as Json | undefined
+    const result = (await client.call('array')).message.result ?? {}
+    if (revision < '2025-06-18') {
+      t.equal(schema, undefined, revision)
+      t.notOk('structuredContent' in result, revision)
+    } else {
+      t.match(schema, { type: 'object', required: ['result'] }, revision)
+      t.same((schema?.['properties'] as Json)['result'], { type: 'array', items: { type: 'integer' } })
+      t.same(result['structuredContent'], { result: [1] }, revision)
     }
-  },
-)
+    t.same(result['content'], [{ type: 'text', text: '[1]' }])
+  }
+})
 
-t.test('111 what would make a whole list unreadable is taken out of it, and every tool remains', async (t) => {
+t.test('111 removes what would make a list unreadable, and keeps every tool', async (t) => {
   const { open } = await start(t)
   for (const revision of REVISIONS) {
     const tools = await listed(await open(revision))

@@ -26,7 +26,7 @@ function seen({ status, headers: { date: _, ...headers }, text }: Answer): strin
   return JSON.stringify({ status, headers, text })
 }
 
-t.test('88 each revision is answered with itself, and every other version with the newest', async (t) => {
+t.test('88 answers each revision with itself, and every other version with the newest', async (t) => {
   const { open, modern } = await start(t)
   const rows: [asked: string, answered: SchemaRevision][] = [
     ...REVISIONS.map((revision): [string, SchemaRevision] => [revision, revision]),
@@ -53,7 +53,7 @@ t.test('88 each revision is answered with itself, and every other version with t
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('88 capabilities are those of the server, without what no legacy client knows', async (t) => {
+t.test('88 capabilities are those of the server, without those unknown to legacy clients', async (t) => {
   const tools = { listChanged: true }
   const extensions = { 'io.modelcontextprotocol/tasks': {}, 'com.example/x': { y: 1 } }
   const capabilities = { tools, resources: { subscribe: true }, experimental: { z: {} }, extensions, future: {} }
@@ -67,7 +67,7 @@ t.test('88 capabilities are those of the server, without what no legacy client k
   })
 })
 
-t.test('88 a server is named from wherever it names itself, and by the bridge where it does not', async (t) => {
+t.test('88 takes the name of a server from wherever it is, or else that of the bridge', async (t) => {
   const named = async (serverInfo: 'body' | 'none') => {
     const { open } = await start(t, {}, { serverInfo })
     return (await open()).opened.message.result?.['serverInfo']
@@ -76,7 +76,7 @@ t.test('88 a server is named from wherever it names itself, and by the bridge wh
   t.match(await named('none'), { name: 'mcp-bridge', version: '0.0.0' })
 })
 
-t.test('88 an initialize that names no version opens nothing', async (t) => {
+t.test('88 an initialize without a version opens nothing', async (t) => {
   const { url } = await start(t)
   for (const params of [undefined, {}, { protocolVersion: 1 }, { protocolVersion: null }, []]) {
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
@@ -86,7 +86,7 @@ t.test('88 an initialize that names no version opens nothing', async (t) => {
   }
 })
 
-t.test('where the server cannot be had, that is said in-band, and no session is opened', async (t) => {
+t.test('reports an unreachable server in-band, and opens no session', async (t) => {
   const { url } = await startBridge(t, { url: 'http://127.0.0.1:9/mcp' })
   const { opened } = await LegacyClient.open(url)
   t.match(opened, { status: 200, message: { id: 'hello', error: { code: -32603 } } })
@@ -119,7 +119,7 @@ t.test('89 every session has an id of its own', async (t) => {
   t.equal(new Set(clients.map(({ session }) => session)).size, 20)
 })
 
-t.test('89 a session that was deleted is over, for whatever is sent to it', async (t) => {
+t.test('89 a deleted session is gone for every request', async (t) => {
   const { open } = await start(t)
   const client = await open()
   const listening = await client.listen()
@@ -133,7 +133,7 @@ t.test('89 a session that was deleted is over, for whatever is sent to it', asyn
   t.equal((await client.end()).status, 404)
 })
 
-t.test('89 who names no session is told that it takes one, and the server hears nothing', async (t) => {
+t.test('89 a request without a session gets the reason, and the server gets nothing', async (t) => {
   const { url, modern, bridge } = await start(t)
   await bridge.server.warmUp()
   const before = modern.received.length
@@ -149,7 +149,7 @@ t.test('89 who names no session is told that it takes one, and the server hears 
   t.equal(modern.received.length, before)
 })
 
-t.test('89 what is going on when a session is deleted is given up, at the server too', async (t) => {
+t.test('89 deleting a session cancels its requests, at the server, too', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const listening = await client.listen()
@@ -170,7 +170,7 @@ t.test('89 what is going on when a session is deleted is given up, at the server
   )
 })
 
-t.test('12 an unknown, a deleted, an expired and a foreign session are answered alike, to the letter', async (t) => {
+t.test('12 answers an unknown, a deleted, an expired and a foreign session identically', async (t) => {
   const { open, modern, url } = await start(t, { ...auth, timeouts: { clientIdle: IDLE, keepAlive: 50 } })
   const leap = leaper(t)
   const expired = await open({ headers: as('alice') })
@@ -212,7 +212,7 @@ t.test('12 an unknown, a deleted, an expired and a foreign session are answered 
   )
 })
 
-t.test('12 a session of the server itself is its owner’s as well, and nobody else learns of it', async (t) => {
+t.test('12 a session of the server belongs to its owner, too, and nobody else learns of it', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url }, auth)
   const alice = await LegacyClient.open(url, { headers: as('alice') })
@@ -234,30 +234,27 @@ t.test('12 a session of the server itself is its owner’s as well, and nobody e
   t.equal(legacy.received.length, before, 'the server has heard nothing of it')
 })
 
-t.test(
-  'a header that names another revision is taken where it is known, or refused where that is wished',
-  async (t) => {
-    const { open } = await start(t)
-    const client = await open({ revision: '2025-06-18' })
-    const version = (value: string) => client.request('ping', {}, { id: 3, headers: { 'mcp-protocol-version': value } })
-    for (const known of ['2025-11-25', '2025-03-26', '2024-11-05']) t.equal((await version(known)).status, 200, known)
-    for (const unknown of ['2024-99-99', '1.0', '']) {
-      const answer = await version(unknown)
-      t.match(answer, { status: 400, message: { id: 3, error: { code: -32600 } } }, unknown)
-      t.match(answer.message.error?.data?.['supported'], ['2026-07-28', '2025-11-25'], unknown)
-    }
-    t.match(await version('2026-07-28'), { status: 400, message: { id: 3, error: { code: -32602 } } })
-    t.match(await version('2099-01-01'), { status: 400, message: { id: 3, error: { code: -32602 } } })
+t.test('accepts a header with another known revision, or refuses it if configured', async (t) => {
+  const { open } = await start(t)
+  const client = await open({ revision: '2025-06-18' })
+  const version = (value: string) => client.request('ping', {}, { id: 3, headers: { 'mcp-protocol-version': value } })
+  for (const known of ['2025-11-25', '2025-03-26', '2024-11-05']) t.equal((await version(known)).status, 200, known)
+  for (const unknown of ['2024-99-99', '1.0', '']) {
+    const answer = await version(unknown)
+    t.match(answer, { status: 400, message: { id: 3, error: { code: -32600 } } }, unknown)
+    t.match(answer.message.error?.data?.['supported'], ['2026-07-28', '2025-11-25'], unknown)
+  }
+  t.match(await version('2026-07-28'), { status: 400, message: { id: 3, error: { code: -32602 } } })
+  t.match(await version('2099-01-01'), { status: 400, message: { id: 3, error: { code: -32602 } } })
 
-    const strict = await start(t, { compat: { ignoreVersionSkew: false } })
-    const other = await strict.open({ revision: '2025-06-18' })
-    const refused = await other.request('ping', {}, { headers: { 'mcp-protocol-version': '2025-11-25' } })
-    t.match(refused, { status: 400, message: { error: { code: -32600 } } })
-    t.equal((await other.request('ping')).status, 200)
-    const none = await other.request('ping', {}, { headers: { 'mcp-protocol-version': undefined } })
-    t.equal(none.status, 200, 'a header that is missing means what was negotiated')
-  },
-)
+  const strict = await start(t, { compat: { ignoreVersionSkew: false } })
+  const other = await strict.open({ revision: '2025-06-18' })
+  const refused = await other.request('ping', {}, { headers: { 'mcp-protocol-version': '2025-11-25' } })
+  t.match(refused, { status: 400, message: { error: { code: -32600 } } })
+  t.equal((await other.request('ping')).status, 200)
+  const none = await other.request('ping', {}, { headers: { 'mcp-protocol-version': undefined } })
+  t.equal(none.status, 200, 'a header that is missing means what was negotiated')
+})
 
 t.test('17 with a modern header GET and DELETE are not allowed, whatever session is named', async (t) => {
   const { open } = await start(t)
@@ -272,7 +269,7 @@ t.test('17 with a modern header GET and DELETE are not allowed, whatever session
   t.equal((await client.request('ping')).status, 200, 'the session is still there')
 })
 
-t.test('initialize in a session opens another, and the first goes on', async (t) => {
+t.test('initialize in a session opens another, and the first continues', async (t) => {
   const { open } = await start(t)
   const first = await open()
   const second = await open({ headers: { 'mcp-session-id': first.session } })
@@ -281,13 +278,13 @@ t.test('initialize in a session opens another, and the first goes on', async (t)
   for (const client of [first, second, gone]) t.equal((await client.request('ping')).status, 200)
 })
 
-t.test('requests are served before the client has said that it is ready', async (t) => {
+t.test('serves requests before the client has sent initialized', async (t) => {
   const { open } = await start(t)
   const client = await open({ ready: false })
   t.match((await client.call('echo', { x: 1 })).message, { result: { structuredContent: { x: 1 } } })
 })
 
-t.test('a session ends when nobody has used it for a while, and not while somebody does', async (t) => {
+t.test('a session ends when it is idle for a while, and not while in use', async (t) => {
   const calls: (() => void)[] = []
   const override: HttpPlan['override'] = ({ message }, response) => {
     if (message?.['method'] !== 'tools/call') return false
@@ -314,7 +311,7 @@ t.test('a session ends when nobody has used it for a while, and not while somebo
   t.notOk(stream.over)
 })
 
-t.test('sessions are bounded: the one that was idle longest makes room, if there is one', async (t) => {
+t.test('bounds sessions: the least recently used one makes room, if it is idle', async (t) => {
   const { open } = await start(t, { limits: { clientSessions: 2 } })
   const [first, second] = [await open(), await open()]
   await first.request('ping')
@@ -331,7 +328,7 @@ t.test('sessions are bounded: the one that was idle longest makes room, if there
   await until(patient)
 })
 
-t.test('what is known of whose sessions of the server are is bounded too, and who uses one keeps it', async (t) => {
+t.test("bounds what it remembers of owners of the server's sessions, and using one keeps it", async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url }, { ...auth, limits: { clientSessions: 2, perPrincipal: 1 } })
   const open = () => LegacyClient.open(url, { headers: as('alice') })
@@ -344,7 +341,7 @@ t.test('what is known of whose sessions of the server are is bounded too, and wh
   )
 })
 
-t.test('a body over the limit is refused in a session as anywhere, and the session goes on', async (t) => {
+t.test('refuses a body over the limit in a session as anywhere, and the session continues', async (t) => {
   const { open } = await start(t, { limits: { bodyBytes: 2_000 } })
   const client = await open()
   const large = await client.call('echo', { text: 'x'.repeat(3_000) })
@@ -352,7 +349,7 @@ t.test('a body over the limit is refused in a session as anywhere, and the sessi
   t.equal((await client.call('echo', { text: 'x' })).status, 200)
 })
 
-t.test('arrays, broken messages and wrong media are told apart in a session as out of it', async (t) => {
+t.test('distinguishes arrays, broken messages and wrong media types inside and outside of a session', async (t) => {
   const { open } = await start(t)
   const client = await open()
   const rows: [

@@ -22,7 +22,7 @@ async function start(t: Test, settings: object = {}) {
 const calls = (modern: ModernHttp) => modern.cancelled.filter(({ message }) => message?.['method'] === 'tools/call')
 const ping = (id: unknown) => ({ jsonrpc: '2.0', id, method: 'ping' })
 
-t.test('112 the stream says first where to post, on its own origin and under an id that nobody guesses', async (t) => {
+t.test('112 the stream first names the endpoint, on its own origin and with an unguessable id', async (t) => {
   const { url } = await start(t)
   const [client, other] = [await SseClient.connect(url), await SseClient.connect(url)]
   t.match(client.stream, { status: 200, headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
@@ -33,7 +33,7 @@ t.test('112 the stream says first where to post, on its own origin and under an 
   t.equal(client.stream.headers['mcp-session-id'], undefined)
 })
 
-t.test('11.41 where to post is said from the root, as the public address has it', async (t) => {
+t.test('11.41 the endpoint is an absolute path, with the path of the public address', async (t) => {
   const said = async (settings: object, stream: string) => {
     const { url } = await start(t, settings)
     const opened = await openStream('GET', new URL(stream, url).href, { accept: 'text/event-stream' })
@@ -49,7 +49,7 @@ t.test('11.41 where to post is said from the root, as the public address has it'
   t.equal(await said({ publicUrl: 'https://tools.example/bridge/mcp' }, '/sse'), '/bridge/message?sessionId=')
 })
 
-t.test('112 what is posted is accepted at once, and answered on the stream', async (t) => {
+t.test('112 accepts a posted message at once, and answers on the stream', async (t) => {
   const { url, modern } = await start(t)
   for (const revision of REVISIONS) {
     const client = await SseClient.connect(url)
@@ -73,7 +73,7 @@ t.test('112 what is posted is accepted at once, and answered on the stream', asy
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('112 the end of the stream is the end of the session, and of what goes on in it', async (t) => {
+t.test('112 the end of the stream ends the session and its running calls', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.open(url, '2024-11-05')
   await until(() => modern.subscriptions === 1)
@@ -88,7 +88,7 @@ t.test('112 the end of the stream is the end of the session, and of what goes on
   t.equal((await client.post(ping(3))).status, 404)
 })
 
-t.test('112 a call that is taken back is hung up on, and not answered', async (t) => {
+t.test('112 a cancelled call is cancelled at the server, and not answered', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.open(url, '2024-11-05')
   const params = { name: 'wait', arguments: { ms: 60_000 } }
@@ -100,7 +100,7 @@ t.test('112 a call that is taken back is hung up on, and not answered', async (t
   t.notOk(client.messages.some(({ id }) => id === 'taken'))
 })
 
-t.test('112 changes come on the stream, without being asked for by GET', async (t) => {
+t.test('112 changes come on the stream without a GET', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.open(url, '2024-11-05')
   await until(() => modern.subscriptions === 1)
@@ -114,28 +114,25 @@ t.test('112 changes come on the stream, without being asked for by GET', async (
   ])
 })
 
-t.test(
-  '21 server/discover is a method that nobody knows, said on the stream, before and after initialize',
-  async (t) => {
-    const { url, modern } = await start(t)
-    const client = await SseClient.connect(url)
-    const discover = (id: unknown, params: object = {}) => ({ jsonrpc: '2.0', id, method: 'server/discover', params })
-    for (const [id, params] of [
-      ['bare', {}],
-      ['in its envelope', { _meta: envelope() }],
-    ] as const) {
-      t.match(await client.post(discover(id, params)), { status: 202, text: '' })
-      t.match(await client.answer(id), { error: { code: -32601 } }, id)
-    }
-    await client.post(initialize('2025-11-25'))
-    t.match(await client.answer('hello'), { result: {} }, 'so that the client can go on with initialize')
-    await client.post(discover('later', { _meta: envelope() }))
-    t.match(await client.answer('later'), { error: { code: -32601 } })
-    t.equal(modern.of('subscriptions/listen').length, 0)
-  },
-)
+t.test('21 server/discover is an unknown method, on the stream, before and after initialize', async (t) => {
+  const { url, modern } = await start(t)
+  const client = await SseClient.connect(url)
+  const discover = (id: unknown, params: object = {}) => ({ jsonrpc: '2.0', id, method: 'server/discover', params })
+  for (const [id, params] of [
+    ['bare', {}],
+    ['in its envelope', { _meta: envelope() }],
+  ] as const) {
+    t.match(await client.post(discover(id, params)), { status: 202, text: '' })
+    t.match(await client.answer(id), { error: { code: -32601 } }, id)
+  }
+  await client.post(initialize('2025-11-25'))
+  t.match(await client.answer('hello'), { result: {} }, 'so that the client can go on with initialize')
+  await client.post(discover('later', { _meta: envelope() }))
+  t.match(await client.answer('later'), { error: { code: -32601 } })
+  t.equal(modern.of('subscriptions/listen').length, 0)
+})
 
-t.test('an envelope is passed over: the stream has its session, and what that says counts', async (t) => {
+t.test('ignores an envelope: the session of the stream counts', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.open(url, '2025-06-18')
   const _meta = envelope({ 'io.modelcontextprotocol/logLevel': 'debug', 'com.example/k': 1 })
@@ -152,7 +149,7 @@ t.test('an envelope is passed over: the stream has its session, and what that sa
   })
 })
 
-t.test('before initialize only ping is answered', async (t) => {
+t.test('before initialize answers only ping', async (t) => {
   const { url, modern } = await start(t)
   const client = await SseClient.connect(url)
   t.same((await client.request('ping'))['result'], {})
@@ -161,7 +158,7 @@ t.test('before initialize only ping is answered', async (t) => {
   t.equal(modern.of('tools/list').length, 0)
 })
 
-t.test('what is wrong with a message’s form is said at once, and what it asks for on the stream', async (t) => {
+t.test('reports an invalid form at once, and other errors on the stream', async (t) => {
   const { url } = await start(t)
   const client = await SseClient.open(url, '2024-11-05')
   const rows: [name: string, body: string, status: number, code: number][] = [
@@ -177,7 +174,7 @@ t.test('what is wrong with a message’s form is said at once, and what it asks 
   t.same((await client.request('ping', {}, 'p'))['result'], {})
 })
 
-t.test('a batch of 2025-03-26 is answered with an array on the stream', async (t) => {
+t.test('answers a batch of 2025-03-26 with an array on the stream', async (t) => {
   const { url } = await start(t)
   const client = await SseClient.open(url, '2025-03-26')
   t.equal((await client.post([ping('a'), { jsonrpc: '2.0', method: 'notifications/x' }, ping('b')])).status, 202)
@@ -186,7 +183,7 @@ t.test('a batch of 2025-03-26 is answered with an array on the stream', async (t
   t.same(new Set(arrays()[0]?.map((each) => (each as { id: unknown }).id)), new Set(['a', 'b']))
 })
 
-t.test('a batch that cannot be taken as a whole is refused before it is accepted', async (t) => {
+t.test('refuses an invalid batch before it is accepted', async (t) => {
   const { url } = await start(t)
   const client = await SseClient.open(url, '2025-03-26')
   const opening = JSON.parse(initialize('2025-03-26')) as object
@@ -196,7 +193,7 @@ t.test('a batch that cannot be taken as a whole is refused before it is accepted
   t.equal(client.messages.length, 2, 'and nothing of it is answered')
 })
 
-t.test('a session is its owner’s: anybody else’s, and one that is over, are not there', async (t) => {
+t.test('a session belongs to its owner: that of another caller, or an ended one, is not found', async (t) => {
   const { url } = await start(t, { auth: { tokens: TOKENS } })
   const alice = await SseClient.connect(url, { authorization: `Bearer ${TOKENS.alice}` })
   const bob = { authorization: `Bearer ${TOKENS.bob}` }
@@ -216,7 +213,7 @@ t.test('a session is its owner’s: anybody else’s, and one that is over, are 
   t.equal(none.status, 404)
 })
 
-t.test('newer clients that try a POST first are told to GET', async (t) => {
+t.test('tells newer clients that try a POST first to use GET', async (t) => {
   const { url } = await start(t)
   const stream = new URL('sse', url).href
   const posted = await send('POST', stream, initialize('2025-11-25'), { 'content-type': 'application/json' })
@@ -226,7 +223,7 @@ t.test('newer clients that try a POST first are told to GET', async (t) => {
   t.equal(picky.status, 406)
 })
 
-t.test('streams are bounded', async (t) => {
+t.test('bounds streams', async (t) => {
   const { url } = await start(t, { limits: { clientSessions: 2 } })
   const open = [await SseClient.connect(url), await SseClient.connect(url)]
   const third = await openStream('GET', new URL('sse', url).href, { accept: 'text/event-stream' })
@@ -234,7 +231,7 @@ t.test('streams are bounded', async (t) => {
   for (const { stream } of open) t.notOk(stream.over)
 })
 
-t.test('112 the session of a child is the stream’s own, and ends with it', async (t) => {
+t.test('112 the session of a program belongs to the stream, and ends with it', async (t) => {
   for (const server of [legacyStdio(t), modernStdio(t)]) {
     const { url } = await startBridge(t, server.server)
     const client = await SseClient.open(url, '2024-11-05')
@@ -249,7 +246,7 @@ t.test('112 the session of a child is the stream’s own, and ends with it', asy
   await until(() => legacy.seen().some(({ line }) => line === 'input ended'), 'the end of the child')
 })
 
-t.test('whoever does not read for a while misses nothing, whatever has waited for it meanwhile', async (t) => {
+t.test('a slow reader misses nothing, however much has waited for it', async (t) => {
   const { url, modern } = await start(t)
   const response = await new Promise<IncomingMessage>((resolve) =>
     get(new URL('sse', url), { headers: { accept: 'text/event-stream' }, agent: false }, resolve),

@@ -50,7 +50,7 @@ t.test('103 the first event of a stream has an id and no data in 2025-11-25, and
   }
 })
 
-t.test('103 what is replayed is of the same stream, and follows the event that was named', async (t) => {
+t.test('103 a replay is of the same stream, and starts after the named event', async (t) => {
   const { open } = await start(t)
   for (const revision of RESUMABLE) {
     const client = await open({ revision })
@@ -82,7 +82,7 @@ t.test('103 what is replayed is of the same stream, and follows the event that w
   }
 })
 
-t.test('103 of two streams that are open each notification comes on exactly one, the newest', async (t) => {
+t.test('103 of two open streams each notification comes on exactly one, the newest', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const older = await client.listen()
@@ -111,7 +111,7 @@ t.test('103 of two streams that are open each notification comes on exactly one,
   }, 'a notification on the stream that is left')
 })
 
-t.test('103 a stream for notifications is taken up where it broke, and nothing is lost or told twice', async (t) => {
+t.test('103 a stream for notifications is resumed where it broke, without loss or repetition', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const first = await client.listen()
@@ -142,7 +142,7 @@ t.test('a session may have four streams open, and no more', async (t) => {
   t.match(await client.listen(), { status: 429, headers: { 'retry-after': '1' } })
 })
 
-t.test('an event that nobody knows leads nowhere', async (t) => {
+t.test('an unknown event cannot be resumed', async (t) => {
   const { open } = await start(t)
   const client = await open()
   const other = await open()
@@ -158,7 +158,7 @@ t.test('an event that nobody knows leads nowhere', async (t) => {
   t.equal((await client.request('ping')).status, 200)
 })
 
-t.test('102 a client that is gone has not cancelled: what it missed is there when it comes back', async (t) => {
+t.test('102 a client that disconnects has not cancelled: what it missed waits for it', async (t) => {
   const { open, modern, over } = await start(t)
   for (const revision of RESUMABLE) {
     const client = await open({ revision })
@@ -180,7 +180,7 @@ t.test('102 a client that is gone has not cancelled: what it missed is there whe
   t.same(calls(modern), [])
 })
 
-t.test('102 a client that comes back before the answer has it as it comes', async (t) => {
+t.test('102 a client that returns before the answer gets it when it arrives', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const stream = await client.stream('tools/call', progressing(5_000), { id: 'the call' })
@@ -196,7 +196,7 @@ t.test('102 a client that comes back before the answer has it as it comes', asyn
   t.same(calls(modern), [])
 })
 
-t.test('102 a connection that is taken over by another is ended', async (t) => {
+t.test('102 a resumption ends the earlier connection', async (t) => {
   const { open } = await start(t)
   const client = await open()
   const stream = await client.stream('tools/call', progressing(60_000))
@@ -209,7 +209,7 @@ t.test('102 a connection that is taken over by another is ended', async (t) => {
   await client.end()
 })
 
-t.test('102 where there are no ids the call goes on all the same, and its answer is lost', async (t) => {
+t.test('102 without event ids the call continues, and its answer is lost', async (t) => {
   const { open, modern, over } = await start(t)
   const client = await open({ revision: '2024-11-05' })
   const stream = await client.stream('tools/call', progressing(300))
@@ -220,7 +220,7 @@ t.test('102 where there are no ids the call goes on all the same, and its answer
   t.same(calls(modern), [])
 })
 
-t.test('102 who leaves before anything was sent has not cancelled either', async (t) => {
+t.test('102 disconnecting before anything was sent is no cancellation, either', async (t) => {
   const { open, modern, over } = await start(t)
   const client = await open()
   const leaving = new AbortController()
@@ -235,7 +235,7 @@ t.test('102 who leaves before anything was sent has not cancelled either', async
   t.same(calls(modern), [])
 })
 
-t.test('102 a call that is taken back is hung up on at the server, and the answer is none', async (t) => {
+t.test('102 a cancelled call is cancelled at the server, and not answered', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const waiting = client.call('wait', { ms: 60_000 }, { id: 'a' })
@@ -250,7 +250,7 @@ t.test('102 a call that is taken back is hung up on at the server, and the answe
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('102 a stream whose call is taken back ends with an error where it has ids, else without', async (t) => {
+t.test('102 a stream whose call is cancelled ends with an error if it has ids, otherwise without', async (t) => {
   const { open, modern } = await start(t)
   for (const revision of REVISIONS) {
     const client = await open({ revision })
@@ -270,7 +270,7 @@ t.test('102 a stream whose call is taken back ends with an error where it has id
   }
 })
 
-t.test('102 on a pipe the server hears a cancellation, once, by the id that it knows', async (t) => {
+t.test('102 on a pipe the server gets one cancellation, with the id that it knows', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   const client = await LegacyClient.open(url)
@@ -290,7 +290,7 @@ t.test('102 on a pipe the server hears a cancellation, once, by the id that it k
   t.same(besideTheQuestion(modern.violations()), [])
 })
 
-t.test('102 of two requests with one id neither is taken back', async (t) => {
+t.test('102 cancels neither of two requests with one id', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const both = [1, 2].map((n) => client.call('wait', { ms: 500, say: `say ${n}` }, { id: 1 }))
@@ -317,7 +317,7 @@ t.test('104 nothing follows the error that a stream ended with', async (t) => {
   }
 })
 
-t.test('104 a server that is cut off in the middle of an answer is told of, and the stream is over', async (t) => {
+t.test('104 reports a server that is cut off in mid-answer, and the stream ends', async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   const stream = await client.stream('tools/call', progressing(60_000), { id: 'cut' })
@@ -329,7 +329,7 @@ t.test('104 a server that is cut off in the middle of an answer is told of, and 
   t.equal(modern.of('tools/call').length, 1, 'it was not asked twice')
 })
 
-t.test('an answer that takes its time becomes a stream with signs of life', async (t) => {
+t.test('a slow answer becomes a stream with keep-alive comments', async (t) => {
   const { open } = await start(t, { timeouts: { commitAfter: 50, keepAlive: 50 } })
   const patient = await start(t)
   for (const revision of REVISIONS) {
@@ -344,7 +344,7 @@ t.test('an answer that takes its time becomes a stream with signs of life', asyn
   }
 })
 
-t.test('60 ten requests with one id in one session each have their own answer and progress', async (t) => {
+t.test('60 ten requests with one id in one session each get their own answer and progress', async (t) => {
   const { open } = await start(t)
   const client = await open()
   const answers = await Promise.all(
@@ -361,7 +361,7 @@ t.test('60 ten requests with one id in one session each have their own answer an
   }
 })
 
-t.test('progress comes under the token that the client gave, and not where it gave none', async (t) => {
+t.test("progress has the client's token, and is not sent without one", async (t) => {
   const { open, modern } = await start(t)
   const client = await open()
   for (const token of ['t', '', 0, -7, 'ü']) {

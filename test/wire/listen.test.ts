@@ -40,7 +40,7 @@ async function start(t: Test, way: (typeof WAYS)[number], plan: Plan = {}, setti
 }
 
 for (const way of WAYS) {
-  t.test(`80 a subscription ${way} is acknowledged first, and told what it asked for under its own id`, async (t) => {
+  t.test(`80 acknowledges a subscription ${way} first, and reports its changes under its own id`, async (t) => {
     const { url, touch } = await start(t, way)
     for (const id of [1, 0, '1', '', 'listen:1', -7]) {
       const stream = await listen(url, { ...ALL_LISTS, resourceSubscriptions: [URI] }, { id })
@@ -73,7 +73,7 @@ for (const way of WAYS) {
     stream.leave()
   })
 
-  t.test(`80 what the server does not tell of ${way} is not acknowledged, and never comes`, async (t) => {
+  t.test(`80 does not acknowledge or send what the server does not report ${way}`, async (t) => {
     const capabilities = { tools: { listChanged: true }, prompts: {}, resources: { subscribe: true } }
     const { url, touch, subscribed } = await start(t, way, { capabilities })
     const filter = { ...ALL_LISTS, resourceSubscriptions: [URI, 'test://refused', URI], vendorThings: true }
@@ -89,7 +89,7 @@ for (const way of WAYS) {
     t.same(await hears(stream, 2), [updated(URI), changed('tools')])
   })
 
-  t.test(`80 what was not asked for does not come ${way}`, async (t) => {
+  t.test(`80 does not send what was not requested ${way}`, async (t) => {
     const { url, touch, call } = await start(t, way)
     const rows: [filter: Json, acknowledged: Json, change: ReturnType<typeof changed>][] = [
       [{ toolsListChanged: true, promptsListChanged: false }, { toolsListChanged: true }, changed('tools')],
@@ -111,25 +111,22 @@ for (const way of WAYS) {
     }
   })
 
-  t.test(
-    `80 what lies below a resource ${way} is told to who listens to it, and changes at once are one`,
-    async (t) => {
-      const { url, touch, steps } = await start(t, way)
-      const stream = await listen(url, { toolsListChanged: true, resourceSubscriptions: ['test://dir', 'test://end/'] })
-      await stream.has(1)
-      const tell = { method: changed('tools').method, params: {} }
-      await steps(Array.from({ length: 20 }, () => ({ tell, by: 'session' as const })))
-      await hears(stream, 1)
-      await touch({
-        uris: ['test://directory', 'test://dir/a', 'test://di', 'test://dir', 'test://end', 'test://end/b'],
-      })
-      const changes = await hears(stream, 4)
-      t.same(changes.slice(-3), [updated('test://dir/a'), updated('test://dir'), updated('test://end/b')])
-      t.ok(changes.length < 3 + 20, 'several changes of a list are one')
-    },
-  )
+  t.test(`80 reports what is below a resource ${way} to its listeners, and changes at once as one`, async (t) => {
+    const { url, touch, steps } = await start(t, way)
+    const stream = await listen(url, { toolsListChanged: true, resourceSubscriptions: ['test://dir', 'test://end/'] })
+    await stream.has(1)
+    const tell = { method: changed('tools').method, params: {} }
+    await steps(Array.from({ length: 20 }, () => ({ tell, by: 'session' as const })))
+    await hears(stream, 1)
+    await touch({
+      uris: ['test://directory', 'test://dir/a', 'test://di', 'test://dir', 'test://end', 'test://end/b'],
+    })
+    const changes = await hears(stream, 4)
+    t.same(changes.slice(-3), [updated('test://dir/a'), updated('test://dir'), updated('test://end/b')])
+    t.ok(changes.length < 3 + 20, 'several changes of a list are one')
+  })
 
-  t.test(`80 a resource that is agreed to too late ${way} is not told of, and given back`, async (t) => {
+  t.test(`80 does not report a resource that is acknowledged too late ${way}, and unsubscribes from it`, async (t) => {
     const { url, touch, unsubscribed } = await start(t, way)
     const stream = await listen(url, { resourceSubscriptions: ['test://late', URI] })
     await stream.has(1)
@@ -139,7 +136,7 @@ for (const way of WAYS) {
     t.same(await hears(stream, 1), [updated(URI)])
   })
 
-  t.test(`81 who listens to the same resource ${way} shares one subscription with the server`, async (t) => {
+  t.test(`81 listeners of the same resource ${way} share one subscription at the server`, async (t) => {
     const grace = holdTimers(t, GRACE)
     const { url, touch, subscribed, unsubscribed } = await start(t, way)
     const [one, other] = await Promise.all([1, 1].map((id) => listen(url, { resourceSubscriptions: [URI] }, { id })))
@@ -168,7 +165,7 @@ for (const way of WAYS) {
     t.same(subscribed(), [URI, URI], 'afterwards it is asked for again')
   })
 
-  t.test(`82 who can be told nothing ${way} is told so, and the subscription is over`, async (t) => {
+  t.test(`82 a subscription that can report nothing ${way} says so and ends`, async (t) => {
     const { url } = await start(t, way, { capabilities: { tools: {}, resources: {} } })
     for (const filter of [ALL_LISTS, {}, { resourceSubscriptions: [URI] }, { toolsListChanged: false }]) {
       const stream = await listen(url, filter, { id: 'l' })
@@ -194,7 +191,7 @@ for (const way of WAYS) {
     }
   })
 
-  t.test(`a server that is lost ${way} is listened to again, and nobody is left in ignorance`, async (t) => {
+  t.test(`subscribes again at a lost server ${way}, and reports everything as changed`, async (t) => {
     let lost = false
     const override: Override = ({ headers, method }, response) => {
       // Over HTTP a server is lost when it does not know its session any more.
@@ -216,7 +213,7 @@ for (const way of WAYS) {
     t.equal(of(asker, 'initialize').length, 2)
   })
 
-  t.test(`what cannot be listened to is refused ${way}`, async (t) => {
+  t.test(`refuses what cannot be subscribed to ${way}`, async (t) => {
     const { call, asker } = await start(t, way)
     const rows: [notifications: unknown, status: number, code: number][] = [
       [undefined, 200, -32602],
@@ -243,7 +240,7 @@ for (const way of WAYS) {
 
 const byMethod = (a: { method: unknown }, b: { method: unknown }) => (String(a.method) < String(b.method) ? -1 : 1)
 
-t.test('44 82 over HTTP nothing is promised, and nothing told, where the server has no stream for it', async (t) => {
+t.test('44 82 over HTTP nothing is acknowledged or sent if the server has no stream', async (t) => {
   const legacy = await LegacyHttp.start(t, { get: 405 })
   const { url } = await startBridge(t, { url: legacy.url })
   const { message } = await callModern(url, 'server/discover')
@@ -254,7 +251,7 @@ t.test('44 82 over HTTP nothing is promised, and nothing told, where the server 
   t.same(legacy.of('resources/subscribe'), [])
 })
 
-t.test('44 what is promised over HTTP is what the server promises, where it has a stream', async (t) => {
+t.test('44 over HTTP acknowledges what the server declares, if it has a stream', async (t) => {
   const legacy = await LegacyHttp.start(t, {
     capabilities: { tools: { listChanged: true }, resources: { subscribe: true } },
   })
@@ -266,7 +263,7 @@ t.test('44 what is promised over HTTP is what the server promises, where it has 
   t.notMatch(JSON.stringify(discovered.message.result?.['capabilities']), /listChanged|subscribe/)
 })
 
-t.test('42 after a session was lost, level and subscriptions are set again before the next request', async (t) => {
+t.test('42 restores level and subscriptions of a lost session before the next request', async (t) => {
   for (const level of ['warning', undefined]) {
     let lost = false
     const legacy = await LegacyHttp.start(t, {
@@ -297,7 +294,7 @@ t.test('42 after a session was lost, level and subscriptions are set again befor
   }
 })
 
-t.test('a server over HTTP that has lost its stream for good is not listened to any more', async (t) => {
+t.test('does not listen any more to an HTTP server whose stream is lost for good', async (t) => {
   let gone = false
   const legacy = await LegacyHttp.start(t, {
     override: ({ method }, response) => {
@@ -315,7 +312,7 @@ t.test('a server over HTTP that has lost its stream for good is not listened to 
   t.match(stream.messages.at(-1), { id: 'l', result: { resultType: 'complete' } })
 })
 
-t.test('a stream over HTTP that broke is opened again, and what may have been said in between told', async (t) => {
+t.test('reopens a broken HTTP stream, and reports what may have changed meanwhile', async (t) => {
   const legacy = await LegacyHttp.start(t, { asks: true })
   const { url } = await startBridge(t, { url: legacy.url })
   const stream = await listen(url, { toolsListChanged: true, resourceSubscriptions: [URI] })
@@ -328,7 +325,7 @@ t.test('a stream over HTTP that broke is opened again, and what may have been sa
   t.same((await hears(stream, 3)).at(-1), updated(URI))
 })
 
-t.test('80 81 82 on a pipe subscriptions are kept apart by their ids, and ended by them', async (t) => {
+t.test('80 81 82 on a pipe subscriptions are separated by their ids, and ended by them', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const pipe = openPipe(t, asker.server)
   const about = (id: unknown) =>
@@ -360,7 +357,7 @@ t.test('80 81 82 on a pipe subscriptions are kept apart by their ids, and ended 
   t.match(about('7').at(-1), { id: '7', result: { resultType: 'complete', _meta: { [SUBSCRIPTION_ID]: '7' } } })
 })
 
-t.test('subscriptions are bounded, apart from calls', async (t) => {
+t.test('bounds subscriptions separately from calls', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { url } = await startBridge(t, asker.server, { limits: { subscriptions: 2, calls: 1 } })
   const streams = await Promise.all([1, 2].map((id) => listen(url, ALL_LISTS, { id })))

@@ -115,7 +115,7 @@ const clients: Record<string, Caller> = {
 }
 
 for (const [name, connect] of Object.entries(clients))
-  t.test(`R1: ${name} goes on whatever a server says that has lost its session`, async (t) => {
+  t.test(`R1: ${name} continues after any answer of a server that has lost its session`, async (t) => {
     const server = await Forgetful.start(t)
     const ask = await connect(t, server.http.url)
     await ask(ACT)
@@ -133,7 +133,7 @@ for (const [name, connect] of Object.entries(clients))
     }
   })
 
-t.test('R1: a server that answers ping without a session has lost it all the same', async (t) => {
+t.test('R1: a server that answers ping without a session has still lost it', async (t) => {
   for (const [name, connect] of Object.entries(clients)) {
     const server = await Forgetful.start(t, ['ping'])
     const ask = await connect(t, server.http.url)
@@ -151,7 +151,7 @@ t.test('R1: a server that answers ping without a session has lost it all the sam
   }
 })
 
-t.test('R1: calls that are refused at the same time share the look and the new session', async (t) => {
+t.test('R1: calls that are refused at the same time share the check and the new session', async (t) => {
   const server = await Forgetful.start(t)
   const ask = await callers.modern(t, server.http.url)
   await ask(ACT)
@@ -162,7 +162,7 @@ t.test('R1: calls that are refused at the same time share the look and the new s
   t.equal(calls.filter((session) => session === 'session-2').length, 20)
 })
 
-t.test('R1: an error of a tool that speaks of sessions is passed on, and the session stays', async (t) => {
+t.test('R1: passes on a tool error that mentions sessions, and keeps the session', async (t) => {
   const errors: [name: string, refuse: Refuse][] = [
     ['in an answer', error(200, -32000, 'Session "shop" is not initialized')],
     ['with a code of sessions', error(200, -32002, 'Session not found')],
@@ -195,7 +195,7 @@ t.test('R1: an error of a tool that speaks of sessions is passed on, and the ses
   }
 })
 
-t.test('R1: a call that a server may have acted on is not sent again, and the next call works', async (t) => {
+t.test('R1: a call that may have been executed is not repeated, and the next call works', async (t) => {
   const crashes: [name: string, crash: Refuse, after: Refuse][] = [
     ['it says nothing of sessions', text(500, 'Internal Server Error'), text(500, 'Internal Server Error')],
     ['it says something else later', text(500, 'The session has crashed'), text(404, '')],
@@ -226,7 +226,7 @@ t.test('R1: a call that a server may have acted on is not sent again, and the ne
     }
 })
 
-t.test('R1: what only reads is sent again, also if the server may have acted on it', async (t) => {
+t.test('R1: repeats a call that only reads, even if it may have been executed', async (t) => {
   const server = await Forgetful.start(t)
   const { url } = await startBridge(t, { url: server.http.url })
   await call(url, 'tools/list')
@@ -234,7 +234,7 @@ t.test('R1: what only reads is sent again, also if the server may have acted on 
   t.match((await call(url, 'tools/list')).message, { result: { tools: [] } })
 })
 
-t.test('R1: a server that refuses every call gets no session for each of them', async (t) => {
+t.test('R1: a server that refuses every call does not get a session for each', async (t) => {
   const http = await LegacyHttp.start(t, {
     override: ({ method, message }, response) => {
       if (method !== 'POST' || ['initialize', 'server/discover'].includes(String(message['method']))) return false
@@ -251,7 +251,7 @@ t.test('R1: a server that refuses every call gets no session for each of them', 
   t.equal(http.of('initialize').length, 1)
 })
 
-t.test('R1: a relayed client is told with 404, which every client understands', async (t) => {
+t.test('R1: a relayed client gets 404, which every client understands', async (t) => {
   const server = await Forgetful.start(t)
   const { url } = await startBridge(t, { url: server.http.url })
   for (const [what, refuse] of REFUSALS) {
@@ -268,7 +268,7 @@ t.test('R1: a relayed client is told with 404, which every client understands', 
 })
 
 for (const streams of [false, true])
-  t.test(`R1: a relayed refusal in a session that the server knows passes as it is, streams: ${streams}`, async (t) => {
+  t.test(`R1: relays a refusal in a session that the server knows unchanged, streams: ${streams}`, async (t) => {
     const http = await LegacyHttp.start(t, {
       streams,
       override: ({ message }, response) => {
@@ -284,7 +284,7 @@ for (const streams of [false, true])
     t.match(text, /"structuredContent":\{"x":1\}/)
   })
 
-t.test('R1: a program that forgets that it was initialized is started again', async (t) => {
+t.test('R1: restarts a program that forgets that it was initialized', async (t) => {
   const forgets = { code: -32002, message: 'Server not initialized' }
   const modern = legacyStdio(t, { forgets })
   const { url } = await startBridge(t, modern.server)
@@ -298,7 +298,7 @@ t.test('R1: a program that forgets that it was initialized is started again', as
   t.equal(tunnelled.pids().length, 3)
 })
 
-t.test('R1: a server over HTTP+SSE that refuses messages of a stream gets another stream', async (t) => {
+t.test('R1: opens another stream to an HTTP+SSE server that refuses messages of a stream', async (t) => {
   for (const refuse of [text(400, 'No transport found for sessionId'), text(500, 'Session not found'), text(410, '')]) {
     let isLost = false
     const sse = await LegacySse.start(t, {
@@ -321,7 +321,7 @@ t.test('R1: a server over HTTP+SSE that refuses messages of a stream gets anothe
   }
 })
 
-t.test('R1: a client that did not say initialized gets the refusal of the server', async (t) => {
+t.test('R1: a client that did not send initialized gets the refusal of the server', async (t) => {
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
       if (message['method'] !== 'tools/call') return false
@@ -336,7 +336,7 @@ t.test('R1: a client that did not say initialized gets the refusal of the server
   t.equal(http.of('initialize').length, 1)
 })
 
-t.test('R1: a server without session ids is initialized again', async (t) => {
+t.test('R1: initializes a server without session ids again', async (t) => {
   for (const [name, connect] of Object.entries(clients))
     for (const refuse of [error(200, -32002, 'Server not initialized'), text(400, 'Bad Request')]) {
       let isLost = false
@@ -358,7 +358,7 @@ t.test('R1: a server without session ids is initialized again', async (t) => {
     }
 })
 
-t.test('R1: a subscription in a session that was lost before is made in another one', async (t) => {
+t.test('R1: a subscription of a lost session is made in another one', async (t) => {
   const server = await Forgetful.start(t)
   const { url } = await startBridge(t, { url: server.http.url })
   await call(url, 'tools/list')
@@ -370,7 +370,7 @@ t.test('R1: a subscription in a session that was lost before is made in another 
   t.equal(server.seen().opened, 2)
 })
 
-t.test('R1: a task of a lost session is not made again', async (t) => {
+t.test('R1: does not repeat a task of a lost session', async (t) => {
   const http = await LegacyHttp.start(t, {
     asks: true,
     override: ({ headers, message }, response) => {

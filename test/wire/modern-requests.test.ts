@@ -35,7 +35,7 @@ const REQUESTS: [method: string, params: Json][] = [
   ['vendor/echo', { name: 'not a name' }],
 ]
 
-t.test('91 every request has its envelope, and headers that say the same', async (t) => {
+t.test('91 every request has its envelope, and matching headers', async (t) => {
   for (const revision of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
     const { modern, client, violations } = await start(t, {}, { revision })
     const listening = await client.listen()
@@ -63,7 +63,7 @@ t.test('91 every request has its envelope, and headers that say the same', async
   }
 })
 
-t.test('91 the name in the header is the name in the body, in whatever form survives', async (t) => {
+t.test('91 the name in the header is the name in the body, in a form that survives', async (t) => {
   const { modern, client, violations } = await start(t)
   const names = [
     'greet',
@@ -96,7 +96,7 @@ t.test('91 the name in the header is the name in the body, in whatever form surv
   t.same(violations(), [])
 })
 
-t.test('91 a request that lacks what its header would say is refused without asking the server', async (t) => {
+t.test('91 refuses a request without the member that its header needs, without the server', async (t) => {
   const { modern, client } = await start(t)
   const before = modern.received.length
   const rows: [method: string, params: Json | undefined][] = [
@@ -113,7 +113,7 @@ t.test('91 a request that lacks what its header would say is refused without ask
   t.equal(modern.received.length, before)
 })
 
-t.test('91 what a client says of itself is what it said in initialize, as a modern server knows it', async (t) => {
+t.test('91 the envelope describes the client as its initialize did, in terms of the modern era', async (t) => {
   const capabilities = {
     elicitation: {},
     sampling: { tools: {}, context: {} },
@@ -138,42 +138,39 @@ t.test('91 what a client says of itself is what it said in initialize, as a mode
   t.same(violations(), [])
 })
 
-t.test(
-  '91 nothing that a client writes into an envelope or a header counts, and what is not ours goes on',
-  async (t) => {
-    const { modern, client, violations } = await start(t)
-    const meta = {
-      [VERSION]: '2099-01-01',
-      [CAPABILITIES]: { sampling: {} },
-      [CLIENT_INFO]: { name: 'somebody else', version: '0' },
-      'io.modelcontextprotocol/related-task': { taskId: 't' },
-      'io.modelcontextprotocol/model-immediate-response': 'soon',
-      'io.modelcontextprotocol/ui': { x: 1 },
-      'com.example/k': [1],
-      traceparent: '00-1-2-03',
-    }
-    // The claim would make it a request of the other era: on Streamable HTTP the body decides.
-    const { [VERSION]: _, ...rest } = meta
-    const headers = { 'mcp-method': 'x', 'mcp-name': 'y', 'mcp-param-region': 'z', 'mcp-anything': 'w' }
-    const params = { name: 'echo', arguments: {}, task: { ttl: 1 } }
-    t.equal((await client.request('tools/call', params, { meta: rest, headers })).status, 200)
-    const [sent] = modern.of('tools/call')
-    t.same(metaOf(sent?.message), {
-      'io.modelcontextprotocol/ui': { x: 1 },
-      'com.example/k': [1],
-      traceparent: '00-1-2-03',
-      [VERSION]: '2026-07-28',
-      [CLIENT_INFO]: { name: 'old', version: '1' },
-      [CAPABILITIES]: {},
-    })
-    t.match(sent?.headers, { 'mcp-method': 'tools/call', 'mcp-name': 'echo' })
-    t.notOk(sent && ('mcp-anything' in sent.headers || 'mcp-param-region' in sent.headers))
-    t.notOk('task' in (sent?.message?.['params'] as Json))
-    t.same(violations(), [])
-  },
-)
+t.test('91 ignores envelope members and headers of a client, and forwards vendor keys', async (t) => {
+  const { modern, client, violations } = await start(t)
+  const meta = {
+    [VERSION]: '2099-01-01',
+    [CAPABILITIES]: { sampling: {} },
+    [CLIENT_INFO]: { name: 'somebody else', version: '0' },
+    'io.modelcontextprotocol/related-task': { taskId: 't' },
+    'io.modelcontextprotocol/model-immediate-response': 'soon',
+    'io.modelcontextprotocol/ui': { x: 1 },
+    'com.example/k': [1],
+    traceparent: '00-1-2-03',
+  }
+  // The claim would make it a request of the other era: on Streamable HTTP the body decides.
+  const { [VERSION]: _, ...rest } = meta
+  const headers = { 'mcp-method': 'x', 'mcp-name': 'y', 'mcp-param-region': 'z', 'mcp-anything': 'w' }
+  const params = { name: 'echo', arguments: {}, task: { ttl: 1 } }
+  t.equal((await client.request('tools/call', params, { meta: rest, headers })).status, 200)
+  const [sent] = modern.of('tools/call')
+  t.same(metaOf(sent?.message), {
+    'io.modelcontextprotocol/ui': { x: 1 },
+    'com.example/k': [1],
+    traceparent: '00-1-2-03',
+    [VERSION]: '2026-07-28',
+    [CLIENT_INFO]: { name: 'old', version: '1' },
+    [CAPABILITIES]: {},
+  })
+  t.match(sent?.headers, { 'mcp-method': 'tools/call', 'mcp-name': 'echo' })
+  t.notOk(sent && ('mcp-anything' in sent.headers || 'mcp-param-region' in sent.headers))
+  t.notOk('task' in (sent?.message?.['params'] as Json))
+  t.same(violations(), [])
+})
 
-t.test('91 two sessions are told apart by what they say of themselves, and by nothing else', async (t) => {
+t.test('91 distinguishes two sessions by what they declare, and by nothing else', async (t) => {
   const { modern, client } = await start(t)
   const other = await LegacyClient.open(client.url, { clientInfo: { name: 'other', version: '1' } })
   await Promise.all([client.call('echo', { n: 1 }), other.call('echo', { n: 2 })])
@@ -214,7 +211,7 @@ async function listAll(client: LegacyClient): Promise<Json[]> {
   return tools
 }
 
-t.test('92 arguments are mirrored into headers where the tool asks for it, in a form that survives', async (t) => {
+t.test('92 mirrors arguments into headers where the tool requires it, in a form that survives', async (t) => {
   const { modern, client, violations } = await start(t)
   await listAll(client)
   for (const [region, header] of REGION) {
@@ -233,7 +230,7 @@ t.test('92 arguments are mirrored into headers where the tool asks for it, in a 
   t.same(violations(), [])
 })
 
-t.test('92 numbers are written as digits, and those that no header can hold are left out', async (t) => {
+t.test('92 writes numbers as digits, and omits those that no header can hold', async (t) => {
   const { modern, client, violations } = await start(t)
   await listAll(client)
   const rows: [json: string, header: string | undefined][] = [
@@ -257,7 +254,7 @@ t.test('92 numbers are written as digits, and those that no header can hold are 
   t.same(violations(), [])
 })
 
-t.test('92 on a pipe there are no headers, and nothing is looked up for them', async (t) => {
+t.test('92 on a pipe there are no headers, and no tools are listed for them', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   const client = await LegacyClient.open(url)
@@ -272,7 +269,7 @@ t.test('92 on a pipe there are no headers, and nothing is looked up for them', a
   t.match((await client.call('badly-mirrored')).message, { result: {} })
 })
 
-t.test('93 a tool that says wrongly what to mirror is left out, and the others remain', async (t) => {
+t.test('93 omits a tool with wrong annotations of headers, and keeps the others', async (t) => {
   const { modern, client, violations } = await start(t)
   const tools = await listAll(client)
   const names = tools.map(({ name }) => name)
@@ -309,7 +306,7 @@ const WRONG: [name: string, schema: object][] = [
   ],
 ]
 
-t.test('93 a tool with an invalid annotation is left out, whatever the mistake is', async (t) => {
+t.test('93 omits a tool with any invalid annotation', async (t) => {
   const tools = [
     ...WRONG.map(([name, inputSchema]) => ({ name, inputSchema })),
     { name: 'sound', inputSchema: { type: 'object', properties: { a: { type: 'boolean', 'x-mcp-header': 'A-b.c' } } } },
@@ -330,7 +327,7 @@ t.test('93 a tool with an invalid annotation is left out, whatever the mistake i
   )
 })
 
-t.test('94 R20: a tool that nobody has listed is looked up before its first call, once', async (t) => {
+t.test('94 R20: lists an unlisted tool before its first call, once', async (t) => {
   const { modern, client, violations } = await start(t, { pages: 1 })
   const answer = await client.call('mirrored', { region: 'r', count: 1 })
   t.match(answer, { status: 200, message: { result: { content: [{ text: '{"region":"r","count":1}' }] } } })
@@ -344,14 +341,14 @@ t.test('94 R20: a tool that nobody has listed is looked up before its first call
   t.same(violations(), [])
 })
 
-t.test('94 all pages are walked through to find it', async (t) => {
+t.test('94 reads all pages to find it', async (t) => {
   const { modern, client } = await start(t)
   t.match((await client.call('mirrored', { urgent: true })).message, { result: {} })
   t.equal(modern.of('tools/list').length, 2)
   t.match(modern.of('tools/list')[1]?.message, { params: { cursor: 'page 2' } })
 })
 
-t.test('94 a tool that has changed since is looked up again', async (t) => {
+t.test('94 lists a tool again that has changed since', async (t) => {
   const { modern, client } = await start(t, { refuseUntilListed: true, pages: 1 })
   await listAll(client)
   t.match((await client.call('mirrored', { region: 'r' })).message, { result: {} })
@@ -361,7 +358,7 @@ t.test('94 a tool that has changed since is looked up again', async (t) => {
   t.equal(modern.of('tools/call').length, 3)
 })
 
-t.test('94 a server that still misses a header is not asked a third time', async (t) => {
+t.test('94 does not repeat a request a second time for a missing header', async (t) => {
   const override: HttpPlan['override'] = ({ message }, response) => {
     if (message?.['method'] !== 'tools/call') return false
     const error = { code: -32020, message: 'Header mismatch' }
@@ -375,7 +372,7 @@ t.test('94 a server that still misses a header is not asked a third time', async
   t.equal(modern.of('tools/list').length, 2, 'before the first call, and after it')
 })
 
-t.test('95 nothing is said of a level until the client has set one, and then with every request', async (t) => {
+t.test('95 sends no level until the client has set one, and then with every request', async (t) => {
   const { modern, client, violations } = await start(t)
   const levels = () => modern.of('tools/call').map(({ message }) => metaOf(message)[LOG_LEVEL])
   const said = async () =>
@@ -398,7 +395,7 @@ t.test('95 nothing is said of a level until the client has set one, and then wit
   t.same(violations(), [])
 })
 
-t.test('95 messages that were not asked for do not reach the client', async (t) => {
+t.test('95 messages that were not requested do not reach the client', async (t) => {
   const { client } = await start(t)
   const levels = async () =>
     (await client.call('log', { regardless: true })).messages.flatMap(
@@ -409,7 +406,7 @@ t.test('95 messages that were not asked for do not reach the client', async (t) 
   t.same(await levels(), ['error'])
 })
 
-t.test('notifications of an extension go on in an envelope, and those of the session do not', async (t) => {
+t.test('forwards notifications of an extension in an envelope, and none of the session', async (t) => {
   const { modern, client } = await start(t)
   for (const method of ['notifications/initialized', 'notifications/roots/list_changed', 'notifications/progress'])
     await client.notify(method)

@@ -98,7 +98,7 @@ const rows: Row[] = [
   { rule: 'schema', params: { ...tool('echo'), arguments: [] } },
 ]
 
-t.test('What is not as it has to be is noted, and refused where it has to be', async (t) => {
+t.test('records mistakes of a client, and refuses those that must be refused', async (t) => {
   for (const { rule, status = 200, code, method = 'tools/call', params = tool('echo'), ...rest } of rows) {
     const modern = await ModernHttp.start(t)
     await listAll(modern)
@@ -109,7 +109,7 @@ t.test('What is not as it has to be is noted, and refused where it has to be', a
   }
 })
 
-t.test('a request that is not modern is refused', async (t) => {
+t.test('refuses a request that is not modern', async (t) => {
   const modern = await ModernHttp.start(t)
   const headers = headersFor('tools/list')
   const handshake = { jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-11-25' } }
@@ -134,7 +134,7 @@ t.test('a request that is not modern is refused', async (t) => {
   }
 })
 
-t.test('Well-formed requests are answered as the specification has it', async (t) => {
+t.test('answers well-formed requests as the specification says', async (t) => {
   const modern = await ModernHttp.start(t)
   const requests: [string, string, Json][] = [
     ['server/discover', 'DiscoverResult', {}],
@@ -166,7 +166,7 @@ t.test('Well-formed requests are answered as the specification has it', async (t
   t.same(modern.violations(), [])
 })
 
-t.test('Arguments come back to the letter, and vendor keys of _meta with them', async (t) => {
+t.test('returns arguments and vendor keys of _meta unchanged', async (t) => {
   const modern = await ModernHttp.start(t)
   const args = '{"n":12345678901234567890,"x":1.0,"b":1,"2":2,"e":"\\u00e9"}'
   const meta = JSON.stringify(envelope({ 'com.example/trace': { deep: [1] } }))
@@ -177,7 +177,7 @@ t.test('Arguments come back to the letter, and vendor keys of _meta with them', 
   t.equal(modern.received[0]?.bytes.toString(), body)
 })
 
-t.test('The headers of mirrored parameters are decoded and compared', async (t) => {
+t.test('decodes and checks headers of mirrored parameters', async (t) => {
   const modern = await ModernHttp.start(t)
   const refused = await call(modern.url, 'tools/call', mirrored)
   t.match(refused, { status: 400, message: { error: { code: -32020 } } })
@@ -187,7 +187,7 @@ t.test('The headers of mirrored parameters are decoded and compared', async (t) 
   t.same(modern.violations(), [])
 })
 
-t.test('Questions are answered in any number of rounds, and only as they were asked', async (t) => {
+t.test('answers questions in any number of rounds, only as they were asked', async (t) => {
   const modern = await ModernHttp.start(t)
   const name = { action: 'accept', content: { name: 'Ada' } }
   const model = { role: 'assistant', model: 'm', content: { type: 'text', text: 'Paris' } }
@@ -230,7 +230,7 @@ t.test('Questions are answered in any number of rounds, and only as they were as
   })
 })
 
-t.test('Tasks get on by being looked at, for clients that know them', async (t) => {
+t.test('tasks progress when they are polled, for clients that know them', async (t) => {
   const modern = await ModernHttp.start(t)
   const refused = await call(modern.url, 'tools/call', tool('task'))
   t.match(refused, { status: 400, message: { error: { code: -32021, data: { requiredCapabilities: TASKS } } } })
@@ -248,7 +248,7 @@ t.test('Tasks get on by being looked at, for clients that know them', async (t) 
   t.same(modern.violations(), [])
 })
 
-t.test('Logs come as they are wanted, and progress where there is a token', async (t) => {
+t.test('sends logs of the requested level, and progress with a token', async (t) => {
   const modern = await ModernHttp.start(t)
   const levels = async (meta: Json) => {
     const { messages } = await call(modern.url, 'tools/call', tool('log'), { meta })
@@ -264,7 +264,7 @@ t.test('Logs come as they are wanted, and progress where there is a token', asyn
   t.equal((await call(modern.url, 'tools/call', tool('progress'))).messages.length, 1)
 })
 
-t.test('Subscriptions are told what they asked for, until they are ended', async (t) => {
+t.test('sends subscriptions what they requested, until they end', async (t) => {
   const modern = await ModernHttp.start(t, {
     capabilities: { tools: { listChanged: true }, resources: { subscribe: true } },
   })
@@ -294,7 +294,7 @@ t.test('Subscriptions are told what they asked for, until they are ended', async
   t.same(modern.violations(), [])
 })
 
-t.test('mistakes in lines are recorded as well', async (t) => {
+t.test('records mistakes in lines, too', async (t) => {
   const modern = modernStdio(t)
   const child = spawn(modern.server.command, modern.server.args)
   t.teardown(() => child.kill())
@@ -325,7 +325,7 @@ t.test('mistakes in lines are recorded as well', async (t) => {
   t.same(modern.cancelled(), [1, 9])
 })
 
-t.test('A request whose stream is closed is cancelled, and heard of no more', async (t) => {
+t.test('a request whose stream is closed is cancelled, and gets nothing more', async (t) => {
   const modern = await ModernHttp.start(t)
   const stop = new AbortController()
   const gone = call(modern.url, 'tools/call', tool('wait', { ms: 60_000 }), { signal: stop.signal })
@@ -368,7 +368,7 @@ t.test('plans change how the server answers', async (t) => {
 })
 
 for (const dual of ['session', 'sessionless'] as const) {
-  t.test(`A dual server answers legacy clients, ${dual}`, async (t) => {
+  t.test(`a server of both eras answers legacy clients, ${dual}`, async (t) => {
     const modern = await ModernHttp.start(t, { dual })
     const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'old', version: '1' } }
     const handshake = { jsonrpc: '2.0', id: 1, method: 'initialize', params }
@@ -404,7 +404,7 @@ const transports = {
 }
 
 for (const [name, start] of Object.entries(transports)) {
-  t.test(`Nothing is wrong with what the client of the SDK sends over ${name}`, async (t) => {
+  t.test(`the client of the SDK makes no mistakes over ${name}`, async (t) => {
     const { transport, messages, violations, cancelled } = await start(t)
     const options: ClientOptions = { capabilities: ALL, versionNegotiation: { mode: 'auto' } }
     const client = new Client({ name: 'test', version: '1' }, options)

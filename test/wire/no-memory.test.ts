@@ -81,7 +81,7 @@ t.test('S1: an answer without memory is lost alone, in every lane', async (t) =>
     })
 })
 
-t.test('S1: callers who do not read hold up no other one of the same principal at the same program', async (t) => {
+t.test('S1: callers who do not read delay no other caller of the same principal at the same program', async (t) => {
   const { url } = await startBridge(
     t,
     bulkyStdio('legacy'),
@@ -136,7 +136,7 @@ t.test(
   },
 )
 
-t.test('S1: what is no answer costs no call', async (t) => {
+t.test('S1: dropped messages other than answers cost no call', async (t) => {
   const { peer } = peerOf()
   const exchange = peer.begin()
   const text = 'x'.repeat(10_000)

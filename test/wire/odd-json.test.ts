@@ -42,7 +42,7 @@ t.test('R3: a client gets its id as it wrote it, and may cancel in another spell
 
 const MARK = '\ufeff'
 
-t.test('R4: a byte order mark before a message of a server is ignored', async (t) => {
+t.test('R4: ignores a byte order mark before a message of a server', async (t) => {
   for (const { name, ask } of await spelledLanes(t, [['^', MARK]], 'not within relayed events')) {
     const { result, error } = await ask('tools/call', ECHO)
     t.match({ result, error }, { result: ECHOED, error: undefined }, name)
@@ -52,7 +52,7 @@ t.test('R4: a byte order mark before a message of a server is ignored', async (t
   }
 })
 
-t.test('R4: a byte order mark on a line of its own is no message, and nothing is said about it', async (t) => {
+t.test('R4: ignores a byte order mark on a line of its own, silently', async (t) => {
   const { url, log } = await startBridge(t, legacyStdio(t, { banner: MARK }).server)
   t.match((await call(url, 'tools/call', ECHO)).message.result, ECHOED)
   t.same(
@@ -61,7 +61,7 @@ t.test('R4: a byte order mark on a line of its own is no message, and nothing is
   )
 })
 
-t.test('R4: a byte order mark before a message of a client is ignored', async (t) => {
+t.test('R4: ignores a byte order mark before a message of a client', async (t) => {
   const { server } = legacyStdio(t)
   const { url } = await startBridge(t, server)
   const request = (id: number) =>
@@ -77,7 +77,7 @@ t.test('R4: a byte order mark before a message of a client is ignored', async (t
   t.match(await shakeHands(legacy), { result: { protocolVersion: '2025-11-25' } })
 })
 
-t.test('R4: a byte order mark before the JSON of a refusal is ignored', async (t) => {
+t.test('R4: ignores a byte order mark before the JSON of a refusal', async (t) => {
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
       if (message['method'] !== 'tools/call') return false
@@ -108,7 +108,7 @@ t.test('R10: a member that is null counts as absent in every lane', async (t) =>
   }
 })
 
-t.test('R10: notifications of a server arrive although their id is null', async (t) => {
+t.test('R10: delivers notifications of a server although their id is null', async (t) => {
   const replace = [['"method":"notifications/', '"id":null,"method":"notifications/']]
   const { url } = await startBridge(t, legacyStdio(t, { replace }).server)
   const params = { name: 'progress', arguments: {} }
@@ -116,7 +116,7 @@ t.test('R10: notifications of a server arrive although their id is null', async 
   t.match(messages[0], { method: 'notifications/progress', params: { progressToken: 'p' } })
 })
 
-t.test('R10: what a client writes as null counts as absent on every front', async (t) => {
+t.test('R10: null written by a client counts as absent on every front', async (t) => {
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)

@@ -54,7 +54,7 @@ async function use(url: string): Promise<void> {
 }
 
 for (const [era, start] of Object.entries(SERVERS)) {
-  t.test(`119 a ${era} server sees nothing of what clients show, unless it is passed through`, async (t) => {
+  t.test(`119 a ${era} server gets no credentials of clients, unless pass-through is configured`, async (t) => {
     const closed = await start(t)
     await use((await startBridge(t, { url: closed.url })).url)
     t.ok(closed.credentials().length > 5)
@@ -71,7 +71,7 @@ for (const [era, start] of Object.entries(SERVERS)) {
     )
   })
 
-  t.test(`119 a ${era} server sees what clients show to the letter, where it is passed through`, async (t) => {
+  t.test(`119 a ${era} server gets credentials of clients unchanged with pass-through`, async (t) => {
     const server = await start(t)
     const { url, log } = await startBridge(t, { url: server.url }, passthrough)
     await use(url)
@@ -98,7 +98,7 @@ async function redirecting(t: Test, status: number, first: (arrival: Arrival, re
 
 const DISCOVERED = { resultType: 'complete', supportedVersions: ['2026-07-28'], capabilities: {} }
 
-t.test('119 nobody is followed to another origin, and no credential is sent there', async (t) => {
+t.test('119 follows no redirect to another origin, and sends no credential there', async (t) => {
   for (const status of [301, 302, 307, 308]) {
     const always = await redirecting(t, status, () => false)
     const { url } = await startBridge(t, { url: always.server.url }, passthrough)
@@ -119,7 +119,7 @@ t.test('119 nobody is followed to another origin, and no credential is sent ther
 })
 
 t.test(
-  '119 a refusal of the client’s credentials is the client’s, with the address of the bridge’s own metadata',
+  "119 a refusal of the client's credentials reaches it, with the address of the bridge's own metadata",
   async (t) => {
     const challenge = 'Bearer realm="x", resource_metadata="https://elsewhere.example/meta", error="invalid_token"'
     let refusing = false
@@ -156,7 +156,7 @@ t.test(
   },
 )
 
-t.test('119 the metadata are the server’s, about the address that the client knows', async (t) => {
+t.test("119 the metadata are the server's, with the address that the client knows", async (t) => {
   const server = await PlainHttp.start(t, ({ path, message }, response) => {
     if (path === `${METADATA}/mcp`)
       return sendText(
@@ -171,7 +171,7 @@ t.test('119 the metadata are the server’s, about the address that the client k
   t.equal(answer.text, `{"resource":"${url}","authorization_servers":["https://as.example"],"x":1.0}`)
 })
 
-t.test('119 a group of one server passes credentials through as the endpoint of the server does', async (t) => {
+t.test('119 a group of one server passes credentials through like the endpoint of the server', async (t) => {
   const metadata = (resource: string) => `{"resource":"${resource}","authorization_servers":["https://as.example"]}`
   const challenge = 'Bearer error="invalid_token"'
   let refusing = false
@@ -218,7 +218,7 @@ t.test('119 a group of one server passes credentials through as the endpoint of 
   }
 })
 
-t.test('119 the metadata at a group are those of the server that is alone in it after a reload', async (t) => {
+t.test('119 the metadata at a group are those of its only server after a reload', async (t) => {
   const metadataOf = (name: string) =>
     PlainHttp.start(t, (_arrival, response) => sendText(response, `{"of":"${name}"}`))
   const mcpServers = { one: { url: (await metadataOf('one')).url }, other: { url: (await metadataOf('other')).url } }

@@ -9,7 +9,7 @@ import { openPipe } from '../support/pipe.js'
 
 type Json = Record<string, unknown>
 
-t.test('20 nothing but messages comes out, whatever the server prints, and however it dies', async (t) => {
+t.test('20 writes only messages, whatever the server prints, and however it dies', async (t) => {
   const stdio = legacyStdio(t, { banner: 'Hello {"jsonrpc":', stderr: 'noise' })
   const pipe = openPipe(t, stdio.server)
   t.match(await pipe.call('tools/list', {}, { id: 'a' }), { id: 'a', result: { resultType: 'complete' } })
@@ -21,7 +21,7 @@ t.test('20 nothing but messages comes out, whatever the server prints, and howev
   t.doesNotThrow(() => pipe.messages())
 })
 
-t.test('requests are answered as they are ready, each under its id', async (t) => {
+t.test('answers requests as they are ready, each under its id', async (t) => {
   const pipe = openPipe(t, legacyStdio(t).server)
   const wait = (id: string | number, ms: number) =>
     pipe.call('tools/call', { name: 'wait', arguments: { ms, say: String(id) } }, { id })
@@ -66,7 +66,7 @@ const lines: [name: string, line: string | Uint8Array, code: number | undefined]
   ],
 ]
 
-t.test('a line that cannot be followed is answered if it can be, and the next one is read', async (t) => {
+t.test('answers an invalid line if possible, and reads the next one', async (t) => {
   const pipe = openPipe(t, legacyStdio(t).server)
   for (const [name, line, code] of lines) {
     const before = pipe.messages().length
@@ -81,36 +81,33 @@ t.test('a line that cannot be followed is answered if it can be, and the next on
   }
 })
 
-t.test(
-  '11.27 a bare server/discover is answered on stdio as it is over HTTP, unless compat.bareDiscover is off',
-  async (t) => {
-    const bare = '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'
-    const pipe = openPipe(t, legacyStdio(t).server)
-    pipe.line(bare)
-    await until(() => pipe.messages().length > 0)
-    t.match(pipe.messages()[0], { id: 1, result: { supportedVersions: ['2026-07-28'] } })
-    const strict = openPipe(t, legacyStdio(t).server, { compat: { bareDiscover: false } })
-    strict.line(bare)
-    await until(() => strict.messages().length > 0)
-    t.match(strict.messages()[0], { id: 1, error: { code: -32602 } })
-  },
-)
+t.test('11.27 answers a bare server/discover on stdio as over HTTP, unless compat.bareDiscover is off', async (t) => {
+  const bare = '{"jsonrpc":"2.0","id":1,"method":"server/discover"}'
+  const pipe = openPipe(t, legacyStdio(t).server)
+  pipe.line(bare)
+  await until(() => pipe.messages().length > 0)
+  t.match(pipe.messages()[0], { id: 1, result: { supportedVersions: ['2026-07-28'] } })
+  const strict = openPipe(t, legacyStdio(t).server, { compat: { bareDiscover: false } })
+  strict.line(bare)
+  await until(() => strict.messages().length > 0)
+  t.match(strict.messages()[0], { id: 1, error: { code: -32602 } })
+})
 
-t.test('line ends of Windows, empty lines and lines in pieces are read', async (t) => {
+t.test('reads line ends of Windows, empty lines and lines in pieces', async (t) => {
   const pipe = openPipe(t, legacyStdio(t).server)
   const request = JSON.stringify({ jsonrpc: '2.0', id: 'é\u2028', method: 'tools/list', params: { _meta: envelope() } })
   pipe.line(`\r\n\n${request}\r`)
   await until(() => pipe.messages().some(({ id }) => id === 'é\u2028'))
 })
 
-t.test('a line over the limit is passed over', async (t) => {
+t.test('skips a line over the limit', async (t) => {
   const pipe = openPipe(t, legacyStdio(t).server, { limits: { lineBytes: 1_000 } })
   pipe.line(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'x'.repeat(5_000) }))
   t.match(await pipe.call('tools/list', {}, { id: 2 }), { id: 2, result: {} })
   t.equal(pipe.messages().length, 1)
 })
 
-t.test('61 a cancellation reaches the server, and nothing more is said of the call', async (t) => {
+t.test('61 a cancellation reaches the server, and the call gets no answer', async (t) => {
   const stdio = legacyStdio(t)
   const pipe = openPipe(t, stdio.server)
   const cancelled = () => stdio.messages().filter(({ method }) => method === 'notifications/cancelled')
@@ -143,7 +140,7 @@ t.test('61 a cancellation reaches the server, and nothing more is said of the ca
   t.ok(Number((cancelled()[0]?.['params'] as Json)['requestId']) >= 1)
 })
 
-t.test('an id that is open already is refused, and what is open goes on', async (t) => {
+t.test('refuses an id that is already open, and the open request continues', async (t) => {
   const pipe = openPipe(t, legacyStdio(t).server)
   const first = pipe.call('tools/call', { name: 'wait', arguments: { ms: 300 } }, { id: 1 })
   pipe.line(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: envelope() } }))
@@ -152,7 +149,7 @@ t.test('an id that is open already is refused, and what is open goes on', async 
   t.match(pipe.messages()[1], { id: 1, result: {} })
 })
 
-t.test('a tool whose name is no text is told to be none, and is no mistake of the bridge', async (t) => {
+t.test('a tool name that is not a text is an error of the client, not of the bridge', async (t) => {
   for (const server of [legacyStdio(t).server, { url: (await ModernHttp.start(t)).url }]) {
     const pipe = openPipe(t, server)
     for (const name of [{ toString: 1, valueOf: 1 }, [[]], 7, null, true]) {
@@ -166,7 +163,7 @@ t.test('a tool whose name is no text is told to be none, and is no mistake of th
   }
 })
 
-t.test('the end of the input ends what has not ended in time, and the server with it', async (t) => {
+t.test('the end of the input cancels running calls after a while, and ends the server', async (t) => {
   const http = await LegacyHttp.start(t)
   const pipe = openPipe(t, { url: http.url })
   pipe.line(

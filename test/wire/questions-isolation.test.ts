@@ -50,7 +50,7 @@ for (const way of WAYS) {
     t.same(sessions().slice(5).sort(), first.sort(), 'whoever comes again comes into the own session')
   })
 
-  t.test(`39 where everybody shares, those who can be asked do not ${way}`, async (t) => {
+  t.test(`39 with a session shared by all, clients that could be asked are not ${way}`, async (t) => {
     const { steps, sessions } = await start(t, way, { auth: { tokens: TOKENS } }, { session: 'shared' })
     await steps([], {}, as('alice', {}))
     await steps([], {}, as('bob', {}))
@@ -60,7 +60,7 @@ for (const way of WAYS) {
     t.equal(new Set(sessions()).size, 3)
   })
 
-  t.test(`calls that ask at the same time ${way} are each told what its own question was answered`, async (t) => {
+  t.test(`concurrent calls that ask ${way} each get the answer to their own question`, async (t) => {
     const { steps, again } = await start(t, way)
     const ask = (n: number): Question => ({ ...NAME, params: { ...NAME.params, message: `question ${n}` } })
     const answerTo = (message: unknown) => ({ action: 'accept', content: { name: `to ${String(message)}` } })
@@ -79,7 +79,7 @@ for (const way of WAYS) {
     )
   })
 
-  t.test(`questions of one principal are bounded ${way}, also when many come at once`, async (t) => {
+  t.test(`bounds the questions of one principal ${way}, also if many come at once`, async (t) => {
     const { steps, again, asker } = await start(t, way, { limits: { parkedPerPrincipal: 2 } })
     const ask = [{ ask: [NAME] }]
     const rounds = await Promise.all(Array.from({ length: 5 }, (_, n) => steps(ask, { n })))
@@ -120,7 +120,7 @@ for (const way of WAYS) {
   })
 }
 
-t.test('11.3 on a pipe a question goes to the running call of a tool that has been seen to ask', async (t) => {
+t.test('11.3 on a pipe a question goes to the running call of a tool that has asked before', async (t) => {
   const { steps, call, signal, asker } = await start(t, 'over stdio')
   const alone = await steps([{ ask: [NAME] }])
   t.equal(alone.keys.length, 1, 'a call that runs alone shows that its tool asks')
@@ -132,7 +132,7 @@ t.test('11.3 on a pipe a question goes to the running call of a tool that has be
   t.match((await quiet).message.result, { resultType: 'complete' }, 'the older call is asked nothing')
 })
 
-t.test('on a pipe a question stays open when the call that it was taken for turns out to be another', async (t) => {
+t.test('on a pipe a question stays open when the call that it was attributed to is another', async (t) => {
   const { steps, again, signal } = await start(t, 'over stdio')
   const parked = await steps([{ ask: [NAME], withdraw: 'later' }, { ask: [COLOUR] }])
   // While this runs, the server asks for the parked one, and ends this one right after.
@@ -142,7 +142,7 @@ t.test('on a pipe a question stays open when the call that it was taken for turn
   t.same((await again(round, all(round, BLUE))).said, [{ withdrawn: true }, BLUE])
 })
 
-t.test('on a pipe an answer counts although the question was taken for that of a call that has ended', async (t) => {
+t.test('on a pipe an answer counts although the question was attributed to a call that has ended', async (t) => {
   const { steps, again, signal, asker } = await start(t, 'over stdio')
   const running = (count: number) => until(() => of(asker, 'tools/call').length === count, 'the next call')
   const older = steps([{ wait: 'ask name' }, { ask: [NAME] }])
@@ -161,7 +161,7 @@ t.test('on a pipe an answer counts although the question was taken for that of a
   t.same((await olderEnds).said, [ADA], 'nobody is asked twice')
 })
 
-t.test('nobody who is not known to be the same shares a process with a server that asks', async (t) => {
+t.test('callers not known to be the same share no process with a server that asks', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { bridge } = createBridge(t, asker.server)
   const ask = async (capabilities: object) => {

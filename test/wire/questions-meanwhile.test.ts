@@ -38,7 +38,7 @@ const logsOf = ({ messages }: Round) =>
   messages.filter(({ method }) => method === 'notifications/message').map(({ params }) => (params as Json)['data'])
 
 for (const way of WAYS) {
-  t.test(`59 progress of a server ${way} comes under the token of the leg that it is told in`, async (t) => {
+  t.test(`59 progress of a server ${way} has the token of the current leg`, async (t) => {
     const { steps, again, signal, call } = await start(t, way)
     // A call that waits for a program to start gets progress about that.
     await call('tools/list', {})
@@ -61,7 +61,7 @@ for (const way of WAYS) {
     t.equal((await again(silent, all(silent, ADA))).messages.length, 1, 'without a token there is no progress')
   })
 
-  t.test(`57 logs of a server ${way} go to the leg that has asked for them`, async (t) => {
+  t.test(`57 logs of a server ${way} go to the leg that has requested them`, async (t) => {
     const { steps, again, signal, answers } = await start(t, way)
     const tell = [log('debug'), log('warning')]
     // On a pipe the log of one call could be that of any other that runs: here none does.
@@ -79,7 +79,7 @@ for (const way of WAYS) {
     t.same(logsOf(await lastLeg(other, {})), [])
   })
 
-  t.test(`a session ${way} in which a call waits is not ended for being idle`, async (t) => {
+  t.test(`a session ${way} with a parked call does not end as idle`, async (t) => {
     const { steps, again, asker } = await start(t, way, { timeouts: { idle: 100 } })
     const first = await steps([{ ask: [NAME] }])
     await outlastIdleLimit(t)
@@ -87,7 +87,7 @@ for (const way of WAYS) {
     t.equal(of(asker, 'initialize').length, 1)
   })
 
-  t.test(`nor is one ${way} on which somebody listens`, async (t) => {
+  t.test(`a session ${way} with a listener does not end as idle, either`, async (t) => {
     const { url, call, asker } = await start(t, way, { timeouts: { idle: 100 } })
     const stream = await listen(url, { resourceSubscriptions: ['test://x'] }, { capabilities: {} })
     await stream.has(1)
@@ -98,7 +98,7 @@ for (const way of WAYS) {
     t.equal(of(asker, 'initialize').length, 1)
   })
 
-  t.test(`a call that waits ${way} takes up no room of those that run`, async (t) => {
+  t.test(`a parked call ${way} does not count as running`, async (t) => {
     const { steps, again, call } = await start(t, way, { limits: { calls: 1, callsPerServer: 1 } })
     const first = await steps([{ ask: [NAME] }])
     t.equal((await call('tools/list', {})).status, 200)
@@ -107,7 +107,7 @@ for (const way of WAYS) {
     t.same((await again(first, all(first, ADA))).said, [ADA])
   })
 
-  t.test(`a session for one call ${way} lasts until that is answered`, async (t) => {
+  t.test(`a session for one call ${way} stays until that is answered`, async (t) => {
     const { steps, again, asker } = await start(t, way, {}, { session: 'per-request' })
     const first = await steps([{ ask: [NAME] }, { ask: [MODEL] }])
     const second = await again(first, all(first, ADA))
@@ -117,7 +117,7 @@ for (const way of WAYS) {
     t.equal(of(asker, 'initialize').length, 2)
   })
 
-  t.test(`an answer that has been fetched can be fetched again ${way}, as far as there is room for that`, async (t) => {
+  t.test(`a fetched answer can be fetched again ${way} while there is room`, async (t) => {
     const { steps, again, answers } = await start(t, way, { limits: { parked: 2 } })
     const rounds: Round[] = []
     for (let n = 0; n < 3; n++) {
@@ -132,7 +132,7 @@ for (const way of WAYS) {
   })
 }
 
-t.test('a session for one call over HTTP is ended when that is answered, and no sooner', async (t) => {
+t.test('a session for one call over HTTP ends when that is answered, and no sooner', async (t) => {
   const legacy = await LegacyHttp.start(t, { asks: true })
   const { url } = await startBridge(t, { url: legacy.url, session: 'per-request' })
   const { steps, again } = talk(url)
@@ -145,7 +145,7 @@ t.test('a session for one call over HTTP is ended when that is answered, and no 
   await until(() => ended() === 2, 'the end of the session')
 })
 
-t.test('a server that wants to know whether somebody is thinking is told so', async (t) => {
+t.test('answers a ping of a server while its client is thinking', async (t) => {
   const { steps, again, asker } = await start(t, 'over stdio')
   const question = { ...NAME, params: { ...NAME.params, _meta: { progressToken: 'patience', 'vendor/key': 1 } } }
   const first = await steps([{ ask: [question, COLOUR] }])
@@ -157,7 +157,7 @@ t.test('a server that wants to know whether somebody is thinking is told so', as
   await again(first, all(first, ADA))
 })
 
-t.test('what a server says in an older revision is answered in that', async (t) => {
+t.test('answers a server of an older revision in that revision', async (t) => {
   const older = await start(t, 'over stdio', {}, {}, { revision: '2025-06-18' })
   const text = (said: string) => ({ type: 'text', text: said })
   const answer = (content: unknown) => ({ role: 'assistant', model: 'm', content })

@@ -64,7 +64,7 @@ for (const way of WAYS) {
     t.notOk('inputResponses' in params || 'requestState' in params)
   })
 
-  t.test(`63 every kind of question ${way} is asked, and every kind of answer is given`, async (t) => {
+  t.test(`63 passes on every kind of question ${way}, and every kind of answer`, async (t) => {
     const { steps, again, answers } = await start(t, way)
     const rows: [question: object, answer: object, told: Json][] = [
       [NAME, ADA, { ...NAME, params: { ...NAME.params, mode: 'form' } }],
@@ -82,7 +82,7 @@ for (const way of WAYS) {
     }
   })
 
-  t.test(`65 67 two questions ${way} are one round, and what is not answered is asked again`, async (t) => {
+  t.test(`65 67 two questions ${way} are one round, and an unanswered one is asked again`, async (t) => {
     const { steps, together, again, answers } = await start(t, way)
     const both = await together(2, [{ ask: [NAME, MODEL] }])
     t.equal(both.keys.length, 2)
@@ -108,7 +108,7 @@ for (const way of WAYS) {
     t.same((await again(again2, all(again2, ADA))).said, [ADA])
   })
 
-  t.test(`66 three questions one after the other ${way} are three rounds`, async (t) => {
+  t.test(`66 three questions in sequence ${way} are three rounds`, async (t) => {
     const { steps, again, calls } = await start(t, way)
     const first = await steps([{ ask: [NAME] }, { ask: [COLOUR] }, { ask: [ROOTS] }])
     const second = await again(first, all(first, ADA))
@@ -120,7 +120,7 @@ for (const way of WAYS) {
     t.equal(calls().length, 1)
   })
 
-  t.test(`68 what is no answer is not given to the server that asks ${way}`, async (t) => {
+  t.test(`68 an invalid answer is not passed on to the server that asks ${way}`, async (t) => {
     const { steps, together, again, answers } = await start(t, way)
     const first = await steps([{ ask: [NAME] }])
     const [key = ''] = first.keys
@@ -141,7 +141,7 @@ for (const way of WAYS) {
     t.same((await again(half, { [model]: PARIS })).said, [PARIS, FOLDERS])
   })
 
-  t.test(`70 who has not got an answer ${way} asks for it again, and the server notices nothing`, async (t) => {
+  t.test(`70 a client that missed an answer ${way} can retry, which the server does not notice`, async (t) => {
     const { steps, again, answers, calls } = await start(t, way)
     const first = await steps([{ ask: [NAME] }, { ask: [COLOUR] }])
     const second = await again(first, all(first, ADA))
@@ -166,7 +166,7 @@ for (const way of WAYS) {
     t.equal(answers().length, 2)
   })
 
-  t.test(`75 what a server ${way} ends while nobody is there is told to the next retry`, async (t) => {
+  t.test(`75 the next retry reports what a server ${way} ended while nobody was there`, async (t) => {
     const { steps, again, signal, asker } = await start(t, way)
     const first = await steps([{ ask: [NAME], withdraw: 'enough' }])
     await signal('enough')
@@ -181,7 +181,7 @@ for (const way of WAYS) {
     t.match((await again(failing, {})).message.error, { code: 4711, message: 'Nobody came' })
   })
 
-  t.test(`78 a question ${way} that is taken back is not asked, and nothing is asked without a question`, async (t) => {
+  t.test(`78 does not ask a question ${way} that was withdrawn, and asks nothing without a question`, async (t) => {
     const { steps, again, signal } = await start(t, way)
     const quick = await steps([{ ask: [NAME], withdraw: 0 }, { wait: 100 }])
     t.match(quick.message.result, { resultType: 'complete' })
@@ -202,7 +202,7 @@ for (const way of WAYS) {
     t.same((await again(next, all(next, BLUE))).said, [{ withdrawn: true }, BLUE])
   })
 
-  t.test(`76 of an address ${way} only the address is told, and nothing of when it was visited`, async (t) => {
+  t.test(`76 of a URL ${way} passes on only the address, and nothing of its visit`, async (t) => {
     const { steps, again } = await start(t, way)
     const complete = { method: 'notifications/elicitation/complete', params: { elicitationId: 'el-1' } }
     const first = await steps([
@@ -222,7 +222,7 @@ for (const way of WAYS) {
     t.match((await steps([{ ask: [bad] }])).said, [{ error: { code: -32602 } }], 'nobody is sent to just any address')
   })
 
-  t.test(`prompts and resources ${way} may ask as well`, async (t) => {
+  t.test(`prompts and resources ${way} may ask, too`, async (t) => {
     const { call, again } = await start(t, way)
     const json = JSON.stringify({ steps: [{ ask: [NAME] }], ...(way.includes('session') && { by: 'session' }) })
     const prompt = await call('prompts/get', { name: 'greet', arguments: { json } })

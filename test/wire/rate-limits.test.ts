@@ -52,7 +52,7 @@ t.test('a principal over limits.requestsPerMinute gets 429, and others are serve
   t.match(await metrics.text([]), /refusals_total\{reason="rateLimited"\} 3/)
 })
 
-t.test('requests of legacy clients count too, over Streamable HTTP and over HTTP+SSE', async (t) => {
+t.test('requests of legacy clients count, too, over Streamable HTTP and over HTTP+SSE', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const settings = { ...tokens, limits: { requestsPerMinute: 4 } }
   const streamable = await startBridge(t, { url: legacy.url }, settings)
@@ -68,7 +68,7 @@ t.test('requests of legacy clients count too, over Streamable HTTP and over HTTP
   isLimited(t, await post(), /Too many requests/, 'HTTP+SSE')
 })
 
-t.test('callers without a principal of their own count by their address, as trusted proxies say it', async (t) => {
+t.test('callers without a principal count by their address, as trusted proxies report it', async (t) => {
   const modern = await ModernHttp.start(t)
   const limits = { requestsPerMinute: 2 }
   const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
@@ -91,7 +91,7 @@ t.test('callers without a principal of their own count by their address, as trus
 })
 
 t.test(
-  'an address with too many wrong tokens gets 429 for more of them, and its right tokens are accepted',
+  'an address with too many wrong tokens gets 429 for more of them, and its valid tokens are accepted',
   async (t) => {
     const modern = await ModernHttp.start(t)
     const settings = { ...tokens, trustedProxies: ['127.0.0.1'], limits: { wrongTokensPerMinute: 3 } }
@@ -109,7 +109,7 @@ t.test(
   },
 )
 
-t.test('without limits nothing is counted, and health is never limited', async (t) => {
+t.test('counts nothing without limits, and never limits health', async (t) => {
   const modern = await ModernHttp.start(t)
   const open = await startBridge(t, { url: modern.url })
   for (let i = 0; i < 100; i++) t.equal((await call(open.url, 'tools/list')).status, 200)
@@ -117,7 +117,7 @@ t.test('without limits nothing is counted, and health is never limited', async (
   for (let i = 0; i < 5; i++) t.equal((await fetch(new URL('/healthz', url))).status, 200)
 })
 
-t.test('a reload does not begin the counts anew', async (t) => {
+t.test('a reload keeps the counts', async (t) => {
   const modern = await ModernHttp.start(t)
   const settings = (requestsPerMinute: number) => ({ ...tokens, limits: { requestsPerMinute } })
   const { url, bridge } = await startBridge(t, { url: modern.url }, settings(2))

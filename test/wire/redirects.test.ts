@@ -45,27 +45,24 @@ const servers: Record<string, (t: Test, moves: Moves) => Promise<Server>> = {
 
 for (const [era, start] of Object.entries(servers))
   for (const [what, moves] of Object.entries(MOVES))
-    t.test(
-      `R7: a ${era} server that redirects ${what} is followed for every client, and the address is kept`,
-      async (t) => {
-        for (const [name, connect] of Object.entries(callers)) {
-          const server = await start(t, moves)
-          const ask = await connect(t, server.url)
-          t.match(await ask(ECHO), ECHOED, name)
-          const before = server.received.length
-          for (let n = 0; n < 3; n++) t.match(await ask(ECHO), ECHOED, name)
-          const later = server.received.slice(before)
-          t.ok(later.length >= 3, name)
-          t.same(
-            later.filter(({ path }) => moves(path, '')),
-            [],
-            `${name}: nothing is redirected a second time`,
-          )
-        }
-      },
-    )
+    t.test(`R7: follows a ${era} server that redirects ${what} for every client, and keeps the address`, async (t) => {
+      for (const [name, connect] of Object.entries(callers)) {
+        const server = await start(t, moves)
+        const ask = await connect(t, server.url)
+        t.match(await ask(ECHO), ECHOED, name)
+        const before = server.received.length
+        for (let n = 0; n < 3; n++) t.match(await ask(ECHO), ECHOED, name)
+        const later = server.received.slice(before)
+        t.ok(later.length >= 3, name)
+        t.same(
+          later.filter(({ path }) => moves(path, '')),
+          [],
+          `${name}: nothing is redirected a second time`,
+        )
+      }
+    })
 
-t.test('R7: a server over HTTP+SSE that redirects its stream and its messages is followed', async (t) => {
+t.test('R7: follows a server over HTTP+SSE that redirects its stream and its messages', async (t) => {
   const moved = (path: string) => path.replace(/^(\/[^/?]+)(\?.*)?$/, '$1/$2')
   const moves: Moves = (path) => (moved(path) === path ? undefined : { status: 307, location: moved(path) })
   const sse = await LegacySse.start(t, {
@@ -86,7 +83,7 @@ t.test('R7: a server over HTTP+SSE that redirects its stream and its messages is
   t.ok(sse.received.some(({ path }) => path.startsWith(PATHS.messages)))
 })
 
-t.test('R7: the stream and the end of a relayed session go where the server is', async (t) => {
+t.test('R7: the stream and the end of a relayed session go to the redirected address', async (t) => {
   const server = await LegacyHttp.start(t, {
     override: redirecting(MOVES['with 307 to the same path with a slash'] as Moves),
   })
@@ -100,7 +97,7 @@ t.test('R7: the stream and the end of a relayed session go where the server is',
   t.strictSame([...new Set(others.map(({ path }) => path))], ['/mcp/'])
 })
 
-t.test('R7: a redirect to another origin is refused in every lane, and nothing is sent there', async (t) => {
+t.test('R7: refuses a redirect to another origin in every lane, and sends nothing there', async (t) => {
   for (const [era, start] of Object.entries(servers)) {
     const other = await LegacyHttp.start(t)
     const location = new URL('/mcp', other.url).href
@@ -133,7 +130,7 @@ t.test('R7: redirects in a circle end', async (t) => {
   }
 })
 
-t.test('R7: when an address does not exist any more, the bridge asks for the new one', async (t) => {
+t.test('R7: requests a new address when the old one does not exist any more', async (t) => {
   let home = '/old/'
   const server = await ModernHttp.start(t, {
     override: ({ path }, response) => {

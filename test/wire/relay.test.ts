@@ -39,7 +39,7 @@ async function betweenLegacy(t: Test, answer: (arrival: Arrival, response: Serve
   return { server, url, log, last: () => server.received.at(-1) as Arrival }
 }
 
-t.test('114 a modern request arrives to the byte, whatever it is made of', async (t) => {
+t.test('114 relays a modern request byte for byte, whatever its content', async (t) => {
   const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'))
   const meta = JSON.stringify(envelope())
   const bodies = [
@@ -54,7 +54,7 @@ t.test('114 a modern request arrives to the byte, whatever it is made of', async
 })
 
 t.test(
-  '114 headers that say what a request is about arrive as they are, and nothing of our connection does',
+  '114 relays headers about a request, and none of the connection',
   async (t) => {
     const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'), {
       allowedOrigins: ['https://app.example'],
@@ -103,7 +103,7 @@ t.test(
   },
 )
 
-t.test('114 an answer arrives to the byte, with its status', async (t) => {
+t.test('114 relays an answer byte for byte, with its status', async (t) => {
   let status = 200
   let text = ''
   const { url } = await betweenModern(t, (_arrival, response) =>
@@ -131,7 +131,7 @@ t.test('114 an answer arrives to the byte, with its status', async (t) => {
   }
 })
 
-t.test('114 a stream arrives to the byte, but for fields that break modern clients, and as it comes', async (t) => {
+t.test('114 relays a stream byte for byte as it comes, except fields that break modern clients', async (t) => {
   const streams: ServerResponse[] = []
   const { url, server } = await betweenModern(t, (_arrival, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
@@ -177,7 +177,7 @@ t.test('114 a stream arrives to the byte, but for fields that break modern clien
   t.equal(server.of('notifications/cancelled').length, 0)
 })
 
-t.test('114 who leaves before the answer has begun is gone at the server as well', async (t) => {
+t.test('114 a client that disconnects before the answer is disconnected at the server, too', async (t) => {
   const { url, server } = await betweenModern(t, () => {})
   const leaving = new AbortController()
   const gone = t.rejects(call(url, 'tools/call', { name: 'x' }, { signal: leaving.signal }))
@@ -187,7 +187,7 @@ t.test('114 who leaves before the answer has begun is gone at the server as well
   await until(() => server.abandoned.length === 1)
 })
 
-t.test('114 what the server asks is answered by way of any bridge', async (t) => {
+t.test('114 another bridge may answer a question of the server', async (t) => {
   const modern = await ModernHttp.start(t)
   const [first, second] = [await startBridge(t, { url: modern.url }), await startBridge(t, { url: modern.url })]
   await Promise.all([first.bridge.server.warmUp(), second.bridge.server.warmUp()])
@@ -216,7 +216,7 @@ t.test('the address of a relayed server may have a slash at its end', async (t) 
   t.equal(last().path, '/mcp')
 })
 
-t.test('55 what goes wrong on the way is told under the id of the request', async (t) => {
+t.test('55 reports an error on the way under the id of the request', async (t) => {
   let sever = (response: ServerResponse) => {
     response.destroy()
   }
@@ -245,7 +245,7 @@ t.test('55 what goes wrong on the way is told under the id of the request', asyn
 })
 
 t.test(
-  '55 a refusal of which only the beginning is read ends neither the bridge nor what comes after it',
+  '55 a partly read refusal ends neither the bridge nor later requests',
   async (t) => {
     const page = `<html>${'no '.repeat(100_000)}</html>`
     const { url, log } = await betweenModern(t, (_arrival, response) => {
@@ -264,7 +264,7 @@ t.test(
   },
 )
 
-t.test('55 a session of the server’s own is relayed alike', async (t) => {
+t.test('55 relays a session of the server in the same way', async (t) => {
   let sever = (response: ServerResponse) => {
     response.destroy()
   }
@@ -280,7 +280,7 @@ t.test('55 a session of the server’s own is relayed alike', async (t) => {
 
 const SESSION = 'the server’s own ~ id'.replace('’', "'").replaceAll(' ', '_')
 
-t.test('117 a session is the server’s: its id, its bytes and its errors pass as they are', async (t) => {
+t.test("117 a session is the server's: its id, its bytes and its errors pass unchanged", async (t) => {
   const opened = `{"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"n","version":"1"},"x":1.0},\n"id":"hello","jsonrpc":"2.0"}`
   const result = `{"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":${ODD}} }`
   const gone = '{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}'
@@ -318,7 +318,7 @@ t.test('117 a session is the server’s: its id, its bytes and its errors pass a
 })
 
 t.test(
-  '117 streams pass to the byte: ids, times to wait, events without data, and all kinds of line ends',
+  '117 relays streams byte for byte: ids, retry times, events without data, and all line ends',
   async (t) => {
     const priming = 'id: 1_a/0\nretry: 500\ndata: \n\n'
     const text = `${priming}: ping\r\n\r\nevent: message\rdata: {"jsonrpc":"2.0","method":"x","params":${ODD}}\r\rid:1_a/1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"result":{}}\n\n`
@@ -347,7 +347,7 @@ t.test(
   },
 )
 
-t.test('117 a call that is taken back is so by the client’s own message, under its own id', async (t) => {
+t.test("117 the client's own message cancels a call, under its own id", async (t) => {
   const { server, url, last } = await betweenLegacy(t, ({ message }, response) => {
     if (message?.['method'] === 'initialize')
       return sendText(response, initializeResult('2025-06-18'), { 'mcp-session-id': SESSION })
@@ -367,7 +367,7 @@ t.test('117 a call that is taken back is so by the client’s own message, under
   await until(() => server.abandoned.length === 1)
 })
 
-t.test('117 a server without sessions has clients that have one all the same, of which it hears nothing', async (t) => {
+t.test('117 a server without sessions has clients with sessions, which it does not see', async (t) => {
   const { server, url, last } = await betweenLegacy(t, ({ message }, response) => {
     if (message?.['method'] === 'initialize') return sendText(response, initializeResult('2025-06-18'))
     sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}')
@@ -383,7 +383,7 @@ t.test('117 a server without sessions has clients that have one all the same, of
 })
 
 t.test(
-  'a session that a restarted bridge does not know goes on where anybody may call, and not where somebody is asked',
+  'a session unknown to a restarted bridge continues without authentication, and not with it',
   async (t) => {
     const answer = (_arrival: Arrival, response: ServerResponse) =>
       sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}')
@@ -400,7 +400,7 @@ t.test(
   },
 )
 
-t.test('16 an array in a session of the server’s own is refused where its revision has none', async (t) => {
+t.test('16 refuses an array in a session of the server if its revision has none', async (t) => {
   for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
     const { server, url } = await betweenLegacy(t, ({ message }, response) => {
       if (message?.['method'] === 'initialize')
@@ -422,7 +422,7 @@ t.test('16 an array in a session of the server’s own is refused where its revi
   }
 })
 
-t.test('107 an array in a session of the server’s own passes as it is where its revision has them', async (t) => {
+t.test('107 relays an array in a session of the server if its revision has them', async (t) => {
   const { url, last } = await betweenLegacy(t, ({ message }, response) => {
     if (message?.['method'] === 'initialize')
       return sendText(response, initializeResult('2025-03-26'), { 'mcp-session-id': SESSION })
@@ -516,7 +516,7 @@ t.test('R20: whatever a server answers to a notification in place of a message, 
       t.same([status, text, headers['content-type']], [202, '', undefined], `${row[0]}: ${kind}`)
 })
 
-t.test('R20: messages in the answer to a notification pass, also large ones and those of a stream', async (t) => {
+t.test('R20: relays messages in the answer to a notification, also large ones and those of a stream', async (t) => {
   const told = (text: string) =>
     JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: text } })
   const large = 'x'.repeat(LARGE)
@@ -539,7 +539,7 @@ t.test('R20: messages in the answer to a notification pass, also large ones and 
       t.ok(status === 200 && text === body, `${kind}: ${body.slice(0, 60)}`)
 })
 
-t.test('R20: a stream that answers a notification and goes on without a message is passed on', async (t) => {
+t.test('R20: relays a stream that answers a notification and stays open without a message', async (t) => {
   const late = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
   const open: ServerResponse[] = []
   const { url } = await betweenLegacy(t, ({ message }, response) => {
@@ -557,7 +557,7 @@ t.test('R20: a stream that answers a notification and goes on without a message 
   t.equal(stream.text, `: hello\n\ndata: ${late}\n\n`)
 })
 
-t.test('R20: the answer to a batch with a request passes as it is, unless it is no JSON', async (t) => {
+t.test('R20: relays the answer to a batch with a request, unless it is not JSON', async (t) => {
   let [type, body] = ['application/json', 'null']
   const { toLegacy } = await betweenBoth(t, (_arrival, response) =>
     response.writeHead(200, { 'content-type': type }).end(body),

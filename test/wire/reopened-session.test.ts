@@ -67,7 +67,7 @@ function register(server: McpServer, boot: number): void {
   else server.registerPrompt('old', {}, () => ({ messages: [] }))
 }
 
-t.test('11.1 an SDK client on stdio goes on when its HTTP server is restarted', async (t) => {
+t.test('11.1 an SDK client on stdio continues when its HTTP server is restarted', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, call, heard, ended } = await connect(t, server.url)
   await client.setLoggingLevel('warning')
@@ -96,7 +96,7 @@ t.test('11.1 an SDK client on stdio goes on when its HTTP server is restarted', 
   t.notOk(ended())
 })
 
-t.test('11.1 a client hears of what changes after a restart though it asks for nothing', async (t) => {
+t.test('11.1 a client hears of changes after a restart without a request', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, heard } = await connect(t, server.url)
   await client.listPrompts()
@@ -108,7 +108,7 @@ t.test('11.1 a client hears of what changes after a restart though it asks for n
   await until(() => heard.includes('tools'), 'what changes after it')
 })
 
-t.test('11.1 each call says that the server stays away, ping too, and the next one tries again', async (t) => {
+t.test('11.1 each call, and ping, says that the server is still down, and the next one tries again', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, call, ended } = await connect(t, server.url)
   await call('count')
@@ -124,7 +124,7 @@ t.test('11.1 each call says that the server stays away, ping too, and the next o
   t.notOk(ended())
 })
 
-t.test('11.1 a call whose outcome is unknown says so, and is not repeated', async (t) => {
+t.test('11.1 a call with an unknown outcome says so, and is not repeated', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, call } = await connect(t, server.url)
   const hanging = client.callTool({ name: 'hang', arguments: {} })
@@ -139,7 +139,7 @@ t.test('11.1 a call whose outcome is unknown says so, and is not repeated', asyn
   )
 })
 
-t.test('11.1 calls that find the session gone at the same time share one new session', async (t) => {
+t.test('11.1 calls that lose the session at the same time share one new session', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { call } = await connect(t, server.url)
   await call('count')
@@ -152,7 +152,7 @@ t.test('11.1 calls that find the session gone at the same time share one new ses
   t.equal(server.got('initialize').length, 1)
 })
 
-t.test('11.1 questions of a lost session are taken back, and are not mixed up with those of the new one', async (t) => {
+t.test('11.1 questions of a lost session are withdrawn, and not mixed up with those of the new one', async (t) => {
   const server = await RestartingServer.start(t, register)
   const { client, call } = await connect(t, server.url, { elicitation: {} })
   const asked: { message: string; signal: AbortSignal; answer: (result: ElicitResult) => void }[] = []
@@ -212,7 +212,7 @@ async function shakeHands(pipe: Pipe, revision = '2025-11-25'): Promise<void> {
 const echo = { name: 'echo', arguments: { x: 1 } }
 const echoed = { result: { structuredContent: { x: 1 } } }
 
-t.test('11.1 a client on stdio goes on when its program is killed between calls', async (t) => {
+t.test('11.1 a client on stdio continues when its program is killed between calls', async (t) => {
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
@@ -232,7 +232,7 @@ t.test('11.1 a client on stdio goes on when its program is killed between calls'
   t.equal(program.pids().length, 2)
 })
 
-t.test('11.1 a client on stdio hears that its program was killed in mid-call, and goes on', async (t) => {
+t.test('11.1 a client on stdio gets an error when its program is killed in mid-call, and continues', async (t) => {
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
@@ -245,7 +245,7 @@ t.test('11.1 a client on stdio hears that its program was killed in mid-call, an
   t.equal(waits.length, 1, 'it was not repeated')
 })
 
-t.test('11.1 a program that crashes again and again is started once for each crash', async (t) => {
+t.test('11.1 a program that crashes repeatedly is restarted once for each crash', async (t) => {
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
@@ -274,7 +274,7 @@ t.test(
   },
 )
 
-t.test('11.1 a client on stdio goes on when the stream of its HTTP+SSE server breaks', async (t) => {
+t.test('11.1 a client on stdio continues when the stream of its HTTP+SSE server breaks', async (t) => {
   const sse = await LegacySse.start(t)
   const pipe = openPipe(t, { url: sse.url, transport: 'sse' })
   await shakeHands(pipe)
@@ -285,7 +285,7 @@ t.test('11.1 a client on stdio goes on when the stream of its HTTP+SSE server br
   t.equal(opened(), before + 1)
 })
 
-t.test('11.1 another revision is refused with its reason, and what else is different is in the log', async (t) => {
+t.test('11.1 refuses another revision with the reason, and logs other differences', async (t) => {
   let forgotten = ''
   const now = { revision: '2025-06-18', capabilities: { tools: {} } }
   const server = await LegacyHttp.start(t, {
@@ -318,7 +318,7 @@ t.test('11.1 another revision is refused with its reason, and what else is diffe
   t.same(told?.['changed'], ['prompts'])
 })
 
-t.test('11.1 a session that is lost again before the call is taken is said to be', async (t) => {
+t.test('11.1 a session that is lost again before the call is sent is reported', async (t) => {
   let forgets = false
   const server = await LegacyHttp.start(t, {
     sessions: true,
@@ -339,7 +339,7 @@ t.test('11.1 a session that is lost again before the call is taken is said to be
   t.match(await say(pipe, 'tools/call', echo), echoed)
 })
 
-t.test('11.1 over Streamable HTTP the client is told by 404, and opens another session itself', async (t) => {
+t.test('11.1 over Streamable HTTP the client gets 404, and opens another session itself', async (t) => {
   const http = await RestartingServer.start(t, register)
   const relayed = await LegacyClient.open((await startBridge(t, { url: http.url })).url)
   await http.restart()

@@ -31,7 +31,7 @@ t.test('results have the members that modern clients require', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
 
-  t.test('45 every result says that it is complete and who answers, and is what the schema says', async (t) => {
+  t.test('45 every result is marked complete, names its server, and matches the schema', async (t) => {
     for (const [method, params, definition] of METHODS) {
       const { status, message } = await call(url, method, params)
       t.equal(status, 200, method)
@@ -45,7 +45,7 @@ t.test('results have the members that modern clients require', async (t) => {
     }
   })
 
-  t.test('46 the six cacheable results carry hints, the others none', async (t) => {
+  t.test('46 the six cacheable results have hints, the others none', async (t) => {
     for (const [method, params] of METHODS) {
       const { message } = await call(url, method, params)
       const cacheable = method.endsWith('list') || method === 'server/discover' || method === 'resources/read'
@@ -56,14 +56,14 @@ t.test('results have the members that modern clients require', async (t) => {
     t.match(second.message.result, { ttlMs: 0, cacheScope: 'private' }, 'on further pages as well')
   })
 
-  t.test('47 tools come without execution and with an object for a schema', async (t) => {
+  t.test('47 tools have no execution, and an object as their schema', async (t) => {
     const { message } = await call(url, 'tools/list')
     const tools = message.result?.['tools'] as { name: string; execution?: unknown; inputSchema: { type: string } }[]
     t.ok(tools.every((tool) => !('execution' in tool) && tool.inputSchema.type === 'object'))
     t.ok(tools.some(({ name }) => name === 'crash') && tools.some(({ name }) => name === 'untyped'))
   })
 
-  t.test('53 what is not found is told in the words of the revision', async (t) => {
+  t.test('53 unknown things have the errors of the revision', async (t) => {
     const answer = await call(url, 'resources/read', { uri: 'test://missing' })
     error(t, answer, 200, { code: -32602, message: 'Resource not found', data: { uri: 'test://missing' } })
     const url42 = { code: -32042, message: 'm', data: { elicitations: [] } }
@@ -80,7 +80,7 @@ t.test('results have the members that modern clients require', async (t) => {
     for (const code of [4711, -31000, -32001, -32602, -32603]) error(t, await failing(code), 200, { code })
   })
 
-  t.test('55 every error is under the id of its request, to the letter', async (t) => {
+  t.test('55 every error has the id of its request, byte for byte', async (t) => {
     for (const id of ['0', '""', '"7"', '7', '9007199254740993', '-1', '"\\u00e9"']) {
       const requests: [method: string, params: Record<string, unknown>][] = [
         ['tools/call', { name: 'fail', arguments: { error: { code: 1, message: 'm' } } }],
@@ -100,7 +100,7 @@ t.test('results have the members that modern clients require', async (t) => {
     error(t, await call(url, 'tools/call', { name: 'no such tool', arguments: {} }), 200, { code: -32602 })
   })
 
-  t.test('83 cursors are the bytes that came, an empty one included, and lists keep their order', async (t) => {
+  t.test('83 cursors pass unchanged, also an empty one, and lists keep their order', async (t) => {
     for (const cursor of ['', 'a b', '"]}', 'é']) {
       await call(url, 'resources/list', { cursor })
       t.equal((legacy.of('resources/list').at(-1)?.message['params'] as { cursor: string }).cursor, cursor)
@@ -110,14 +110,14 @@ t.test('results have the members that modern clients require', async (t) => {
   })
 })
 
-t.test('44 capabilities that cannot be carried are not declared', async (t) => {
+t.test('44 does not declare capabilities that it cannot carry', async (t) => {
   const legacy = await LegacyHttp.start(t, { get: 405 })
   const { url } = await startBridge(t, { url: legacy.url })
   const { message } = await call(url, 'server/discover')
   t.notMatch(JSON.stringify(message.result?.['capabilities']), /listChanged|subscribe/)
 })
 
-t.test('48 a method of a capability that the server lacks is not found, and the server hears nothing', async (t) => {
+t.test('48 a method of a capability that the server lacks is not found, and the server gets nothing', async (t) => {
   const legacy = await LegacyHttp.start(t, { capabilities: { tools: {} } })
   const { url } = await startBridge(t, { url: legacy.url })
   for (const method of ['prompts/list', 'resources/list', 'completion/complete']) {
@@ -128,7 +128,7 @@ t.test('48 a method of a capability that the server lacks is not found, and the 
   t.match(await call(url, 'tools/list'), { status: 200 })
 })
 
-t.test('headers are checked against the body', async (t) => {
+t.test('checks headers against the body', async (t) => {
   const legacy = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: legacy.url })
   const mirrored = (args: Record<string, unknown>, headers: CallOptions['headers'] = {}) =>
@@ -158,7 +158,7 @@ t.test('headers are checked against the body', async (t) => {
     t.equal(legacy.received.length, before, 'and the server hears nothing')
   })
 
-  t.test('50 a name in Base64 is decoded, strictly', async (t) => {
+  t.test('50 decodes a name in Base64, strictly', async (t) => {
     const named = (header: string) => call(url, 'prompts/get', { name: '日本' }, { headers: { 'mcp-name': header } })
     t.equal((await named('=?base64?5pel5pys?=')).status, 200)
     error(t, await named('=?base64?5pel5pys=?='), 400, { code: -32020 })
@@ -175,7 +175,7 @@ t.test('headers are checked against the body', async (t) => {
     t.equal((await call(url, 'tools/list', {}, { headers })).status, 200)
   })
 
-  t.test('52 parameters that are mirrored into headers have to agree, by their type', async (t) => {
+  t.test('52 mirrored parameters must match, by their type', async (t) => {
     t.equal((await mirrored({ count: 42 }, { 'mcp-param-count': '42.0' })).status, 200, 'accepted')
     error(t, await mirrored({ count: 42 }, { 'mcp-param-count': '43' }), 400, { code: -32020 })
     error(t, await mirrored({ region: 'eu' }), 400, { code: -32020 })
@@ -184,7 +184,7 @@ t.test('headers are checked against the body', async (t) => {
     error(t, await mirrored({ region: 'eu' }, { 'Mcp-Param-Region': ['eu', 'us'] }), 400, { code: -32020 })
   })
 
-  t.test('a header that decides anything may come once', async (t) => {
+  t.test('refuses a second header of those that decide', async (t) => {
     const twice = await call(url, 'tools/list', {}, { headers: { 'mcp-method': ['tools/list', 'tools/call'] } })
     error(t, twice, 400, { code: -32020 })
     t.equal(
@@ -196,7 +196,7 @@ t.test('headers are checked against the body', async (t) => {
   })
 })
 
-t.test('on stdio there are no headers to validate, and everything else is the same', async (t) => {
+t.test('on stdio there are no headers to validate, and the rest is the same', async (t) => {
   const stdio = legacyStdio(t)
   const { url } = await startBridge(t, stdio.server)
   for (const [method, params, definition] of METHODS) {

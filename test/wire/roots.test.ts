@@ -21,7 +21,7 @@ const declaring = (capabilities: object) => ({ meta: { [CAPABILITIES]: capabilit
 const greet = [{ ...ROOTS, id: 'early' }]
 
 for (const way of WAYS) {
-  t.test(`79 what is asked ${way} as soon as the session is open is asked in the first call of a tool`, async (t) => {
+  t.test(`79 a question ${way} right after the handshake is asked in the first tool call`, async (t) => {
     const { steps, call, again, answers, order, asker } = await start(t, way, { greet })
     await call('tools/list', {})
     await call('completion/complete', { ref: { type: 'ref/prompt', name: 'x' }, argument: { name: 'x', value: '' } })
@@ -41,7 +41,7 @@ for (const way of WAYS) {
     t.same((await again(next, all(next, { roots: [] }))).said, [{ roots: [] }])
   })
 
-  t.test(`79 a client that cannot be asked for folders is not, and the server is told so ${way}`, async (t) => {
+  t.test(`79 a client without roots is not asked for them, and the server is told so ${way}`, async (t) => {
     const { steps, answers, declared } = await start(t, way, { greet })
     const first = await steps([], {}, declaring({ elicitation: {} }))
     t.match(first.message.result, { resultType: 'complete' })
@@ -50,7 +50,7 @@ for (const way of WAYS) {
     t.same(declared(), [undefined])
   })
 
-  t.test(`with "off" no server that asks ${way} hears of folders`, async (t) => {
+  t.test(`with "off" no server that asks ${way} gets roots`, async (t) => {
     const { steps, answers, declared } = await start(t, way, { greet, roots: 'off' })
     const first = await steps([{ ask: [ROOTS] }])
     t.match(first.message.result, { resultType: 'complete' })
@@ -60,7 +60,7 @@ for (const way of WAYS) {
     t.same(declared(), [undefined])
   })
 
-  t.test(`folders of the configuration are told to a server that asks ${way}, and no client is asked`, async (t) => {
+  t.test(`a server that asks ${way} gets the configured roots, and no client is asked`, async (t) => {
     const uris = ['file:///srv/data', 'file:///srv/%22quoted%22']
     const roots = { roots: uris.map((uri) => ({ uri })) }
     const { steps, call, answers, declared } = await start(t, way, { greet, roots: uris })
@@ -81,7 +81,7 @@ for (const way of WAYS) {
     )
   })
 
-  t.test(`a question for which there is no call is held for a moment ${way}, and then refused`, async (t) => {
+  t.test(`a question without a call waits for a moment ${way}, and is then refused`, async (t) => {
     const { call, steps, answers } = await start(t, way, { greet: [{ ...NAME, id: 'early' }] })
     await call('tools/list', {})
     t.same(answers(), [])
@@ -90,7 +90,7 @@ for (const way of WAYS) {
     t.match((await steps([])).message.result, { resultType: 'complete' }, 'nothing is left of it')
   })
 
-  t.test(`a question that comes before a call is the first that is asked in it ${way}`, async (t) => {
+  t.test(`a question before a call is the first one asked in it ${way}`, async (t) => {
     const { steps, again, answers } = await start(t, way, { greet: [{ ...NAME, id: 'early' }] })
     // Over HTTP nothing can be asked before its stream is open, for which the first call waits.
     const first = await steps([{ wait: 100 }, { ask: [ROOTS] }])
@@ -104,7 +104,7 @@ for (const way of WAYS) {
   })
 }
 
-t.test('no client of 2026-07-28 can say that its folders have changed', async (t) => {
+t.test('no client of 2026-07-28 can report changed roots', async (t) => {
   const { url, call, asker } = await start(t, 'over stdio')
   await call('tools/list', {})
   const body = JSON.stringify({

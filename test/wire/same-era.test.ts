@@ -19,7 +19,7 @@ const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId'
 const progressOf = ({ messages }: Answer) =>
   messages.flatMap(({ method, params }) => (method === 'notifications/progress' ? [params as Json] : []))
 
-t.test('115 two clients with one id and one token at a server on a pipe get each their own', async (t) => {
+t.test('115 two clients with one id and one token at a server on a pipe each get their own', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   // A call that waits for a program to start gets progress about that.
@@ -51,7 +51,7 @@ t.test('115 two clients with one id and one token at a server on a pipe get each
   t.same(modern.violations(), [])
 })
 
-t.test('115 two subscriptions of one id at a server on a pipe are told apart, and each under its own id', async (t) => {
+t.test('115 two subscriptions with one id at a server on a pipe are separate, each under its own id', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   const listen = (id: unknown, uri: string) => {
@@ -89,7 +89,7 @@ t.test('115 two subscriptions of one id at a server on a pipe are told apart, an
   t.same(modern.violations(), [])
 })
 
-t.test('115 what headers say is checked by the bridge, because the server sees none', async (t) => {
+t.test('115 the bridge checks headers, because the server sees none', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   await call(url, 'tools/list')
@@ -114,7 +114,7 @@ t.test('115 what headers say is checked by the bridge, because the server sees n
   t.equal(await status('tools/call', { name: 'task' }), 400, 'a missing capability')
 })
 
-t.test('115 what arguments are mirrored into headers is checked as well', async (t) => {
+t.test('115 the bridge checks mirrored arguments, too', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   const mirrored = (args: Json, headers: Record<string, string>) =>
@@ -134,23 +134,26 @@ t.test('115 what arguments are mirrored into headers is checked as well', async 
   t.equal((await mirrored({ region: null }, {})).status, 200)
 })
 
-t.test('115 who leaves a call at a server on a pipe has cancelled it, by the id that the server knows', async (t) => {
-  const modern = modernStdio(t)
-  const { url } = await startBridge(t, modern.server)
-  const leaving = new AbortController()
-  const gone = t.rejects(
-    call(url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { id: 'x', signal: leaving.signal }),
-  )
-  const sent = () => modern.messages().find(({ method }) => method === 'tools/call')
-  await until(() => sent() !== undefined)
-  leaving.abort()
-  await gone
-  await until(() => modern.cancelled().length === 1)
-  t.same(modern.cancelled(), [sent()?.['id']])
-  t.same(modern.violations(), [])
-})
+t.test(
+  '115 disconnecting from a call at a server on a pipe cancels it, with the id that the server knows',
+  async (t) => {
+    const modern = modernStdio(t)
+    const { url } = await startBridge(t, modern.server)
+    const leaving = new AbortController()
+    const gone = t.rejects(
+      call(url, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, { id: 'x', signal: leaving.signal }),
+    )
+    const sent = () => modern.messages().find(({ method }) => method === 'tools/call')
+    await until(() => sent() !== undefined)
+    leaving.abort()
+    await gone
+    await until(() => modern.cancelled().length === 1)
+    t.same(modern.cancelled(), [sent()?.['id']])
+    t.same(modern.violations(), [])
+  },
+)
 
-t.test('115 a server on a pipe that dies is told of in-band, and started again', async (t) => {
+t.test('115 reports the death of a server on a pipe in-band, and restarts it', async (t) => {
   const modern = modernStdio(t)
   const { url } = await startBridge(t, modern.server)
   t.equal((await call(url, 'tools/list')).status, 200)
@@ -160,7 +163,7 @@ t.test('115 a server on a pipe that dies is told of in-band, and started again',
 })
 
 t.test(
-  '115 log messages on a pipe go to the one call that wants them, and to nobody where it could be several',
+  '115 log messages on a pipe go to the one call that wants them, and to nobody if it could be several',
   async (t) => {
     const modern = modernStdio(t)
     const { url } = await startBridge(t, modern.server)
@@ -197,33 +200,30 @@ t.test('116 a cancellation on the pipe closes the request at an HTTP server, and
   t.same(modern.violations(), [])
 })
 
-t.test(
-  '116 on a pipe it is the bridge that mirrors arguments, and drops tools that say wrongly what to mirror',
-  async (t) => {
-    const modern = await ModernHttp.start(t)
-    const pipe = openPipe(t, { url: modern.url })
-    const pages = [
-      await pipe.call('tools/list', {}, { id: 1 }),
-      await pipe.call('tools/list', { cursor: 'page 2' }, { id: 2 }),
-    ]
-    const names = pages.flatMap(({ result }) => (result as { tools: { name: string }[] }).tools.map(({ name }) => name))
-    t.notOk(names.includes('badly-mirrored'))
-    t.ok(names.includes('echo') && names.includes('mirrored'))
-    t.match(await pipe.call('tools/call', { name: 'mirrored', arguments: { region: 'é' } }, { id: 3 }), { result: {} })
-    t.equal(modern.of('tools/call')[0]?.headers['mcp-param-region'], '=?base64?w6k=?=')
-    t.match(await pipe.call('tools/call', { name: 'badly-mirrored', arguments: {} }, { id: 4 }), {
-      error: { code: -32602 },
-    })
-    t.equal(modern.of('tools/call').length, 1)
+t.test('116 on a pipe the bridge mirrors arguments, and drops tools with invalid annotations', async (t) => {
+  const modern = await ModernHttp.start(t)
+  const pipe = openPipe(t, { url: modern.url })
+  const pages = [
+    await pipe.call('tools/list', {}, { id: 1 }),
+    await pipe.call('tools/list', { cursor: 'page 2' }, { id: 2 }),
+  ]
+  const names = pages.flatMap(({ result }) => (result as { tools: { name: string }[] }).tools.map(({ name }) => name))
+  t.notOk(names.includes('badly-mirrored'))
+  t.ok(names.includes('echo') && names.includes('mirrored'))
+  t.match(await pipe.call('tools/call', { name: 'mirrored', arguments: { region: 'é' } }, { id: 3 }), { result: {} })
+  t.equal(modern.of('tools/call')[0]?.headers['mcp-param-region'], '=?base64?w6k=?=')
+  t.match(await pipe.call('tools/call', { name: 'badly-mirrored', arguments: {} }, { id: 4 }), {
+    error: { code: -32602 },
+  })
+  t.equal(modern.of('tools/call').length, 1)
 
-    const cold = openPipe(t, { url: modern.url })
-    modern.forgetLists()
-    t.match(await cold.call('tools/call', { name: 'mirrored', arguments: { count: 1 } }, { id: 1 }), { result: {} })
-    t.same(modern.violations(), [])
-  },
-)
+  const cold = openPipe(t, { url: modern.url })
+  modern.forgetLists()
+  t.match(await cold.call('tools/call', { name: 'mirrored', arguments: { count: 1 } }, { id: 1 }), { result: {} })
+  t.same(modern.violations(), [])
+})
 
-t.test('116 whoever has headers of its own gets every tool: it is for that client to drop any', async (t) => {
+t.test('116 a client over HTTP gets every tool, and drops invalid ones itself', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url, bridge } = await startBridge(t, { url: modern.url })
   await bridge.server.warmUp()
@@ -231,7 +231,7 @@ t.test('116 whoever has headers of its own gets every tool: it is for that clien
   t.ok((result?.['tools'] as { name: string }[]).some(({ name }) => name === 'badly-mirrored'))
 })
 
-t.test('116 a subscription on the pipe is told of under the client’s own id', async (t) => {
+t.test("116 a subscription on the pipe is reported under the client's own id", async (t) => {
   const modern = await ModernHttp.start(t)
   const pipe = openPipe(t, { url: modern.url })
   const params = { notifications: { toolsListChanged: true }, _meta: envelope() }
@@ -312,7 +312,7 @@ for (const [transport, start] of Object.entries(OLD)) {
   )
 }
 
-t.test('118 a session with a child has its questions and its messages, each on one stream', async (t) => {
+t.test('118 a session with a program has its questions and its messages, each on one stream', async (t) => {
   const legacy = legacyStdio(t)
   const { url } = await startBridge(t, legacy.server)
   const [first, second] = [await LegacyClient.open(url), await LegacyClient.open(url)]
@@ -337,7 +337,7 @@ t.test('118 a session with a child has its questions and its messages, each on o
   t.equal((await second.request('ping')).status, 200)
 })
 
-t.test('118 a child that dies ends the sessions that it had, and clients are told', async (t) => {
+t.test('118 a program that dies ends its sessions, and clients are told', async (t) => {
   const legacy = legacyStdio(t)
   const { url } = await startBridge(t, legacy.server)
   const client = await LegacyClient.open(url)
@@ -356,7 +356,7 @@ t.test('118 a child that dies ends the sessions that it had, and clients are tol
   t.equal((await other.request('ping')).status, 200)
 })
 
-t.test('a modern server hears nothing wrong from either kind of client at once', async (t) => {
+t.test('a modern server gets no invalid request from clients of either kind at once', async (t) => {
   const modern = await ModernHttp.start(t)
   const { url } = await startBridge(t, { url: modern.url })
   const legacy = await LegacyClient.open(url)

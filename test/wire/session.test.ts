@@ -7,7 +7,7 @@ import { LegacyHttp } from '../support/legacy-http.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { CAPABILITIES, call, envelope, headersFor, LOG_LEVEL, post } from '../support/modern.js'
 
-t.test('34 a server hears initialize, then initialized, then the first request, with ids from 1', async (t) => {
+t.test('34 a server gets initialize, then initialized, then the first request, with ids from 1', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   await call(url, 'tools/list')
@@ -22,7 +22,7 @@ t.test('34 a server hears initialize, then initialized, then the first request, 
   for (const { message } of http.received) if ('id' in message) t.ok(Number(message['id']) >= 1)
 })
 
-t.test('38 the session begins with the answer to initialize, also where that is an event', async (t) => {
+t.test('38 the session begins with the answer to initialize, also if that is an event', async (t) => {
   const http = await LegacyHttp.start(t, { streams: true })
   const { url } = await startBridge(t, { url: http.url })
   t.equal((await call(url, 'tools/list')).status, 200)
@@ -30,21 +30,18 @@ t.test('38 the session begins with the answer to initialize, also where that is 
     t.equal(http.of(method)[0]?.headers['mcp-session-id'], 'session-1', method)
 })
 
-t.test(
-  'a server that refuses the newest revision rather than offering another is asked for what it wants',
-  async (t) => {
-    const stdio = legacyStdio(t, { initialize: 'refuse once' })
-    const { url } = await startBridge(t, stdio.server)
-    t.equal((await call(url, 'tools/list')).status, 200)
-    const offered = stdio.messages().filter(({ method }) => method === 'initialize')
-    t.same(
-      offered.map(({ params }) => (params as { protocolVersion: string }).protocolVersion),
-      ['2025-11-25', '2024-11-05'],
-    )
-  },
-)
+t.test('offers a server that refuses the newest revision the one that it names', async (t) => {
+  const stdio = legacyStdio(t, { initialize: 'refuse once' })
+  const { url } = await startBridge(t, stdio.server)
+  t.equal((await call(url, 'tools/list')).status, 200)
+  const offered = stdio.messages().filter(({ method }) => method === 'initialize')
+  t.same(
+    offered.map(({ params }) => (params as { protocolVersion: string }).protocolVersion),
+    ['2025-11-25', '2024-11-05'],
+  )
+})
 
-t.test('a server with a revision that nobody knows is refused, and its session ended', async (t) => {
+t.test('refuses a server with an unknown revision, and ends its session', async (t) => {
   const http = await LegacyHttp.start(t, { revision: '2031-01-01' })
   const { url } = await startBridge(t, { url: http.url })
   const answer = await call(url, 'tools/list')
@@ -55,7 +52,7 @@ t.test('a server with a revision that nobody knows is refused, and its session e
   t.equal(http.received.at(-1)?.method, 'DELETE')
 })
 
-t.test('R9: an answer to initialize without a revision is refused in valid JSON', async (t) => {
+t.test('R9: refuses an answer to initialize without a revision in valid JSON', async (t) => {
   const versions: [name: string, members: object, offered: unknown][] = [
     ['absent', {}, null],
     ['null', { protocolVersion: null }, null],
@@ -96,7 +93,7 @@ t.test('37 nothing of the envelope reaches the server, and everything else does'
   t.type(progressToken, 'number')
 })
 
-t.test('38 after the handshake every request carries the version and the session, and no modern header', async (t) => {
+t.test('38 after the handshake every request has the version and the session, and no modern header', async (t) => {
   const http = await LegacyHttp.start(t, { revision: '2025-06-18' })
   const { url } = await startBridge(t, { url: http.url, headers: { 'X-Api-Key': 'k' } })
   await call(url, 'tools/call', { name: 'echo', arguments: {} })
@@ -112,7 +109,7 @@ t.test('38 after the handshake every request carries the version and the session
   }
 })
 
-t.test('39 principals and capability sets never meet in a session', async (t) => {
+t.test('39 principals and capability sets share no session', async (t) => {
   const http = await LegacyHttp.start(t)
   const { bridge } = createBridge(t, { url: http.url })
   const ask = async (principal: string, capabilities: string) => {
@@ -153,7 +150,7 @@ t.test('39 principals and capability sets never meet in a session', async (t) =>
 })
 
 t.test(
-  'the log level of a session is only lowered while it is in use, and set anew after a minute of rest',
+  'the log level of a session only becomes lower while it is in use, and is reset after a minute of rest',
   async (t) => {
     const stdio = legacyStdio(t)
     const { url } = await startBridge(t, stdio.server)
@@ -173,7 +170,7 @@ t.test(
   },
 )
 
-t.test('40 a session that the server has forgotten is opened again, and the call sent once more', async (t) => {
+t.test('40 reopens a session that the server has forgotten, and repeats the call once', async (t) => {
   const goneIn: [name: string, status: number, body: object | undefined][] = [
     ['404', 404, undefined],
     ['404 with an error', 404, { jsonrpc: '2.0', id: null, error: { code: -32001, message: 'Session not found' } }],
@@ -211,7 +208,7 @@ t.test('40 a session that the server has forgotten is opened again, and the call
   }
 })
 
-t.test('41 a call that may have been acted on is not sent again', async (t) => {
+t.test('41 does not repeat a call that may have been executed', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   await call(url, 'prompts/list')
@@ -227,7 +224,7 @@ t.test('41 a call that may have been acted on is not sent again', async (t) => {
   t.equal(stdio.messages().filter(({ method }) => method === 'tools/call').length, 1)
 })
 
-t.test('41 a call that only reads is sent again, once', async (t) => {
+t.test('41 repeats a call that only reads, once', async (t) => {
   let cuts = 1
   const http = await LegacyHttp.start(t, {
     override: ({ message }, response) => {
@@ -250,7 +247,7 @@ t.test('41 a call that only reads is sent again, once', async (t) => {
   t.equal(http.of('prompts/list').length, 4)
 })
 
-t.test('42 after a session was lost, the log level is set again before the next request', async (t) => {
+t.test('42 restores the log level of a lost session before the next request', async (t) => {
   let forget = false
   const http = await LegacyHttp.start(t, {
     override: ({ headers }, response) => {
@@ -291,7 +288,7 @@ t.test('a call that only reads waits for a busy server', async (t) => {
   t.equal(answer.headers['retry-after'], '0')
 })
 
-t.test('an idle session is ended, and the next call opens another', async (t) => {
+t.test('an idle session ends, and the next call opens another', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url }, { timeouts: { idle: 200 } })
   await call(url, 'tools/list')
@@ -301,7 +298,7 @@ t.test('an idle session is ended, and the next call opens another', async (t) =>
   t.equal(http.of('initialize').length, 2)
 })
 
-t.test('sessions are bounded: the one that was idle longest makes room', async (t) => {
+t.test('bounds sessions: the least recently used one makes room', async (t) => {
   const stdio = legacyStdio(t)
   const { url } = await startBridge(t, stdio.server, { limits: { processes: 2 } })
   const as = (name: string) => ({ meta: { [CAPABILITIES]: { experimental: { [name]: {} } } } })
@@ -331,7 +328,7 @@ t.test('isolation per request opens a session for each call and ends it', async 
   await until(() => http.received.filter(({ method }) => method === 'DELETE').length === 2)
 })
 
-t.test('a notification of an extension is carried on, without its envelope', async (t) => {
+t.test('forwards a notification of an extension, without its envelope', async (t) => {
   const http = await LegacyHttp.start(t)
   const { url } = await startBridge(t, { url: http.url })
   const body = JSON.stringify({
@@ -344,7 +341,7 @@ t.test('a notification of an extension is carried on, without its envelope', asy
   t.same(http.of('notifications/vendor')[0]?.message['params'], { n: 1, _meta: { 'v/k': 2 } })
 })
 
-t.test('children are ended when the bridge is: gently, then for good', async (t) => {
+t.test('ends child processes when the bridge stops: first gently, then by force', async (t) => {
   const stdio = legacyStdio(t)
   const { url, bridge } = await startBridge(t, stdio.server)
   await call(url, 'tools/list')
@@ -362,7 +359,7 @@ t.test('children are ended when the bridge is: gently, then for good', async (t)
   t.ok(Date.now() - started >= 4_500, 'it was given its time')
 })
 
-t.test('arguments and results keep their bytes on the way there and back', async (t) => {
+t.test('arguments and results keep their bytes in both directions', async (t) => {
   const args =
     '{"big":12345678901234567890,"one":1.0,"order":{"b":1,"2":2},"text":"\\u00e9\u2028","exp":1e400,"neg":-0,"dup":1,"dup":2}'
   const params = `{"name":"echo","arguments":${args},"_meta":${JSON.stringify(envelope())}}`

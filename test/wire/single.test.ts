@@ -60,7 +60,7 @@ t.test('R13: clients of a server at an address share a session', async (t) => {
   t.equal(sessions(), 2, 'another principal has another session')
 })
 
-t.test('R13: clients of a modern program share a process, whether or not they want its logs', async (t) => {
+t.test('R13: clients of a modern program share a process, whether or not they request its logs', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, { ...stdio.server, ...SINGLE }, { auth: { tokens: TOKENS } })
   const headers = bearer('alice')
@@ -77,7 +77,7 @@ t.test('R13: such a program asks none of its clients', async (t) => {
   t.same(all(round, {}), {})
 })
 
-t.test('R13: "single" cannot be had with a session for each request', (t) => {
+t.test('R13: "single" excludes a session for each request', (t) => {
   const settings = { mcpServers: { a: { command: 'x', ...SINGLE, session: 'per-request' } } }
   const read = () => parseSettings(settings, { env: {}, read: () => '' })
   t.throws(read, { issues: [{ path: 'mcpServers.a.process', message: /single.*per-request/ }] } as unknown as Error)

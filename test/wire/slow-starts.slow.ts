@@ -51,7 +51,7 @@ function isOneProcess(t: Test, { pids, messages }: Transcript): void {
 
 const LIST = JSON.stringify({ jsonrpc: '2.0', id: 'list', method: 'tools/list' })
 
-t.test('N5: a program that writes while it starts is waited for, in one process', async (t) => {
+t.test('N5: waits for a program that writes while it starts, in one process', async (t) => {
   type Begun = { log: Started['log']; answer: Promise<unknown> }
   const clients: [string, (t: Test, server: object) => Promise<Begun>][] = [
     [
@@ -99,7 +99,7 @@ t.test('N5: a program that writes while it starts is waited for, in one process'
     })
 })
 
-t.test('N5: a modern program is waited for at its second start, too', async (t) => {
+t.test('N5: waits for a modern program at its second start, too', async (t) => {
   const { startFile, open, close } = gate(t)
   const program = modernStdio(t, { startFile, writes: 'downloading\n' })
   const passTime = passer(t)
@@ -117,7 +117,7 @@ t.test('N5: a modern program is waited for at its second start, too', async (t) 
   t.equal(program.pids().length, 2)
 })
 
-t.test('N5: a program that writes nothing ends after timeouts.initialize, which the message names', async (t) => {
+t.test('N5: a silent program ends after timeouts.initialize, which the message names', async (t) => {
   const { startFile } = gate(t)
   const { server } = legacyStdio(t, { startFile })
   const time = holdTimers(t, INITIALIZE)
@@ -134,7 +134,7 @@ t.test('N5: a program that writes nothing ends after timeouts.initialize, which 
 })
 
 t.test(
-  'N5: a program that writes for ever ends after timeouts.start; those that wait start no other one',
+  'N5: a program that writes without end ends after timeouts.start, and waiting calls start no other one',
   async (t) => {
     const { startFile } = gate(t)
     const program = legacyStdio(t, { startFile, writes: 'downloading\n' })
@@ -151,7 +151,7 @@ t.test(
   },
 )
 
-t.test('N5: programs that download others are waited for without a word', async (t) => {
+t.test('N5: waits for programs that download others, even if they are silent', async (t) => {
   const cases: [command: string, args: string[], does: boolean][] = [
     ['npx', ['-y', 'server'], true],
     ['/usr/local/bin/npx', [], true],
@@ -182,7 +182,7 @@ t.test('N5: programs that download others are waited for without a word', async 
   isOneProcess(t, program)
 })
 
-t.test('N5: a modern client is told in time that the program is starting, which goes on', async (t) => {
+t.test('N5: a modern client is told in time that the program is starting, which continues', async (t) => {
   const { startFile, open } = gate(t)
   const program = legacyStdio(t, { startFile })
   const wait = holdTimers(t, WAIT)
@@ -202,7 +202,7 @@ t.test('N5: a modern client is told in time that the program is starting, which 
 })
 
 t.test(
-  'N5: a legacy client is told in time, and gets the session that was opened for it when it asks again',
+  'N5: a legacy client is told in time, and gets the session that was opened for it when it retries',
   async (t) => {
     const { startFile, open } = gate(t)
     const program = legacyStdio(t, { startFile })

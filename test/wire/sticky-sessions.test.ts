@@ -124,7 +124,7 @@ for (const [name, connect] of Object.entries(clients))
     t.equal(replicas.flatMap((replica) => replica.of('initialize')).length, 1)
   })
 
-t.test('R2: a server over HTTP+SSE is asked in the replica of the stream', async (t) => {
+t.test('R2: sends requests to a server over HTTP+SSE to the replica of the stream', async (t) => {
   const replicas = [await LegacySse.start(t), await LegacySse.start(t)]
   for (const [name, connect] of Object.entries(clients)) {
     const balancer = await Balancer.start(

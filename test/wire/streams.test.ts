@@ -22,7 +22,7 @@ const logsOf = ({ messages }: Answer) =>
     .filter(({ method }) => method === 'notifications/message')
     .map(({ params }) => (params as { level: string }).level)
 
-t.test('streams over HTTP carry logs and progress', async (t) => {
+t.test('streams over HTTP have logs and progress', async (t) => {
   const legacy = await LegacyHttp.start(t)
   await shared(t, { url: legacy.url }, (method) => legacy.of(method).map(({ message }) => message['params']))
 
@@ -33,7 +33,7 @@ t.test('streams over HTTP carry logs and progress', async (t) => {
     t.same(logsOf(answer), ['warning'])
   })
 
-  t.test('62 a stream has neither ids nor times to retry after, and nobody may hold it back', async (t) => {
+  t.test('62 a stream has neither ids nor retry times, and no proxy may buffer it', async (t) => {
     const { url } = await startBridge(t, { url: legacy.url })
     const answer = await call(url, 'tools/call', { name: 'progress', arguments: {} }, { meta: { progressToken: 1 } })
     t.match(answer.headers['content-type'], /^text\/event-stream/)
@@ -43,7 +43,7 @@ t.test('streams over HTTP carry logs and progress', async (t) => {
   })
 })
 
-t.test('streams over stdio carry logs and progress', async (t) => {
+t.test('streams over stdio have logs and progress', async (t) => {
   const stdio = legacyStdio(t)
   await shared(t, stdio.server, (wanted) =>
     stdio
@@ -60,23 +60,20 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
     return call(url, 'tools/call', params, { meta: logLevel === undefined ? {} : { [LOG_LEVEL]: logLevel } })
   }
 
-  t.test(
-    '11.7 58 logs that name no call all arrive, each once, with the oldest call that asked for them',
-    async (t) => {
-      const running: Promise<Answer>[] = []
-      const begin = async (...args: Parameters<typeof log>) => {
-        const before = received('tools/call').length
-        running.push(log(...args))
-        await until(() => received('tools/call').length > before, 'the call at the server')
-      }
-      await begin([], MEANWHILE)
-      await begin([], MEANWHILE, 'error')
-      await begin(['info'], MEANWHILE, 'info')
-      await begin(['error', 'warning'], 200, 'debug')
-      await begin(['debug'], 200)
-      t.same((await Promise.all(running)).map(logsOf), [[], ['error'], ['info', 'warning'], ['debug'], []])
-    },
-  )
+  t.test('11.7 58 logs that name no call all arrive, each once, at the oldest call that requested them', async (t) => {
+    const running: Promise<Answer>[] = []
+    const begin = async (...args: Parameters<typeof log>) => {
+      const before = received('tools/call').length
+      running.push(log(...args))
+      await until(() => received('tools/call').length > before, 'the call at the server')
+    }
+    await begin([], MEANWHILE)
+    await begin([], MEANWHILE, 'error')
+    await begin(['info'], MEANWHILE, 'info')
+    await begin(['error', 'warning'], 200, 'debug')
+    await begin(['debug'], 200)
+    t.same((await Promise.all(running)).map(logsOf), [[], ['error'], ['info', 'warning'], ['debug'], []])
+  })
 
   const progress = (args: object, progressToken?: unknown) =>
     call(
@@ -86,13 +83,13 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
       { meta: progressToken === undefined ? {} : { progressToken } },
     )
 
-  t.test('56 who asks for no logs gets none, and who asks for a level that there is not is told', async (t) => {
+  t.test('56 a call that requests no logs gets none, and an unknown level is an error', async (t) => {
     t.same(logsOf(await call(url, 'tools/call', { name: 'log', arguments: {} })), [])
     const loud = await call(url, 'tools/call', { name: 'log', arguments: {} }, { meta: { [LOG_LEVEL]: 'loud' } })
     t.match({ status: loud.status, code: loud.message.error?.code }, { status: 400, code: -32602 })
   })
 
-  t.test('57 who asks for warnings gets warnings and what is worse, before the result', async (t) => {
+  t.test('57 a call with level warning gets warnings and worse, before the result', async (t) => {
     const answer = await call(
       url,
       'tools/call',
@@ -103,7 +100,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
     t.ok(answer.message.result, 'the result is last')
   })
 
-  t.test('59 progress comes under the client’s own token, increasing, before the result, or not at all', async (t) => {
+  t.test("59 progress has the client's own token, increases, and comes before the result, or not at all", async (t) => {
     for (const token of ['t', '', 0, 7, 'x'.repeat(100)]) {
       const answer = await progress({}, token)
       t.same(
@@ -155,7 +152,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
     said.forEach(({ text }, n) => t.ok(text.includes(`say ${n}"`)))
   })
 
-  t.test('61 a client that goes away in mid-call cancels it, once, by the id that the server knows', async (t) => {
+  t.test('61 a client that disconnects in mid-call cancels it, once, with the id that the server knows', async (t) => {
     const before = received('notifications/cancelled').length
     const arrived = received('tools/call').length
     const controller = new AbortController()
@@ -188,7 +185,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
       t.ok(Number((params as { requestId: number }).requestId) >= 1)
   })
 
-  t.test('a call that takes too long is given up, and the server is told', async (t) => {
+  t.test('cancels a call that takes too long, also at the server', async (t) => {
     const before = received('notifications/cancelled').length
     const timeLimit = holdTimers(t, CALL)
     const impatient = await startBridge(t, server, { timeouts: { call: CALL } })
@@ -204,7 +201,7 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
     t.ok(alive.message.result)
   })
 
-  t.test('an answer that takes its time becomes a stream with signs of life', async (t) => {
+  t.test('a slow answer becomes a stream with keep-alive comments', async (t) => {
     const patient = await startBridge(t, server, { timeouts: { commitAfter: 50, keepAlive: 50 } })
     const answer = await call(patient.url, 'tools/call', { name: 'wait', arguments: { ms: 1_500 } })
     t.match(answer.headers['content-type'], /^text\/event-stream/)
@@ -214,19 +211,16 @@ async function shared(t: import('tap').Test, server: object, received: (method: 
     t.equal(failing.message.error?.code, -32603)
   })
 
-  t.test(
-    'a question that nobody has agreed to answer is refused, and the client told what it would take',
-    async (t) => {
-      const ask = (args: object) =>
-        call(url, 'tools/call', { name: 'ask', arguments: { method: 'elicitation/create', ...args } })
-      const answered = await ask({})
-      t.match(answered.text, /-32601/, 'the server hears that nobody knows the method')
-      const failed = await ask({ strict: true })
-      t.equal(failed.status, 400)
-      t.match(failed.message.error, { code: -32021, data: { requiredCapabilities: { elicitation: { form: {} } } } })
-      const sampling = await ask({ method: 'sampling/createMessage', strict: true })
-      t.match(sampling.message.error, { code: -32021, data: { requiredCapabilities: { sampling: {} } } })
-      t.match((await ask({ method: 'ping' })).text, /"text":"\{\}"/, 'ping is answered')
-    },
-  )
+  t.test('refuses a question that the client did not declare, and names the missing capability', async (t) => {
+    const ask = (args: object) =>
+      call(url, 'tools/call', { name: 'ask', arguments: { method: 'elicitation/create', ...args } })
+    const answered = await ask({})
+    t.match(answered.text, /-32601/, 'the server hears that nobody knows the method')
+    const failed = await ask({ strict: true })
+    t.equal(failed.status, 400)
+    t.match(failed.message.error, { code: -32021, data: { requiredCapabilities: { elicitation: { form: {} } } } })
+    const sampling = await ask({ method: 'sampling/createMessage', strict: true })
+    t.match(sampling.message.error, { code: -32021, data: { requiredCapabilities: { sampling: {} } } })
+    t.match((await ask({ method: 'ping' })).text, /"text":"\{\}"/, 'ping is answered')
+  })
 }

@@ -69,7 +69,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
 
   for (const front of FRONTS) {
     t.test(
-      `108 a tool that has to be a task of a server ${where} is a call like any over ${front}`,
+      `108 a tool that requires a task of a server ${where} is an ordinary call over ${front}`,
       { buffered: true },
       async (t) => {
         const { server, of, declared, client } = await start(t, front)
@@ -85,7 +85,7 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
     )
 
     t.test(
-      `108 what a task of a server ${where} asks is asked over ${front}, each thing once`,
+      `108 questions of a task of a server ${where} are asked over ${front}, each once`,
       { buffered: true },
       async (t) => {
         const { server, of, client } = await start(t, front)
@@ -98,30 +98,21 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
       },
     )
 
-    t.test(
-      `108 how a task of a server ${where} ends is how the call ends over ${front}`,
-      { buffered: true },
-      async (t) => {
-        const { server, client } = await start(t, front)
-        const failed = await converse(
-          client,
-          1,
-          task({ end: 'failed', error: { code: 4711, message: 'It broke' } }),
-          {},
-        )
-        t.same(failed.answer.error, { code: 4711, message: 'It broke' })
-        const reserved = await converse(client, 2, task({ end: 'failed', error: { code: -32077, message: 'x' } }), {})
-        t.same(reserved.answer.error, { code: -32603, message: 'x', data: { upstreamCode: -32077 } })
-        const tool = await converse(client, 3, task({ isError: true, say: 'no' }), {})
-        t.same(tool.answer.result, { content: [{ type: 'text', text: 'no' }], isError: true })
-        const cancelled = await converse(client, 4, task({ end: 'cancelled' }), {})
-        t.equal(cancelled.answer.error?.['code'], -32603)
-        t.same(server.violations(), [])
-      },
-    )
+    t.test(`108 the call over ${front} ends as the task of a server ${where} does`, { buffered: true }, async (t) => {
+      const { server, client } = await start(t, front)
+      const failed = await converse(client, 1, task({ end: 'failed', error: { code: 4711, message: 'It broke' } }), {})
+      t.same(failed.answer.error, { code: 4711, message: 'It broke' })
+      const reserved = await converse(client, 2, task({ end: 'failed', error: { code: -32077, message: 'x' } }), {})
+      t.same(reserved.answer.error, { code: -32603, message: 'x', data: { upstreamCode: -32077 } })
+      const tool = await converse(client, 3, task({ isError: true, say: 'no' }), {})
+      t.same(tool.answer.result, { content: [{ type: 'text', text: 'no' }], isError: true })
+      const cancelled = await converse(client, 4, task({ end: 'cancelled' }), {})
+      t.equal(cancelled.answer.error?.['code'], -32603)
+      t.same(server.violations(), [])
+    })
 
     t.test(
-      `108 a call over ${front} that is taken back cancels the task of a server ${where}`,
+      `108 a cancelled call over ${front} cancels the task of a server ${where}`,
       { buffered: true },
       async (t) => {
         const { of, client } = await start(t, front)
@@ -139,27 +130,23 @@ for (const [where, startServer] of Object.entries(SERVERS)) {
     )
   }
 
-  t.test(
-    `108 what a task of a server ${where} says of itself is progress, for who wants that`,
-    { buffered: true },
-    async (t) => {
-      for (const revision of REVISIONS) {
-        const { client } = await start(t, 'HTTP', { revision })
-        await client.begin(1, 'tools/call', task({ polls: 2 }), { progressToken: 'p' })
-        await answered(client, 1)
-        const progress = client.heard(1).filter(({ method }) => method === 'notifications/progress')
-        const message = revision === '2024-11-05' ? {} : { message: 'At it' }
-        t.match(progress[0]?.['params'], { progressToken: 'p', progress: 1, ...message }, revision)
-        t.equal(progress.length, 1)
-        const silent = await converse(client, 2, task(), {})
-        t.match(silent.answer.result, { content: [{ text: 'done' }] })
-        t.equal(client.heard(2).length, 1)
-      }
-    },
-  )
+  t.test(`108 the status of a task of a server ${where} is progress, if requested`, { buffered: true }, async (t) => {
+    for (const revision of REVISIONS) {
+      const { client } = await start(t, 'HTTP', { revision })
+      await client.begin(1, 'tools/call', task({ polls: 2 }), { progressToken: 'p' })
+      await answered(client, 1)
+      const progress = client.heard(1).filter(({ method }) => method === 'notifications/progress')
+      const message = revision === '2024-11-05' ? {} : { message: 'At it' }
+      t.match(progress[0]?.['params'], { progressToken: 'p', progress: 1, ...message }, revision)
+      t.equal(progress.length, 1)
+      const silent = await converse(client, 2, task(), {})
+      t.match(silent.answer.result, { content: [{ text: 'done' }] })
+      t.equal(client.heard(2).length, 1)
+    }
+  })
 }
 
-t.test('108 a call is made again for nothing but tasks, and only once', async (t) => {
+t.test('108 a call is repeated only for tasks, and only once', async (t) => {
   const refusal = (requiredCapabilities: object) => ({ code: -32021, message: 'No', data: { requiredCapabilities } })
   const rows: [required: object, calls: number][] = [
     [{ extensions: { [TASKS]: {} } }, 2],
@@ -184,7 +171,7 @@ t.test('108 a call is made again for nothing but tasks, and only once', async (t
   }
 })
 
-t.test('108 that a client wants a task is nothing to a server of another era', async (t) => {
+t.test("108 a client's request for a task is ignored for a server of another era", async (t) => {
   const modern = await ModernHttp.start(t)
   const client = await connect(t, 'HTTP', { url: modern.url })
   const { answer } = await converse(client, 1, { name: 'echo', arguments: { n: 1 }, task: { ttl: 1 } }, {})

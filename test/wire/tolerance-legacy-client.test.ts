@@ -62,7 +62,7 @@ const NASTY = {
   },
 }
 
-t.test('11.11 what a server says of itself is told in words that the client takes', async (t) => {
+t.test("11.11 a server's description has a form that the client accepts", async (t) => {
   const { url } = await start(t, answering({ 'server/discover': NASTY }))
   const client = await connect(t, url)
   const info = { name: 'nasty', version: '1', websiteUrl: 'https://example.com', icons: [{ src: 'data:,' }] }
@@ -81,7 +81,7 @@ t.test('11.11 what a server says of itself is told in words that the client take
   }
 })
 
-t.test('11.11 strictly, a server says of itself what the revision knows', async (t) => {
+t.test("11.11 with strictness, a server's description has only members of the revision", async (t) => {
   const { url, log } = await start(t, answering({ 'server/discover': NASTY }), { compat: { strictRevisions: true } })
   const told = async (revision: string) => (await LegacyClient.open(url, { revision })).opened.message.result as Json
   const bare = { name: 'nasty', version: '1' }
@@ -96,7 +96,7 @@ t.test('11.11 strictly, a server says of itself what the revision knows', async 
   t.ok(log.some(({ feature, revision }) => feature === 'icons' && revision === '2024-11-05'))
 })
 
-t.test('11.11 a change is told in words that the client takes', async (t) => {
+t.test('11.11 a notification of a change has a form that the client accepts', async (t) => {
   const notify = (method: string, params: Json) => `data: ${JSON.stringify({ jsonrpc: '2.0', method, params })}\n\n`
   const override: HttpPlan['override'] = ({ message }, response) => {
     if (message?.['method'] !== 'subscriptions/listen') return false
@@ -118,7 +118,7 @@ t.test('11.11 a change is told in words that the client takes', async (t) => {
   await until(() => told === 1, 'the change at the client')
 })
 
-t.test('11.11 the result of a task is what the list has promised of its tool', async (t) => {
+t.test('11.11 the result of a task matches the listed schema of its tool', async (t) => {
   const outputSchema = { type: ['object', 'null'], properties: { a: { type: 'integer' } } }
   const tools = [{ name: 'either', inputSchema: { type: 'object' }, outputSchema }]
   const results = { 'tools/list': { tools }, 'tools/call': { content: [], structuredContent: { a: 1 } } }
@@ -171,21 +171,21 @@ t.test('11.6 a server that asks nothing is called again with its state, after a 
   t.ok(sent.every((params) => !('inputResponses' in params)))
 })
 
-t.test('11.6 it is waited for no longer than for a client that is asked', async (t) => {
+t.test('11.6 waits for it no longer than for a client that is asked', async (t) => {
   const { url, modern } = await start(t, inTurn([waiting('a')]), { timeouts: { answer: 1_000 } })
   const { message } = await (await LegacyClient.open(url)).call('slow')
   t.match(message.error, { code: -32603, data: { reason: 'upstream_timeout', outcome: 'unknown' } })
   t.equal(modern.of('tools/call').length, 3)
 })
 
-t.test('11.6 one that gives no state either has asked nothing at all', async (t) => {
+t.test('11.6 a server that gives no state either has asked nothing', async (t) => {
   const { url, modern } = await start(t, inTurn([{ resultType: 'input_required', inputRequests: {} }]))
   const { message } = await (await LegacyClient.open(url)).call('slow')
   t.match(message.error, { code: -32603, data: { reason: 'upstream_protocol_error' } })
   t.equal(modern.of('tools/call').length, 1)
 })
 
-t.test('R11: a legacy client gets what a tool says in place of blocks', async (t) => {
+t.test('R11: a legacy client gets what a tool returns in place of blocks', async (t) => {
   for (const content of ['It is 3 degrees', { type: 'text', text: 'It is 3 degrees' }, ['It is 3 degrees']]) {
     const { url } = await start(t, answering({ 'tools/call': { content } as Json }))
     const client = await connect(t, url)

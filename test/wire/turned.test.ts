@@ -30,7 +30,7 @@ async function startProgram(t: Test, from: Era) {
 }
 
 for (const from of ['legacy', 'modern'] as const) {
-  t.test(`11.47 a ${from} program that is started again as another is found out by the next call`, async (t) => {
+  t.test(`11.47 the next call notices that a ${from} program was restarted with the other era`, async (t) => {
     const { url, bridge, turn } = await startProgram(t, from)
     t.match((await call(url, 'tools/call', ECHO)).message, ECHOED)
     turn()
@@ -39,7 +39,7 @@ for (const from of ['legacy', 'modern'] as const) {
     t.equal(bridge.server.verdict?.era, OTHER[from])
   })
 
-  t.test(`11.47 a legacy client of a ${from} program opens its next session with what it has become`, async (t) => {
+  t.test(`11.47 the next session of a legacy client of a ${from} program has its new era`, async (t) => {
     const { url, bridge, turn } = await startProgram(t, from)
     const client = await LegacyClient.open(url)
     t.match((await client.call('echo', { x: 1 })).message, ECHOED)
@@ -51,7 +51,7 @@ for (const from of ['legacy', 'modern'] as const) {
   })
 
   t.test(
-    `a subscription that begins with a ${from} program that has just turned is answered by what it is`,
+    `a subscription that begins with a ${from} program that has just changed its era is answered in the new one`,
     async (t) => {
       const { url, bridge, turn } = await startProgram(t, from)
       t.match((await call(url, 'tools/call', ECHO)).message, ECHOED)
@@ -65,7 +65,7 @@ for (const from of ['legacy', 'modern'] as const) {
   )
 }
 
-t.test('a subscription with a modern program goes on when the program turns legacy', async (t) => {
+t.test('a subscription with a modern program continues when the program becomes legacy', async (t) => {
   const { url, bridge, turn } = await startProgram(t, 'modern')
   const stream = await listen(url, { toolsListChanged: true })
   await stream.has(1)
@@ -114,7 +114,7 @@ async function startTurning(t: Test, [, status, error]: (typeof REFUSALS)[number
   return { server, turn }
 }
 
-t.test('11.47 a modern server that has turned legacy is asked at once, whatever it refuses calls with', async (t) => {
+t.test('11.47 probes a modern server that became legacy at once, whatever error it gives', async (t) => {
   for (const refusal of REFUSALS) {
     const [name] = refusal
     const { server, turn } = await startTurning(t, refusal)
@@ -130,24 +130,27 @@ t.test('11.47 a modern server that has turned legacy is asked at once, whatever 
   }
 })
 
-t.test('11.47 one that has not turned answers for itself: it is asked, and the call is not made again', async (t) => {
-  for (const [name, status, error] of REFUSALS) {
-    const server = await ModernHttp.start(t, {
-      override: ({ message }, response) =>
-        message?.['method'] === 'tools/call' && refuse(response, status, message['id'], error),
-    })
-    const pipe = openPipe(t, { url: server.url })
-    await pipe.call('tools/list', {}, { id: 1 })
-    const answer = await pipe.call('tools/call', ECHO, { id: 2 })
-    t.match(answer, { error: error ?? { code: -32603, data: { httpStatus: status } } }, name)
-    t.equal(server.of('tools/call').length, 1, name)
-    t.equal(server.of('server/discover').length, 2, name)
-    t.equal(pipe.bridge.server.verdict?.era, 'modern', name)
-  }
-})
+t.test(
+  '11.47 a server whose era has not changed answers for itself: it is probed, and the call is not repeated',
+  async (t) => {
+    for (const [name, status, error] of REFUSALS) {
+      const server = await ModernHttp.start(t, {
+        override: ({ message }, response) =>
+          message?.['method'] === 'tools/call' && refuse(response, status, message['id'], error),
+      })
+      const pipe = openPipe(t, { url: server.url })
+      await pipe.call('tools/list', {}, { id: 1 })
+      const answer = await pipe.call('tools/call', ECHO, { id: 2 })
+      t.match(answer, { error: error ?? { code: -32603, data: { httpStatus: status } } }, name)
+      t.equal(server.of('tools/call').length, 1, name)
+      t.equal(server.of('server/discover').length, 2, name)
+      t.equal(pipe.bridge.server.verdict?.era, 'modern', name)
+    }
+  },
+)
 
 t.test(
-  '11.47 a legacy server that has turned modern ends the sessions of clients over HTTP+SSE, which open others',
+  '11.47 a legacy server that became modern ends the sessions of clients over HTTP+SSE, which open others',
   async (t) => {
     let turned = false
     const server = await ModernHttp.start(t, {

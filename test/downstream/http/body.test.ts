@@ -46,7 +46,7 @@ const bytes = (length: number) => Buffer.from(Array.from({ length }, (_, at) => 
 const split = (whole: Buffer, size: number) =>
   Array.from({ length: Math.ceil(whole.length / size) }, (_, at) => whole.subarray(at * size, (at + 1) * size))
 
-t.test('a body is what was sent, however large it is and however it is cut', async (t) => {
+t.test('a body is what was sent, of any size and however it is split', async (t) => {
   const { url, memory, bodies } = await start(t)
   for (const length of [1, 300, 16 * KIB, 16 * KIB + 1, 100_000, LIMIT]) {
     const body = bytes(length)
@@ -64,7 +64,7 @@ t.test('a body is what was sent, however large it is and however it is cut', asy
   await until(() => memory.used === 0, 'everything being given back')
 })
 
-t.test('a large body borrows for as long as it is answered, a small one nothing', async (t) => {
+t.test('a large body reserves memory until it is answered, a small one reserves none', async (t) => {
   const { url, memory } = await start(t)
   const used = async (length: number) => JSON.parse((await raw(url, [head(length), bytes(length)])).body).used as number
   t.equal(await used(16 * KIB), 0)
@@ -72,7 +72,7 @@ t.test('a large body borrows for as long as it is answered, a small one nothing'
   await until(() => memory.used === 0, 'everything being given back')
 })
 
-t.test('a length that is only declared is not lent, and what was begun is given back', async (t) => {
+t.test('reserves nothing for a declared length, and releases the memory of an incomplete body', async (t) => {
   const { url, memory } = await start(t)
   const { port, hostname } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -85,7 +85,7 @@ t.test('a length that is only declared is not lent, and what was begun is given 
   await until(() => memory.used === 0, 'everything being given back')
 })
 
-t.test('where nothing can be lent, a body is refused by its length, and one without by what has come', async (t) => {
+t.test('without memory, refuses a body by its length, or by the bytes received', async (t) => {
   const memory = new Memory({ max: 256 * KIB })
   const { url } = await start(t, memory)
   t.equal((await raw(url, [head(200 * KIB)])).status, 503, 'before any of it has come')
@@ -97,14 +97,14 @@ t.test('where nothing can be lent, a body is refused by its length, and one with
   await until(() => memory.used === 0, 'everything being given back')
 })
 
-t.test('a body over the limit is refused by its length or by what has come', async (t) => {
+t.test('refuses a body over the limit by its length, or by the bytes received', async (t) => {
   const { url, memory } = await start(t)
   t.equal((await raw(url, [head(LIMIT + 1)])).status, 413)
   t.equal((await raw(url, [head(), ...chunked(split(bytes(LIMIT + 1), 64 * KIB))])).status, 413)
   await until(() => memory.used === 0, 'everything being given back')
 })
 
-t.test('a body in ten thousand chunks of one byte is refused, one in chunks of 512 is not', async (t) => {
+t.test('refuses a body in ten thousand chunks of one byte, but not one in chunks of 512', async (t) => {
   const { url, memory } = await start(t)
   const tiny = Buffer.concat(chunked(split(bytes(10_000), 1)))
   t.equal((await raw(url, [head(), tiny])).status, 400)

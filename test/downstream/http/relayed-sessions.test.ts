@@ -2,7 +2,7 @@
 import t from 'tap'
 import { RelayedSessions } from '../../../src/downstream/http/relayed-sessions.js'
 
-t.test('H10 however many sessions one principal opens, those of others are remembered', async (t) => {
+t.test('H10 remembers the sessions of others, however many one principal opens', async (t) => {
   const told: string[] = []
   const sessions = new RelayedSessions({ max: 6, share: 0.5, report: (what) => told.push(what) })
   await sessions.opened('modest', { principal: 'modest', ours: false })
@@ -18,7 +18,7 @@ t.test('H10 however many sessions one principal opens, those of others are remem
   t.equal(told.filter((what) => what === 'opened').length - told.filter((what) => what === 'ended').length, 2)
 })
 
-t.test('the session that was used longest ago is forgotten first', async (t) => {
+t.test('forgets the least recently used session first', async (t) => {
   const sessions = new RelayedSessions({ max: 2, report: () => {} })
   for (const id of ['one', 'two']) await sessions.opened(id, { principal: 'alice', ours: false })
   await sessions.isOf('alice', 'one', false)

@@ -39,7 +39,7 @@ function sessionsOf(t: Test, options: Partial<SessionsOptions> = {}): Sessions<P
 const add = (sessions: Sessions<Pretended>, principal = 'alice') =>
   sessions.add(principal, () => new Pretended(principal))
 
-t.test('a session is found by its id, by its owner and nobody else', async (t) => {
+t.test('finds a session by its id, for its owner only', async (t) => {
   const sessions = sessionsOf(t)
   const alice = add(sessions, 'alice')
   const bob = add(sessions, 'bob')
@@ -51,14 +51,14 @@ t.test('a session is found by its id, by its owner and nobody else', async (t) =
   t.equal(sessions.size, 2)
 })
 
-t.test('ids are visible ASCII, long enough to be nobody’s guess, and no two alike', async (t) => {
+t.test('ids are visible ASCII, unguessable and unique', async (t) => {
   const sessions = sessionsOf(t, { max: 2_000 })
   const ids = Array.from({ length: 1_000 }, () => add(sessions).id)
   t.equal(new Set(ids).size, ids.length)
   for (const id of ids) t.match(id, /^[A-Za-z0-9_-]{32}$/)
 })
 
-t.test('a session that is ended is closed, once, and gone', async (t) => {
+t.test('a session that ends is closed once, and removed', async (t) => {
   const sessions = sessionsOf(t)
   const { id, session } = add(sessions)
   sessions.end(id)
@@ -68,7 +68,7 @@ t.test('a session that is ended is closed, once, and gone', async (t) => {
   t.equal(sessions.find(id, 'alice'), undefined)
 })
 
-t.test('the one that was used longest ago makes room, unless somebody is there', async (t) => {
+t.test('the least recently used session makes room, unless it is in use', async (t) => {
   const sessions = sessionsOf(t, { max: 3 })
   const [first, second, third] = [add(sessions), add(sessions), add(sessions)]
   sessions.find(first.id, 'alice')
@@ -82,7 +82,7 @@ t.test('the one that was used longest ago makes room, unless somebody is there',
   t.equal(second.session.closed, 0)
 })
 
-t.test('where all are busy there is no room, and nothing is made', async (t) => {
+t.test('with all sessions in use there is no room, and none is created', async (t) => {
   const sessions = sessionsOf(t, { max: 2 })
   for (const { session } of [add(sessions), add(sessions)]) session.busy = true
   let made = 0
@@ -97,7 +97,7 @@ t.test('where all are busy there is no room, and nothing is made', async (t) => 
   t.equal(sessions.size, 2)
 })
 
-t.test('what is idle ends after a while, what is busy does not, and begins to be idle when it is over', async (t) => {
+t.test('idle sessions end, busy ones do not, and become idle when their requests are done', async (t) => {
   const sessions = sessionsOf(t, { idle: 300, keepAlive: 20 })
   const [idle, busy] = [add(sessions), add(sessions)]
   busy.session.busy = true
@@ -111,7 +111,7 @@ t.test('what is idle ends after a while, what is busy does not, and begins to be
   t.equal(sessions.size, 0)
 })
 
-t.test('11.36 a session ends sooner when the stream of its client has gone', async (t) => {
+t.test('11.36 a session ends sooner when the stream of its client is gone', async (t) => {
   const sessions = sessionsOf(t, { idle: 60_000, gone: 200, keepAlive: 20 })
   const [silent, gone, back] = [add(sessions), add(sessions), add(sessions)]
   gone.session.gone = true
@@ -145,7 +145,7 @@ t.test('all open streams get keep-alive comments', async (t) => {
   await until(() => all.every(({ alive }) => alive >= 3))
 })
 
-t.test('all can be drained, and all closed, even where one closes others', async (t) => {
+t.test('drains all, and closes all, even if closing one closes others', async (t) => {
   const sessions = sessionsOf(t)
   const all = [add(sessions), add(sessions), add(sessions)]
   const [first, second] = all as [(typeof all)[0], (typeof all)[0]]

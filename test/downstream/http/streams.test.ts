@@ -65,22 +65,19 @@ function demandOf(stream: EventStream): () => boolean {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-t.test(
-  'a stream begins with an event that can be gone on from, where the revision has that, else with a comment',
-  async (t) => {
-    for (const [options, first] of [
-      [R11, { id: 'p1-0', retry: '1000', data: '' }],
-      [R06, { comment: 'keep-alive' }],
-      [R24, { comment: 'keep-alive' }],
-    ] as const) {
-      const reading = read(streamsOf(options).answer().connect())
-      await settled()
-      t.same(reading.events(), [first])
-    }
-  },
-)
+t.test('a stream begins with an event to resume from if the revision has that, otherwise with a comment', async (t) => {
+  for (const [options, first] of [
+    [R11, { id: 'p1-0', retry: '1000', data: '' }],
+    [R06, { comment: 'keep-alive' }],
+    [R24, { comment: 'keep-alive' }],
+  ] as const) {
+    const reading = read(streamsOf(options).answer().connect())
+    await settled()
+    t.same(reading.events(), [first])
+  }
+})
 
-t.test('what was said before anybody connected comes first, once', async (t) => {
+t.test('messages from before the connection come first, once', async (t) => {
   const streams = streamsOf(R11)
   const stream = streams.answer()
   const demanded = demandOf(stream)
@@ -99,7 +96,7 @@ t.test('what was said before anybody connected comes first, once', async (t) => 
   t.equal(stream.push('4'), undefined, 'nothing follows the last one')
 })
 
-t.test('streams have ids of their own, and events theirs on them', async (t) => {
+t.test('streams and their events have ids of their own', async (t) => {
   const streams = streamsOf(R06)
   const opened = [streams.answer(), streams.answer()]
   const readings = [...opened.map((stream) => read(stream.connect())), read(streams.listen() as Readable)]
@@ -111,7 +108,7 @@ t.test('streams have ids of their own, and events theirs on them', async (t) => 
   t.same(ids, ['p1-1', 'p1-2', 'p2-1', 'p2-2', 'g3-1', 'g3-2'])
 })
 
-t.test('a stream is taken up after any of its events, with nothing of any other', async (t) => {
+t.test('resumes a stream after any of its events, without events of other streams', async (t) => {
   const streams = streamsOf(R06)
   const [first, other] = [streams.answer(), streams.answer()]
   first.connect().destroy()
@@ -134,7 +131,7 @@ t.test('a stream is taken up after any of its events, with nothing of any other'
   t.same(last.said(), ['first 5'], 'and goes on')
 })
 
-t.test('there is nothing to be had after the last event of a stream, or after one that there never was', async (t) => {
+t.test('there is nothing to resume after the last event of a stream, or after an unknown one', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   read(stream.connect())
@@ -158,7 +155,7 @@ t.test('there is nothing to be had after the last event of a stream, or after on
   t.ok(streams.resume('p1-1'), 'what has not been seen yet can be had after the end')
 })
 
-t.test('a connection that is taken over by another ends', async (t) => {
+t.test('a connection that resumes a stream ends the one before', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   const first = read(stream.connect())
@@ -173,7 +170,7 @@ t.test('a connection that is taken over by another ends', async (t) => {
   t.ok(stream.connected)
 })
 
-t.test('kept events are bounded in number', async (t) => {
+t.test('bounds the number of stored events', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   stream.connect().destroy()
@@ -184,7 +181,7 @@ t.test('kept events are bounded in number', async (t) => {
   t.equal(reading.said().length, 1_000)
 })
 
-t.test('kept events are bounded in bytes', async (t) => {
+t.test('bounds the bytes of stored events', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   stream.connect().destroy()
@@ -197,7 +194,7 @@ t.test('kept events are bounded in bytes', async (t) => {
   t.ok(streams.resume('p1-6'), 'but the stream goes on')
 })
 
-t.test('events are kept for five minutes', async (t) => {
+t.test('stores events for five minutes', async (t) => {
   let now = 1_000_000
   t.intercept(performance, 'now', { value: () => now })
   const streams = streamsOf(R06)
@@ -213,7 +210,7 @@ t.test('events are kept for five minutes', async (t) => {
   t.ok(streams.resume('p1-1'))
 })
 
-t.test('events without ids are not kept', async (t) => {
+t.test('does not store events without ids', async (t) => {
   const streams = streamsOf(R24)
   const stream = streams.answer()
   stream.connect().destroy()
@@ -223,7 +220,7 @@ t.test('events without ids are not kept', async (t) => {
 })
 
 t.test(
-  'what belongs to no request is told on exactly one stream: the newest for that, or else of a request',
+  'a message without a request goes to exactly one stream: the newest for such messages, or else one of a request',
   async (t) => {
     const streams = streamsOf(R06)
     const answering = [streams.answer(), streams.answer()].map((stream) => read(stream.connect()))
@@ -244,7 +241,7 @@ t.test(
   },
 )
 
-t.test('a request that has no stream yet gets one, where nothing else is open', async (t) => {
+t.test('a request without a stream gets one if no other is open', async (t) => {
   const streams = streamsOf(R11)
   const stream = streams.answer()
   const demanded = demandOf(stream)
@@ -255,7 +252,7 @@ t.test('a request that has no stream yet gets one, where nothing else is open', 
   t.same(reading.said(), ['asked'])
 })
 
-t.test('what nobody can be told waits for the next stream, and of what is the same only the last', async (t) => {
+t.test('messages without a stream wait for the next one, of equal ones only the last', async (t) => {
   const streams = streamsOf(R06)
   streams.deliver('a1', 'a')
   streams.deliver('b1', 'b')
@@ -270,7 +267,7 @@ t.test('what nobody can be told waits for the next stream, and of what is the sa
   t.same(other.said(), [], 'once')
 })
 
-t.test('unsent events are bounded', async (t) => {
+t.test('bounds unsent events', async (t) => {
   const streams = streamsOf(R06)
   for (let n = 1; n <= 300; n++) streams.deliver(`${n}`)
   for (let n = 1; n <= 300; n++) streams.deliver(`same ${n}`, 'same')
@@ -279,7 +276,7 @@ t.test('unsent events are bounded', async (t) => {
   t.equal(reading.said().length, 256)
 })
 
-t.test('a request whose client has gone away is no place to tell anything: it waits for whoever comes', async (t) => {
+t.test('a request whose client has left gets no messages: they wait for the next stream', async (t) => {
   for (const options of [R24, R06]) {
     const streams = streamsOf(options)
     const connection = streams.answer().connect()
@@ -292,7 +289,7 @@ t.test('a request whose client has gone away is no place to tell anything: it wa
   }
 })
 
-t.test('a stream of a request that is taken up again brings what has waited', async (t) => {
+t.test('a resumed stream of a request gets the waiting messages', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   stream.connect().destroy()
@@ -303,7 +300,7 @@ t.test('a stream of a request that is taken up again brings what has waited', as
   t.same(reading.said(), ['1', 'waits'])
 })
 
-t.test('a stream that is over brings nothing but what was said on it', async (t) => {
+t.test('a finished stream has only its own messages', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   stream.connect().destroy()
@@ -318,7 +315,7 @@ t.test('a stream that is over brings nothing but what was said on it', async (t)
   t.same(listening.said(), ['waits for another'])
 })
 
-t.test('four streams for the server’s own messages may be open, however many have been', async (t) => {
+t.test("at most four streams for the server's own messages are open at once", async (t) => {
   const streams = streamsOf(R06)
   const kept = read(streams.listen() as Readable)
   for (let n = 0; n < 50; n++) {
@@ -334,7 +331,7 @@ t.test('four streams for the server’s own messages may be open, however many h
   await until(kept.over)
 })
 
-t.test('a stream that has been left for others can be taken up again, for a while', async (t) => {
+t.test('an abandoned stream can be resumed for a while', async (t) => {
   const streams = streamsOf(R06)
   const first = streams.listen() as Readable
   read(first)
@@ -350,7 +347,7 @@ t.test('a stream that has been left for others can be taken up again, for a whil
   t.same(again.said(), ['2'])
 })
 
-t.test('who says more than is read has to wait, and all who wait go on', async (t) => {
+t.test('a sender waits for a slow reader, and all waiting senders continue', async (t) => {
   const streams = streamsOf(R24)
   const stream = streams.answer()
   const connection = stream.connect()
@@ -375,7 +372,7 @@ t.test('a waiting sender continues when the connection closes', async (t) => {
   t.equal(stream.push('x'.repeat(1024 * 1024)), undefined, 'and nobody waits for a client that is gone')
 })
 
-t.test('a connection that is not read is cut, and nobody waits for it', async (t) => {
+t.test('closes a connection that is not read, and waits for none', async (t) => {
   for (const options of [R24, R06]) {
     const streams = streamsOf(options)
     const stream = streams.answer()
@@ -388,7 +385,7 @@ t.test('a connection that is not read is cut, and nobody waits for it', async (t
   }
 })
 
-t.test('signs of life come on silent streams, and not on those that are over', async (t) => {
+t.test('silent streams get keep-alive comments, and finished ones do not', async (t) => {
   const streams = streamsOf(R06)
   const open = read(streams.listen() as Readable)
   const answering = streams.answer()
@@ -421,7 +418,7 @@ t.test('nothing of a closed stream can be resumed', async (t) => {
   t.equal(stream.push('2'), undefined)
 })
 
-t.test('streams that wait for the server alone can be ended, and answers go on', async (t) => {
+t.test('streams that only wait for the server can be ended, and answers continue', async (t) => {
   const streams = streamsOf(R06)
   const stream = streams.answer()
   const [answer, listening] = [read(stream.connect()), read(streams.listen() as Readable)]
@@ -432,7 +429,7 @@ t.test('streams that wait for the server alone can be ended, and answers go on',
   t.same(answer.said(), ['1'])
 })
 
-t.test('kept events take memory, and return it with the session', async (t) => {
+t.test('stored events reserve memory, and release it with the session', async (t) => {
   const memory = new Memory({ max: 1024 * 1024 })
   const streams = streamsOf(R06, memory)
   const stream = streams.answer()
@@ -446,7 +443,7 @@ t.test('kept events take memory, and return it with the session', async (t) => {
   await until(() => memory.used === 0, 'everything being given back')
 })
 
-t.test('where there is no more memory, the oldest events of the session that keeps most go first', async (t) => {
+t.test('without memory, the session that stores the most loses its oldest events first', async (t) => {
   const memory = new Memory({ max: 640 * 1024 })
   const store = new EventStore(memory)
   const sessions = ['greedy', 'modest'].map((name) => {
@@ -474,7 +471,7 @@ t.test('where there is no more memory, the oldest events of the session that kee
   await until(() => memory.used === 0, 'everything being given back')
 })
 
-t.test('of one principal only its own events make room for it', async (t) => {
+t.test('for a principal, only its own events make room', async (t) => {
   const memory = new Memory({ max: 1024 * 1024, share: 0.5 })
   const store = new EventStore(memory)
   const [mine, theirs] = ['a', 'b'].map((name) => {
@@ -493,33 +490,30 @@ t.test('of one principal only its own events make room for it', async (t) => {
   t.equal(theirs.kept, kept)
 })
 
-t.test(
-  'what waits for a stream, or on one that nobody reads, is lent, and what there is no memory for is not kept',
-  async (t) => {
-    const memory = new Memory({ max: 300 * 1024 })
-    const streams = streamsOf(R24, memory)
-    for (let at = 0; at < 10; at++) streams.deliver('x'.repeat(50_000))
-    t.ok(memory.used > 200_000 && memory.used <= memory.max)
-    const reading = read(streams.listen() as Readable)
-    await settled()
-    t.equal(reading.said().length, 6)
-    await until(() => memory.used === 0, 'everything being given back')
+t.test('waiting and unread messages reserve memory, and are dropped without it', async (t) => {
+  const memory = new Memory({ max: 300 * 1024 })
+  const streams = streamsOf(R24, memory)
+  for (let at = 0; at < 10; at++) streams.deliver('x'.repeat(50_000))
+  t.ok(memory.used > 200_000 && memory.used <= memory.max)
+  const reading = read(streams.listen() as Readable)
+  await settled()
+  t.equal(reading.said().length, 6)
+  await until(() => memory.used === 0, 'everything being given back')
 
-    const stream = streams.answer()
-    const unread = stream.connect()
-    stream.push('x'.repeat(200_000))?.catch(() => {})
-    t.ok(memory.used >= 200_000)
-    stream.push('x'.repeat(200_000), true, () => 'no memory')?.catch(() => {})
-    t.same(read(unread).text().length, 0)
-    const after = read(unread)
-    await settled()
-    t.same(after.said().at(-1), 'no memory', 'an answer is replaced by an error')
+  const stream = streams.answer()
+  const unread = stream.connect()
+  stream.push('x'.repeat(200_000))?.catch(() => {})
+  t.ok(memory.used >= 200_000)
+  stream.push('x'.repeat(200_000), true, () => 'no memory')?.catch(() => {})
+  t.same(read(unread).text().length, 0)
+  const after = read(unread)
+  await settled()
+  t.same(after.said().at(-1), 'no memory', 'an answer is replaced by an error')
 
-    const cut = streams.answer()
-    const never = cut.connect()
-    cut.push('x'.repeat(400_000))?.catch(() => {})
-    t.ok(never.destroyed, 'anything else cuts the connection')
-    streams.close()
-    await until(() => memory.used === 0, 'everything being given back')
-  },
-)
+  const cut = streams.answer()
+  const never = cut.connect()
+  cut.push('x'.repeat(400_000))?.catch(() => {})
+  t.ok(never.destroyed, 'anything else cuts the connection')
+  streams.close()
+  await until(() => memory.used === 0, 'everything being given back')
+})

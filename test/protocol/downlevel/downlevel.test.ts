@@ -54,7 +54,7 @@ const NASTY: Record<string, string> = {
   'completion/complete': `{"completion":{"values":${JSON.stringify(Array.from({ length: 101 }, (_, i) => `v${i}`))},"total":null,"hasMore":null}}`,
 }
 
-t.test('109, 111 whatever a server says, its results are what every revision and the first SDK accept', async (t) => {
+t.test('109, 111 every revision and the first SDK accept any result of a server', async (t) => {
   for (const [method, definition, schema] of RESULTS) {
     const nasty = NASTY[method] ?? ''
     t.throws(() => schema.parse(JSON.parse(nasty)), `${method} as it comes is rejected`)
@@ -69,7 +69,7 @@ t.test('109, 111 whatever a server says, its results are what every revision and
   }
 })
 
-t.test("the specification's own results are valid in every revision", async (t) => {
+t.test('results of the specification are valid in every revision', async (t) => {
   for (const [method, definition, schema] of RESULTS) {
     for (const { name, text } of examples(definition)) {
       for (const revision of REVISIONS) {
@@ -104,7 +104,7 @@ const FINE: [method: string, result: string][] = [
   ['constructor', `{${ODD}}`],
 ]
 
-t.test('what every client accepts is not touched', async (t) => {
+t.test('leaves results unchanged that every client accepts', async (t) => {
   for (const revision of REVISIONS) {
     for (const [method, text] of FINE) {
       const result = parseObject(text)
@@ -179,7 +179,7 @@ const blocks: [name: string, block: string, told: Record<LegacyRevision, unknown
   ),
 ]
 
-t.test('109 blocks that a client does not know become blocks that it knows', async (t) => {
+t.test('109 replaces blocks that a client does not know by blocks that it knows', async (t) => {
   for (const [name, block, expected, lost] of blocks) {
     for (const revision of REVISIONS) {
       const client = clientOf(revision)
@@ -196,7 +196,7 @@ t.test('109 blocks that a client does not know become blocks that it knows', asy
   }
 })
 
-t.test('audio as a resource is named for its content', async (t) => {
+t.test('names audio as a resource by its content', async (t) => {
   const uri = (data: string) =>
     (
       blockFor(clientOf(R24), `{"type":"audio","data":"${data}","mimeType":"a/b"}`) as typeof blob & {
@@ -208,7 +208,7 @@ t.test('audio as a resource is named for its content', async (t) => {
   t.not(uri('UklGRg=='), uri('UklGRw=='))
 })
 
-t.test('of an unknown block 4 KiB are shown, and no character is cut in two', async (t) => {
+t.test('shows 4 KiB of an unknown block, and splits no character', async (t) => {
   for (const filler of ['x', 'é', '𝄞']) {
     const { text } = blockFor(clientOf(R11), `{"type":"video","data":"${filler.repeat(5_000)}"}`) as { text: string }
     const bytes = new TextEncoder().encode(text).length
@@ -217,7 +217,7 @@ t.test('of an unknown block 4 KiB are shown, and no character is cut in two', as
   }
 })
 
-t.test('what is said of a block beside its content survives it', async (t) => {
+t.test('members of a block beside its content survive its conversion', async (t) => {
   const told = blockFor(
     clientOf(R03),
     '{"type":"resource_link","uri":"a:b","name":"n","annotations":{"audience":["user"]},"_meta":{"v/k":1}}',
@@ -248,7 +248,7 @@ const optional: [method: string, key: string, item: string][] = [
   ]),
 ]
 
-t.test('111 null for an optional member is no member, and nothing is lost with it', async (t) => {
+t.test('111 removes null for an optional member, and loses nothing with it', async (t) => {
   for (const revision of REVISIONS) {
     for (const [method, key, item] of optional) {
       const client = clientOf(revision)
@@ -269,7 +269,7 @@ const icons: [name: string, icon: string, kept: boolean][] = [
   ['a type that is none', '{"src":"data:,","mimeType":1}', false],
 ]
 
-t.test('invalid icons are removed', async (t) => {
+t.test('removes invalid icons', async (t) => {
   for (const revision of REVISIONS) {
     for (const [name, icon, kept] of icons) {
       const client = clientOf(revision)
@@ -292,7 +292,7 @@ t.test('invalid icons are removed', async (t) => {
   }
 })
 
-t.test('an item that nobody could ask for does not cost the others', async (t) => {
+t.test('an item that cannot be requested does not cost the others', async (t) => {
   const client = clientOf(R11)
   t.equal(
     resultFor(client, 'resources/list', '{"resources":[{"uri":"a:b"},{"uri":"a:c","name":"c"},{"name":"d"}]}'),
@@ -301,7 +301,7 @@ t.test('an item that nobody could ask for does not cost the others', async (t) =
   t.same(client.losses, ['malformed items', 'malformed items'])
 })
 
-t.test('whichever items go or change, the others stand as they stood', async () => {
+t.test('removed or changed items leave the others unchanged', async () => {
   const kinds: Record<string, string[]> = {
     '{ "uri":"a:b","name":"stays", "n":1.0 }': ['{ "uri":"a:b","name":"stays", "n":1.0 }'],
     '{"uri":"a:b","name":"changes","title":null}': ['{"uri":"a:b","name":"changes"}'],
@@ -384,7 +384,7 @@ const calls: [name: string, result: string, told: Record<LegacyRevision, string>
   }),
 ]
 
-t.test('110 structured content is an object, or there is none', async (t) => {
+t.test('110 structured content is an object, or is removed', async (t) => {
   for (const [name, result, told] of calls) {
     for (const revision of REVISIONS) {
       const client = clientOf(revision)
@@ -418,7 +418,7 @@ t.test('progress has no message in 2024-11-05', async (t) => {
   }
 })
 
-t.test('no more than a hundred completions are told', async (t) => {
+t.test('returns at most a hundred completions', async (t) => {
   const values = Array.from({ length: 150 }, (_, i) => `v${i}`)
   for (const revision of REVISIONS) {
     const client = clientOf(revision)
@@ -456,7 +456,7 @@ const pages: [method: string, key: string, definition: string, item: object][] =
   ],
 ]
 
-t.test('strictly, an item has the members that the schema of its revision has, and no other', async (t) => {
+t.test('with strictness, an item has only members that the schema of its revision has', async (t) => {
   for (const revision of REVISIONS) {
     for (const [method, key, definition, item] of pages) {
       const client = clientOf(revision, { strict: true })
@@ -473,7 +473,7 @@ t.test('strictly, an item has the members that the schema of its revision has, a
   }
 })
 
-t.test('strictly, a block has the members that the schema of its revision has, and no other', async (t) => {
+t.test('with strictness, a block has only members that the schema of its revision has', async (t) => {
   const _meta = { 'v/k': 1 }
   const kinds: [definition: string, block: object][] = [
     ['TextContent', { type: 'text', text: 't', annotations, _meta, vendor: 1 }],
@@ -520,7 +520,7 @@ t.test('without strictness, members of other revisions stay', async (t) => {
   }
 })
 
-t.test('what was set aside of a large result is there again, changed or not', async (t) => {
+t.test('restores the parts that were set aside from a large result, changed or not', async (t) => {
   const data = 'UklGRg=='.repeat(20_000)
   const text = `{"content":[{"type":"audio","data":"${data}","mimeType":"audio/wav"},{"type":"text","text":"${data}"}]}`
   const result = parseSource(sourceOfBytes([new TextEncoder().encode(text)], () => true))
@@ -531,7 +531,7 @@ t.test('what was set aside of a large result is there again, changed or not', as
   t.equal(content[1].text, data)
 })
 
-t.test('a result that has been edited already is edited further', async (t) => {
+t.test('edits a result further that was edited before', async (t) => {
   const payload = parseObject('{"content":[],"structuredContent":[1],"resultType":"complete"}')
   const told = downlevelResult('tools/call', EMPTY, payload, clientOf(R11))
   t.equal(

@@ -80,13 +80,13 @@ const everywhere: [name: string, field: string, told: string][] = [
   ['a type that nobody knows', '{"type":"constructor","format":"x"}', '{"type":"constructor","format":"x"}'],
 ]
 
-t.test('members that no revision has are removed from every form', async (t) => {
+t.test('removes members that no revision has from every form', async (t) => {
   for (const revision of REVISIONS) {
     for (const [name, field, told] of everywhere) t.equal(fieldFor(revision, field), told, `${name} in ${revision}`)
   }
 })
 
-t.test('the mode is named where a revision has several', async (t) => {
+t.test('names the mode where a revision has several', async (t) => {
   const form = formOf('"f":{"type":"string"}')
   const said = `{"mode":"form",${form.slice(1)}`
   for (const revision of OLDER) t.equal(questionFor(clientOf(revision), ELICIT, said).asked, form, revision)
@@ -103,7 +103,7 @@ const COLORS =
   '{"type":"array","title":"Colors","minItems":1,"maxItems":2,"items":{"anyOf":[{"const":"r","title":"Red"},{"const":"g","title":"Green"},{"const":"b","title":"Blue"}]},"default":["g"]}'
 const PLAIN = '{"type":"array","description":"Pick","items":{"type":"string","enum":["x","y"]}}'
 
-t.test('109 a selection of several is a box for each option', async (t) => {
+t.test('109 a selection of several is a checkbox for each option', async (t) => {
   const form = formOf(
     `"a":{"type":"string"},"c":${COLORS},"p":${PLAIN},"z":{"type":"boolean"}`,
     ',"required":["a","c"]',
@@ -153,7 +153,7 @@ const answers: [name: string, required: boolean, answer: string, uplifted: strin
   ['not now', true, '{"action":"cancel","content":{"c__0":true}}', '{"action":"cancel","content":{"c__0":true}}'],
 ]
 
-t.test('ticked boxes become a selection', async (t) => {
+t.test('ticked checkboxes become a selection', async (t) => {
   for (const [name, required, answer, uplifted] of answers) {
     const form = formOf(`"c":${COLORS}`, required ? ',"required":["c"]' : '')
     for (const revision of OLDER) {
@@ -167,7 +167,7 @@ t.test('ticked boxes become a selection', async (t) => {
   t.equal(unbounded.answer(accept('{}')), accept('{}'))
 })
 
-t.test('boxes have names of their own, whatever the fields are called', async (t) => {
+t.test('checkboxes have unique names, whatever the fields are called', async (t) => {
   const options = '{"type":"array","items":{"type":"string","enum":["v"]}}'
   const form = formOf(
     `"c__0":{"type":"string"},"c":${options},"c_":${options},"c___0":{"type":"boolean"},"__proto__":${options}`,
@@ -181,7 +181,7 @@ t.test('boxes have names of their own, whatever the fields are called', async (t
   )
 })
 
-t.test('a ticked box on one side is a selection on the other', async () => {
+t.test('a ticked checkbox on one side is a selection on the other', async () => {
   const option = fc.string({ unit: 'binary', maxLength: 3 })
   const name = fc.oneof(fc.string({ maxLength: 3 }), fc.constantFrom('__proto__', 'constructor', '0', 'a__0'))
   const choices = fc.dictionary(
@@ -228,7 +228,7 @@ const NASTY = [
   ),
 ]
 
-t.test('109 every form is one that the revision has and the first SDK takes', async (t) => {
+t.test('109 the revision has every form, and the first SDK accepts it', async (t) => {
   const all = [
     ...NASTY,
     ...examples('ElicitRequestFormParams').map(({ text }) => text),
@@ -258,7 +258,7 @@ t.test('109 every form is one that the revision has and the first SDK takes', as
   }
 })
 
-t.test('11.45 a form does not name a dialect of which it uses nothing', async (t) => {
+t.test('11.45 a form does not name a dialect whose features it does not use', async (t) => {
   const dialect = '"$schema":"https://json-schema.org/draft/2020-12/schema"'
   const form = formOf('"f":{"type":"string"}', `,${dialect}`)
   for (const revision of [R06, R11] as const) {
@@ -267,7 +267,7 @@ t.test('11.45 a form does not name a dialect of which it uses nothing', async (t
   }
 })
 
-t.test('strictly, a form has the members that the schema of its revision has, and no other', async (t) => {
+t.test('with strictness, a form has only members that the schema of its revision has', async (t) => {
   const form =
     '{"mode":"form","message":"m","vendor":1,"requestedSchema":{"$schema":"s","type":"object","additionalProperties":false,' +
     '"properties":{"f":{"type":"string","pattern":"a","maxLength":1,"default":"a"},"n":{"type":"number","multipleOf":2}}}}'
@@ -338,7 +338,7 @@ const messages: [name: string, messages: string, told: Told, lost?: string][] = 
   ],
 ]
 
-t.test('messages to go on from are those of the revision', async (t) => {
+t.test('sampling messages are those of the revision', async (t) => {
   for (const [name, given, told, lost] of messages) {
     for (const revision of REVISIONS) {
       const client = clientOf(revision)
@@ -360,7 +360,7 @@ t.test('messages to go on from are those of the revision', async (t) => {
   }
 })
 
-t.test('the result of a tool is told as results are', async (t) => {
+t.test('converts the result of a tool in a sampling message like other results', async (t) => {
   const result = `{"type":"tool_result","toolUseId":"1","content":[{"type":"video"},${AUDIO}],"structuredContent":[1.0]}`
   t.equal(
     questionFor(clientOf(R11), SAMPLE, sampling(message(result))).asked,
@@ -377,7 +377,7 @@ const TOOLS =
 const TOLD_TOOLS =
   ',"tools":[{"name":"t","inputSchema":{"type":"object","properties":{"p":{}}}}],"toolChoice":{"mode":"auto"}'
 
-t.test('tools are for clients that have declared them, and context too', async (t) => {
+t.test('only clients that declare tools and context get them', async (t) => {
   const ask = (revision: LegacyRevision, more: string, capabilities: string) => {
     const client = clientOf(revision)
     const { asked } = questionFor(client, SAMPLE, sampling(message(text('t')), more), capabilities)
@@ -408,7 +408,7 @@ t.test('tools are for clients that have declared them, and context too', async (
   }
 })
 
-t.test("the specification's own questions are valid in every revision", async (t) => {
+t.test('questions of the specification are valid in every revision', async (t) => {
   for (const { name, text } of examples('CreateMessageRequestParams')) {
     for (const revision of REVISIONS) {
       for (const strict of [false, true]) {
@@ -421,7 +421,7 @@ t.test("the specification's own questions are valid in every revision", async (t
   }
 })
 
-t.test('a question that every client understands is not touched', async (t) => {
+t.test('leaves a question unchanged that every client understands', async (t) => {
   const odd = '"odd" : [1.0, 12345678901234567890, {"b":1,"2":2,"b":2}, "\\u00e9\\/"]'
   const questions: [method: string, params: string][] = [
     [

@@ -163,7 +163,7 @@ const outputs: [name: string, schema: string, told: string | undefined][] = [
   ['null', 'null', undefined],
 ]
 
-t.test('110, 111 an output schema is that of an object and compiles, or there is none', async (t) => {
+t.test('110, 111 an output schema is that of an object and compiles, or is removed', async (t) => {
   for (const [name, schema, told] of outputs) {
     for (const revision of STRUCTURED) {
       const client = clientOf(revision)
@@ -182,7 +182,7 @@ t.test('110, 111 an output schema is that of an object and compiles, or there is
   }
 })
 
-t.test('110 a result comes wrapped if and only if its schema did', async (t) => {
+t.test('110 a result is wrapped if and only if its schema was', async (t) => {
   const call = (to: ReturnType<typeof clientOf>, value: string, name = 'x') =>
     JSON.parse(resultFor(to, 'tools/call', `{"content":[],"structuredContent":${value}}`, JSON.stringify({ name })))
   for (const revision of STRUCTURED) {
@@ -257,7 +257,7 @@ t.test('110, 111 the client of the first SDK lists every tool and calls them', a
   }
 })
 
-t.test('a tool beyond the remembered ones is listed without its output schema', async (t) => {
+t.test('lists a tool beyond the remembered ones without its output schema', async (t) => {
   const client = clientOf(R11)
   const tools = Array.from({ length: 2_001 }, (_, i) => ({
     name: `t${i}`,
@@ -318,7 +318,7 @@ t.test('111 an input schema is that of an object, and its properties have object
   t.equal(toolFor(clientOf(R11), '{"name":"x"}'), '{"name":"x","inputSchema":{"type":"object"}}')
 })
 
-t.test('strictly, schemas say which dialect they are in where that does not go without saying', async (t) => {
+t.test('with strictness, schemas name their dialect where it is not the default', async (t) => {
   for (const revision of REVISIONS) {
     const client = clientOf(revision, { strict: true })
     const { inputSchema, outputSchema } = JSON.parse(toolFor(client, withOutput('{"type":"array"}')) ?? '')
@@ -331,7 +331,7 @@ t.test('strictly, schemas say which dialect they are in where that does not go w
 
 const idle = (rest: string, dialect = DIALECT) => `{"$schema":"${dialect}","type":"object"${rest}}`
 
-t.test('11.45 a schema does not name 2020-12 where it uses nothing of it', async (t) => {
+t.test('11.45 a schema does not name 2020-12 if it uses none of its features', async (t) => {
   const plain = [
     '',
     ',"properties":{"a":{"type":"string","const":1.0}},"required":["a"],"additionalProperties":false',
@@ -361,7 +361,7 @@ t.test('11.45 a schema does not name 2020-12 where it uses nothing of it', async
   t.equal(told(draft7), tool(draft7), 'other dialects stay')
 })
 
-t.test('execution and hints are as the revision has them', async (t) => {
+t.test('execution and hints are those of the revision', async (t) => {
   for (const revision of REVISIONS) {
     const client = clientOf(revision)
     t.equal(
@@ -418,7 +418,7 @@ const { schema } = fc.letrec<{ schema: unknown; object: object }>((tie) => ({
     .map((members) => Object.fromEntries(members)),
 }))
 
-t.test('111 no output schema that is told costs the client of the first SDK its list', async () => {
+t.test('111 no listed output schema costs the client of the first SDK its list', async () => {
   const warn = console.warn
   console.warn = () => {}
   fc.assert(
@@ -432,7 +432,7 @@ t.test('111 no output schema that is told costs the client of the first SDK its 
   console.warn = warn
 })
 
-t.test('110 what a wrapped schema says of a wrapped value is what the schema says of the value', async () => {
+t.test('110 a wrapped schema says of a wrapped value what the schema says of the value', async () => {
   const warn = console.warn
   console.warn = () => {}
   fc.assert(
