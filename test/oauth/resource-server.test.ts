@@ -135,7 +135,7 @@ t.test('distinguishes a wrong token from a missing one, and gives no reason', as
   t.same(challengeIn(await call(url, 'tools/list', {}, { headers: { authorization: 'Bearer x' } })), [401, wrong])
 })
 
-t.test('A31: each wrong token is answered with 401, and nothing is asked that it names', async (t) => {
+t.test('A31: answers each wrong token with 401, and requests no address that it names', async (t) => {
   const { url, issuer, log, seen } = await guarded(t, {}, {}, { limits: { wrongTokensPerMinute: 1_000 } })
   const trap = await setTrap(t)
   const endpoint = url.replace('/mcp', '/test/mcp')
@@ -156,7 +156,7 @@ t.test('A31: each wrong token is answered with 401, and nothing is asked that it
     for (const part of token.split('.')) if (part.length > 20) t.notOk(said.includes(part), `${name} is in the log`)
 })
 
-t.test('the log says what is wrong with a token, also among many requests without one', async (t) => {
+t.test('the log names what is wrong with a token, also among many requests without one', async (t) => {
   const { url, bearer, log } = await guarded(t)
   for (let i = 0; i < 20; i++) await call(url, 'tools/list')
   const answer = await call(url, 'tools/list', {}, { headers: await bearer({ aud: 'https://other.example/mcp' }) })
@@ -177,37 +177,34 @@ t.test('missing scopes get a challenge with the required ones and those of the c
   t.equal((await call(url, 'tools/list', {}, { headers: await bearer({ scope: 'more mcp' }) })).status, 200)
 })
 
-t.test(
-  'A34: lists and calls a tool by the scopes of the current request, whatever opened the session',
-  async (t) => {
-    const { url, bearer, seen } = await guarded(t)
-    const [weak, strong] = [await bearer({ scope: 'a' }), await bearer({ scope: 'a files:write' })]
-    const challenge = `Bearer error="insufficient_scope", scope="a files:write", resource_metadata="${at(url)}"`
-    const names = (answer: Answer) => (answer.message.result?.['tools'] as { name: string }[]).map(({ name }) => name)
+t.test('A34: lists and calls a tool by the scopes of the current request, whatever opened the session', async (t) => {
+  const { url, bearer, seen } = await guarded(t)
+  const [weak, strong] = [await bearer({ scope: 'a' }), await bearer({ scope: 'a files:write' })]
+  const challenge = `Bearer error="insufficient_scope", scope="a files:write", resource_metadata="${at(url)}"`
+  const names = (answer: Answer) => (answer.message.result?.['tools'] as { name: string }[]).map(({ name }) => name)
 
-    t.same(names(await call(url, 'tools/list', {}, { headers: weak })), ['read', 'write'])
-    t.same(challengeIn(await call(url, 'tools/call', { name: 'write' }, { headers: weak })), [403, challenge])
-    t.equal((await call(url, 'tools/call', { name: 'write' }, { headers: strong })).status, 200)
-    t.equal(seen.length, 1)
+  t.same(names(await call(url, 'tools/list', {}, { headers: weak })), ['read', 'write'])
+  t.same(challengeIn(await call(url, 'tools/call', { name: 'write' }, { headers: weak })), [403, challenge])
+  t.equal((await call(url, 'tools/call', { name: 'write' }, { headers: strong })).status, 200)
+  t.equal(seen.length, 1)
 
-    const session = await Plain.open(url, { headers: strong })
-    t.same(names(await session.request('tools/list', {}, { headers: weak })), ['read', 'write'])
-    t.same(challengeIn(await session.call('write', {}, { headers: weak })), [403, challenge])
-    t.match((await session.call('write', {}, { headers: strong })).message, {
-      result: { content: [{ text: 'written' }] },
-    })
-    t.equal(seen.length, 2)
-    const other = await bearer({ sub: 'bob', scope: 'files:write' })
-    t.equal((await session.call('write', {}, { headers: other })).status, 404, 'the session of somebody else')
+  const session = await Plain.open(url, { headers: strong })
+  t.same(names(await session.request('tools/list', {}, { headers: weak })), ['read', 'write'])
+  t.same(challengeIn(await session.call('write', {}, { headers: weak })), [403, challenge])
+  t.match((await session.call('write', {}, { headers: strong })).message, {
+    result: { content: [{ text: 'written' }] },
+  })
+  t.equal(seen.length, 2)
+  const other = await bearer({ sub: 'bob', scope: 'files:write' })
+  t.equal((await session.call('write', {}, { headers: other })).status, 404, 'the session of somebody else')
 
-    const batches = await Plain.open(url, { revision: '2025-03-26', headers: strong })
-    const batch = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'write' } }))
-    const answers = await batches.post(batch, weak)
-    t.equal(answers.status, 200)
-    t.match(answers.text, /insufficient_scope/)
-    t.equal(seen.length, 2, 'no call of a batch either')
-  },
-)
+  const batches = await Plain.open(url, { revision: '2025-03-26', headers: strong })
+  const batch = [1, 2].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'write' } }))
+  const answers = await batches.post(batch, weak)
+  t.equal(answers.status, 200)
+  t.match(answers.text, /insufficient_scope/)
+  t.equal(seen.length, 2, 'no call of a batch either')
+})
 
 t.test('A34: a stream of HTTP+SSE does not keep the scopes that opened it, either', async (t) => {
   const { url, issuer, seen } = await guarded(t)
@@ -222,36 +219,33 @@ t.test('A34: a stream of HTTP+SSE does not keep the scopes that opened it, eithe
   t.equal(seen.length, 1)
 })
 
-t.test(
-  'A37: accepts the user that a proxy names only with the secret, and forwards none of its headers',
-  async (t) => {
-    const secret = 'proxy-0123456789-0123456789-0123456789'
-    const forwarded = { user: 'X-User', scopes: 'X-Scopes', secretHeader: 'X-Secret', secret }
-    const behind = await start(t, { publicUrl: undefined, auth: { forwarded } }, { scopes: { write: ['files:write'] } })
-    const ask = (headers: Record<string, string | string[]>, name = 'read') =>
-      call(behind.url, 'tools/call', { name }, { headers })
-    const good = { 'x-user': 'alice@example.com', 'x-secret': secret }
-    const rows: [name: string, headers: Record<string, string | string[]>][] = [
-      ['no secret', { 'x-user': 'alice@example.com' }],
-      ['an empty secret', { ...good, 'x-secret': '' }],
-      ['a wrong secret', { ...good, 'x-secret': `${secret}x` }],
-      ['the beginning of the secret', { ...good, 'x-secret': secret.slice(0, -1) }],
-      ['the user twice', { ...good, 'x-user': ['alice@example.com', 'root'] }],
-      ['the secret twice', { ...good, 'x-secret': [secret, secret] }],
-      ['scopes twice', { ...good, 'x-scopes': ['a', 'files:write'] }],
-      ['no user', { 'x-secret': secret }],
-      ['an empty user', { ...good, 'x-user': ' ' }],
-      ['nothing', {}],
-      ['a token', { authorization: `Bearer ${secret}` }],
-    ]
-    for (const [name, headers] of rows) t.equal((await ask(headers)).status, 401, name)
-    t.equal((await ask(good)).status, 200)
-    t.match((await ask(good, 'write')).text, /insufficient_scope/)
-    t.match((await ask({ ...good, 'x-scopes': 'a,files:write' }, 'write')).text, /written/)
-    t.notMatch(JSON.stringify([behind.seen, behind.log]), secret)
-    t.notMatch(JSON.stringify(behind.seen), /x-user|x-secret|x-scopes/i)
-  },
-)
+t.test('A37: accepts the user that a proxy names only with the secret, and forwards none of its headers', async (t) => {
+  const secret = 'proxy-0123456789-0123456789-0123456789'
+  const forwarded = { user: 'X-User', scopes: 'X-Scopes', secretHeader: 'X-Secret', secret }
+  const behind = await start(t, { publicUrl: undefined, auth: { forwarded } }, { scopes: { write: ['files:write'] } })
+  const ask = (headers: Record<string, string | string[]>, name = 'read') =>
+    call(behind.url, 'tools/call', { name }, { headers })
+  const good = { 'x-user': 'alice@example.com', 'x-secret': secret }
+  const rows: [name: string, headers: Record<string, string | string[]>][] = [
+    ['no secret', { 'x-user': 'alice@example.com' }],
+    ['an empty secret', { ...good, 'x-secret': '' }],
+    ['a wrong secret', { ...good, 'x-secret': `${secret}x` }],
+    ['the beginning of the secret', { ...good, 'x-secret': secret.slice(0, -1) }],
+    ['the user twice', { ...good, 'x-user': ['alice@example.com', 'root'] }],
+    ['the secret twice', { ...good, 'x-secret': [secret, secret] }],
+    ['scopes twice', { ...good, 'x-scopes': ['a', 'files:write'] }],
+    ['no user', { 'x-secret': secret }],
+    ['an empty user', { ...good, 'x-user': ' ' }],
+    ['nothing', {}],
+    ['a token', { authorization: `Bearer ${secret}` }],
+  ]
+  for (const [name, headers] of rows) t.equal((await ask(headers)).status, 401, name)
+  t.equal((await ask(good)).status, 200)
+  t.match((await ask(good, 'write')).text, /insufficient_scope/)
+  t.match((await ask({ ...good, 'x-scopes': 'a,files:write' }, 'write')).text, /written/)
+  t.notMatch(JSON.stringify([behind.seen, behind.log]), secret)
+  t.notMatch(JSON.stringify(behind.seen), /x-user|x-secret|x-scopes/i)
+})
 
 t.test('static tokens, identity providers and a proxy work together', async (t) => {
   const secret = 'proxy-0123456789-0123456789-0123456789'

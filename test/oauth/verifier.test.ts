@@ -102,7 +102,7 @@ t.test('A31: refuses a wrong token, and requests no address that it names', asyn
   t.ok(await verify(right), 'and the right one is accepted all the same')
 })
 
-t.test('the operator is told what was expected of a token, and what came', async (t) => {
+t.test('the log has what was expected of a token, and what it contained', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const now = Math.floor(Date.now() / 1_000)
   const settings = settingsOf(issuer.url, { audience: ['api://bridge'], claims: { client_id: ['app', 'cli'] } })

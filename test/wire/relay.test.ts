@@ -53,55 +53,52 @@ t.test('114 relays a modern request byte for byte, whatever its content', async 
   }
 })
 
-t.test(
-  '114 relays headers about a request, and none of the connection',
-  async (t) => {
-    const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'), {
-      allowedOrigins: ['https://app.example'],
-    })
-    const passing = {
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': 'tools/call',
-      'mcp-name': '=?base64?eA==?=',
-      'mcp-param-region': ' =?base64?w6k=?=',
-      'mcp-param-unheard-of': 'x y',
-      'mcp-something': 'z',
-      traceparent: '00-1-2-03',
-      'x-vendor': 'v',
-    }
-    const staying = {
-      origin: 'https://app.example',
-      cookie: 'a=b',
-      'mcp-session-id': 'made-up',
-      'last-event-id': '5',
-      connection: 'close, x-secret',
-      'x-secret': 's',
-      'keep-alive': 'timeout=5',
-      te: 'trailers',
-      'proxy-authorization': 'Basic YTpi',
-      authorization: 'Bearer canary',
-      forwarded: 'for=1.2.3.4',
-      'x-forwarded-for': '1.2.3.4',
-      'sec-fetch-mode': 'cors',
-    }
-    const body = JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'x', _meta: envelope() },
-    })
-    t.equal((await post(url, body, { ...BOTH, ...passing, ...staying })).status, 200)
-    const { headers, path } = last()
-    t.equal(path, '/mcp')
-    for (const [name, value] of Object.entries(passing)) t.equal(headers[name], value.trim(), name)
-    for (const name of Object.keys(staying)) {
-      if (name !== 'connection') t.equal(headers[name], undefined, name)
-    }
-    t.notMatch(headers.connection, /secret/)
-    t.notMatch(headers.host, new RegExp(new URL(url).host))
-    t.match(headers['accept-encoding'], /^identity$/)
-  },
-)
+t.test('114 relays headers about a request, and none of the connection', async (t) => {
+  const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{}'), {
+    allowedOrigins: ['https://app.example'],
+  })
+  const passing = {
+    'mcp-protocol-version': '2026-07-28',
+    'mcp-method': 'tools/call',
+    'mcp-name': '=?base64?eA==?=',
+    'mcp-param-region': ' =?base64?w6k=?=',
+    'mcp-param-unheard-of': 'x y',
+    'mcp-something': 'z',
+    traceparent: '00-1-2-03',
+    'x-vendor': 'v',
+  }
+  const staying = {
+    origin: 'https://app.example',
+    cookie: 'a=b',
+    'mcp-session-id': 'made-up',
+    'last-event-id': '5',
+    connection: 'close, x-secret',
+    'x-secret': 's',
+    'keep-alive': 'timeout=5',
+    te: 'trailers',
+    'proxy-authorization': 'Basic YTpi',
+    authorization: 'Bearer canary',
+    forwarded: 'for=1.2.3.4',
+    'x-forwarded-for': '1.2.3.4',
+    'sec-fetch-mode': 'cors',
+  }
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'x', _meta: envelope() },
+  })
+  t.equal((await post(url, body, { ...BOTH, ...passing, ...staying })).status, 200)
+  const { headers, path } = last()
+  t.equal(path, '/mcp')
+  for (const [name, value] of Object.entries(passing)) t.equal(headers[name], value.trim(), name)
+  for (const name of Object.keys(staying)) {
+    if (name !== 'connection') t.equal(headers[name], undefined, name)
+  }
+  t.notMatch(headers.connection, /secret/)
+  t.notMatch(headers.host, new RegExp(new URL(url).host))
+  t.match(headers['accept-encoding'], /^identity$/)
+})
 
 t.test('114 relays an answer byte for byte, with its status', async (t) => {
   let status = 200
@@ -210,7 +207,7 @@ t.test('a status that HTTP does not have is an error of the server, and its clie
   t.match(answer, { status: 200, message: { id: 7, error: { code: -32603, data: { outcome: 'unknown' } } } })
 })
 
-t.test('the address of a relayed server may have a slash at its end', async (t) => {
+t.test('the address of a relayed server may have a trailing slash', async (t) => {
   const { url, last } = await betweenModern(t, (_arrival, response) => sendText(response, '{"ok":true}'))
   t.match(await call(`${url}/`, 'tools/call', { name: 'x' }), { status: 200, message: { ok: true } })
   t.equal(last().path, '/mcp')
@@ -244,25 +241,22 @@ t.test('55 reports an error on the way under the id of the request', async (t) =
   await waiting
 })
 
-t.test(
-  '55 a partly read refusal ends neither the bridge nor later requests',
-  async (t) => {
-    const page = `<html>${'no '.repeat(100_000)}</html>`
-    const { url, log } = await betweenModern(t, (_arrival, response) => {
-      response.writeHead(400, { 'content-type': 'text/html' }).end(page)
-    })
-    const params = { name: 'echo', arguments: {} }
-    for (let n = 0; n < 3; n++) {
-      const refused = await call(url, 'tools/call', params)
-      t.match(refused.message, { id: 1, error: { code: -32603 } })
-      t.notMatch(refused.text, 'no no no')
-    }
-    t.same(
-      log.filter(({ level }) => Number(level) >= 50),
-      [],
-    )
-  },
-)
+t.test('55 a partly read refusal ends neither the bridge nor later requests', async (t) => {
+  const page = `<html>${'no '.repeat(100_000)}</html>`
+  const { url, log } = await betweenModern(t, (_arrival, response) => {
+    response.writeHead(400, { 'content-type': 'text/html' }).end(page)
+  })
+  const params = { name: 'echo', arguments: {} }
+  for (let n = 0; n < 3; n++) {
+    const refused = await call(url, 'tools/call', params)
+    t.match(refused.message, { id: 1, error: { code: -32603 } })
+    t.notMatch(refused.text, 'no no no')
+  }
+  t.same(
+    log.filter(({ level }) => Number(level) >= 50),
+    [],
+  )
+})
 
 t.test('55 relays a session of the server in the same way', async (t) => {
   let sever = (response: ServerResponse) => {
@@ -317,35 +311,32 @@ t.test("117 a session is the server's: its id, its bytes and its errors pass unc
   t.equal(server.of('initialize').length, 1, 'and nobody has initialized behind the client’s back')
 })
 
-t.test(
-  '117 relays streams byte for byte: ids, retry times, events without data, and all line ends',
-  async (t) => {
-    const priming = 'id: 1_a/0\nretry: 500\ndata: \n\n'
-    const text = `${priming}: ping\r\n\r\nevent: message\rdata: {"jsonrpc":"2.0","method":"x","params":${ODD}}\r\rid:1_a/1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"result":{}}\n\n`
-    const { server, url, last } = await betweenLegacy(t, ({ method, message, headers }, response) => {
-      if (message?.['method'] === 'initialize')
-        return sendText(response, initializeResult('2025-11-25'), { 'mcp-session-id': SESSION })
-      response.writeHead(200, { 'content-type': 'text/event-stream' })
-      if (method === 'POST') response.end(text)
-      else response.write(headers['last-event-id'] === undefined ? priming : 'data: {"resumed":1}\n\n')
-    })
-    await post(url, initialize('2025-11-25'), BOTH)
-    const headers = { ...BOTH, 'mcp-session-id': SESSION, 'mcp-protocol-version': '2025-11-25' }
-    const posted = await openStream('POST', url, headers, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
-    await posted.ended()
-    t.equal(posted.text, text)
-    const listening = await openStream('GET', url, { ...headers, 'content-type': undefined })
-    await until(() => listening.text === priming)
-    t.equal(last().method, 'GET')
-    const resumed = await openStream('GET', url, { ...headers, 'content-type': undefined, 'last-event-id': '1_a/0' })
-    await until(() => resumed.text === 'data: {"resumed":1}\n\n')
-    t.equal(last().headers['last-event-id'], '1_a/0')
-    listening.leave()
-    resumed.leave()
-    await until(() => server.abandoned.length === 2, 'the end of both streams at the server')
-    t.equal(server.of('notifications/cancelled').length, 0, 'who leaves has not cancelled')
-  },
-)
+t.test('117 relays streams byte for byte: ids, retry times, events without data, and all line ends', async (t) => {
+  const priming = 'id: 1_a/0\nretry: 500\ndata: \n\n'
+  const text = `${priming}: ping\r\n\r\nevent: message\rdata: {"jsonrpc":"2.0","method":"x","params":${ODD}}\r\rid:1_a/1\ndata: {"jsonrpc":"2.0",\ndata: "id":1,"result":{}}\n\n`
+  const { server, url, last } = await betweenLegacy(t, ({ method, message, headers }, response) => {
+    if (message?.['method'] === 'initialize')
+      return sendText(response, initializeResult('2025-11-25'), { 'mcp-session-id': SESSION })
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    if (method === 'POST') response.end(text)
+    else response.write(headers['last-event-id'] === undefined ? priming : 'data: {"resumed":1}\n\n')
+  })
+  await post(url, initialize('2025-11-25'), BOTH)
+  const headers = { ...BOTH, 'mcp-session-id': SESSION, 'mcp-protocol-version': '2025-11-25' }
+  const posted = await openStream('POST', url, headers, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+  await posted.ended()
+  t.equal(posted.text, text)
+  const listening = await openStream('GET', url, { ...headers, 'content-type': undefined })
+  await until(() => listening.text === priming)
+  t.equal(last().method, 'GET')
+  const resumed = await openStream('GET', url, { ...headers, 'content-type': undefined, 'last-event-id': '1_a/0' })
+  await until(() => resumed.text === 'data: {"resumed":1}\n\n')
+  t.equal(last().headers['last-event-id'], '1_a/0')
+  listening.leave()
+  resumed.leave()
+  await until(() => server.abandoned.length === 2, 'the end of both streams at the server')
+  t.equal(server.of('notifications/cancelled').length, 0, 'who leaves has not cancelled')
+})
 
 t.test("117 the client's own message cancels a call, under its own id", async (t) => {
   const { server, url, last } = await betweenLegacy(t, ({ message }, response) => {
@@ -382,23 +373,20 @@ t.test('117 a server without sessions has clients with sessions, which it does n
   t.equal(server.received.length, before)
 })
 
-t.test(
-  'a session unknown to a restarted bridge continues without authentication, and not with it',
-  async (t) => {
-    const answer = (_arrival: Arrival, response: ServerResponse) =>
-      sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}')
-    const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
-    const open = await betweenLegacy(t, answer)
-    t.equal((await post(open.url, ping, { ...BOTH, 'mcp-session-id': 'from before' })).status, 200)
-    t.equal(open.last().headers['mcp-session-id'], 'from before')
-    const token = 'alice-0123456789abcdef'
-    const closed = await betweenLegacy(t, answer, { auth: { tokens: { alice: token } } })
-    const before = closed.server.received.length
-    const headers = { ...BOTH, 'mcp-session-id': 'from before', authorization: `Bearer ${token}` }
-    t.match(await post(closed.url, ping, headers), { status: 404, message: { error: { code: -32600 } } })
-    t.equal(closed.server.received.length, before)
-  },
-)
+t.test('a session unknown to a restarted bridge continues without authentication, and not with it', async (t) => {
+  const answer = (_arrival: Arrival, response: ServerResponse) =>
+    sendText(response, '{"jsonrpc":"2.0","id":1,"result":{}}')
+  const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+  const open = await betweenLegacy(t, answer)
+  t.equal((await post(open.url, ping, { ...BOTH, 'mcp-session-id': 'from before' })).status, 200)
+  t.equal(open.last().headers['mcp-session-id'], 'from before')
+  const token = 'alice-0123456789abcdef'
+  const closed = await betweenLegacy(t, answer, { auth: { tokens: { alice: token } } })
+  const before = closed.server.received.length
+  const headers = { ...BOTH, 'mcp-session-id': 'from before', authorization: `Bearer ${token}` }
+  t.match(await post(closed.url, ping, headers), { status: 404, message: { error: { code: -32600 } } })
+  t.equal(closed.server.received.length, before)
+})
 
 t.test('16 refuses an array in a session of the server if its revision has none', async (t) => {
   for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
