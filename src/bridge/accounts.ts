@@ -1,5 +1,5 @@
 /** Creates the accounts of a configured server, if the bridge signs in to it. */
-import { type Callers, isStdio, type ServerSettings, type Settings, signInOf } from '../config/settings.js'
+import { type Callers, isOnBehalf, isStdio, type ServerSettings, type Settings, signInOf } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import { Accounts, type AccountsOptions } from '../oauth/client/accounts.js'
 import { pemOfServer, signInTls } from './certificates.js'
@@ -28,6 +28,7 @@ export function accountsOf(
     url,
     endpoint: canonical({ kind: 'http', url }),
     account,
+    onBehalf: isOnBehalf(settings),
     accountName: all.oauth.account,
     settings: { ...client, allow },
     store: signIn.store,

@@ -8,6 +8,8 @@ import {
   groupPaths,
   groupsOf,
   isLoopback,
+  isOnBehalf,
+  isStdio,
   type Listen,
   parseListen,
   type Settings,
@@ -218,14 +220,15 @@ export class HttpService {
   }
 
   /** Loads what checks tokens of identity providers, if there are any. */
-  async #verifierFor({ auth, oauth: { allow } }: Settings): Promise<Verifier | undefined> {
+  async #verifierFor({ auth, oauth: { allow }, mcpServers }: Settings): Promise<Verifier | undefined> {
     const issuers = auth?.issuers
     if (!issuers) return undefined
-    const plan = JSON.stringify([issuers, allow])
+    const shows = Object.values(mcpServers).some((own) => !isStdio(own) && own.oauth && isOnBehalf(own.oauth))
+    const plan = JSON.stringify([issuers, allow, shows])
     if (this.#verifier?.plan !== plan) {
       const { Verifier } = await import('../oauth/server/verifier.js')
       const { network } = this.#options.context.signIn ?? {}
-      this.#verifier = { plan, verifier: new Verifier({ issuers, allow, network }) }
+      this.#verifier = { plan, verifier: new Verifier({ issuers, allow, network, shows }) }
     }
     return this.#verifier.verifier
   }

@@ -15,6 +15,7 @@ import { pagesOf, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
+import type { Requester } from '../protocol/account.js'
 import type { Handler, Relayed, Upstream } from '../protocol/call.js'
 import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
@@ -145,7 +146,8 @@ export class Mount implements Served {
     const checking = [trust, scoped, chosen, audited, limited]
     const checksCalls = checking.some((one) => one !== undefined)
     // They also give each legacy client a session of its own.
-    const translates = checksCalls || own.process === 'single'
+    // An exchanged token is for one token of a caller, and those change in a session.
+    const translates = checksCalls || own.process === 'single' || accounts?.onBehalf === true
     this.#breaker = trust?.state
     this.#unavailable = trust && unavailable({ name, state: trust.state, memory })
     this.#behind = compose(
@@ -182,7 +184,7 @@ export class Mount implements Served {
     }
     const relayed = translates ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache
-    const accountOf = signIn && ((principal: string) => signIn.for(principal))
+    const accountOf = signIn && ((requester: Requester) => signIn.for(requester))
     const asked = { accountOf, isOurs: signIn?.isOurs, keeps }
     this.#clients = new ClientSide({
       name,

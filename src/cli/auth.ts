@@ -30,6 +30,11 @@ export async function runLogin(
   const { settings } = accounts
   if (settings.grant === 'token')
     throw new Fault('authFailed', `"${name}" has its token from "oauth.tokenFile": write the token into that file`)
+  if (accounts.onBehalf)
+    throw new Fault(
+      'authFailed',
+      `"${name}" is called on behalf of callers, in exchange for their tokens: nobody signs in`,
+    )
   // Its refusal names the requirements. If it is unreachable, the next step fails.
   const isOpen = await ask().then(
     (verdict) => verdict !== undefined,

@@ -1,7 +1,7 @@
 /** Checks combinations of options that the schema cannot express. */
 import { FACADE, isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './addresses.js'
 import { chosen } from './chosen.js'
-import { hasSeveral, secretOf } from './derived.js'
+import { hasSeveral, isOnBehalf, secretOf, usualAccount } from './derived.js'
 import type { Issue } from './error.js'
 import { groupIssues, groupPaths, groupsOf } from './groups.js'
 import type { Settings } from './schema/schema.js'
@@ -163,6 +163,14 @@ function identity({ auth, publicUrl }: Settings): Issue[] {
   return issues
 }
 
+/** Options of a sign-in that only some grants have. Those that have it require it, but for `exchange`. */
+const OF_GRANTS = {
+  tokenFile: ['token'],
+  assertionFile: ['jwt-bearer'],
+  idp: ['id-jag'],
+  exchange: ['token-exchange'],
+} as const
+
 /** Settings of a sign-in that cannot work. */
 function signIn(name: string, own: ServerSettings, settings: Settings, listen: Listen): Issue[] {
   if (isStdio(own) || !own.oauth) return []
@@ -175,16 +183,28 @@ function signIn(name: string, own: ServerSettings, settings: Settings, listen: L
     ]
   const { auth, allowUnauthenticated } = settings
   const path = `mcpServers.${name}.oauth`
-  const { grant, account = grant === 'code' ? 'principal' : 'service', clientId, tokenFile, callbackPort } = own.oauth
+  const { grant, account = usualAccount(own.oauth), clientId, callbackPort } = own.oauth
   const issues: Issue[] = []
   const issue = (key: string, message: string) => issues.push({ path: key === '' ? path : `${path}.${key}`, message })
   if (auth?.passthrough) issue('', 'cannot be combined with "auth.passthrough", which sends the credentials of clients')
   const header = Object.keys(own.headers).find((one) => one.toLowerCase() === 'authorization')
   if (header !== undefined) issue('', `cannot be combined with "headers.${header}": both set the credential`)
-  if (grant === 'token' && tokenFile === undefined) issue('tokenFile', 'is required for the grant "token"')
-  if (grant !== 'token' && tokenFile !== undefined) issue('tokenFile', 'is for the grant "token" only')
-  if (grant === 'client_credentials' && clientId === undefined)
-    issue('clientId', 'is required for the grant "client_credentials"')
+  for (const [key, grants] of Object.entries(OF_GRANTS) as [keyof typeof OF_GRANTS, readonly string[]][]) {
+    const isGiven = own.oauth[key] !== undefined
+    if (grants.includes(grant) && !isGiven && key !== 'exchange') issue(key, `is required for the grant "${grant}"`)
+    if (!grants.includes(grant) && isGiven) issue(key, `is for the grant "${grants.join('", "')}" only`)
+  }
+  if (grant !== 'code' && grant !== 'token' && clientId === undefined)
+    issue('clientId', `is required for the grant "${grant}"`)
+  if (grant === 'token-exchange' && own.oauth.issuer === undefined)
+    issue(
+      'issuer',
+      'is required for the grant "token-exchange": the tokens of callers are sent there, and nowhere else',
+    )
+  if (isOnBehalf(own.oauth) && auth?.issuers === undefined)
+    issue('grant', `"${grant}" requires "auth.issuers": it exchanges the tokens that callers get there`)
+  if (isOnBehalf(own.oauth) && account === 'service')
+    issue('account', `cannot be "service" with the grant "${grant}", which is for each caller`)
   if (account === 'principal' && own.session === 'shared' && hasSeveral(settings))
     issue('account', 'has to be "service" with "session": "shared", because several principals share that session')
   const isOpen = listen.kind === 'http' && auth === undefined && allowUnauthenticated && !isLoopback(listen.host)

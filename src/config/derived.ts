@@ -16,10 +16,20 @@ export function signInOf(
   if (isStdio(own) || own.socket !== undefined || own.oauth === false || settings.auth?.passthrough) return undefined
   if (Object.keys(own.headers).some((name) => name.toLowerCase() === 'authorization')) return undefined
   const given = own.oauth ?? oauthOfServer.parse({}, { jitless: true })
-  const account = given.account ?? (given.grant === 'code' ? 'principal' : 'service')
+  const account = given.account ?? usualAccount(given)
   const isShared = own.session === 'shared' && hasSeveral(settings)
   // A session of several principals cannot send the tokens of one of them.
   return account === 'principal' && isShared ? undefined : { ...given, account }
+}
+
+/** Whose tokens are sent, if the configuration does not say. */
+export function usualAccount(settings: Pick<OAuthSettings, 'grant' | 'idp'>): 'principal' | 'service' {
+  return settings.grant === 'code' || isOnBehalf(settings) ? 'principal' : 'service'
+}
+
+/** Whether tokens for a server are obtained in exchange for those that callers show. */
+export function isOnBehalf({ grant, idp }: Pick<OAuthSettings, 'grant' | 'idp'>): boolean {
+  return grant === 'token-exchange' || (grant === 'id-jag' && idp?.subjectTokenFile === undefined)
 }
 
 /** Who may call, as far as their number depends on it. */

@@ -11,7 +11,7 @@ import { valueUnder } from './value.js'
 import { didYouMean, meantBy } from './words.js'
 
 export * from './addresses.js'
-export { type Callers, hasSeveral, secretOf, shareOf, signInOf } from './derived.js'
+export { type Callers, hasSeveral, isOnBehalf, secretOf, shareOf, signInOf } from './derived.js'
 export * from './error.js'
 export { type ExaminedConfig, examine } from './examine.js'
 export type { ConfigSources } from './expand.js'

@@ -128,15 +128,15 @@ export interface AddressEntry {
   oauth?:
     | false
     | {
-        /** How the bridge obtains tokens: a person signs in (code), with the credentials of the client (client_credentials), or from a file (token). */
-        grant?: 'code' | 'client_credentials' | 'token'
-        /** Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grant "code", "service" for the other grants. */
+        /** How the bridge obtains tokens: a person signs in (code), with the credentials of the client (client_credentials), from a file (token), with an assertion in a file (jwt-bearer), in exchange for the token of the caller (token-exchange), or with an assertion of the identity provider about the caller (id-jag). */
+        grant?: 'code' | 'client_credentials' | 'token' | 'jwt-bearer' | 'token-exchange' | 'id-jag'
+        /** Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grants "code", "token-exchange" and "id-jag", "service" for the others. */
         account?: 'principal' | 'service'
         /** OAuth client id. Default: the bridge registers itself. */
         clientId?: string
         /** OAuth client secret. Refer to it as ${VARIABLE} or ${file:path} instead of writing it here. */
         clientSecret?: string
-        /** Private key for client authentication by private_key_jwt. */
+        /** Private key for client authentication by private_key_jwt. The bridge reads it for each token request. */
         key?: {
           /** File with the private key, as PEM or JWK. */
           file: string
@@ -169,6 +169,39 @@ export interface AddressEntry {
         redirectUri?: string
         /** File with an access token, for the grant "token". The bridge reads it again when it changes. */
         tokenFile?: string
+        /** File with the assertion of the workload, for the grant "jwt-bearer", such as a projected token of Kubernetes. The bridge reads it for each token request. */
+        assertionFile?: string
+        /** For the grant "token-exchange". */
+        exchange?: {
+          /** Name of the server at the authorization server, for those that do not go by the resource parameter. */
+          audience?: string
+          /** What kind of token it is that is exchanged. Default: "access_token", or "id_token" for "subjectTokenFile". */
+          subjectTokenType?: 'access_token' | 'id_token' | 'jwt'
+        }
+        /** For the grant "id-jag": the identity provider that asserts who the caller is. */
+        idp?: {
+          /** The identity provider. Its host may be private. */
+          issuer: string
+          /** Client id of the bridge there. */
+          clientId: string
+          /** OAuth client secret. Refer to it as ${VARIABLE} or ${file:path} instead of writing it here. */
+          clientSecret?: string
+          /** Private key for client authentication by private_key_jwt. The bridge reads it for each token request. */
+          key?: {
+            /** File with the private key, as PEM or JWK. */
+            file: string
+            /** Signature algorithm, such as ES256. */
+            alg: string
+            /** Id of the key, as the authorization server knows it. */
+            kid?: string
+          }
+          /** File with a JWT for client authentication, such as a projected token of Kubernetes. The bridge reads it for each token request. */
+          clientAssertionFile?: string
+          /** File with the ID token of one person, written by another program and read for each token request. Default: the token of the caller. */
+          subjectTokenFile?: string
+          /** What kind of token it is that is exchanged. Default: "access_token", or "id_token" for "subjectTokenFile". */
+          subjectTokenType?: 'access_token' | 'id_token' | 'jwt'
+        }
         /** Milliseconds for which a request waits while a person signs in. */
         wait?: number
       }

@@ -6,7 +6,13 @@
 
 import { Fault, isOfSignIn, needsSignIn } from '../fault/fault.js'
 import { refuse } from '../policy/refusal.js'
-import { type Account, type AccountsByPrincipal, MAX_RETRIES, SIGN_IN_TOOL } from '../protocol/account.js'
+import {
+  type Account,
+  type AccountsByPrincipal,
+  MAX_RETRIES,
+  type Requester,
+  SIGN_IN_TOOL,
+} from '../protocol/account.js'
 import {
   type Call,
   type Final,
@@ -82,7 +88,7 @@ export class SignIn {
   constructor(options: SignInOptions) {
     this.#options = options
     this.policy = (next) => (call) => {
-      const account = options.accounts.for(call.principal)
+      const account = options.accounts.for(call)
       if (!account) return next(call)
       if (this.#hasTool || call.answers?.state === STATE) return this.#answerKnown(account, call, next)
       return this.#answer(account, call, next)
@@ -95,18 +101,18 @@ export class SignIn {
     (this.#hasAsked && body !== undefined && Buffer.from(body.buffer, body.byteOffset, body.length).includes(STATE))
 
   /**
-   * The account of a principal, for requests that do not pass the policy. If a sign-in times out, the principal gets
+   * The account of a requester, for requests that do not pass the policy. If a sign-in times out, the principal gets
    * the placeholder.
    */
-  for(principal: string): Account | undefined {
-    const account = this.#options.accounts.for(principal)
+  for(requester: Requester): Account | undefined {
+    const account = this.#options.accounts.for(requester)
     return (
       account && {
         authorization: (signal) => account.authorization(signal),
         refused: (refusal, signal) => account.refused(refusal, signal),
         signIn: (refusal, signal) =>
           account.signIn(refusal, signal).catch((error: unknown) => {
-            if (needsSignIn(error)) this.#enter(principal, refusal.sent)
+            if (needsSignIn(error)) this.#enter(requester.principal, refusal.sent)
             throw error
           }),
       }
@@ -115,7 +121,7 @@ export class SignIn {
 
   /** How to serve a legacy client: `translate` until a person has signed in. Rejects with a Fault. */
   async legacyRoute(sender: Sender, find: () => Promise<LegacyRoute>): Promise<LegacyRoute> {
-    const account = this.for(sender.principal)
+    const account = this.for(sender)
     if (!account) return find()
     const signal = AbortSignal.timeout(CONNECT_WITHIN)
     if (await this.#waits(account, sender.principal, signal)) return 'translate'

@@ -1,7 +1,7 @@
 /** Credentials for a server: getting them, renewing them, and what to do when the server refuses them. */
-
 import type { AccountRefusal } from '../fault/fault.js'
 import type { Signal } from '../time/hang-up.js'
+import type { ShownToken } from './shown-token.js'
 
 /** One principal's credentials for one server. */
 export interface Account {
@@ -33,14 +33,25 @@ export interface SignInExplanation {
   client: 'configured' | 'document' | 'registered' | 'none'
 }
 
+/** Who sends a request: a principal, and the token that it has shown, if the bridge exchanges that. */
+export interface Requester {
+  principal: string
+  grant?: { shown?: ShownToken | undefined } | undefined
+}
+
 /** The accounts of one server, by principal. */
 export interface AccountsByPrincipal {
+  /** Tokens are exchanged for those that callers show: each of these has an account of its own, as long as it holds. */
+  readonly onBehalf: boolean
   /**
-   * The account of a principal; always the same one. Undefined if every principal has tokens of its own and this caller
-   * is anonymous.
+   * The account of a caller; always the same one for the same principal, or for the same token if `onBehalf`.
+   * Undefined if every principal has tokens of its own and this caller is anonymous.
    */
-  for(principal: string): Account | undefined
+  for(requester: Requester): Account | undefined
 }
+
+/** The person at this machine. */
+export const LOCAL: Requester = { principal: 'local' }
 
 /**
  * The refusal in an HTTP response: 401, or a 403 that asks for more scopes (RFC 6750, 3.1). Undefined for every other

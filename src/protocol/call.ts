@@ -14,6 +14,7 @@ import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
 import type { HttpRefusal } from './refusal.js'
 import type { Encoded, Made } from './rules.js'
+import type { ShownToken } from './shown-token.js'
 import type { TraceContext } from './trace.js'
 
 export type { RpcError } from '../rpc/message.js'
@@ -45,6 +46,8 @@ export interface Grant {
   issuer?: string | undefined
   subject?: string | undefined
   application?: string | undefined
+  /** The token itself, if the bridge exchanges it for tokens of servers. */
+  shown?: ShownToken | undefined
 }
 
 /** One request on its way to the server. */

@@ -46,10 +46,37 @@ t.test('accepts scopes as a list or a text, and secrets as references', async (t
 t.test('reports each invalid combination with its place', async (t) => {
   const open = { listen: 'http://0.0.0.0:8080/mcp', allowUnauthenticated: true }
   const tokens = { one: 'one-one-one-one-one', two: 'two-two-two-two-two' }
+  const issuers = { publicUrl: 'https://mcp.example', auth: { issuers: [{ issuer: 'https://login.example' }] } }
+  const idp = { issuer: 'https://login.example', clientId: 'y' }
   const cases: [server: object, more: object, issue: RegExp][] = [
     [{ oauth: { grant: 'token' } }, {}, /oauth\.tokenFile is required for the grant/],
     [{ oauth: { tokenFile: '/x' } }, {}, /oauth\.tokenFile is for the grant "token"/],
     [{ oauth: { grant: 'client_credentials' } }, {}, /oauth\.clientId is required for the grant/],
+    [
+      { oauth: { grant: 'jwt-bearer', clientId: 'x' } },
+      {},
+      /oauth\.assertionFile is required for the grant "jwt-bearer"/,
+    ],
+    [{ oauth: { assertionFile: '/x' } }, {}, /oauth\.assertionFile is for the grant "jwt-bearer" only/],
+    [{ oauth: { grant: 'id-jag', clientId: 'x' } }, issuers, /oauth\.idp is required for the grant "id-jag"/],
+    [{ oauth: { grant: 'id-jag', idp } }, issuers, /oauth\.clientId is required for the grant "id-jag"/],
+    [{ oauth: { grant: 'id-jag', clientId: 'x', idp } }, {}, /oauth\.grant "id-jag" requires "auth\.issuers"/],
+    [{ oauth: { exchange: {} } }, {}, /oauth\.exchange is for the grant "token-exchange" only/],
+    [
+      { oauth: { grant: 'token-exchange', clientId: 'x' } },
+      issuers,
+      /oauth\.issuer is required for the grant "token-exchange": the tokens of callers are sent there/,
+    ],
+    [
+      { oauth: { grant: 'token-exchange', clientId: 'x', issuer: 'https://login.example' } },
+      { auth: { tokens } },
+      /oauth\.grant "token-exchange" requires "auth\.issuers"/,
+    ],
+    [
+      { oauth: { grant: 'id-jag', clientId: 'x', idp, account: 'service' } },
+      issuers,
+      /oauth\.account cannot be "service" with the grant "id-jag"/,
+    ],
     [{ oauth: {}, headers: { Authorization: 'x' } }, {}, /oauth cannot be combined with "headers\.Authorization"/],
     [{ oauth: {} }, { auth: { passthrough: true } }, /oauth cannot be combined with "auth\.passthrough"/],
     [{ oauth: {}, session: 'shared' }, { auth: { tokens } }, /oauth\.account has to be "service"/],

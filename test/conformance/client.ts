@@ -32,6 +32,10 @@ interface Context {
   client_secret?: string
   private_key_pem?: string
   signing_algorithm?: string
+  valid_jwt?: string
+  idp_client_id?: string
+  idp_id_token?: string
+  idp_issuer?: string
 }
 
 /** The client metadata document that the suite knows. */
@@ -109,14 +113,26 @@ async function signIn(client: Client): Promise<void> {
 
 /** What the configuration says of signing in, for what a scenario cannot be done without. */
 function oauthOf(scenario: string): object {
-  const { client_id: clientId, client_secret: clientSecret, private_key_pem: pem, signing_algorithm: alg } = contextOf()
+  const context = contextOf()
+  const { client_id: clientId, client_secret: clientSecret, private_key_pem: pem, signing_algorithm: alg } = context
   if (scenario === 'auth/basic-cimd') return { clientMetadataUrl: METADATA }
   if (scenario === 'auth/pre-registration') return { clientId, clientSecret }
   if (scenario === 'auth/client-credentials-basic') return { grant: 'client_credentials', clientId, clientSecret }
-  if (scenario !== 'auth/client-credentials-jwt') return {}
-  const file = join(folder, 'key.pem')
-  writeFileSync(file, pem ?? '', { mode: 0o600 })
-  return { grant: 'client_credentials', clientId, key: { file, alg } }
+  if (scenario === 'auth/client-credentials-jwt')
+    return { grant: 'client_credentials', clientId, key: { file: fileWith(pem), alg } }
+  if (scenario === 'auth/wif-jwt-bearer')
+    return { grant: 'jwt-bearer', clientId, assertionFile: fileWith(context.valid_jwt) }
+  if (scenario !== 'auth/enterprise-managed-authorization') return {}
+  const { idp_issuer: issuer, idp_client_id: idpClient, idp_id_token: idToken } = context
+  const idp = { issuer, clientId: idpClient, subjectTokenFile: fileWith(idToken) }
+  return { grant: 'id-jag', clientId, clientSecret, idp }
+}
+
+/** A file of the scenario with a secret. */
+function fileWith(secret = ''): string {
+  const file = join(folder, 'secret')
+  writeFileSync(file, secret, { mode: 0o600 })
+  return file
 }
 
 /** A client that answers what it is asked: yes, and with the defaults where there are any. */

@@ -99,12 +99,7 @@ function subject(leg: Leg, url: string | undefined): string[] {
 }
 
 /** Grants that the bridge does not have. */
-const NOT_HAD: ReadonlySet<string> = new Set([
-  'auth/enterprise-managed-authorization',
-  'auth/dpop',
-  'auth/dpop-nonce',
-  'auth/wif-jwt-bearer',
-])
+const NOT_HAD: ReadonlySet<string> = new Set(['auth/dpop', 'auth/dpop-nonce'])
 
 /** Sign-in of 2025-03-26, of which the suite has no list. They are run where legacy servers are signed in to. */
 const OLDEST_SIGN_IN = ['auth/2025-03-26-oauth-metadata-backcompat', 'auth/2025-03-26-oauth-endpoint-fallback']

@@ -21,24 +21,27 @@ export interface Seen {
   status: number
 }
 
+/** Who gives tokens for the server, and can be asked about them. */
+export type TokenAuthority = Pick<Oidc, 'issuer' | 'introspect'>
+
 const METADATA = '/.well-known/oauth-protected-resource/mcp'
 
 export class Guarded {
   readonly seen: Seen[] = []
-  readonly #oidc: Oidc
+  readonly #oidc: TokenAuthority
   readonly #target: URL
   readonly #options: GuardedOptions
   /** Tokens that are not taken any more, whatever their authorization server says. */
   readonly revoked = new Set<string>()
   #address = ''
 
-  private constructor(oidc: Oidc, target: string, options: GuardedOptions) {
+  private constructor(oidc: TokenAuthority, target: string, options: GuardedOptions) {
     this.#oidc = oidc
     this.#target = new URL(target)
     this.#options = options
   }
 
-  static async start(t: Test, oidc: Oidc, target: string, options: GuardedOptions = {}): Promise<Guarded> {
+  static async start(t: Test, oidc: TokenAuthority, target: string, options: GuardedOptions = {}): Promise<Guarded> {
     const guarded = new Guarded(oidc, target, options)
     const server = createServer((request, response) => {
       guarded.#take(request, response).catch(() => response.destroy())

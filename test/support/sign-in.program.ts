@@ -33,7 +33,6 @@ const obtainer = new Obtainer({
   server: 'stock',
   url,
   settings,
-  store,
   now,
   log: { info: log, warn: log },
   person: {

@@ -10,6 +10,7 @@ import type { ClientSettings } from '../../src/oauth/client/settings.js'
 import type { Network } from '../../src/oauth/reach.js'
 import { FileStore } from '../../src/oauth/store/files.js'
 import type { TokenStore } from '../../src/oauth/store/store.js'
+import type { ShownToken } from '../../src/protocol/shown-token.js'
 import { temporaryFolder } from './folder.js'
 import { type Visit, visit } from './person.js'
 import { watchForSecrets } from './secrets.js'
@@ -85,6 +86,8 @@ export interface SigningOptions {
   network?: Network
   isModern?: boolean
   now?: () => number
+  /** The token of a caller, on whose behalf it is. */
+  shown?: ShownToken
   mayAsk?: boolean
   /** Whether there is a terminal for the address; there is one by default. */
   terminal?: boolean
@@ -125,6 +128,7 @@ export function signingIn(t: Test, options: SigningOptions): Signing {
   const account = new TokenAccount({
     ...common,
     holder: { endpoint: server.url, account: name },
+    shown: options.shown,
     obtainer: () => Promise.resolve(obtainer),
   })
   t.teardown(() => account.close())

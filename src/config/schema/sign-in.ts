@@ -5,38 +5,75 @@ import { entryName, reachable, scope, text, webAddress } from './values.js'
 /** A port of this machine. */
 const port = z.number().int().min(1).max(65_535)
 
+/** How a client authenticates. */
+const credentials = {
+  clientSecret: text
+    .optional()
+    .describe(`OAuth client secret. Refer to it as \${VARIABLE} or \${file:path} instead of writing it here.`),
+  key: z
+    .strictObject({
+      file: text.describe('File with the private key, as PEM or JWK.'),
+      alg: text.describe('Signature algorithm, such as ES256.'),
+      kid: text.optional().describe('Id of the key, as the authorization server knows it.'),
+    })
+    .optional()
+    .describe('Private key for client authentication by private_key_jwt. The bridge reads it for each token request.'),
+  clientAssertionFile: text
+    .optional()
+    .describe(
+      'File with a JWT for client authentication, such as a projected token of Kubernetes. The bridge reads it for each token request.',
+    ),
+}
+
+const subjectTokenType = z
+  .enum(['access_token', 'id_token', 'jwt'])
+  .optional()
+  .describe(
+    'What kind of token it is that is exchanged. Default: "access_token", or "id_token" for "subjectTokenFile".',
+  )
+
+const exchange = z
+  .strictObject({
+    audience: text
+      .optional()
+      .describe('Name of the server at the authorization server, for those that do not go by the resource parameter.'),
+    subjectTokenType,
+  })
+  .optional()
+  .describe('For the grant "token-exchange".')
+
+const idp = z
+  .strictObject({
+    issuer: webAddress('https://').describe('The identity provider. Its host may be private.'),
+    clientId: text.describe('Client id of the bridge there.'),
+    ...credentials,
+    subjectTokenFile: text
+      .optional()
+      .describe(
+        'File with the ID token of one person, written by another program and read for each token request. Default: the token of the caller.',
+      ),
+    subjectTokenType,
+  })
+  .optional()
+  .describe('For the grant "id-jag": the identity provider that asserts who the caller is.')
+
 /** `oauth` in the entry of a server. Everything has a default: servers that require a sign-in say what they need. */
 export const oauthOfServer = z
   .strictObject({
     grant: z
-      .enum(['code', 'client_credentials', 'token'])
+      .enum(['code', 'client_credentials', 'token', 'jwt-bearer', 'token-exchange', 'id-jag'])
       .default('code')
       .describe(
-        'How the bridge obtains tokens: a person signs in (code), with the credentials of the client (client_credentials), or from a file (token).',
+        'How the bridge obtains tokens: a person signs in (code), with the credentials of the client (client_credentials), from a file (token), with an assertion in a file (jwt-bearer), in exchange for the token of the caller (token-exchange), or with an assertion of the identity provider about the caller (id-jag).',
       ),
     account: z
       .enum(['principal', 'service'])
       .optional()
       .describe(
-        'Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grant "code", "service" for the other grants.',
+        'Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grants "code", "token-exchange" and "id-jag", "service" for the others.',
       ),
     clientId: text.optional().describe('OAuth client id. Default: the bridge registers itself.'),
-    clientSecret: text
-      .optional()
-      .describe(`OAuth client secret. Refer to it as \${VARIABLE} or \${file:path} instead of writing it here.`),
-    key: z
-      .strictObject({
-        file: text.describe('File with the private key, as PEM or JWK.'),
-        alg: text.describe('Signature algorithm, such as ES256.'),
-        kid: text.optional().describe('Id of the key, as the authorization server knows it.'),
-      })
-      .optional()
-      .describe('Private key for client authentication by private_key_jwt.'),
-    clientAssertionFile: text
-      .optional()
-      .describe(
-        'File with a JWT for client authentication, such as a projected token of Kubernetes. The bridge reads it for each token request.',
-      ),
+    ...credentials,
     clientMetadataUrl: webAddress('https://')
       .optional()
       .describe('Address of a client metadata document, for authorization servers that support these.'),
@@ -81,6 +118,13 @@ export const oauthOfServer = z
     tokenFile: text
       .optional()
       .describe('File with an access token, for the grant "token". The bridge reads it again when it changes.'),
+    assertionFile: text
+      .optional()
+      .describe(
+        'File with the assertion of the workload, for the grant "jwt-bearer", such as a projected token of Kubernetes. The bridge reads it for each token request.',
+      ),
+    exchange,
+    idp,
     wait: z
       .number()
       .int()

@@ -8,7 +8,7 @@ import { Fault } from '../../fault/fault.js'
 import { MAX_SUBSCRIPTION } from '../../limits/lengths.js'
 import type { Memory } from '../../limits/memory.js'
 import { OpenSet } from '../../limits/open-set.js'
-import type { Account } from '../../protocol/account.js'
+import type { Account, Requester } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
 import { isModern, legacyRevision } from '../../protocol/eras.js'
 import { decodeValue, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
@@ -32,8 +32,8 @@ export type { RelayedRequestOptions as Passing } from './relayed-request.js'
 /** Options of the relay of one server. */
 export interface RelayOptions {
   relayed: Relayed
-  /** The account of a principal, if the bridge signs in to the server. */
-  accountOf?: ((principal: string) => Account | undefined) | undefined
+  /** The account of a requester, if the bridge signs in to the server. */
+  accountOf?: ((requester: Requester) => Account | undefined) | undefined
   log: Logger
   /** Admits a request, or throws a Fault. Returns the function that releases its place. */
   gate: { enter(entering: { principal: string; endless: boolean; goesOn?: boolean | undefined }): () => void }
@@ -140,7 +140,7 @@ export class Relay {
   pass(relaying: Relaying): void {
     const relayed = this.#begin(relaying)
     const send = () => this.#send(relayed, relaying)
-    const account = this.#options.accountOf?.(relaying.request.principal)
+    const account = this.#options.accountOf?.(relaying.request)
     if (account) relayed.sendAs(account, send)
     else send()
   }

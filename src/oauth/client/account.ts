@@ -5,7 +5,8 @@
 
 import { digest } from '../../crypto/seal.js'
 import type { AccountRefusal as Refusal } from '../../fault/fault.js'
-import { Fault } from '../../fault/fault.js'
+import { Fault, isOfSignIn } from '../../fault/fault.js'
+import type { ShownToken } from '../../protocol/shown-token.js'
 import type { Signal } from '../../time/hang-up.js'
 import { unlessAborted, within } from '../../time/time.js'
 import { readChallenges, type Wanted, wantedBy } from '../challenge.js'
@@ -14,13 +15,17 @@ import { sameIssuer } from '../issuer.js'
 import type { Flow } from '../person/flow.js'
 import { chooseScopes, includesAll } from '../scopes.js'
 import type { Holder, Token, TokenRecord } from '../store/record.js'
+import type { TokenStore } from '../store/store.js'
 import type { Found } from './discover.js'
-import type { Obtainer, ObtainOptions } from './obtain.js'
+import type { Obtainer, ObtainOptions, RecordPlace } from './obtain.js'
 import { type ClientSettings, isRenewable } from './settings.js'
 import { type AccountStatus, statusOf } from './status.js'
 
 /** The account, and what it needs. */
-export interface AccountOptions extends Pick<ObtainOptions, 'server' | 'settings' | 'store' | 'now'> {
+export interface AccountOptions extends Pick<ObtainOptions, 'server' | 'settings' | 'now'> {
+  store: TokenStore
+  /** The token of the caller whose account it is, if the bridge calls on behalf of callers. */
+  shown?: ShownToken | undefined
   /** The account and the endpoint that the tokens belong to. */
   holder: Holder
   /** The argument of `mcp-bridge login` for the server; by default its name. */
@@ -39,6 +44,8 @@ const DECLINED_FOR = 60_000
 const REFUSED_FOR = 300_000
 /** After a failed renewal of a token that is still valid. */
 const RENEW_AGAIN = 10_000
+/** For which a refusal of a caller's token counts. */
+const REFUSED_AGAIN = 5_000
 /** Most renewals because the server refused a token that had not expired. */
 const RATE = { most: 3, within: 300_000 }
 
@@ -79,6 +86,9 @@ export class TokenAccount {
   #flow: RunningFlow | undefined
   /** The challenges of the server's last refusal. */
   #challenges: readonly string[] = []
+  /** Why no token was given for the caller's one, and until when that counts. */
+  #refusedBy: unknown
+  #refusedUntil = 0
   /** Times of renewals because the server refused a token. */
   #forced: readonly number[] = []
 
@@ -138,7 +148,7 @@ export class TokenAccount {
     const { record } = await this.#load()
     const found = await obtainer.find(wanted, record, true)
     const asked = this.#scopes(found, wanted, record, false)
-    if (this.#isMachine) await obtainer.askAsClient(this.#place, found, asked, record?.token?.access)
+    if (this.#isMachine) await obtainer.ask(this.#place, found, asked, record?.token?.access)
     else await unlessAborted(this.#startFlow(obtainer, found, asked, record?.token, true).token, signal)
     return this.status()
   }
@@ -169,12 +179,16 @@ export class TokenAccount {
     this.#closing.abort(new Fault('draining', 'The bridge is shutting down'))
   }
 
-  get #place(): { key: string; holder: Holder } {
-    return { key: this.key, holder: this.#options.holder }
+  get #place(): RecordPlace {
+    const { holder, store, shown } = this.#options
+    return { key: this.key, holder, store, shown }
   }
 
   #isRenewable(record: TokenRecord | undefined): record is TokenRecord {
-    return record !== undefined && isRenewable(record, this.#options.settings)
+    const { settings, shown } = this.#options
+    if (!record || !isRenewable(record, settings)) return false
+    // Nothing holds longer than the token that it was obtained for.
+    return !shown || (record.token?.expires ?? 0) < shown.expires
   }
 
   /** Whether tokens are obtained without a person. */
@@ -242,6 +256,20 @@ export class TokenAccount {
   }
 
   async #obtain(refusal: Refusal, wanted: Wanted): Promise<Token | Found> {
+    if (this.#refusedUntil > this.#now()) throw this.#refusedBy
+    try {
+      return await this.#obtainNow(refusal, wanted)
+    } catch (error) {
+      // An issuer that has refused a caller's token is not asked again with each call.
+      if (this.#options.shown && isOfSignIn(error)) {
+        this.#refusedBy = error
+        this.#refusedUntil = this.#now() + REFUSED_AGAIN
+      }
+      throw error
+    }
+  }
+
+  async #obtainNow(refusal: Refusal, wanted: Wanted): Promise<Token | Found> {
     const { store, holder } = this.#options
     const obtainer = await this.#options.obtainer()
     // The issuer is determined before any secret is sent.
@@ -262,7 +290,7 @@ export class TokenAccount {
       if (renewed) return renewed
     }
     if (!this.#isMachine) return found
-    return obtainer.askAsClient(this.#place, found, this.#scopes(found, wanted, record, false), token?.access)
+    return obtainer.ask(this.#place, found, this.#scopes(found, wanted, record, false), token?.access)
   }
 
   /** Limits the renewals that a server can cause by refusing every token. */
@@ -293,7 +321,7 @@ export class TokenAccount {
     const obtainer = await this.#options.obtainer()
     const found = await obtainer.find(wanted, record, false)
     if (!this.#isMachine) return found
-    return obtainer.askAsClient(this.#place, found, this.#scopes(found, wanted, record, true), record.token?.access)
+    return obtainer.ask(this.#place, found, this.#scopes(found, wanted, record, true), record.token?.access)
   }
 
   #scopes(found: Found, wanted: Wanted, record: TokenRecord | undefined, stepUp: boolean): readonly string[] {

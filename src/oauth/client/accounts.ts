@@ -2,11 +2,14 @@
  * The accounts at one server, by principal. Until a person has signed in or the server has refused a request, the code
  * that obtains tokens is not loaded and no file is opened.
  */
-
-import type { AccountRefusal } from '../../fault/fault.js'
-import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
+import { type AccountRefusal, Fault } from '../../fault/fault.js'
+import type { Account, AccountsByPrincipal, Requester } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
+import type { ShownToken } from '../../protocol/shown-token.js'
 import type { Signal } from '../../time/hang-up.js'
+import { quoted } from '../failure.js'
+import { MemoryStore } from '../store/memory.js'
+import type { TokenStore } from '../store/store.js'
 import { TokenAccount } from './account.js'
 import type { Obtainer, ObtainOptions } from './obtain.js'
 import type { ClientSettings } from './settings.js'
@@ -14,12 +17,15 @@ import { TokenFile } from './token-file.js'
 
 /** The server, and how its accounts are used. */
 export interface AccountsOptions extends ObtainOptions {
+  store: TokenStore
   /** The argument of `mcp-bridge login`; by default the server's name. */
   loginName?: string | undefined
   /** The server's canonical address: the key of the tokens. */
   endpoint: string
   /** `principal`: each principal has tokens of its own; `service`: one account for all. */
   account: 'principal' | 'service'
+  /** Tokens are obtained in exchange for those that callers show. */
+  onBehalf?: boolean | undefined
   /** The account of the person at this machine, if there are several. */
   accountName?: string | undefined
 }
@@ -47,10 +53,37 @@ class Requesting implements Account {
   }
 }
 
+/** The `Account` of a caller without a token that could be exchanged. There is nothing that it could sign in to. */
+class Tokenless implements Account {
+  readonly #server: string
+
+  constructor(server: string) {
+    this.#server = server
+  }
+
+  authorization(): undefined {
+    return undefined
+  }
+
+  refused(refusal: AccountRefusal): Promise<string> {
+    return Promise.reject(new Fault('signInRequired', this.#message, { signInFor: refusal }))
+  }
+
+  signIn(): Promise<string> {
+    return Promise.reject(new Fault('authFailed', this.#message))
+  }
+
+  get #message(): string {
+    return `The bridge calls ${quoted(this.#server)} on behalf of its callers: only callers with a token of an identity provider ("auth.issuers") can use it`
+  }
+}
+
 /** An account in both forms. */
 interface KnownAccount {
   account: TokenAccount
   requesting: Account
+  /** When it can be forgotten, in milliseconds since 1970: the token of the caller is over then. */
+  until: number
 }
 
 /** Most principals with an account in memory. */
@@ -63,21 +96,26 @@ export class Accounts implements AccountsByPrincipal {
   readonly #options: AccountsOptions
   readonly #accounts = new Map<string, KnownAccount>()
   readonly #file: TokenFile | undefined
+  readonly #tokenless: Tokenless
+  readonly onBehalf: boolean
   #obtainer: Promise<Obtainer> | undefined
 
   constructor(options: AccountsOptions) {
     this.#options = options
     const { grant, tokenFile } = options.settings
+    this.onBehalf = options.onBehalf ?? false
+    this.#tokenless = new Tokenless(options.server)
     this.#file = grant === 'token' && tokenFile !== undefined ? new TokenFile(tokenFile) : undefined
   }
 
   /**
-   * The account for a principal's requests; undefined for anonymous callers if each principal has its own. Only the
+   * The account for a requester's requests; undefined for anonymous callers if each principal has its own. Only the
    * person at this machine can be asked to sign in during a request. For the service account the operator signs in by a
    * command.
    */
-  for(principal: string): Account | undefined {
+  for({ principal, grant }: Requester): Account | undefined {
     if (this.#file) return this.#file
+    if (this.onBehalf) return grant?.shown ? this.#knownBy(principal, grant.shown) : this.#tokenless
     const isPersonal = this.#options.account === 'principal'
     if (isPersonal && principal === ANONYMOUS) return undefined
     return this.#known(principal).requesting
@@ -100,19 +138,31 @@ export class Accounts implements AccountsByPrincipal {
   #known(principal: string): KnownAccount {
     const { account: whose, accountName = LOCAL } = this.#options
     const id = whose === 'service' ? 'service' : principal === LOCAL ? accountName : principal
-    return this.#accounts.get(id) ?? this.#make(id, whose === 'principal' && principal === LOCAL)
+    return this.#accounts.get(id) ?? this.#make(id, id, whose === 'principal' && principal === LOCAL)
   }
 
-  #make(id: string, mayAsk: boolean): KnownAccount {
-    const { endpoint, server, settings, store, now } = this.#options
-    const holder = { endpoint, account: id }
+  /**
+   * The account by a caller's token. Two tokens of one principal may allow different things, so each has its own; and what is
+   * obtained for it is kept in memory only, until it is over.
+   */
+  #knownBy(principal: string, shown: ShownToken): Account {
+    const id = `${principal} ${shown.digest}`
+    const known = this.#accounts.get(id) ?? this.#make(id, principal, false, shown)
+    return known.requesting
+  }
+
+  #make(id: string, name: string, mayAsk: boolean, shown?: ShownToken): KnownAccount {
+    const { endpoint, server, settings, now = Date.now } = this.#options
+    const holder = { endpoint, account: name }
     const { loginName } = this
+    const store = shown ? new MemoryStore() : this.#options.store
     const obtainer = () => this.obtainer()
-    const account = new TokenAccount({ server, loginName, settings, store, now, holder, obtainer })
-    const made = { account, requesting: new Requesting(account, mayAsk) }
+    const account = new TokenAccount({ server, loginName, settings, store, now, holder, obtainer, shown })
+    const until = shown?.expires ?? Number.POSITIVE_INFINITY
+    const made = { account, requesting: new Requesting(account, mayAsk), until }
     this.#accounts.set(id, made)
-    for (const [oldest, { account }] of this.#accounts) {
-      if (this.#accounts.size <= MAX_ACCOUNTS) break
+    for (const [oldest, { account, until }] of this.#accounts) {
+      if (this.#accounts.size <= MAX_ACCOUNTS && until > now()) break
       account.close()
       this.#accounts.delete(oldest)
     }

@@ -5,7 +5,7 @@ import { type ClientAuth, ClientSecretPost, None, type PrivateKey, PrivateKeyJwt
 import { Fault } from '../../fault/fault.js'
 import type { Client } from '../store/record.js'
 import { readSecretFile } from './secret-file.js'
-import type { ClientSettings } from './settings.js'
+import type { ClientCredentials } from './settings.js'
 
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
@@ -13,7 +13,7 @@ const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 export type Method = Client['method']
 
 /** The best method for a configured client. `supported` are the issuer's. */
-export function configuredMethod(settings: ClientSettings, supported: readonly string[] | undefined): Method {
+export function configuredMethod(settings: ClientCredentials, supported: readonly string[] | undefined): Method {
   if (settings.key) return 'private_key_jwt'
   if (settings.clientAssertionFile !== undefined) return 'client_assertion'
   if (settings.clientSecret === undefined) return 'none'
@@ -22,8 +22,11 @@ export function configuredMethod(settings: ClientSettings, supported: readonly s
     : 'client_secret_basic'
 }
 
-/** The authentication of a client. Rejects with a Fault if a secret or key cannot be read. */
-export async function clientAuthOf(client: Client, settings: ClientSettings): Promise<ClientAuth> {
+/**
+ * The authentication of a client. `option` is the option that has its credentials. Rejects with a Fault if a secret or key
+ * cannot be read.
+ */
+export async function clientAuthOf(client: Client, settings: ClientCredentials, option = 'oauth'): Promise<ClientAuth> {
   const secret = (client.how === 'registered' ? client.secret : settings.clientSecret) ?? ''
   switch (client.method) {
     case 'none':
@@ -35,9 +38,9 @@ export async function clientAuthOf(client: Client, settings: ClientSettings): Pr
         headers.set('authorization', basic(client_id, secret, client.plain === true))
       }
     case 'private_key_jwt':
-      return PrivateKeyJwt(await keyOf(settings))
+      return PrivateKeyJwt(await keyOf(settings, `${option}.key`))
     case 'client_assertion': {
-      const assertion = readSecretFile(settings.clientAssertionFile ?? '', 'oauth.clientAssertionFile')
+      const assertion = readSecretFile(settings.clientAssertionFile ?? '', `${option}.clientAssertionFile`)
       return (_server, { client_id }, body) => {
         body.set('client_id', client_id)
         body.set('client_assertion_type', ASSERTION_TYPE)
@@ -48,7 +51,7 @@ export async function clientAuthOf(client: Client, settings: ClientSettings): Pr
 }
 
 /** Whether form-encoding changes the parts of the Basic credentials. Not every issuer expects it. */
-export function dependsOnEncoding(client: Client, settings: ClientSettings): boolean {
+export function dependsOnEncoding(client: Client, settings: ClientCredentials): boolean {
   const secret = (client.how === 'registered' ? client.secret : settings.clientSecret) ?? ''
   return client.method === 'client_secret_basic' && basic(client.id, secret, true) !== basic(client.id, secret, false)
 }
@@ -59,8 +62,8 @@ function basic(id: string, secret: string, plain: boolean): string {
   return `Basic ${Buffer.from(`${part(id)}:${part(secret)}`).toString('base64')}`
 }
 
-async function keyOf({ key }: ClientSettings): Promise<PrivateKey> {
-  const { file, alg, kid } = key as NonNullable<ClientSettings['key']>
+async function keyOf({ key }: ClientCredentials, option: string): Promise<PrivateKey> {
+  const { file, alg, kid } = key as NonNullable<ClientCredentials['key']>
   try {
     // This also removes a byte order mark.
     const text = readFileSync(file, 'utf8').trim()
@@ -71,6 +74,6 @@ async function keyOf({ key }: ClientSettings): Promise<PrivateKey> {
   } catch (error) {
     // The cause could show parts of the key.
     const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
-    throw new Fault('authFailed', `The file in "oauth.key" has no private key for ${alg}${code}`)
+    throw new Fault('authFailed', `The file in "${option}" has no private key for ${alg}${code}`)
   }
 }

@@ -22,14 +22,16 @@ import { readScopes } from '../scopes.js'
 import type { Client, Token } from '../store/record.js'
 import { clientAuthOf, dependsOnEncoding } from './client-auth.js'
 import { regular } from './regular.js'
-import type { ClientSettings } from './settings.js'
+import type { ClientCredentials } from './settings.js'
 
 /** The parties to a request: issuer, client and resource. */
 export interface GrantContext {
   server: IssuerMetadata
   client: Client
   resource: string | undefined
-  settings: ClientSettings
+  settings: ClientCredentials
+  /** The option that has the settings. */
+  option?: string | undefined
   reach: Reach
   now?: (() => number) | undefined
 }
@@ -62,6 +64,10 @@ export class AuthorizationRefused extends GrantRefused {
   override name = 'AuthorizationRefused'
 }
 
+/** The kind of token by which an identity provider asserts to an authorization server who a person is. */
+export const ID_JAG = 'urn:ietf:params:oauth:token-type:id-jag'
+/** The type of tokens that are no access tokens (RFC 8693, 2.2.1). */
+const NO_ACCESS = { n_a: () => {} }
 const TIME_LIMIT = 10_000
 /** A token short enough for the header limits of most servers. */
 const TOKEN = /^[\x21-\x7e]{1,16384}$/
@@ -102,10 +108,7 @@ export async function refresh(context: GrantContext, before: Token): Promise<Gra
 
 /** Requests a token for the client itself. */
 export function clientCredentials(context: GrantContext, asked: readonly string[]): Promise<Granted> {
-  const parameters = withResource(context, asked.length > 0 ? { scope: asked.join(' ') } : {})
-  return granted(context, { asked, granted: asked }, (server, client, auth, options) =>
-    genericTokenEndpointRequest(server, client, auth, 'client_credentials', parameters, options),
-  )
+  return grantedBy('client_credentials', context, {}, asked)
 }
 
 /** Revokes a token (RFC 7009). Rejects unless the issuer confirms it. */
@@ -128,36 +131,60 @@ export function serverOf({ server }: Pick<GrantContext, 'server'>): Authorizatio
 
 type Options = ReturnType<typeof requestOptions>
 type Ask = (server: AuthorizationServer, client: LibraryClient, auth: ClientAuth, options: Options) => Promise<Response>
-/** The requested scopes, and those that count as granted if the answer names none. */
-type Scopes = Readonly<Record<'asked' | 'granted', readonly string[]>>
+/** The requested scopes, those that count as granted if the answer names none, and the kinds of tokens that may come. */
+interface Expected extends Readonly<Record<'asked' | 'granted', readonly string[]>> {
+  issued?: readonly string[] | undefined
+}
 
-async function granted(context: GrantContext, scopes: Scopes, ask: Ask): Promise<Granted> {
+/**
+ * Requests a token by one of the grants that have no function of their own. `issued`: the kinds of tokens that may come, if
+ * the answer says which one it is (RFC 8693, 2.2.1).
+ */
+export function grantedBy(
+  type: string,
+  context: GrantContext,
+  parameters: Record<string, string>,
+  asked: readonly string[],
+  issued?: readonly string[],
+): Promise<Granted> {
+  const all = withResource(context, { ...parameters, ...(asked.length > 0 && { scope: asked.join(' ') }) })
+  return granted(context, { asked, granted: asked, issued }, (server, client, auth, options) =>
+    genericTokenEndpointRequest(server, client, auth, type, all, options),
+  )
+}
+
+async function granted(context: GrantContext, expected: Expected, ask: Ask): Promise<Granted> {
   const { client, settings } = context
   try {
-    return { token: await request(context, scopes, client, ask), client }
+    return { token: await request(context, expected, client, ask), client }
   } catch (error) {
     const isUnknown = error instanceof GrantRefused && error.code === 'invalid_client'
     if (!isUnknown || !dependsOnEncoding(client, settings)) throw error
     // An issuer may expect the parts of Basic credentials unencoded. The form that worked is stored.
     const other = { ...client, plain: client.plain !== true }
-    return { token: await request(context, scopes, other, ask), client: other }
+    return { token: await request(context, expected, other, ask), client: other }
   }
 }
 
-async function request(context: GrantContext, { asked, granted }: Scopes, client: Client, ask: Ask): Promise<Token> {
+async function request(context: GrantContext, expected: Expected, client: Client, ask: Ask): Promise<Token> {
+  const { asked, granted, issued } = expected
   const { server, resource, settings, now = Date.now } = context
   const [library, known] = [serverOf(context), { client_id: client.id }]
   const began = now()
   let answer: TokenEndpointResponse
   try {
-    const auth = await clientAuthOf(client, settings)
+    const auth = await clientAuthOf(client, settings, context.option)
     const response = await ask(library, known, auth, requestOptions(context))
-    answer = await processGenericTokenEndpointResponse(library, known, response)
+    answer = await processGenericTokenEndpointResponse(library, known, response, { recognizedTokenTypes: NO_ACCESS })
   } catch (error) {
     throw refusalOf(error, server)
   }
   const { access_token: access, expires_in: seconds, refresh_token, scope, token_type } = answer
-  if (token_type !== 'bearer' || !TOKEN.test(access) || (refresh_token !== undefined && !TOKEN.test(refresh_token)))
+  const kind = answer['issued_token_type']
+  if (issued && kind !== undefined && !issued.includes(String(kind)))
+    throw new Fault('authFailed', `${nameOf(server)} answered with a token of another kind than it was asked for`)
+  const type = issued?.includes(ID_JAG) ? 'n_a' : 'bearer'
+  if (token_type !== type || !TOKEN.test(access) || (refresh_token !== undefined && !TOKEN.test(refresh_token)))
     throw new Fault('authFailed', `${nameOf(server)} answered with a token that cannot be sent as a bearer token`)
   return {
     issuer: server.issuer,

@@ -1,5 +1,6 @@
 /** Obtains tokens for one server. Loaded only when a server refuses a request. */
 import { Fault } from '../../fault/fault.js'
+import type { ShownToken } from '../../protocol/shown-token.js'
 import type { Wanted } from '../challenge.js'
 import type { IssuerMetadata } from '../documents.js'
 import { failed, quoted } from '../failure.js'
@@ -11,9 +12,10 @@ import { renewInTurn } from '../store/in-turn.js'
 import type { Client, Holder, Token, TokenRecord } from '../store/record.js'
 import type { TokenStore } from '../store/store.js'
 import { discover, type Found, ownServer } from './discover.js'
-import { clientCredentials, type Granted, GrantRefused, refresh, revoke } from './grants.js'
+import { type Granted, GrantRefused, refresh, revoke } from './grants.js'
 import { knownClient } from './register.js'
 import { type ClientSettings, isRenewable } from './settings.js'
+import { obtainWithoutPerson } from './without-person.js'
 
 /** The server, and what is needed to sign in to it. */
 export interface ObtainOptions {
@@ -24,7 +26,6 @@ export interface ObtainOptions {
   /** The server's address, as connected to. */
   url: string
   settings: ClientSettings
-  store: TokenStore
   person: Person
   log: FlowLog
   /** Whether the server is known to speak 2026-07-28. */
@@ -35,10 +36,14 @@ export interface ObtainOptions {
   now?: (() => number) | undefined
 }
 
-/** The record for the tokens. */
+/** The record for the tokens, and whom they are for. */
 export interface RecordPlace {
   key: string
   holder: Holder
+  /** Where the records are. */
+  store: TokenStore
+  /** The token of the caller that they are obtained for, if the bridge calls on behalf of callers. */
+  shown: ShownToken | undefined
 }
 
 /** Obtains, renews and revokes tokens for one server. */
@@ -83,33 +88,33 @@ export class Obtainer {
   }
 
   /** A token to replace `known`. Resolves to undefined if only a person can obtain one; rejects with a Fault. */
-  renew({ key, holder }: RecordPlace, known: string): Promise<Token | undefined> {
+  renew({ key, holder, store, shown }: RecordPlace, known: string): Promise<Token | undefined> {
     return renewInTurn({
-      store: this.#options.store,
+      store,
       key,
       holder,
       known,
       now: this.#now,
       isRenewable: (record) => isRenewable(record, this.#options.settings),
-      renew: (record) => this.#renewed(record),
+      renew: (record) => this.#renewed(record, shown),
     })
   }
 
-  /** A token for the client itself, to replace `known`. Rejects with a Fault. */
-  async askAsClient(
-    { key, holder }: RecordPlace,
+  /** A token that takes no person, to replace `known`. Rejects with a Fault. */
+  async ask(
+    { key, holder, store, shown }: RecordPlace,
     found: Found,
     asked: readonly string[],
     known: string | undefined,
   ): Promise<Token> {
     const token = await renewInTurn({
-      store: this.#options.store,
+      store,
       key,
       holder,
       known,
       now: this.#now,
       isRenewable: () => true,
-      renew: async () => kept(await this.#asClient(found.server, found.resource, asked)),
+      renew: async () => kept(await this.#obtain(found.server, found.resource, asked, shown)),
     })
     if (!token) throw failed(`The token for ${quoted(this.#options.server)} was removed while it was being obtained`)
     return token
@@ -117,9 +122,10 @@ export class Obtainer {
 
   /** Starts the sign-in of a person. */
   flow(place: RecordPlace, found: Found, asked: readonly string[], known: string | undefined, by: FlowBy): Flow {
-    const { server, loginName, store, settings, person, log } = this.#options
-    const common = { server, loginName, store, settings, person, log, reach: this.#reach, now: this.#now }
-    return new Flow({ ...common, ...place, found, asked, known, ...by })
+    const { server, loginName, settings, person, log } = this.#options
+    const { key, holder, store } = place
+    const common = { server, loginName, settings, person, log, reach: this.#reach, now: this.#now }
+    return new Flow({ ...common, key, holder, store, found, asked, known, ...by })
   }
 
   /** Revokes the tokens of a record. Resolves to whether the issuer confirmed it. */
@@ -135,15 +141,15 @@ export class Obtainer {
     }
   }
 
-  async #renewed(record: TokenRecord): Promise<(record: TokenRecord) => void> {
+  async #renewed(record: TokenRecord, shown: ShownToken | undefined): Promise<(record: TokenRecord) => void> {
     const { token, client } = record as { token: Token; client: Client }
     const server = await this.#serverOf(token)
     if (!server)
       return (now) => {
         delete now.token
       }
-    if (this.#options.settings.grant === 'client_credentials')
-      return kept(await this.#asClient(server, token.resource, token.asked))
+    if (this.#options.settings.grant !== 'code')
+      return kept(await this.#obtain(server, token.resource, token.asked, shown))
     try {
       return kept(await refresh(this.#contextOf(server, client, token.resource), token))
     } catch (error) {
@@ -158,16 +164,17 @@ export class Obtainer {
     }
   }
 
-  async #asClient(server: IssuerMetadata, resource: string | undefined, asked: readonly string[]): Promise<Granted> {
-    const { settings } = this.#options
+  async #obtain(
+    server: IssuerMetadata,
+    resource: string | undefined,
+    asked: readonly string[],
+    shown: ShownToken | undefined,
+  ): Promise<Granted> {
+    const { settings, network } = this.#options
     const client = knownClient(server, settings, undefined, this.#now())
-    if (!client) throw new Fault('clientNeeded', 'The grant "client_credentials" requires "oauth.clientId"')
-    try {
-      return await clientCredentials(this.#contextOf(server, client, resource), asked)
-    } catch (error) {
-      if (!(error instanceof GrantRefused)) throw error
-      throw failed(`The authorization server ${quoted(server.issuer)} refused a token for the bridge: ${error.code}`)
-    }
+    if (!client) throw new Fault('clientNeeded', `The grant "${settings.grant}" requires "oauth.clientId"`)
+    const context = this.#contextOf(server, client, resource)
+    return obtainWithoutPerson({ ...context, settings, issuers: this.#issuers, network, asked, shown })
   }
 
   /** Tokens are sent only to the issuer that gave them. Undefined if the configuration now names another. */

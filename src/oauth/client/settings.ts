@@ -3,15 +3,40 @@ import { sameIssuer } from '../issuer.js'
 import type { ReachSettings } from '../reach.js'
 import type { TokenRecord } from '../store/record.js'
 
-/** The settings. */
-export interface ClientSettings extends ReachSettings {
-  grant: 'code' | 'client_credentials' | 'token'
+/** How tokens are obtained. */
+type GrantName = 'code' | 'client_credentials' | 'token' | 'jwt-bearer' | 'token-exchange' | 'id-jag'
+
+/** How the bridge says who it is to an authorization server. */
+export interface ClientCredentials {
   clientId?: string | undefined
   clientSecret?: string | undefined
   /** The private key for client authentication: PEM (PKCS #8) or JWK. */
   key?: { file: string; alg: string; kid?: string | undefined } | undefined
   /** A file with a JWT that authenticates the client, such as a projected token of Kubernetes. Read each time. */
   clientAssertionFile?: string | undefined
+}
+
+/** What kind of token is exchanged (RFC 8693, 3). */
+export type SubjectType = 'access_token' | 'id_token' | 'jwt'
+
+/** How the tokens of callers are exchanged (RFC 8693). */
+interface ExchangeSettings {
+  /** The `audience` parameter: what the authorization server calls the server, where it does not go by `resource`. */
+  audience?: string | undefined
+  subjectTokenType?: SubjectType | undefined
+}
+
+/** The identity provider that asserts to the server's authorization server who a person is (SEP-990). */
+export interface IdpSettings extends ClientCredentials {
+  issuer: string
+  /** A file with the token of the person; by default the caller's own token. */
+  subjectTokenFile?: string | undefined
+  subjectTokenType?: SubjectType | undefined
+}
+
+/** The settings. */
+export interface ClientSettings extends ReachSettings, ClientCredentials {
+  grant: GrantName
   /** The address of the client's metadata document (client ID metadata documents). */
   clientMetadataUrl?: string | undefined
   clientName?: string | undefined
@@ -27,13 +52,17 @@ export interface ClientSettings extends ReachSettings {
   redirectUri?: string | undefined
   /** A file with an access token, written by another program. Read again when it changes. */
   tokenFile?: string | undefined
+  /** A file with the assertion of the workload (RFC 7523), written by another program. Read each time. */
+  assertionFile?: string | undefined
+  exchange?: ExchangeSettings | undefined
+  idp?: IdpSettings | undefined
   /** Milliseconds that a request waits for a person. */
   wait?: number | undefined
 }
 
 /** Whether another token can be obtained from a record without a person. */
 export function isRenewable({ token, client }: TokenRecord, { grant, clientId }: ClientSettings): boolean {
-  if (grant === 'client_credentials') return token !== undefined
+  if (grant !== 'code') return token !== undefined
   if (token?.refresh === undefined || !client || !sameIssuer(client.issuer, token.issuer)) return false
   return client.how !== 'configured' || client.id === clientId
 }

@@ -12,6 +12,8 @@ export type Claims = Readonly<Record<string, unknown>>
 export interface TokenOwner {
   issuer: string
   subject: string
+  /** When the token ends, in milliseconds since 1970. */
+  expires: number
   grant: Grant
   /** The endpoints that it is for, by their addresses; undefined if it is for all. */
   audience: readonly string[] | undefined
@@ -59,6 +61,7 @@ export function ownerOf(claims: Claims, settings: IssuerSettings, now: number): 
   return {
     issuer,
     subject,
+    expires: (claims['exp'] as number) * 1_000,
     grant: { scopes, extensible: true, issuer, subject, application },
     audience: audience?.some((one) => accepted.includes(one)) ? undefined : audience,
   }

@@ -5,6 +5,7 @@
 import { createHash, hash } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { Grant } from '../../protocol/call.js'
+import { ShownToken } from '../../protocol/shown-token.js'
 import { quoted } from '../failure.js'
 import { Issuers } from '../issuers.js'
 import { type Network, reachOf } from '../reach.js'
@@ -28,6 +29,8 @@ export interface VerifierOptions {
   /** Hosts and networks of issuers that are not public. */
   allow?: readonly string[] | undefined
   network?: Network | undefined
+  /** Whether what is verified has the token with it, for those who exchange it. It is kept for no longer than a request. */
+  shows?: boolean | undefined
   /** In milliseconds since 1970. */
   now?: (() => number) | undefined
 }
@@ -58,6 +61,7 @@ const MAX_KNOWN = 10_000
 
 export class Verifier {
   readonly #now: () => number
+  readonly #shows: boolean
   readonly #issuers: ReadonlyMap<string, { settings: IssuerSettings; keys: KeySet }>
   /** Stands before an issuer where clients cannot register; undefined without one. */
   readonly facade: Facade | undefined
@@ -68,8 +72,9 @@ export class Verifier {
   readonly #refused = new Map<string, TokenRefusal & { until: number }>()
   readonly #running = new Map<string, Promise<Known | TokenRefusal>>()
 
-  constructor({ issuers: configured, allow, network = {}, now = Date.now }: VerifierOptions) {
+  constructor({ issuers: configured, allow, network = {}, shows = false, now = Date.now }: VerifierOptions) {
     this.#now = now
+    this.#shows = shows
     const issuers = new Issuers(now)
     const parts = configured.map((settings) => {
       const { issuer, jwksUri } = settings
@@ -96,8 +101,15 @@ export class Verifier {
     if (token.length > MAX_TOKEN) return { why: `it has more than ${MAX_TOKEN} characters` }
     const digest = hash('sha256', token, 'base64')
     const known = this.#known.get(digest)
-    if (known && known.until > this.#now()) return at(known, addresses)
-    return this.#check(token, digest).then((one) => ('why' in one ? one : at(one, addresses)))
+    if (known && known.until > this.#now()) return this.#shownAt(addresses, known, token, digest)
+    return this.#check(token, digest).then((one) => ('why' in one ? one : this.#shownAt(addresses, one, token, digest)))
+  }
+
+  /** Whose the token is at an endpoint with these addresses; with the token, if somebody exchanges it. */
+  #shownAt(addresses: ReadonlySet<string>, known: Known, token: string, digest: string): Verified | TokenRefusal {
+    const verified = at(known, addresses)
+    if (!this.#shows || 'why' in verified) return verified
+    return { ...verified, grant: { ...verified.grant, shown: new ShownToken(token, digest, known.owner.expires) } }
   }
 
   /** Checks a token, once for all that show it meanwhile. */

@@ -17,8 +17,9 @@ import {
 } from '../../net/private-file.js'
 import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
 import { printable } from '../../texts/printable.js'
+import { emptyRecord, isEmpty } from './empty.js'
 import { MemoryStore } from './memory.js'
-import { emptyRecord, type Holder, isEmpty, recordSchema, type TokenRecord } from './record.js'
+import { type Holder, recordSchema, type TokenRecord } from './record.js'
 import type { ListedRecord, TokenStore } from './store.js'
 
 /** Where the files are. */

@@ -1,5 +1,6 @@
 /** Records in memory, for as long as the process runs. */
-import { emptyRecord, type Holder, isEmpty, type TokenRecord } from './record.js'
+import { emptyRecord, isEmpty } from './empty.js'
+import type { Holder, TokenRecord } from './record.js'
 import type { ListedRecord, TokenStore } from './store.js'
 
 /** The store. */

@@ -183,9 +183,9 @@ export class Cache {
   }
 
   #placesOf(call: Call, params: Json): Places {
-    const { method, caller, principal, credential, paramHeaders } = call
+    const { method, caller, principal, paramHeaders } = call
     // Credentials are not stored.
-    if (credential !== undefined) return this.#newPlaces(call, params)
+    if (shownIn(call) !== undefined) return this.#newPlaces(call, params)
     // Unambiguous: a method has no space, and a JSON object ends with its bracket.
     const key = `${method} ${paramHeaders ? '+' : '-'}${params}${caller.capabilities}${principal}`
     const known = this.#places.get(key)
@@ -196,7 +196,8 @@ export class Cache {
   }
 
   /** Results may depend on the client's capabilities, so only clients with equal capabilities share them. */
-  #newPlaces({ method, caller, principal, credential, paramHeaders }: Call, params: Json): Places {
+  #newPlaces(call: Call, params: Json): Places {
+    const { method, caller, principal, paramHeaders } = call
     const { mode, shared } = this.#options
     // Tools that need headers are not listed to callers without headers.
     const what = digestOf(method, params, paramHeaders !== undefined)
@@ -205,17 +206,18 @@ export class Cache {
       const scope = digestOf(this.#id, capabilities, ...who)
       return { scope, key: scope + what }
     }
-    // Only the server can check a caller's own credential, so results for such callers are not shared.
-    const mayBeShared = credential === undefined && (mode === 'hints' || shared)
-    return { own: placeOf(principal, credential), everybody: mayBeShared ? placeOf() : undefined }
+    // Only the server knows what a caller's own credential is for, so results for such callers are not shared.
+    const shown = shownIn(call)
+    const mayBeShared = shown === undefined && (mode === 'hints' || shared)
+    return { own: placeOf(principal, shown), everybody: mayBeShared ? placeOf() : undefined }
   }
 
-  #listenFor(scope: string, { caller, principal, credential }: Call, next: Handler): Listening | undefined {
+  #listenFor(scope: string, { caller, principal, credential, grant }: Call, next: Handler): Listening | undefined {
     const known = this.#listening.get(scope)
     if (known || this.#listening.size >= this.#options.subscriptions) return known
     const { revision, clientInfo, capabilities } = caller
     const asked = { revision, clientInfo: own(clientInfo), capabilities: own(capabilities) }
-    const sender: Sender = { caller: asked, principal, credential }
+    const sender: Sender = { caller: asked, principal, credential, grant }
     const listening = new Listening({
       next,
       sender,
@@ -269,4 +271,9 @@ const canonicalCapabilities = memoize(canonical)
 
 function digestOf(...parts: unknown[]): string {
   return digest(JSON.stringify(parts))
+}
+
+/** What stands for a caller's own credential: the server sees it, or a token that it was exchanged for. */
+function shownIn({ credential, grant }: Call): string | undefined {
+  return credential ?? grant?.shown?.digest
 }

@@ -3,7 +3,7 @@
 import { withoutCredentials } from '../../credentials/credentials.js'
 import { Fault, isOfSignIn } from '../../fault/fault.js'
 import type { Observe } from '../../ports/events.js'
-import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
+import { type Account, type AccountsByPrincipal, LOCAL } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../protocol/eras.js'
 import type { Json } from '../../rpc/splice.js'
@@ -223,7 +223,7 @@ export class Detection {
 
   /** The account of a sender. Without a sender, that of the local user. */
   #accountOf(sender: Sender | undefined): Account | undefined {
-    return this.#options.accounts?.for(sender?.principal ?? 'local')
+    return this.#options.accounts?.for(sender ?? LOCAL)
   }
 
   /** Reports a verdict, for metrics and logs. */

@@ -1,7 +1,6 @@
 /** One session with a legacy server, from `initialize` to its end. */
-
 import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
-import type { Account } from '../../protocol/account.js'
+import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
 import { type Handshake, offers } from '../../protocol/legacy-server.js'
 import { atLeast, type LogLevel, methodTraits } from '../../protocol/methods.js'
@@ -51,6 +50,8 @@ export interface SessionIdentity {
 export interface SessionOptions {
   identity: SessionIdentity
   log: ServerLog
+  /** Where each call finds its own account, if callers' tokens are exchanged: the session outlives them. */
+  accounts?: AccountsByPrincipal | undefined
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
   /** Milliseconds that a program may take to start. */
@@ -111,6 +112,7 @@ export class LegacySession extends Pooled implements Owner {
   /** The loan for the server's capabilities. */
   readonly #loan: Loan
   readonly #log: ServerLog
+  readonly #accounts: SessionOptions['accounts']
   readonly #onState: SessionOptions['onState']
   readonly #onEnd: SessionOptions['onEnd']
   /** `notifications/initialized` has been delivered. */
@@ -153,6 +155,7 @@ export class LegacySession extends Pooled implements Owner {
     this.described = { serverEra: 'legacy', serverRevision: handshake.revision, serverTransport }
     this.makesTasks = offersTasks(handshake.capabilities)
     this.#log = log
+    this.#accounts = options.accounts
     this.#onState = onState
     this.#onEnd = onEnd
     this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.borrow(identity.who, SMALL))
@@ -211,6 +214,8 @@ export class LegacySession extends Pooled implements Owner {
   begin(call: Call, task?: string): Exchange {
     const exchange = this.#peer.begin(call.principal, call)
     exchange.task = task
+    // The newest one is also for the session's own messages.
+    if (this.#accounts) this.#peer.account = exchange.account = this.#accounts.for(call)
     if (this.serverRequests.held.size > 0 && methodTraits(call.method).asks) this.serverRequests.giveHeld(exchange)
     return exchange
   }

@@ -92,7 +92,7 @@ export class LegacySessions {
   }
 
   /** The identity of the session for a sender: what is declared to the server, and whose credentials are used. */
-  identityOf({ caller, credential, principal }: Sender): SessionIdentity {
+  identityOf({ caller, credential, principal, grant }: Sender): SessionIdentity {
     const { several = false, single = false, clientInfo, accounts } = this.#options
     const who = this.#whoShares(principal, caller)
     const ofSeveral = principal === ANONYMOUS || (several && who === EVERYBODY)
@@ -103,7 +103,7 @@ export class LegacySessions {
       clientInfo: (single ? undefined : caller.clientInfo) ?? clientInfo,
       capabilities: this.#capabilitiesFor(caller),
       credential,
-      account: accounts?.for(principal),
+      account: accounts?.for({ principal, grant }),
     }
   }
 
@@ -263,7 +263,7 @@ export class LegacySessions {
     identity: SessionIdentity,
     timeout = this.#options.timeouts.initialize,
   ): Promise<LegacySession> {
-    const { log, name, replicas, memory, observe, watching, timeouts } = this.#options
+    const { log, name, replicas, memory, observe, watching, timeouts, accounts } = this.#options
     const { detection } = this.#access
     const { who } = identity
     const watched = watching && crypto.randomUUID()
@@ -277,6 +277,7 @@ export class LegacySessions {
       const session = await LegacySession.open(peer, {
         identity,
         log,
+        accounts: accounts?.onBehalf ? accounts : undefined,
         timeout,
         start: timeouts.start,
         memory,

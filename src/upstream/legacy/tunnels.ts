@@ -87,7 +87,7 @@ export class Tunnels {
     const { detection, capacity } = this.#access
     const { era } = verdict
     const turnedModern = () => era === 'legacy' && verdict.era === 'modern'
-    const account = this.#options.accounts?.for(sender.principal)
+    const account = this.#options.accounts?.for(sender)
     await capacity.mayStart(sender.principal)
     const peer = await detection.channel(verdict.transport, { account }).catch((error: unknown) => {
       if (turnedModern()) return undefined
@@ -148,7 +148,7 @@ export class Tunnels {
     const { occupancy } = capacity
     const { principal } = sender
     peer.headers = credentialOf(sender)
-    peer.account = accounts?.for(principal)
+    peer.account = accounts?.for(sender)
     const onEnd = (error: ChannelError | undefined, lost: boolean) => {
       if (occupant.tunnel) this.#report(lost ? 'lost' : 'ended', occupant)
       occupancy.leave(occupant)

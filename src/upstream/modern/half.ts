@@ -94,7 +94,7 @@ export class ModernHalf implements Half {
   async notify(notice: Notice): Promise<void> {
     const peer = await this.#channels.open(notice)
     const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
-    await peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice.principal))
+    await peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice))
   }
 
   /** Passes a change of another replica's process to subscriptions here. Over HTTP, the server itself reports it. */
@@ -155,7 +155,7 @@ export class ModernHalf implements Half {
   async #ask(peer: Peer, call: Call, mirrors: boolean): Promise<Final> {
     const headers = this.#headersOf(peer, call, mirrors)
     const exchange = peer.begin(call.principal, call)
-    exchange.account = this.#options.accounts?.for(call.principal)
+    exchange.account = this.#options.accounts?.for(call)
     const hangUp = () => exchange.release(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     try {
@@ -245,7 +245,7 @@ export class ModernHalf implements Half {
     let cache = this.#tools.get(key)
     if (!cache) {
       const listing = listingFor(call)
-      const account = this.#options.accounts?.for(call.principal)
+      const account = this.#options.accounts?.for(call)
       cache = new ToolCache(
         async (cursor) => listTools(await this.#channels.open(listing), listing, cursor, account),
         this.#options.memory.borrow(call.principal, SMALL),

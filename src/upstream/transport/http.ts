@@ -248,7 +248,7 @@ class HttpChannel implements Channel {
     })
     while (this.alive) {
       try {
-        const { status, kind } = await this.#get(headers, reading, account)
+        const { status, kind } = await this.#get(headers, reading, this.#account ?? account)
         // A server that ends every stream at once is asked less and less often.
         if (kind === 'events')
           failures = performance.now() - openedAt < RETRY.usual && !reading.heard ? failures + 1 : 0
