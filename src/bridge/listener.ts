@@ -173,7 +173,7 @@ export class Listener {
   }
 
   #serve(secure: boolean): Server {
-    const answer = (request: IncomingMessage, response: ServerResponse) => this.#answer(request, response)
+    const answer = this.#answer
     const { headers: headersTimeout, request: requestTimeout } = this.#options.within ?? WITHIN
     const options = { ...OPTIONS, headersTimeout, requestTimeout }
     const server = secure ? this.#encrypted(options, answer) : createServer(options, answer)
@@ -204,13 +204,12 @@ export class Listener {
     this.#stalled.watch(socket)
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  readonly #answer = (request: IncomingMessage, response: ServerResponse): void => {
     if (!this.#connections.begin(request.socket, response))
       return this.#refuseRequest(this.#tooMany(), request, response)
     if (this.#isLeaving) response.shouldKeepAlive = false
-    const route = () => this.front.routing(request, response)
-    if (this.#held) this.#held.push(route)
-    else route()
+    if (this.#held) this.#held.push(() => this.front.routing(request, response))
+    else this.front.routing(request, response)
   }
 
   /** A server with TLS. Connections stay when its certificate changes; new ones get the new certificate. */

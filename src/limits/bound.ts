@@ -38,13 +38,13 @@ export class Bound {
   /** Why a principal may not take `amount` more; undefined if it may. */
   reached(principal: string, amount = 1): BoundReached | undefined {
     if (this.#used + amount > this.max) return 'full'
-    return this.exceedsShare(principal, amount) ? 'share' : undefined
+    return this.share < 1 && this.exceedsShare(principal, amount) ? 'share' : undefined
   }
 
   /** Whether `amount` more would exceed a principal's share. The room that is left is not considered. */
   exceedsShare(principal: string, amount = 1): boolean {
     if (this.share >= 1) return false
-    const held = this.heldBy(principal)
+    const held = this.#held.get(principal) ?? 0
     const left = this.max - (this.#used - held)
     return held > 0 && held + amount > left * this.share
   }
@@ -52,13 +52,13 @@ export class Bound {
   /** Takes `amount` for a principal, even beyond the bound: call `reached` first. */
   take(principal: string, amount = 1): void {
     this.#used += amount
-    this.#held.set(principal, this.heldBy(principal) + amount)
+    this.#held.set(principal, (this.#held.get(principal) ?? 0) + amount)
   }
 
   /** Gives back `amount`. */
   give(principal: string, amount = 1): void {
     this.#used -= amount
-    const left = this.heldBy(principal) - amount
+    const left = (this.#held.get(principal) ?? 0) - amount
     if (left > 0) this.#held.set(principal, left)
     else this.#held.delete(principal)
   }

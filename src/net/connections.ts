@@ -7,6 +7,8 @@ const EXCESS = 64
 
 interface Connection {
   socket: Socket
+  /** The silent ones among which it is; undefined while it has a request. */
+  silent: Silent | undefined
   /** Requests in progress. */
   requests: number
   /** It was opened when all others were in use. */
@@ -14,7 +16,7 @@ interface Connection {
 }
 
 /** Connections are in the order in which they have become silent. */
-type Silent = Map<unknown, Connection>
+type Silent = Set<Connection>
 
 /**
  * A bound of connections. A new one beyond it takes the place of the one that has been without a request for longest: of
@@ -22,10 +24,13 @@ type Silent = Map<unknown, Connection>
  */
 export class Connections {
   most: number
-  readonly #all = new Map<unknown, Connection>()
-  readonly #unused: Silent = new Map()
-  readonly #idle: Silent = new Map()
-  readonly #excess: Silent = new Map()
+  readonly #all = new Set<Connection>()
+  readonly #bySocket = new WeakMap<Socket, Connection>()
+  /** Connections on which TLS has not begun, by their ends. */
+  readonly #plain = new Map<string, Connection>()
+  readonly #unused: Silent = new Set()
+  readonly #idle: Silent = new Set()
+  readonly #excess: Silent = new Set()
 
   constructor(most: number) {
     this.most = most
@@ -33,41 +38,52 @@ export class Connections {
 
   /** Bounds the connections of a server. `secure`: with TLS. */
   watch(server: Server, secure = false): void {
-    server.on('connection', (socket: Socket) => this.#enter(socket))
+    server.on('connection', (socket: Socket) => this.#enter(socket, secure))
     if (!secure) return
     server.on('secureConnection', (socket: Socket) => {
-      const connection = this.#all.get(keyOf(socket))
-      if (connection) connection.socket = socket
+      const ends = endsOf(socket)
+      const connection = this.#plain.get(ends)
+      if (!connection) return
+      this.#plain.delete(ends)
+      connection.socket = socket
+      this.#bySocket.set(socket, connection)
     })
   }
 
   /** Notes a request, until its response is closed. Returns whether it may be answered: if not, it is to be refused. */
   begin(socket: Socket, response: { on(event: 'close', listener: () => void): unknown }): boolean {
-    const key = keyOf(socket)
-    const connection = this.#all.get(key)
-    if (!connection) return true
-    this.#isHeard(key)
+    const connection = this.#bySocket.get(socket)
+    if (!connection || !this.#all.has(connection)) return true
+    connection.silent?.delete(connection)
+    connection.silent = undefined
     connection.requests++
     response.on('close', () => {
       connection.requests--
-      if (connection.requests === 0 && this.#all.get(key) === connection) this.#idle.set(key, connection)
+      if (connection.requests === 0 && this.#all.has(connection)) this.#silence(connection, this.#idle)
     })
     if (this.#all.size <= this.most) connection.isExcess = false
     return !connection.isExcess
   }
 
-  #enter(socket: Socket): void {
-    const key = keyOf(socket)
-    const connection: Connection = { socket, requests: 0, isExcess: false }
-    socket.once('close', () => this.#leave(key, connection))
+  #enter(socket: Socket, secure: boolean): void {
+    const connection: Connection = { socket, silent: undefined, requests: 0, isExcess: false }
+    const ends = secure ? endsOf(socket) : undefined
+    socket.once('close', () => {
+      if (ends !== undefined && this.#plain.get(ends) === connection) this.#plain.delete(ends)
+      this.#leave(connection)
+    })
     const isFull = this.#all.size >= this.most && !this.#makeRoom()
-    this.#all.set(key, connection)
+    this.#all.add(connection)
+    this.#bySocket.set(socket, connection)
+    if (ends !== undefined) this.#plain.set(ends, connection)
     connection.isExcess = isFull
-    if (!isFull) this.#unused.set(key, connection)
-    else {
-      if (this.#excess.size >= EXCESS) this.#close(this.#excess)
-      this.#excess.set(key, connection)
-    }
+    if (isFull && this.#excess.size >= EXCESS) this.#close(this.#excess)
+    this.#silence(connection, isFull ? this.#excess : this.#unused)
+  }
+
+  #silence(connection: Connection, silent: Silent): void {
+    connection.silent = silent
+    silent.add(connection)
   }
 
   #makeRoom(): boolean {
@@ -78,25 +94,19 @@ export class Connections {
   #close(silent: Silent): boolean {
     const [first] = silent
     if (!first) return false
-    const [key, connection] = first
-    this.#leave(key, connection)
-    connection.socket.destroy()
+    this.#leave(first)
+    first.socket.destroy()
     return true
   }
 
-  #leave(key: unknown, connection: Connection): void {
-    if (this.#all.get(key) !== connection) return
-    this.#all.delete(key)
-    this.#isHeard(key)
-  }
-
-  #isHeard(key: unknown): void {
-    for (const silent of [this.#unused, this.#idle, this.#excess]) silent.delete(key)
+  #leave(connection: Connection): void {
+    this.#all.delete(connection)
+    connection.silent?.delete(connection)
+    connection.silent = undefined
   }
 }
 
-/** The same for a connection and for what TLS makes of it: its other end. A unix socket has no TLS, and no such address. */
-function keyOf(socket: Socket): unknown {
-  const { remoteAddress, remotePort, localAddress, localPort } = socket
-  return remotePort === undefined ? socket : `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
+/** Both ends of a connection: the same for the connection and for what TLS makes of it. */
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }

@@ -77,6 +77,10 @@ export class Peer implements Receiver, ExchangePeer {
   end: ChannelError | undefined
   /** Until somebody else handles them, requests of the server are answered all the same: it may wait for a `ping`. */
   owner: Owner = { asked: (request) => this.refuse(request), notified: () => {}, ended: () => {} }
+  /** When its last request was over, by `performance.now()`. */
+  lastUsed = performance.now()
+  /** The server has answered a call. */
+  hasServed = false
   /** Whose calls may be running at the server, if several callers may share the channel. */
   presence: Presence | undefined
   readonly #log: PeerLog
@@ -254,6 +258,8 @@ export class Peer implements Receiver, ExchangePeer {
     const { id, call, answered, dropped } = exchange
     if (call) this.presence?.end(id, call.principal, answered)
     if (call && dropped > 0) call.log.note({ dropped })
+    if (call && answered) this.hasServed = true
+    this.lastUsed = performance.now()
     this.owner.released?.(exchange)
   }
 

@@ -45,11 +45,11 @@ export function relayedBy(transport: HttpTransport, detection: Detection): Relay
       // Without a new session, a refusal of credentials is not told from that of a session.
       if (doubt !== 'lost' && !doubt?.speaks && (status === 401 || status === 403)) return false
       const check = new SessionCheck(
+        { hasServed: true },
         (look, timeout) =>
           askOnce(transport, look, { path: transport.address.redirects.pathFor(principal), headers }, timeout),
         () => false,
       )
-      check.hasServed = true
       return (await check.lossBehind(failure, method)) !== undefined
     },
   }

@@ -3,17 +3,7 @@
 import { Fault, needsSignIn } from '../fault/fault.js'
 import type { Gauge } from '../ports/events.js'
 import { OwnedByReplica } from '../ports/replicas.js'
-import type {
-  Call,
-  Final,
-  Handler,
-  LegacyRoute,
-  Notice,
-  Relayed,
-  Sender,
-  Upstream,
-  UpstreamSpan,
-} from '../protocol/call.js'
+import type { Call, Final, Handler, LegacyRoute, Notice, Relayed, Sender, Upstream } from '../protocol/call.js'
 import { withTrace } from '../protocol/trace.js'
 import type { Signal } from '../time/hang-up.js'
 import { Capacity } from './capacity.js'
@@ -126,13 +116,25 @@ export class Server implements Upstream {
     return transport instanceof HttpTransport ? relayedBy(transport, this.#detection) : undefined
   }
 
-  readonly handle: Handler = (call) => {
+  readonly handle: Handler = async (call) => {
     if (this.#options.replicas) this.#legacy.checkOwner(call)
     const span = call.log.handedOver?.()
     const traced = span?.trace ? { ...call, meta: withTrace(call.meta, span.trace) } : call
     const verdict = this.#detection.current
-    const answering = verdict ? this.#half(verdict, traced) : this.#answerOnceKnown(traced)
-    return this.#inEitherEra(traced, answering, span)
+    let last: Final
+    try {
+      try {
+        last = await (verdict ? this.#half(verdict, traced) : this.#answerOnceKnown(traced))
+      } catch (error) {
+        if (!(error instanceof Contradiction)) throw error
+        last = await this.#answerInOtherEra(traced, error)
+      }
+    } catch (error) {
+      span?.over(endOf(traced, error))
+      throw error
+    }
+    span?.over(last)
+    return last
   }
 
   notify(notice: Notice): void {
@@ -186,32 +188,14 @@ export class Server implements Upstream {
     await Promise.all([...all.map((one) => one.close(hurry)), this.#options.transport.endAll?.(hurry)])
   }
 
-  /**
-   * The answer of a half. If that rejects with a Contradiction, the answer in the other era. Ends `span` with it, the time
-   * that the call spends at the server.
-   */
-  async #inEitherEra(call: Call, answering: Promise<Final>, span?: UpstreamSpan): Promise<Final> {
-    for (let next = answering; ; ) {
-      try {
-        const last = await next
-        span?.over(last)
-        return last
-      } catch (error) {
-        if (!(error instanceof Contradiction)) {
-          span?.over(endOf(call, error))
-          throw error
-        }
-        next = this.#answerInOtherEra(call, error)
-      }
-    }
-  }
-
   /** The answer of the half for this era. */
   #half({ era }: Verdict, call: Call): Promise<Final> {
     if (era === 'legacy') return this.#legacy.handle(call)
     // Over HTTP, a client opens a broken subscription again by itself. With a program, the bridge does, in either era.
     if (call.method === LISTEN && this.isProgram)
-      return keepListening(call, (listen) => this.#inEitherEra(listen, this.#modern.handle(listen)))
+      return keepListening(call, (listen) =>
+        this.#modern.handle(listen).catch((error: unknown) => this.#answerInOtherEra(listen, error)),
+      )
     return this.#modern.handle(call)
   }
 
@@ -221,10 +205,12 @@ export class Server implements Upstream {
   }
 
   /**
-   * Answers a call after a Contradiction: detects the era again and gives the call to the half for it. If the era is
-   * confirmed, the caller gets `instead`. A call is moved only once.
+   * Answers a call that has failed with a Contradiction: detects the era again and gives the call to the half for it. If the
+   * era is confirmed, the caller gets `instead`. A call is moved only once. Rejects with every other error.
    */
-  async #answerInOtherEra(call: Call, { era: from, instead }: Contradiction): Promise<Final> {
+  async #answerInOtherEra(call: Call, error: unknown): Promise<Final> {
+    if (!(error instanceof Contradiction)) throw error
+    const { era: from, instead } = error
     if (this.#moved.has(call.signal))
       throw new Fault('upstreamIncompatible', 'The server keeps changing its protocol era')
     if (this.#options.era !== 'auto')
@@ -238,7 +224,8 @@ export class Server implements Upstream {
     const verdict = await this.#detection.known(call)
     // The answers of a retry are for the legacy half; for the modern half it is a new call.
     const again = from === 'legacy' && call.answers ? { ...call, answers: undefined } : call
-    if (verdict.era !== from || !instead) return this.#half(verdict, again)
+    if (verdict.era !== from || !instead)
+      return this.#half(verdict, again).catch((next: unknown) => this.#answerInOtherEra(again, next))
     if (instead instanceof Fault) throw instead
     return instead
   }

@@ -17,16 +17,16 @@ const WITHIN = 5_000
 const SETTLED = 1_000
 
 export class SessionCheck {
-  /** The server has answered a request in the session. */
-  hasServed = false
   readonly #ask: Ask
   readonly #offers: (method: string) => boolean
+  readonly #session: { readonly hasServed: boolean }
   readonly #openedAt = performance.now()
   /** Looks that have not been answered, by their methods. Callers share them. */
   readonly #looking = new Map<string, Promise<Answer>>()
 
-  /** `offers`: whether the server offers a method. */
-  constructor(ask: Ask, offers: (method: string) => boolean) {
+  /** `session`: whether the server has answered a request in it. `offers`: whether the server offers a method. */
+  constructor(session: { readonly hasServed: boolean }, ask: Ask, offers: (method: string) => boolean) {
+    this.#session = session
     this.#ask = ask
     this.#offers = offers
   }
@@ -39,7 +39,7 @@ export class SessionCheck {
   async lossBehind(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
     const doubt = doubtIn(failure, method)
     if (doubt === 'lost') return 'unacted'
-    const hasWorked = this.hasServed || performance.now() - this.#openedAt > SETTLED
+    const hasWorked = this.#session.hasServed || performance.now() - this.#openedAt > SETTLED
     if (!doubt || !hasWorked) return undefined
     const loss = await this.#look('ping', doubt)
     if (loss || !doubt.speaks) return loss

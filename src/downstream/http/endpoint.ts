@@ -57,10 +57,10 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
     done()
   })
 
-  app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler: served.handle })
+  const { handle: handler } = served
+  app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler })
   // A client may know the server's own address, with a slash at its end.
-  if (relay && !path.endsWith('/'))
-    app.route({ method: ['GET', 'POST', 'DELETE'], url: `${path}/`, handler: served.handle })
+  if (relay && !path.endsWith('/')) app.route({ method: ['GET', 'POST', 'DELETE'], url: `${path}/`, handler })
   app.route({
     method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
     url: path,
@@ -81,14 +81,11 @@ class Endpoint {
     this.#modern = new ModernDownstream({ handle, notify: (notice) => upstream.notify(notice) }, compat, memory)
   }
 
-  /** Answers a request. Its failure is an answer, too. */
-  readonly handle = (request: FastifyRequest, reply: FastifyReply): void => {
+  /** Answers a request. Its failure is an answer, too. `isBack`: the relay has handed it back. */
+  readonly handle = (request: FastifyRequest, reply: FastifyReply, isBack = false): void => {
     if (request.loan) lendUntilClosed(request, reply)
-    this.#serve({ request, reply, again: () => this.#serve({ request, reply, again: undefined }) })
-  }
-
-  #serve(asked: Asked): void {
-    const answering = asked.request.method === 'POST' ? this.#post(asked) : this.#legacy.use(asked)
+    const asked: Asked = { request, reply, again: isBack ? undefined : () => this.handle(request, reply, true) }
+    const answering = request.method === 'POST' ? this.#post(asked) : this.#legacy.use(asked)
     answering.catch((error: unknown) => this.#failed(error, asked))
   }
 

@@ -10,7 +10,6 @@ import { answerLost, type Frame } from '../frames.js'
 import { type SortedBatch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
-import type { WatchedHeaders } from '../watched-messages.js'
 import { tellStreams } from '../watched-streams.js'
 import { traceHeaders } from './headers.js'
 import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
@@ -80,12 +79,17 @@ export class HttpSession implements KeptSession {
       if (!last) return answering.open().push(text)
       if (answering.isOpen) return answering.end(frame, () => answerLost(id))
       answering.close()
-      if (last.cancelled) reply.code(202).send()
-      else this.#answerNow(reply, frame, id)
+      reply.code(last.cancelled ? 202 : last.status)
+      if (last.cancelled) reply.send()
+      else {
+        if (last.fault) explainInBand(reply, last.fault, this.#options.passthrough)
+        sendJson(reply, lendAnswer(reply, this.#options.memory, this.principal, text) ? text : answerLost(id))
+      }
       return undefined
     }
     const { grant } = reply.request
-    return this.client.answer(request, send, { trace: traceHeaders(reply.request), headers: this.#seen(reply), grant })
+    const headers = this.#options.log.telemetry?.watch && reply.request.headers
+    return this.client.answer(request, send, { trace: traceHeaders(reply.request), headers, grant })
   }
 
   /**
@@ -96,7 +100,8 @@ export class HttpSession implements KeptSession {
     const answering = new Answering(reply, this.#streams, this.#options.commitAfter)
     const answers = errors.map((text) => ({ text, lost: () => text }))
     const { grant } = reply.request
-    const about = { headers: this.#seen(reply), grant: grant && { ...grant, inBand: true } }
+    const headers = this.#options.log.telemetry?.watch && reply.request.headers
+    const about = { headers, grant: grant && { ...grant, inBand: true } }
     const answer = (request: Request) =>
       this.client.answer(
         request,
@@ -118,7 +123,7 @@ export class HttpSession implements KeptSession {
     answering.close()
     const texts = answers.map(({ text }) => text)
     if (texts.length === 0) reply.code(202).send()
-    else if (this.#lends(reply, together(texts))) sendJson(reply, together(texts))
+    else if (lendAnswer(reply, this.#options.memory, this.principal, together(texts))) sendJson(reply, together(texts))
     else sendJson(reply, together(answers.map(({ lost }) => lost())))
   }
 
@@ -135,21 +140,6 @@ export class HttpSession implements KeptSession {
     }
     sendEvents(reply, events)
     this.client.listened()
-  }
-
-  /** The headers of a request, if there is an inspector. */
-  #seen({ request }: FastifyReply): WatchedHeaders {
-    return this.#options.log.telemetry?.watch && request.headers
-  }
-
-  #answerNow(reply: FastifyReply, { text, last }: Frame, id: Id): void {
-    reply.code(last?.status ?? 200)
-    if (last?.fault) explainInBand(reply, last.fault, this.#options.passthrough)
-    sendJson(reply, this.#lends(reply, text) ? text : answerLost(id))
-  }
-
-  #lends(reply: FastifyReply, text: Wire): boolean {
-    return lendAnswer(reply, this.#options.memory, this.principal, text)
   }
 }
 

@@ -80,7 +80,7 @@ export class Sessions<S extends KeptSession> {
     const entry = this.#sessions.get(id)
     const owner = entry ? undefined : this.#options.replicas?.ownerOf(id)
     if (owner !== undefined) throw new OwnedByReplica(owner, 'session')
-    if (entry?.principal !== principal) return undefined
+    if (entry?.session.principal !== principal) return undefined
     entry.lastUsed = performance.now()
     return entry.session
   }

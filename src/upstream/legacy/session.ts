@@ -145,6 +145,7 @@ export class LegacySession extends Pooled implements Owner {
     })
     this.handshake = handshake
     this.#check = new SessionCheck(
+      peer,
       (method, timeout) => peer.call(method, undefined, timeout),
       (method) => offers(this.handshake, method),
     )
@@ -239,7 +240,7 @@ export class LegacySession extends Pooled implements Owner {
       const delivered = loss === 'unacted' ? 'no' : 'maybe'
       throw new SessionLost(loss, { cause: new ChannelError('The server has lost the session', { delivered }) })
     }
-    this.#check.hasServed = true
+    this.#peer.hasServed = true
     return answer
   }
 
@@ -303,10 +304,6 @@ export class LegacySession extends Pooled implements Owner {
     if (method === LOG) giveLog(this.#peer, params, this.#log)
   }
 
-  released({ call, answered }: Exchange): void {
-    if (call && answered) this.#check.hasServed = true
-  }
-
   streamLost(): void {
     if (!this.#isOpen) return
     this.receives = false
@@ -326,7 +323,7 @@ export class LegacySession extends Pooled implements Owner {
     this.changeFeed.lose()
     if (!this.#isOpen || this.#closing) return
     this.#tellEnd('lost')
-    this.#onEnd?.(error, this.#check.hasServed)
+    this.#onEnd?.(error, this.#peer.hasServed)
   }
 
   #tellEnd(what: 'ended' | 'lost'): void {

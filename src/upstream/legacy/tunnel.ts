@@ -80,7 +80,6 @@ export class DirectTunnel implements Tunnel, Owner {
   /** The session has ended. Answers to open requests may still arrive until the channel is closed. */
   #over = false
   #closed = false
-  #lastUsed = performance.now()
 
   private constructor(peer: Peer, options: TunnelOptions, answer: Response) {
     this.#peer = peer
@@ -90,6 +89,7 @@ export class DirectTunnel implements Tunnel, Owner {
     this.revision = negotiated(answer)
     if (peer.channel.shared) this.#delivery = new OrderedDelivery<Exchange>(peer.borrow(options.principal))
     this.#check = new SessionCheck(
+      peer,
       (method, timeout) => peer.call(method, undefined, timeout),
       (method) => offersIn(answer, method),
     )
@@ -115,7 +115,7 @@ export class DirectTunnel implements Tunnel, Owner {
    */
   get idleSince(): number | undefined {
     const idle = this.#peer.size === 0 && this.#listener?.isIdle() === true
-    return idle ? this.#lastUsed : undefined
+    return idle ? this.#peer.lastUsed : undefined
   }
 
   /** The session has ended. */
@@ -134,7 +134,7 @@ export class DirectTunnel implements Tunnel, Owner {
   }
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
-    this.#lastUsed = performance.now()
+    this.#peer.lastUsed = performance.now()
     const exchange = this.#peer.begin(this.#options.principal)
     exchange.number = call
     if (typeof request.params === 'string') exchange.made = request.source
@@ -204,7 +204,6 @@ export class DirectTunnel implements Tunnel, Owner {
 
   released(exchange: Exchange): void {
     this.#delivery?.leave(exchange)
-    this.#lastUsed = performance.now()
   }
 
   /** A restarted server refuses the stream. Then it has lost the session, too. */
@@ -285,7 +284,7 @@ export class DirectTunnel implements Tunnel, Owner {
       return answerOf(error)
     }
     if (arrival.outcome.kind === 'error' && this.#isInitialized) await this.#throwIfLost(arrival, method)
-    this.#check.hasServed = true
+    this.#peer.hasServed = true
     return arrival
   }
 

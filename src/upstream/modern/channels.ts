@@ -53,7 +53,8 @@ export class ModernChannels {
 
   /** The channel for a caller; undefined if it is not open. */
   current(sender: Caller): Peer | undefined {
-    return this.#channels.get(this.#keyOf(sender))?.openPeer
+    const peer = this.#channels.get(this.#isSeparate ? this.#keyOf(sender) : EVERYBODY)?.peer
+    return peer?.end ? undefined : peer
   }
 
   /**
@@ -145,9 +146,8 @@ export class ModernChannel implements Occupant, Owner {
   readonly ping: NonNullable<Owner['ping']>
   readonly #options: ModernChannelOptions
   #opening: Promise<Peer> | undefined
-  #peer: Peer | undefined
-  #lastUsed = 0
-  #served = false
+  /** The peer, once the channel is open. */
+  peer: Peer | undefined
   #closing = false
 
   constructor(options: ModernChannelOptions) {
@@ -160,7 +160,7 @@ export class ModernChannel implements Occupant, Owner {
   }
 
   get idleSince(): number | undefined {
-    return this.#peer?.size === 0 ? this.#lastUsed : undefined
+    return this.peer?.size === 0 ? this.peer.lastUsed : undefined
   }
 
   get idleLimit(): number | undefined {
@@ -171,17 +171,13 @@ export class ModernChannel implements Occupant, Owner {
     return this.#opening
   }
 
-  get openPeer(): Peer | undefined {
-    return this.#peer?.end ? undefined : this.#peer
-  }
-
   /** Requests that are not over. */
   get running(): Iterable<Exchange> {
-    return this.#peer?.open ?? []
+    return this.peer?.open ?? []
   }
 
   get #open(): Peer {
-    return this.#peer as Peer
+    return this.peer as Peer
   }
 
   connect(open: () => Promise<Peer>, opened = () => {}): void {
@@ -204,8 +200,8 @@ export class ModernChannel implements Occupant, Owner {
   }
 
   #take(peer: Peer): void {
-    this.#peer = peer
-    this.#lastUsed = performance.now()
+    this.peer = peer
+    peer.lastUsed = performance.now()
     if (this.#options.several) peer.presence = new Presence()
     peer.owner = this
   }
@@ -226,14 +222,9 @@ export class ModernChannel implements Occupant, Owner {
     else if (method === LOG) giveLog(this.#open, params, this.#options.log)
   }
 
-  released({ call, answered }: Exchange): void {
-    if (call && answered) this.#served = true
-    this.#lastUsed = performance.now()
-  }
-
   ended(error: ChannelError): void {
     this.#options.onOver()
-    if (!this.#closing) this.#options.onEnd(error, this.#served)
+    if (!this.#closing) this.#options.onEnd(error, this.#open.hasServed)
   }
 
   /** A server may end a subscription by cancelling it (MCP 2026-07-28, basic/patterns/cancellation). */

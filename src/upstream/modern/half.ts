@@ -47,7 +47,7 @@ import {
 import type { Access, Half } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
-import { ToolCache } from '../tools.js'
+import { ToolCache, type ToolFacts } from '../tools.js'
 import type { ChannelError } from '../transport/channel.js'
 import { LISTEN, ModernChannels, subscriptionEnded } from './channels.js'
 
@@ -79,7 +79,7 @@ export class ModernHalf implements Half {
       for (let attempt = 0; ; attempt++) {
         try {
           const peer = half.#channels.current(call) ?? (await half.#opened(call))
-          return await half.#answer(peer, call, attempt > 0)
+          return await half.#ask(peer, call, attempt > 0)
         } catch (error) {
           if (error instanceof Contradiction) throw error
           const again = !call.signal.aborted && attempt === 0
@@ -127,41 +127,30 @@ export class ModernHalf implements Half {
     return this.#isProgram ? starting(call, opening, this.#options.timeouts) : opening
   }
 
-  async #answer(peer: Peer, call: Call, again: boolean): Promise<Final> {
+  /** Sends a call, and waits for its answer. `again`: its tool was not as known, and has been listed once more. */
+  async #ask(peer: Peer, call: Call, again: boolean): Promise<Final> {
     const { transport } = peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
-    const mirrors = transport === 'http' && call.method === 'tools/call'
-    // The schema of an unknown tool says which arguments are mirrored into headers.
-    const name = mirrors && call.paramHeaders === undefined ? value(call.params, 'name') : undefined
-    if (typeof name === 'string' && !this.#toolsOf(call).known(name))
-      await unlessAborted(this.#toolsOf(call).findOnce(name), call.signal)
-    if (transport === 'stdio' && call.method === 'tools/call' && call.paramHeaders) await this.#checkMirrored(call)
-    const last = await this.#ask(peer, call, mirrors)
-    if (last.kind !== 'error') return last
-    const { code, data, message } = last.error
-    if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction('modern', message, last)
-    if (code === -32601 && call.method === 'server/discover') throw new Contradiction('modern', message, last)
-    // The tool's schema says which arguments are mirrored into headers. It is unknown or has changed: list the tools
-    // again.
-    if (code === HEADER_MISMATCH && mirrors && !again && call.paramHeaders === undefined) {
+    const isTool = call.method === 'tools/call'
+    const mirrors = isTool && transport === 'http' && call.paramHeaders === undefined
+    let tool: ToolFacts | undefined
+    if (mirrors) {
       const tools = this.#toolsOf(call)
-      tools.forget()
-      await tools.find(textUnder(call.params, 'name'))
-      return this.#answer(peer, call, true)
+      const name = value(call.params, 'name')
+      // The schema of an unknown tool says which arguments are mirrored into headers.
+      if (typeof name === 'string') tool = tools.known(name) ?? (await unlessAborted(tools.findOnce(name), call.signal))
     }
-    return last
-  }
-
-  async #ask(peer: Peer, call: Call, mirrors: boolean): Promise<Final> {
-    const headers = this.#headersOf(peer, call, mirrors)
+    if (isTool && transport === 'stdio' && call.paramHeaders) await this.#checkMirrored(call)
+    const headers = transport === 'http' ? this.#headersOf(call, tool) : undefined
     const exchange = peer.begin(call.principal, call)
     exchange.account = this.#options.accounts?.for(call)
     const hangUp = () => exchange.release(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
+    let last: Final | undefined
     try {
       call.signal.throwIfAborted()
       exchange.send(call.method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
-      for (;;) {
+      while (!last) {
         let arrival: Arrival
         try {
           arrival = await exchange.next()
@@ -169,25 +158,36 @@ export class ModernHalf implements Half {
           arrival = answerOf(error, notModern(call))
         }
         if (arrival.kind === 'question') continue
-        if (arrival.kind === 'response') {
-          const last = decodeReply(call, arrival)
-          return call.method === 'tools/list' ? this.#listed(peer, call, last) : last
-        }
-        if (arrival.method === 'notifications/cancelled') {
+        if (arrival.kind === 'response') last = decodeReply(call, arrival)
+        else if (arrival.method === 'notifications/cancelled') {
           if (call.method === LISTEN) exchange.fail(subscriptionEnded())
-          continue
+        } else {
+          if (arrival.method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
+          this.#tellOthers(call, arrival.method, arrival.params)
+          const told = relayed(call, arrival.method, arrival.params)
+          const held = told && call.tell(told)
+          if (held) await held
         }
-        if (arrival.method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
-        this.#tellOthers(call, arrival.method, arrival.params)
-        const told = relayed(call, arrival.method, arrival.params)
-        const held = told && call.tell(told)
-        if (held) await held
       }
     } finally {
       call.signal.removeEventListener('abort', hangUp)
       if (exchange.answered) exchange.release()
       else hangUp()
     }
+    if (call.method === 'tools/list') return this.#listed(peer, call, last)
+    if (last.kind !== 'error') return last
+    const { code, data, message } = last.error
+    if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction('modern', message, last)
+    if (code === -32601 && call.method === 'server/discover') throw new Contradiction('modern', message, last)
+    // The tool's schema says which arguments are mirrored into headers. It is unknown or has changed: list the tools
+    // again.
+    if (code === HEADER_MISMATCH && mirrors && !again) {
+      const tools = this.#toolsOf(call)
+      tools.forget()
+      await tools.find(textUnder(call.params, 'name'))
+      return this.#ask(peer, call, true)
+    }
+    return last
   }
 
   /** Takes a list of tools. */
@@ -209,20 +209,13 @@ export class ModernHalf implements Half {
     if (tool) checkParamHeaders(tool.annotations, objectIn(call.params, 'arguments'), call.paramHeaders)
   }
 
-  #headersOf(peer: Peer, call: Call, mirrors: boolean): Headers | undefined {
-    if (peer.channel.transport !== 'http') return undefined
-    const tool = mirrors ? this.#toolsOf(call).known(textUnder(call.params, 'name')) : undefined
-    if (tool?.misannotated !== undefined && call.paramHeaders === undefined)
+  /**
+   * The headers of a call, over HTTP. What all calls of the same method, name and principal have in common is built once.
+   * `tool`: if its arguments are mirrored into headers here, and not by the client.
+   */
+  #headersOf(call: Call, tool: ToolFacts | undefined): Headers {
+    if (tool?.misannotated !== undefined)
       throw new Fault('invalidParams', `The tool cannot be called: ${tool.misannotated}`)
-    const own = this.#ownHeaders(call)
-    if (call.paramHeaders !== undefined) return { ...own, ...Object.fromEntries(call.paramHeaders) }
-    if (!tool || tool.annotations.length === 0) return own
-    const mirrored = paramHeaders(tool.annotations, objectIn(call.params, 'arguments'))
-    return checkLength({ ...own, ...mirrored }, 'The sum of the arguments that the tool mirrors into headers')
-  }
-
-  /** The headers of a call, built once for all calls of the same method, name and principal. */
-  #ownHeaders(call: Call): Headers {
     const { named } = methodTraits(call.method)
     // The key needs no credential: if credentials are passed through, they determine the principal.
     const key = `${call.method} ${named === undefined ? '' : raw(call.params, named)} ${call.principal}`
@@ -237,7 +230,10 @@ export class ModernHalf implements Half {
       headers = { ...headers, ...credentialOf(call) }
       this.#headers.set(key, headers)
     }
-    return headers
+    if (call.paramHeaders !== undefined) return { ...headers, ...Object.fromEntries(call.paramHeaders) }
+    if (!tool || tool.annotations.length === 0) return headers
+    const mirrored = paramHeaders(tool.annotations, objectIn(call.params, 'arguments'))
+    return checkLength({ ...headers, ...mirrored }, 'The sum of the arguments that the tool mirrors into headers')
   }
 
   #toolsOf(call: Call): ToolCache {

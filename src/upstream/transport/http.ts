@@ -8,7 +8,7 @@ import { type Memory, NOBODY } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import { own } from '../../rpc/own.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
-import { HangUp, type Signal } from '../../time/hang-up.js'
+import { HangUp } from '../../time/hang-up.js'
 import { backoff, Deadline, pause } from '../../time/time.js'
 import { OneWaySender } from '../one-way.js'
 import { AcceptedCalls } from './accepted-calls.js'
@@ -22,7 +22,6 @@ import {
 } from './channel.js'
 import { Cookies } from './cookies.js'
 import {
-  askAs,
   type BodyKind,
   bodyKindOf,
   type HttpRequest,
@@ -34,9 +33,8 @@ import {
   type OriginOptions,
   type Reader,
   type ResponseHeaders,
-  refuse,
+  refused,
   textIn,
-  withCredential,
 } from './origin.js'
 import type { Redirects } from './redirects.js'
 
@@ -144,12 +142,13 @@ class HttpChannel implements Channel {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     this.#own = headers
     this.#account = account
-    const reading = new Reading(this.#receiver, exchange, this.#adoptSession)
+    const mayOpen = this.#sessionId === undefined && !this.stateless
+    const reading = new Reading(this.#receiver, exchange, this.#cookies, mayOpen ? this.#adoptSession : undefined)
     reading.principal = principal ?? NOBODY
-    reading.isOneWay = exchange === undefined
+    reading.startsAnyway = exchange === undefined && account === undefined
     const request = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
     const answer = await this.#ask(request, reading, account)
-    refuse(answer)
+    if (answer.status >= 300) throw refused(answer)
     if (exchange === undefined) return
     if (answer.kind === 'whole') this.#receiver?.message(answer.body, exchange, answer)
     if (!this.#receiver?.waiting(exchange)) return
@@ -168,7 +167,7 @@ class HttpChannel implements Channel {
    * management). A server of 2026-07-28 alone answers every GET with 405.
    */
   async wantsSession(headers: OriginHeaders, account?: Account): Promise<boolean> {
-    const reading = new Reading(undefined, undefined, () => reading.abort())
+    const reading = new Reading(undefined, undefined, this.#cookies, () => reading.abort())
     const late = new Deadline(WANTS_WITHIN, () => reading.abort())
     try {
       const { status } = await this.#get(headers, reading, account)
@@ -205,9 +204,7 @@ class HttpChannel implements Channel {
     const request = { method: 'DELETE' as const, path, headers: this.#cookies?.addTo(path, headers) ?? headers }
     const account = this.#account
     const reader = { head: () => 'nothing' as const }
-    await askAs(account, AbortSignal.timeout(GOODBYE), (credential) =>
-      this.#origin.ask(credential === undefined ? request : withCredential(request, credential), reader),
-    ).catch(() => {})
+    await this.#origin.ask(request, reader, account, AbortSignal.timeout(GOODBYE)).catch(() => {})
   }
 
   /**
@@ -236,7 +233,7 @@ class HttpChannel implements Channel {
     let heard = false
     let hasNone = false
     let openedAt = 0
-    const reading = new Reading(this.#receiver, undefined, (_headers, kind) => {
+    const reading = new Reading(this.#receiver, undefined, this.#cookies, (_headers, kind) => {
       hasNone = kind !== 'events'
       // A page or a JSON text is no stream. It is not read: it may have no end.
       if (hasNone) return reading.abort()
@@ -278,11 +275,23 @@ class HttpChannel implements Channel {
     return this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading, account)
   }
 
+  /** Asks where the server has the session, and follows its redirects. */
   async #ask(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
     const key = reading.exchange ?? --this.#withoutExchange
     this.#readings.set(key, reading)
     try {
-      return await this.#askThere(request, reading, account)
+      const { redirects } = this.#origin
+      reading.path = this.#path ?? redirects.pathFor(reading.principal)
+      for (let times = 0; ; times++) {
+        const { path } = reading
+        if (!this.stateless) this.#path = path
+        if (this.#cookies?.settled) await this.#cookies.settled
+        const headers = this.#cookies?.addTo(path, request.headers) ?? request.headers
+        const answer = await this.#origin.ask({ ...request, path, headers }, reading, account, reading)
+        const next = answer.status < 300 ? undefined : redirects.next(reading.principal, path, answer, times)
+        if (next === undefined) return answer
+        reading.path = next
+      }
     } catch (error) {
       // A stream that broke after an event id can be resumed, so this is not a failure yet.
       if (!(error instanceof ChannelError) || reading.lastId === undefined || this.stateless || !this.alive) throw error
@@ -293,37 +302,11 @@ class HttpChannel implements Channel {
     }
   }
 
-  #askOnce(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
-    if (!account) return this.#origin.ask(request, reading)
-    return askAs(account, reading.signal, (credential) =>
-      this.#origin.ask(credential === undefined ? request : withCredential(request, credential), reading),
-    )
-  }
-
-  /** Asks where the server has the session, and follows its redirects. */
-  async #askThere(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
-    const { redirects } = this.#origin
-    let path = this.#path ?? redirects.pathFor(reading.principal)
-    if (!this.stateless) this.#path = path
-    for (let times = 0; ; times++) {
-      const at = path
-      reading.onHead = (headers) => this.#cookies?.take(at, headers)
-      if (this.#cookies?.settled) await this.#cookies.settled
-      const headers = this.#cookies?.addTo(path, request.headers) ?? request.headers
-      const answer = await this.#askOnce({ ...request, path, headers }, reading, account)
-      if (answer.status < 300) return answer
-      const next = redirects.next(reading.principal, path, answer, times)
-      if (next === undefined) return answer
-      path = next
-      if (!this.stateless) this.#path = path
-    }
-  }
-
   /**
    * Takes the session id from the headers, before the body is read: messages sent because of the body need it already.
    */
   readonly #adoptSession = (headers: ResponseHeaders): void => {
-    if (this.#sessionId !== undefined || this.stateless) return
+    if (this.#sessionId !== undefined) return
     const id = headerOf(headers, 'mcp-session-id')
     if (id === undefined) return
     if (!SESSION_ID.test(id))
@@ -358,14 +341,20 @@ class HttpChannel implements Channel {
 
 const NONE: OriginHeaders = {}
 const nothing = () => {}
-/** Reads the answer to one message, over several connections if its stream is resumed. */
-class Reading implements Reader {
+/**
+ * Reads the answer to one message, over several connections if its stream is resumed. Aborts with all of them, and with the
+ * credentials that are obtained before the message is sent.
+ */
+class Reading extends HangUp implements Reader {
   readonly exchange: number | undefined
   principal = NOBODY
-  /** Gets the headers of every answer, before its body. */
-  onHead: (headers: ResponseHeaders) => void = nothing
-  /** Whether the message has no answer. */
-  isOneWay = false
+  /** Where the message was sent last. */
+  path = ''
+  /**
+   * A message without an answer is started although it was aborted: it may tell the server that a call has ended because the
+   * channel is closed.
+   */
+  startsAnyway = false
   /** An event has arrived in the stream. */
   heard = false
   /** The last event id, to resume the stream; and the milliseconds to wait before that. */
@@ -373,20 +362,23 @@ class Reading implements Reader {
   retry = RETRY.usual
   /** Ends the current request. */
   #end: () => void = nothing
-  #given: HangUp | undefined
   /** The head of the response that is being read. */
   #head: HttpHead | undefined
   readonly #receiver: Receiver | undefined
-  readonly #onSuccess: (headers: ResponseHeaders, kind: BodyKind) => void
+  readonly #cookies: Cookies | undefined
+  readonly #onSuccess: ((headers: ResponseHeaders, kind: BodyKind) => void) | undefined
   #over: NodeJS.Timeout | undefined
 
   constructor(
     receiver: Receiver | undefined,
     exchange: number | undefined,
-    onSuccess: (headers: ResponseHeaders, kind: BodyKind) => void,
+    cookies: Cookies | undefined,
+    onSuccess: ((headers: ResponseHeaders, kind: BodyKind) => void) | undefined,
   ) {
+    super()
     this.#receiver = receiver
     this.exchange = exchange
+    this.#cookies = cookies
     this.#onSuccess = onSuccess
   }
 
@@ -397,32 +389,22 @@ class Reading implements Reader {
 
   start(abort: () => void): void {
     this.#end = abort
-    if (this.#given?.aborted) abort()
+    if (this.aborted) abort()
   }
 
-  /**
-   * Ends all requests for this answer, also one that has not been started. A message without an answer is started all the
-   * same: it may tell the server that a call has ended because the channel is closed.
-   */
-  abort(): void {
-    if (!this.isOneWay) this.#given ??= new HangUp()
-    this.#given?.abort(new ChannelError('The request was aborted'))
+  /** Ends all requests for this answer, also one that has not been started. */
+  override abort(): void {
+    if (!this.startsAnyway) super.abort(new ChannelError('The request was aborted'))
     this.#end()
   }
 
-  /** Aborts with `abort`. For credentials, which are obtained before the request is sent. */
-  get signal(): Signal {
-    this.#given ??= new HangUp()
-    return this.#given
-  }
-
   head(status: number, headers: ResponseHeaders): BodyKind {
-    this.onHead(headers)
+    this.#cookies?.take(this.path, headers)
     if (status >= 300) return 'whole'
     const kind = bodyKindOf(headers) ?? (mediaType(headers)?.startsWith('text/') ? 'beginning' : 'nothing')
     if (kind === 'events') this.#head = { status, headers }
     this.heard = false
-    this.#onSuccess(headers, kind)
+    this.#onSuccess?.(headers, kind)
     return kind
   }
 

@@ -4,7 +4,7 @@ import { sourceOf } from '../../rpc/source.js'
 import { Deadline } from '../../time/time.js'
 import { ChannelError } from './channel.js'
 import type { HttpTransport } from './http.js'
-import { type BodyKind, bodyKindOf, type OriginHeaders, type ResponseHeaders, refuse } from './origin.js'
+import { type BodyKind, bodyKindOf, type OriginHeaders, type ResponseHeaders, refused } from './origin.js'
 
 /** Sends a request without parameters, and waits for its answer. Rejects with a ChannelError. */
 export async function askOnce(
@@ -34,7 +34,7 @@ export async function askOnce(
   }
   try {
     const asked = await transport.ask({ method: 'POST', ...to, body: requestMessage(id, method, undefined) }, reader)
-    refuse(asked)
+    if (asked.status >= 300) throw refused(asked)
     if (asked.kind === 'whole') take(asked.body)
   } catch (error) {
     // A stream that has brought the answer has been aborted.

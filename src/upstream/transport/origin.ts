@@ -8,7 +8,7 @@ import { refusalOf } from '../../protocol/refusal.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
 import { printable } from '../../texts/printable.js'
-import type { Signal } from '../../time/hang-up.js'
+import { HangUp, type Signal } from '../../time/hang-up.js'
 import { causeOf, whatOf } from './causes.js'
 import { answerTooLarge, ChannelError } from './channel.js'
 import { decoding, isUndecodable } from './decoding.js'
@@ -94,6 +94,8 @@ const DEFAULTS = {
  * that has died without a FIN ends within a minute.
  */
 const KEEP_ALIVE = 30_000
+/** For requests that nothing ends early. */
+const NEVER: Signal = new HangUp()
 /** Bytes of a text for people that are examined: of a refusal, and of what comes instead of a message. */
 const TEXT = 64 * 1024
 
@@ -135,8 +137,32 @@ export class Origin {
     })
   }
 
-  /** Sends a request and gives the pieces of the answer to `reader`. Rejects with a ChannelError. */
-  ask(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
+  /**
+   * Sends a request, with the credential of an account if there is one, and gives the pieces of the answer to `reader`. If
+   * the server refuses the credential, it has not acted on the request: then sends it again with another one. Rejects with
+   * a ChannelError, or with a Fault if there is no credential.
+   */
+  async ask(request: HttpRequest, reader: Reader, account?: Account, signal: Signal = NEVER): Promise<OriginAnswer> {
+    const first = account?.authorization(signal)
+    let authorization = typeof first === 'object' ? await first : first
+    for (let retries = 0; ; retries++) {
+      const { headers } = request
+      const answer = await this.#askOnce(
+        authorization === undefined ? request : { ...request, headers: { ...headers, authorization } },
+        reader,
+      )
+      if (!account || answer.status < 400 || retries === MAX_RETRIES) return answer
+      const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], authorization)
+      if (!refusal) return answer
+      authorization = await account.refused(refusal, signal).catch((error: unknown) => {
+        // The server's own refusal is kept as the cause, for the operator.
+        if (needsSignIn(error)) error.cause ??= refused(answer)
+        throw error
+      })
+    }
+  }
+
+  #askOnce(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
     return new Promise((resolve, reject) => {
       const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = request
       const borrow = () => this.memory.borrow(principal, SMALL)
@@ -205,7 +231,9 @@ class Answering implements Dispatcher.DispatchHandler {
   readonly #borrow: () => Loan
   /** The loan for received and undelivered bytes. Small amounts are free. */
   #loan: Loan | undefined
-  readonly #body = new Gathering()
+  /** The body, if it is read: its first piece, and the others. */
+  #first: Buffer | undefined
+  #others: Gathering | undefined
   #kind: BodyKind = 'nothing'
   #status = 0
   #headers: ResponseHeaders = {}
@@ -234,7 +262,8 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#headers = headers
     try {
       this.#kind = this.#reader.head(status, this.#headers)
-      const undecoded = this.#kind === 'nothing' ? undefined : undecodedIn(headers)
+      const isCoded = this.#kind !== 'nothing' && headers['content-encoding'] !== undefined
+      const undecoded = isCoded ? undecodedIn(headers) : undefined
       if (undecoded) throw undecoded
     } catch (error) {
       controller.abort(error as Error)
@@ -253,7 +282,15 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#length += chunk.length
     try {
       if (this.#kind === 'events') this.#readEvents(chunk, controller)
-      else if (this.#kind === 'whole' || (this.#kind === 'beginning' && this.#length <= TEXT)) this.#keep(chunk)
+      else if (this.#kind === 'whole' || (this.#kind === 'beginning' && this.#length <= TEXT)) {
+        if (this.#length > this.#limits.body) throw overLimit(this.#limits.body)
+        if (!this.#lends(this.#length)) throw answerTooLarge()
+        if (!this.#first) this.#first = chunk
+        else {
+          this.#others ??= new Gathering()
+          this.#others.push(chunk)
+        }
+      }
     } catch (error) {
       controller.abort(error as Error)
     }
@@ -261,7 +298,8 @@ class Answering implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#loan?.end()
-    const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body: this.#body.take() }
+    const body = this.#first ? [this.#first, ...(this.#others?.take() ?? [])] : []
+    const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body }
     if (this.#slices) this.#slices.finish(() => this.#settle.resolve(answer))
     else this.#settle.resolve(answer)
   }
@@ -301,45 +339,11 @@ class Answering implements Dispatcher.DispatchHandler {
     }
   }
 
-  #keep(chunk: Buffer): void {
-    if (this.#length > this.#limits.body) throw overLimit(this.#limits.body)
-    if (!this.#lends(this.#length)) throw answerTooLarge()
-    this.#body.push(chunk)
-  }
-
   /** Borrows for so many bytes in total. Returns whether there is memory for them. */
   #lends(bytes: number): boolean {
     if (bytes <= SMALL && !this.#loan) return true
     this.#loan ??= this.#borrow()
     return this.#loan.hold(bytes) === undefined
-  }
-}
-
-/** The request with a credential. */
-export function withCredential(request: HttpRequest, authorization: string): HttpRequest {
-  return { ...request, headers: { ...request.headers, authorization } }
-}
-
-/**
- * Sends a request with the credential of an account. If the server refuses the credential, it has not acted on the
- * request: then sends it again with another one. Rejects with a Fault if there is none.
- */
-export async function askAs(
-  account: Account | undefined,
-  signal: Signal,
-  ask: (credential: string | undefined) => Promise<OriginAnswer>,
-): Promise<OriginAnswer> {
-  const first = account?.authorization(signal)
-  let sent = typeof first === 'object' ? await first : first
-  for (let retries = 0; ; retries++) {
-    const answer = await ask(sent)
-    const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], sent)
-    if (!account || !refusal || retries === MAX_RETRIES) return answer
-    sent = await account.refused(refusal, signal).catch((error: unknown) => {
-      // The server's own refusal is kept as the cause, for the operator.
-      if (needsSignIn(error)) error.cause ??= refused(answer)
-      throw error
-    })
   }
 }
 
@@ -381,12 +385,8 @@ export function mediaType(headers: ResponseHeaders): string | undefined {
   return (end < 0 ? type : type?.slice(0, end).trim())?.toLowerCase()
 }
 
-/** Throws a ChannelError if the status of the answer is 300 or more. */
-export function refuse(answer: OriginAnswer): void {
-  if (answer.status >= 300) throw refused(answer)
-}
-
-function refused(answer: OriginAnswer): ChannelError {
+/** The failure of a request that was answered with a status of 300 or more. */
+export function refused(answer: OriginAnswer): ChannelError {
   const { status, headers } = answer
   return new ChannelError(`The server answered with HTTP ${status}`, {
     refusal: refusalOf(status, (name) => headerOf(headers, name), textIn(answer)),

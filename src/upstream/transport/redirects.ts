@@ -25,15 +25,18 @@ interface Head {
  */
 export class Redirects {
   readonly #url: URL
+  /** The path and query of the address. */
+  readonly #own: string
   readonly #paths = new Map<string, string>()
 
   constructor(url: URL) {
     this.#url = url
+    this.#own = pathOf(url)
   }
 
   /** The path and query for requests of a principal. */
   pathFor(principal: string): string {
-    return this.#paths.get(principal) ?? pathOf(this.#url)
+    return this.#paths.get(principal) ?? this.#own
   }
 
   /**
@@ -45,7 +48,7 @@ export class Redirects {
     if (times >= MAX_REDIRECTS) return undefined
     if (isGone(answer) && this.#paths.get(principal) === asked) {
       this.#paths.delete(principal)
-      return pathOf(this.#url)
+      return this.#own
     }
     const path = redirectedTo(this.#url, asked, answer)
     if (path !== undefined && path.length <= MAX_PATH) this.#remember(principal, path)

@@ -14,7 +14,6 @@ import { OneWaySender } from '../one-way.js'
 import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
 import { Cookies } from './cookies.js'
 import {
-  askAs,
   type BodyKind,
   type HttpRequest,
   mediaType,
@@ -23,8 +22,7 @@ import {
   type OriginOptions,
   type Reader,
   type ResponseHeaders,
-  refuse,
-  withCredential,
+  refused,
 } from './origin.js'
 import { MAX_REDIRECTS, onSameOrigin, redirectedTo } from './redirects.js'
 
@@ -130,12 +128,10 @@ class SseChannel implements Channel {
       event: ({ data }: SseEvent) => this.#answeredByPost(data, exchange),
     }
     const answer = await this.#follow(request, reader, (asked, reading) =>
-      askAs(account, this.#closing.signal, (credential) =>
-        this.#origin.ask(credential === undefined ? asked : withCredential(asked, credential), reading),
-      ),
+      this.#origin.ask(asked, reading, account, this.#closing.signal),
     )
     if (answer.path !== request.path) this.#endpoint = answer.path
-    refuse(answer)
+    if (answer.status >= 300) throw refused(answer)
     this.#answeredByPost(answer.body, exchange)
   }
 
@@ -202,15 +198,14 @@ class SseChannel implements Channel {
     try {
       const start = (abort: () => void) => {
         this.#abort = abort
+        onSent()
       }
       const answer = await this.#follow(request, { head: eventsOnly, event, start }, (asked, reader) => {
         stream = new URL(asked.path, url)
-        return askAs(account, this.#closing.signal, (credential) => {
-          onSent()
-          return this.#origin.ask(credential === undefined ? asked : withCredential(asked, credential), reader)
-        })
+        onSent()
+        return this.#origin.ask(asked, reader, account, this.#closing.signal)
       })
-      refuse(answer)
+      if (answer.status >= 300) throw refused(answer)
       this.#finish(new ChannelError('The server closed the stream'))
     } catch (error) {
       // Without an endpoint, nothing has been sent.
