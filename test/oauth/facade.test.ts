@@ -1,46 +1,39 @@
 /** Clients of an identity provider where they cannot register: the bridge stands before it. */
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import t, { type Test } from 'tap'
-import { parseListen } from '../../src/config/settings.js'
-import { createBridge } from '../support/bridge.js'
 import { Entra } from '../support/entra.js'
-import { freePort } from '../support/free-port.js'
+import { startGuarded } from '../support/guarded-bridge.js'
 import { post, send } from '../support/modern.js'
-import { CALLBACK, kits, provider } from '../support/sdk-sign-in.js'
-import { startSdkV1 } from '../support/sdk-v1.js'
+import { CALLBACK, kits, provider, signedIn } from '../support/sdk-sign-in.js'
 
 type Json = Record<string, unknown>
 
-async function start(t: Test) {
-  const entra = await Entra.start(t, [CALLBACK])
-  const server = await startSdkV1(t, (one) => {
-    one.registerTool('write', { description: 'Writes.' }, () => ({ content: [{ type: 'text', text: 'written' }] }))
-  })
-  const origin = `http://127.0.0.1:${await freePort()}`
-  const facade = { clientId: Entra.id, clientSecret: Entra.secret, scopes: [`api://${Entra.id}/mcp`, 'offline_access'] }
-  const issuer = { issuer: entra.issuer, audience: Entra.id, groups: 'roles', map: { 'Mcp.Admin': ['write'] }, facade }
-  const { bridge, log } = createBridge(
-    t,
-    { url: server, scopes: { write: ['write'] } },
-    { publicUrl: origin, auth: { issuers: [issuer], scopes: ['mcp'] } },
-  )
-  const listen = parseListen(`${origin}/mcp`)
-  if (listen.kind !== 'http') throw new TypeError('not HTTP')
-  await bridge.listen(listen)
-  return { entra, origin, url: `${origin}/mcp`, log }
+interface Provided {
+  /** Scopes that are requested at the provider. */
+  scopes?: string[]
+  /** Of the tokens that it issues. */
+  version?: 1 | 2
+  /** Whether the bridge accepts tokens of version 1, too. */
+  acceptsFirst?: boolean
+}
+
+async function start(
+  t: Test,
+  { scopes = [`api://${Entra.id}/mcp`, 'offline_access'], version, acceptsFirst }: Provided = {},
+) {
+  const entra = await Entra.start(t, [CALLBACK], version)
+  const facade = { clientId: Entra.id, clientSecret: Entra.secret, scopes }
+  const known = { audience: [Entra.id, `api://${Entra.id}`], groups: 'roles', map: { 'Mcp.Admin': ['write'] } }
+  const first = acceptsFirst ? [{ issuer: entra.firstIssuer, ...known }] : []
+  const auth = { issuers: [{ issuer: entra.issuer, ...known, facade }, ...first], scopes: ['mcp'] }
+  const { url, log } = await startGuarded(t, { auth }, { scopes: { write: ['write'] } })
+  return { entra, origin: new URL(url).origin, url, log }
 }
 
 for (const [kit, make] of Object.entries(kits))
   t.test(`${kit} signs in at a provider that behaves like Entra, refreshes its token, and calls`, async (t) => {
     const { url, entra, log } = await start(t)
     const person = provider()
-    const first = make()
-    const opening = first.transport(url, person.provider)
-    await t.rejects(first.client.connect(opening as Transport), 'nobody is signed in yet')
-    await opening.finishAuth(person.code ?? '')
-    const { client, transport } = make()
-    t.teardown(() => client.close())
-    await client.connect(transport(url, person.provider) as Transport)
+    const client = await signedIn(t, make, url, person)
     t.match(await client.callTool({ name: 'write', arguments: {} }), { content: [{ text: 'written' }] })
 
     const before = person.kept['tokens'] as Json
@@ -53,6 +46,33 @@ for (const [kit, make] of Object.entries(kits))
     )
     t.notMatch(JSON.stringify([log, person.kept]), Entra.secret, 'nobody learns the secret')
   })
+
+for (const [name, scopes] of Object.entries({
+  'the scope of the application by default': [`api://${Entra.id}/.default`],
+  'a scope by its name': [`api://${Entra.id}/mcp`],
+}))
+  t.test(`a client that is registered at the provider signs in with ${name}`, async (t) => {
+    const { url, entra } = await start(t, { scopes })
+    const person = provider({ client: { client_id: Entra.id } })
+    const client = await signedIn(t, kits['SDK v1'], url, person)
+    t.match(await client.callTool({ name: 'write', arguments: {} }), { content: [{ text: 'written' }] })
+    const asked = entra.asked.filter(({ path }) => path.endsWith('/authorize'))
+    t.same(
+      asked.map(({ params }) => params.get('scope')),
+      [scopes.join(' ')],
+    )
+  })
+
+t.test('tokens of the first version of Entra have another issuer, which the log names', async (t) => {
+  const refused = await start(t, { version: 1 })
+  await t.rejects(signedIn(t, kits['SDK v1'], refused.url, provider()))
+  const said = refused.log.map((line) => line['said']).filter(Boolean)
+  t.match(said[0], `expected iss to be "${refused.entra.issuer}", got "${refused.entra.firstIssuer}"`)
+
+  const { url } = await start(t, { version: 1, acceptsFirst: true })
+  const client = await signedIn(t, kits['SDK v1'], url, provider())
+  t.match(await client.callTool({ name: 'write', arguments: {} }), { content: [{ text: 'written' }] })
+})
 
 t.test('metadata have the issuer of their address, and the metadata of each endpoint name it', async (t) => {
   const { origin, url } = await start(t)

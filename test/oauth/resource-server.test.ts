@@ -1,14 +1,11 @@
 /** Clients that sign in at the bridge: with a real authorization server, and through everything that is behind it. */
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import t, { type Test } from 'tap'
-import { parseListen } from '../../src/config/settings.js'
-import { createBridge, settingsOf } from '../support/bridge.js'
-import { freePort } from '../support/free-port.js'
+import { settingsOf } from '../support/bridge.js'
+import { startGuarded, text } from '../support/guarded-bridge.js'
 import { LegacyClient as Plain } from '../support/legacy-client.js'
 import { type Answer, call, post, send } from '../support/modern.js'
 import { Oidc } from '../support/oidc.js'
-import { kits, provider } from '../support/sdk-sign-in.js'
-import { startSdkV1 } from '../support/sdk-v1.js'
+import { kits, provider, signedIn } from '../support/sdk-sign-in.js'
 import { SseClient } from '../support/sse-client.js'
 import { TokenIssuer } from '../support/token-issuer.js'
 import { setTrap } from '../support/trap.js'
@@ -16,62 +13,17 @@ import { wrongTokens } from '../support/wrong-tokens.js'
 
 type Json = Record<string, unknown>
 
-/** What a server was sent, to the byte. */
-interface Behind {
-  url: string
-  log: Json[]
-  seen: string[]
-}
-
-const text = (words: string) => ({ content: [{ type: 'text' as const, text: words }] })
-
-async function start(t: Test, settings: Json, entry: Json = {}, names = ['test']): Promise<Behind> {
-  const seen: string[] = []
-  const server = await startSdkV1(t, (one) => {
-    one.registerTool('read', { description: 'Reads.' }, (extra) => {
-      seen.push(JSON.stringify(extra))
-      return text('read')
-    })
-    one.registerTool('write', { description: 'Writes.' }, (extra) => {
-      seen.push(JSON.stringify(extra))
-      return text('written')
-    })
-  })
-  const port = await freePort()
-  const origin = `http://127.0.0.1:${port}`
-  const servers = Object.fromEntries(names.map((name) => [name, { url: server, ...entry }]))
-  const { bridge, log } = createBridge(t, servers['test'] as Json, {
-    mcpServers: servers,
-    publicUrl: origin,
-    ...settings,
-  })
-  const listen = parseListen(`${origin}/mcp`)
-  if (listen.kind !== 'http') throw new TypeError('not HTTP')
-  await bridge.listen(listen)
-  return { url: `${origin}/mcp`, log, seen }
-}
-
 for (const [kit, make] of Object.entries(kits))
   for (const path of ['/mcp', '/stock/mcp', '/test/mcp'])
     t.test(`${kit} signs in at ${path} by itself, and calls`, async (t) => {
       const oidc = await Oidc.start(t, { jwt: true, scopes: 'mcp write' })
       const auth = { issuers: [{ issuer: oidc.issuer }], scopes: ['mcp'] }
-      const behind = await start(t, { auth }, {}, ['test', 'stock'])
+      const behind = await startGuarded(t, { auth }, {}, ['test', 'stock'])
       const url = new URL(path, behind.url).href
       const person = provider()
-      const { client: first, transport } = make()
-      const opening = transport(url, person.provider)
-      await t.rejects(first.connect(opening as Transport), 'nobody is signed in yet')
+      const client = await signedIn(t, make, url, person)
       t.equal(String(new URLSearchParams(person.kept['asked'] as never).get('resource')), url)
       t.match(new URLSearchParams(person.kept['asked'] as never).get('scope'), /^mcp\b/)
-      await (opening.finishAuth as (code: string, iss?: string) => Promise<void>).call(
-        opening,
-        person.code ?? '',
-        person.kept['iss'] as string,
-      )
-      const { client } = make()
-      t.teardown(() => client.close())
-      await client.connect(transport(url, person.provider) as Transport)
       const { tools } = await client.listTools()
       const name = tools.map((tool) => tool.name).find((one) => one.endsWith('read')) ?? ''
       t.match(await client.callTool({ name, arguments: {} }), text('read'))
@@ -85,7 +37,7 @@ for (const [kit, make] of Object.entries(kits))
 async function guarded(t: Test, auth: Json = {}, issuerSettings: Json = {}, more: Json = {}) {
   const issuer = await TokenIssuer.start(t)
   const settings = { auth: { issuers: [{ issuer: issuer.url, ...issuerSettings }], ...auth }, ...more }
-  const behind = await start(t, settings, { scopes: { write: ['files:write'] } })
+  const behind = await startGuarded(t, settings, { scopes: { write: ['files:write'] } })
   const token = (claims: Json = {}) => issuer.token({ aud: behind.url, ...claims })
   const bearer = async (claims?: Json) => ({ authorization: `Bearer ${await token(claims)}` })
   return { ...behind, issuer, token, bearer }
@@ -97,7 +49,7 @@ const at = (url: string) => url.replace('/mcp', '/.well-known/oauth-protected-re
 t.test('A35: every 401 names the metadata of its path, which are public and identical', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const auth = { issuers: [{ issuer: issuer.url }], scopes: ['mcp'] }
-  const { url } = await start(t, { auth }, {}, ['test', 'stock'])
+  const { url } = await startGuarded(t, { auth }, {}, ['test', 'stock'])
   const { origin } = new URL(url)
   for (const path of ['/mcp', '/test/mcp', '/stock/mcp', '/sse', '/test/sse', '/stock/sse']) {
     const isStream = path.endsWith('/sse')
@@ -222,7 +174,7 @@ t.test('A34: a stream of HTTP+SSE does not keep the scopes that opened it, eithe
 t.test('A37: accepts the user that a proxy names only with the secret, and forwards none of its headers', async (t) => {
   const secret = 'proxy-0123456789-0123456789-0123456789'
   const forwarded = { user: 'X-User', scopes: 'X-Scopes', secretHeader: 'X-Secret', secret }
-  const behind = await start(t, { publicUrl: undefined, auth: { forwarded } }, { scopes: { write: ['files:write'] } })
+  const behind = await startGuarded(t, { publicUrl: undefined, auth: { forwarded } }, { scopes: { write: ['files:write'] } })
   const ask = (headers: Record<string, string | string[]>, name = 'read') =>
     call(behind.url, 'tools/call', { name }, { headers })
   const good = { 'x-user': 'alice@example.com', 'x-secret': secret }

@@ -18,18 +18,21 @@ export class Entra {
   static readonly secret = SECRET
   readonly origin: string
   readonly redirects: string[]
+  /** Of access tokens, as `requestedAccessTokenVersion` of an application says. */
+  readonly version: 1 | 2
   /** Requests, by path. */
   readonly asked: { path: string; params: URLSearchParams }[] = []
   readonly #keys = generateKeyPairSync('rsa', { modulusLength: 2048 })
   readonly #codes = new Map<string, URLSearchParams>()
   readonly #refresh = new Set<string>()
 
-  private constructor(origin: string, redirects: string[]) {
+  private constructor(origin: string, redirects: string[], version: 1 | 2) {
     this.origin = origin
     this.redirects = redirects
+    this.version = version
   }
 
-  static async start(t: Test, redirects: string[]): Promise<Entra> {
+  static async start(t: Test, redirects: string[], version: 1 | 2 = 2): Promise<Entra> {
     let own: Entra
     const server = createServer((request, response) => {
       const chunks: Buffer[] = []
@@ -39,7 +42,7 @@ export class Entra {
       })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    own = new Entra(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, redirects)
+    own = new Entra(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, redirects, version)
     t.teardown(() => {
       server.closeAllConnections()
       server.close()
@@ -49,6 +52,11 @@ export class Entra {
 
   get issuer(): string {
     return `${this.origin}/tenant/v2.0`
+  }
+
+  /** The issuer of tokens of version 1, whatever endpoints were used. */
+  get firstIssuer(): string {
+    return `${this.origin}/sts/tenant/`
   }
 
   async #answer(request: IncomingMessage, body: string, response: ServerResponse): Promise<void> {
@@ -66,6 +74,8 @@ export class Entra {
         jwks_uri: `${this.origin}/tenant/keys`,
         token_endpoint_auth_methods_supported: ['client_secret_post', 'client_secret_basic'],
       })
+    if (url.pathname === '/sts/tenant/.well-known/openid-configuration')
+      return void json({ issuer: this.firstIssuer, jwks_uri: `${this.origin}/tenant/keys` })
     if (url.pathname === '/tenant/keys')
       return void json({ keys: [{ ...this.#keys.publicKey.export({ format: 'jwk' }), kid: 'e1', use: 'sig' }] })
     if (params.has('resource')) return void refuse('invalid_target', 'AADSTS9010010: The resource parameter is refused')
@@ -115,10 +125,14 @@ export class Entra {
 
   #token(): Promise<string> {
     const now = Math.floor(Date.now() / 1_000)
-    const claims = { aud: ID, scp: 'mcp', roles: ['Mcp.Admin'], ver: '2.0', azp: ID, tid: 'tenant' }
+    const claims = { scp: 'mcp', roles: ['Mcp.Admin'], tid: 'tenant' }
+    const versioned =
+      this.version === 2
+        ? { iss: this.issuer, aud: ID, ver: '2.0', azp: ID }
+        : { iss: this.firstIssuer, aud: `api://${ID}`, ver: '1.0', appid: ID }
     return new SignJWT({
       ...claims,
-      iss: this.issuer,
+      ...versioned,
       sub: 'AAAA',
       iat: now,
       nbf: now,

@@ -2,6 +2,8 @@
 import { Client as ModernClient, StreamableHTTPClientTransport as ModernHttpClient } from '@modelcontextprotocol/client'
 import { Client as LegacyClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as LegacyHttpClient } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Test } from 'tap'
 import { visit } from './person.js'
 
 type Json = Record<string, unknown>
@@ -9,9 +11,12 @@ type Json = Record<string, unknown>
 /** Where they have their people sent back. */
 export const CALLBACK = 'http://127.0.0.1:9/callback'
 
-/** An SDK's own provider of tokens, whose person agrees to everything. */
-export function provider() {
-  const kept: Json = {}
+/**
+ * An SDK's own provider of tokens, whose person agrees to everything. `known` is how the authorization server knows the client:
+ * by a document of it, or by a registration that was made beforehand; without either, it registers.
+ */
+export function provider(known: { document?: string; client?: Json } = {}) {
+  const kept: Json = { client: known.client }
   let code: string | undefined
   return {
     get code() {
@@ -21,6 +26,7 @@ export function provider() {
     provider: {
       redirectUrl: CALLBACK,
       state: () => 'state-of-the-test',
+      clientMetadataUrl: known.document,
       clientMetadata: {
         client_name: 'test',
         redirect_uris: [CALLBACK],
@@ -55,6 +61,27 @@ export function provider() {
       discoveryState: () => kept['discovery'],
     } as never,
   }
+}
+
+/** Connects a client that signs its person in first, and closes it with the test. */
+export async function signedIn(
+  t: Test,
+  make: (typeof kits)[keyof typeof kits],
+  url: string,
+  person: ReturnType<typeof provider>,
+): Promise<LegacyClient> {
+  const first = make()
+  const opening = first.transport(url, person.provider)
+  await t.rejects(first.client.connect(opening as Transport), 'nobody is signed in yet')
+  await (opening.finishAuth as (code: string, iss?: string) => Promise<void>).call(
+    opening,
+    person.code ?? '',
+    person.kept['iss'] as string,
+  )
+  const { client, transport } = make()
+  t.teardown(() => client.close())
+  await client.connect(transport(url, person.provider) as Transport)
+  return client
 }
 
 export const kits = {
