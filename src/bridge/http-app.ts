@@ -18,6 +18,7 @@ import { type AuthMode, auth, type PrincipalOf, type Verify } from '../plugins/a
 import type { CountedWindows } from '../plugins/counted-windows.js'
 import { type FacadeRoutes, facade, facadeMetadata, facadePaths } from '../plugins/facade.js'
 import { type HealthOptions, health, OPEN } from '../plugins/health.js'
+import { ISSUER_METADATA, type IssuerMetadataOptions, issuerMetadata } from '../plugins/issuer-metadata.js'
 import { origin } from '../plugins/origin.js'
 import { metadataPaths, prefixOf, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
 import { rateLimit } from '../plugins/rate-limit.js'
@@ -64,6 +65,8 @@ export interface FrontOptions {
   verify: Verify | undefined
   /** Stands before an identity provider; undefined if clients go there themselves. */
   facade?: Omit<FacadeRoutes, 'issuer' | 'path'> | undefined
+  /** The metadata of the one identity provider; undefined if there are several or none, or if something stands before it. */
+  issuerDocument?: IssuerMetadataOptions | undefined
   /** The counts of requests for their limits. */
   windows: CountedWindows
   /** The other replicas, if there are several. */
@@ -98,12 +101,13 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
 
   const own = settings.publicUrl === undefined ? [] : [new URL(settings.publicUrl)]
   const { published } = options
-  const { verify } = options
+  const { verify, issuerDocument } = options
   const before = options.facade && { ...options.facade, ...facadeAt(settings, endpoints) }
   const guarded = verify ? protectedBy(settings, endpoints, before?.issuer) : undefined
   const metadata = [
     ...(guarded ? metadataPaths(guarded.endpoints).keys() : []),
     ...(before ? facadeMetadata(before) : []),
+    ...(issuerDocument ? [ISSUER_METADATA] : []),
   ]
   const reachable = [...(options.health ? OPEN : []), ...(published ? PUBLIC : []), ...metadata]
   await app.register(origin, {
@@ -144,6 +148,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   if (published) await app.register(wellKnown, { published })
   if (guarded) await app.register(protectedResource, guarded)
   if (before) await app.register(facade, before)
+  if (issuerDocument) await app.register(issuerMetadata, { find: () => issuerDocument.find() })
   const address = (request: FastifyRequest) => settings.publicUrl ?? `${request.protocol}://${request.host}`
   const publicPath = own[0]?.pathname ?? '/'
   for (const { mount, ...where } of endpoints) await mount.register(app, { ...where, address, publicPath })

@@ -211,6 +211,7 @@ export class HttpService {
       requests: this.requests,
       verify: verifier?.verify,
       facade: facadeOf(verifier, settings),
+      issuerDocument: verifier?.issuerDocument,
       windows: this.#windows,
       replicas: context.replicas,
       attached: this.#isAttached ? { principalOf: context.principalOf } : undefined,
@@ -283,6 +284,7 @@ function facadeOf(verifier: Verifier | undefined, { auth }: Settings): FrontOpti
   return (
     facade && {
       scopes: auth?.scopes ?? [],
+      alone: auth?.issuers?.length === 1,
       register: (asked) => facade.register(asked),
       authorize: (query) => facade.authorize(query),
       token: (form) => facade.token(form),

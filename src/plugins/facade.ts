@@ -1,5 +1,6 @@
 /** Serves an authorization server that stands before an identity provider where clients cannot register. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { ISSUER_METADATA } from './issuer-metadata.js'
 
 /** What answers, and where. */
 export interface FacadeRoutes {
@@ -7,21 +8,25 @@ export interface FacadeRoutes {
   issuer: string
   path: string
   scopes: readonly string[]
+  /** There is no other authorization server: its metadata are at the root, too, where clients of 2025-03-26 look. */
+  alone: boolean
   register(asked: unknown): object
   authorize(query: URLSearchParams): Promise<string>
   token(form: URLSearchParams): Promise<{ status: number; answer: object }>
 }
 
-const METADATA = '/.well-known/oauth-authorization-server'
 const BODY_BYTES = 64 * 1024
 
+type Place = Pick<FacadeRoutes, 'issuer' | 'path' | 'alone'>
+
 /** The paths of its metadata: as clients ask for them, and as a proxy that removes a prefix does. */
-export function facadeMetadata({ issuer, path }: Pick<FacadeRoutes, 'issuer' | 'path'>): readonly string[] {
-  return [...new Set([METADATA + new URL(issuer).pathname, METADATA + path])]
+export function facadeMetadata({ issuer, path, alone }: Place): readonly string[] {
+  const own = [new URL(issuer).pathname, path].map((one) => ISSUER_METADATA + one)
+  return [...new Set([...own, ...(alone ? [ISSUER_METADATA] : [])])]
 }
 
 /** All its paths, which need no token: here clients get one. */
-export function facadePaths(routes: Pick<FacadeRoutes, 'issuer' | 'path'>): readonly string[] {
+export function facadePaths(routes: Place): readonly string[] {
   return [...facadeMetadata(routes), ...['register', 'authorize', 'token'].map((name) => `${routes.path}/${name}`)]
 }
 

@@ -12,6 +12,8 @@ export interface OidcOptions {
   issuer?: string
   /** Whether access tokens are JWTs. */
   jwt?: boolean
+  /** The resource of tokens for clients that name none. */
+  defaultResource?: string
   /** Scopes that resources have. */
   scopes?: string
   /** Seconds that an access token holds. */
@@ -199,7 +201,8 @@ function configuration(options: OidcOptions): object {
           accessTokenFormat: options.jwt ? 'jwt' : 'opaque',
           ...(options.jwt && { jwt: { sign: { alg: 'RS256' } } }),
         }),
-        useGrantedResource: () => false,
+        useGrantedResource: () => options.defaultResource !== undefined,
+        ...(options.defaultResource !== undefined && { defaultResource: () => options.defaultResource }),
       },
     },
     fetch: (url: string | URL) => {

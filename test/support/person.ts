@@ -28,7 +28,8 @@ export async function visit(address: string, { patience = 0, back = true } = {})
     if (location === null)
       return { address: new URL(address), callback, status: response.status, page: await response.text() }
     url = new URL(location, url)
-    if (!url.searchParams.has('state')) continue
+    // Clients of 2025-03-26 may send no state.
+    if (!url.searchParams.has('state') && !url.searchParams.has('code')) continue
     callback = url
     if (!back) return { address: new URL(address), callback, status: response.status, page: '' }
   }

@@ -13,9 +13,10 @@ export const CALLBACK = 'http://127.0.0.1:9/callback'
 
 /**
  * An SDK's own provider of tokens, whose person agrees to everything. `known` is how the authorization server knows the client:
- * by a document of it, or by a registration that was made beforehand; without either, it registers.
+ * by a document of it, or by a registration that was made beforehand; without either, it registers. `scope` is what the client
+ * asks for by itself, if its SDK knows no scopes.
  */
-export function provider(known: { document?: string; client?: Json } = {}) {
+export function provider(known: { document?: string; client?: Json; scope?: string } = {}) {
   const kept: Json = { client: known.client }
   let code: string | undefined
   return {
@@ -43,6 +44,7 @@ export function provider(known: { document?: string; client?: Json } = {}) {
         kept['tokens'] = tokens
       },
       redirectToAuthorization: async (url: URL) => {
+        if (known.scope !== undefined) url.searchParams.set('scope', known.scope)
         kept['asked'] = url.searchParams
         let { callback } = await visit(url.href, { back: false })
         // The first address with a state may be that of another authorization server.
@@ -82,6 +84,20 @@ export async function signedIn(
   t.teardown(() => client.close())
   await client.connect(transport(url, person.provider) as Transport)
   return client
+}
+
+/** The last client of 2025-03-26, which knows no metadata of resources, and no scopes. */
+export async function oldKit(): Promise<(typeof kits)['SDK v1']> {
+  const { Client } = (await import(
+    'sdk-1.10/client/index.js' as string
+  )) as typeof import('@modelcontextprotocol/sdk/client/index.js')
+  const { StreamableHTTPClientTransport } = (await import(
+    'sdk-1.10/client/streamableHttp.js' as string
+  )) as typeof import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+  return () => ({
+    client: new Client({ name: 'old', version: '1' }),
+    transport: (url, authProvider) => new StreamableHTTPClientTransport(new URL(url), { authProvider }),
+  })
 }
 
 export const kits = {

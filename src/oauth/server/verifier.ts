@@ -21,6 +21,7 @@ import {
 } from './claims.js'
 import { Facade } from './facade.js'
 import { Introspection } from './introspection.js'
+import { IssuerDocument } from './issuer-document.js'
 import { KeySet } from './key-set.js'
 import type { IssuerSettings } from './settings.js'
 
@@ -65,6 +66,8 @@ export class Verifier {
   readonly #issuers: ReadonlyMap<string, { settings: IssuerSettings; keys: KeySet }>
   /** Stands before an issuer where clients cannot register; undefined without one. */
   readonly facade: Facade | undefined
+  /** The metadata of the issuer, if there is one alone, and clients go there themselves. */
+  readonly issuerDocument: IssuerDocument | undefined
   readonly #introspection: { settings: IssuerSettings; asked: Introspection } | undefined
   /** By digest, in the order in which they were checked. */
   readonly #known = new Map<string, Known>()
@@ -86,6 +89,11 @@ export class Verifier {
       facade ? [{ issuer, settings: facade, reach, issuers }] : [],
     )
     this.facade = fronted && new Facade(fronted)
+    const [alone, ...others] = parts
+    this.issuerDocument =
+      alone && others.length === 0 && !this.facade
+        ? new IssuerDocument({ issuer: alone.settings.issuer, reach: alone.reach, now })
+        : undefined
     const asked = parts.find(({ settings }) => settings.introspection)
     this.#introspection = asked && { settings: asked.settings, asked: new Introspection({ ...asked, issuers }) }
   }
