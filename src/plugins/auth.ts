@@ -95,7 +95,7 @@ const REFUSALS = {
 
 const NO_PATHS: ReadonlySet<string> = new Set()
 const NO_ENDPOINTS: ReadonlyMap<string, ProtectedEndpoint> = new Map()
-/** Clients without a token look here for what there may be: what there is not is not found, for everybody. */
+/** Clients that can get a token look here for where: what is not there is not found, rather than refused. */
 const WELL_KNOWN = '/.well-known/'
 const ANYBODY: AuthenticatedCaller = { principal: ANONYMOUS }
 const BEARER = /^bearer(?: +|$)/i
@@ -116,7 +116,8 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
 
   app.addHook('onRequest', (request, reply, done) => {
     const path = request.routeOptions.url
-    if (open.has(path ?? pathOf(request)) || (path === undefined && pathOf(request).startsWith(WELL_KNOWN))) {
+    const isNowhere = path === undefined && endpoints.size > 0 && pathOf(request).startsWith(WELL_KNOWN)
+    if (isNowhere || open.has(path ?? pathOf(request))) {
       if (forwarded) withoutForwarded(request, forwarded)
       done()
       return

@@ -2,7 +2,7 @@
  * The metadata of an issuer as it publishes them, for clients of 2025-03-26: they know no metadata of resources, and look for
  * the authorization server at the server itself.
  */
-import { Fault } from '../../protocol/fault.js'
+import { Fault } from '../../fault/fault.js'
 import { quoted } from '../failure.js'
 import { getObject } from '../get-object.js'
 import { sameIssuer } from '../issuer.js'
