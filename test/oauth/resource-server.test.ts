@@ -174,7 +174,11 @@ t.test('A34: a stream of HTTP+SSE does not keep the scopes that opened it, eithe
 t.test('A37: accepts the user that a proxy names only with the secret, and forwards none of its headers', async (t) => {
   const secret = 'proxy-0123456789-0123456789-0123456789'
   const forwarded = { user: 'X-User', scopes: 'X-Scopes', secretHeader: 'X-Secret', secret }
-  const behind = await startGuarded(t, { publicUrl: undefined, auth: { forwarded } }, { scopes: { write: ['files:write'] } })
+  const behind = await startGuarded(
+    t,
+    { publicUrl: undefined, auth: { forwarded } },
+    { scopes: { write: ['files:write'] } },
+  )
   const ask = (headers: Record<string, string | string[]>, name = 'read') =>
     call(behind.url, 'tools/call', { name }, { headers })
   const good = { 'x-user': 'alice@example.com', 'x-secret': secret }
