@@ -7,7 +7,7 @@ import { type AuditLog, audit } from '../policy/audit.js'
 import { Cache } from '../policy/cache/cache.js'
 import type { Results } from '../policy/cache/results.js'
 import { choice } from '../policy/choice/choice.js'
-import { globs, MAX_NAME } from '../policy/globs.js'
+import { globs, MAX_MATCHED_NAME } from '../policy/globs.js'
 import { scopes } from '../policy/scopes.js'
 import { type ToolLimitsOptions, toolLimits } from '../policy/tool-limits.js'
 import type { Observe } from '../ports/events.js'
@@ -32,7 +32,7 @@ export function scopesOf(
   return scopes({
     required: (tool) => [
       // Globs are not matched with longer names. Such a tool requires the scopes of all rules.
-      ...rules.flatMap(({ named, wanted }) => (named(tool) || tool.length > MAX_NAME ? wanted : [])),
+      ...rules.flatMap(({ named, wanted }) => (named(tool) || tool.length > MAX_MATCHED_NAME ? wanted : [])),
       ...(trust?.required(tool) ?? []),
     ],
     scopesOf: (principal) => known.get(principal),

@@ -17,8 +17,11 @@ export interface UnixSocket {
  */
 export async function listenOn(server: Server, { path, mode }: UnixSocket): Promise<void> {
   // The system would bind a longer path in part.
-  if (Buffer.byteLength(path) > MAX_PATH)
-    throw new ListenError(`the path of the socket ${path} is too long`, `Choose a path of at most ${MAX_PATH} bytes.`)
+  if (Buffer.byteLength(path) > MAX_SOCKET_PATH)
+    throw new ListenError(
+      `the path of the socket ${path} is too long`,
+      `Choose a path of at most ${MAX_SOCKET_PATH} bytes.`,
+    )
   if (!at(dirname(path))) throw new ListenError(`there is no folder ${dirname(path)}`, 'Create it.')
   const there = at(path)
   if (there) {
@@ -34,7 +37,7 @@ export async function listenOn(server: Server, { path, mode }: UnixSocket): Prom
 const ELSEWHERE = 'Choose another path with --listen unix:/path/to/other.sock.'
 
 /** Most bytes of the path of a socket, on all systems. */
-const MAX_PATH = 103
+const MAX_SOCKET_PATH = 103
 
 const PROBLEMS: Readonly<Record<string, readonly [what: string, next: string]>> = {
   EACCES: ['this user may not write its folder', 'Choose a folder that this user may write.'],

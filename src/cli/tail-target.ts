@@ -67,7 +67,7 @@ interface Running {
 /** Milliseconds in which a bridge on this machine answers. */
 const ANSWERS = 5_000
 /** Most servers in the description of a bridge. */
-const MOST_NAMES = 5
+const MAX_NAMED_SERVERS = 5
 
 /** The bridges whose sockets answer, or the one with this process id. Removes other sockets: their processes were killed. */
 async function running(folder: string, wanted: string | undefined): Promise<Running[]> {
@@ -112,7 +112,7 @@ async function serversOf({ socketPath }: Running): Promise<string> {
     let text = ''
     for await (const chunk of (await ask(socketPath, 'servers')).setEncoding('utf8')) text += String(chunk)
     const names = (JSON.parse(text) as { servers: { name: string }[] }).servers.map(({ name }) => printable(name))
-    return [...names.slice(0, MOST_NAMES), ...(names.length > MOST_NAMES ? ['…'] : [])].join(', ')
+    return [...names.slice(0, MAX_NAMED_SERVERS), ...(names.length > MAX_NAMED_SERVERS ? ['…'] : [])].join(', ')
   } catch {
     return ''
   }

@@ -17,7 +17,7 @@ const ID_BYTES = 4
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const MAC_BYTES = 32
-const MAX_LENGTH = 2_048
+const MAX_SEALED = 2_048
 
 /** Seals and opens texts and bytes. */
 export class Sealer {
@@ -43,7 +43,7 @@ export class Sealer {
   open(text: string): Record<string, unknown> | undefined {
     const [version, id, encoded, ...more] = text.split('.')
     const key = this.#keys.find((known) => known.id === id)
-    if (text.length > MAX_LENGTH || version !== VERSION || !key || encoded === undefined || more.length > 0)
+    if (text.length > MAX_SEALED || version !== VERSION || !key || encoded === undefined || more.length > 0)
       return undefined
     const bytes = Buffer.from(encoded, 'base64url')
     // Base64 has several spellings of the same bytes: only the canonical one is accepted.

@@ -35,7 +35,7 @@ const EVERY = 1_000
 /** Milliseconds before the client answers a question. */
 const THINKS = 2_500
 /** Most calls at once: a bridge that does not answer gets no more. */
-const MAX_OPEN = 8
+const MAX_DEMO_CALLS = 8
 
 /** A request of 2026-07-28: its body and its headers. `meta` is added to the required `_meta`. */
 export function requestOf(method: string, params: Json, id: number, meta: Json = {}) {
@@ -86,7 +86,7 @@ export async function callDemo(url: string, signal: AbortSignal): Promise<void> 
 
   await send('tools/list', {}).catch(() => {})
   for (let turn = 0; !signal.aborted; turn++) {
-    if (open < MAX_OPEN) {
+    if (open < MAX_DEMO_CALLS) {
       open++
       const over = () => open--
       run(CALLS[turn % CALLS.length] as DemoCall).then(over, over)

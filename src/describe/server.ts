@@ -1,6 +1,7 @@
 /** Asks a server for its era, capabilities and tools: what `mcp-bridge probe` prints. */
 
 import { Fault } from '../fault/fault.js'
+import { MAX_PAGES } from '../limits/constants.js'
 import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
 import { nextCursor } from '../policy/pages.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
@@ -28,7 +29,6 @@ export interface ServerDescription {
   left?: Left[]
 }
 
-const MAX_PAGES = 100
 /** Milliseconds for a page of tools. */
 const PAGE_WITHIN = 30_000
 

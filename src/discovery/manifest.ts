@@ -25,10 +25,10 @@ export class ManifestError extends Error {
 /** Longest manifest. */
 const MAX_MANIFEST_BYTES = 256 * 1024
 const UNKNOWN = 'is not a member of a manifest'
-const MAX_DEPTH = 16
-const MAX_SERVERS = 64
+const MAX_MANIFEST_DEPTH = 16
+const MAX_MANIFEST_SERVERS = 64
 /** Of all servers together. */
-const MAX_TOOLS = 2_000
+const MAX_MANIFEST_TOOLS = 2_000
 /** Longest validity in milliseconds: a manifest must be renewed at least once a year. */
 const MAX_VALIDITY = 366 * 86_400_000
 
@@ -133,7 +133,7 @@ const server = z.strictObject({
     .optional()
     .describe('As in the handshake, which has to offer the same; anything if it is left out.'),
   tools: z
-    .union([z.literal('runtime'), z.array(tool).max(MAX_TOOLS)])
+    .union([z.literal('runtime'), z.array(tool).max(MAX_MANIFEST_TOOLS)])
     .default('runtime')
     .describe('All tools of the server, or "runtime": they are asked for when the server is reached.'),
   auth: auth.optional().describe('What the server wants of those who call it.'),
@@ -149,7 +149,7 @@ const manifestSchema = z
     serial: z.int().nonnegative().describe('Goes up with each document of the publisher at this address.'),
     issued: instant.describe('From when it holds, in UTC, as in 2026-10-21T12:00:00Z.'),
     expires: instant.describe('Until when it holds: at most 366 days.'),
-    servers: z.array(server).max(MAX_SERVERS),
+    servers: z.array(server).max(MAX_MANIFEST_SERVERS),
   })
   .superRefine(({ issued, expires, servers }, context) => {
     const wrong = (message: string, ...path: (string | number)[]) => context.addIssue({ code: 'custom', message, path })
@@ -162,7 +162,8 @@ const manifestSchema = z
       names.add(name.toLowerCase())
       if (listed === 'runtime') continue
       tools += listed.length
-      if (tools > MAX_TOOLS) return wrong(`brings the total above ${MAX_TOOLS} tools`, 'servers', at, 'tools')
+      if (tools > MAX_MANIFEST_TOOLS)
+        return wrong(`brings the total above ${MAX_MANIFEST_TOOLS} tools`, 'servers', at, 'tools')
       const own = new Set<string>()
       for (const [nth, { name }] of listed.entries()) {
         if (own.has(name)) wrong('is used for two tools', 'servers', at, 'tools', nth, 'name')
@@ -196,7 +197,7 @@ export function manifestJsonSchema(): string {
 
 function jsonOf(bytes: Uint8Array): unknown {
   try {
-    return readStrictly(bytes, { maxBytes: MAX_MANIFEST_BYTES, maxDepth: MAX_DEPTH })
+    return readStrictly(bytes, { maxBytes: MAX_MANIFEST_BYTES, maxDepth: MAX_MANIFEST_DEPTH })
   } catch (error) {
     if (!(error instanceof StrictJsonError)) throw error
     const { path, message } = error

@@ -2,6 +2,7 @@
 
 import { withoutCredentials } from '../credentials/credentials.js'
 import { Fault } from '../fault/fault.js'
+import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { LogEvent, LogFields } from '../log/events.js'
 import type { Observe } from '../ports/events.js'
 import { type Cancelled, isFailure, type Outcome, UNRECORDED } from '../ports/seen.js'
@@ -18,7 +19,6 @@ import { type AnsweredOutcome, endOf, outcomeOf } from './outcome.js'
 import type { ClientWatch } from './watch.js'
 import { type CallEnd, type CallFields, WatchedCall, type Whose } from './watched-call.js'
 
-const MAX_NAME = 120
 /** Faults that have been logged as the end of a call. */
 const logged = new WeakSet<Fault>()
 
@@ -52,7 +52,8 @@ export class CallLogEntry implements CallLog {
     this.#logger = logger
     this.#whose = whose
     // The client chooses the method, and its length.
-    this.#fields = fields.method.length > MAX_NAME ? { ...fields, method: fields.method.slice(0, MAX_NAME) } : fields
+    this.#fields =
+      fields.method.length > MAX_LOGGED_NAME ? { ...fields, method: fields.method.slice(0, MAX_LOGGED_NAME) } : fields
     const watch = logger.telemetry?.watch
     if (watch && whose) this.#record(watch, whose)
   }
@@ -287,7 +288,7 @@ export function subject(method: string, params: Payload): { name: string } | und
 export function namedSubject(method: string, name: string): { name: string } | undefined {
   const { named } = methodTraits(method)
   if (named === undefined || named === 'taskId') return undefined
-  return { name: (named === 'uri' ? publicAddress(name) : name).slice(0, MAX_NAME) }
+  return { name: (named === 'uri' ? publicAddress(name) : name).slice(0, MAX_LOGGED_NAME) }
 }
 
 function stderrOf({ cause }: Fault): { stderr?: readonly string[] } {

@@ -1,4 +1,5 @@
 /** What the inspector learns of the calls of clients: their numbers, and which call continues which. One for the whole bridge. */
+import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { Witness } from '../ports/seen.js'
 import { CLIENT_INFO } from '../protocol/meta.js'
 import { memoize } from '../rpc/memoize.js'
@@ -13,8 +14,6 @@ const MAX_ASKING = 1_000
 const ENOUGH = 256
 /** Most sessions whose clients' names are remembered. */
 const MAX_NAMED = 1_000
-/** Characters of a client's name. */
-const MAX_NAME = 120
 
 /** Tells a witness, and knows which call is which. */
 export class ClientWatch {
@@ -84,7 +83,7 @@ export interface Round {
 const nameIn = memoize((info): string | undefined => {
   try {
     const name = value(parseObject(info), 'name')
-    return typeof name === 'string' ? own(name.slice(0, MAX_NAME)) : undefined
+    return typeof name === 'string' ? own(name.slice(0, MAX_LOGGED_NAME)) : undefined
   } catch {
     return undefined
   }

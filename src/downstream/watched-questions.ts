@@ -4,7 +4,7 @@ import { isQuestion } from '../protocol/input.js'
 import type { Logger } from './logger.js'
 
 /** Most open requests of servers whose calls are remembered. */
-const MAX_OPEN = 1_000
+const MAX_WATCHED_QUESTIONS = 1_000
 
 /** A request of a server: the call that it belongs to, and whether it is a question. */
 interface OpenRequest {
@@ -23,7 +23,7 @@ export class WatchedQuestions {
 
   /** A request of the server was sent to the client of this call. */
   asked(key: string, method: string | undefined, call: number): void {
-    if (this.#open.size >= MAX_OPEN) this.#open.clear()
+    if (this.#open.size >= MAX_WATCHED_QUESTIONS) this.#open.clear()
     const asks = call !== UNRECORDED && isQuestion(method)
     this.#open.set(key, { call, asks })
     if (asks) this.#tell('parked', call)

@@ -5,6 +5,7 @@
 
 import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
+import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import type { Observe } from '../ports/events.js'
@@ -39,8 +40,6 @@ export interface GroupOptions {
 }
 
 const LISTEN = 'subscriptions/listen'
-/** Most characters of a name in a log. */
-const MAX_LOGGED = 120
 /** Most names logged as left out, and as too long; and most in one line. */
 const MAX_HIDDEN = 1_000
 const MAX_LONG = 20
@@ -334,5 +333,5 @@ function identityOf({ plan: { name, title }, version }: Pick<GroupOptions, 'plan
 function originalOf(method: string, id: string): { original: string } | undefined {
   const { named } = methodTraits(method)
   if (named !== 'name' && named !== 'uri') return undefined
-  return { original: (named === 'uri' ? publicAddress(id) : id).slice(0, MAX_LOGGED) }
+  return { original: (named === 'uri' ? publicAddress(id) : id).slice(0, MAX_LOGGED_NAME) }
 }

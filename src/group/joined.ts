@@ -14,14 +14,14 @@ export interface ListParts {
 }
 
 /** Most lists, and their bytes. Callers with the same tools share a list. */
-const MAX_LISTS = 64
-const MAX_BYTES = 16 * 1024 * 1024
+const MAX_JOINED_LISTS = 64
+const MAX_JOINED_BYTES = 16 * 1024 * 1024
 
 export class JoinedLists {
   readonly #lists: LentCache<{ bytes: number; list: Payload }>
 
   constructor(memory: Memory) {
-    this.#lists = new LentCache({ memory, max: MAX_LISTS, maxBytes: MAX_BYTES })
+    this.#lists = new LentCache({ memory, max: MAX_JOINED_LISTS, maxBytes: MAX_JOINED_BYTES })
   }
 
   /** The merged list of these parts, made by `join` if it is not cached. */

@@ -4,6 +4,7 @@
  */
 
 import { Fault } from '../fault/fault.js'
+import { MAX_UNREAD } from '../limits/constants.js'
 import type { Call, Final, Told } from '../protocol/call.js'
 import { withoutEnvelope } from '../protocol/meta.js'
 import {
@@ -49,8 +50,6 @@ const MAX_SUBJECTS = 1_024
 const AGREE_WITHIN = 2_000
 /** Milliseconds within which equal changes are merged. */
 const GATHER = 100
-/** Most pending changes. */
-const MAX_UNREAD = 1_024
 
 export class GroupListening {
   readonly #options: GroupListeningOptions

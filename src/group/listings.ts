@@ -1,6 +1,7 @@
 /** The known lists of a group's servers: the last pages that each caller received. */
 
 import { digest } from '../crypto/seal.js'
+import { MAX_PAGES } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import { LentCache } from '../policy/lent-cache.js'
 import type { Call } from '../protocol/call.js'
@@ -100,14 +101,12 @@ function nextOf(result: Payload): Json | undefined {
 }
 
 /** Most remembered pages of all callers, and their bytes. */
-const MAX_PAGES = 2_048
-const MAX_BYTES = 16 * 1024 * 1024
+const MAX_REMEMBERED_PAGES = 2_048
+const MAX_PAGES_BYTES = 16 * 1024 * 1024
 /** Most remembered callers that are the same person with other capabilities. */
 const MAX_KIN = 8
 /** Most pages of one list of one server compared with a new one: most callers get equal pages. */
 const RECENT = 4
-/** Most pages of one list of one server. */
-const MOST_PAGES = 100
 
 export class Listings {
   readonly #pages: LentCache<{ bytes: number; page: ListPage }>
@@ -120,8 +119,8 @@ export class Listings {
   readonly #kin = new Recent<readonly string[]>()
 
   constructor(memory: Memory) {
-    this.#pages = new LentCache({ memory, max: MAX_PAGES, maxBytes: MAX_BYTES })
-    this.#discovered = new LentCache({ memory, max: MAX_PAGES, maxBytes: MAX_BYTES })
+    this.#pages = new LentCache({ memory, max: MAX_REMEMBERED_PAGES, maxBytes: MAX_PAGES_BYTES })
+    this.#discovered = new LentCache({ memory, max: MAX_REMEMBERED_PAGES, maxBytes: MAX_PAGES_BYTES })
   }
 
   /** The page from a server, as clients of the group see it. */
@@ -157,7 +156,7 @@ export class Listings {
   /** All known pages of a list for a caller, in order. */
   *all(who: string, member: Member, method: string): Generator<ListPage> {
     let params = OWN
-    for (let pages = 0; pages < MOST_PAGES; pages++) {
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
       const page = this.known(who, member, { method, params })
       if (!page) return
       yield page

@@ -2,6 +2,7 @@
 
 import { digest, type SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
+import { MAX_PAGES } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import { OWN as OURS } from '../policy/refusal.js'
 import type { CacheHint, Call, Final } from '../protocol/call.js'
@@ -75,8 +76,6 @@ const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list'])
 const UNAVAILABLE = `${OURS}unavailable`
 /** Milliseconds for which discovery waits. Slower servers are missing in its capabilities and instructions. */
 const DISCOVER_WAIT = 1_000
-/** Most pages read of one list. */
-const MOST_PAGES = 100
 
 export class Lists {
   readonly #options: ListsOptions
@@ -253,7 +252,7 @@ export class Lists {
           const part = this.#part(who, member, asked.question, asked.answer)
           parts.push(part)
           cursor = part.page?.next
-        } while (cursor !== undefined && parts.length < MOST_PAGES)
+        } while (cursor !== undefined && parts.length < MAX_PAGES)
         return parts
       }),
     )

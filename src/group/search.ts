@@ -4,6 +4,7 @@
  */
 
 import { Fault } from '../fault/fault.js'
+import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import { globs } from '../policy/globs.js'
 import { LentCache } from '../policy/lent-cache.js'
@@ -29,10 +30,9 @@ export interface SearchOptions {
 const LIST = 'tools/list'
 /** Most indexes, and their bytes. Callers with the same tools share an index. */
 const MAX_INDEXES = 32
-const MAX_BYTES = 32 * 1024 * 1024
+const MAX_INDEX_BYTES = 32 * 1024 * 1024
 /** Estimated bytes of an index per character of the definitions. */
 const PER_CHARACTER = 4
-const MAX_LOGGED = 120
 
 export class Search {
   readonly #options: SearchOptions
@@ -41,7 +41,7 @@ export class Search {
 
   constructor(options: SearchOptions) {
     this.#options = options
-    this.#indexes = new LentCache({ memory: options.memory, max: MAX_INDEXES, maxBytes: MAX_BYTES })
+    this.#indexes = new LentCache({ memory: options.memory, max: MAX_INDEXES, maxBytes: MAX_INDEX_BYTES })
   }
 
   /** Answers calls of the group's own tools; `next` answers all others. */
@@ -95,7 +95,7 @@ export class Search {
   /** The call that `call_tool` stands for. The log and the inspector name the actual tool. */
   #unwrapped(call: Call): Call {
     const meant = unwrapped(call)
-    call.log.note({ name: (stringIn(meant.params, 'name') ?? '').slice(0, MAX_LOGGED), through: CALL })
+    call.log.note({ name: (stringIn(meant.params, 'name') ?? '').slice(0, MAX_LOGGED_NAME), through: CALL })
     return meant
   }
 

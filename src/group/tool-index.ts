@@ -5,13 +5,13 @@ import { type Json, keys, objectIn, type Payload, parseObject, value } from '../
 export type Find = (query: string, limit: number) => number[]
 
 /** Most tools of an index; others are not found. */
-export const MAX_TOOLS = 5_000
+export const MAX_INDEXED_TOOLS = 5_000
 /** Longest texts that are indexed, in characters, and most arguments. */
-const MAX_TEXT = 2_000
-const MAX_NAME = 300
-const MAX_ARGUMENTS = 100
+const MAX_INDEXED_TEXT = 2_000
+const MAX_INDEXED_NAME = 300
+const MAX_INDEXED_ARGUMENTS = 100
 /** Most words of a query. */
-const MAX_WORDS = 32
+const MAX_QUERY_WORDS = 32
 /** Tools that are indexed before others get a turn. */
 const AT_ONCE = 50
 
@@ -47,11 +47,11 @@ export async function indexOf(tools: readonly Json[]): Promise<Find> {
       fuzzy: (word) => (word.length > 4 ? 0.2 : false),
     },
   })
-  const known = tools.slice(0, MAX_TOOLS).map(indexed)
+  const known = tools.slice(0, MAX_INDEXED_TOOLS).map(indexed)
   await index.addAllAsync(known, { chunkSize: AT_ONCE })
   const byName = new Map(known.map(({ id, name }) => [name, id]))
   return (query, limit) => {
-    const words = [...new Set(wordsIn(query))].slice(0, MAX_WORDS)
+    const words = [...new Set(wordsIn(query))].slice(0, MAX_QUERY_WORDS)
     const exact = byName.get(query.trim())
     const found = index.search(words.join(' ')).map(({ id }) => id as number)
     return [...new Set(exact === undefined ? found : [exact, ...found])].slice(0, limit)
@@ -62,9 +62,9 @@ function indexed(tool: Json, id: number): Indexed {
   const definition = parseObject(tool)
   return {
     id,
-    name: textIn(definition, 'name', MAX_NAME),
-    title: textIn(definition, 'title', MAX_NAME),
-    description: textIn(definition, 'description', MAX_TEXT),
+    name: textIn(definition, 'name', MAX_INDEXED_NAME),
+    title: textIn(definition, 'title', MAX_INDEXED_NAME),
+    description: textIn(definition, 'description', MAX_INDEXED_TEXT),
     arguments: argumentsIn(definition),
   }
 }
@@ -72,8 +72,8 @@ function indexed(tool: Json, id: number): Indexed {
 function argumentsIn(definition: Payload): string {
   const schema = objectIn(definition, 'inputSchema')
   const properties = schema && objectIn(schema, 'properties')
-  const names = properties ? keys(properties).slice(0, MAX_ARGUMENTS) : []
-  return names.map((name) => name.slice(0, MAX_NAME)).join(' ')
+  const names = properties ? keys(properties).slice(0, MAX_INDEXED_ARGUMENTS) : []
+  return names.map((name) => name.slice(0, MAX_INDEXED_NAME)).join(' ')
 }
 
 function textIn(definition: Payload, key: string, most: number): string {

@@ -5,7 +5,7 @@
 import type { CallSeen, Side, Sight } from '../ports/seen.js'
 import type { Copies } from './kept.js'
 import { mixed } from './place.js'
-import { MAX_TEXT, short } from './short.js'
+import { MAX_SHORT_TEXT, short } from './short.js'
 
 type CallSight = Extract<Sight, { kind: 'call' }>
 
@@ -102,7 +102,7 @@ export class CallKinds {
 }
 
 function weightWith(weight: number, text: string | undefined): number {
-  return weight + Math.min(text?.length ?? 0, MAX_TEXT)
+  return weight + Math.min(text?.length ?? 0, MAX_SHORT_TEXT)
 }
 
 function isSame(kind: CallKind, sight: CallSight, session: string | undefined): boolean {

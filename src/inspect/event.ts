@@ -6,15 +6,15 @@ type Check = (value: unknown) => boolean
 type Members = Readonly<Record<string, Check>>
 
 /** Most characters of the text of a message, and of any other text. */
-const MAX_TEXT = 64 * 1024
+const MAX_EVENT_TEXT = 64 * 1024
 const MAX_OTHER = 16 * 1024
 /** Most changes of a message; the inspector records fewer. */
-const MAX_LIST = 1_000
+const MAX_EVENT_CHANGES = 1_000
 
 const text: Check = (value) => typeof value === 'string' && value.length <= MAX_OTHER
 const callId: Check = (value) => typeof value === 'string' && /^c\d{1,15}$/.test(value)
 const rule: Check = (value) => typeof value === 'string' && /^[\w-]{1,100}$/.test(value)
-const message: Check = (value) => typeof value === 'string' && value.length <= MAX_TEXT
+const message: Check = (value) => typeof value === 'string' && value.length <= MAX_EVENT_TEXT
 const number: Check = (value) => typeof value === 'number' && Number.isFinite(value)
 const count: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0
 const isTrue: Check = (value) => typeof value === 'boolean'
@@ -26,7 +26,7 @@ const oneOf =
 const listOf =
   (each: Check): Check =>
   (value) =>
-    Array.isArray(value) && value.length <= MAX_LIST && value.every(each)
+    Array.isArray(value) && value.length <= MAX_EVENT_CHANGES && value.every(each)
 const mapOf =
   (each: Check): Check =>
   (value) =>

@@ -50,14 +50,14 @@ const WHOLE = new Set(['status', 'blame', 'id', 'session'])
 /** Fields that are only known at the end of a call. */
 const BY_END = /^-?(?:status:|blame:|fault:|ms[<>:=])/i
 /** Longest text of a filter, and most words. */
-const MAX_TEXT = 1_000
-const MAX_WORDS = 50
+const MAX_FILTER = 1_000
+const MAX_FILTER_WORDS = 50
 
 /** Parses a filter. */
 export function readFilter(text: string): CallFilter {
   const problems: string[] = []
   const hints: string[] = []
-  const words = wordsIn(text.slice(0, MAX_TEXT)).slice(0, MAX_WORDS)
+  const words = wordsIn(text.slice(0, MAX_FILTER)).slice(0, MAX_FILTER_WORDS)
   const tests = words.flatMap((word) => {
     const isNot = word.length > 1 && word.startsWith('-')
     const test = testOf(isNot ? word.slice(1) : word, problems, hints)

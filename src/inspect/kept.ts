@@ -5,7 +5,7 @@ import { withoutCredentials } from '../credentials/credentials.js'
 import { type CallSeen, callId, type MessageSeen, type Seen, type Sight } from '../ports/seen.js'
 import { own } from '../rpc/own.js'
 import { shownPrincipal } from '../texts/printable.js'
-import { MAX_TEXT, short } from './short.js'
+import { MAX_SHORT_TEXT, short } from './short.js'
 
 /** An event that is neither a message nor part of a call, without its number and time. */
 export type Other = Record<string, unknown> & { kind: Exclude<Seen['kind'], (CallSeen | MessageSeen)['kind']> }
@@ -15,7 +15,7 @@ const MAX_TEXTS = 1_000
 const MAX_DIGESTS = 1_000
 /** Members with foreign texts, which may contain credentials, and how many of their characters are read. */
 const WORDS = ['line', 'text', 'why', 'said']
-const MAX_READ = 2_000
+const MAX_EXAMINED_TEXT = 2_000
 /** Approximate bytes of an object without its texts. */
 const OBJECT_BYTES = 300
 
@@ -36,7 +36,7 @@ export class Copies {
       this.#last = known
       return known
     }
-    if (text.length > MAX_TEXT) return short(text)
+    if (text.length > MAX_SHORT_TEXT) return short(text)
     if (this.#texts.size >= MAX_TEXTS) this.#texts.clear()
     const copy = own(text)
     this.#texts.set(copy, copy)
@@ -67,7 +67,7 @@ export class Copies {
     }
     for (const key of WORDS) {
       const text = sight[key as keyof Sight] as unknown
-      if (typeof text === 'string') kept[key] = short(withoutCredentials(text.slice(0, MAX_READ)))
+      if (typeof text === 'string') kept[key] = short(withoutCredentials(text.slice(0, MAX_EXAMINED_TEXT)))
     }
     if ('principal' in sight && sight.principal !== undefined) kept['principal'] = shownPrincipal(sight.principal)
     if (sight.call !== undefined) kept['call'] = callId(sight.call)

@@ -4,8 +4,8 @@ import { short } from './short.js'
 
 /** Most servers, and most tools and pages of one. */
 const MAX_SERVERS = 1_000
-const MAX_TOOLS = 1_000
-const MAX_PAGES = 100
+const MAX_LISTED_TOOLS = 1_000
+const MAX_LISTED_PAGES = 100
 
 /** The last list of one server. */
 interface Listed {
@@ -44,8 +44,8 @@ export class ListedTools {
     if (listed.length === 0) return
     const list = known && !isFirst ? known : { names: [], pages: new Set<string>() }
     this.#lists.set(server, list)
-    if (list.pages.size < MAX_PAGES) list.pages.add(page)
+    if (list.pages.size < MAX_LISTED_PAGES) list.pages.add(page)
     for (const { name } of listed)
-      if (typeof name === 'string' && list.names.length < MAX_TOOLS) list.names.push(short(name))
+      if (typeof name === 'string' && list.names.length < MAX_LISTED_TOOLS) list.names.push(short(name))
   }
 }

@@ -25,7 +25,7 @@ export interface MessageKind extends Pick<MessageSeen, 'hop' | 'dir' | 'form' | 
 /** Cached kinds, a power of 2. A new one replaces the one in its slot. */
 const PLACES = 512
 /** Most characters of JSON for the changes of a cached kind. */
-const MAX_CHANGES = 4 * 1024
+const MAX_CHANGES_JSON = 4 * 1024
 /** Two wires with two directions each. */
 const WIRES = 4
 /** Approximate bytes of a message without its head and its changes. */
@@ -60,7 +60,7 @@ export class MessageKinds {
     const known = this.#known[place]
     if (known && known.head === head && isSame(known, sight, session)) return known
     const size = changed?.size ?? 0
-    const isRemembered = size <= MAX_CHANGES
+    const isRemembered = size <= MAX_CHANGES_JSON
     const kind = {
       hop,
       dir,

@@ -9,7 +9,7 @@ import { Copies, weightOf } from './kept.js'
 import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
 import { OpenSessions, type SessionCounts } from './open-sessions.js'
 import { SecretArguments } from './secret-arguments.js'
-import { MAX_TEXT, short } from './short.js'
+import { MAX_SHORT_TEXT, short } from './short.js'
 import { Slots } from './slots.js'
 import { Texts } from './texts.js'
 
@@ -198,7 +198,7 @@ export class Ring {
   #call(at: number, sight: Extract<Sight, { kind: 'call' }>): void {
     if (sight.what === 'ended') this.#decide(sight)
     const kind = this.#callKinds.of(sight)
-    const weight = kind.weight + Math.min(sight.why?.length ?? 0, MAX_TEXT)
+    const weight = kind.weight + Math.min(sight.why?.length ?? 0, MAX_SHORT_TEXT)
     this.#recorded += weight
     this.#events.addCall(at, weight, sight, kind)
   }

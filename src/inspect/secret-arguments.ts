@@ -9,12 +9,12 @@ import { keyOf, secretsIn } from './secret-schema.js'
 type Json = Readonly<Record<string, unknown>>
 
 /** Most pending requests for lists of tools. */
-const MAX_OPEN = 1_000
+const MAX_PENDING_LISTS = 1_000
 /** Most secret arguments of a server, and most characters of their paths. With more, all its arguments are hidden. */
 const MAX_ARGUMENTS = 100
-const MAX_CHARACTERS = 16 * 1024
+const MAX_PATH_CHARACTERS = 16 * 1024
 /** Most known pages of lists per server. A known page is not examined again. */
-const MAX_PAGES = 100
+const MAX_EXAMINED_PAGES = 100
 /** Most bytes of an examined list, and most schemas in it. */
 const LONGEST = 4 * 1024 * 1024
 const EFFORT = 10_000
@@ -43,7 +43,7 @@ export class SecretArguments {
     if (message.form === 'request') {
       if (message.method !== 'tools/list') return
       const [oldest] = this.#open.keys()
-      if (oldest !== undefined && this.#open.size >= MAX_OPEN) this.#open.delete(oldest)
+      if (oldest !== undefined && this.#open.size >= MAX_PENDING_LISTS) this.#open.delete(oldest)
       this.#open.set(keyOfRequest(message), text === undefined || !textOf(text).includes('"cursor"'))
     } else if (this.#open.size > 0 && message.form === 'result') {
       const isFirst = this.#open.get(keyOfRequest(message))
@@ -78,7 +78,7 @@ export class SecretArguments {
     if (!maySecret) return
     const known = this.#knownOf(server)
     if (known.isAll || known.pages.has(page)) return
-    if (known.pages.size < MAX_PAGES) known.pages.add(page)
+    if (known.pages.size < MAX_EXAMINED_PAGES) known.pages.add(page)
     const effort = { left: EFFORT }
     for (const { inputSchema } of read()) {
       const found = secretsIn(inputSchema, effort)
@@ -102,7 +102,7 @@ function add(known: Known, pattern: Pattern): void {
   if (known.patterns.has(key)) return
   known.patterns.set(key, pattern)
   known.characters += key.length
-  if (known.patterns.size <= MAX_ARGUMENTS && known.characters <= MAX_CHARACTERS) return
+  if (known.patterns.size <= MAX_ARGUMENTS && known.characters <= MAX_PATH_CHARACTERS) return
   known.isAll = true
   known.patterns.clear()
 }

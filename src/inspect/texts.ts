@@ -5,7 +5,7 @@ import { lengthOf, type Wire } from '../rpc/source.js'
 
 /** Most stored characters of a text, and most bytes they can take. */
 const MAX_TEXT = 16 * 1024
-const MAX_BYTES = 3 * MAX_TEXT
+const MAX_TEXT_BYTES = 3 * MAX_TEXT
 /** Bytes before each text: its length, and the number of characters cut from its end. */
 const HEAD = 12
 
@@ -85,7 +85,7 @@ export class Texts {
 
   /** The start of the next text. Texts are never split: if the room at the end may not suffice, it starts over at 0. */
   #begin(): TextPosition | undefined {
-    const most = HEAD + MAX_BYTES
+    const most = HEAD + MAX_TEXT_BYTES
     if (this.#size < most) return undefined
     this.#memory ??= Buffer.alloc(this.#size)
     const left = this.#size - (this.#written % this.#size)

@@ -7,7 +7,7 @@ import { DECEPTIVE } from '../texts/printable.js'
 export const MAX_LINE = 16 * 1024
 /** Most bytes of a value in a line that is too long, and of all its values. */
 const MAX_VALUE = 2 * 1024
-const MAX_VALUES = MAX_LINE - MAX_VALUE
+const MAX_LINE_VALUES = MAX_LINE - MAX_VALUE
 
 const PLAIN = /^[\x20-\x7e]*\n$/
 const ALL_DECEPTIVE = new RegExp(DECEPTIVE, 'gu')
@@ -36,7 +36,7 @@ function shortened(text: string): string {
   for (const [key, value] of Object.entries(JSON.parse(text) as Record<string, unknown>)) {
     const member = `${escaped(JSON.stringify(beginning(key, 64)))}:${shortenedValue(value)}`
     size += Buffer.byteLength(member)
-    if (size > MAX_VALUES) break
+    if (size > MAX_LINE_VALUES) break
     members.push(member)
   }
   return `{${members.join(',')},"truncated":true}`

@@ -35,7 +35,7 @@ export class LockRefused extends Error {
 }
 
 /** Most bytes of a lock file, which has the id of its owner. */
-const MAX_BYTES = 64
+const MAX_LOCK_BYTES = 64
 /** Looks at content alone: the id of an owner is one that nobody else has. */
 const WHOEVER = -1
 
@@ -91,7 +91,7 @@ function create(path: string, owner: string): boolean {
 type Look = { kind: 'free' } | { kind: 'held'; owner: string } | { kind: 'refused'; why: string }
 
 function lookAt(path: string, uid: number): Look {
-  const found = readPrivateFile(path, { uid, maxBytes: MAX_BYTES })
+  const found = readPrivateFile(path, { uid, maxBytes: MAX_LOCK_BYTES })
   if (found.kind === 'absent') return { kind: 'free' }
   if (found.kind === 'refused') return found
   return { kind: 'held', owner: Buffer.from(found.bytes).toString() }

@@ -21,14 +21,14 @@ export interface Wanted {
 const TOKEN = "[\\w!#$%&'*+.^`|~-]+"
 /** A parameter, or a word: the name of a scheme, or a token68. */
 const ITEM = new RegExp(`([\\s,]*)(?:(${TOKEN})\\s*=\\s*(?:"((?:[^"\\\\]|\\\\.)*)"|(${TOKEN}))|([\\w.~+/-]+=*))`, 'y')
-const MAX_LINE = 16 * 1024
+const MAX_CHALLENGE = 16 * 1024
 const MAX_CHALLENGES = 16
 /** Schemes that send tokens. */
 const SCHEMES: ReadonlySet<string> = new Set(['bearer', 'dpop'])
 
 /** All challenges of all header lines; a line may have several. Reading a line ends where it is invalid. */
 export function readChallenges(lines: readonly string[]): readonly Challenge[] {
-  return lines.flatMap((line) => readLine(line.slice(0, MAX_LINE))).slice(0, MAX_CHALLENGES)
+  return lines.flatMap((line) => readLine(line.slice(0, MAX_CHALLENGE))).slice(0, MAX_CHALLENGES)
 }
 
 /** What the challenges require of a client that sends tokens, combined. */

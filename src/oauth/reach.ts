@@ -18,7 +18,7 @@ export interface ReachSettings {
 export type Network = Pick<FetchOptions, 'resolve' | 'proxyOf' | 'dial' | 'ca' | 'tlsFor' | 'timeLimit'>
 
 /** Bounds of one metadata document: bytes, and milliseconds. */
-const DOCUMENT_BYTES = 64 * 1024
+const METADATA_BYTES = 64 * 1024
 const TIME_LIMIT = 8_000
 
 /** What may be contacted, and within which bounds. */
@@ -49,7 +49,7 @@ export function foundReach(
     ...network,
     allowed,
     allowLoopback: allowLoopback && isHere,
-    maxBytes: DOCUMENT_BYTES,
+    maxBytes: METADATA_BYTES,
   }
 }
 

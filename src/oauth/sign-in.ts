@@ -54,7 +54,7 @@ const RECENTLY = 10_000
 /** Milliseconds that `initialize` of a legacy client may take: for discovery, the sign-in and the server. */
 const CONNECT_WITHIN = 120_000
 /** Most principals with a placeholder. */
-const MAX_WAITING = 10_000
+const MAX_PLACEHOLDERS = 10_000
 /** Name of the question that sends a person to the sign-in. */
 const QUESTION = 'sign-in'
 /** State of a call whose client was asked to sign in. A client may forge it: it only repeats the call. */
@@ -226,7 +226,7 @@ export class SignIn {
     this.#waiting.delete(principal)
     this.#waiting.set(principal, { refused, waited: performance.now() })
     const [oldest] = this.#waiting.keys()
-    if (oldest !== undefined && this.#waiting.size > MAX_WAITING) this.#waiting.delete(oldest)
+    if (oldest !== undefined && this.#waiting.size > MAX_PLACEHOLDERS) this.#waiting.delete(oldest)
   }
 
   /** Whether a principal still has the placeholder: nobody has signed in since it was refused. */

@@ -12,7 +12,7 @@ export type CountShared = (name: string, milliseconds: number) => Promise<Counte
 /** Milliseconds of a window. */
 export const WINDOW = 60_000
 /** Most names with an open window. For one more, the oldest window ends early. */
-const MAX_NAMES = 10_000
+const MAX_WINDOWS = 10_000
 
 /** The windows of all names. */
 export class CountedWindows {
@@ -45,7 +45,7 @@ export class CountedWindows {
     }
     this.#open.delete(name)
     for (const [other, { until }] of this.#open) {
-      if (until > now && this.#open.size < MAX_NAMES) break
+      if (until > now && this.#open.size < MAX_WINDOWS) break
       this.#open.delete(other)
     }
     this.#open.set(name, { current: 1, until: now + milliseconds })

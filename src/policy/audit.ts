@@ -34,7 +34,7 @@ const USES: Readonly<Record<string, 'name' | 'uri'>> = {
   'resources/read': 'uri',
 }
 /** Most characters of a name, and of the value of an argument. */
-const MAX_TEXT = 256
+const MAX_AUDITED_TEXT = 256
 
 export function audit({ server, log, required, named }: AuditOptions): Policy {
   async function record(call: Call, end: object, ms: number): Promise<void> {
@@ -122,7 +122,7 @@ function valuesOf({ params }: Call, named: readonly string[]): object | undefine
 function shortened(found: unknown): string | number | undefined {
   if (typeof found === 'number' || found === undefined) return found
   const text = typeof found === 'string' ? found : JSON.stringify(found)
-  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text
+  return text.length > MAX_AUDITED_TEXT ? `${text.slice(0, MAX_AUDITED_TEXT)}…` : text
 }
 
 function digestOf(given: string): string {

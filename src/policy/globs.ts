@@ -2,7 +2,7 @@
 import picomatch from 'picomatch'
 
 /** Longest name that is matched against globs, in characters. */
-export const MAX_NAME = 256
+export const MAX_MATCHED_NAME = 256
 
 /** Stands for a slash, and is nothing special for globs. No name has it. */
 const SLASH = '\uffff'
@@ -11,7 +11,7 @@ const SLASH = '\uffff'
 export function globs(list: readonly string[]): (name: string) => boolean {
   if (list.length === 0) return () => false
   const matches = picomatch(list.map(plain), { dot: true, posix: true, windows: false })
-  return (name) => name.length <= MAX_NAME && matches(plain(name))
+  return (name) => name.length <= MAX_MATCHED_NAME && matches(plain(name))
 }
 
 /** The text as one segment of a path: names are no paths, so "/" separates nothing, and "." and ".." are ordinary. */

@@ -1,6 +1,7 @@
 /** Reads the lists of a server for the bridge itself, page by page. */
 
 import { Fault } from '../fault/fault.js'
+import { MAX_PAGES } from '../limits/constants.js'
 import { type Call, type CallLog, type Final, type Handler, unheard } from '../protocol/call.js'
 import { EMPTY, edit, type Json, NO_PARAMS, OWN, type Payload, raw } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
@@ -10,8 +11,6 @@ import { Deadline } from '../time/time.js'
 /** Asks for the page at a cursor; for the first one without a cursor. */
 export type FetchPage = (cursor: Json | undefined) => Promise<Payload>
 
-/** Most pages of a list. */
-const MAX_PAGES = 100
 /** Milliseconds for reading all pages of a list. */
 const LIST_TIMEOUT = 30_000
 /** The bridge's own requests are not calls of a client, so they have no line in the log. */

@@ -2,7 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Call, Policy } from '../protocol/call.js'
-import { globs, MAX_NAME } from './globs.js'
+import { globs, MAX_MATCHED_NAME } from './globs.js'
 import { refuse, toolOf } from './refusal.js'
 
 /** A limit. */
@@ -26,7 +26,7 @@ export function toolLimits({ server, limits, count }: ToolLimitsOptions): Policy
   const rules = limits.map((limit) => {
     const isNamed = globs([limit.tools])
     // Longer names are not matched with globs. All limits apply to such a tool.
-    return { limit, applies: (tool: string) => tool.length > MAX_NAME || isNamed(tool) }
+    return { limit, applies: (tool: string) => tool.length > MAX_MATCHED_NAME || isNamed(tool) }
   })
 
   async function exceeded(tool: string, { principal }: Call) {

@@ -2,13 +2,13 @@
 
 import { digest } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
+import { MAX_TOOLS } from '../limits/constants.js'
 import type { ToolFact, ToolList } from '../ports/trust-status.js'
 import { withoutMisannotated } from '../protocol/annotations.js'
 import { canonical } from '../rpc/canonical.js'
 import { arrayIn, duplicateKey, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
 import { type FetchPage, pagesOf } from './pages.js'
 
-const MAX_TOOLS = 2_000
 /** Members that a model or a person reads. */
 const TELLING: readonly string[] = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations']
 

@@ -40,15 +40,15 @@ const REMEMBERED: ReadonlySet<string> = new Set([
   'resources/list',
   'resources/templates/list',
 ])
-const MAX_LISTS = 256
-const MAX_BYTES = 16 * 1024 * 1024
+const MAX_REMEMBERED_LISTS = 256
+const MAX_REMEMBERED_BYTES = 16 * 1024 * 1024
 /** Longest params, in characters; usually a cursor. */
-const MAX_PARAMS = 4 * 1024
+const MAX_REMEMBERED_PARAMS = 4 * 1024
 
 /** The policy, and a function that ends it and drops all results. */
 export function unavailable(options: UnavailableOptions): { policy: Policy; close(): void } {
   const { name, state, memory, now = () => performance.now() } = options
-  const lasts = new LentCache<Last>({ memory, max: MAX_LISTS, maxBytes: MAX_BYTES })
+  const lasts = new LentCache<Last>({ memory, max: MAX_REMEMBERED_LISTS, maxBytes: MAX_REMEMBERED_BYTES })
 
   const policy: Policy = (next) =>
     async function unavailableCall(call) {
@@ -77,7 +77,7 @@ export function unavailable(options: UnavailableOptions): { policy: Policy; clos
 function keyOf({ method, params, caller, principal, credential, paramHeaders }: Call): string | undefined {
   if (!REMEMBERED.has(method)) return undefined
   const text = write(params)
-  if (text.length > MAX_PARAMS) return undefined
+  if (text.length > MAX_REMEMBERED_PARAMS) return undefined
   const headers = paramHeaders !== undefined
   const parts = [method, canonical(text), canonical(caller.capabilities), principal, credential, headers]
   return digest(JSON.stringify(parts))

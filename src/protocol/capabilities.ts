@@ -30,12 +30,12 @@ export function carriedCapabilities(capabilities: Json): Json {
   return write(edit(EMPTY, out))
 }
 
-const MAX_NAME = 256
+const MAX_CLIENT_NAME = 256
 
-/** Name and version from a client's Implementation, as a key of at most MAX_NAME characters. */
+/** Name and version from a client's Implementation, as a key of at most MAX_CLIENT_NAME characters. */
 export const clientName = memoize((clientInfo): string => {
   const said = parseObject(clientInfo)
-  return JSON.stringify([value(said, 'name'), value(said, 'version')]).slice(0, MAX_NAME)
+  return JSON.stringify([value(said, 'name'), value(said, 'version')]).slice(0, MAX_CLIENT_NAME)
 })
 
 /** Whether a client has declared any capability that lets a server ask it something during a call. */

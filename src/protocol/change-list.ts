@@ -14,7 +14,7 @@ export type RuleOf = (op: Op, path: string, became?: Became) => string
 /** Maximum number of changes that are listed for one message. `more` counts those beyond. */
 export const MAX_CHANGES = 100
 /** Most lists that are remembered. The others are made anew each time. */
-const MAX_LISTS = 5_000
+const MAX_CHANGE_LISTS = 5_000
 /** Characters of the JSON of a change, about, besides its pointer. */
 const CHANGE_JSON = 60
 /** Bytes that a change takes, about, besides its pointer. */
@@ -61,7 +61,7 @@ export class ChangeList implements Collected<ChangeList> {
   #add(op: Op, place: Place, became: Became | undefined): ChangeList {
     if (this.#length >= MAX_CHANGES) return new ChangeList(this.#ruleOf, this, undefined, false)
     const change = { at: place.at, op, rule: this.#ruleOf(op, place.path, became) }
-    const isKept = !became && place.isKept && this.weight === 0 && this.#count.lists < MAX_LISTS
+    const isKept = !became && place.isKept && this.weight === 0 && this.#count.lists < MAX_CHANGE_LISTS
     const list = new ChangeList(this.#ruleOf, this, change, isKept)
     if (!isKept) return list
     this.#count.lists++

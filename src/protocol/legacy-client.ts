@@ -1,7 +1,7 @@
 /** The codec of the legacy era towards clients: reads `initialize` and requests, writes replies. */
 
 import { Fault } from '../fault/fault.js'
-import { MAX_CAPABILITIES } from '../limits/lengths.js'
+import { MAX_CAPABILITIES } from '../limits/constants.js'
 import { error as errorMessage, type Id, notification, type Request, readId } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import {

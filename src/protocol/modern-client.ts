@@ -1,7 +1,7 @@
 /** The codec of 2026-07-28 towards clients: reads requests with their envelope, writes results with their type. */
 
 import { Fault, type FaultOptions } from '../fault/fault.js'
-import { MAX_CAPABILITIES, MAX_SUBSCRIPTION } from '../limits/lengths.js'
+import { MAX_CAPABILITIES, MAX_SUBSCRIPTION } from '../limits/constants.js'
 import { memoize, Recent } from '../rpc/memoize.js'
 import { error as errorMessage, notification, type Params, type Request, readId } from '../rpc/message.js'
 import { own } from '../rpc/own.js'

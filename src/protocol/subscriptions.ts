@@ -1,7 +1,7 @@
 /** Changes that clients can subscribe to, in the terms of both eras (MCP 2026-07-28, basic/patterns/subscriptions). */
 
 import { Fault } from '../fault/fault.js'
-import { MAX_ADDRESS, MAX_ADDRESSES } from '../limits/lengths.js'
+import { MAX_ADDRESS, MAX_ADDRESSES } from '../limits/constants.js'
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import type { Call, Told } from './call.js'
 import { TASKS_EXTENSION } from './meta.js'

@@ -24,7 +24,7 @@ type Sent = Omit<ChangeNotice, 'params'> & { params: Json; from: string }
  */
 const TOGETHER = 100
 /** Longest notification, in characters. */
-const MAX_LENGTH = 64 * 1024
+const MAX_NOTIFICATION = 64 * 1024
 
 /** Sends and receives changes. */
 export class Broadcast {
@@ -48,7 +48,7 @@ export class Broadcast {
     const text = JSON.stringify({ ...notice, params: write(notice.params), from: this.#options.id })
     const sent = this.#justSent.get(text)
     if (sent) sent.again = true
-    else if (text.length <= MAX_LENGTH) this.#send(text)
+    else if (text.length <= MAX_NOTIFICATION) this.#send(text)
   }
 
   hear(server: string, listener: ChangeListener): () => void {

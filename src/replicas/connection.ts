@@ -60,12 +60,12 @@ const PING_EVERY = 1_000
 const SILENCE = 4_000
 const CONNECT_TIMEOUT = 2_000
 /** Most commands that may wait for an answer. */
-const MAX_WAITING = 20_000
+const MAX_COMMANDS = 20_000
 
 /** Options of every connection. */
 const CONNECTION = {
   disableOfflineQueue: true,
-  commandsQueueMaxLength: MAX_WAITING,
+  commandsQueueMaxLength: MAX_COMMANDS,
   pingInterval: PING_EVERY,
   // CLIENT SETINFO makes the library wait for an answer before a connection counts as established, even if the answer
   // is an error. Without that, another program that accepts connections in place of Redis and closes them would cause

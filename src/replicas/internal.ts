@@ -26,7 +26,7 @@ const STATUS: Readonly<Record<ProofRefusal, number>> = {
   misdirected: 421,
   busy: 503,
 }
-const MAX_CONNECTIONS = 20_000
+const MAX_REPLICA_CONNECTIONS = 20_000
 const OPTIONS = {
   maxHeaderSize: 32 * 1024,
   headersTimeout: 10_000,
@@ -54,7 +54,7 @@ export class Internal {
       options.address.protocol === 'https:'
         ? createTlsServer({ ...OPTIONS, ...listeningOptions(options.sealer) }, take)
         : createServer(OPTIONS, take)
-    this.#server.maxConnections = MAX_CONNECTIONS
+    this.#server.maxConnections = MAX_REPLICA_CONNECTIONS
     this.#server.maxHeadersCount = 220
   }
 

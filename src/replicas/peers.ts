@@ -42,7 +42,7 @@ const SURE = 1_000
 /** Milliseconds for which an unused connection is kept. */
 const KEEP_ALIVE = 30_000
 /** Most requests that are forwarded at the same time. */
-const MAX_OPEN = 20_000
+const MAX_FORWARDED = 20_000
 
 /** Codes of errors by which no connection can be opened here. */
 const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS'])
@@ -97,7 +97,7 @@ export class Peers {
     request: ForwardedRequest,
     signal: AbortSignal,
   ): Promise<ForwardedAnswer> {
-    if (this.#open >= MAX_OPEN) throw new Fault('overloaded', 'Too many forwarded requests', { retryAfter: 1 })
+    if (this.#open >= MAX_FORWARDED) throw new Fault('overloaded', 'Too many forwarded requests', { retryAfter: 1 })
     this.#open++
     try {
       const peer = await this.#find(owner)

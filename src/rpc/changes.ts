@@ -7,7 +7,7 @@ import { type List, memberOf, type Payload, payloadAt, textOf, type Value, write
 const MAX_PLACES = 10_000
 const MAX_CHARACTERS = 1024 * 1024
 /** Most characters of a name that are shown, and that are remembered. */
-const MAX_NAME = 200
+const MAX_SHOWN_NAME = 200
 
 /** A place in a message. Places are compared as objects: messages of a kind are changed at the same ones. */
 export class Place {
@@ -42,7 +42,7 @@ export class Place {
     const token = typeof key === 'number' ? String(key) : step
     const characters = this.at.length + token.length + this.path.length + step.length + 2
     const hasRoom = count.places < MAX_PLACES && count.characters + characters <= MAX_CHARACTERS
-    const isKept = this.isKept && hasRoom && String(key).length <= MAX_NAME
+    const isKept = this.isKept && hasRoom && String(key).length <= MAX_SHOWN_NAME
     const place = new Place(own(`${this.at}/${token}`), own(`${this.path}/${step}`), count, isKept)
     if (!isKept) return place
     count.places++
@@ -54,7 +54,7 @@ export class Place {
 }
 
 function tokenOf(name: string): string {
-  const token = name.length > MAX_NAME ? `${name.slice(0, MAX_NAME - 1)}…` : name
+  const token = name.length > MAX_SHOWN_NAME ? `${name.slice(0, MAX_SHOWN_NAME - 1)}…` : name
   return token.includes('~') || token.includes('/') ? token.replaceAll('~', '~0').replaceAll('/', '~1') : token
 }
 

@@ -4,10 +4,10 @@ import { callerOf, namesOn } from '../protocol/listed.js'
 import type { Payload } from '../rpc/splice.js'
 
 /** Most servers, and most names of one for each method that calls by them. */
-const MAX_SERVERS = 200
-const MAX_NAMES = 1_000
+const MAX_LISTED_SERVERS = 200
+const MAX_LISTED_NAMES = 1_000
 /** Longest name, in characters. The log cuts longer ones, so they could not be told apart. */
-const MAX_LENGTH = 119
+const MAX_LISTED_NAME = 119
 
 export class ListedToolNames implements ListedNames {
   /** By server and method. */
@@ -17,10 +17,10 @@ export class ListedToolNames implements ListedNames {
     const caller = callerOf(method)
     if (caller === undefined) return
     const names = this.#of(server, caller)
-    if (!names || names.size >= MAX_NAMES) return
+    if (!names || names.size >= MAX_LISTED_NAMES) return
     for (const name of namesOn(page, method)) {
-      if (names.size >= MAX_NAMES) return
-      if (name.length <= MAX_LENGTH) names.add(name)
+      if (names.size >= MAX_LISTED_NAMES) return
+      if (name.length <= MAX_LISTED_NAME) names.add(name)
     }
   }
 
@@ -31,7 +31,7 @@ export class ListedToolNames implements ListedNames {
   #of(server: string, method: string): Set<string> | undefined {
     const key = keyOf(server, method)
     let names = this.#known.get(key)
-    if (!names && this.#known.size < 2 * MAX_SERVERS) {
+    if (!names && this.#known.size < 2 * MAX_LISTED_SERVERS) {
       names = new Set()
       this.#known.set(key, names)
     }

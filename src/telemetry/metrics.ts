@@ -6,7 +6,7 @@ import { methods } from '../protocol/methods.js'
 import { type Tally, Timer } from './timer.js'
 
 /** Most values of a label. Further ones are counted as `other`. */
-const MAX_VALUES = 200
+const MAX_LABEL_VALUES = 200
 const OTHER = 'other'
 /** Upper bounds of the histograms' buckets, in seconds. */
 const OF_CALLS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
@@ -48,13 +48,13 @@ export class Metrics {
   readonly #series = new Map<string, Series>()
   /** The last one of each known method: most calls equal the previous one. */
   readonly #last = new Map<string, Series>()
-  readonly #servers = atMost(MAX_VALUES, (server) => this.#begin(server))
+  readonly #servers = atMost(MAX_LABEL_VALUES, (server) => this.#begin(server))
   readonly #tools: number
   /** By server. */
   readonly #toolNames = new Map<string, (name: string) => string>()
-  readonly #groups = atMost(MAX_VALUES, (group) => this.#beginGroup(group))
-  readonly #reasons = atMost(MAX_VALUES)
-  readonly #features = atMost(MAX_VALUES)
+  readonly #groups = atMost(MAX_LABEL_VALUES, (group) => this.#beginGroup(group))
+  readonly #reasons = atMost(MAX_LABEL_VALUES)
+  readonly #features = atMost(MAX_LABEL_VALUES)
   readonly #calls: Counter
   readonly #times: { total: Timer; upstream: Timer; bridge: Timer }
   readonly #verdicts: Counter

@@ -65,7 +65,7 @@ export interface CallOptions {
 
 const SILENT: PeerLog = { debug: () => {}, warn: () => {} }
 /** Maximum open requests of the server. `ParkedCalls` bounds those that wait for clients further. */
-const MAX_ASKED = 4_096
+const MAX_SERVER_REQUESTS = 4_096
 
 export class Peer implements Receiver, ExchangePeer {
   readonly channel: Channel
@@ -459,8 +459,11 @@ export class Peer implements Receiver, ExchangePeer {
       case 'request': {
         const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
         if (this.#watch) this.#watch.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
-        if (++this.#asked > MAX_ASKED) {
-          return this.respond(message.id, { code: -32603, message: `Too many open requests (at most ${MAX_ASKED})` })
+        if (++this.#asked > MAX_SERVER_REQUESTS) {
+          return this.respond(message.id, {
+            code: -32603,
+            message: `Too many open requests (at most ${MAX_SERVER_REQUESTS})`,
+          })
         }
         return this.owner.asked(message, exchange)
       }

@@ -7,7 +7,7 @@ import { ANONYMOUS } from '../protocol/call.js'
 /** Milliseconds for which a call may continue: after its answer; after it was given up, unless it is answered late. */
 export const GOES_ON = { answered: 10_000, givenUp: 600_000 }
 /** The maximum number of callers, and of given-up calls, that are remembered individually. */
-const MAX_REMEMBERED = 1_000
+const MAX_PRESENT = 1_000
 
 interface Caller {
   running: number
@@ -36,7 +36,7 @@ export class Presence {
       caller.running++
       return
     }
-    if (this.#callers.size >= MAX_REMEMBERED) this.#forgetOver()
+    if (this.#callers.size >= MAX_PRESENT) this.#forgetOver()
     this.#callers.set(key, { running: 1, givenUp: 0, until: 0 })
   }
 
@@ -46,7 +46,7 @@ export class Presence {
     caller.running--
     if (answered) return goOnUntil(caller, performance.now() + GOES_ON.answered)
     const [oldest] = this.#givenUp.keys()
-    if (oldest !== undefined && this.#givenUp.size >= MAX_REMEMBERED) this.#settle(oldest)
+    if (oldest !== undefined && this.#givenUp.size >= MAX_PRESENT) this.#settle(oldest)
     caller.givenUp++
     this.#givenUp.set(id, { caller, until: performance.now() + GOES_ON.givenUp })
   }

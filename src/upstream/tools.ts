@@ -1,6 +1,6 @@
 /** Remembers facts about a server's tools that calls need. Lists the tools only if they have not been listed yet. */
 
-import { MAX_NAME } from '../limits/lengths.js'
+import { MAX_NAME, MAX_PAGES, MAX_TOOLS } from '../limits/constants.js'
 import type { Loan } from '../limits/memory.js'
 import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations.js'
 import { own } from '../rpc/own.js'
@@ -18,12 +18,10 @@ const TASK_SUPPORT = ['forbidden', 'optional', 'required'] as const
 
 type Facts = Map<string, ToolFacts>
 
-const MAX_TOOLS = 2_000
 /** Maximum characters of their names, and of the arguments to mirror into headers. */
 const MAX_FACTS = 1024 * 1024
-const MAX_PAGES = 100
 /** Pages that are kept unread until a fact is needed. Beyond these limits they are read at once. */
-const MAX_UNREAD = { pages: 8, characters: 256 * 1024 }
+const MAX_UNREAD_PAGES = { pages: 8, characters: 256 * 1024 }
 /** Assumed bytes of a tool's facts beside its name. */
 const PER_TOOL = 200
 
@@ -88,7 +86,7 @@ export class ToolCache {
     this.#unread.push(page)
     this.#next = next?.startsWith('"') ? own(next) : undefined
     this.knowsAll = this.#next === undefined
-    const { pages, characters } = MAX_UNREAD
+    const { pages, characters } = MAX_UNREAD_PAGES
     if (this.#unread.length > pages || weightOfPages(this.#unread) > characters) this.#readAll()
     else this.#lend()
   }

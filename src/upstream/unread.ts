@@ -2,10 +2,8 @@
  * Messages that have arrived for a call and wait for its reader. Notifications are dropped beyond a number or without
  * memory.
  */
+import { MAX_UNREAD } from '../limits/constants.js'
 import { type Loan, SMALL } from '../limits/memory.js'
-
-/** The maximum number of unread notifications. Beyond it, the reader still gets the answer. */
-const MAX_UNREAD = 1_024
 
 export class Unread<Arrival extends { kind: string }> {
   readonly #weigh: (arrival: Arrival) => number

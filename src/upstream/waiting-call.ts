@@ -1,6 +1,6 @@
 /** Reduces a call that waits for long to what is still needed: its request has been sent, so its params can go. */
 
-import { MAX_NAME } from '../limits/lengths.js'
+import { MAX_NAME } from '../limits/constants.js'
 import { type Call, unheard } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
 import { own } from '../rpc/own.js'

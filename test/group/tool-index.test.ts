@@ -1,6 +1,6 @@
 /** Which tools are found by which words. */
 import t from 'tap'
-import { indexOf, MAX_TOOLS } from '../../src/group/tool-index.js'
+import { indexOf, MAX_INDEXED_TOOLS } from '../../src/group/tool-index.js'
 
 const TOOLS = [
   { name: 'github__search_code', description: 'Searches the code of all repositories' },
@@ -64,7 +64,7 @@ t.test('truncates long queries and texts, and indexes only the first tools', asy
   const others = Array.from({ length: 32 }, (_, at) => `q${'abcdef'[at % 6]}${'ghijkl'[Math.floor(at / 6)]}`)
   t.same(await names([...others.slice(0, 31), 'short'].join(' '), 3, long), ['short'])
   t.same(await names([...others, 'short'].join(' '), 3, long), [])
-  const many = Array.from({ length: MAX_TOOLS + 1 }, (_, at) => ({ name: `tool${at}q` }))
-  t.same(await names(`tool${MAX_TOOLS - 1}q`, 1, many), [`tool${MAX_TOOLS - 1}q`])
-  t.not((await names(`tool${MAX_TOOLS}q`, 1, many))[0], `tool${MAX_TOOLS}q`)
+  const many = Array.from({ length: MAX_INDEXED_TOOLS + 1 }, (_, at) => ({ name: `tool${at}q` }))
+  t.same(await names(`tool${MAX_INDEXED_TOOLS - 1}q`, 1, many), [`tool${MAX_INDEXED_TOOLS - 1}q`])
+  t.not((await names(`tool${MAX_INDEXED_TOOLS}q`, 1, many))[0], `tool${MAX_INDEXED_TOOLS}q`)
 })

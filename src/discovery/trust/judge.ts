@@ -9,7 +9,7 @@ import { printable } from '../../texts/printable.js'
 import { quoted } from '../../texts/shell.js'
 import { canonical, httpEndpoint, stdioEndpoint } from '../endpoint.js'
 import type { ManifestServer } from '../manifest.js'
-import type { Untrusted, Verification } from './jws.js'
+import { LEEWAY, type Untrusted, type Verification } from './jws.js'
 import type { Approval, KeptList, SeenTools, Trust } from './store.js'
 
 /** What is known of a candidate. */
@@ -56,9 +56,7 @@ export interface TrustVerdict extends TrustStatus {
 const HARMLESS: ReadonlySet<Untrusted> = new Set(['unsigned', 'unknown-publisher'])
 /** What an approval is bound to without a key or a pin. */
 const UNBOUND = 'none'
-/** Tolerated difference of clocks, in milliseconds. */
-const LEEWAY = 60_000
-const MOST_NAMES = 5
+const MAX_NAMED_CHANGES = 5
 /** Defaults of hints (MCP, ToolAnnotations). */
 const DEFAULT_HINTS: Readonly<Record<string, boolean>> = {
   readOnlyHint: false,
@@ -254,8 +252,8 @@ function same(one: readonly string[], other: readonly string[]): boolean {
 }
 
 function namesIn(names: readonly string[]): string {
-  const some = names.slice(0, MOST_NAMES).map((name) => `"${printable(name)}"`)
-  return some.join(', ') + (names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : '')
+  const some = names.slice(0, MAX_NAMED_CHANGES).map((name) => `"${printable(name)}"`)
+  return some.join(', ') + (names.length > MAX_NAMED_CHANGES ? ` and ${names.length - MAX_NAMED_CHANGES} more` : '')
 }
 
 function dayOf(moment: number): string {

@@ -57,7 +57,7 @@ export type Untrusted =
 
 const MAX_JWS_BYTES = 4 * 1024
 /** Tolerated difference of clocks, in milliseconds. */
-const LEEWAY = 60_000
+export const LEEWAY = 60_000
 const HEADER_MEMBERS: readonly string[] = ['alg', 'kid', 'typ']
 const SHAPE = /^([\w-]+)\.\.([\w-]+)\r?\n?$/
 

@@ -82,8 +82,8 @@ export interface ReadStoreFile {
   stamp: string
 }
 
-const MAX_BYTES = 8 * 1024 * 1024
-const MAX_DEPTH = 8
+const MAX_STORE_BYTES = 8 * 1024 * 1024
+const MAX_STORE_DEPTH = 8
 const NOTHING: StoreFile = { version: 1, keys: [], pins: [], approvals: [], serials: [], seen: [] }
 
 /** The default path of the store; undefined if the user has no home folder. */
@@ -98,7 +98,7 @@ export function defaultStorePath(
 
 /** Reads the file, or says why it is not used. `uid` is the user that must own it, unless root does. Never throws. */
 export function readStoreFile(path: string, uid: number): ReadStoreFile {
-  const found = readPrivateFile(path, { uid, maxBytes: MAX_BYTES })
+  const found = readPrivateFile(path, { uid, maxBytes: MAX_STORE_BYTES })
   const { stamp } = found
   const refused = (why: string): ReadStoreFile => ({
     file: NOTHING,
@@ -108,7 +108,9 @@ export function readStoreFile(path: string, uid: number): ReadStoreFile {
   if (found.kind === 'absent') return { file: NOTHING, refusal: undefined, stamp }
   if (found.kind === 'refused') return refused(found.why)
   try {
-    const parsed = storeSchema.safeParse(readStrictly(found.bytes, { maxBytes: MAX_BYTES, maxDepth: MAX_DEPTH }))
+    const parsed = storeSchema.safeParse(
+      readStrictly(found.bytes, { maxBytes: MAX_STORE_BYTES, maxDepth: MAX_STORE_DEPTH }),
+    )
     if (!parsed.success) return refused(`its content is invalid (${whyNot(parsed.error)})`)
     return { file: parsed.data, refusal: undefined, stamp }
   } catch (error) {
@@ -123,7 +125,8 @@ export function writeStoreFile(path: string, file: StoreFile, stillMine: () => v
   if (!checked.success)
     throw new TrustStoreError(`The change would make the trust store invalid: ${whyNot(checked.error)}`)
   const text = Buffer.from(`${JSON.stringify(file, null, 2)}\n`)
-  if (text.length > MAX_BYTES) throw new TrustStoreError(`The trust store would be larger than ${MAX_BYTES} bytes`)
+  if (text.length > MAX_STORE_BYTES)
+    throw new TrustStoreError(`The trust store would be larger than ${MAX_STORE_BYTES} bytes`)
   writePrivateFile(path, text, stillMine)
 }
 

@@ -8,7 +8,7 @@ import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
 import type { TraceContext } from '../../protocol/trace.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 
-const MAX_HEADERS = 100
+const MAX_HEADER_NAMES = 100
 /** Headers that must not be repeated, because they decide where a request goes and what it means. */
 const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'content-type', 'content-length'])
 const NO_PARAMS: Map<string, string> = new Map()
@@ -22,8 +22,8 @@ export interface RequestHeaders {
 
 /** Checks the number of headers, the HTTP version and the target of any request. Throws a Fault. */
 export function checkRequest({ url = '', rawHeaders, httpVersion }: FastifyRequest['raw']): void {
-  if (rawHeaders.length / 2 > MAX_HEADERS)
-    throw new Fault('tooManyHeaders', `Too many headers (at most ${MAX_HEADERS}, and 16 KiB in total)`)
+  if (rawHeaders.length / 2 > MAX_HEADER_NAMES)
+    throw new Fault('tooManyHeaders', `Too many headers (at most ${MAX_HEADER_NAMES}, and 16 KiB in total)`)
   // Node accepts a request line without a version as HTTP/0.9, and still reads headers and a body, which HTTP/0.9 does
   // not have.
   if (!httpVersion.startsWith('1.')) throw new Fault('invalidRequest', 'Unsupported HTTP version: send HTTP/1.1')

@@ -5,7 +5,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
-import { MAX_SUBSCRIPTION } from '../../limits/lengths.js'
+import { MAX_SUBSCRIPTION } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import { OpenSet } from '../../limits/open-set.js'
 import type { Account, Requester } from '../../protocol/account.js'

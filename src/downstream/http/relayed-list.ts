@@ -1,4 +1,5 @@
 /** Reads the answer to a relayed request for a list, for the names that metrics and traces may have. */
+import { MAX_RELAYED_LIST } from '../../limits/constants.js'
 import type { Loan } from '../../limits/memory.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { parseMessage } from '../../rpc/message.js'
@@ -6,9 +7,6 @@ import { sourceOfBytes } from '../../rpc/source.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import type { CallLogEntry } from '../call-log.js'
 import { replyIn } from '../outcome.js'
-
-/** Most bytes of a list that are read, of one that comes in parts. */
-const MAX_LIST = 1024 * 1024
 
 export class RelayedList {
   readonly #record: CallLogEntry
@@ -32,18 +30,18 @@ export class RelayedList {
   /** A part of an answer that is one message. */
   part(bytes: Uint8Array): void {
     this.#parts ??= new Gathering()
-    if (this.#lent && this.#parts.length <= MAX_LIST) this.#parts.push(bytes)
+    if (this.#lent && this.#parts.length <= MAX_RELAYED_LIST) this.#parts.push(bytes)
   }
 
   /** All parts have come. */
   partsEnded(): void {
-    if (this.#parts && this.#parts.length <= MAX_LIST) this.#learn(this.#parts.take())
+    if (this.#parts && this.#parts.length <= MAX_RELAYED_LIST) this.#learn(this.#parts.take())
   }
 
   /** A part of an answer that is a stream of events. */
   chunk(bytes: Uint8Array): void {
     if (!this.#lent) return
-    this.#events ??= new SseDecoder(MAX_LIST, { cuts: true })
+    this.#events ??= new SseDecoder(MAX_RELAYED_LIST, { cuts: true })
     for (const { data, missing = 0 } of this.#events.push(bytes)) if (missing === 0) this.#learn(data)
   }
 
@@ -52,7 +50,7 @@ export class RelayedList {
   }
 
   get #lent(): boolean {
-    this.#hasRoom ??= this.#loan.hold(MAX_LIST) === undefined
+    this.#hasRoom ??= this.#loan.hold(MAX_RELAYED_LIST) === undefined
     return this.#hasRoom
   }
 

@@ -1,5 +1,6 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
 
+import { MAX_RELAYED_LIST } from '../../limits/constants.js'
 import type { Loan } from '../../limits/memory.js'
 import { sightOf } from '../../ports/message-sight.js'
 import type { MessageSeen } from '../../ports/seen.js'
@@ -27,7 +28,6 @@ interface About {
 }
 
 /** Most bytes that are read of a list of tools, which says what is secret. */
-const MAX_LIST = 1024 * 1024
 const UNCHANGED = new ChangeList(() => '')
 
 /** What passes for one call. */
@@ -109,7 +109,7 @@ export class RelayedMessages {
   /** Most bytes of the answer that are read. */
   get #most(): number {
     const { listed } = this.#about
-    this.#limit ??= listed && listed.hold(MAX_LIST) === undefined ? MAX_LIST : MAX_READ
+    this.#limit ??= listed && listed.hold(MAX_RELAYED_LIST) === undefined ? MAX_RELAYED_LIST : MAX_READ
     return this.#limit
   }
 

@@ -32,7 +32,7 @@ const KEEP = { events: 1_000, bytes: 4 * 1024 * 1024, milliseconds: 300_000 }
 /** Most GET streams that a session may have open. */
 export const MAX_STANDALONE = 4
 /** Most messages that wait for a stream. More are dropped. */
-const MAX_QUEUED = 256
+const MAX_QUEUED_MESSAGES = 256
 /** Milliseconds that a client is asked to wait before it resumes. */
 const RETRY = 1_000
 
@@ -228,7 +228,7 @@ export class Streams implements Keeper, Outlet {
       return
     }
     if (key !== undefined) this.#queued = this.#queued.filter((waiting) => waiting.key !== key)
-    if (this.#queued.length >= MAX_QUEUED) return
+    if (this.#queued.length >= MAX_QUEUED_MESSAGES) return
     const bytes = this.#queued.reduce((sum, waiting) => sum + lengthOf(waiting.text), lengthOf(text))
     if (this.#loans.queued.hold(bytes) === undefined) this.#queued.push({ key, text })
   }

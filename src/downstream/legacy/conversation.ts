@@ -33,7 +33,7 @@ export interface ConversationOptions {
 /** Most messages of the server that wait until the answer to `initialize` is written. More are dropped. */
 const MAX_EARLY = 256
 /** Most messages of the client that wait for the answer to `initialize`. */
-const MAX_WAITING = 256
+const MAX_BEFORE_INITIALIZED = 256
 
 /** Requests that are answered while `initialize` is in progress; the second `initialize` with an error. */
 const EARLY: ReadonlySet<string> = new Set(['initialize', 'ping'])
@@ -73,7 +73,7 @@ export class Conversation {
 
   /** What to wait for before another message is read; undefined if there is room for more. */
   get room(): Promise<void> | undefined {
-    return this.#waiting.length < MAX_WAITING ? undefined : this.opened
+    return this.#waiting.length < MAX_BEFORE_INITIALIZED ? undefined : this.opened
   }
 
   /**
@@ -82,8 +82,10 @@ export class Conversation {
    */
   turn(message: Message): Promise<void> | undefined {
     if (!this.#opening || (message.kind === 'request' && EARLY.has(message.method))) return undefined
-    if (this.#waiting.length >= MAX_WAITING)
-      throw new Fault('overloaded', `Over ${MAX_WAITING} messages wait for the answer to initialize`, { retryAfter: 1 })
+    if (this.#waiting.length >= MAX_BEFORE_INITIALIZED)
+      throw new Fault('overloaded', `Over ${MAX_BEFORE_INITIALIZED} messages wait for the answer to initialize`, {
+        retryAfter: 1,
+      })
     return this.opened
   }
 

@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
-import { MAX_NAME } from '../../limits/lengths.js'
+import { MAX_NAME } from '../../limits/constants.js'
 import type { Loan } from '../../limits/memory.js'
 import type { Tell, Told } from '../../protocol/call.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
@@ -47,7 +47,7 @@ interface Task {
 }
 
 /** Tasks of one session. */
-const MAX_TASKS = 100
+const MAX_SESSION_TASKS = 100
 /** Milliseconds for which a task is kept. */
 const TTL = { usual: 3_600_000, most: 3_600_000 }
 /** Milliseconds between two polls that the client is asked to keep. */
@@ -65,8 +65,8 @@ export class EmulatedTasks {
 
   /** Starts a tool call as a task. Returns the CreateTaskResult. Throws a Fault if there are too many tasks. */
   start(params: Payload, ttl: unknown, run: Run): Json {
-    if (this.#tasks.size >= MAX_TASKS)
-      throw new Fault('overloaded', `Too many tasks in this session (at most ${MAX_TASKS})`, { retryAfter: 1 })
+    if (this.#tasks.size >= MAX_SESSION_TASKS)
+      throw new Fault('overloaded', `Too many tasks in this session (at most ${MAX_SESSION_TASKS})`, { retryAfter: 1 })
     const now = new Date().toISOString()
     const task: Task = {
       id: crypto.randomUUID(),

@@ -1,13 +1,12 @@
 /** Limits how often a server may request input in one call, and for how long it may ask to be called again. */
 
 import { Fault } from '../../fault/fault.js'
+import { MAX_ROUNDS } from '../../limits/constants.js'
 import { asksSomething } from '../../protocol/input.js'
 import type { Payload } from '../../rpc/splice.js'
 import type { Signal } from '../../time/hang-up.js'
 import { backoff, pause } from '../../time/time.js'
 
-/** Rounds of input requests in one call. */
-const MAX_ROUNDS = 16
 /** Milliseconds before a server that asks nothing is called again. */
 const WAIT = { first: 250, most: 5_000 }
 

@@ -39,7 +39,7 @@ export interface ChangesOptions {
 /** Milliseconds before a subscription is opened again. */
 const REOPEN = { first: 1_000, most: 30_000 }
 /** Most subscribed resources of a session. */
-const MAX_URIS = 1_000
+const MAX_SESSION_URIS = 1_000
 
 /** The changes that one session hears of. */
 export class SessionChanges {
@@ -96,8 +96,8 @@ export class SessionChanges {
     if (!this.#subscribes) throw new Fault('methodNotFound', 'The server does not support resource subscriptions')
     return this.#inOrder(async () => {
       if (this.#uris.has(uri) && this.#subscription.isOpen) return
-      if (this.#uris.size >= MAX_URIS)
-        throw new Fault('invalidParams', `Too many subscribed resources in this session (at most ${MAX_URIS})`)
+      if (this.#uris.size >= MAX_SESSION_URIS)
+        throw new Fault('invalidParams', `Too many subscribed resources in this session (at most ${MAX_SESSION_URIS})`)
       const uris = new Set([...this.#uris, uri])
       checkAddresses(uris)
       this.#options.loan.demand(weightOf(uris))

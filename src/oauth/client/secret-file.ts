@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Fault } from '../../fault/fault.js'
 
-const MAX_LENGTH = 64 * 1024
+const MAX_SECRET = 64 * 1024
 
 /** The one line of a file, read each time. `option` is the option that names the file. Throws a Fault. */
 export function readSecretFile(path: string, option: string): string {
@@ -14,7 +14,7 @@ export function readSecretFile(path: string, option: string): string {
     throw new Fault('authFailed', `The file in "${option}" cannot be read (${code})`, { cause })
   }
   const secret = text.trim()
-  if (!/^[\x21-\x7e]+$/.test(secret) || secret.length > MAX_LENGTH)
+  if (!/^[\x21-\x7e]+$/.test(secret) || secret.length > MAX_SECRET)
     throw new Fault('authFailed', `The file in "${option}" must have one line of visible ASCII without spaces`)
   return secret
 }

@@ -27,7 +27,7 @@ export interface LoopbackListener {
 export type PortHolder = 'sibling' | 'stranger' | 'nobody'
 
 /** Most connections of browsers and siblings. */
-const MAX_CONNECTIONS = 64
+const MAX_LOOPBACK_CONNECTIONS = 64
 const SIBLING_PATH = '/.well-known/mcp-bridge'
 const HOSTS = ['127.0.0.1', '::1'] as const
 /** Milliseconds for a sibling to answer; it may be starting on a busy machine. */
@@ -40,7 +40,7 @@ const GONE: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENETUN
 /** Listens on both loopback addresses; undefined if another program has the port. */
 export async function listen(options: LoopbackOptions): Promise<LoopbackListener | undefined> {
   const servers: Server[] = []
-  const connections = new Connections(MAX_CONNECTIONS)
+  const connections = new Connections(MAX_LOOPBACK_CONNECTIONS)
   let { port } = options
   try {
     for (const host of HOSTS) {

@@ -25,10 +25,10 @@ export interface TokenRefusal {
 }
 
 /** Clocks differ: seconds. */
-export const LEEWAY = 60
+export const LEEWAY_SECONDS = 60
 const MAX_SUBJECT = 1_024
 /** Most characters of a claim in a message. */
-const MAX_SHOWN = 300
+const MAX_SHOWN_CLAIM = 300
 const ID_TOKEN = 'which ID tokens have'
 /** Claims of other kinds of tokens: ID tokens, and tokens that only count with a proof of a key. */
 const FOREIGN: Readonly<Record<string, string>> = {
@@ -84,7 +84,7 @@ export function forAnother(
 /** Says that a value is none of those that were expected. */
 export function expected(name: string, came: unknown, values: readonly string[]): string {
   const wanted = values.map((one) => JSON.stringify(one)).join(' or ')
-  return `expected ${name} to be ${wanted}, got ${came === undefined ? 'none' : printable(JSON.stringify(came), MAX_SHOWN)}`
+  return `expected ${name} to be ${wanted}, got ${came === undefined ? 'none' : printable(JSON.stringify(came), MAX_SHOWN_CLAIM)}`
 }
 
 function whyRefused(claims: Claims, settings: IssuerSettings, now: number): string | undefined {
@@ -92,9 +92,9 @@ function whyRefused(claims: Claims, settings: IssuerSettings, now: number): stri
   if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT)
     return `expected sub to be a text of 1 to ${MAX_SUBJECT} characters`
   if (!isTime(exp)) return 'expected exp to be a time'
-  if (exp <= now - LEEWAY) return `it has expired ${since(exp, now)}`
+  if (exp <= now - LEEWAY_SECONDS) return `it has expired ${since(exp, now)}`
   for (const [name, from] of Object.entries({ nbf, iat }))
-    if (from !== undefined && !(isTime(from) && from <= now + LEEWAY))
+    if (from !== undefined && !(isTime(from) && from <= now + LEEWAY_SECONDS))
       return `its ${name} is ${isTime(from) ? since(from, now) : 'no time'}: do the clocks differ?`
   const foreign = Object.keys(FOREIGN).find((name) => claims[name] !== undefined)
   if (foreign !== undefined) return `expected an access token, got one with ${foreign}, ${FOREIGN[foreign]}`

@@ -40,7 +40,7 @@ class FacadeError extends Error {
 }
 
 /** Most token requests at once. */
-const MAX_OPEN = 32
+const MAX_TOKEN_REQUESTS = 32
 const TIME_LIMIT = 10_000
 /** Parameters of the authorization request that are passed on. `resource` is not: such providers refuse it. */
 const AUTHORIZE = ['redirect_uri', 'state', 'code_challenge', 'code_challenge_method', 'prompt', 'login_hint', 'nonce']
@@ -111,7 +111,8 @@ export class Facade {
     const names = Object.hasOwn(TOKEN, grant) ? TOKEN[grant] : undefined
     if (!names)
       throw new FacadeError('unsupported_grant_type', 'Only authorization_code and refresh_token are supported')
-    if (this.#open >= MAX_OPEN) throw new FacadeError('temporarily_unavailable', 'Too many token requests', 503)
+    if (this.#open >= MAX_TOKEN_REQUESTS)
+      throw new FacadeError('temporarily_unavailable', 'Too many token requests', 503)
     this.#open++
     try {
       return await this.#send({ grant_type: grant, ...only(form, names) })

@@ -16,7 +16,7 @@ import { type Claims, expected, type TokenRefusal } from './claims.js'
 import type { IssuerSettings } from './settings.js'
 
 /** Most questions at once. A flood of made-up tokens waits for nobody, and nobody waits for it for long. */
-const MAX_OPEN = 32
+const MAX_INTROSPECTIONS = 32
 
 export interface IntrospectionOptions {
   settings: IssuerSettings
@@ -34,7 +34,7 @@ export class Introspection {
 
   /** The claims of a token that is active. Rejects with a Fault if that cannot be found out. */
   async claimsOf(token: string): Promise<{ claims: Claims } | TokenRefusal> {
-    if (this.#open >= MAX_OPEN) throw unavailable(`Over ${MAX_OPEN} tokens are being checked`)
+    if (this.#open >= MAX_INTROSPECTIONS) throw unavailable(`Over ${MAX_INTROSPECTIONS} tokens are being checked`)
     this.#open++
     try {
       return await this.#ask(token)

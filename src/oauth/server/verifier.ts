@@ -14,7 +14,7 @@ import {
   expected,
   forAnother,
   isFor,
-  LEEWAY,
+  LEEWAY_SECONDS,
   ownerOf,
   type TokenOwner,
   type TokenRefusal,
@@ -178,7 +178,7 @@ export class Verifier {
     const options = {
       issuer: settings.issuer,
       algorithms: [...settings.algorithms],
-      clockTolerance: LEEWAY,
+      clockTolerance: LEEWAY_SECONDS,
       requiredClaims: ['sub', 'exp'],
       currentDate: new Date(this.#now()),
     }

@@ -32,8 +32,8 @@ export interface FileStoreOptions {
   onDegraded?: ((why: string) => void) | undefined
 }
 
-const MAX_BYTES = 256 * 1024
-const MAX_DEPTH = 8
+const MAX_RECORD_BYTES = 256 * 1024
+const MAX_RECORD_DEPTH = 8
 const SUFFIX = '.json'
 /** Most files that `list` reads. */
 const MAX_FILES = 1_000
@@ -57,7 +57,7 @@ export class FileStore implements TokenStore {
 
   constructor({ folder, uid = process.geteuid?.() ?? -1, lock = {}, onDegraded = () => {} }: FileStoreOptions) {
     this.#folder = folder
-    this.#rules = { uid, maxBytes: MAX_BYTES, secret: true }
+    this.#rules = { uid, maxBytes: MAX_RECORD_BYTES, secret: true }
     this.#lock = lock
     this.#onDegraded = onDegraded
   }
@@ -161,7 +161,9 @@ export class FileStore implements TokenStore {
     if (found.kind === 'absent') return undefined
     if (found.kind === 'refused') throw refused(found.why)
     try {
-      const parsed = recordSchema.safeParse(readStrictly(found.bytes, { maxBytes: MAX_BYTES, maxDepth: MAX_DEPTH }))
+      const parsed = recordSchema.safeParse(
+        readStrictly(found.bytes, { maxBytes: MAX_RECORD_BYTES, maxDepth: MAX_RECORD_DEPTH }),
+      )
       if (parsed.success) return parsed.data
       const [issue] = parsed.error.issues
       throw refused(

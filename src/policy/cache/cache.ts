@@ -53,7 +53,7 @@ type Place = Pick<CachedResult, 'scope' | 'key'>
 /** Longest time in the cache, in milliseconds, whatever the server says. */
 const MAX_LIFETIME = 3_600_000
 /** Longest params, in characters; calls with longer ones are not cached. */
-const MAX_PARAMS = 8 * 1024
+const MAX_CACHED_PARAMS = 8 * 1024
 /** Keys of `_meta` that never change a result. */
 const TRACE_CONTEXT: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage'])
 /**
@@ -259,7 +259,7 @@ function cacheableParams({ method, params, meta, answers }: Call): Json | undefi
   if (!methodTraits(method).cacheable || answers !== undefined) return undefined
   if (!keys(meta).every((key) => TRACE_CONTEXT.has(key))) return undefined
   const text = write(params)
-  return text.length > MAX_PARAMS ? undefined : canonical(text)
+  return text.length > MAX_CACHED_PARAMS ? undefined : canonical(text)
 }
 
 function aboutOf({ method, params }: Call): ResultKey {

@@ -3,6 +3,7 @@
  * more resources are cached, a new one replaces it; the old one ends when the server has accepted the new one.
  */
 
+import { MAX_ADDRESS, MAX_URIS } from '../../limits/constants.js'
 import { Resubscriber } from '../../listening/resubscriber.js'
 import type { Call, CallLog, Handler, Sender, Tell, Told } from '../../protocol/call.js'
 import { CHANGING_LISTS } from '../../protocol/subscriptions.js'
@@ -28,8 +29,6 @@ const GATHER = 1_000
 const REOPEN = { first: 1_000, most: 300_000 }
 /** Milliseconds that a subscription stays open when nothing is cached any more: the same calls may come again. */
 const LINGER = 10_000
-const MAX_URIS = 256
-const MAX_URI = 2_048
 
 const LISTS = CHANGING_LISTS.map(({ filter }) => `"${filter}":true`)
 /** The bridge's own subscription is not a call of a client, so it has no line in the log. */
@@ -118,7 +117,7 @@ export class Listening {
   /** The resources to subscribe to: the latest MAX_URIS. */
   get #uris(): string[] {
     if (!this.#tellsOfResources) return []
-    const uris = [...this.#kept].flatMap(({ uri }) => (uri === undefined || uri.length > MAX_URI ? [] : [uri]))
+    const uris = [...this.#kept].flatMap(({ uri }) => (uri === undefined || uri.length > MAX_ADDRESS ? [] : [uri]))
     return [...new Set(uris)].slice(-MAX_URIS)
   }
 }

@@ -32,7 +32,7 @@ export interface CachedResult extends ResultKey {
 }
 
 const MAX_RESULTS = 4_096
-const MAX_BYTES = 64 * 1024 * 1024
+const MAX_CACHE_BYTES = 64 * 1024 * 1024
 const MAX_RESULT_BYTES = 1024 * 1024
 
 /** The store. */
@@ -43,7 +43,7 @@ export function keepResults(memory: Memory, now?: () => number): Results {
   return new LentCache({
     memory,
     max: MAX_RESULTS,
-    maxBytes: MAX_BYTES,
+    maxBytes: MAX_CACHE_BYTES,
     ...(now && { now }),
     gone: (kept) => kept.gone(),
   })

@@ -4,7 +4,7 @@
  * and denies it if it does so in one of them.
  */
 
-import { MAX_ADDRESS } from '../../limits/lengths.js'
+import { MAX_ADDRESS } from '../../limits/constants.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import { folded } from '../unambiguous.js'
 import type { Rules } from './names.js'

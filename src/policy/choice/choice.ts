@@ -7,6 +7,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
+import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
@@ -41,9 +42,6 @@ const NAMING = [
   ...['resources/list', 'resources/templates/list', 'resources/read'],
   ...['skills/list', 'skills/get', 'resources/directory/read'],
 ]
-
-/** Most characters of a name in a log. */
-const MAX_LOGGED = 120
 
 /** The policy of one server. */
 export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions): Policy {
@@ -87,7 +85,7 @@ function using(shown: ChosenList<SeenItem>, what: 'tool' | 'prompt'): Answer {
   return async (call, next) => {
     const name = stringIn(call.params, 'name')
     const item = await found(shown, what, call, name, next)
-    if (item.name !== name) call.log.note({ original: item.name.slice(0, MAX_LOGGED) })
+    if (item.name !== name) call.log.note({ original: item.name.slice(0, MAX_LOGGED_NAME) })
     const { rewriting, headers } = item
     const params = withExactly(rewriting ? rewriting.params(call.params) : call.params, 'name', item.name)
     const paramHeaders = headers && call.paramHeaders && withHeaders(call.paramHeaders, headers)

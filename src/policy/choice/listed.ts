@@ -4,6 +4,7 @@
  */
 
 import { digest } from '../../crypto/seal.js'
+import { MAX_PAGES, MAX_TOOLS } from '../../limits/constants.js'
 import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
 import type { Call, Handler } from '../../protocol/call.js'
 import { Recent } from '../../rpc/memoize.js'
@@ -42,9 +43,6 @@ interface Known<T> {
 
 /** Milliseconds for which a list is current: an unknown name does not cause another read. */
 const CURRENT = 1_000
-/** Most pages, and most names, that are remembered for one caller. */
-const MAX_PAGES = 100
-const MAX_NAMES = 2_000
 /** Longest part of a key, in characters; longer ones are replaced by their digest. */
 const SHORT = 256
 /** Estimated bytes of an item without its name. */
@@ -98,7 +96,7 @@ export class ChosenList<T> {
     for (const { size } of pages.values()) names += size
     let isWhole = true
     for (const [oldest, { size }] of pages) {
-      if (pages.size <= MAX_PAGES && names <= MAX_NAMES && loan.hold(weightOf(pages)) === undefined) break
+      if (pages.size <= MAX_PAGES && names <= MAX_TOOLS && loan.hold(weightOf(pages)) === undefined) break
       pages.delete(oldest)
       names -= size
       isWhole = false

@@ -1,5 +1,5 @@
 /** Which tools or prompts of a server clients see, and under which names. It depends on the configuration alone. */
-import { globs, MAX_NAME } from '../globs.js'
+import { globs, MAX_MATCHED_NAME } from '../globs.js'
 
 /** Globs of the names at the server. Without `allow`, all are allowed; `deny` wins. */
 export interface Rules {
@@ -32,6 +32,6 @@ export class ChosenNames {
 
   /** Globs do not match longer names, so these would pass `deny`. */
   #isAllowed(name: string): boolean {
-    return name.length <= MAX_NAME && this.#allowed(name) && !this.#denied(name)
+    return name.length <= MAX_MATCHED_NAME && this.#allowed(name) && !this.#denied(name)
   }
 }

@@ -20,10 +20,10 @@ interface Kind {
 type Kinds = Readonly<Record<string, Kind>>
 
 /** Bytes of an unknown block that are shown as text. */
-const MAX_SHOWN = 4 * 1024
+const MAX_SHOWN_BLOCK = 4 * 1024
 const encoder = new TextEncoder()
-/** Only used to measure how many characters fit into MAX_SHOWN bytes. */
-const scratch = new Uint8Array(MAX_SHOWN)
+/** Only used to measure how many characters fit into MAX_SHOWN_BLOCK bytes. */
+const scratch = new Uint8Array(MAX_SHOWN_BLOCK)
 
 /** Blocks in results of tools and prompts. */
 const shown: Kinds = {

@@ -14,7 +14,7 @@ const NOTES: ReadonlySet<string> = new Set([
   ...['deprecated', 'readOnly', 'writeOnly'],
 ])
 /** Levels of nested schemas that are examined. */
-const MAX_NESTING = 64
+const MAX_DIALECT_DEPTH = 64
 
 /**
  * The schema without `$schema`, if that names 2020-12 and the schema means the same in draft 7: clients whose validator
@@ -32,7 +32,7 @@ export function withoutIdleDialect(schema: Payload): Payload {
  */
 function isOfEveryDialect(schema: unknown, level = 0): boolean {
   if (typeof schema !== 'object' || schema === null) return true
-  if (level > MAX_NESTING) return false
+  if (level > MAX_DIALECT_DEPTH) return false
   if (Array.isArray(schema)) return schema.every((one) => isOfEveryDialect(one, level + 1))
   const keys = Object.keys(schema)
   if (keys.some((key) => NEWER.has(key))) return false

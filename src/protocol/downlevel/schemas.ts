@@ -23,7 +23,7 @@ export interface Sound {
 export const DEFINITIONS = '$defs'
 
 /** Levels of nested schemas that are examined; deeper ones count as invalid. The cost grows with each level. */
-const MAX_NESTING = 32
+const MAX_SCHEMA_DEPTH = 32
 
 const TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'null', 'object', 'array']
 /** A URI or relative reference, of characters that all libraries accept. */
@@ -139,7 +139,7 @@ interface Found {
 
 /** Whether a schema and all schemas in it are valid. */
 function walk(schema: unknown, level: number, found: Found): boolean {
-  if (level > MAX_NESTING) return false
+  if (level > MAX_SCHEMA_DEPTH) return false
   if (!isMembers(schema)) return true
   const { $ref: reference, $anchor: own, $dynamicAnchor: dynamic } = schema
   if (typeof reference === 'string') found.references.set(schema, reference)

@@ -1,6 +1,6 @@
 /** Tools for older clients: their entries in lists, and the results of their calls. */
 
-import { MAX_NAME } from '../../limits/lengths.js'
+import { MAX_NAME, MAX_TOOLS } from '../../limits/constants.js'
 import {
   arrayIn,
   edit,
@@ -25,7 +25,6 @@ import { type Downlevel, speaks } from './target.js'
 import { isObjectOrAbsent, wrapped, wrappedSchema } from './wrap.js'
 
 /** Bound of the names of tools in a session whose results are wrapped. */
-const MAX_WRAPPED = 2_000
 const DIALECT = '"https://json-schema.org/draft/2020-12/schema"'
 const ANY_INPUT = parseObject('{"type":"object"}')
 
@@ -35,7 +34,7 @@ export function listedTool(tool: Payload, to: Downlevel): Payload | undefined {
   const name = value(tool, 'name')
   if (typeof name === 'string') names.delete(name)
   return adaptedTool(tool, to, () => {
-    if (typeof name !== 'string' || name.length > MAX_NAME || names.size >= MAX_WRAPPED) return false
+    if (typeof name !== 'string' || name.length > MAX_NAME || names.size >= MAX_TOOLS) return false
     names.add(name)
     return true
   })

@@ -5,7 +5,7 @@ import { value } from '../../rpc/splice.js'
 
 /** The maximum number of entries, and of characters in a name. */
 const MAX_ASKERS = 1_000
-const MAX_NAME = 256
+const MAX_ASKER_NAME = 256
 
 type Named = Partial<Pick<Call, 'method' | 'params'>>
 
@@ -32,5 +32,5 @@ function keyOf(call: Named | undefined): string | undefined {
   const { named } = methodTraits(call.method)
   if (named === undefined) return undefined
   const name = value(call.params, named)
-  return typeof name === 'string' && name.length <= MAX_NAME ? `${call.method} ${name}` : undefined
+  return typeof name === 'string' && name.length <= MAX_ASKER_NAME ? `${call.method} ${name}` : undefined
 }

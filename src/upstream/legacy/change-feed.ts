@@ -1,7 +1,7 @@
 /**
  * Passes changes that a legacy server reports to all watchers of a session, with one subscription for each resource.
  */
-import { MAX_ADDRESS, MAX_NAME } from '../../limits/lengths.js'
+import { MAX_ADDRESS, MAX_NAME } from '../../limits/constants.js'
 import { isChange, UPDATED } from '../../protocol/subscriptions.js'
 import type { Params } from '../../rpc/message.js'
 import { EMPTY, type Payload, value } from '../../rpc/splice.js'

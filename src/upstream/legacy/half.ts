@@ -17,7 +17,7 @@ import { LegacyTasks } from './tasks.js'
 
 /** Requested lifetime of a task in milliseconds, and the maximum number of tasks remembered at once. */
 const TASK_TTL = 3_600_000
-const MAX_TASKS = 1_000
+const MAX_SERVER_TASKS = 1_000
 
 export class LegacyHalf implements Half {
   readonly handle: Handler
@@ -35,7 +35,7 @@ export class LegacyHalf implements Half {
     this.#sessions = new LegacySessions(options, access)
     this.#routes = new ClientRoutes(options, access, this.#sessions)
     this.#parked = new ParkedCalls({ server, observe, replica, share, memory, ...parked })
-    this.#tasks = new LegacyTasks({ server, ttl: TASK_TTL, max: MAX_TASKS, share, memory, keys, replica })
+    this.#tasks = new LegacyTasks({ server, ttl: TASK_TTL, max: MAX_SERVER_TASKS, share, memory, keys, replica })
     this.handle = legacyHandler(options, this.#sessions, this.#parked, this.#tasks)
   }
 
@@ -48,7 +48,7 @@ export class LegacyHalf implements Half {
     const { name: server, parked } = this.#options
     return [
       { bound: 'parked', server, used: this.#parked.size, limit: parked.max },
-      { bound: 'tasks', server, used: this.#tasks.size, limit: MAX_TASKS },
+      { bound: 'tasks', server, used: this.#tasks.size, limit: MAX_SERVER_TASKS },
     ]
   }
 

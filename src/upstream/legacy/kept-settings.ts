@@ -8,7 +8,7 @@ import type { DirectTunnel } from './tunnel.js'
  * The maximum number of remembered subscriptions, and of characters in the parameters of one. Others are not renewed.
  */
 const MAX_SUBSCRIPTIONS = 1_000
-const MAX_PARAMS = 8 * 1024
+const MAX_SUBSCRIBE_PARAMS = 8 * 1024
 
 type SettingsLog = Pick<Log, 'warn'>
 
@@ -38,7 +38,7 @@ export class KeptSettings {
     if (typeof uri !== 'string') return
     const text = write(params)
     if (method === 'resources/unsubscribe') this.#subscriptions.delete(uri)
-    else if (this.#subscriptions.size < MAX_SUBSCRIPTIONS && text.length <= MAX_PARAMS)
+    else if (this.#subscriptions.size < MAX_SUBSCRIPTIONS && text.length <= MAX_SUBSCRIBE_PARAMS)
       this.#subscriptions.set(uri, text)
   }
 

@@ -3,6 +3,7 @@
  * notifications of its session, and with `resources/subscribe` for each resource.
  */
 
+import { MAX_UNREAD, MAX_URIS } from '../../limits/constants.js'
 import type { Loan } from '../../limits/memory.js'
 import type { Call, Final } from '../../protocol/call.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
@@ -20,10 +21,6 @@ import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
 
-/** The maximum number of resources and tasks in one subscription. */
-const MAX_URIS = 256
-/** The maximum number of changes that wait to be read. */
-const MAX_UNREAD = 1_024
 /** Milliseconds for which attempts to open another session go on, and between two attempts. */
 const BLIP = 30_000
 const ATTEMPT = 1_000

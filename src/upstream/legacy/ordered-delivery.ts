@@ -2,7 +2,7 @@
 import type { Loan } from '../../limits/memory.js'
 
 /** The maximum number of waiting messages. Beyond it, or without memory, messages without a reader are sent at once. */
-const MAX_WAITING = 1_024
+const MAX_ORDERED = 1_024
 
 /** A waiting message without a reader. */
 class Waiting {
@@ -40,7 +40,7 @@ export class OrderedDelivery<Reader extends object> {
 
   /** Sends a message without a reader, after the messages that arrived before it. `bytes` is its size. */
   pass(send: () => void, bytes: number): void {
-    const waits = this.#order.length > 0 && this.#order.length < MAX_WAITING
+    const waits = this.#order.length > 0 && this.#order.length < MAX_ORDERED
     if (!waits || this.#loan.hold(this.#bytes + bytes)) return send()
     this.#bytes += bytes
     this.#order.push(new Waiting(send, bytes))

@@ -7,6 +7,7 @@
 import { digest, randomId } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
+import { MAX_ROUNDS } from '../../limits/constants.js'
 import type { Loan, Memory } from '../../limits/memory.js'
 import type { Observe } from '../../ports/events.js'
 import type { Call, Final } from '../../protocol/call.js'
@@ -70,7 +71,6 @@ interface Parked {
 const REPLAY = 60_000
 /** Milliseconds after which a call is given up, even if its client has answered every round. */
 const AT_MOST = 3_600_000
-const MAX_ROUNDS = 16
 /** Milliseconds between progress notifications to a server that waits for an answer. */
 const PROGRESS_EVERY = 15_000
 

@@ -51,7 +51,7 @@ export abstract class Pooled {
   }
 }
 
-const MAX_WAITING = 100
+const MAX_WAITING_CALLS = 100
 /** Maximum characters of all remembered subscriptions of lost sessions. */
 const MAX_SUBSCRIBED = 256 * 1024
 
@@ -116,7 +116,7 @@ export class SessionPool<S extends Pooled> {
   }
 
   async #opened(entry: Entry<S>): Promise<S> {
-    if (entry.waiting >= (this.#options.maxWaiting ?? MAX_WAITING))
+    if (entry.waiting >= (this.#options.maxWaiting ?? MAX_WAITING_CALLS))
       throw new Fault('overloaded', 'Too many calls wait for a session with the server', { retryAfter: 1 })
     entry.waiting++
     try {

@@ -1,5 +1,7 @@
 /** Remembers digests of the lists that a client has received, to find those that differ in another session. */
+
 import { createHash } from 'node:crypto'
+import { MAX_PAGES } from '../../limits/constants.js'
 import { CHANGING_LISTS, type ChangingList } from '../../protocol/subscriptions.js'
 import type { Response } from '../../rpc/message.js'
 import { type Json, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
@@ -11,8 +13,6 @@ const LISTS: Readonly<Record<string, { member: string; capability: ChangingList[
   'resources/list': { member: 'resources', capability: 'resources' },
   'resources/templates/list': { member: 'resourceTemplates', capability: 'resources' },
 }
-/** The maximum number of compared pages of one list. Further pages are assumed to be the same. */
-const MAX_PAGES = 100
 /** The maximum number of characters in a cursor. */
 const MAX_CURSOR = 4 * 1024
 

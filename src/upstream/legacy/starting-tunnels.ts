@@ -9,8 +9,8 @@ import { inTime, type TimeToStart } from '../era/starting.js'
 type Opening = Promise<Tunnel | undefined>
 
 /** The maximum number of such tunnels, and characters of their principal and `initialize`. */
-const MAX = 100
-const MAX_KEY = 8 * 1024
+const MAX_TUNNELS = 100
+const MAX_TUNNEL_KEY = 8 * 1024
 /** Milliseconds for which an open one waits for its client. */
 const KEPT = 60_000
 
@@ -53,7 +53,7 @@ export class StartingTunnels {
   }
 
   #keep(key: string, tunnel: Opening): void {
-    const keeps = this.#unclaimed.size < MAX && key.length <= MAX_KEY
+    const keeps = this.#unclaimed.size < MAX_TUNNELS && key.length <= MAX_TUNNEL_KEY
     if (keeps) this.#unclaimed.set(tunnel, key)
     const end = () => {
       if (!keeps || this.#unclaimed.delete(tunnel)) tunnel.then((opened) => opened?.close()).catch(() => {})

@@ -57,7 +57,7 @@ const LISTEN_WAIT = 1_000
 /** Milliseconds for the answer to a request of the bridge itself. */
 const OWN_WITHIN = 5_000
 /** The maximum number of messages of the server that wait for a listener. */
-const MAX_WAITING = 100
+const MAX_WAITING_MESSAGES = 100
 
 export class DirectTunnel implements Tunnel, Owner {
   readonly ping = { method: 'ping', params: undefined }
@@ -325,7 +325,7 @@ export class DirectTunnel implements Tunnel, Owner {
 
   #send(text: Wire, about: AboutMessage): void {
     if (this.#listener) this.#listener.message(text, about)
-    else if (this.#waiting.length < MAX_WAITING && this.#holds(text)) this.#waiting.push(text)
+    else if (this.#waiting.length < MAX_WAITING_MESSAGES && this.#holds(text)) this.#waiting.push(text)
   }
 
   #holds(text: Wire): boolean {

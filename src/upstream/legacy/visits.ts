@@ -1,6 +1,6 @@
 /** URL elicitations of a session that the server has reported as complete, and who waits for them. */
 
-import { MAX_NAME } from '../../limits/lengths.js'
+import { MAX_NAME } from '../../limits/constants.js'
 import type { Params } from '../../rpc/message.js'
 import { value } from '../../rpc/splice.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'

@@ -2,7 +2,7 @@
 
 import { digest } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
-import { MAX_HEADERS } from '../../limits/lengths.js'
+import { MAX_MIRRORED } from '../../limits/constants.js'
 import { SMALL } from '../../limits/memory.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import type { Account } from '../../protocol/account.js'
@@ -261,8 +261,8 @@ export class ModernHalf implements Half {
 function checkLength(headers: Headers, what: string): Headers {
   let length = 0
   for (const name in headers) length += name.length + (headers[name] as string).length
-  if (length <= MAX_HEADERS) return headers
-  throw new Fault('invalidParams', `${what} is too long for HTTP headers (at most ${MAX_HEADERS} bytes)`)
+  if (length <= MAX_MIRRORED) return headers
+  throw new Fault('invalidParams', `${what} is too long for HTTP headers (at most ${MAX_MIRRORED} bytes)`)
 }
 
 /** The key of a tool cache. A server may list other tools for other principals or capabilities. */

@@ -4,7 +4,7 @@ import { Cookie, CookieJar } from 'tough-cookie'
 /** Cookies that are kept. */
 const MAX_COOKIES = 20
 /** Characters of a cookie with its attributes; browsers keep as many. */
-const MAX_LENGTH = 4_096
+const MAX_COOKIE = 4_096
 
 export class Jar {
   readonly #jar: CookieJar
@@ -25,7 +25,7 @@ export class Jar {
 
   /** Keeps a cookie of an answer from this address, unless it is invalid, too long or one too many. */
   keep(url: string, text: string): void {
-    const cookie = text.length <= MAX_LENGTH ? Cookie.parse(text) : undefined
+    const cookie = text.length <= MAX_COOKIE ? Cookie.parse(text) : undefined
     if (!cookie) return
     const kept = this.#jar.getCookiesSync(url, { allPaths: true })
     if (kept.length >= MAX_COOKIES && !kept.some(({ key }) => key === cookie.key)) return

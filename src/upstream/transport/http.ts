@@ -3,7 +3,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
-import { MAX_NAME } from '../../limits/lengths.js'
+import { MAX_NAME } from '../../limits/constants.js'
 import { type Memory, NOBODY } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import { own } from '../../rpc/own.js'

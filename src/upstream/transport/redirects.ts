@@ -11,7 +11,7 @@ const GONE: ReadonlySet<number> = new Set([404, 410])
 /** Principals whose paths are remembered. */
 const MAX_PATHS = 1_000
 /** Characters of a path that is remembered. */
-const MAX_PATH = 8 * 1024
+const MAX_REDIRECT_PATH = 8 * 1024
 
 /** The head of an answer. Names of headers are in lower case. */
 interface Head {
@@ -51,7 +51,7 @@ export class Redirects {
       return this.#own
     }
     const path = redirectedTo(this.#url, asked, answer)
-    if (path !== undefined && path.length <= MAX_PATH) this.#remember(principal, path)
+    if (path !== undefined && path.length <= MAX_REDIRECT_PATH) this.#remember(principal, path)
     return path
   }
 

@@ -42,7 +42,7 @@ const DEFAULTS = { lineLimit: 16 * 1024 * 1024, partialLine: 30_000, grace: { te
 /** The grace if the bridge has to end at once: its parent may kill it within a second. */
 const NO_TIME = { term: 0, kill: 300 }
 /** Maximum bytes that wait to be written to a child. */
-const MAX_QUEUED = 8 * 1024 * 1024
+const MAX_QUEUED_BYTES = 8 * 1024 * 1024
 /** Characters after which a write is not joined with further lines. */
 const WRITE_AT_ONCE = 64 * 1024
 /** Bytes of an incomplete line that show which call it answers. */
@@ -139,7 +139,7 @@ export class StdioChannel implements Channel {
     const line = encodeLine(text)
     if (this.#ended || this.#closing)
       return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
-    if (this.#queued + line.length > MAX_QUEUED)
+    if (this.#queued + line.length > MAX_QUEUED_BYTES)
       return Promise.reject(new ChannelError('The server does not read its input', { delivered: 'no' }))
     if (this.#loans.queue.hold(this.#queued + line.length)) return Promise.reject(requestTooLarge())
     this.#queued += line.length

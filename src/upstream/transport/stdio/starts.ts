@@ -12,7 +12,7 @@ export interface StartsOptions {
 /** Maximum milliseconds that a start waits. */
 const PATIENCE = 5_000
 /** Number of remembered principals from which on those that may start a full burst again are forgotten. */
-const MAX_REMEMBERED = 1_000
+const MAX_STARTERS = 1_000
 
 export class Starts {
   readonly #burst: number
@@ -34,7 +34,7 @@ export class Starts {
       throw new Fault('rateLimited', 'This caller has started too many processes of the server lately', {
         retryAfter: Math.ceil((wait - PATIENCE) / 1_000),
       })
-    if (this.#paidUntil.size >= MAX_REMEMBERED) this.#forget(now)
+    if (this.#paidUntil.size >= MAX_STARTERS) this.#forget(now)
     this.#paidUntil.set(principal, paidUntil + this.#interval)
     if (wait > 0) await pause(wait)
   }

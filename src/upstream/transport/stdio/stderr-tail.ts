@@ -2,7 +2,7 @@
 
 /** Lines that are kept from the beginning and from the end. */
 const KEPT = { first: 40, last: 100 }
-const MAX_LINE = 1_000
+const MAX_STDERR_LINE = 1_000
 /** Lines of an excerpt, from the beginning and from the end. */
 const SHOWN = { first: 4, last: 6 }
 
@@ -37,12 +37,12 @@ export class StderrTail {
     const [first = '', ...others] = this.#decoder.decode(chunk, { stream: true }).split('\n')
     const rest = others.pop()
     if (rest === undefined) {
-      this.#rest = (this.#rest + first).slice(-MAX_LINE)
+      this.#rest = (this.#rest + first).slice(-MAX_STDERR_LINE)
       return
     }
     this.#add(this.#rest + first)
     for (const line of others) this.#add(line)
-    this.#rest = rest.slice(-MAX_LINE)
+    this.#rest = rest.slice(-MAX_STDERR_LINE)
   }
 
   /** The first and last lines that are not blank, with the number of omitted lines between them. */
@@ -92,7 +92,7 @@ function leftOut(count: number): string {
 /** Removes terminal sequences and control characters, and cuts long lines. */
 function printable(line: string): string {
   return line
-    .slice(0, MAX_LINE)
+    .slice(0, MAX_STDERR_LINE)
     .replace(/\p{Cc}\[[0-9;?]*[A-Za-z]/gu, '')
     .replace(/\p{Cc}/gu, ' ')
 }
