@@ -57,11 +57,41 @@ const inGroups = {
 
 const isReplyFrom = (file) => file.includes(join('@fastify', 'reply-from'))
 
-/** Packages that are not used, because no route has a schema, a socket of WebSocket, or is called without a connection. */
+/** Modules of Node.js that take milliseconds to load, and that a start of a program behind the bridge does not need. */
+const LATE = ['crypto', 'http', 'http2', 'https', 'readline', 'readline/promises', 'tls', 'zlib']
+
+/** Makes the program load these modules when it first uses one of their exports. */
+const late = {
+  name: 'late',
+  setup({ onResolve, onLoad, onEnd }) {
+    const filter = new RegExp(`^(?:node:)?(?:${LATE.join('|')})$`)
+    onResolve({ filter }, ({ path, importer, namespace }) => {
+      if (
+        namespace === 'late' ||
+        !(importer.startsWith(resolve('src') + sep) || importer.includes(join('prom-client', 'lib')))
+      )
+        return { path, external: true }
+      return { path: path.replace('node:', ''), namespace: 'late' }
+    })
+    onLoad({ filter: /./, namespace: 'late' }, async ({ path }) => {
+      const { default: _, ...exported } = await import(`node:${path}`)
+      const names = JSON.stringify(Object.keys(exported))
+      const getter = `{ enumerable: true, get: () => (loaded ??= require('node:${path}'))[name] }`
+      return { contents: `let loaded\nfor (const name of ${names}) Object.defineProperty(exports, name, ${getter})` }
+    })
+    onEnd(({ metafile: { outputs } }) => {
+      for (const { inputs } of Object.values(outputs))
+        for (const name of Object.keys(inputs)) if (name.startsWith('late:')) delete inputs[name]
+    })
+  },
+}
+
+/** Packages that are not used, because no route has a schema, a socket of WebSocket, or is called without a connection, and metrics are never pushed. */
 const unused = {
   name: 'unused',
   setup({ onResolve, onLoad, onEnd }) {
-    const filter = /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request|ws)$/
+    const filter =
+      /^(?:@fastify\/ajv-compiler|@fastify\/fast-json-stringify-compiler|light-my-request|ws|\.\/lib\/pushgateway)$/
     onResolve({ filter }, ({ path }) => ({ path, namespace: 'unused' }))
     onLoad({ filter: /./, namespace: 'unused' }, () => ({ contents: '' }))
     // Neither they nor the links between the files are components of the program.
@@ -92,6 +122,7 @@ const { metafile } = await build({
   plugins: [
     inGroups,
     unused,
+    late,
     embedPage,
     // Scanners find files of this name in images and packages, though no package.json of what is bundled is there.
     cyclonedxEsbuildPlugin({

@@ -21,12 +21,16 @@ const MAX_SEALED = 2_048
 
 /** Seals and opens texts and bytes. */
 export class Sealer {
-  readonly #keys: readonly SealKey[]
+  readonly #given: readonly SealKey[]
+  #own: readonly SealKey[] | undefined
   readonly #purpose: Uint8Array
 
-  /** The first key seals; all of them open. Texts sealed for one `purpose` cannot be opened for another. */
+  /**
+   * The first key seals; all of them open. Without keys, there is a random one for as long as the process runs. Texts sealed
+   * for one `purpose` cannot be opened for another.
+   */
   constructor(keys: readonly SealKey[], purpose: string) {
-    this.#keys = keys
+    this.#given = keys
     this.#purpose = new TextEncoder().encode(`mcp-bridge/${purpose}/1`)
   }
 
@@ -81,6 +85,13 @@ export class Sealer {
     } catch {
       return undefined
     }
+  }
+
+  get #keys(): readonly SealKey[] {
+    if (this.#given.length > 0) return this.#given
+    // Made when it is needed: a program behind the bridge starts before that.
+    this.#own ??= [newKey()]
+    return this.#own
   }
 
   #aboutOf(about: string): Uint8Array {

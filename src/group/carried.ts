@@ -3,7 +3,7 @@
  * stays readable, as without a group, but is only accepted with its original seal.
  */
 
-import { digest, newKey, Sealer, type SealKey } from '../crypto/seal.js'
+import { digest, Sealer, type SealKey } from '../crypto/seal.js'
 import type { Json } from '../rpc/splice.js'
 
 /** Fields of the group, and the text of the server, if any. */
@@ -21,7 +21,7 @@ export class Carrier {
 
   /** The first key seals; all keys open. By default a random key of this process. */
   constructor(keys: readonly SealKey[], purpose: string) {
-    this.#sealer = new Sealer(keys.length > 0 ? keys : [newKey()], purpose)
+    this.#sealer = new Sealer(keys, purpose)
   }
 
   /** A keyed hash of a secret text. */

@@ -3,7 +3,7 @@
  * A state is valid only for the same call, principal and server.
  */
 
-import { digest, newKey, Sealer, type SealKey } from '../../crypto/seal.js'
+import { digest, Sealer, type SealKey } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
 import { OwnedByReplica } from '../../ports/replicas.js'
 import type { Call } from '../../protocol/call.js'
@@ -45,7 +45,7 @@ export class RetryStates {
 
   constructor(options: RetryStatesOptions) {
     this.#options = options
-    this.#sealer = new Sealer(options.keys ?? [newKey()], 'rs')
+    this.#sealer = new Sealer(options.keys ?? [], 'rs')
   }
 
   /** Seals the state for one round of a call. `lifetime` is in milliseconds. Returns it as JSON. */

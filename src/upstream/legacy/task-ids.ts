@@ -3,7 +3,7 @@
  * only.
  */
 
-import { newKey, Sealer, type SealKey } from '../../crypto/seal.js'
+import { Sealer, type SealKey } from '../../crypto/seal.js'
 import { OwnedByReplica } from '../../ports/replicas.js'
 
 export interface TaskIdsOptions {
@@ -21,7 +21,7 @@ export class TaskIds {
 
   constructor(options: TaskIdsOptions) {
     this.#options = options
-    this.#sealer = new Sealer(options.keys ?? [newKey()], 'task')
+    this.#sealer = new Sealer(options.keys ?? [], 'task')
   }
 
   /** Returns the id of a task as its client gets it. */
