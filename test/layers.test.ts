@@ -38,7 +38,7 @@ const packages: Record<string, readonly string[]> = {
     'discovery/trust/pin',
     'replicas/peers',
   ],
-  'pino-std-serializers': ['log/log'],
+  pino: ['log/log'],
   'node:http': [
     'bridge',
     'cli/tail',

@@ -12,7 +12,7 @@ const MAX_LINE_VALUES = MAX_LINE - MAX_VALUE
 const PLAIN = /^[\x20-\x7e]*\n$/
 const ALL_DECEPTIVE = new RegExp(DECEPTIVE, 'gu')
 
-/** A line of the log, including its line break, made safe: the same JSON with escapes, cut if it is too long. */
+/** A line of pino, including its line break, made safe: the same JSON with escapes, cut if it is too long. */
 export function jsonLine(line: string): string {
   if (line.length <= MAX_LINE && PLAIN.test(line)) return line
   const text = line.slice(0, -1)

@@ -70,39 +70,3 @@ t.test('H20 the name of a tool is escaped like any other value', async (t) => {
   log.info({ event: 'call', method: 'tools/call', name: 'echo "x"', ms: 1.5, none: undefined }, 'call')
   t.match(lines[0], /^\d\d:\d\d:\d\d\.\d{3} INFO {2}call method=tools\/call name="echo \\"x\\"" ms=1\.5\n$/)
 })
-
-t.test('a value that JSON cannot say is said in words, and hides no other field', async (t) => {
-  const { log, lines } = logTo('json')
-  const itself: Record<string, unknown> = {}
-  itself['me'] = itself
-  log.info({ event: 'call', itself, large: 1n, name: 'echo' }, 'call')
-  const { level, time, ...rest } = JSON.parse(lines[0] ?? '') as Record<string, unknown>
-  t.same(rest, { event: 'call', itself: '[object Object]', large: '1', name: 'echo', msg: 'call' })
-  t.equal(level, 30)
-  t.equal(new Date(String(time)).toISOString(), time)
-})
-
-t.test('an error is said with its kind, its code and its causes', async (t) => {
-  const { log, lines } = logTo('json')
-  const cause = new RangeError('too far')
-  log
-    .child({ server: 'docs' })
-    .error({ event: 'unexpected_error', err: Object.assign(new TypeError('wrong', { cause }), { code: 'E1' }) }, 'x')
-  const line = JSON.parse(lines[0] ?? '') as Record<string, unknown>
-  t.match(line, { level: 50, server: 'docs', err: { type: 'TypeError', message: 'wrong: too far', code: 'E1' } })
-  t.match((line['err'] as { stack: string }).stack, /caused by: RangeError: too far/)
-})
-
-t.test('lines below the level are not written', async (t) => {
-  const lines: string[] = []
-  const log = createLog({ level: 'warn', format: 'json' }, { terminal: false, write: (line) => lines.push(line) })
-  for (const level of ['debug', 'info', 'warn', 'error', 'fatal'] as const) log[level]({ event: 'call' }, level)
-  t.same(
-    lines.map((line) => (JSON.parse(line) as { msg: string }).msg),
-    ['warn', 'error', 'fatal'],
-  )
-  t.same(
-    ['info', 'warn', 'else'].map((level) => log.isLevelEnabled(level)),
-    [false, true, false],
-  )
-})
