@@ -11,7 +11,6 @@ import { error as errorMessage, type Id, idKey, type Message, parseMessage, type
 import { Outline } from '../rpc/outline.js'
 import { own } from '../rpc/own.js'
 import { cut, lengthOf, sourceOf, type Wire } from '../rpc/source.js'
-import type { Signal } from '../time/hang-up.js'
 import { within } from '../time/time.js'
 import { answerLost, type Send } from './frames.js'
 import { Conversation } from './legacy/conversation.js'
@@ -64,9 +63,9 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   const write = (message: Wire, instead?: () => Wire): Promise<void> | undefined => {
     if (outgoing.hold(output.writableLength + lengthOf(message))) return instead && write(instead())
     const line = encodeLine(message)
-    const pieces = typeof line === 'string' ? [line] : line
+    let taken = true
     output.cork()
-    const taken = pieces.map((piece) => output.write(piece)).every(Boolean)
+    for (const piece of typeof line === 'string' ? [line] : line) taken = output.write(piece)
     output.uncork()
     if (taken || output.destroyed) {
       outgoing.hold(output.writableLength)
@@ -108,15 +107,12 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       running: controller,
     }
     const id = methodTraits(request.method).endless ? own(request.id) : request.id
-    return modern.answer(request, arrived, writerFor(id, controller)).finally(() => running.end(id, controller))
-  }
-
-  function writerFor(id: Id, signal: Signal): Send {
-    return ({ text, last }) => {
+    const send: Send = ({ text, last }) => {
       // A cancelled request gets no answer. A request that the bridge aborted with a Fault gets its error.
-      if (signal.aborted && !(signal.reason instanceof Fault)) return undefined
+      if (controller.aborted && !(controller.reason instanceof Fault)) return undefined
       return write(text, last && (() => answerLost(id)))
     }
+    return modern.answer(request, arrived, send).finally(() => running.end(id, controller))
   }
 
   async function answerInSession(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
@@ -170,11 +166,14 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   }
 
   function inBackground(answering: Promise<void>): Promise<void> {
-    const settled = answering.catch((error: unknown) =>
-      log.error({ event: 'answer_failed', err: error }, 'answering a request failed'),
-    )
+    const over = () => {
+      answers.delete(settled)
+    }
+    const settled = answering.then(over, (error: unknown) => {
+      log.error({ event: 'answer_failed', err: error }, 'answering a request failed')
+      over()
+    })
     answers.add(settled)
-    settled.finally(() => answers.delete(settled)).catch(() => {})
     return settled
   }
 
@@ -198,7 +197,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     if (line instanceof Outline)
       return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
     // A message is in memory twice: as received, and as sent to the server.
-    const size = 2 * line.reduce((sum, { length }) => sum + length, 0)
+    const size = 2 * lengthOf(line)
     const loan = size > SMALL ? memory.borrow(principal) : undefined
     let message: Message | undefined
     let answering: Promise<void> | undefined

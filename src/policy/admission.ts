@@ -114,7 +114,7 @@ export class Admission {
       } finally {
         time?.end()
         this.#calls.delete(place)
-        give(places, principal)
+        for (const { bound } of places) bound.give(principal)
       }
     }
   }

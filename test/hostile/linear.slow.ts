@@ -6,7 +6,7 @@
 // First, because only what is loaded after it is counted.
 import './steps.js'
 
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import { checkMedia } from '../../src/downstream/http/content-type.js'
 import { readHeaders } from '../../src/downstream/http/headers.js'
@@ -192,7 +192,8 @@ t.test('H14 reads arrays of messages and streams in linear steps, however they a
 })
 
 function media(type: string, accept?: string): void {
-  checkMedia({ headers: { 'content-type': type, ...(accept !== undefined && { accept }) } } as FastifyRequest)
+  const headers = { 'content-type': type, ...(accept !== undefined && { accept }) }
+  checkMedia({ method: 'POST', headers } as FastifyRequest, {} as FastifyReply, () => {})
 }
 
 /** Compares the steps for a size and for four times as much. */

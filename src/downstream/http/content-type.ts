@@ -1,15 +1,17 @@
 /** Checks `Content-Type`, `Content-Encoding` and `Accept` of a request, exactly and in one place. */
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { trim } from '../../protocol/headers.js'
 import { memoize } from '../../rpc/memoize.js'
 
-/** Checks these headers of a POST to the MCP endpoint. Throws a Fault. */
-export function checkMedia({ headers }: FastifyRequest): void {
+/** A hook that checks these headers of a POST to the MCP endpoint, before its body is read. Throws a Fault. */
+export function checkMedia({ method, headers }: FastifyRequest, _reply: FastifyReply, done: () => void): void {
+  if (method !== 'POST') return done()
   checkBody(headers)
   // Without the header any type is accepted (RFC 9110, section 12.5.1).
   if (headers.accept !== undefined && !acceptsBoth(headers.accept))
     throw new Fault('notAcceptable', 'Accept must list application/json and text/event-stream')
+  done()
 }
 
 /** Checks that a body is declared as uncompressed JSON. Throws a Fault. */

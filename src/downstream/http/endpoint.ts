@@ -52,10 +52,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
   // The bridge decodes and parses bodies itself, because the errors must be JSON-RPC.
   readBodies(app, options.memory)
   // Before the body is read. Without a preflight, a page of another origin can send only the content types of forms.
-  app.addHook('onRequest', (request, _reply, done) => {
-    if (request.method === 'POST') checkMedia(request)
-    done()
-  })
+  app.addHook('onRequest', checkMedia)
 
   const { handle: handler } = served
   app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler })

@@ -38,11 +38,6 @@ export interface CallContext {
   record: Pick<CallLogEntry, 'call' | 'watched'>
 }
 
-/** Whether a reply ends its call, as almost every reply does. The others go through `goOn`. */
-export function isOutcome(reply: Final): reply is TranslatedOutcome {
-  return reply.kind === 'error' ? !wantsTasks(reply) : reply.kind === 'result' && reply.type !== 'task'
-}
-
 /**
  * Goes on with a call after a first reply that does not end it: asks the client what the server requests, and calls
  * again, or waits for the server's task. Rejects with a Fault.

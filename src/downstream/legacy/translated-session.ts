@@ -52,7 +52,8 @@ import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
 import type { AboutRequest, ClientSession, Opened, OpenOptions } from './session.js'
 import { SessionChanges } from './subscription.js'
-import { type CallContext, goOn, isOutcome, type TranslatedOutcome } from './translated-call.js'
+import { wantsTasks } from './task-driver.js'
+import { type CallContext, goOn, type TranslatedOutcome } from './translated-call.js'
 import { withUndeclaredLists } from './undeclared-lists.js'
 
 /** Notifications of a server that belong to a call. */
@@ -149,7 +150,7 @@ export class TranslatedSession implements ClientSession {
     return this.#running.size
   }
 
-  async answer(request: Request, send: Send, about: AboutRequest = {}): Promise<void> {
+  async answer(request: Request, send: Send, { trace, headers, grant }: AboutRequest = {}): Promise<void> {
     const { id, method } = request
     const { log, transport, sender, session } = this.#options
     const fields = {
@@ -161,57 +162,43 @@ export class TranslatedSession implements ClientSession {
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
     const controller = this.#running.begin(id, record.call)
     try {
-      const held = send(await this.#answer(request, controller, record, send, about))
+      let last: Frame
+      try {
+        record.begin(request, trace)
+        record.watched?.begun(request, undefined, headers)
+        const decoded = decodeRequest(request)
+        const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
+        const asTask = method === 'tools/call' && this.#to.tasks && objectIn(decoded.params, 'task')
+        if (answerOwn || asTask) {
+          const text = result(id, await (answerOwn?.(decoded.params) ?? this.#startTask(decoded, record, grant)))
+          record.answered('ok', text)
+          last = { text, last: { status: 200 } }
+        } else if (method === 'tasks/result' && this.#to.tasks)
+          last = await this.#taskResult(request, decoded, controller, record, send)
+        else last = await this.#call(request, decoded, controller, record, send, grant)
+      } catch (error) {
+        last = this.#failed(request, error, controller, record)
+      }
+      const held = send(last)
       if (held) await held
     } finally {
       this.#running.end(id, controller)
     }
   }
 
-  /** The last frame of the answer to a request. Sends the others before it. */
-  async #answer(
-    request: Request,
-    controller: HangUp,
-    record: CallLogEntry,
-    send: Send,
-    { trace, headers, grant }: AboutRequest,
-  ): Promise<Frame> {
-    const { id, method } = request
-    try {
-      record.begin(request, trace)
-      record.watched?.begun(request, undefined, headers)
-      const decoded = decodeRequest(request)
-      const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
-      if (answerOwn) {
-        const text = result(id, await answerOwn(decoded.params))
-        record.answered('ok', text)
-        return { text, last: { status: 200 } }
-      }
-      if (method === 'tasks/result' && this.#to.tasks)
-        return await this.#taskResult(request, decoded, controller, record, send)
-      if (method === 'tools/call' && this.#to.tasks && objectIn(decoded.params, 'task')) {
-        const text = result(id, this.#startTask(decoded, record, grant))
-        record.answered('ok', text)
-        return { text, last: { status: 200 } }
-      }
-      return await this.#call(request, decoded, controller, record, send, grant)
-    } catch (error) {
-      const { aborted, reason } = controller
-      const fault = record.faultOf(reason instanceof Fault ? reason : error)
-      const cancelled = aborted && reason !== fault
-      const failed = {
-        method,
-        params: typeof request.params === 'string' ? EMPTY : request.params,
-        caller: this.#caller,
-      }
-      const rpcError = cancelled
-        ? { code: -32603, message: 'Request cancelled' }
-        : legacyError(failed, fault.toRpcError(), this.revision)
-      const text = errorMessage(id, rpcError)
-      if (cancelled) record.cancelled(cancelledBy(reason, 'session'))
-      else record.failed(fault, text)
-      return { text, last: { status: 200, fault, cancelled } }
-    }
+  /** The last frame of a request that has failed or was cancelled. */
+  #failed({ id, method, params }: Request, error: unknown, controller: HangUp, record: CallLogEntry): Frame {
+    const { aborted, reason } = controller
+    const fault = record.faultOf(reason instanceof Fault ? reason : error)
+    const cancelled = aborted && reason !== fault
+    const failed = { method, params: typeof params === 'string' ? EMPTY : params, caller: this.#caller }
+    const rpcError = cancelled
+      ? { code: -32603, message: 'Request cancelled' }
+      : legacyError(failed, fault.toRpcError(), this.revision)
+    const text = errorMessage(id, rpcError)
+    if (cancelled) record.cancelled(cancelledBy(reason, 'session'))
+    else record.failed(fault, text)
+    return { text, last: { status: 200, fault, cancelled } }
   }
 
   take(message: Notification | Response): void {
@@ -414,6 +401,11 @@ export class TranslatedSession implements ClientSession {
     tellSent(log, message, { session }, { made, era: 'legacy' })
     outlet.deliver(message, uri === undefined ? method : `${method} ${uri}`)
   }
+}
+
+/** Whether a reply ends its call, as almost every reply does. The others go through `goOn`. */
+function isOutcome(reply: Final): reply is TranslatedOutcome {
+  return reply.kind === 'error' ? !wantsTasks(reply) : reply.kind === 'result' && reply.type !== 'task'
 }
 
 /** How to adapt messages to the client's revision. Each feature that is left out is logged once. */

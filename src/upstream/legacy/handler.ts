@@ -109,7 +109,7 @@ function ask(session: LegacySession, call: Call, shared: Shared): Promise<Final>
   const isTool = call.method === 'tools/call'
   const { knowsAll } = session.tools
   const mirrors = isTool && call.paramHeaders !== undefined
-  const tool = mirrors && knowsAll ? session.tools.known(toolOf(call)) : undefined
+  const tool = mirrors && knowsAll ? session.tools.known(textUnder(call.params, 'name')) : undefined
   if (tool && tool.annotations.length > 0) checkMirrored(tool, call)
   const first: Preparation = {
     listens: asks && session.receives === undefined,
@@ -134,7 +134,7 @@ async function prepared(session: LegacySession, call: Call, shared: Shared, firs
   const { listens, logLevel, looksUp, mayBeTask } = first
   if (listens) await session.settled()
   if (logLevel !== undefined) await session.logAt(logLevel)
-  if (looksUp) checkMirrored(await session.tools.find(toolOf(call)), call)
+  if (looksUp) checkMirrored(await session.tools.find(textUnder(call.params, 'name')), call)
   if (mayBeTask && isTask(await taskSupportOf(session, call), call, shared)) return asTask(session, call, shared)
   return send(session, call, shared)
 }
@@ -192,7 +192,8 @@ async function send(session: LegacySession, call: Call, shared: Shared, asTask?:
 
 /** The tool's `taskSupport`. Lists the tools if they are not known yet. */
 async function taskSupportOf({ tools }: LegacySession, call: Call): Promise<unknown> {
-  return (tools.known(toolOf(call)) ?? (await tools.find(toolOf(call))))?.taskSupport
+  const name = textUnder(call.params, 'name')
+  return (tools.known(name) ?? (await tools.find(name)))?.taskSupport
 }
 
 /** Whether to call a tool as a task: it requires that, or it allows that and both configuration and client want it. */
@@ -216,10 +217,6 @@ async function asTask(session: LegacySession, call: Call, shared: Shared): Promi
 function checkMirrored(tool: ToolFacts | undefined, call: Call): void {
   if (!tool || tool.annotations.length === 0 || !call.paramHeaders) return
   checkParamHeaders(tool.annotations, objectIn(call.params, 'arguments'), call.paramHeaders)
-}
-
-function toolOf(call: Call): string {
-  return textUnder(call.params, 'name')
 }
 
 /** Parks a call whose client has to open a URL first. Throws StillRequired if `visit` is not over yet. */
