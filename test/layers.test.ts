@@ -85,7 +85,7 @@ const packages: Record<string, readonly string[]> = {
   'string-argv': ['config', 'discovery/sources/address'],
   'fastest-levenshtein': ['texts/nearest'],
   minisearch: ['group/tool-index'],
-  'lru-cache': ['policy/lent-cache', 'discovery/cycle'],
+  'lru-cache': ['policy/counted-cache', 'discovery/cycle'],
   '@redis/client': ['replicas/client', 'replicas/cluster', 'replicas/destroyed'],
   'ipaddr.js': ['net/connect', 'net/guard', 'net/proxy'],
   jose: ['discovery/trust', 'oauth/client/client-auth', 'oauth/server'],

@@ -1,7 +1,7 @@
 /** The downstream half of the modern era: answers each request from the request alone, without a session. */
 
 import { Fault } from '../fault/fault.js'
-import type { Loan, Memory } from '../limits/memory.js'
+import type { Memory, Reservation } from '../limits/memory.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { Call, Grant, Tell, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
@@ -99,13 +99,13 @@ export class ModernDownstream {
     record: CallLogEntry,
     send: Send,
   ): Promise<void> {
-    let loan: Loan | undefined
+    let reservation: Reservation | undefined
     let ended = false
     let last: Frame & Required<Pick<Frame, 'last'>>
     try {
       if (decoded instanceof Fault) throw decoded
       // The request is in memory twice: as received, and as sent to the server.
-      if (decoded.size !== undefined) loan = this.#memory.lend(arrived.principal, 2 * decoded.size)
+      if (decoded.size !== undefined) reservation = this.#memory.mustReserve(arrived.principal, 2 * decoded.size)
       let increasing: ReturnType<typeof onlyIncreasing> | undefined
       const tell: Tell = (told) => {
         increasing ??= onlyIncreasing()
@@ -133,7 +133,7 @@ export class ModernDownstream {
       if (aborted && reason !== fault) record.cancelled(cancelledBy(reason, 'disconnected'))
       else record.failed(fault, text, arrived.answer?.statusOf(last.last))
     } finally {
-      loan?.end()
+      reservation?.end()
     }
     await send(last)
   }

@@ -57,24 +57,24 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   const decoder = new LineDecoder(lineLimit)
 
   /** For messages that wait to be written. */
-  const outgoing = memory.borrow(principal, SMALL)
+  const outgoing = memory.reserve(principal, SMALL)
 
   /** Writes a message, or `instead` if there is no memory for it. Without `instead` the message is dropped. */
   const write = (message: Wire, instead?: () => Wire): Promise<void> | undefined => {
-    if (outgoing.hold(output.writableLength + lengthOf(message))) return instead && write(instead())
+    if (outgoing.resize(output.writableLength + lengthOf(message))) return instead && write(instead())
     const line = encodeLine(message)
     let taken = true
     output.cork()
     for (const piece of typeof line === 'string' ? [line] : line) taken = output.write(piece)
     output.uncork()
     if (taken || output.destroyed) {
-      outgoing.hold(output.writableLength)
+      outgoing.resize(output.writableLength)
       return undefined
     }
     return new Promise((resolve) => {
       const done = () => {
         output.off('drain', done).off('close', done).off('error', done)
-        outgoing.hold(output.writableLength)
+        outgoing.resize(output.writableLength)
         resolve()
       }
       output.on('drain', done).on('close', done).on('error', done)
@@ -198,19 +198,19 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
     // A message is in memory twice: as received, and as sent to the server.
     const size = 2 * lengthOf(line)
-    const loan = size > SMALL ? memory.borrow(principal) : undefined
+    const reservation = size > SMALL ? memory.reserve(principal) : undefined
     let message: Message | undefined
     let answering: Promise<void> | undefined
     try {
       message = readMessage(line)
-      loan?.demand(size)
+      reservation?.mustResize(size)
       answering = take(message)
     } catch (error) {
       await refuseMessage(error, message)
     }
-    if (!loan) return
-    answering?.finally(() => loan.end()).catch(() => {})
-    if (!answering) loan.end()
+    if (!reservation) return
+    answering?.finally(() => reservation.end()).catch(() => {})
+    if (!answering) reservation.end()
   }
 
   let closed = false

@@ -1,7 +1,7 @@
 /** Caches merged lists, for as long as their parts do not change. */
 
 import type { Memory } from '../limits/memory.js'
-import { LentCache } from '../policy/lent-cache.js'
+import { CountedCache } from '../policy/counted-cache.js'
 import { type Payload, parseObject, write } from '../rpc/splice.js'
 import type { ListPage } from './listings.js'
 
@@ -18,10 +18,10 @@ const MAX_JOINED_LISTS = 64
 const MAX_JOINED_BYTES = 16 * 1024 * 1024
 
 export class JoinedLists {
-  readonly #lists: LentCache<{ bytes: number; list: Payload }>
+  readonly #lists: CountedCache<{ bytes: number; list: Payload }>
 
   constructor(memory: Memory) {
-    this.#lists = new LentCache({ memory, max: MAX_JOINED_LISTS, maxBytes: MAX_JOINED_BYTES })
+    this.#lists = new CountedCache({ memory, max: MAX_JOINED_LISTS, maxBytes: MAX_JOINED_BYTES })
   }
 
   /** The merged list of these parts, made by `join` if it is not cached. */

@@ -3,7 +3,7 @@
 import { digest } from '../crypto/seal.js'
 import { MAX_PAGES } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
-import { LentCache } from '../policy/lent-cache.js'
+import { CountedCache } from '../policy/counted-cache.js'
 import type { Call } from '../protocol/call.js'
 import { canonical } from '../rpc/canonical.js'
 import { memoize, Recent } from '../rpc/memoize.js'
@@ -109,8 +109,8 @@ const MAX_KIN = 8
 const RECENT = 4
 
 export class Listings {
-  readonly #pages: LentCache<{ bytes: number; page: ListPage }>
-  readonly #discovered: LentCache<{ bytes: number; result: Payload }>
+  readonly #pages: CountedCache<{ bytes: number; page: ListPage }>
+  readonly #discovered: CountedCache<{ bytes: number; result: Payload }>
   /** The last remembered pages of each list of each server, of all callers. */
   readonly #recent = new Map<string, readonly WeakRef<ListPage>[]>()
   /** Pages by result object: a cache returns the same result many times. */
@@ -119,8 +119,8 @@ export class Listings {
   readonly #kin = new Recent<readonly string[]>()
 
   constructor(memory: Memory) {
-    this.#pages = new LentCache({ memory, max: MAX_REMEMBERED_PAGES, maxBytes: MAX_PAGES_BYTES })
-    this.#discovered = new LentCache({ memory, max: MAX_REMEMBERED_PAGES, maxBytes: MAX_PAGES_BYTES })
+    this.#pages = new CountedCache({ memory, max: MAX_REMEMBERED_PAGES, maxBytes: MAX_PAGES_BYTES })
+    this.#discovered = new CountedCache({ memory, max: MAX_REMEMBERED_PAGES, maxBytes: MAX_PAGES_BYTES })
   }
 
   /** The page from a server, as clients of the group see it. */

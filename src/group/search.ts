@@ -6,8 +6,8 @@
 import { Fault } from '../fault/fault.js'
 import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
+import { CountedCache } from '../policy/counted-cache.js'
 import { globs } from '../policy/globs.js'
-import { LentCache } from '../policy/lent-cache.js'
 import { stringIn } from '../policy/unambiguous.js'
 import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler } from '../protocol/call.js'
@@ -36,12 +36,12 @@ const PER_CHARACTER = 4
 
 export class Search {
   readonly #options: SearchOptions
-  readonly #indexes: LentCache<{ bytes: number; find: Promise<Find> }>
+  readonly #indexes: CountedCache<{ bytes: number; find: Promise<Find> }>
   #matchers: { always: readonly string[]; isListed: (name: string) => boolean } | undefined
 
   constructor(options: SearchOptions) {
     this.#options = options
-    this.#indexes = new LentCache({ memory: options.memory, max: MAX_INDEXES, maxBytes: MAX_INDEX_BYTES })
+    this.#indexes = new CountedCache({ memory: options.memory, max: MAX_INDEXES, maxBytes: MAX_INDEX_BYTES })
   }
 
   /** Answers calls of the group's own tools; `next` answers all others. */

@@ -7,13 +7,13 @@ import { Bound, type BoundOptions, type BoundReached } from './bound.js'
 export const SMALL = 16 * 1024
 /** The principal for what is kept for several principals, or for none. */
 export const NOBODY = ''
-/** Loans are multiples of this many bytes, so that a message which grows slowly rarely asks for more. */
+/** Reservations are multiples of this many bytes, so that a message which grows slowly rarely asks for more. */
 const STEP = 4 * 1024
 
 /** Frees about `bytes` of what is kept but can be spared: of one principal, if one is named. */
 export type GiveUp = (bytes: number, principal: string | undefined) => void
 
-/** The ledger. A bound of bytes, lent to principals. */
+/** The ledger. A bound of bytes, reserved by principals. */
 export class Memory {
   readonly #bound: Bound
   readonly #keepers = new Set<GiveUp>()
@@ -22,7 +22,7 @@ export class Memory {
     this.#bound = new Bound(options)
   }
 
-  /** Bytes lent now. */
+  /** Bytes reserved now. */
   get used(): number {
     return this.#bound.used
   }
@@ -31,7 +31,7 @@ export class Memory {
     return this.#bound.max
   }
 
-  /** Sets another bound. Loans beyond it stay. */
+  /** Sets another bound. Reservations beyond it stay. */
   resize({ max, share }: Required<BoundOptions>): void {
     Object.assign(this.#bound, { max, share })
   }
@@ -44,32 +44,32 @@ export class Memory {
     return () => this.#keepers.delete(giveUp)
   }
 
-  /** Starts a loan of 0 bytes. The first `free` bytes of it are not counted. */
-  borrow(principal: string, free = 0): Loan {
-    return new Loan(this, principal, free)
+  /** Starts a reservation of 0 bytes. The first `free` bytes of it are not counted. */
+  reserve(principal: string, free = 0): Reservation {
+    return new Reservation(this, principal, free)
   }
 
-  /** Starts a loan of `bytes`. Throws a Fault if they are not available. */
-  lend(principal: string, bytes: number): Loan {
-    const loan = this.borrow(principal)
-    loan.demand(bytes)
-    return loan
+  /** Starts a reservation of `bytes`. Throws a Fault if they are not available. */
+  mustReserve(principal: string, bytes: number): Reservation {
+    const reservation = this.reserve(principal)
+    reservation.mustResize(bytes)
+    return reservation
   }
 
-  /** Throws a Fault if `bytes` are not available now. Lends nothing. */
+  /** Throws a Fault if `bytes` are not available now. Reserves nothing. */
   check(principal: string, bytes: number): void {
     const reached = this.#reached(principal, bytes)
     if (reached) throw noMemory(reached)
   }
 
-  /** Lends `amount` more, or returns why not. For loans only. */
+  /** Reserves `amount` more, or returns why not. For reservations only. */
   take(principal: string, bytes: number): BoundReached | undefined {
     const reached = this.#reached(principal, bytes)
     if (!reached) this.#bound.take(principal, bytes)
     return reached
   }
 
-  /** Takes bytes back. For loans only. */
+  /** Takes bytes back. For reservations only. */
   give(principal: string, bytes: number): void {
     this.#bound.give(principal, bytes)
   }
@@ -87,12 +87,12 @@ export class Memory {
   }
 }
 
-/** The bytes of one borrower. Its size is always set in total, so that no byte is returned twice or never. */
-export class Loan {
+/** The bytes of one holder. Its size is always set in total, so that no byte is returned twice or never. */
+export class Reservation {
   readonly principal: string
   readonly #memory: Memory
   readonly #free: number
-  #lent = 0
+  #bytes = 0
   #over = false
 
   constructor(memory: Memory, principal: string, free: number) {
@@ -101,18 +101,18 @@ export class Loan {
     this.#free = free
   }
 
-  /** Bytes lent now. */
-  get lent(): number {
-    return this.#lent
+  /** Bytes reserved now. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   /**
-   * Sets the size of the loan to `bytes` in total. An increase may be refused: then nothing changes, and the reason is
-   * returned. A decrease is never refused. A loan that has ended refuses every increase.
+   * Sets the size of the reservation to `bytes` in total. An increase may be refused: then nothing changes, and the
+   * reason is returned. A decrease is never refused. A reservation that has ended refuses every increase.
    */
-  hold(bytes: number): BoundReached | undefined {
+  resize(bytes: number): BoundReached | undefined {
     const wanted = bytes <= this.#free ? 0 : Math.ceil(bytes / STEP) * STEP
-    const more = wanted - this.#lent
+    const more = wanted - this.#bytes
     if (more > 0) {
       if (this.#over) return 'full'
       const reached = this.#memory.take(this.principal, more)
@@ -120,20 +120,20 @@ export class Loan {
     } else if (more < 0) {
       this.#memory.give(this.principal, -more)
     }
-    // `take` may have made a keeper shrink this loan.
-    this.#lent += more
+    // `take` may have made a keeper shrink this reservation.
+    this.#bytes += more
     return undefined
   }
 
-  /** As `hold`, but throws a Fault if refused. */
-  demand(bytes: number): void {
-    const reached = this.hold(bytes)
+  /** As `resize`, but throws a Fault if refused. */
+  mustResize(bytes: number): void {
+    const reached = this.resize(bytes)
     if (reached) throw noMemory(reached)
   }
 
-  /** Returns all bytes and ends the loan. Later calls do nothing. */
+  /** Returns all bytes and ends the reservation. Later calls do nothing. */
   end(): void {
-    this.hold(0)
+    this.resize(0)
     this.#over = true
   }
 }

@@ -10,7 +10,7 @@ import type { Call, Final, Policy } from '../protocol/call.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, write } from '../rpc/splice.js'
 import { copyOf } from './cache/results.js'
-import { LentCache } from './lent-cache.js'
+import { CountedCache } from './counted-cache.js'
 import { OWN } from './refusal.js'
 
 /** The policy's view of a server. */
@@ -48,7 +48,7 @@ const MAX_REMEMBERED_PARAMS = 4 * 1024
 /** The policy, and a function that ends it and drops all results. */
 export function unavailable(options: UnavailableOptions): { policy: Policy; close(): void } {
   const { name, state, memory, now = () => performance.now() } = options
-  const lasts = new LentCache<Last>({ memory, max: MAX_REMEMBERED_LISTS, maxBytes: MAX_REMEMBERED_BYTES })
+  const lasts = new CountedCache<Last>({ memory, max: MAX_REMEMBERED_LISTS, maxBytes: MAX_REMEMBERED_BYTES })
 
   const policy: Policy = (next) =>
     async function unavailableCall(call) {

@@ -1,7 +1,7 @@
 /** An exchange: one request to a server, with what is kept of its call, and the messages that wait here until they are read. */
 
 import type { Fault } from '../fault/fault.js'
-import { type Loan, NOBODY } from '../limits/memory.js'
+import { NOBODY, type Reservation } from '../limits/memory.js'
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
 import type { Params, Request, Response, Sent } from '../rpc/message.js'
@@ -27,8 +27,8 @@ export interface ServerQuestion {
   shown?: boolean
   /** The server has cancelled it. */
   withdrawn: boolean
-  /** The loan for it, until it has been answered. */
-  loan: Loan
+  /** The reservation for it, until it has been answered. */
+  reservation: Reservation
 }
 
 /** A request of the server that was refused because the client had not declared the capability for it. */
@@ -44,8 +44,8 @@ export interface Refusal {
 
 /** What an exchange needs of its peer. */
 export interface ExchangePeer {
-  /** Begins a loan for messages that a principal has not read. */
-  borrow(principal: string): Loan
+  /** Begins a reservation for messages that a principal has not read. */
+  reserve(principal: string): Reservation
   send(exchange: Exchange, method: string, params: Sent, headers?: Readonly<Record<string, string>>): void
   /** Cancels the request at the server. */
   cancel(exchange: Exchange, reason: string): void
@@ -234,7 +234,7 @@ export class Exchange {
   }
 
   #waiting(): Unread<Arrival> {
-    this.#arrivals ??= new Unread(sizeOf, () => this.#peer.borrow(this.principal))
+    this.#arrivals ??= new Unread(sizeOf, () => this.#peer.reserve(this.principal))
     return this.#arrivals
   }
 }

@@ -2,7 +2,7 @@
  * Remembers the translated results of the last lists of tools: clients request them often, and servers change them
  * rarely.
  */
-import type { Loan } from '../limits/memory.js'
+import type { Reservation } from '../limits/memory.js'
 import { cut } from '../rpc/source.js'
 import { type Payload, sizeOf } from '../rpc/splice.js'
 
@@ -16,8 +16,8 @@ const MOST = 1024 * 1024
 /** Maximum number of remembered lists. A server may show different tools to different principals. */
 const LISTS = 8
 
-/** Returns `lift` with a memory for lists of tools. Remembers as much as `loan` has room for. */
-export function rememberingLists(lift: Lift, loan: Loan): Lift {
+/** Returns `lift` with a memory for lists of tools. Remembers as much as `reservation` has room for. */
+export function rememberingLists(lift: Lift, reservation: Reservation): Lift {
   let known: { text: string; lifted: Payload }[] = []
   return (method, result) => {
     const { source, start, end } = result
@@ -35,7 +35,7 @@ export function rememberingLists(lift: Lift, loan: Loan): Lift {
     })
     const remembered = [{ text, lifted }, ...others]
     const bytes = remembered.reduce((sum, one) => sum + one.text.length + sizeOf(one.lifted), 0)
-    if (loan.hold(bytes) === undefined) known = remembered
+    if (reservation.resize(bytes) === undefined) known = remembered
     return lifted
   }
 }

@@ -1,7 +1,7 @@
 /** The JSON-RPC peer of a server: assigns ids and progress tokens, and routes received messages to their exchanges. */
 import { isUtf8 } from 'node:buffer'
 import type { Fault } from '../fault/fault.js'
-import { type Loan, SMALL } from '../limits/memory.js'
+import { type Reservation, SMALL } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
@@ -159,8 +159,8 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
-  borrow(principal: string): Loan {
-    return this.channel.memory.borrow(principal, SMALL)
+  reserve(principal: string): Reservation {
+    return this.channel.memory.reserve(principal, SMALL)
   }
 
   notify(

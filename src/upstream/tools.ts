@@ -1,7 +1,7 @@
 /** Remembers facts about a server's tools that calls need. Lists the tools only if they have not been listed yet. */
 
 import { MAX_NAME, MAX_PAGES, MAX_TOOLS } from '../limits/constants.js'
-import type { Loan } from '../limits/memory.js'
+import type { Reservation } from '../limits/memory.js'
 import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations.js'
 import { own } from '../rpc/own.js'
 import { weightOf } from '../rpc/source.js'
@@ -37,18 +37,18 @@ export class ToolCache {
   #next: Json | undefined
   /** The tools have been listed since they were forgotten, or that has failed. */
   #wasListed = false
-  readonly #loan: Loan
+  readonly #reservation: Reservation
 
-  /** `fetchPage` requests a page of `tools/list`. Facts are kept as long as `loan` has room for them. */
-  constructor(fetchPage: (cursor: Json | undefined) => Promise<Payload>, loan: Loan) {
+  /** `fetchPage` requests a page of `tools/list`. Facts are kept as long as `reservation` has room for them. */
+  constructor(fetchPage: (cursor: Json | undefined) => Promise<Payload>, reservation: Reservation) {
     this.#fetchPage = fetchPage
-    this.#loan = loan
+    this.#reservation = reservation
   }
 
-  /** Forgets everything and ends the loan. */
+  /** Forgets everything and ends the reservation. */
   close(): void {
     this.forget()
-    this.#loan.end()
+    this.#reservation.end()
   }
 
   /** Returns the facts about a tool; lists the tools if they are not all known. Undefined if the tool is not listed. */
@@ -88,7 +88,7 @@ export class ToolCache {
     this.knowsAll = this.#next === undefined
     const { pages, characters } = MAX_UNREAD_PAGES
     if (this.#unread.length > pages || weightOfPages(this.#unread) > characters) this.#readAll()
-    else this.#lend()
+    else this.#reserve()
   }
 
   forget(): void {
@@ -102,21 +102,21 @@ export class ToolCache {
     this.#known = facts
     this.#unread = []
     this.knowsAll = complete
-    this.#lend()
+    this.#reserve()
   }
 
   #readAll(): void {
     for (const page of this.#unread.splice(0)) read(page, this.#known)
-    this.#lend()
+    this.#reserve()
   }
 
-  /** Borrows for all facts and pages. Without memory they are forgotten: the tools can be listed again. */
-  #lend(): void {
-    if (this.#loan.hold(weightOfPages(this.#unread) + weightOfFacts(this.#known)) === undefined) return
+  /** Reserves memory for all facts and pages. Without memory they are forgotten: the tools can be listed again. */
+  #reserve(): void {
+    if (this.#reservation.resize(weightOfPages(this.#unread) + weightOfFacts(this.#known)) === undefined) return
     this.#known = new Map()
     this.#unread = []
     this.knowsAll = false
-    this.#loan.hold(0)
+    this.#reservation.resize(0)
   }
 
   async #walk(): Promise<Facts> {

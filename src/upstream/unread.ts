@@ -3,26 +3,26 @@
  * memory.
  */
 import { MAX_UNREAD } from '../limits/constants.js'
-import { type Loan, SMALL } from '../limits/memory.js'
+import { type Reservation, SMALL } from '../limits/memory.js'
 
 export class Unread<Arrival extends { kind: string }> {
   readonly #weigh: (arrival: Arrival) => number
-  readonly #borrow: () => Loan
+  readonly #reserve: () => Reservation
   #arrivals: Arrival[] = []
   #bytes = 0
-  #loan: Loan | undefined
+  #reservation: Reservation | undefined
 
-  /** `weigh` returns the bytes of a message. `borrow` begins the loan, once more than a small amount waits. */
-  constructor(weigh: (arrival: Arrival) => number, borrow: () => Loan) {
+  /** `weigh` returns the bytes of a message. `reserve` begins the reservation, once more than a small amount waits. */
+  constructor(weigh: (arrival: Arrival) => number, reserve: () => Reservation) {
     this.#weigh = weigh
-    this.#borrow = borrow
+    this.#reserve = reserve
   }
 
   get length(): number {
     return this.#arrivals.length
   }
 
-  /** Keeps a message. Returns whether there was room. A question has a loan of its own, so it always has room. */
+  /** Keeps a message. Returns whether there was room. A question has a reservation of its own, so it always has room. */
   push(arrival: Arrival): boolean {
     const bytes = this.#weigh(arrival)
     const full = arrival.kind === 'notification' && this.#arrivals.length >= MAX_UNREAD
@@ -51,8 +51,8 @@ export class Unread<Arrival extends { kind: string }> {
   clear(): void {
     this.#arrivals = []
     this.#bytes = 0
-    this.#loan?.end()
-    this.#loan = undefined
+    this.#reservation?.end()
+    this.#reservation = undefined
   }
 
   #lose(bytes: number): void {
@@ -61,8 +61,8 @@ export class Unread<Arrival extends { kind: string }> {
   }
 
   #hold(bytes: number): boolean {
-    if (bytes <= SMALL && !this.#loan) return true
-    this.#loan ??= this.#borrow()
-    return this.#loan.hold(bytes) === undefined
+    if (bytes <= SMALL && !this.#reservation) return true
+    this.#reservation ??= this.#reserve()
+    return this.#reservation.resize(bytes) === undefined
   }
 }

@@ -84,7 +84,7 @@ function start(t: Test, offered = ALL) {
   const subscriptions: Subscription[] = []
   const told: string[] = []
   const changes = new SessionChanges({
-    loan: unlimited().borrow('alice'),
+    reservation: unlimited().reserve('alice'),
     offered: parseObject(offered),
     listen: (params, controller, tell) => {
       const subscription = new Subscription(params, controller)

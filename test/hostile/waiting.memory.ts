@@ -30,7 +30,7 @@ t.test('H5 calls with an open question keep no large request in memory', async (
     t.ok(answers.every(({ message }) => message.result?.['resultType'] === 'input_required'))
   })
   const { used, limit } = await attacked.gauge()
-  t.ok(used > 0 && used < limit / 20, `${used} of ${limit} is lent for them`)
+  t.ok(used > 0 && used < limit / 20, `${used} of ${limit} is reserved for them`)
 })
 
 t.test('H4 stores results of tasks that are not fetched while there is memory', async (t) => {

@@ -42,7 +42,7 @@ export const overHttp = async (t: Test, era: 'legacy' | 'modern') => ({
   url: (await startFixture(t, 'bulky.mjs', era, 'http')).url,
 })
 
-/** Waits until the bridge has nothing lent any more. */
+/** Waits until the bridge has no memory reserved any more. */
 export async function ledgerEmpty(attacked: Attacked): Promise<void> {
   await until(async () => (await attacked.gauge()).used === 0, 'the ledger being empty')
 }

@@ -11,7 +11,7 @@ import { toolCall } from '../support/calls.js'
 import { parseText } from '../support/messages.js'
 
 const memory = unlimited()
-const LINE = { send() {}, cancel() {}, borrow: (principal: string) => memory.borrow(principal) }
+const LINE = { send() {}, cancel() {}, reserve: (principal: string) => memory.reserve(principal) }
 const CALL = toolCall('x', { caller: { capabilities: '{"elicitation":{}}' } })
 
 function start() {
@@ -21,7 +21,7 @@ function start() {
     get open() {
       return [...running].values()
     },
-    borrow: (principal: string) => memory.borrow(principal),
+    reserve: (principal: string) => memory.reserve(principal),
     respond: (id: Id, answer: unknown) => void said.push([id, answer]),
     settled() {},
   }

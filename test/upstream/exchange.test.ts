@@ -16,7 +16,7 @@ function start() {
       send: (_exchange, method) => sent.push(method),
       cancel: (_exchange, reason) => cancelled.push(reason),
       forget() {},
-      borrow: (principal) => memory.borrow(principal),
+      reserve: (principal) => memory.reserve(principal),
     },
     1,
   )

@@ -4,7 +4,7 @@ import { Memory, unlimited } from '../../src/limits/memory.js'
 import { OrderedDelivery } from '../../src/upstream/legacy/ordered-delivery.js'
 
 t.test('H28 sends a message without a reader after all that arrived before it', async (t) => {
-  const delivery = new OrderedDelivery<{ name: string }>(unlimited().borrow('alice'))
+  const delivery = new OrderedDelivery<{ name: string }>(unlimited().reserve('alice'))
   const [a, b] = [{ name: 'a' }, { name: 'b' }]
   const out: string[] = []
   for (const reader of [a, b]) delivery.enter(reader)
@@ -31,7 +31,7 @@ t.test('H28 sends a message without a reader after all that arrived before it', 
 })
 
 t.test('a reader that has left delays no other', async (t) => {
-  const delivery = new OrderedDelivery<object>(unlimited().borrow('alice'))
+  const delivery = new OrderedDelivery<object>(unlimited().reserve('alice'))
   const [a, b] = [{}, {}]
   const out: string[] = []
   for (const reader of [a, b]) delivery.enter(reader)
@@ -48,7 +48,7 @@ t.test('a reader that has left delays no other', async (t) => {
 })
 
 t.test('11.1 answers that are read out of order, like that to a ping of the bridge, delay nobody', async (t) => {
-  const delivery = new OrderedDelivery<object>(unlimited().borrow('alice'))
+  const delivery = new OrderedDelivery<object>(unlimited().reserve('alice'))
   const [ping, call] = [{}, {}]
   const out: string[] = []
   delivery.enter(call)
@@ -60,7 +60,7 @@ t.test('11.1 answers that are read out of order, like that to a ping of the brid
 })
 
 t.test('at the end, sends messages without a reader, and readers stop waiting', async (t) => {
-  const delivery = new OrderedDelivery<object>(unlimited().borrow('alice'))
+  const delivery = new OrderedDelivery<object>(unlimited().reserve('alice'))
   const [a, b] = [{}, {}]
   const out: string[] = []
   for (const reader of [a, b]) delivery.enter(reader)
@@ -75,7 +75,7 @@ t.test('at the end, sends messages without a reader, and readers stop waiting', 
 })
 
 t.test('bounds the number of waiting messages', async (t) => {
-  const delivery = new OrderedDelivery<object>(unlimited().borrow('alice'))
+  const delivery = new OrderedDelivery<object>(unlimited().reserve('alice'))
   const out: number[] = []
   const reader = {}
   delivery.enter(reader)
@@ -86,7 +86,7 @@ t.test('bounds the number of waiting messages', async (t) => {
 
 t.test('H27 waiting messages reserve memory, and are sent at once without it', async (t) => {
   const memory = new Memory({ max: 10 * 1024 * 1024, share: 1 })
-  const delivery = new OrderedDelivery<object>(memory.borrow('alice'))
+  const delivery = new OrderedDelivery<object>(memory.reserve('alice'))
   const [reader, out] = [{}, [] as number[]]
   delivery.enter(reader)
   delivery.add(reader)

@@ -1,4 +1,4 @@
-/** Sessions that are lent: to all calls of a key, or to one call at a time. */
+/** Sessions in use: to all calls of a key, or to one call at a time. */
 import t, { type Test } from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import { Bound } from '../../src/limits/bound.js'
@@ -57,8 +57,8 @@ function start(t: Test, { max = 100 }: { max?: number } = {}) {
 
 t.test('11.2 all calls with one key share one session, opened once', async (t) => {
   const { shared, nameOf, opened } = start(t)
-  const lent = await Promise.all([shared(), shared(), shared(), shared('other')])
-  t.same(lent.map(nameOf), [0, 0, 0, 1])
+  const used = await Promise.all([shared(), shared(), shared(), shared('other')])
+  t.same(used.map(nameOf), [0, 0, 0, 1])
   t.equal(opened.length, 2)
 })
 
@@ -69,10 +69,10 @@ t.test('exclusive calls have one session each, and reuse it one after the other'
     t.equal(nameOf(session), 0)
     session.unuse()
   }
-  const lent = await Promise.all([unused(), unused(), unused()])
-  t.same(lent.map(nameOf).sort(), [0, 1, 2])
+  const used = await Promise.all([unused(), unused(), unused()])
+  t.same(used.map(nameOf).sort(), [0, 1, 2])
   t.equal(nameOf(await shared()), 0, 'others stay with the first')
-  for (const session of lent) session.unuse()
+  for (const session of used) session.unuse()
   t.equal(nameOf(await unused()), 1, 'the first one is in use')
   t.equal(opened.length, 3)
 })
@@ -121,9 +121,9 @@ t.test('a broken session is given to no further call, and ends with the last tha
 
 t.test('idle sessions make room, and with all in use there is none', async (t) => {
   const { shared, nameOf, opened } = start(t, { max: 3 })
-  const lent = await Promise.all(['a', 'b', 'c'].map((key) => shared(key)))
+  const used = await Promise.all(['a', 'b', 'c'].map((key) => shared(key)))
   await t.rejects(shared('d'), { fault: 'overloaded', message: 'All 3 sessions with the server are in use' })
-  lent[1]?.unuse()
+  used[1]?.unuse()
   t.equal(nameOf(await shared('d')), 3)
   t.ok(opened[1]?.closed)
 })

@@ -11,7 +11,7 @@ import { stopClock } from '../support/clock.js'
 import { parseText } from '../support/messages.js'
 
 const memory = unlimited()
-const LINE = { send() {}, cancel() {}, forget() {}, borrow: (principal: string) => memory.borrow(principal) }
+const LINE = { send() {}, cancel() {}, forget() {}, reserve: (principal: string) => memory.reserve(principal) }
 const ALL = '{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}'
 
 function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; roots?: string } = {}) {
@@ -25,7 +25,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
     get open() {
       return [...running, ...lists].values()
     },
-    borrow: (principal: string) => memory.borrow(principal),
+    reserve: (principal: string) => memory.reserve(principal),
     respond: (id: Id, answer: string | RpcError) =>
       void said.push([id, typeof answer === 'string' ? answer : answer.code]),
     settled: () => void settled++,

@@ -5,14 +5,14 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../fault/fault.js'
-import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
+import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import { HangUp } from '../../time/hang-up.js'
 import { answerLost, type Frame, type Send } from '../frames.js'
-import { type ErrorRendering, explain, lendAnswer, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
+import { type ErrorRendering, explain, reserveAnswer, sendEvents, sendJson, statusOf, whenOver } from './replies.js'
 
 /** Options of an answer. */
 export interface AnswerOptions {
@@ -39,8 +39,8 @@ export class Answer {
   readonly #options: AnswerOptions
   readonly #commit: NodeJS.Timeout
   #stream: Stream | undefined
-  /** For the bytes that wait to be written. Borrowed when something is sent before the answer. */
-  #loan: Loan | undefined
+  /** For the bytes that wait to be written. Reserved when something is sent before the answer. */
+  #reservation: Reservation | undefined
   #begin = () => {}
   /** The promise of a sender that waits for the reader, and the function that resolves it. */
   #held: Promise<void> | undefined
@@ -70,7 +70,7 @@ export class Answer {
   readonly send: Send = (frame) => {
     if (frame.last && !this.#stream) return this.#sendJson(frame)
     try {
-      const event = encodeEvent(this.#lend(frame))
+      const event = encodeEvent(this.#reserved(frame))
       const { readable, keepAlive } = this.#stream ?? this.#open()
       if (readable.destroyed) return undefined
       keepAlive.refresh()
@@ -104,7 +104,7 @@ export class Answer {
     const { memory } = this.#options
     if (last?.fault) explain(reply, last.fault)
     reply.code(last?.fault ? this.statusOf(last) : (last?.status ?? 200))
-    sendJson(reply, lendAnswer(reply, memory, reply.request.principal, text) ? text : answerLost(this.#id))
+    sendJson(reply, reserveAnswer(reply, memory, reply.request.principal, text) ? text : answerLost(this.#id))
   }
 
   #open(): Stream {
@@ -119,7 +119,7 @@ export class Answer {
       },
     })
     const keepAlive = setInterval(() => {
-      this.#loan?.hold(reply.raw.writableLength)
+      this.#reservation?.resize(reply.raw.writableLength)
       if (readable.readableLength === 0) readable.push(KEEP_ALIVE)
     }, this.#options.keepAlive)
     const stream = { readable, keepAlive }
@@ -131,12 +131,12 @@ export class Answer {
   }
 
   /**
-   * Borrows memory for a message, in addition to what waits already. Returns the message. If there is no memory,
+   * Reserves memory for a message, in addition to what waits already. Returns the message. If there is no memory,
    * returns an error in place of an answer, and throws a Fault for any other message.
    */
-  #lend({ text, last }: Frame): Wire {
-    const loan = this.#loan ?? this.#borrow()
-    if (loan.hold(this.#reply.raw.writableLength + lengthOf(text)) === undefined) return text
+  #reserved({ text, last }: Frame): Wire {
+    const reservation = this.#reservation ?? this.#reserve()
+    if (reservation.resize(this.#reply.raw.writableLength + lengthOf(text)) === undefined) return text
     if (last) return answerLost(this.#id)
     throw new Fault(
       'answerLost',
@@ -144,13 +144,13 @@ export class Answer {
     )
   }
 
-  #borrow(): Loan {
-    const loan = this.#options.memory.borrow(this.#reply.request.principal, SMALL)
-    this.#loan = loan
+  #reserve(): Reservation {
+    const reservation = this.#options.memory.reserve(this.#reply.request.principal, SMALL)
+    this.#reservation = reservation
     // The answer may stay open for long: it does not keep the request in memory.
     this.#id = own(this.#id)
-    whenOver(this.#reply, () => loan.end())
-    return loan
+    whenOver(this.#reply, () => reservation.end())
+    return reservation
   }
 
   #hold(): Promise<void> {

@@ -1,17 +1,17 @@
 /**
- * Reads the bodies of requests: each into one buffer that grows as bytes arrive. Large ones borrow from the memory
+ * Reads the bodies of requests: each into one buffer that grows as bytes arrive. Large ones reserve memory of the
  * ledger.
  */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
-import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
+import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import { whenOver } from './replies.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The loan of a large body. It ends when the answer is complete, unless `takeOver` was called. */
-    loan: Loan | undefined
+    /** The reservation of a large body. It ends when the answer is complete, unless `takeOver` was called. */
+    reservation: Reservation | undefined
   }
 }
 
@@ -32,20 +32,20 @@ const LAST_WORDS = 200
 /** Makes a Fastify instance read all bodies in this way. An invalid body becomes a Fault. */
 export function readBodies(app: FastifyInstance, memory: Memory): void {
   app.removeAllContentTypeParsers()
-  app.decorateRequest('loan', undefined)
+  app.decorateRequest('reservation', undefined)
   app.addContentTypeParser(['application/json', '*'], readerWith(memory))
 }
 
-/** Ends the loan of a request, if it has one, when its reply is over, at the latest. */
-export function lendUntilClosed(request: FastifyRequest, reply: FastifyReply): void {
-  whenOver(reply, () => request.loan?.end())
+/** Ends the reservation of a request, if it has one, when its reply is over, at the latest. */
+export function reserveUntilClosed(request: FastifyRequest, reply: FastifyReply): void {
+  whenOver(reply, () => request.reservation?.end())
 }
 
-/** Takes the loan of a request. The caller ends it, and may keep the message longer than the answer takes. */
-export function takeOver(request: FastifyRequest): Loan | undefined {
-  const { loan } = request
-  request.loan = undefined
-  return loan
+/** Takes the reservation of a request. The caller ends it, and may keep the message longer than the answer takes. */
+export function takeOver(request: FastifyRequest): Reservation | undefined {
+  const { reservation } = request
+  request.reservation = undefined
+  return reservation
 }
 
 /** Drops the body of a request that is no longer needed, while the answer goes on. */
@@ -54,7 +54,7 @@ export function forget(request: FastifyRequest): void {
   takeOver(request)?.end()
 }
 
-/** Reads a body, as a parser of Fastify. Large bodies borrow from `memory`. */
+/** Reads a body, as a parser of Fastify. Large bodies reserve from `memory`. */
 function readerWith(memory: Memory) {
   return function read(request: FastifyRequest, payload: Readable, done: Done): void {
     const { bodyLimit: limit } = request.routeOptions
@@ -142,14 +142,14 @@ class Reading {
     this.#length = needed
   }
 
-  /** Doubles the buffer and the loan as bytes arrive, so that a declared length alone costs nothing. */
+  /** Doubles the buffer and the reservation as bytes arrive, so that a declared length alone costs nothing. */
   #grow(needed: number): void {
     const { declared, limit, memory } = this.#options
     const most = declared > 0 ? declared : limit
     const size = Math.max(needed, Math.min(declared <= SMALL ? declared : 2 * this.#buffer.length, most))
     if (size > SMALL) {
-      this.#request.loan ??= memory.borrow(this.#request.principal)
-      this.#request.loan.demand(size * COPIES)
+      this.#request.reservation ??= memory.reserve(this.#request.principal)
+      this.#request.reservation.mustResize(size * COPIES)
     }
     const grown = Buffer.allocUnsafe(size)
     this.#buffer.copy(grown, 0, 0, this.#length)

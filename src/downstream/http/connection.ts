@@ -1,9 +1,9 @@
 /**
- * One connection that sends events to a client. Bytes that wait are borrowed from the memory ledger, and a sender that
+ * One connection that sends events to a client. Bytes that wait are reserved from the memory ledger, and a sender that
  * is faster than the client has to wait.
  */
 import { Readable } from 'node:stream'
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 import { lengthOf, type Piece, type Wire } from '../../rpc/source.js'
 import { KEEP_ALIVE } from '../../rpc/sse.js'
 
@@ -16,18 +16,18 @@ const PIECE = 256 * 1024
 /** A connection with events. `readable` is the body of the HTTP answer. */
 export class EventConnection {
   readonly readable: Readable
-  readonly #loan: Loan
+  readonly #reservation: Reservation
   /** Resolves the promises of senders that wait for room. */
   #waiting: (() => void)[] = []
 
   /** `closed` is called when the client has disconnected, or everything has been written. */
-  constructor(loan: Loan, closed: () => void) {
-    this.#loan = loan
+  constructor(reservation: Reservation, closed: () => void) {
+    this.#reservation = reservation
     this.readable = new Readable({
       read: () => this.#goOn(),
       destroy: (error, done) => {
         this.#goOn()
-        loan.end()
+        reservation.end()
         closed()
         done(error)
       },
@@ -36,7 +36,7 @@ export class EventConnection {
 
   /** Whether there is memory to write the message. */
   admits(text: Wire): boolean {
-    return this.#loan.hold(this.readable.readableLength + lengthOf(text)) === undefined
+    return this.#reservation.resize(this.readable.readableLength + lengthOf(text)) === undefined
   }
 
   /** Writes an event. The promise resolves when there is room for more; undefined if there is room now. */
@@ -45,7 +45,7 @@ export class EventConnection {
     const parts: readonly Piece[] = typeof event === 'string' ? [event] : event
     for (const part of parts) this.#push(part)
     const { readableLength } = this.readable
-    if (this.#loan.hold(readableLength) || readableLength > CUT_AT) {
+    if (this.#reservation.resize(readableLength) || readableLength > CUT_AT) {
       this.cut()
       return undefined
     }
@@ -70,7 +70,7 @@ export class EventConnection {
 
   /** Returns the memory of bytes that have been read. */
   #settle(): void {
-    this.#loan.hold(this.readable.readableLength)
+    this.#reservation.resize(this.readable.readableLength)
   }
 
   #push(part: Piece): void {
@@ -84,7 +84,7 @@ export class EventConnection {
 
   #goOn(): void {
     // The bytes that are being read now still count as waiting, so settle later.
-    if (this.#loan.lent > 0) setImmediate(() => this.#settle())
+    if (this.#reservation.bytes > 0) setImmediate(() => this.#settle())
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }

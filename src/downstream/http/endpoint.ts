@@ -13,7 +13,7 @@ import { own } from '../../rpc/own.js'
 import { ModernDownstream } from '../modern.js'
 import { idIn, idToAnswer, readMessage } from '../read-message.js'
 import { Answer } from './answer.js'
-import { forget, lendUntilClosed, readBodies } from './body.js'
+import { forget, readBodies, reserveUntilClosed } from './body.js'
 import { checkMedia } from './content-type.js'
 import { forward } from './forward.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
@@ -80,7 +80,7 @@ class Endpoint {
 
   /** Answers a request. Its failure is an answer, too. `isBack`: the relay has handed it back. */
   readonly handle = (request: FastifyRequest, reply: FastifyReply, isBack = false): void => {
-    if (request.loan) lendUntilClosed(request, reply)
+    if (request.reservation) reserveUntilClosed(request, reply)
     const asked: Asked = { request, reply, again: isBack ? undefined : () => this.handle(request, reply, true) }
     const answering = request.method === 'POST' ? this.#post(asked) : this.#legacy.use(asked)
     answering.catch((error: unknown) => this.#failed(error, asked))

@@ -233,7 +233,7 @@ export class Relay {
     const call = watched?.number ?? partOf
     watched?.begunBy(opens && watch && sent ? clientIn(watch, sent) : undefined, brought)
     if (!call) return { record, messages: undefined }
-    const listed = method === 'tools/list' ? this.#options.memory.borrow(principal) : undefined
+    const listed = method === 'tools/list' ? this.#options.memory.reserve(principal) : undefined
     const messages = new RelayedMessages(log, { call, session, questions: this.#questions, opens, listed })
     // The other requests of a session have the same headers.
     if (sent) messages.received(sent, opens ? headers : undefined)
@@ -244,11 +244,11 @@ export class Relay {
   #listOf(principal: string, { method }: RelayedRequestOptions, record: CallLogEntry): RelayedList | undefined {
     const { log, memory } = this.#options
     if (!log.telemetry?.names || callerOf(method) === undefined) return undefined
-    return new RelayedList(record, memory.borrow(principal))
+    return new RelayedList(record, memory.reserve(principal))
   }
 
   /**
-   * Admits a request, or throws a Fault. Returns the function that releases its place. Endless requests borrow memory
+   * Admits a request, or throws a Fault. Returns the function that releases its place. Endless requests reserve memory
    * for their body.
    */
   #enter(principal: string, passing: RelayedRequestOptions, bytes: number): () => void {
@@ -259,15 +259,15 @@ export class Relay {
         'invalidParams',
         `The request is too large: a request that stays open may have ${MAX_SUBSCRIPTION / 1024} KiB`,
       )
-    const loan = memory.lend(principal, bytes)
+    const reservation = memory.mustReserve(principal, bytes)
     try {
       const leave = gate.enter({ ...passing, principal })
       return () => {
         leave()
-        loan.end()
+        reservation.end()
       }
     } catch (error) {
-      loan.end()
+      reservation.end()
       throw error
     }
   }

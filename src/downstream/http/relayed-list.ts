@@ -1,6 +1,6 @@
 /** Reads the answer to a relayed request for a list, for the names that metrics and traces may have. */
 import { MAX_RELAYED_LIST } from '../../limits/constants.js'
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { parseMessage } from '../../rpc/message.js'
 import { sourceOfBytes } from '../../rpc/source.js'
@@ -10,16 +10,16 @@ import { replyIn } from '../outcome.js'
 
 export class RelayedList {
   readonly #record: CallLogEntry
-  readonly #loan: Loan
+  readonly #reservation: Reservation
   #parts: Gathering | undefined
   #events: SseDecoder | undefined
   /** Whether there is memory for an answer in parts; undefined before it is needed. */
   #hasRoom: boolean | undefined
 
-  /** `loan` lends memory for an answer that comes in parts. It ends with `close`. */
-  constructor(record: CallLogEntry, loan: Loan) {
+  /** `reservation` reserves memory for an answer that comes in parts. It ends with `close`. */
+  constructor(record: CallLogEntry, reservation: Reservation) {
     this.#record = record
-    this.#loan = loan
+    this.#reservation = reservation
   }
 
   /** The whole answer. */
@@ -30,7 +30,7 @@ export class RelayedList {
   /** A part of an answer that is one message. */
   part(bytes: Uint8Array): void {
     this.#parts ??= new Gathering()
-    if (this.#lent && this.#parts.length <= MAX_RELAYED_LIST) this.#parts.push(bytes)
+    if (this.#reserved && this.#parts.length <= MAX_RELAYED_LIST) this.#parts.push(bytes)
   }
 
   /** All parts have come. */
@@ -40,17 +40,17 @@ export class RelayedList {
 
   /** A part of an answer that is a stream of events. */
   chunk(bytes: Uint8Array): void {
-    if (!this.#lent) return
+    if (!this.#reserved) return
     this.#events ??= new SseDecoder(MAX_RELAYED_LIST, { cuts: true })
     for (const { data, missing = 0 } of this.#events.push(bytes)) if (missing === 0) this.#learn(data)
   }
 
   close(): void {
-    this.#loan.end()
+    this.#reservation.end()
   }
 
-  get #lent(): boolean {
-    this.#hasRoom ??= this.#loan.hold(MAX_RELAYED_LIST) === undefined
+  get #reserved(): boolean {
+    this.#hasRoom ??= this.#reservation.resize(MAX_RELAYED_LIST) === undefined
     return this.#hasRoom
   }
 

@@ -1,7 +1,7 @@
 /** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
 
 import { MAX_RELAYED_LIST } from '../../limits/constants.js'
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 import { sightOf } from '../../ports/message-sight.js'
 import type { MessageSeen } from '../../ports/seen.js'
 import { ChangeList } from '../../protocol/change-list.js'
@@ -23,8 +23,8 @@ interface About {
   questions: WatchedQuestions
   /** The request is `initialize`. */
   opens: boolean
-  /** Lends memory for the list that the request asks for; undefined if it asks for another thing. */
-  listed: Loan | undefined
+  /** Reserves memory for the list that the request asks for; undefined if it asks for another thing. */
+  listed: Reservation | undefined
 }
 
 /** Most bytes that are read of a list of tools, which says what is secret. */
@@ -109,7 +109,7 @@ export class RelayedMessages {
   /** Most bytes of the answer that are read. */
   get #most(): number {
     const { listed } = this.#about
-    this.#limit ??= listed && listed.hold(MAX_RELAYED_LIST) === undefined ? MAX_RELAYED_LIST : MAX_READ
+    this.#limit ??= listed && listed.resize(MAX_RELAYED_LIST) === undefined ? MAX_RELAYED_LIST : MAX_READ
     return this.#limit
   }
 

@@ -22,13 +22,13 @@ export function sendJson(reply: FastifyReply, text: Wire): void {
   response.end()
 }
 
-/** Borrows memory for an answer until it has been written. Returns whether there is enough. */
-export function lendAnswer(reply: FastifyReply, memory: Memory, principal: string, text: Wire): boolean {
+/** Reserves memory for an answer until it has been written. Returns whether there is enough. */
+export function reserveAnswer(reply: FastifyReply, memory: Memory, principal: string, text: Wire): boolean {
   const bytes = lengthOf(text)
   if (bytes <= SMALL) return true
-  const loan = memory.borrow(principal)
-  if (loan.hold(bytes)) return false
-  whenOver(reply, () => loan.end())
+  const reservation = memory.reserve(principal)
+  if (reservation.resize(bytes)) return false
+  whenOver(reply, () => reservation.end())
   return true
 }
 

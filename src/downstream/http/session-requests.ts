@@ -86,7 +86,7 @@ export class SessionRequests {
   async take(message: Message, session: HttpSession, { request, reply }: RequestAtEndpoint): Promise<void> {
     if (message.kind === 'request' || message.kind === 'batch') {
       // A disconnected client has not cancelled its calls. They and their memory stay until they are answered.
-      const loan = takeOver(request)
+      const reservation = takeOver(request)
       try {
         const batch = message.kind === 'batch' ? readBatch(message) : undefined
         // The session ends with the bridge. A client that knows that opens another one, which a balancer leads elsewhere.
@@ -97,7 +97,7 @@ export class SessionRequests {
         for (const other of batch.others) session.client.take(other)
         return await session.answerAll(batch, reply)
       } finally {
-        loan?.end()
+        reservation?.end()
       }
     }
     if (message.kind !== 'invalid') session.client.take(message)

@@ -12,7 +12,7 @@ import type { ClientSession } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
 import { tellStreams } from '../watched-streams.js'
 import { traceHeaders } from './headers.js'
-import { type ErrorRendering, explainInBand, lendAnswer, sendEvents, sendJson } from './replies.js'
+import { type ErrorRendering, explainInBand, reserveAnswer, sendEvents, sendJson } from './replies.js'
 import type { KeptSession, SessionStore } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
@@ -83,7 +83,7 @@ export class HttpSession implements KeptSession {
       if (last.cancelled) reply.send()
       else {
         if (last.fault) explainInBand(reply, last.fault, this.#options.passthrough)
-        sendJson(reply, lendAnswer(reply, this.#options.memory, this.principal, text) ? text : answerLost(id))
+        sendJson(reply, reserveAnswer(reply, this.#options.memory, this.principal, text) ? text : answerLost(id))
       }
       return undefined
     }
@@ -123,7 +123,8 @@ export class HttpSession implements KeptSession {
     answering.close()
     const texts = answers.map(({ text }) => text)
     if (texts.length === 0) reply.code(202).send()
-    else if (lendAnswer(reply, this.#options.memory, this.principal, together(texts))) sendJson(reply, together(texts))
+    else if (reserveAnswer(reply, this.#options.memory, this.principal, together(texts)))
+      sendJson(reply, together(texts))
     else sendJson(reply, together(answers.map(({ lost }) => lost())))
   }
 

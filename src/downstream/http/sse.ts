@@ -16,7 +16,7 @@ import { Conversation } from '../legacy/conversation.js'
 import type { SessionSettings } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
 import { idToAnswer, readMessage } from '../read-message.js'
-import { lendUntilClosed, readBodies, takeOver } from './body.js'
+import { readBodies, reserveUntilClosed, takeOver } from './body.js'
 import { EventConnection } from './connection.js'
 import { checkBody, checkTakesEvents } from './content-type.js'
 import { forward } from './forward.js'
@@ -71,7 +71,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
       done()
     },
     handler: async (request, reply) => {
-      if (request.loan) lendUntilClosed(request, reply)
+      if (request.reservation) reserveUntilClosed(request, reply)
       const { sessionId } = request.query
       try {
         const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
@@ -118,7 +118,7 @@ export class SseSession implements KeptSession {
 
   /** Opens the stream. Its first event names the address for POST. */
   open(endpoint: string): Readable {
-    const connection = new EventConnection(this.#options.memory.borrow(this.principal, SMALL), () => {
+    const connection = new EventConnection(this.#options.memory.reserve(this.principal, SMALL), () => {
       this.#connection = undefined
       // Without the stream no answer can be delivered.
       this.onClose()
@@ -142,7 +142,7 @@ export class SseSession implements KeptSession {
       const turn = this.#conversation.turn(message)
       if (turn) await turn
       this.#checkBatch(message)
-      const loan = takeOver(request)
+      const reservation = takeOver(request)
       reply.code(202).send()
       this.#conversation
         .take(message, {
@@ -150,7 +150,7 @@ export class SseSession implements KeptSession {
           grant: request.grant && { ...request.grant, inBand: true },
         })
         .catch((error: unknown) => this.#refuse(error, id))
-        .finally(() => loan?.end())
+        .finally(() => reservation?.end())
         .catch(() => {})
     } catch (error) {
       const fault = Fault.from(error)

@@ -3,7 +3,7 @@
  * their events are kept. A client that has lost the connection can resume the stream.
  */
 import type { Readable } from 'node:stream'
-import { type Loan, SMALL } from '../../limits/memory.js'
+import { type Reservation, SMALL } from '../../limits/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
@@ -77,7 +77,7 @@ export class EventStream {
   /** Opens a connection: with the kept events in `after`, or at the beginning of the stream. */
   connect(after?: readonly Kept[]): Readable {
     this.#connection?.end()
-    const connection = new EventConnection(this.#owner.borrow(SMALL), () => {
+    const connection = new EventConnection(this.#owner.reserve(SMALL), () => {
       if (this.#connection === connection) this.#connection = undefined
       this.#owner.disconnected(this)
     })
@@ -138,7 +138,7 @@ export class Streams implements Keeper, Outlet {
   readonly #kept: Kept[] = []
   #keptBytes = 0
   /** For kept events, and for messages that wait for a stream. */
-  readonly #loans: { kept: Loan; queued: Loan }
+  readonly #reservations: { kept: Reservation; queued: Reservation }
   #lastId = 0
   /** Streams that answer a request, newest last. */
   readonly #answering = new Set<EventStream>()
@@ -149,7 +149,7 @@ export class Streams implements Keeper, Outlet {
   constructor(principal: string, store: EventStore) {
     this.principal = principal
     this.#store = store
-    this.#loans = { kept: this.borrow(), queued: this.borrow(SMALL) }
+    this.#reservations = { kept: this.reserve(), queued: this.reserve(SMALL) }
   }
 
   /** Bytes of the kept events. */
@@ -157,9 +157,9 @@ export class Streams implements Keeper, Outlet {
     return this.#keptBytes
   }
 
-  /** Begins a loan for this session. */
-  borrow(free = 0): Loan {
-    return this.#store.memory.borrow(this.principal, free)
+  /** Begins a reservation for this session. */
+  reserve(free = 0): Reservation {
+    return this.#store.memory.reserve(this.principal, free)
   }
 
   /** Whether a stream of the session is connected. */
@@ -230,7 +230,7 @@ export class Streams implements Keeper, Outlet {
     if (key !== undefined) this.#queued = this.#queued.filter((waiting) => waiting.key !== key)
     if (this.#queued.length >= MAX_QUEUED_MESSAGES) return
     const bytes = this.#queued.reduce((sum, waiting) => sum + lengthOf(waiting.text), lengthOf(text))
-    if (this.#loans.queued.hold(bytes) === undefined) this.#queued.push({ key, text })
+    if (this.#reservations.queued.resize(bytes) === undefined) this.#queued.push({ key, text })
   }
 
   isIdle(): boolean {
@@ -249,7 +249,7 @@ export class Streams implements Keeper, Outlet {
     this.#keptBytes += size
     this.#store.add(this)
     while (this.#kept.length > KEEP.events || this.#keptBytes > KEEP.bytes) this.#forgetOldest()
-    while (this.#kept.length > 0 && this.#loans.kept.hold(this.#keptBytes)) this.#forgetOldest()
+    while (this.#kept.length > 0 && this.#reservations.kept.resize(this.#keptBytes)) this.#forgetOldest()
     this.#keptLess()
   }
 
@@ -285,7 +285,7 @@ export class Streams implements Keeper, Outlet {
     this.#keptBytes = 0
     this.#queued = []
     this.#store.remove(this)
-    for (const loan of Object.values(this.#loans)) loan.end()
+    for (const reservation of Object.values(this.#reservations)) reservation.end()
   }
 
   #find(id: string): EventStream | undefined {
@@ -296,7 +296,7 @@ export class Streams implements Keeper, Outlet {
   #flushed(stream: EventStream, connection: Readable): Readable {
     // Nothing can be sent on an ended stream.
     const waiting = stream.ended ? [] : this.#queued.splice(0)
-    if (!stream.ended) this.#loans.queued.hold(0)
+    if (!stream.ended) this.#reservations.queued.resize(0)
     for (const { text } of waiting) stream.push(text)?.catch(() => {})
     return connection
   }
@@ -314,7 +314,7 @@ export class Streams implements Keeper, Outlet {
 
   /** Returns the memory of events that are no longer kept. */
   #keptLess(): void {
-    this.#loans.kept.hold(this.#keptBytes)
+    this.#reservations.kept.resize(this.#keptBytes)
     if (this.#kept.length === 0) this.#store.remove(this)
   }
 }

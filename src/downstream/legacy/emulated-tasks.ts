@@ -5,7 +5,7 @@
 
 import { Fault } from '../../fault/fault.js'
 import { MAX_NAME } from '../../limits/constants.js'
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 import type { Tell, Told } from '../../protocol/call.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
 import type { TaskStatus } from '../../protocol/tasks.js'
@@ -43,7 +43,7 @@ interface Task {
   changed: Promise<void>
   timer: NodeJS.Timeout | undefined
   /** For the result. */
-  loan: Loan
+  reservation: Reservation
 }
 
 /** Tasks of one session. */
@@ -56,11 +56,11 @@ const POLL_INTERVAL = 1_000
 /** The emulated tasks of one session. */
 export class EmulatedTasks {
   readonly #tasks = new Map<string, Task>()
-  readonly #borrow: () => Loan
+  readonly #reserve: () => Reservation
 
-  /** `borrow` begins a loan for the result of one task. */
-  constructor(borrow: () => Loan) {
-    this.#borrow = borrow
+  /** `reserve` begins a reservation for the result of one task. */
+  constructor(reserve: () => Reservation) {
+    this.#reserve = reserve
   }
 
   /** Starts a tool call as a task. Returns the CreateTaskResult. Throws a Fault if there are too many tasks. */
@@ -83,10 +83,10 @@ export class EmulatedTasks {
       wake: () => {},
       changed: Promise.resolve(),
       timer: undefined,
-      loan: this.#borrow(),
+      reservation: this.#reserve(),
     }
     // The params are in memory twice: as received, and as sent to the server.
-    task.loan.demand(2 * sizeOf(params))
+    task.reservation.mustResize(2 * sizeOf(params))
     renew(task)
     task.timer = setTimeout(() => this.#forget(task), task.ttl).unref()
     this.#tasks.set(task.id, task)
@@ -166,7 +166,7 @@ export class EmulatedTasks {
       const outcome = await run({ about: relatedTo(task.id), controller: task.controller, tell, send })
       // The result is kept until the task expires, because the client may fetch it at any time.
       const bytes = outcome.kind === 'result' ? sizeOf(outcome.result) : (outcome.error.data?.length ?? 0)
-      if (task.loan.hold(bytes))
+      if (task.reservation.resize(bytes))
         throw new Fault('answerLost', 'The bridge has no memory left for the result of the task (limits.memory)')
       task.outcome = outcome
       if (task.status !== 'cancelled') update(task, hasFailed(outcome) ? 'failed' : 'completed')
@@ -193,7 +193,7 @@ export class EmulatedTasks {
   #forget(task: Task): void {
     clearTimeout(task.timer)
     this.#tasks.delete(task.id)
-    task.loan.end()
+    task.reservation.end()
     task.controller.abort('The task is not kept any longer')
     task.wake()
   }

@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 import type { Answers } from '../../protocol/call.js'
 import { type Downlevel, downlevelQuestion } from '../../protocol/downlevel/downlevel.js'
 import { traits } from '../../protocol/eras.js'
@@ -62,10 +62,10 @@ export class Questions {
    * Sends the requests to the client, each when it may be sent. Resolves to the answers for the repeated call. Rejects with a Fault if the server requests something that the client did not declare, and an Unanswered if the client
    * did not answer a request that has no form for that.
    */
-  async ask(input: Payload, { signal, send, about, loan, record }: Round): Promise<Answers> {
+  async ask(input: Payload, { signal, send, about, reservation, record }: Round): Promise<Answers> {
     signal.throwIfAborted()
     // The answers of the previous round have been sent.
-    loan.hold(0)
+    reservation.resize(0)
     const requests = readInputRequests(input)
     for (const { method, params } of requests) {
       const lacking = uncovered(method, params, parseObject(this.#options.capabilities))
@@ -80,7 +80,7 @@ export class Questions {
     const round = new HangUp(signal)
     const timer = new Deadline(this.#options.within, () => round.abort())
     const asked: Asked[] = []
-    const all = { asked, loan, bytes: 0 }
+    const all = { asked, reservation, bytes: 0 }
     // A null prototype, because the server chooses the keys.
     const answers: Record<string, Json> = Object.create(null) as Record<string, Json>
     try {
@@ -213,13 +213,13 @@ interface Round {
   /** `_meta` of the requests. */
   about: Json | undefined
   /** For the client's answers. */
-  loan: Loan
+  reservation: Reservation
 }
 
 /** All requests of a round, and the bytes of their answers. */
 interface AllAsked {
   asked: Asked[]
-  loan: Loan
+  reservation: Reservation
   bytes: number
 }
 
@@ -243,7 +243,7 @@ interface Asked {
 function kept(outcome: Outcome, all: AllAsked): Outcome {
   if (outcome.kind === 'error') return outcome
   all.bytes += sizeOf(outcome.result)
-  if (all.loan.hold(all.bytes) === undefined) return outcome
+  if (all.reservation.resize(all.bytes) === undefined) return outcome
   return { kind: 'error', code: -32603, message: 'The bridge has no memory left for the answer (limits.memory)' }
 }
 

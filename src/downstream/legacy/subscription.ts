@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 import { Resubscriber } from '../../listening/resubscriber.js'
 import type { Log } from '../../log/events.js'
 import type { Final, Tell } from '../../protocol/call.js'
@@ -30,7 +30,7 @@ export interface ChangesOptions {
   /** Sends a `subscriptions/listen`. */
   listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final>
   /** For the subscribed URIs. */
-  loan: Loan
+  reservation: Reservation
   /** Sends a notification to the client. */
   deliver(method: string, params: Payload): void
   log: Pick<Log, 'debug'>
@@ -100,8 +100,8 @@ export class SessionChanges {
         throw new Fault('invalidParams', `Too many subscribed resources in this session (at most ${MAX_SESSION_URIS})`)
       const uris = new Set([...this.#uris, uri])
       checkAddresses(uris)
-      this.#options.loan.demand(weightOf(uris))
-      await this.#change(uris, uri).finally(() => this.#options.loan.hold(weightOf(this.#uris)))
+      this.#options.reservation.mustResize(weightOf(uris))
+      await this.#change(uris, uri).finally(() => this.#options.reservation.resize(weightOf(this.#uris)))
     })
   }
 
@@ -114,14 +114,14 @@ export class SessionChanges {
       await this.#change(remaining).catch(() => {
         this.#uris = remaining
       })
-      this.#options.loan.hold(weightOf(remaining))
+      this.#options.reservation.resize(weightOf(remaining))
     })
   }
 
   /** Ends everything. */
   stop(): void {
     this.#stopped = true
-    this.#options.loan.end()
+    this.#options.reservation.end()
     this.#subscription.stop()
   }
 

@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 import type { Answers, Call, Caller, Final, Handler } from '../../protocol/call.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { knowsTasks, withTasks } from '../../protocol/tasks.js'
@@ -30,8 +30,8 @@ export interface CallContext {
   caller(): Caller
   /** Milliseconds for which a server may ask to be called again without asking anything else. */
   answerWithin: number
-  /** Begins a loan for the client's answers. */
-  borrow(): Loan
+  /** Begins a reservation for the client's answers. */
+  reserve(): Reservation
   /** `_meta` of the requests to the client. */
   about?: Json | undefined
   /** Tells the inspector the messages with the client. */
@@ -43,20 +43,20 @@ export interface CallContext {
  * again, or waits for the server's task. Rejects with a Fault.
  */
 export async function goOn(call: Call, first: Final, context: CallContext): Promise<TranslatedOutcome> {
-  const loan = context.borrow()
+  const reservation = context.reserve()
   try {
-    return await untilAnswered(call, first, { ...context, loan })
+    return await untilAnswered(call, first, { ...context, reservation })
   } catch (error) {
     if (!(error instanceof Unanswered) || call.signal.aborted) throw error
     return outcomeOf(call.method, error)
   } finally {
-    loan.end()
+    reservation.end()
   }
 }
 
-/** The context of a running call, with the loan for the client's answers. */
+/** The context of a running call, with the reservation for the client's answers. */
 interface Running extends CallContext {
-  loan: Loan
+  reservation: Reservation
 }
 
 async function untilAnswered(call: Call, first: Final, context: Running): Promise<TranslatedOutcome> {
@@ -100,8 +100,8 @@ async function waitForTask(call: Call, created: Payload, context: Running): Prom
 
 /** Sends the requests to the client. Resolves to its answers. */
 function askClient(input: Payload, signal: Signal, context: Running): Promise<Answers> {
-  const { questions, send, about, loan, record } = context
-  return questions.ask(input, { signal, send, about, loan, record })
+  const { questions, send, about, reservation, record } = context
+  return questions.ask(input, { signal, send, about, reservation, record })
 }
 
 /** How a call ends if the client did not answer: a tool call as a failed tool, any other call as an error. */

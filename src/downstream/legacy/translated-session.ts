@@ -4,7 +4,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
-import { type Loan, SMALL } from '../../limits/memory.js'
+import { type Reservation, SMALL } from '../../limits/memory.js'
 import { type Call, type Caller, type Final, type Grant, type Notice, type Tell, unheard } from '../../protocol/call.js'
 import { type Downlevel, downlevelNotification } from '../../protocol/downlevel/downlevel.js'
 import { type LegacyRevision, NEWEST_MODERN, traits } from '../../protocol/eras.js'
@@ -73,7 +73,7 @@ export class TranslatedSession implements ClientSession {
   readonly #tasks: EmulatedTasks
   readonly #changes: SessionChanges
   /** Memory that the session needs until its end. */
-  readonly #loan: Loan
+  readonly #reservation: Reservation
   /** Reports to the upstream side that the client has disconnected. */
   readonly #disconnected: (() => void) | undefined
   #ready = false
@@ -83,16 +83,16 @@ export class TranslatedSession implements ClientSession {
     { revision, clientInfo, capabilities }: Opening,
     to: Downlevel,
     offered: Payload,
-    loan: Loan,
+    reservation: Reservation,
     options: OpenOptions,
   ) {
     this.revision = revision
     this.#options = options
     this.#caller = { revision: NEWEST_MODERN, clientInfo, capabilities }
     this.#offered = new Set(keys(offered).filter((name) => objectIn(offered, name)))
-    this.#loan = loan
+    this.#reservation = reservation
     this.#to = to
-    this.#tasks = new EmulatedTasks(() => options.memory.borrow(options.sender.principal, SMALL))
+    this.#tasks = new EmulatedTasks(() => options.memory.reserve(options.sender.principal, SMALL))
     this.#questions = new Questions({
       capabilities,
       to: this.#to,
@@ -103,7 +103,7 @@ export class TranslatedSession implements ClientSession {
     this.#disconnected = options.upstream.connected?.(options.sender.principal)
     this.#changes = new SessionChanges({
       offered,
-      loan: options.memory.borrow(options.sender.principal),
+      reservation: options.memory.reserve(options.sender.principal),
       listen: (params, controller, tell) => this.#listen(params, controller, tell),
       deliver: (method, params) => this.#deliver(method, params),
       log: options.log,
@@ -133,10 +133,10 @@ export class TranslatedSession implements ClientSession {
     const { answer, offered } = initializeResult(complete, to, options.settings.serverInfo)
     const kept = own(write(offered))
     const { clientInfo = '', capabilities } = opening
-    const loan = options.memory.borrow(options.sender.principal, SMALL)
+    const reservation = options.memory.reserve(options.sender.principal, SMALL)
     // What the client states is in memory twice: by itself, and in the envelope of requests.
-    loan.demand(kept.length + 2 * (clientInfo.length + capabilities.length))
-    const session = new TranslatedSession(opening, to, parseObject(kept), loan, options)
+    reservation.mustResize(kept.length + 2 * (clientInfo.length + capabilities.length))
+    const session = new TranslatedSession(opening, to, parseObject(kept), reservation, options)
     const text = result(request.id, answer)
     record.ended(discovered, text, 'anew')
     return { text, session }
@@ -229,7 +229,7 @@ export class TranslatedSession implements ClientSession {
     this.#running.abortAll()
     this.#tasks.close()
     this.#changes.stop()
-    this.#loan.end()
+    this.#reservation.end()
     this.#disconnected?.()
     this.#report('ended')
   }
@@ -325,10 +325,10 @@ export class TranslatedSession implements ClientSession {
   ): Promise<TranslatedOutcome> {
     const { upstream, settings, memory } = this.#options
     const caller = () => this.#caller
-    const borrow = () => memory.borrow(call.principal, SMALL)
+    const reserve = () => memory.reserve(call.principal, SMALL)
     const { answerWithin } = settings
     const { handle } = upstream
-    return goOn(call, first, { handle, questions: this.#questions, send, caller, answerWithin, borrow, about, record })
+    return goOn(call, first, { handle, questions: this.#questions, send, caller, answerWithin, reserve, about, record })
   }
 
   /** Starts a call as an emulated task. */

@@ -5,7 +5,7 @@ import type { CacheHint } from '../../protocol/call.js'
 import { own } from '../../rpc/own.js'
 import { sourceOfBytes } from '../../rpc/source.js'
 import { type Json, type Payload, parseSource, wire } from '../../rpc/splice.js'
-import { LentCache } from '../lent-cache.js'
+import { CountedCache } from '../counted-cache.js'
 
 /** The key of a result. */
 export interface ResultKey {
@@ -36,11 +36,11 @@ const MAX_CACHE_BYTES = 64 * 1024 * 1024
 const MAX_RESULT_BYTES = 1024 * 1024
 
 /** The store. */
-export type Results = LentCache<CachedResult>
+export type Results = CountedCache<CachedResult>
 
 /** Creates the store. `now` returns milliseconds of a monotonic clock. */
 export function keepResults(memory: Memory, now?: () => number): Results {
-  return new LentCache({
+  return new CountedCache({
     memory,
     max: MAX_RESULTS,
     maxBytes: MAX_CACHE_BYTES,

@@ -5,7 +5,7 @@
 
 import { digest } from '../../crypto/seal.js'
 import { MAX_PAGES, MAX_TOOLS } from '../../limits/constants.js'
-import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
+import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Call, Handler } from '../../protocol/call.js'
 import { Recent } from '../../rpc/memoize.js'
 import { own } from '../../rpc/own.js'
@@ -38,7 +38,7 @@ interface Known<T> {
   /** When the whole list was last read and remembered. */
   readAt: number
   reading: Promise<ReadonlyMap<string, T>> | undefined
-  loan: Loan
+  reservation: Reservation
 }
 
 /** Milliseconds for which a list is current: an unknown name does not cause another read. */
@@ -51,7 +51,7 @@ const LONG_AGO = Number.NEGATIVE_INFINITY
 
 export class ChosenList<T> {
   readonly #options: Required<ListedOptions<T>>
-  readonly #known = new Recent<Known<T>>({ dropped: ({ loan }) => loan.end() })
+  readonly #known = new Recent<Known<T>>({ dropped: ({ reservation }) => reservation.end() })
 
   constructor(options: ListedOptions<T>) {
     this.#options = { now: () => performance.now(), ...options }
@@ -89,19 +89,19 @@ export class ChosenList<T> {
 
   /** Remembers a page, and drops the oldest ones if there are too many. Returns whether all are remembered. */
   #keep(known: Known<T>, cursor: Json | undefined, items: ReadonlyMap<string, T>): boolean {
-    const { pages, loan } = known
+    const { pages, reservation } = known
     pages.delete(cursor)
     pages.set(cursor, items)
     let names = 0
     for (const { size } of pages.values()) names += size
     let isWhole = true
     for (const [oldest, { size }] of pages) {
-      if (pages.size <= MAX_PAGES && names <= MAX_TOOLS && loan.hold(weightOf(pages)) === undefined) break
+      if (pages.size <= MAX_PAGES && names <= MAX_TOOLS && reservation.resize(weightOf(pages)) === undefined) break
       pages.delete(oldest)
       names -= size
       isWhole = false
     }
-    loan.hold(weightOf(pages))
+    reservation.resize(weightOf(pages))
     // Dropped pages can be read again.
     if (!isWhole) known.readAt = LONG_AGO
     return isWhole
@@ -112,8 +112,8 @@ export class ChosenList<T> {
     const key = JSON.stringify([short(principal), short(credential), short(capabilities), paramHeaders !== undefined])
     let known = this.#known.get(key)
     if (!known) {
-      const loan = this.#options.memory.borrow(principal, SMALL)
-      known = { pages: new Map(), readAt: LONG_AGO, reading: undefined, loan }
+      const reservation = this.#options.memory.reserve(principal, SMALL)
+      known = { pages: new Map(), readAt: LONG_AGO, reading: undefined, reservation }
       this.#known.set(key, known)
     }
     return known

@@ -66,7 +66,7 @@ export class AskedCall {
     this.#decode = decode
     this.#first = question
     this.#onGivenUp = onGivenUp
-    // It may outlive the leg in which the session was lent.
+    // It may outlive the leg that took the session into use.
     session.use()
   }
 

@@ -55,7 +55,7 @@ export class LegacyHalf implements Half {
   async notify(notice: Notice): Promise<void> {
     const meta = unlessEmpty(notice.meta)
     const params = meta === undefined ? notice.params : edit(notice.params, { _meta: meta })
-    const session = await this.#sessions.lend(notice)
+    const session = await this.#sessions.use(notice)
     await session.notify(notice.method, params).finally(() => session.unuse())
   }
 

@@ -71,8 +71,8 @@ export function legacyHandler(
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     const shared = visit ? withVisit(visit) : usual
     for (let attempt = 0; ; attempt++) {
-      const lending = sessions.lend(call)
-      const session = lending instanceof Promise ? await sessions.opened(call, lending) : lending
+      const opening = sessions.use(call)
+      const session = opening instanceof Promise ? await sessions.opened(call, opening) : opening
       let delay: number
       try {
         return await ask(session, call, shared)

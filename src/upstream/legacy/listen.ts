@@ -4,7 +4,7 @@
  */
 
 import { MAX_UNREAD, MAX_URIS } from '../../limits/constants.js'
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 import type { Call, Final } from '../../protocol/call.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
 import {
@@ -37,7 +37,7 @@ export async function listen(sessions: LegacySessions, call: Call, tasks: Legacy
   let acknowledged: SubscriptionFilter | undefined
   let attempts = 0
   while (!call.signal.aborted) {
-    const session = acknowledged ? await lendAgain(sessions, call) : await lend(sessions, call)
+    const session = acknowledged ? await useAgain(sessions, call) : await useSession(sessions, call)
     if (!session) break
     try {
       await session.settled()
@@ -74,8 +74,8 @@ class Listening {
   readonly #call: Call
   readonly #tasks: LegacyTasks
   readonly #unread: { method: string; params: Payload }[] = []
-  /** The loan for changes that wait to be read. Small amounts are free. */
-  readonly #loan: Loan
+  /** The reservation for changes that wait to be read. Small amounts are free. */
+  readonly #reservation: Reservation
   #bytes = 0
   readonly #uris: string[] = []
   #lists: ReadonlySet<string> = new Set()
@@ -86,7 +86,7 @@ class Listening {
 
   constructor(session: LegacySession, call: Call, tasks: LegacyTasks) {
     this.#session = session
-    this.#loan = session.borrow(call.principal)
+    this.#reservation = session.reserve(call.principal)
     this.#call = call
     this.#tasks = tasks
   }
@@ -118,7 +118,7 @@ class Listening {
 
   #keep(change: { method: string; params: Payload }): void {
     const bytes = this.#bytes + sizeOf(change.params)
-    if (this.#unread.length >= MAX_UNREAD || this.#loan.hold(bytes)) {
+    if (this.#unread.length >= MAX_UNREAD || this.#reservation.resize(bytes)) {
       if (this.#dropped++ === 0)
         this.#call.log.warn({ event: 'changes_dropped' }, 'changes dropped: the client reads too slowly')
       return
@@ -132,7 +132,7 @@ class Listening {
     const next = this.#unread.shift()
     if (!next) return undefined
     this.#bytes -= sizeOf(next.params)
-    this.#loan.hold(this.#bytes)
+    this.#reservation.resize(this.#bytes)
     return next
   }
 
@@ -179,7 +179,7 @@ class Listening {
 
   stop(): void {
     this.#stopped = true
-    this.#loan.end()
+    this.#reservation.end()
     this.#session.changeFeed.remove(this)
     for (const uri of this.#uris) this.#session.changeFeed.unsubscribe(uri)
   }
@@ -197,16 +197,16 @@ class Listening {
 }
 
 /** The session of the call. */
-async function lend(sessions: LegacySessions, call: Call): Promise<LegacySession> {
-  const lending = sessions.lend(call)
-  return lending instanceof Promise ? sessions.opened(call, lending) : lending
+async function useSession(sessions: LegacySessions, call: Call): Promise<LegacySession> {
+  const opening = sessions.use(call)
+  return opening instanceof Promise ? sessions.opened(call, opening) : opening
 }
 
 /** A session in place of a lost one; undefined if none could be opened in time. */
-async function lendAgain(sessions: LegacySessions, call: Call): Promise<LegacySession | undefined> {
+async function useAgain(sessions: LegacySessions, call: Call): Promise<LegacySession | undefined> {
   for (const deadline = performance.now() + BLIP; performance.now() < deadline && !call.signal.aborted; ) {
     try {
-      return await sessions.lend(call)
+      return await sessions.use(call)
     } catch {
       await pause(ATTEMPT, call.signal)
     }

@@ -1,5 +1,5 @@
 /** Delivers messages to different readers in the order in which they arrived. */
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 
 /** The maximum number of waiting messages. Beyond it, or without memory, messages without a reader are sent at once. */
 const MAX_ORDERED = 1_024
@@ -20,12 +20,12 @@ export class OrderedDelivery<Reader extends object> {
   #order: (Reader | Waiting)[] = []
   readonly #waiting = new Map<Reader, () => void>()
   readonly #readers = new Set<Reader>()
-  /** The loan for messages without a reader. Messages for a reader are in the loan of its exchange. */
-  readonly #loan: Loan
+  /** The reservation for messages without a reader. Messages for a reader are in the reservation of its exchange. */
+  readonly #reservation: Reservation
   #bytes = 0
 
-  constructor(loan: Loan) {
-    this.#loan = loan
+  constructor(reservation: Reservation) {
+    this.#reservation = reservation
   }
 
   /** Adds a reader. Only messages of added readers are kept in order. */
@@ -41,7 +41,7 @@ export class OrderedDelivery<Reader extends object> {
   /** Sends a message without a reader, after the messages that arrived before it. `bytes` is its size. */
   pass(send: () => void, bytes: number): void {
     const waits = this.#order.length > 0 && this.#order.length < MAX_ORDERED
-    if (!waits || this.#loan.hold(this.#bytes + bytes)) return send()
+    if (!waits || this.#reservation.resize(this.#bytes + bytes)) return send()
     this.#bytes += bytes
     this.#order.push(new Waiting(send, bytes))
   }
@@ -71,7 +71,7 @@ export class OrderedDelivery<Reader extends object> {
   /** Sends the remaining messages without a reader, and lets all readers continue. */
   end(): void {
     for (const one of this.#order.splice(0)) if (one instanceof Waiting) this.#send(one)
-    this.#loan.end()
+    this.#reservation.end()
     for (const resolve of this.#waiting.values()) resolve()
     this.#waiting.clear()
   }
@@ -90,7 +90,7 @@ export class OrderedDelivery<Reader extends object> {
 
   #send({ send, bytes }: Waiting): void {
     this.#bytes -= bytes
-    this.#loan.hold(this.#bytes)
+    this.#reservation.resize(this.#bytes)
     send()
   }
 }

@@ -8,7 +8,7 @@ import { digest, randomId } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
 import { MAX_ROUNDS } from '../../limits/constants.js'
-import type { Loan, Memory } from '../../limits/memory.js'
+import type { Memory, Reservation } from '../../limits/memory.js'
 import type { Observe } from '../../ports/events.js'
 import type { Call, Final } from '../../protocol/call.js'
 import { wellFormed } from '../../protocol/input.js'
@@ -36,7 +36,7 @@ interface Answered {
   responses: string
   reply: Final
   at: number
-  loan: Loan
+  reservation: Reservation
 }
 
 /** What is parked: an open call, or a call to make again when the client has accepted to open these URLs. */
@@ -63,8 +63,8 @@ interface Parked {
   timer: Deadline | undefined
   progressTimer: NodeJS.Timeout | undefined
   last: Answered | undefined
-  /** The loan for the kept parts of the call. */
-  loan: Loan
+  /** The reservation for the kept parts of the call. */
+  reservation: Reservation
 }
 
 /** Milliseconds for which a reply is kept for a repeated request. */
@@ -253,7 +253,7 @@ export class ParkedCalls {
 
   #add(call: Call, waiting: Waiting, bytes = 0): Parked {
     const { principal } = call
-    const loan = this.#options.memory.lend(principal, weightOfWaiting(call) + bytes)
+    const reservation = this.#options.memory.mustReserve(principal, weightOfWaiting(call) + bytes)
     const parked: Parked = {
       id: randomId(),
       call: call.log.call,
@@ -265,7 +265,7 @@ export class ParkedCalls {
       timer: undefined,
       progressTimer: undefined,
       last: undefined,
-      loan,
+      reservation,
     }
     this.#parked.set(parked.id, parked)
     this.#bound.take(principal)
@@ -292,31 +292,32 @@ export class ParkedCalls {
 
   #remember(parked: Parked, said: string | undefined, reply: Final): void {
     if (said === undefined) return
-    parked.last?.loan.end()
+    parked.last?.reservation.end()
     parked.last = this.#answered(parked, { round: parked.round - 1, responses: said, reply })
   }
 
   /** Keeps a reply that the client may not have received, if there is memory for it. */
-  #answered({ principal }: Parked, answered: Omit<Answered, 'at' | 'loan'>): Answered | undefined {
+  #answered({ principal }: Parked, answered: Omit<Answered, 'at' | 'reservation'>): Answered | undefined {
     const { reply } = answered
-    const loan = this.#options.memory.borrow(principal)
-    if (loan.hold(reply.kind === 'error' ? (reply.error.data?.length ?? 0) : sizeOf(reply.result))) return undefined
-    return { ...answered, at: performance.now(), loan }
+    const reservation = this.#options.memory.reserve(principal)
+    if (reservation.resize(reply.kind === 'error' ? (reply.error.data?.length ?? 0) : sizeOf(reply.result)))
+      return undefined
+    return { ...answered, at: performance.now(), reservation }
   }
 
   /** Discards kept replies, oldest first, until so many bytes are free. */
   #giveUp(bytes: number, principal: string | undefined): void {
     let given = 0
-    for (const [id, { loan }] of this.#finished) {
-      if (principal !== undefined && loan.principal !== principal) continue
-      given += loan.lent
+    for (const [id, { reservation }] of this.#finished) {
+      if (principal !== undefined && reservation.principal !== principal) continue
+      given += reservation.bytes
       this.#forgetAnswer(id)
       if (given >= bytes) return
     }
   }
 
   #forgetAnswer(id: string): void {
-    this.#finished.get(id)?.loan.end()
+    this.#finished.get(id)?.reservation.end()
     this.#finished.delete(id)
   }
 
@@ -342,8 +343,8 @@ export class ParkedCalls {
     parked.timer?.clear()
     clearInterval(parked.progressTimer)
     if (!this.#parked.delete(parked.id)) return
-    parked.loan.end()
-    parked.last?.loan.end()
+    parked.reservation.end()
+    parked.last?.reservation.end()
     this.#bound.give(parked.principal)
   }
 }

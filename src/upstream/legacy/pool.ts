@@ -17,7 +17,7 @@ export interface PoolKey {
   principal: string
 }
 
-/** A session that a pool lends. It counts its users: while it has none, it is idle. */
+/** A session of a pool. It counts its users: while it has none, it is idle. */
 export abstract class Pooled {
   /** Calls, tasks and subscriptions that use it. */
   users = 0
@@ -73,21 +73,21 @@ export class SessionPool<S extends Pooled> {
     return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
   }
 
-  /** Lends the session of a key, at once if it is open; opens it if needed. Throws or rejects with a Fault. */
+  /** Takes the session of a key, at once if it is open; opens it if needed. Throws or rejects with a Fault. */
   acquire(wanted: PoolKey, open: () => Promise<S>): S | Promise<S> {
     const session = this.#entries.get(wanted.key)?.session
-    if (!session?.alive) return this.#lend(this.#usable(wanted.key) ?? this.#add(wanted, open))
+    if (!session?.alive) return this.#use(this.#usable(wanted.key) ?? this.#add(wanted, open))
     session.users++
     return session
   }
 
-  /** Lends a session of a key that no other call uses; opens one if needed. Throws or rejects with a Fault. */
+  /** Takes a session of a key that no other call uses into use; opens one if needed. Throws or rejects with a Fault. */
   acquireUnused(wanted: PoolKey, open: () => Promise<S>): S | Promise<S> {
     for (let n = 0; ; n++) {
       const key = n === 0 ? wanted.key : `${wanted.key} #${n}`
       const entry = this.#usable(key)
-      if (!entry) return this.#lend(this.#add({ ...wanted, key }, open))
-      if (entry.isUnused) return this.#lend(entry)
+      if (!entry) return this.#use(this.#add({ ...wanted, key }, open))
+      if (entry.isUnused) return this.#use(entry)
     }
   }
 
@@ -108,7 +108,7 @@ export class SessionPool<S extends Pooled> {
     await Promise.all([...this.#ending].map((session) => session.close(hurry)))
   }
 
-  #lend(entry: Entry<S>): S | Promise<S> {
+  #use(entry: Entry<S>): S | Promise<S> {
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
     if (!entry.session) return this.#opened(entry)
     entry.session.users++
@@ -159,7 +159,7 @@ export class SessionPool<S extends Pooled> {
     }
   }
 
-  /** Opens a session and renews the subscriptions of a lost one with the same key, before it is lent. */
+  /** Opens a session and renews the subscriptions of a lost one with the same key, before it is used. */
   async #opening(key: string, open: () => Promise<S>): Promise<S> {
     const session = await open()
     const wanted = this.#subscribed.get(key)

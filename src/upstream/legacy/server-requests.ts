@@ -17,14 +17,14 @@ export interface ServerRequestsOptions {
   blames: boolean
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   roots: Json | undefined
-  /** The principal whose loans questions use. */
+  /** The principal whose reservations questions use. */
   who: string
   /** Tools, prompts and resources whose calls have made the server send requests. */
   askers: Pick<Askers, 'add' | 'has'>
 }
 
 /** What requests of a server need of its peer. */
-export type AskingPeer = Pick<Peer, 'open' | 'borrow' | 'respond' | 'settled'>
+export type AskingPeer = Pick<Peer, 'open' | 'reserve' | 'respond' | 'settled'>
 
 /** Milliseconds for which a question waits for a call that it can belong to. */
 const HOLD = { 'roots/list': 55_000, others: 2_000 }
@@ -94,13 +94,13 @@ export class ServerRequests {
     const [only, another] = candidates
     const asker = addressee ?? (another ? undefined : only)
     if (asker) askers.add(asker.call)
-    const loan = peer.borrow(who)
-    if (loan.hold(weightOf(params.source)))
+    const reservation = peer.reserve(who)
+    if (reservation.resize(weightOf(params.source)))
       return peer.respond(id, {
         code: -32603,
         message: 'The bridge has no memory left for this request (limits.memory)',
       })
-    const question: ServerQuestion = { request, addressed: addressee !== undefined, withdrawn: false, loan }
+    const question: ServerQuestion = { request, addressed: addressee !== undefined, withdrawn: false, reservation }
     this.#open.set(idKey(id), question)
     this.#give(question, addressee)
   }
@@ -139,21 +139,21 @@ export class ServerRequests {
   /** Sends the answer to a question, unless the server has withdrawn it. */
   respond(question: ServerQuestion, answer: Json | RpcError, made?: Made): void {
     const { id } = question.request
-    question.loan.end()
+    question.reservation.end()
     // The server may have used the same id for another request meanwhile.
     if (this.#open.get(idKey(id)) !== question) return
     this.#open.delete(idKey(id))
     this.#peer.respond(id, answer, made)
   }
 
-  /** Ends all loans. Nothing can be answered any more. */
+  /** Ends all reservations. Nothing can be answered any more. */
   close(): void {
-    for (const { loan } of this.#open.values()) loan.end()
+    for (const { reservation } of this.#open.values()) reservation.end()
   }
 
   /** Removes a question. Returns whether it was open. */
-  #close({ request, loan }: ServerQuestion): boolean {
-    loan.end()
+  #close({ request, reservation }: ServerQuestion): boolean {
+    reservation.end()
     return this.#open.delete(idKey(request.id))
   }
 

@@ -1,5 +1,5 @@
 /** One session with a legacy server, from `initialize` to its end. */
-import { type Loan, type Memory, SMALL } from '../../limits/memory.js'
+import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
 import { type Handshake, offers } from '../../protocol/legacy-server.js'
@@ -109,8 +109,8 @@ export class LegacySession extends Pooled implements Owner {
   /** URL elicitations that the server has reported as complete. */
   readonly visits = new Visits(() => this.alive)
   readonly #peer: Peer
-  /** The loan for the server's capabilities. */
-  readonly #loan: Loan
+  /** The reservation for the server's capabilities. */
+  readonly #reservation: Reservation
   readonly #log: ServerLog
   readonly #accounts: SessionOptions['accounts']
   readonly #onState: SessionOptions['onState']
@@ -149,8 +149,8 @@ export class LegacySession extends Pooled implements Owner {
       (method, timeout) => peer.call(method, undefined, timeout),
       (method) => offers(this.handshake, method),
     )
-    this.#loan = memory.borrow(identity.who, SMALL)
-    this.#loan.hold(weightOf(handshake.capabilities.source))
+    this.#reservation = memory.reserve(identity.who, SMALL)
+    this.#reservation.resize(weightOf(handshake.capabilities.source))
     this.liftList = options.liftList
     const { transport: serverTransport } = peer.channel
     this.described = { serverEra: 'legacy', serverRevision: handshake.revision, serverTransport }
@@ -159,7 +159,7 @@ export class LegacySession extends Pooled implements Owner {
     this.#accounts = options.accounts
     this.#onState = onState
     this.#onEnd = onEnd
-    this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.borrow(identity.who, SMALL))
+    this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.reserve(identity.who, SMALL))
     peer.owner = this
   }
 
@@ -197,9 +197,9 @@ export class LegacySession extends Pooled implements Owner {
     })
   }
 
-  /** Begins a loan for messages that wait for a principal. */
-  borrow(principal: string): Loan {
-    return this.#peer.borrow(principal)
+  /** Begins a reservation for messages that wait for a principal. */
+  reserve(principal: string): Reservation {
+    return this.#peer.reserve(principal)
   }
 
   get transport(): Channel['transport'] {
@@ -332,11 +332,11 @@ export class LegacySession extends Pooled implements Owner {
     this.#settle()
   }
 
-  /** Ends all loans. */
+  /** Ends all reservations. */
   #settle(): void {
     this.tools.close()
     this.serverRequests.close()
-    this.#loan.end()
+    this.#reservation.end()
   }
 
   /** Milliseconds to wait after an answer for log messages that were sent before it. */

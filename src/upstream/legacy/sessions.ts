@@ -1,7 +1,7 @@
 /** The bridge's own sessions with a legacy server: who shares each session, and how it is opened. */
 
 import { needsSignIn } from '../../fault/fault.js'
-import { type Loan, SMALL } from '../../limits/memory.js'
+import { type Reservation, SMALL } from '../../limits/memory.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import { ANONYMOUS, type Call, type Caller, type Sender } from '../../protocol/call.js'
 import { canBeAsked, carriedCapabilities, clientName } from '../../protocol/capabilities.js'
@@ -39,7 +39,7 @@ export class LegacySessions {
   readonly #askers = new Askers()
   /** Translates lists of tools into the middle form. They are long and rarely change, so the results are remembered. */
   readonly #liftList: Lift
-  readonly #lists: Loan
+  readonly #lists: Reservation
   /** The capabilities declared to the server for a client with these capabilities. */
   readonly #declared: (capabilities: Json) => Json
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
@@ -52,7 +52,7 @@ export class LegacySessions {
     this.#access = access
     const { roots, memory } = options
     this.#pool = new SessionPool(access.capacity)
-    this.#lists = memory.borrow(EVERYBODY, SMALL)
+    this.#lists = memory.reserve(EVERYBODY, SMALL)
     this.#liftList = rememberingLists(lift, this.#lists)
     this.#declared = memoize((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
     this.#roots =
@@ -60,10 +60,10 @@ export class LegacySessions {
   }
 
   /**
-   * Lends the session of a sender, at once if it is open; opens it if needed. The borrower ends that with `unuse`. Throws
+   * Takes the session of a sender into use, at once if it is open; opens it if needed. `unuse` ends that. Throws
    * or rejects with a Fault, or with a Contradiction if the server is modern.
    */
-  lend(sender: Sender & Partial<Pick<Call, 'method' | 'params'>>): LegacySession | Promise<LegacySession> {
+  use(sender: Sender & Partial<Pick<Call, 'method' | 'params'>>): LegacySession | Promise<LegacySession> {
     const { principal, caller, method } = sender
     const owner = { key: this.#key(sender), principal }
     const open = () => this.#open(this.identityOf(sender), sender)
@@ -79,14 +79,14 @@ export class LegacySessions {
   }
 
   /** The session that is being opened for a call. Its caller is told while a program is starting. */
-  opened(call: Call, lending: Promise<LegacySession>): Promise<LegacySession> {
+  opened(call: Call, opening: Promise<LegacySession>): Promise<LegacySession> {
     const { transport, timeouts } = this.#options
-    if (transport.kind !== 'stdio') return lending
-    return starting(call, lending, { ...timeouts, unused: (session) => session.unuse() })
+    if (transport.kind !== 'stdio') return opening
+    return starting(call, opening, { ...timeouts, unused: (session) => session.unuse() })
   }
 
-  async #ofOneCall(lending: LegacySession | Promise<LegacySession>): Promise<LegacySession> {
-    const session = await lending
+  async #ofOneCall(opening: LegacySession | Promise<LegacySession>): Promise<LegacySession> {
+    const session = await opening
     session.discard()
     return session
   }
@@ -122,7 +122,7 @@ export class LegacySessions {
     const said = weak && !verdict.weak
     if (verdict.era === 'modern' || verdict.revision !== undefined || said) return
     try {
-      const session = await this.lend(NOBODY)
+      const session = await this.use(NOBODY)
       // No client can use a session with this identity.
       session.discard()
       session.unuse()

@@ -7,7 +7,7 @@
 import { randomId } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
-import type { Loan, Memory } from '../../limits/memory.js'
+import type { Memory, Reservation } from '../../limits/memory.js'
 import type { Call, Final } from '../../protocol/call.js'
 import { wellFormed } from '../../protocol/input.js'
 import { decodeReply, encodeParams } from '../../protocol/legacy-server.js'
@@ -72,8 +72,8 @@ interface Task {
   /** Called when the client has sent answers. */
   answered: () => void
   timer: NodeJS.Timeout
-  /** The loan for the kept parts of the call, and for its result. */
-  loan: Loan
+  /** The reservation for the kept parts of the call, and for its result. */
+  reservation: Reservation
 }
 
 export class LegacyTasks {
@@ -116,9 +116,9 @@ export class LegacyTasks {
    */
   #announce(call: Call, session: LegacySession, { id, task }: Created): Final {
     const kept = waitingCall(call)
-    let loan: Loan
+    let reservation: Reservation
     try {
-      loan = this.#room(call.principal, weightOfWaiting(kept))
+      reservation = this.#room(call.principal, weightOfWaiting(kept))
     } catch (error) {
       session.request('tasks/cancel', idOf(id)).catch(() => {})
       throw error
@@ -129,7 +129,7 @@ export class LegacyTasks {
       upstreamId: id,
       session,
       call: kept,
-      loan,
+      reservation,
       waiting: undefined,
       result: undefined,
       answered: () => {},
@@ -142,16 +142,16 @@ export class LegacyTasks {
   }
 
   /** Takes room for one more task of so many bytes. Throws a Fault if there is none. */
-  #room(principal: string, bytes: number): Loan {
+  #room(principal: string, bytes: number): Reservation {
     const { max } = this.#bound
     const reached = this.#bound.reached(principal)
     if (reached === 'full')
       throw new Fault('overloaded', `All ${max} tasks of the server are in use`, { retryAfter: 1 })
     if (reached)
       throw new Fault('rateLimited', 'This caller already uses its share of the tasks of the server', { retryAfter: 1 })
-    const loan = this.#options.memory.lend(principal, bytes)
+    const reservation = this.#options.memory.mustReserve(principal, bytes)
     this.#bound.take(principal)
-    return loan
+    return reservation
   }
 
   /**
@@ -285,7 +285,7 @@ export class LegacyTasks {
 
   #keep(task: Task, result: Final): void {
     const bytes = result.kind === 'result' ? sizeOf(result.result) : 0
-    if (task.loan.hold(weightOfWaiting(task.call) + bytes) === undefined) task.result = result
+    if (task.reservation.resize(weightOfWaiting(task.call) + bytes) === undefined) task.result = result
   }
 
   /** Sends `tasks/result`, unless it is open: the server sends its requests to the client while it is. */
@@ -338,7 +338,7 @@ export class LegacyTasks {
     this.#bound.give(task.principal)
     task.waiting?.end()
     task.answered()
-    task.loan.end()
+    task.reservation.end()
     task.session.unuse()
   }
 }

@@ -1,7 +1,7 @@
 /** A legacy client's own session with a legacy server. Messages pass unchanged, except for ids and progress tokens. */
 
 import { Fault } from '../../fault/fault.js'
-import type { Loan } from '../../limits/memory.js'
+import type { Reservation } from '../../limits/memory.js'
 import type { Log } from '../../log/events.js'
 import type { AboutMessage, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
@@ -67,8 +67,8 @@ export class DirectTunnel implements Tunnel, Owner {
   /** The server's answer to `initialize`. */
   readonly answer: Response
   readonly #waiting: Wire[] = []
-  /** The loan for waiting messages. Small amounts are free. */
-  readonly #loan: Loan
+  /** The reservation for waiting messages. Small amounts are free. */
+  readonly #reservation: Reservation
   /** Keeps the order of the server's messages, if all of them arrive on one stream. */
   readonly #delivery: OrderedDelivery<Exchange> | undefined
   #listener: TunnelListener | undefined
@@ -84,10 +84,10 @@ export class DirectTunnel implements Tunnel, Owner {
   private constructor(peer: Peer, options: TunnelOptions, answer: Response) {
     this.#peer = peer
     this.#options = options
-    this.#loan = peer.borrow(options.principal)
+    this.#reservation = peer.reserve(options.principal)
     this.answer = answer
     this.revision = negotiated(answer)
-    if (peer.channel.shared) this.#delivery = new OrderedDelivery<Exchange>(peer.borrow(options.principal))
+    if (peer.channel.shared) this.#delivery = new OrderedDelivery<Exchange>(peer.reserve(options.principal))
     this.#check = new SessionCheck(
       peer,
       (method, timeout) => peer.call(method, undefined, timeout),
@@ -248,12 +248,12 @@ export class DirectTunnel implements Tunnel, Owner {
   attach(listener: TunnelListener): void {
     this.#listener = listener
     for (const text of this.#waiting.splice(0)) listener.message(text)
-    this.#loan.end()
+    this.#reservation.end()
     if (this.#over) listener.ended()
   }
 
   close(): void {
-    this.#loan.end()
+    this.#reservation.end()
     if (!this.#over) {
       this.#over = true
       this.#delivery?.end()
@@ -330,7 +330,8 @@ export class DirectTunnel implements Tunnel, Owner {
 
   #holds(text: Wire): boolean {
     return (
-      this.#loan.hold(this.#waiting.reduce((sum, waiting) => sum + lengthOf(waiting), lengthOf(text))) === undefined
+      this.#reservation.resize(this.#waiting.reduce((sum, waiting) => sum + lengthOf(waiting), lengthOf(text))) ===
+      undefined
     )
   }
 
@@ -343,7 +344,7 @@ export class DirectTunnel implements Tunnel, Owner {
     if (this.#over) return
     this.#over = true
     if (!this.#listener) this.#waiting.length = 0
-    this.#loan.end()
+    this.#reservation.end()
     this.#options.onEnd(error, lost)
     this.#delivery?.end()
     this.#listener?.ended()

@@ -244,7 +244,7 @@ export class ModernHalf implements Half {
       const account = this.#options.accounts?.for(call)
       cache = new ToolCache(
         async (cursor) => listTools(await this.#channels.open(listing), listing, cursor, account),
-        this.#options.memory.borrow(call.principal, SMALL),
+        this.#options.memory.reserve(call.principal, SMALL),
       )
       this.#tools.set(key, cache)
     }

@@ -14,7 +14,7 @@ export interface OutgoingMessage {
   text: string
   /** The id of the exchange that a request begins; absent for notifications and answers. */
   exchange?: number
-  /** The principal that waits for the answer, and borrows for it. */
+  /** The principal that waits for the answer, and reserves for it. */
   principal?: string | undefined
   /** Headers of this message, if the transport has headers. Names in lower case. */
   headers?: Readonly<Record<string, string>>

@@ -2,7 +2,7 @@
 
 import type { buildConnector, Dispatcher } from 'undici'
 import { needsSignIn } from '../../fault/fault.js'
-import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../limits/memory.js'
+import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../limits/memory.js'
 import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
 import { refusalOf } from '../../protocol/refusal.js'
 import { Gathering } from '../../rpc/gathering.js'
@@ -57,7 +57,7 @@ export interface HttpRequest {
   /** All headers, including those of the origin. */
   headers: OriginHeaders
   body?: string | undefined
-  /** The principal that waits for the answer, and borrows for it. */
+  /** The principal that waits for the answer, and reserves for it. */
   principal?: string | undefined
 }
 
@@ -165,9 +165,9 @@ export class Origin {
   #askOnce(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
     return new Promise((resolve, reject) => {
       const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = request
-      const borrow = () => this.memory.borrow(principal, SMALL)
+      const reserve = () => this.memory.reserve(principal, SMALL)
       const options = { method, path, headers, body: body ?? null }
-      const answering = new Answering(reader, this.#limits, { resolve, reject }, borrow)
+      const answering = new Answering(reader, this.#limits, { resolve, reject }, reserve)
       if (this.#pool) this.#pool.dispatch(options as Dispatcher.DispatchOptions, answering)
       else this.#opened.then((pool) => pool.dispatch(options as Dispatcher.DispatchOptions, answering)).catch(reject)
     })
@@ -228,9 +228,9 @@ class Answering implements Dispatcher.DispatchHandler {
   readonly #reader: Reader
   readonly #limits: { body: number; stream: number }
   readonly #settle: Settle
-  readonly #borrow: () => Loan
-  /** The loan for received and undelivered bytes. Small amounts are free. */
-  #loan: Loan | undefined
+  readonly #reserve: () => Reservation
+  /** The reservation for received and undelivered bytes. Small amounts are free. */
+  #reservation: Reservation | undefined
   /** The body, if it is read: its first piece, and the others. */
   #first: Buffer | undefined
   #others: Gathering | undefined
@@ -241,11 +241,11 @@ class Answering implements Dispatcher.DispatchHandler {
   #events: SseDecoder | undefined
   #slices: Slices<SseEvent> | undefined
 
-  constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle, borrow: () => Loan) {
+  constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle, reserve: () => Reservation) {
     this.#reader = reader
     this.#limits = limits
     this.#settle = settle
-    this.#borrow = borrow
+    this.#reserve = reserve
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -284,7 +284,7 @@ class Answering implements Dispatcher.DispatchHandler {
       if (this.#kind === 'events') this.#readEvents(chunk, controller)
       else if (this.#kind === 'whole' || (this.#kind === 'beginning' && this.#length <= TEXT)) {
         if (this.#length > this.#limits.body) throw overLimit(this.#limits.body)
-        if (!this.#lends(this.#length)) throw answerTooLarge()
+        if (!this.#hasRoom(this.#length)) throw answerTooLarge()
         if (!this.#first) this.#first = chunk
         else {
           this.#others ??= new Gathering()
@@ -297,7 +297,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    this.#loan?.end()
+    this.#reservation?.end()
     const body = this.#first ? [this.#first, ...(this.#others?.take() ?? [])] : []
     const answer = { status: this.#status, kind: this.#kind, headers: this.#headers, body }
     if (this.#slices) this.#slices.finish(() => this.#settle.resolve(answer))
@@ -305,7 +305,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#loan?.end()
+    this.#reservation?.end()
     const reject = () => this.#settle.reject(channelError(error))
     // Events that arrived before the stream broke may contain the answer.
     if (this.#slices) this.#slices.finish(reject)
@@ -325,9 +325,9 @@ class Answering implements Dispatcher.DispatchHandler {
     slices.push(decoder.push(chunk))
     if (slices.busy) controller.pause()
     // One event that there is no memory for does not end the stream, on which others may come.
-    if (this.#lends(decoder.kept)) return
+    if (this.#hasRoom(decoder.kept)) return
     decoder.skip()
-    this.#lends(decoder.kept)
+    this.#hasRoom(decoder.kept)
   }
 
   #handOn(event: SseEvent, controller: Dispatcher.DispatchController): void {
@@ -339,11 +339,11 @@ class Answering implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Borrows for so many bytes in total. Returns whether there is memory for them. */
-  #lends(bytes: number): boolean {
-    if (bytes <= SMALL && !this.#loan) return true
-    this.#loan ??= this.#borrow()
-    return this.#loan.hold(bytes) === undefined
+  /** Reserves so many bytes in total. Returns whether there is memory for them. */
+  #hasRoom(bytes: number): boolean {
+    if (bytes <= SMALL && !this.#reservation) return true
+    this.#reservation ??= this.#reserve()
+    return this.#reservation.resize(bytes) === undefined
   }
 }
 

@@ -1,9 +1,9 @@
-/** How bodies are read: to the letter, within bounds, and with what they borrow given back whatever happens. */
+/** How bodies are read: to the letter, within bounds, and with their reservation released whatever happens. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
-import { lendUntilClosed, readBodies } from '../../../src/downstream/http/body.js'
+import { readBodies, reserveUntilClosed } from '../../../src/downstream/http/body.js'
 import { Fault } from '../../../src/fault/fault.js'
 import { Memory } from '../../../src/limits/memory.js'
 import { until } from '../../support/eventually.js'
@@ -22,7 +22,7 @@ async function start(t: Test, memory = new Memory({ max: 8 * LIMIT })) {
   await app.register(async (inner) => {
     readBodies(inner, memory)
     inner.post('/', async (request, reply) => {
-      lendUntilClosed(request, reply)
+      reserveUntilClosed(request, reply)
       bodies.push(request.body as Buffer)
       return { used: memory.used }
     })
@@ -79,7 +79,7 @@ t.test('reserves nothing for a declared length, and releases the memory of an in
   await once(socket, 'connect')
   socket.write(head(LIMIT))
   socket.write(bytes(20 * KIB))
-  await until(() => memory.used > 0, 'the beginning being lent')
+  await until(() => memory.used > 0, 'the reservation of the beginning')
   t.ok(memory.used <= 160 * KIB)
   socket.destroy()
   await until(() => memory.used === 0, 'everything being given back')

@@ -3,7 +3,7 @@
  * gentle end: input closed, SIGTERM, SIGKILL.
  */
 import type { ChildProcess } from 'node:child_process'
-import { type Loan, type Memory, NOBODY, SMALL, unlimited } from '../../../limits/memory.js'
+import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../../limits/memory.js'
 import { encodeLine, type Line, LineDecoder } from '../../../rpc/lines.js'
 import { Outline } from '../../../rpc/outline.js'
 import { Deadline } from '../../../time/time.js'
@@ -65,8 +65,8 @@ export class StdioChannel implements Channel {
   readonly shared = true
   readonly stateless = false
   readonly memory: Memory
-  /** Loans for the incomplete line, and for lines that wait to be written. */
-  readonly #loans: { line: Loan; queue: Loan }
+  /** Reservations for the incomplete line, and for lines that wait to be written. */
+  readonly #reservations: { line: Reservation; queue: Reservation }
   readonly #child: Child
   readonly #lineLimit: number
   readonly #decoder: LineDecoder
@@ -91,7 +91,7 @@ export class StdioChannel implements Channel {
   /** `child` has to lead a process group, and to have a pipe for each of its standard streams. */
   constructor(child: ChildProcess, options: StdioChannelOptions) {
     this.memory = options.memory ?? unlimited()
-    this.#loans = { line: this.memory.borrow(NOBODY, SMALL), queue: this.memory.borrow(NOBODY, SMALL) }
+    this.#reservations = { line: this.memory.reserve(NOBODY, SMALL), queue: this.memory.reserve(NOBODY, SMALL) }
     this.#child = child as Child
     this.#group = new ProcessGroup(child)
     this.#lineLimit = options.lineLimit ?? DEFAULTS.lineLimit
@@ -141,7 +141,7 @@ export class StdioChannel implements Channel {
       return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
     if (this.#queued + line.length > MAX_QUEUED_BYTES)
       return Promise.reject(new ChannelError('The server does not read its input', { delivered: 'no' }))
-    if (this.#loans.queue.hold(this.#queued + line.length)) return Promise.reject(requestTooLarge())
+    if (this.#reservations.queue.resize(this.#queued + line.length)) return Promise.reject(requestTooLarge())
     this.#queued += line.length
     const last = this.#queue.at(-1)
     if (last?.written && last.text.length < WRITE_AT_ONCE) {
@@ -192,18 +192,18 @@ export class StdioChannel implements Channel {
     if (pending > this.#lineLimit) return this.#endTooLong()
     if (pending === 0 && !this.#partial) return
     this.#watchPartial()
-    this.#borrow()
+    this.#reserve()
   }
 
   /**
-   * Borrows for the incomplete line. Without memory, the rest of it is read and not kept. If the child were not read, its
+   * Reserves memory for the incomplete line. Without memory, the rest of it is read and not kept. If the child were not read, its
    * other callers would wait until those who hold the memory have read their answers.
    */
-  #borrow(): void {
-    const { line } = this.#loans
-    if (line.hold(this.#decoder.kept) === undefined) return
+  #reserve(): void {
+    const { line } = this.#reservations
+    if (line.resize(this.#decoder.kept) === undefined) return
     this.#decoder.skip()
-    line.hold(0)
+    line.resize(0)
   }
 
   /** Waits for the next part of an incomplete line. A line that goes on arriving may take long. */
@@ -235,7 +235,7 @@ export class StdioChannel implements Channel {
     while (!this.#blocked && this.#queue.length > 0) {
       const { text, resolve } = this.#queue.shift() as Write
       this.#queued -= text.length
-      this.#loans.queue.hold(this.#queued)
+      this.#reservations.queue.resize(this.#queued)
       this.#blocked = !this.#child.stdin.write(text)
       resolve()
     }
@@ -252,7 +252,7 @@ export class StdioChannel implements Channel {
     this.#lines.clear()
     this.#partial?.clear()
     this.#refuseQueued()
-    for (const loan of Object.values(this.#loans)) loan.end()
+    for (const reservation of Object.values(this.#reservations)) reservation.end()
     for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe?.destroy()
     // Kills the child and its descendants, which would keep running otherwise. `close` ends them gracefully itself.
     if (!this.#closing) {
@@ -269,6 +269,6 @@ export class StdioChannel implements Channel {
       reject(new ChannelError('The server exited before it received the message', { delivered: 'no' }))
     this.#queue = []
     this.#queued = 0
-    this.#loans.queue.hold(0)
+    this.#reservations.queue.resize(0)
   }
 }

@@ -1,14 +1,14 @@
-/** What is kept of results and lists is lent, and goes when others need the room. */
+/** Cached results and lists reserve their memory, and are dropped when others need it. */
 import t from 'tap'
 import { Memory } from '../../src/limits/memory.js'
-import { LentCache } from '../../src/policy/lent-cache.js'
+import { CountedCache } from '../../src/policy/counted-cache.js'
 
 const KIB = 1024
 
 function make(max = 64 * KIB) {
   const memory = new Memory({ max })
   const gone: number[] = []
-  const cache = new LentCache<{ id: number; bytes: number }>({
+  const cache = new CountedCache<{ id: number; bytes: number }>({
     memory,
     max: 100,
     maxBytes: 48 * KIB,
@@ -39,20 +39,20 @@ t.test('gives the memory of the least recently used entries to others', async (t
   const { memory, cache, gone, keep } = make()
   for (const id of [1, 2, 3, 4]) keep(id, 10 * KIB)
   cache.get('1')
-  const loan = memory.lend('somebody', 40 * KIB)
+  const reservation = memory.mustReserve('somebody', 40 * KIB)
   t.same(gone.slice(0, 2), [2, 3])
   t.ok(cache.has('1'))
   t.ok(memory.used <= memory.max)
-  loan.end()
+  reservation.end()
   cache.close()
   t.equal(memory.used, 0)
 })
 
 t.test('stores nothing without memory', async (t) => {
   const { memory, cache, keep } = make()
-  const loan = memory.lend('somebody', 60 * KIB)
+  const reservation = memory.mustReserve('somebody', 60 * KIB)
   t.notOk(keep(1, 10 * KIB))
   t.equal(cache.size, 0)
-  loan.end()
+  reservation.end()
   t.equal(memory.used, 0)
 })

@@ -1,9 +1,9 @@
 /** A cache whose bytes count in the ledger. If others need the memory, the least recently used entries are dropped. */
 import { LRUCache } from 'lru-cache'
-import { type Loan, type Memory, NOBODY } from '../limits/memory.js'
+import { type Memory, NOBODY, type Reservation } from '../limits/memory.js'
 
 /** Bounds of a cache, and where its bytes are counted. */
-export interface LentCacheOptions<V> {
+export interface CountedCacheOptions<V> {
   memory: Memory
   /** Most entries, and most bytes in total. */
   max: number
@@ -15,13 +15,13 @@ export interface LentCacheOptions<V> {
 }
 
 /** An LRU cache that reserves its bytes in a `Memory`. */
-export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> {
-  readonly #loan: Loan
+export class CountedCache<V extends { bytes: number }> extends LRUCache<string, V> {
+  readonly #reservation: Reservation
   readonly #leave: () => void
   /** Own count of the bytes: `dispose` runs before the LRUCache has updated its own. */
   #bytes = 0
 
-  constructor({ memory, max, maxBytes, now = () => performance.now(), gone }: LentCacheOptions<V>) {
+  constructor({ memory, max, maxBytes, now = () => performance.now(), gone }: CountedCacheOptions<V>) {
     super({
       max,
       maxSize: maxBytes,
@@ -32,11 +32,11 @@ export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> 
       perf: { now },
       dispose: (value) => {
         this.#bytes -= value.bytes
-        this.#loan.hold(this.#bytes)
+        this.#reservation.resize(this.#bytes)
         gone?.(value)
       },
     })
-    this.#loan = memory.borrow(NOBODY)
+    this.#reservation = memory.reserve(NOBODY)
     this.#leave = memory.addKeeper((bytes, principal) => {
       // Entries are not counted by principal, so they are not freed for a single principal.
       if (principal === undefined) this.#giveUp(bytes)
@@ -45,7 +45,7 @@ export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> 
 
   /** Stores an entry for `ttl` milliseconds (0: no limit). Returns whether there is room. */
   keep(key: string, value: V, ttl = 0): boolean {
-    if (value.bytes > this.maxSize || this.#loan.hold(this.#bytes + value.bytes)) return false
+    if (value.bytes > this.maxSize || this.#reservation.resize(this.#bytes + value.bytes)) return false
     this.#bytes += value.bytes
     this.set(key, value, { ttl })
     return true
@@ -55,7 +55,7 @@ export class LentCache<V extends { bytes: number }> extends LRUCache<string, V> 
   close(): void {
     this.clear()
     this.#leave()
-    this.#loan.end()
+    this.#reservation.end()
   }
 
   #giveUp(bytes: number): void {
