@@ -8,6 +8,8 @@ export interface AccountRefusal {
   challenges: readonly string[]
   /** The `Authorization` that was refused; undefined if none was sent. */
   sent: string | undefined
+  /** The nonce that the next proof has to have (RFC 9449, 9); undefined if the answer names none. */
+  nonce?: string | undefined
 }
 
 /** Who must change something. Decides the log level and whether a circuit breaker counts the fault. */

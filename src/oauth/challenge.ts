@@ -16,6 +16,8 @@ export interface Wanted {
   /** In the order of the challenge; undefined if it names none. */
   scopes: readonly string[] | undefined
   error: string | undefined
+  /** The server takes only tokens that are bound to a key (RFC 9449, 7.1). */
+  dpop: boolean
 }
 
 const TOKEN = "[\\w!#$%&'*+.^`|~-]+"
@@ -40,7 +42,12 @@ export function wantedBy(challenges: readonly Challenge[]): Wanted {
     metadata: first('resource_metadata'),
     scopes: scope === undefined ? undefined : readScopes(scope),
     error: first('error'),
+    dpop: has(challenges, 'dpop') && !has(challenges, 'bearer'),
   }
+}
+
+function has(challenges: readonly Challenge[], name: string): boolean {
+  return challenges.some(({ scheme }) => scheme === name)
 }
 
 function readLine(line: string): Challenge[] {

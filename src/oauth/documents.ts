@@ -22,6 +22,7 @@ export const resourceMetadata = z.object({
   resource: address,
   authorization_servers: texts,
   scopes_supported: texts,
+  dpop_bound_access_tokens_required: flag,
 })
 export type ResourceMetadata = z.infer<typeof resourceMetadata>
 

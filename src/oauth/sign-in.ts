@@ -115,6 +115,8 @@ export class SignIn {
             if (needsSignIn(error)) this.#enter(requester.principal, refusal.sent)
             throw error
           }),
+        ...(account.proof && { proof: account.proof.bind(account) }),
+        ...(account.nonce && { nonce: account.nonce.bind(account) }),
       }
     )
   }

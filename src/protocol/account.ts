@@ -20,6 +20,26 @@ export interface Account {
    * clients. Rejects with a Fault.
    */
   signIn(refusal: AccountRefusal, signal: Signal): Promise<string>
+  /**
+   * The `DPoP` header for one request: proves that its sender has the key of the credential (RFC 9449, 4). Absent if no
+   * credential of the account needs it.
+   */
+  proof?(request: ProvenRequest): Promise<string>
+  /** The server has named the nonce for the next proof, in an answer that was no refusal. */
+  nonce?(nonce: string): void
+}
+
+/** What a proof is for. */
+export interface ProvenRequest {
+  authorization: string
+  method: string
+  /** The address, with or without its query. */
+  url: string
+}
+
+/** Whether a credential is bound to a key, so that each request needs a proof of that. */
+export function needsProof(credential: string | undefined): credential is string {
+  return credential?.startsWith('DPoP ') === true
 }
 
 /** How a sign-in to a server would go, for people. Nothing of it is secret. */
@@ -61,11 +81,12 @@ export function refusedCredential(
   status: number,
   header: string | readonly string[] | undefined,
   sent: string | undefined,
+  nonce?: string,
 ): AccountRefusal | undefined {
   if (status !== 401 && status !== 403) return undefined
   const challenges = header === undefined ? [] : typeof header === 'string' ? [header] : header
   if (status === 403 && !challenges.some((line) => line.includes('insufficient_scope'))) return undefined
-  return { status, challenges, sent }
+  return { status, challenges, sent, nonce }
 }
 
 /**

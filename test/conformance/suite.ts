@@ -98,16 +98,13 @@ function subject(leg: Leg, url: string | undefined): string[] {
   return leg.mode === 'client' ? ['--command', `${CLIENT} ${leg.front}`] : ['--url', url ?? '']
 }
 
-/** Grants that the bridge does not have. */
-const NOT_HAD: ReadonlySet<string> = new Set(['auth/dpop', 'auth/dpop-nonce'])
-
 /** Sign-in of 2025-03-26, of which the suite has no list. They are run where legacy servers are signed in to. */
 const OLDEST_SIGN_IN = ['auth/2025-03-26-oauth-metadata-backcompat', 'auth/2025-03-26-oauth-endpoint-fallback']
 
 /** What counts of what the revision requires, and all that is run. Clients of the suite's server legs sign in nowhere. */
 function requirementsOf({ mode, revision }: Leg): { scored: string[]; all: string[] } {
   const yaml = readFileSync(join(REQUIREMENTS, `${revision}.yaml`), 'utf8')
-  const isOurs = (name: string) => !(mode === 'server' && name.startsWith('auth/')) && !NOT_HAD.has(name)
+  const isOurs = (name: string) => !(mode === 'server' && name.startsWith('auth/'))
   const scored = namesIn(yaml, mode).filter(isOurs)
   const oldest = mode === 'client' && revision === '2025-11-25' ? OLDEST_SIGN_IN : []
   return { scored, all: [...scored, ...unscoredIn(yaml, mode).filter(isOurs), ...oldest] }

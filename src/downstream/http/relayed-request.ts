@@ -126,6 +126,7 @@ export class RelayedRequest {
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
     const credential = this.#credential?.value ?? request.credential
     if (credential !== undefined) sent['authorization'] = credential
+    if (this.#credential?.proof !== undefined) sent['dpop'] = this.#credential.proof
     if (this.#span.trace) Object.assign(sent, { tracestate: undefined, ...this.#span.trace })
     const all = { ...sent, 'accept-encoding': 'identity', ...relayed.headers }
     return this.#cookies?.addTo(this.#path, all) ?? all
@@ -133,7 +134,10 @@ export class RelayedRequest {
 
   /** Sends it with the credential of an account, as soon as the account has one. */
   sendAs(account: Account, send: () => void): void {
-    this.#credential = new RelayedCredential(account, this.signal)
+    this.#credential = new RelayedCredential(account, this.signal, {
+      method: this.#parts.request.method,
+      url: this.#parts.relayed.url.origin + this.#path,
+    })
     this.#send = send
     try {
       const obtaining = this.#credential.obtain()
@@ -187,7 +191,11 @@ export class RelayedRequest {
   /** Handles the server's answer, once its headers have come. */
   answered({ statusCode, headers, stream }: RelayedResponse): void {
     this.#cookies?.take(this.#path, headers)
-    const refusal = this.#credential?.refusedBy(statusCode, headers['www-authenticate'])
+    const refusal = this.#credential?.refusedBy(
+      statusCode,
+      headers['www-authenticate'],
+      headerOf(headers, 'dpop-nonce'),
+    )
     if (this.#credential && refusal) {
       stream.on('error', () => {}).resume()
       return this.#sendAgain(this.#credential, refusal)

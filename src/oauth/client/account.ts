@@ -6,6 +6,7 @@
 import { digest } from '../../crypto/seal.js'
 import type { AccountRefusal as Refusal } from '../../fault/fault.js'
 import { Fault, isOfSignIn } from '../../fault/fault.js'
+import { needsProof, type ProvenRequest } from '../../protocol/account.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
 import type { Signal } from '../../time/hang-up.js'
 import { unlessAborted, within } from '../../time/time.js'
@@ -38,6 +39,7 @@ export interface AccountOptions extends Pick<ObtainOptions, 'server' | 'settings
 const LOOK_EVERY = 500
 const FRESH = { least: 60_000, part: 0.1 }
 const WAIT = 40_000
+const NONCE = /^[\x21-\x7e]{1,1024}$/
 /** For what authorization servers are asked before a person. Longer takes away from the time for the person. */
 const FOR_SERVERS = 5_000
 const DECLINED_FOR = 60_000
@@ -84,6 +86,8 @@ export class TokenAccount {
   #renewNotBefore = 0
   #obtaining: Promise<Token | Found> | undefined
   #flow: RunningFlow | undefined
+  /** The nonce that the server wants in proofs. */
+  #nonce: string | undefined
   /** The challenges of the server's last refusal. */
   #challenges: readonly string[] = []
   /** Why no token was given for the caller's one, and until when that counts. */
@@ -112,6 +116,7 @@ export class TokenAccount {
   async refused(refusal: Refusal, signal: Signal, mayAsk: boolean): Promise<string> {
     const { status, challenges, sent } = refusal
     const began = performance.now()
+    if (this.#takesNonce(refusal, challenges)) return sent as string
     this.#challenges = challenges
     const wanted = wantedBy(readChallenges(challenges))
     if (status === 403 && wanted.error !== 'insufficient_scope') throw notTaken(refusal)
@@ -136,6 +141,27 @@ export class TokenAccount {
     const asked = this.#scopes(got, wanted, record, isStepUp)
     const flow = this.#startFlow(await this.#options.obtainer(), got, asked, token, false)
     return headerOf(await this.#wait(flow, began, signal))
+  }
+
+  /** Whether a refusal is only about the nonce of the proof, and names another one: then the same token is sent again. */
+  #takesNonce({ status, sent, nonce }: Refusal, challenges: readonly string[]): boolean {
+    if (status !== 401 || nonce === undefined || !needsProof(sent)) return false
+    const wants = readChallenges(challenges).some(({ params }) => params.get('error') === 'use_dpop_nonce')
+    return wants && this.nonce(nonce)
+  }
+
+  /** Notes the nonce for the next proof. Returns whether it can be used, and is another one than before. */
+  nonce(nonce: string): boolean {
+    if (!NONCE.test(nonce) || nonce === this.#nonce) return false
+    this.#nonce = nonce
+    return true
+  }
+
+  /** The `DPoP` header for one request. Rejects with a Fault if the token that it is for has gone. */
+  async proof(request: ProvenRequest): Promise<string> {
+    const { record } = this.#known ?? (await this.#load())
+    if (!record?.key) throw new Fault('signInRequired', this.#signInFirst)
+    return (await this.#options.obtainer()).proof(record.key, request, this.#nonce)
   }
 
   /**
@@ -416,8 +442,8 @@ export class TokenAccount {
   }
 }
 
-function headerOf({ access }: Token): string {
-  return `Bearer ${access}`
+function headerOf({ access, type }: Token): string {
+  return `${type === 'dpop' ? 'DPoP' : 'Bearer'} ${access}`
 }
 
 /** A minute, or a tenth of its lifetime, before the token expires. */

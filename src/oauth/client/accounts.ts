@@ -3,7 +3,7 @@
  * that obtains tokens is not loaded and no file is opened.
  */
 import { type AccountRefusal, Fault } from '../../fault/fault.js'
-import type { Account, AccountsByPrincipal, Requester } from '../../protocol/account.js'
+import type { Account, AccountsByPrincipal, ProvenRequest, Requester } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
 import type { Signal } from '../../time/hang-up.js'
@@ -50,6 +50,14 @@ class Requesting implements Account {
 
   signIn(refusal: AccountRefusal, signal: Signal): Promise<string> {
     return this.#account.refused(refusal, signal, this.#mayAsk)
+  }
+
+  proof(request: ProvenRequest): Promise<string> {
+    return this.#account.proof(request)
+  }
+
+  nonce(nonce: string): void {
+    this.#account.nonce(nonce)
   }
 }
 

@@ -37,6 +37,8 @@ export interface Found {
   server: IssuerMetadata
   /** Scopes in the metadata of the resource. */
   scopes: readonly string[] | undefined
+  /** Tokens have to be bound to a key (RFC 9449). */
+  dpop: boolean
   /** Nothing was published: these are the default endpoints of 2025-03-26. */
   guessed?: boolean
 }
@@ -46,7 +48,7 @@ const LEGACY_HEADERS = { 'mcp-protocol-version': '2025-03-26' }
 
 /** Rejects with a Fault if no authorization server is found, or none that may be used. */
 export async function discover(question: DiscoveryQuestion): Promise<Found> {
-  const { url, settings, issuers, reach, fresh } = question
+  const { url, settings, issuers, reach, fresh, wanted } = question
   const metadata = await resourceMetadataOf(question)
   if (!metadata) return withoutMetadata(question)
   if (!covers(metadata.resource, url))
@@ -63,6 +65,7 @@ export async function discover(question: DiscoveryQuestion): Promise<Found> {
       metadataUrl === undefined ? { issuer, reach, fresh } : { issuer: settings.issuer, metadataUrl, reach, fresh },
     ),
     scopes: metadata.scopes_supported,
+    dpop: wanted?.dpop === true || metadata.dpop_bound_access_tokens_required === true,
   }
 }
 
@@ -112,14 +115,16 @@ function chooseIssuer(
 
 const withSlash = (issuer: string) => `${issuer.replace(/\/$/, '')}/`
 
-async function withoutMetadata({ url, settings, modern, issuers, reach, fresh }: DiscoveryQuestion): Promise<Found> {
+async function withoutMetadata(question: DiscoveryQuestion): Promise<Found> {
+  const { url, settings, modern, issuers, reach, fresh, wanted } = question
+  const dpop = wanted?.dpop === true
   const { issuer, authServerMetadataUrl: metadataUrl, resource = canonicalResource(url) } = settings
   if (issuer !== undefined || metadataUrl !== undefined) {
     const server = await issuers.find({ issuer, metadataUrl, reach, fresh })
-    return { resource: resource === false ? undefined : resource, server, scopes: undefined }
+    return { resource: resource === false ? undefined : resource, server, scopes: undefined, dpop }
   }
   if (modern) throw failed('The server publishes no metadata about its authorization server. Set "oauth.issuer"')
-  return { resource: undefined, ...(await ownServer(url, reach)), scopes: undefined }
+  return { resource: undefined, ...(await ownServer(url, reach)), scopes: undefined, dpop }
 }
 
 /** The authorization server of a server of 2025-03-26, which is the server itself. */

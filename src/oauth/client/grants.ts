@@ -5,7 +5,9 @@ import {
   authorizationCodeGrantRequest,
   type ClientAuth,
   customFetch,
+  type DPoPRequestOptions,
   genericTokenEndpointRequest,
+  isDPoPNonceError,
   type Client as LibraryClient,
   processGenericTokenEndpointResponse,
   processRevocationResponse,
@@ -19,8 +21,9 @@ import type { IssuerMetadata } from '../documents.js'
 import { networkFault, quoted, unavailable } from '../failure.js'
 import type { Reach } from '../reach.js'
 import { readScopes } from '../scopes.js'
-import type { Client, Token } from '../store/record.js'
+import type { Client, ProofKey, Token, TokenRecord } from '../store/record.js'
 import { clientAuthOf, dependsOnEncoding } from './client-auth.js'
+import { proverOf } from './proof-key.js'
 import { regular } from './regular.js'
 import type { ClientCredentials } from './settings.js'
 
@@ -32,6 +35,8 @@ export interface GrantContext {
   settings: ClientCredentials
   /** The option that has the settings. */
   option?: string | undefined
+  /** The key to bind the token to. */
+  key?: ProofKey | undefined
   reach: Reach
   now?: (() => number) | undefined
 }
@@ -40,6 +45,17 @@ export interface GrantContext {
 export interface Granted {
   token: Token
   client: Client
+  /** The key that the token is bound to; undefined if it is bound to none. */
+  key?: ProofKey | undefined
+}
+
+/** Puts what was granted into a record. */
+export function keepGranted(record: TokenRecord, { token, client, key }: Granted): void {
+  record.token = token
+  record.client = client
+  record.asked = { issuer: token.issuer, scopes: token.asked }
+  if (key) record.key = key
+  else delete record.key
 }
 
 /** The authorization server refused a grant. */
@@ -100,10 +116,10 @@ export interface CodeToRedeem {
 export async function refresh(context: GrantContext, before: Token): Promise<Granted> {
   const old = before.refresh ?? ''
   const parameters = withResource(context, { refresh_token: old })
-  const { token, client } = await granted(context, before, (server, client, auth, options) =>
+  const { token, ...rest } = await granted(context, before, (server, client, auth, options) =>
     genericTokenEndpointRequest(server, client, auth, 'refresh_token', parameters, options),
   )
-  return { client, token: { ...token, refresh: token.refresh ?? old } }
+  return { ...rest, token: { ...token, refresh: token.refresh ?? old } }
 }
 
 /** Requests a token for the client itself. */
@@ -129,7 +145,7 @@ export function serverOf({ server }: Pick<GrantContext, 'server'>): Authorizatio
   return Object.fromEntries(said) as unknown as AuthorizationServer
 }
 
-type Options = ReturnType<typeof requestOptions>
+type Options = ReturnType<typeof requestOptions> & DPoPRequestOptions
 type Ask = (server: AuthorizationServer, client: LibraryClient, auth: ClientAuth, options: Options) => Promise<Response>
 /** The requested scopes, those that count as granted if the answer names none, and the kinds of tokens that may come. */
 interface Expected extends Readonly<Record<'asked' | 'granted', readonly string[]>> {
@@ -156,17 +172,17 @@ export function grantedBy(
 async function granted(context: GrantContext, expected: Expected, ask: Ask): Promise<Granted> {
   const { client, settings } = context
   try {
-    return { token: await request(context, expected, client, ask), client }
+    return await request(context, expected, client, ask)
   } catch (error) {
     const isUnknown = error instanceof GrantRefused && error.code === 'invalid_client'
     if (!isUnknown || !dependsOnEncoding(client, settings)) throw error
     // An issuer may expect the parts of Basic credentials unencoded. The form that worked is stored.
     const other = { ...client, plain: client.plain !== true }
-    return { token: await request(context, expected, other, ask), client: other }
+    return request(context, expected, other, ask)
   }
 }
 
-async function request(context: GrantContext, expected: Expected, client: Client, ask: Ask): Promise<Token> {
+async function request(context: GrantContext, expected: Expected, client: Client, ask: Ask): Promise<Granted> {
   const { asked, granted, issued } = expected
   const { server, resource, settings, now = Date.now } = context
   const [library, known] = [serverOf(context), { client_id: client.id }]
@@ -174,8 +190,16 @@ async function request(context: GrantContext, expected: Expected, client: Client
   let answer: TokenEndpointResponse
   try {
     const auth = await clientAuthOf(client, settings, context.option)
-    const response = await ask(library, known, auth, requestOptions(context))
-    answer = await processGenericTokenEndpointResponse(library, known, response, { recognizedTokenTypes: NO_ACCESS })
+    const options = { ...requestOptions(context), ...(context.key && { DPoP: await proverOf(context.key) }) }
+    const once = async () => {
+      const response = await ask(library, known, auth, options)
+      return processGenericTokenEndpointResponse(library, known, response, { recognizedTokenTypes: NO_ACCESS })
+    }
+    // The nonce for the second attempt is in the answer to the first.
+    answer = await once().catch((error: unknown) => {
+      if (context.key && isDPoPNonceError(error)) return once()
+      throw error
+    })
   } catch (error) {
     throw refusalOf(error, server)
   }
@@ -183,20 +207,22 @@ async function request(context: GrantContext, expected: Expected, client: Client
   const kind = answer['issued_token_type']
   if (issued && kind !== undefined && !issued.includes(String(kind)))
     throw new Fault('authFailed', `${nameOf(server)} answered with a token of another kind than it was asked for`)
-  const type = issued?.includes(ID_JAG) ? 'n_a' : 'bearer'
-  if (token_type !== type || !TOKEN.test(access) || (refresh_token !== undefined && !TOKEN.test(refresh_token)))
+  const types = issued?.includes(ID_JAG) ? ['n_a'] : context.key ? ['dpop', 'bearer'] : ['bearer']
+  if (!types.includes(token_type) || !TOKEN.test(access) || (refresh_token !== undefined && !TOKEN.test(refresh_token)))
     throw new Fault('authFailed', `${nameOf(server)} answered with a token that cannot be sent as a bearer token`)
-  return {
+  const isBound = token_type === 'dpop'
+  const token = {
     issuer: server.issuer,
     ...(resource !== undefined && { resource }),
     access,
-    type: 'bearer',
+    type: isBound ? ('dpop' as const) : ('bearer' as const),
     ...(seconds !== undefined && { expires: began + Math.round(Math.min(seconds, 10 ** 9) * 1_000) }),
     ...(refresh_token !== undefined && { refresh: refresh_token }),
     asked: [...asked],
     granted: [...(scope === undefined ? granted : readScopes(scope))],
     since: began,
   }
+  return { token, client, ...(isBound && { key: context.key }) }
 }
 
 /** A thrown error as a GrantRefused or a Fault. It keeps only the code of what the authorization server wrote. */

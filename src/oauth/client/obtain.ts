@@ -9,10 +9,11 @@ import { Issuers } from '../issuers.js'
 import { Flow, type FlowLog, type Person } from '../person/flow.js'
 import { type Network, type Reach, reachOf } from '../reach.js'
 import { renewInTurn } from '../store/in-turn.js'
-import type { Client, Holder, Token, TokenRecord } from '../store/record.js'
+import type { Client, Holder, ProofKey, Token, TokenRecord } from '../store/record.js'
 import type { TokenStore } from '../store/store.js'
 import { discover, type Found, ownServer } from './discover.js'
-import { type Granted, GrantRefused, refresh, revoke } from './grants.js'
+import { type Granted, GrantRefused, keepGranted, refresh, revoke } from './grants.js'
+import { newProofKey, proofFor } from './proof-key.js'
 import { knownClient } from './register.js'
 import { type ClientSettings, isRenewable } from './settings.js'
 import { obtainWithoutPerson } from './without-person.js'
@@ -114,7 +115,10 @@ export class Obtainer {
       known,
       now: this.#now,
       isRenewable: () => true,
-      renew: async () => kept(await this.#obtain(found.server, found.resource, asked, shown)),
+      renew: async ({ key }) => {
+        const proof = found.dpop ? (key ?? (await newProofKey())) : undefined
+        return kept(await this.#obtain(found.server, found.resource, asked, shown, proof))
+      },
     })
     if (!token) throw failed(`The token for ${quoted(this.#options.server)} was removed while it was being obtained`)
     return token
@@ -127,6 +131,9 @@ export class Obtainer {
     const common = { server, loginName, settings, person, log, reach: this.#reach, now: this.#now }
     return new Flow({ ...common, key, holder, store, found, asked, known, ...by })
   }
+
+  /** The proof that a request with a bound token needs. */
+  readonly proof = proofFor
 
   /** Revokes the tokens of a record. Resolves to whether the issuer confirmed it. */
   async revoke({ token, client }: TokenRecord): Promise<boolean> {
@@ -143,15 +150,16 @@ export class Obtainer {
 
   async #renewed(record: TokenRecord, shown: ShownToken | undefined): Promise<(record: TokenRecord) => void> {
     const { token, client } = record as { token: Token; client: Client }
+    const proof = token.type === 'dpop' ? record.key : undefined
     const server = await this.#serverOf(token)
     if (!server)
       return (now) => {
         delete now.token
       }
     if (this.#options.settings.grant !== 'code')
-      return kept(await this.#obtain(server, token.resource, token.asked, shown))
+      return kept(await this.#obtain(server, token.resource, token.asked, shown, proof))
     try {
-      return kept(await refresh(this.#contextOf(server, client, token.resource), token))
+      return kept(await refresh({ ...this.#contextOf(server, client, token.resource), key: proof }, token))
     } catch (error) {
       if (!(error instanceof GrantRefused)) throw error
       // The grant has ended: another attempt would fail too.
@@ -169,11 +177,12 @@ export class Obtainer {
     resource: string | undefined,
     asked: readonly string[],
     shown: ShownToken | undefined,
+    key: ProofKey | undefined,
   ): Promise<Granted> {
     const { settings, network } = this.#options
     const client = knownClient(server, settings, undefined, this.#now())
     if (!client) throw new Fault('clientNeeded', `The grant "${settings.grant}" requires "oauth.clientId"`)
-    const context = this.#contextOf(server, client, resource)
+    const context = { ...this.#contextOf(server, client, resource), key }
     return obtainWithoutPerson({ ...context, settings, issuers: this.#issuers, network, asked, shown })
   }
 
@@ -200,10 +209,6 @@ export interface FlowBy {
   signal: AbortSignal
 }
 
-function kept({ token, client }: Granted): (record: TokenRecord) => void {
-  return (record) => {
-    record.token = token
-    record.client = client
-    record.asked = { issuer: token.issuer, scopes: token.asked }
-  }
+function kept(granted: Granted): (record: TokenRecord) => void {
+  return (record) => keepGranted(record, granted)
 }

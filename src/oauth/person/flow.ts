@@ -8,7 +8,8 @@ import type { Log } from '../../log/events.js'
 import { checkDestination } from '../../net/fetch.js'
 import { within } from '../../time/time.js'
 import type { Found } from '../client/discover.js'
-import { AuthorizationRefused, GrantRefused, redeemCode } from '../client/grants.js'
+import { AuthorizationRefused, GrantRefused, keepGranted, redeemCode } from '../client/grants.js'
+import { newProofKey } from '../client/proof-key.js'
 import { knownClient, register } from '../client/register.js'
 import type { ClientSettings } from '../client/settings.js'
 import { failed, networkFault, quoted } from '../failure.js'
@@ -341,16 +342,15 @@ export class Flow {
     const { client, resource, verifier, redirectUri, asked } = pending
     try {
       const response = checkedResponse(params, found.server, client.id)
-      const context = { server: found.server, client, resource, settings, reach, now }
-      const { token, client: accepted } = await redeemCode(context, { response, verifier, redirectUri, asked })
+      const proof = found.dpop ? await newProofKey() : undefined
+      const context = { server: found.server, client, resource, settings, reach, now, key: proof }
+      const granted = await redeemCode(context, { response, verifier, redirectUri, asked })
       await store.change(key, holder, (record) => {
         // The person has signed out meanwhile: drop the token.
         if (record.pending?.state !== pending.state) return
         delete record.pending
         delete record.ended
-        record.token = token
-        record.client = accepted
-        record.asked = { issuer: token.issuer, scopes: token.asked }
+        keepGranted(record, granted)
       })
       log.info({ event: 'signed_in' }, 'signed in')
       return 'signedIn'

@@ -6,6 +6,8 @@ export function emptyRecord({ endpoint, account }: Holder): TokenRecord {
 }
 
 /** Whether a record has nothing worth storing. */
-export function isEmpty({ client, token, pending, lease, asked, refused, ended, began }: TokenRecord): boolean {
-  return [client, token, pending, lease, asked, refused, ended].every((one) => one === undefined) && began.length === 0
+export function isEmpty({ client, token, key, pending, lease, asked, refused, ended, began }: TokenRecord): boolean {
+  return (
+    [client, token, key, pending, lease, asked, refused, ended].every((one) => one === undefined) && began.length === 0
+  )
 }

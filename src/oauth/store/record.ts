@@ -23,13 +23,22 @@ const token = z.strictObject({
   /** The parameter that was sent; absent if none was. */
   resource: line(2_048).optional(),
   access: line(16_384),
-  type: z.literal('bearer'),
+  type: z.enum(['bearer', 'dpop']),
   /** Milliseconds since 1970; absent if unknown. */
   expires: moment.optional(),
   refresh: line(16_384).optional(),
   asked: scopes,
   granted: scopes,
   since: moment,
+})
+
+/** The private key that tokens are bound to (RFC 9449). */
+const proofKey = z.strictObject({
+  kty: z.literal('EC'),
+  crv: z.literal('P-256'),
+  x: line(64),
+  y: line(64),
+  d: line(64),
 })
 
 /** A sign-in that a person may still finish, at its redirect URI. */
@@ -65,6 +74,8 @@ export const recordSchema = z.strictObject({
   account: line(256),
   client: client.optional(),
   token: token.optional(),
+  /** The key of the token, if that is of the type `dpop`. */
+  key: proofKey.optional(),
   pending: pending.optional(),
   /** A process is renewing the token. Others wait until then. */
   lease: z.strictObject({ owner: line(64), until: moment }).optional(),
@@ -89,6 +100,7 @@ export const recordSchema = z.strictObject({
 export type TokenRecord = z.infer<typeof recordSchema>
 export type Client = z.infer<typeof client>
 export type Token = z.infer<typeof token>
+export type ProofKey = z.infer<typeof proofKey>
 export type Pending = z.infer<typeof pending>
 
 /** The account of a record. */

@@ -3,7 +3,7 @@
 import type { buildConnector, Dispatcher } from 'undici'
 import { needsSignIn } from '../../fault/fault.js'
 import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../limits/memory.js'
-import { type Account, MAX_RETRIES, refusedCredential } from '../../protocol/account.js'
+import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../protocol/account.js'
 import { refusalOf } from '../../protocol/refusal.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
@@ -146,13 +146,20 @@ export class Origin {
     const first = account?.authorization(signal)
     let authorization = typeof first === 'object' ? await first : first
     for (let retries = 0; ; retries++) {
-      const { headers } = request
+      const proven =
+        authorization !== undefined && needsProof(authorization)
+          ? await this.#proven(request, authorization, account)
+          : undefined
+      const sent = proven ?? request
+      const { headers } = sent
       const answer = await this.#askOnce(
-        authorization === undefined ? request : { ...request, headers: { ...headers, authorization } },
+        authorization === undefined ? sent : { ...sent, headers: { ...headers, authorization } },
         reader,
       )
+      const nonce = proven ? headerOf(answer.headers, 'dpop-nonce') : undefined
+      if (nonce !== undefined && answer.status < 400) account?.nonce?.(nonce)
       if (!account || answer.status < 400 || retries === MAX_RETRIES) return answer
-      const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], authorization)
+      const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], authorization, nonce)
       if (!refusal) return answer
       authorization = await account.refused(refusal, signal).catch((error: unknown) => {
         // The server's own refusal is kept as the cause, for the operator.
@@ -160,6 +167,13 @@ export class Origin {
         throw error
       })
     }
+  }
+
+  /** The request with a proof of the key of its credential (RFC 9449). */
+  async #proven(request: HttpRequest, authorization: string, account: Account | undefined): Promise<HttpRequest> {
+    const { method, path = this.url.pathname, headers } = request
+    const proof = await account?.proof?.({ authorization, method, url: this.url.origin + path })
+    return proof === undefined ? request : { ...request, headers: { ...headers, dpop: proof } }
   }
 
   #askOnce(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
