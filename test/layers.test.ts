@@ -88,10 +88,11 @@ const packages: Record<string, readonly string[]> = {
   'lru-cache': ['policy/counted-cache', 'discovery/cycle'],
   '@redis/client': ['replicas/client', 'replicas/cluster', 'replicas/destroyed'],
   'ipaddr.js': ['net/connect', 'net/guard', 'net/proxy'],
-  jose: ['discovery/trust', 'oauth/client/client-auth', 'oauth/server'],
+  jose: ['discovery/trust', 'oauth/client/client-auth', 'oauth/client/proof-key', 'oauth/server'],
   oauth4webapi: [
     'oauth/client/client-auth',
     'oauth/client/grants',
+    'oauth/client/proof-key',
     'oauth/person/authorization',
     'oauth/server/introspection',
   ],

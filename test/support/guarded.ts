@@ -1,6 +1,8 @@
 /** A server behind sign-in: lets requests through to another server if they bring a token that is for this address. */
+import { createHash } from 'node:crypto'
 import { createServer, request as forward, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { calculateJwkThumbprint, EmbeddedJWK, type JWK, jwtVerify } from 'jose'
 import type { Test } from 'tap'
 import type { Oidc } from './oidc.js'
 
@@ -11,6 +13,8 @@ export interface GuardedOptions {
   scopeFor?: (message: { method?: string; params?: { name?: string } }) => string | undefined
   /** The origin that clients know it by, if something stands before it. */
   origin?: string
+  /** Whether tokens have to be bound to a key, and each request needs a proof with the newest nonce. */
+  dpop?: boolean
 }
 
 export interface Seen {
@@ -33,6 +37,10 @@ export class Guarded {
   readonly #options: GuardedOptions
   /** Tokens that are not taken any more, whatever their authorization server says. */
   readonly revoked = new Set<string>()
+  /** The nonce that the next proof needs. */
+  nonce = 'nonce-0'
+  /** Proofs that were accepted: none is accepted twice. */
+  readonly proofs = new Set<string>()
   #address = ''
 
   private constructor(oidc: TokenAuthority, target: string, options: GuardedOptions) {
@@ -90,10 +98,13 @@ export class Guarded {
     const { authorization } = request.headers
     const seen: Seen = { method: request.method ?? '', message, authorization, status: 0 }
     this.seen.push(seen)
-    const refusal = this.#options.open?.(message) ? undefined : await this.#refusal(authorization, message)
+    const { dpop = false } = this.#options
+    const asked = await (dpop ? this.#unproven(request) : this.#refusal(authorization, message))
+    const refusal = this.#options.open?.(message) ? undefined : asked
+    if (dpop) response.setHeader('dpop-nonce', this.nonce)
     if (refusal) {
       seen.status = refusal.status
-      const challenge = `Bearer resource_metadata="${this.#origin}${METADATA}"${refusal.more}`
+      const challenge = `${dpop ? 'DPoP' : 'Bearer'} resource_metadata="${this.#origin}${METADATA}"${refusal.more}`
       response.writeHead(refusal.status, { 'www-authenticate': challenge, 'content-type': 'text/plain' }).end('Refused')
       return
     }
@@ -109,6 +120,32 @@ export class Guarded {
     passed.on('error', () => response.destroy())
     response.on('close', () => passed.destroy())
     passed.end(body)
+  }
+
+  /** What is missing in a request that has to have a proof. An accepted proof uses up its nonce. */
+  async #unproven({ method, headers }: IncomingMessage): Promise<{ status: 401; more: string } | undefined> {
+    const token = /^DPoP (.+)$/.exec(headers.authorization ?? '')?.[1]
+    if (token === undefined) return { status: 401, more: '' }
+    const { active, aud, cnf } = await this.#oidc.introspect(token)
+    const proof = String(headers['dpop'] ?? '')
+    const found = await jwtVerify(proof, EmbeddedJWK, {
+      typ: 'dpop+jwt',
+      algorithms: ['ES256'],
+      requiredClaims: ['jti'],
+    })
+      .then(async ({ payload, protectedHeader: { jwk } }) => {
+        const { htm, htu, ath, nonce, jti = '' } = payload
+        const isOurs =
+          htm === method && htu === this.url && ath === createHash('sha256').update(token).digest('base64url')
+        const isOwner = cnf?.jkt === (await calculateJwkThumbprint(jwk as JWK)) && !Object.hasOwn(jwk as JWK, 'd')
+        return isOurs && isOwner && !this.proofs.has(jti) ? { nonce, jti } : undefined
+      })
+      .catch(() => undefined)
+    if (!found || !active || aud !== this.url) return { status: 401, more: ', error="invalid_dpop_proof"' }
+    if (found.nonce !== this.nonce) return { status: 401, more: ', error="use_dpop_nonce"' }
+    this.proofs.add(found.jti)
+    this.nonce = `nonce-${this.proofs.size}`
+    return undefined
   }
 
   async #refusal(

@@ -29,6 +29,8 @@ export interface OidcOptions {
   /** What a person answers: yes by default. */
   declines?: boolean
   refreshTokens?: boolean
+  /** Whether proofs of a key need a nonce. */
+  nonces?: boolean
   /** Shows a page with a form before it takes anybody for signed in. The page submits it by itself, with JavaScript. */
   page?: boolean
 }
@@ -46,6 +48,9 @@ export interface Introspection {
   aud?: string
   scope?: string
   client_id?: string
+  token_type?: string
+  /** The key that it is bound to. */
+  cnf?: { jkt?: string }
 }
 
 const RESOURCE_SERVER = { client_id: 'resource-server', client_secret: 'resource-server-secret' }
@@ -192,6 +197,7 @@ function configuration(options: OidcOptions): object {
       introspection: { enabled: true, allowedPolicy: () => true },
       clientCredentials: { enabled: true },
       userinfo: { enabled: false },
+      dPoP: { enabled: true, nonceSecret: randomBytes(32), requireNonce: () => options.nonces ?? false },
       clientIdMetadataDocument: { enabled: Object.keys(documents).length > 0, ack: 'draft-02' },
       resourceIndicators: {
         enabled: true,

@@ -1,5 +1,4 @@
 /** The key that tokens of an account are bound to (RFC 9449), and the proofs that requests with them need. */
-import { randomUUID, type webcrypto } from 'node:crypto'
 import { exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose'
 import { DPoP, type DPoPHandle } from 'oauth4webapi'
 import { sha256 } from '../../crypto/sha256.js'
@@ -22,7 +21,7 @@ export async function proverOf(key: ProofKey): Promise<DPoPHandle> {
     importJWK(key, ALG),
     importJWK(publicPart(key), ALG, { extractable: true }),
   ])
-  return DPoP({}, { privateKey: privateKey as webcrypto.CryptoKey, publicKey: publicKey as webcrypto.CryptoKey })
+  return DPoP({}, { privateKey, publicKey } as Parameters<typeof DPoP>[1])
 }
 
 /** The proof for one request to a server (RFC 9449, 4.2), with the nonce that the server has asked for. */
@@ -35,7 +34,7 @@ export async function proofFor(
   const ath = sha256(authorization.slice(authorization.indexOf(' ') + 1)).toString('base64url')
   return new SignJWT({ htm: method, htu: origin + pathname, ath, ...(nonce !== undefined && { nonce }) })
     .setProtectedHeader({ typ: 'dpop+jwt', alg: ALG, jwk: publicPart(key) })
-    .setJti(randomUUID())
+    .setJti(crypto.randomUUID())
     .setIssuedAt()
     .sign(await importJWK(key, ALG))
 }
