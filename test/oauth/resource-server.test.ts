@@ -1,6 +1,8 @@
 /** Clients that sign in at the bridge: with a real authorization server, and through everything that is behind it. */
+import { writeFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { settingsOf } from '../support/bridge.js'
+import { temporaryFile } from '../support/folder.js'
 import { startGuarded, text } from '../support/guarded-bridge.js'
 import { LegacyClient as Plain } from '../support/legacy-client.js'
 import { type Answer, call, post, send } from '../support/modern.js'
@@ -237,4 +239,23 @@ t.test('refuses configurations that cannot work, naming the option', async (t) =
     settingsOf({ ...base, listen: 'http://0.0.0.0:8080/mcp', auth: { issuers: [issuer] } }),
     'safe beyond the loopback',
   )
+})
+
+t.test('A39: uses a new secret for introspection, from a file, without a restart', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const claims = { active: true, sub: 'alice', aud: 'api://bridge', exp: Math.floor(Date.now() / 1_000) + 600 }
+  issuer.opaque.set('first-token-0123456789', claims)
+  issuer.opaque.set('second-token-0123456789', claims)
+  const file = temporaryFile(t, 'secret', 'CANARY-first')
+  const introspection = { clientId: 'bridge', clientSecret: `\${file:${file}}` }
+  const auth = { issuers: [{ issuer: issuer.url, audience: 'api://bridge', introspection }] }
+  const { url, bridge, settings } = await startGuarded(t, { auth })
+  const ask = (token: string) => call(url, 'tools/list', {}, { headers: { authorization: `Bearer ${token}` } })
+  t.equal((await ask('first-token-0123456789')).status, 200)
+  writeFileSync(file, 'CANARY-second')
+  await bridge.reload(settingsOf(settings))
+  t.equal((await ask('second-token-0123456789')).status, 200)
+  const shown = issuer.received.filter(({ path }) => path === '/introspect').map(({ text }) => text)
+  const basic = (secret: string) => Buffer.from(`bridge:${secret}`).toString('base64')
+  t.match(shown, [new RegExp(basic('CANARY-first')), new RegExp(basic('CANARY-second'))])
 })

@@ -2,11 +2,14 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 import type { JWK } from 'jose'
 import t, { type Test } from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import type { IssuerSettings } from '../../src/oauth/server/settings.js'
 import { Verifier } from '../../src/oauth/server/verifier.js'
+import { temporaryFolder } from '../support/folder.js'
 import { TokenIssuer } from '../support/token-issuer.js'
 import { wrongTokens } from '../support/wrong-tokens.js'
 
@@ -288,4 +291,46 @@ t.test('introspects an opaque token once, and not again for a while', async (t) 
   later(31_000)
   await Promise.all(Array.from({ length: 20 }, () => verify('good')))
   t.equal(asked(), before + 1, 'and then once for all')
+})
+
+t.test('A40: accepts a token that it has checked at once, without its issuer', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const { verifier } = setUp(issuer)
+  const token = await issuer.token({ aud: HERE })
+  const first = await verifier.verify(token, AT)
+  issuer.instead = (_path, response) => void response.destroy()
+  const again = verifier.verify(token, AT)
+  t.notOk(again instanceof Promise, 'not even a promise')
+  t.equal(again, first)
+})
+
+t.test('A40: without issuers, nothing is loaded that checks tokens', async (t) => {
+  for (const [name, without] of [
+    ['bridge/http-service', /oauth\/|node_modules\/(?:jose|oauth4webapi)/],
+    ['bridge/http-app', /oauth\/|node_modules\/(?:jose|oauth4webapi)/],
+  ] as const) {
+    const { metafile } = await build({
+      entryPoints: [fileURLToPath(new URL(`../../src/${name}.ts`, import.meta.url))],
+      outdir: temporaryFolder(t),
+      bundle: true,
+      splitting: true,
+      platform: 'node',
+      format: 'esm',
+      metafile: true,
+      logLevel: 'error',
+    })
+    const [entry = ''] =
+      Object.entries(metafile.outputs).find(([, { entryPoint }]) => entryPoint?.endsWith(`${name}.ts`)) ?? []
+    const reached = new Set([entry])
+    for (const path of reached)
+      for (const { path: next, kind } of metafile.outputs[path]?.imports ?? [])
+        if (kind === 'import-statement') reached.add(next)
+    const inputs = [...reached].flatMap((path) => Object.keys(metafile.outputs[path]?.inputs ?? {}))
+    t.ok(inputs.length > 10, `${inputs.length} files`)
+    t.same(
+      inputs.filter((path) => without.test(path)),
+      [],
+      name,
+    )
+  }
 })

@@ -1,5 +1,6 @@
 /** A bridge whose clients have to sign in, in front of a server with two tools. */
 import type { Test } from 'tap'
+import type { Bridge } from '../../src/bridge/bridge.js'
 import { parseListen } from '../../src/config/settings.js'
 import { createBridge } from './bridge.js'
 import { freePort } from './free-port.js'
@@ -12,6 +13,9 @@ export interface Behind {
   url: string
   log: Json[]
   seen: string[]
+  bridge: Bridge
+  /** Its settings, for a reload. */
+  settings: Json
 }
 
 export const text = (words: string) => ({ content: [{ type: 'text' as const, text: words }] })
@@ -36,13 +40,10 @@ export async function startGuarded(
   })
   const origin = `http://127.0.0.1:${await freePort()}`
   const servers = Object.fromEntries(names.map((name) => [name, { url: server, ...entry }]))
-  const { bridge, log } = createBridge(t, servers['test'] as Json, {
-    mcpServers: servers,
-    publicUrl: origin,
-    ...settings,
-  })
+  const all = { mcpServers: servers, publicUrl: origin, ...settings }
+  const { bridge, log } = createBridge(t, servers['test'] as Json, all)
   const listen = parseListen(`${origin}/mcp`)
   if (listen.kind !== 'http') throw new TypeError('not HTTP')
   await bridge.listen(listen)
-  return { url: `${origin}/mcp`, log, seen }
+  return { url: `${origin}/mcp`, log, seen, bridge, settings: all }
 }

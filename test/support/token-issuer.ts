@@ -11,6 +11,8 @@ export class TokenIssuer {
   readonly url: string
   /** Paths that were asked for. */
   readonly asked: string[] = []
+  /** The same, with their headers and bodies. */
+  readonly received: { path: string; text: string }[] = []
   /** Public keys, as they are published. */
   keys: JWK[]
   /** What is known of tokens that are no JWTs. */
@@ -32,7 +34,11 @@ export class TokenIssuer {
     const server = createServer((request, response) => {
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
-      request.on('end', () => own.#answer(request.url ?? '', Buffer.concat(chunks).toString(), response))
+      request.on('end', () => {
+        const body = Buffer.concat(chunks).toString()
+        own.received.push({ path: request.url ?? '', text: `${request.rawHeaders.join('\n')}\n\n${body}` })
+        own.#answer(request.url ?? '', body, response)
+      })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
