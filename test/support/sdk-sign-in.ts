@@ -14,9 +14,11 @@ export const CALLBACK = 'http://127.0.0.1:9/callback'
 /**
  * An SDK's own provider of tokens, whose person agrees to everything. `known` is how the authorization server knows the client:
  * by a document of it, or by a registration that was made beforehand; without either, it registers. `scope` is what the client
- * asks for by itself, if its SDK knows no scopes.
+ * asks for by itself, if its SDK knows no scopes; `types` is what the person types into forms.
  */
-export function provider(known: { document?: string; client?: Json; scope?: string } = {}) {
+export function provider(
+  known: { document?: string; client?: Json; scope?: string; types?: Readonly<Record<string, string>> } = {},
+) {
   const kept: Json = { client: known.client }
   let code: string | undefined
   return {
@@ -46,10 +48,10 @@ export function provider(known: { document?: string; client?: Json; scope?: stri
       redirectToAuthorization: async (url: URL) => {
         if (known.scope !== undefined) url.searchParams.set('scope', known.scope)
         kept['asked'] = url.searchParams
-        let { callback } = await visit(url.href, { back: false })
+        const person = { back: false, ...(known.types && { types: known.types }) }
+        let { callback } = await visit(url.href, person)
         // The first address with a state may be that of another authorization server.
-        while (callback && !callback.href.startsWith(CALLBACK))
-          callback = (await visit(callback.href, { back: false })).callback
+        while (callback && !callback.href.startsWith(CALLBACK)) callback = (await visit(callback.href, person)).callback
         code = callback?.searchParams.get('code') ?? undefined
         kept['iss'] = callback?.searchParams.get('iss') ?? undefined
       },
