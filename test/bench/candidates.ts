@@ -4,7 +4,7 @@ import { freePort } from '../support/free-port.js'
 import { ownBuild } from './builds.js'
 import { beside, commandOn, start, temporary } from './processes.js'
 import { type Era, listening, urlAt } from './questions.js'
-import { emptyStore, storeWithToken } from './sign-in.js'
+import { emptyStore, type Issuer, NO_ISSUER, storeWithToken } from './sign-in.js'
 
 export type Transport = 'http' | 'stdio'
 
@@ -19,6 +19,7 @@ interface At {
   /** A free port for operators. */
   admin: number
   redis: string | undefined
+  issuer?: Issuer | undefined
 }
 
 export interface Candidate {
@@ -49,6 +50,8 @@ export interface Running {
   candidate: Candidate
   port: number
   process: ChildProcess | undefined
+  /** Headers of each request. */
+  headers?: Record<string, string>
   /** Reads the events of its inspector. */
   reader?: ChildProcess | undefined
 }
@@ -68,8 +71,10 @@ const WARM = 3_600_000
 const TOGETHER = 10
 
 /** Options of the whole file, with `entry` of each server, and how many servers there are: one if left out. */
-type Configured = { entry?: object; servers?: number; log: object }
+type Configured = { entry?: object; servers?: number; log: object; program?: string }
 const QUIET = { metrics: false, log: { level: 'warn' } }
+/** What tokens of the bench are for. */
+export const AUDIENCE = 'bench'
 
 /** Ways to configure a lane that are compared with each other. */
 const WAYS = {
@@ -88,6 +93,14 @@ const WAYS = {
   'payloads, read': (at: At) => inspected(at, 'all'),
   'metadata of every call': (at: At) => inspected(at, 'off', EVERY),
   'payloads of every call, watched': (at: At) => inspected(at, 'all', EVERY),
+  plain: () => QUIET,
+  audit: ({ port }: At) => ({ ...QUIET, audit: { file: temporary(`audit-${port}.log`, '') } }),
+  issuers: ({ port, issuer: { issuer, jwksUri } = NO_ISSUER }: At) => ({
+    ...QUIET,
+    publicUrl: urlAt(port, ''),
+    auth: { issuers: [{ issuer, jwksUri, audience: AUDIENCE }] },
+  }),
+  'in a program': () => ({ ...QUIET, program: 'embedded.mjs' }),
   alone: () => QUIET,
   'in a group': () => grouped(2),
   'one list of 200': ({ server }: At) => ({ ...QUIET, entry: { url: `${server}?many`, cache: WARM } }),
@@ -105,6 +118,8 @@ export const INSPECT: readonly Way[] = [
 /** Each of the extras by itself. */
 export const ALONE: readonly Way[] = ['metrics alone', 'Redis alone', 'log lines alone']
 const FOR_PROGRAMS: readonly Way[] = ['extras off', 'extras on', ...ALONE, ...INSPECT]
+/** Ways whose callers show a token. */
+const SIGNED_IN: readonly Way[] = ['issuers']
 /** Ways with a reader of the inspector's events, and what it asks for: the page gets no texts with them. */
 const READ: Partial<Record<Way, string>> = {
   'payloads, watched': '',
@@ -191,7 +206,8 @@ function configured(lane: Omit<Candidate, 'proxy'>, way: Way): Candidate {
     writes: true,
     proxy: (at) => {
       const { port, url, server, bridge } = at
-      const { entry, servers = 1, ...rest }: Configured = WAYS[way](at)
+      const { entry, servers = 1, program, ...rest }: Configured = WAYS[way](at)
+      if (program !== undefined) return [beside(program), String(port), server, bridge]
       const target = lane.transport === 'http' ? { url: server } : { command, args }
       const names = [FIRST, ...Array.from({ length: servers - 1 }, (_, other) => `other-${other + 1}`)]
       const mcpServers = Object.fromEntries(names.map((name) => [name, { ...target, ...entry }]))
@@ -228,24 +244,26 @@ export async function startServer(era: Era): Promise<Server> {
 /** What candidates of one run share. */
 export interface Surroundings {
   redis: string | undefined
+  issuer?: Issuer | undefined
 }
 
 /** Starts a candidate, with further arguments for Node. It does not listen yet. */
 export async function launch(
   candidate: Candidate,
   serverPort: number,
-  { redis }: Surroundings,
+  { redis, issuer }: Surroundings,
   node: readonly string[] = [],
 ): Promise<Running> {
   if (!candidate.proxy) return { candidate, port: serverPort, process: undefined }
   const port = await freePort()
   const admin = await freePort()
   const { bridge = ownBuild, way } = candidate
-  const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort), bridge, admin, redis })
+  const args = candidate.proxy({ port, url: urlAt(port), server: urlAt(serverPort), bridge, admin, redis, issuer })
   const stderr = candidate.writes ? 'ignore' : 'inherit'
   const process = start('proxy', [...node, ...args], ['ignore', 'ignore', stderr])
   const query = way && READ[way]
-  if (query === undefined) return { candidate, port, process }
+  const headers = way && issuer && SIGNED_IN.includes(way) ? { authorization: `Bearer ${issuer.token}` } : {}
+  if (query === undefined) return { candidate, port, process, headers }
   const events = urlAt(admin, `/inspect/events${query}`)
   return { candidate, port, process, reader: start('rest', [beside('viewer.mjs'), events, TOKEN], 'inherit') }
 }

@@ -1,7 +1,9 @@
-/** The tables of the newest figures: a run replaces what it has measured, and nothing else. */
+/** The tables of the document: those of one run, on one Node.js after the other. */
 import t from 'tap'
-import { withTables } from './document.js'
+import { tablesOf } from './document.js'
+import { judge } from './goals.js'
 import type { Cell } from './measure.js'
+import { parseOptions } from './options.js'
 import { goalRows } from './report.js'
 import type { Results } from './results.js'
 
@@ -16,68 +18,39 @@ const ABOUT: Results['about'] = {
   options: '--scenario inspect',
   pace: { rounds: 1, window: 1, warmUp: 1, lives: 1 },
 }
-const METADATA = 'small, 64 connections, modern-legacy-http: CPU with the metadata of an inspector, against without'
-const SMALL = 'small, 64 connections, modern-legacy-http: CPU against the pass-through'
+const LANE = 'modern-legacy-http'
+const GOAL = `small, 64 connections, ${LANE}: CPU against the pass-through`
 
-const before = `
-
-**Goals: 1 of 3 reached**
-
-|  | wanted | measured |  |
-|---|--:|--:|--:|
-| ${SMALL} | at most 1.2 × | 1.03 (0.92–1.13) | reached |
-| ${METADATA} | at most 1.03 × | 1.50 (1.40–1.60) | missed |
-| a goal that there is no more | at most 1 × | 2.00 | missed |
-
-**small: tools/call**
-
-|  | CPU × |
-|---|--:|
-| lane | 1.00 |
-
-Commit old.
-
-**inspect: the small call**
-
-|  | CPU × |
-|---|--:|
-| lane | 9.99 |
-
-Commit old.
-
-`
-
-t.test('figures that were not measured again keep the commit of their run', async (t) => {
+/** A run with one figure: the CPU of a lane against the pass-through. */
+function runOn(node: string, multiple: number): Results {
   const cell: Cell = {
-    candidate: 'modern-legacy-http, metadata',
+    candidate: LANE,
     kind: 'bridge',
-    figures: { cpu: 104 },
-    ratios: {},
+    figures: { cpu: 40 },
+    ratios: { cpu: { median: multiple, low: multiple, high: multiple } },
     memory: undefined,
-    lives: [],
+    lives: [{ cpu: 40 }],
   }
-  const verdict = { goal: METADATA, limit: { most: 1.03 }, unit: '×', figure: 1.02, spread: undefined, reached: true }
-  const results: Results = {
-    about: ABOUT,
-    blocks: [{ scenario: 'inspect', connections: 64, cells: [cell], failed: [] }],
-    fresh: [],
-    idle: [],
-    goals: [verdict],
-    profiles: [],
-  }
-  const [goals = '', small = '', inspect = '', ...more] = withTables(before, results)
-  t.same(more, [])
-  t.match(goals, /^\*\*Goals: 2 of 2 reached\*\*\n/)
-  t.match(goals, '1.03 (0.92–1.13) | reached')
-  t.match(goals, 'at most 1.03 × | 1.02 | reached')
-  t.equal(small, '**small: tools/call**\n\n|  | CPU × |\n|---|--:|\n| lane | 1.00 |\n\nCommit old.')
-  t.match(inspect, /^\*\*inspect: the small call.*modern-legacy-http, metadata \|.*Commit new, 2026/s)
-  t.notMatch(inspect, '9.99')
-  t.same(withTables(`\n\n${[goals, small, inspect].join('\n\n')}\n\n`, { ...results, blocks: [], goals: [] }), [
-    goals,
-    small,
-    inspect,
-  ])
+  const blocks = [{ scenario: 'small', connections: 64, cells: [cell], failed: [] }]
+  const results: Results = { about: { ...ABOUT, node }, blocks, fresh: [], idle: [], goals: [], profiles: [] }
+  return { ...results, goals: judge(results) }
+}
+
+t.test('the document has a run on each Node.js, with the goals of that one', async (t) => {
+  const pieces = tablesOf([runOn('v24.1.0', 0.8), runOn('v20.19.0', 0.8)])
+  t.equal(pieces.length, 8)
+  const [newer, , goals, small, older, , goalsOn20] = pieces as [string, string, string, string, string, string, string]
+  t.equal(newer, '### On Node.js 24.1.0')
+  t.match(goals, `| ${GOAL} | at most 0.65 × | 0.80 (0.80–0.80) | missed |`)
+  t.match(small, `| ${LANE} | 0.80 (0.80–0.80) | 40 |`)
+  t.equal(older, '### On Node.js 20.19.0')
+  t.match(goalsOn20, `| ${GOAL} | at most 0.9 × | 0.80 (0.80–0.80) | reached |`)
+})
+
+t.test('a part of a run is not written, because the tables would be of several runs', async (t) => {
+  t.throws(() => parseOptions(['--write', '--scenario', 'small']), /whole run/)
+  t.doesNotThrow(() => parseOptions(['--write', '--scenario', 'replicas']))
+  t.doesNotThrow(() => parseOptions(['--write']))
 })
 
 t.test('a goal without a figure has no row', async (t) => {

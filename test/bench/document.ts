@@ -1,6 +1,5 @@
-/** Writes the newest figures between markers: tables and profile into docs/performance.md, replicas into docs/operations.md. */
+/** Writes the figures of a run between markers: tables and profile into docs/performance.md, replicas into docs/operations.md. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { goals } from './goals.js'
 import { beside } from './processes.js'
 import {
   aboutLine,
@@ -15,48 +14,38 @@ import {
 } from './report.js'
 import type { Results } from './results.js'
 import { scenarios } from './scenarios.js'
-import { asMarkdown, rowsIn, type Table } from './tables.js'
+import { asMarkdown, type Table } from './tables.js'
 
 const PERFORMANCE = beside('../../docs/performance.md')
 const OPERATIONS = beside('../../docs/operations.md')
 
-/** Replaces the tables, the profile and the replicas, as far as they were measured. */
-export function writeDocument(results: Results): void {
-  const { about, blocks, fresh, idle, replicas, profiles } = results
-  if (blocks.length + fresh.length + idle.length > 0)
-    write(PERFORMANCE, 'tables', (before) => withTables(before, results))
-  if (profiles.length > 0)
-    write(PERFORMANCE, 'profile', () => [`${aboutLine(about)}.`, asMarkdown(partsTable(profiles))])
-  if (replicas) write(OPERATIONS, 'replicas', () => [howMeasured(results), ...replicaTables(replicas).map(asMarkdown)])
+/** Replaces the tables, the profile and the replicas, each as a whole: no table has figures of several runs. */
+export function writeDocument(results: readonly Results[]): void {
+  if (results.some(({ blocks, fresh, idle }) => blocks.length + fresh.length + idle.length > 0))
+    write(PERFORMANCE, 'tables', tablesOf(results))
+  const profiled = results.filter(({ profiles }) => profiles.length > 0)
+  if (profiled.length > 0)
+    write(
+      PERFORMANCE,
+      'profile',
+      profiled.flatMap(({ about, profiles }) => [`${aboutLine(about)}.`, asMarkdown(partsTable(profiles))]),
+    )
+  const [replicated] = results.filter(({ replicas }) => replicas !== undefined)
+  if (replicated?.replicas)
+    write(OPERATIONS, 'replicas', [howMeasured(replicated), ...replicaTables(replicated.replicas).map(asMarkdown)])
 }
 
-/** The goals and a table for each scenario. Those that were not measured stay as they were. */
-export function withTables(before: string, results: Results): string[] {
-  const pieces = new Map(
-    before
-      .split(/\n\n(?=\*\*)/)
-      .map((piece) => [scenarioOf(piece), piece.trim()] as const)
-      .filter(([name]) => name !== undefined),
-  )
-  const known = rowsIn(pieces.get('Goals') ?? '')
-  const newest = goalRows(results.goals)
-  const rows = goals.flatMap(({ goal }) => [...newest, ...known].filter(([name]) => name === goal).slice(0, 1))
-  const names = scenarios.map(({ name }) => name)
-  const tables = tablesOf(results)
-  for (const name of names) {
-    const own = tables.filter(({ title }) => scenarioOf(`**${title}`) === name)
-    if (own.length > 0)
-      pieces.set(name, [...own.map((table) => asMarkdown(table).trimEnd()), howMeasured(results)].join('\n\n'))
-  }
-  return [asMarkdown(goalTable(rows)), ...names.flatMap((name) => pieces.get(name) ?? [])]
+/** The goals and the tables of a run: on one Node.js after the other. */
+export function tablesOf(results: readonly Results[]): string[] {
+  return results.flatMap((one) => [
+    `### On Node.js ${one.about.node.slice(1)}`,
+    howMeasured(one),
+    asMarkdown(goalTable(goalRows(one.goals))),
+    ...scenarioTables(one).map(asMarkdown),
+  ])
 }
 
-/** The scenario of a table, by its title; `Goals` for those. */
-function scenarioOf(piece: string): string | undefined {
-  return /^\*\*([\w-]+)/.exec(piece.trim())?.[1]
-}
-
-function tablesOf({ blocks, fresh, idle }: Results): Table[] {
+function scenarioTables({ blocks, fresh, idle }: Results): Table[] {
   return [
     ...scenarios.flatMap(({ name, kind }) => {
       const own = blocks.filter(({ scenario }) => scenario === name)
@@ -68,17 +57,16 @@ function tablesOf({ blocks, fresh, idle }: Results): Table[] {
 }
 
 function howMeasured({ about }: Results): string {
-  return `${aboutLine(about)}. Medians, with quartiles in parentheses.`
+  const { lives } = about.pace
+  return `${aboutLine(about)}. Medians over ${lives} lives of each process, with quartiles in parentheses.`
 }
 
-/** Writes other contents between the markers of this name, made of what is there. */
-function write(path: string, name: string, piecesOf: (before: string) => readonly string[]): void {
+/** Writes other contents between the markers of this name. */
+function write(path: string, name: string, pieces: readonly string[]): void {
   const text = readFileSync(path, 'utf8')
   const [begin, end] = [`<!-- ${name}: written by npm run bench -->`, `<!-- end of ${name} -->`]
   const [from, to] = [text.indexOf(begin) + begin.length, text.indexOf(end)]
   if (from < begin.length || to < from) throw new Error(`${path} has no markers for the ${name}`)
-  const inside = piecesOf(text.slice(from, to))
-    .map((piece) => piece.trimEnd())
-    .join('\n\n')
+  const inside = pieces.map((piece) => piece.trimEnd()).join('\n\n')
   writeFileSync(path, `${text.slice(0, from)}\n\n${inside}\n\n${text.slice(to)}`)
 }

@@ -126,6 +126,7 @@ export function measure(
     const failed: Block['failed'] = []
     const lives: Life[][] = connections.map(() => [])
     for (let life = 0; life < pace.lives; life++) {
+      process.stderr.write(`${scenario.name}: life ${life + 1} of ${pace.lives}\n`)
       const started: ChildProcess[] = []
       try {
         let all: Ready[] = []
@@ -185,8 +186,13 @@ function amountOf({ rate }: Ready, connections: number, { window }: Pace): Amoun
  * Asks a candidate until the answer is right, and prepares the same question for the load generator. A session is opened at the
  * candidate; calls go to the port `to`, that of another replica if it differs.
  */
-export async function jobFor({ candidate, port }: Running, question: Question, to = port): Promise<Ready['job']> {
-  const wire = await prepare(candidate.client, question, port)
+export async function jobFor(
+  { candidate, port, headers: more }: Running,
+  question: Question,
+  to = port,
+): Promise<Ready['job']> {
+  const plain = await prepare(candidate.client, question, port)
+  const wire = { ...plain, headers: { ...plain.headers, ...more } }
   const expected = await firstAnswer(to, wire, candidate.client, question)
   const headers = Object.entries({ host: new URL(urlAt(to)).host, ...wire.headers })
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)

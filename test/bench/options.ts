@@ -8,6 +8,8 @@ export interface Options extends Wish {
   profile: boolean
   write: boolean
   against: string | undefined
+  /** The Node.js that run the proxies, one after the other. */
+  nodes: readonly string[]
   /** Lives of each process instead of as many as the size of the run has. */
   lives: number | undefined
   /** Idle sessions instead of as many as the size of the run has. */
@@ -30,6 +32,7 @@ export function parseOptions(args: readonly string[]): Options {
       lane: { type: 'string', multiple: true, default: [] },
       connections: { type: 'string', multiple: true, default: [] },
       lives: { type: 'string' },
+      node: { type: 'string', multiple: true, default: [process.execPath] },
       sessions: { type: 'string' },
       'no-peers': { type: 'boolean', default: false },
       against: { type: 'string' },
@@ -50,14 +53,19 @@ export function parseOptions(args: readonly string[]): Options {
     'no-peers': noPeers,
     against,
     from,
+    node: nodes,
     ...rest
   } = values
   const counts = connections.flatMap((text) => text.split(',')).map(Number)
   if (counts.some((count) => !Number.isInteger(count) || count < 1 || count > 1_000))
     throw new Error('--connections takes numbers from 1 to 1000')
+  const chosen = [...scenario.filter((text) => text !== 'replicas'), ...lane, ...counts]
+  if (rest.write && !rest.profile && from === undefined && chosen.length > 0)
+    throw new Error('--write takes a whole run: the tables of the document are of one run')
   const size: Size = quick ? 'quick' : all ? 'all' : 'usual'
   return {
     ...rest,
+    nodes,
     size,
     scenarios: scenario,
     lanes: lane,
@@ -110,6 +118,10 @@ ${rows([
   ['--lane <text>', 'only these lanes, and the controls that they are compared with'],
   ['--connections <n>', 'so many connections instead of those of the scenario: 1,16,64'],
   ['--lives <n>', 'so many starts of each process, whose medians count'],
+  [
+    '--node <path>',
+    'the Node.js that runs the proxies; with several, what has other goals on each is measured on each',
+  ],
   ['--sessions <n>', 'so many idle sessions'],
   ['--no-peers', 'without mcp-proxy and supergateway, which are installed into .ci/tools/peers'],
   ['--against <commit>', 'also builds this commit and measures it in the same rounds'],

@@ -17,6 +17,15 @@ const GRACE = 10_000
 
 export const pinned = cores > 1 && spawnSync('taskset', ['--version']).status === 0
 
+/** The Node.js that runs proxies. Everything else runs on that of this process. */
+let nodeOfProxies = process.execPath
+
+/** Has proxies run on another Node.js from here on. Returns its version. */
+export function runProxiesOn(node: string): string {
+  nodeOfProxies = node
+  return execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()
+}
+
 const running = new Set<ChildProcess>()
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
@@ -30,7 +39,8 @@ export function stepAside(): void {
 
 /** The command line of a Node process on a core. */
 export function commandOn(core: keyof typeof CORES, args: readonly string[]): [string, ...string[]] {
-  return pinned ? ['taskset', '-c', CORES[core], process.execPath, ...args] : [process.execPath, ...args]
+  const node = core === 'proxy' ? nodeOfProxies : process.execPath
+  return pinned ? ['taskset', '-c', CORES[core], node, ...args] : [node, ...args]
 }
 
 /** Starts a Node process on a core. `taskset` becomes what it starts: the pid is that of the Node process. */

@@ -226,5 +226,5 @@ export function goalTable(rows: readonly (readonly string[])[]): Table {
 export function aboutLine({ commit, date, node, processor, cores, load, pinned, options }: About): string {
   const how = pinned ? 'proxies have a core to themselves' : 'proxies have NO core to themselves, so expect noise'
   const machine = `${cores} × ${processor}, load ${load.toFixed(1)} before the run, ${how}`
-  return `Commit ${commit}, ${date}, Node.js ${node}, ${machine}; options: ${options || 'none'}`
+  return `Commit ${commit}, ${date}, proxies on Node.js ${node}, ${machine}; options: ${options || 'none'}`
 }

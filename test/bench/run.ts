@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { buildOf, ownCommit } from './builds.js'
-import { besideBuild, type Surroundings } from './candidates.js'
+import { AUDIENCE, besideBuild, type Surroundings } from './candidates.js'
 import { writeDocument } from './document.js'
 import { measureFresh } from './fresh.js'
 import { judge } from './goals.js'
@@ -10,7 +10,7 @@ import { measureIdle } from './idle.js'
 import { type Block, measure } from './measure.js'
 import { help, type Options, parseOptions } from './options.js'
 import { installPeers } from './peers.js'
-import { pinned, startRedis, stepAside } from './processes.js'
+import { pinned, runProxiesOn, startRedis, stepAside } from './processes.js'
 import { profile } from './profile.js'
 import { measureReplicas } from './replicas.js'
 import {
@@ -28,6 +28,7 @@ import {
 } from './report.js'
 import type { About, Results } from './results.js'
 import { groupsOf, PACES, type Part, paceOf, secondsFor, select } from './selection.js'
+import { startIssuer } from './sign-in.js'
 import { asText, type Table } from './tables.js'
 
 /** A run that takes so many times what was expected, and ten minutes, is given up. */
@@ -47,15 +48,23 @@ async function main(options: Options): Promise<void> {
     process.stdout.write(help())
     return
   }
-  const { from, json, write } = options
-  const results = from === undefined ? await run(options) : (JSON.parse(readFileSync(from, 'utf8')) as Results)
-  if (from !== undefined) printAll(results)
-  else writeFileSync(json, `${JSON.stringify(results, null, 2)}\n`)
+  const { from, json, write, nodes } = options
+  if (from !== undefined) {
+    const kept = JSON.parse(readFileSync(from, 'utf8')) as Results[]
+    kept.forEach(printAll)
+    if (write) writeDocument(kept)
+    return
+  }
+  const results: Results[] = []
+  for (const node of nodes) {
+    results.push(await run({ ...options, further: results.length > 0 }, runProxiesOn(node)))
+    writeFileSync(json, `${JSON.stringify(results, null, 2)}\n`)
+  }
   if (write) writeDocument(results)
 }
 
 /** Measures what is selected, and prints each table when it is complete. */
-async function run(options: Options): Promise<Results> {
+async function run(options: Options, node: string): Promise<Results> {
   const { size, against, peers } = options
   const parts = select(options)
   const usual = PACES[size]
@@ -66,7 +75,7 @@ async function run(options: Options): Promise<Results> {
     ways: { ...usual.ways, lives },
     idle: { ...usual.idle, sessions: options.sessions ?? usual.idle.sessions },
   }
-  const results: Results = { about: about(pace), blocks: [], fresh: [], idle: [], goals: [], profiles: [] }
+  const results: Results = { about: about(pace, node), blocks: [], fresh: [], idle: [], goals: [], profiles: [] }
   if (parts.some(({ among }) => among.some(({ kind }) => kind === 'peer')) && peers) installPeers()
   const build = against === undefined ? undefined : buildOf(against)
   const seconds = options.profile ? 0 : secondsFor(parts, pace, build === undefined ? 1 : 2)
@@ -74,7 +83,7 @@ async function run(options: Options): Promise<Results> {
   setTimeout(() => giveUp(`not done after ${Math.round(patience / 60_000)} minutes`), patience).unref()
   stepAside()
   const redis = await startRedis()
-  const surroundings = { redis: redis?.url }
+  const surroundings = { redis: redis?.url, issuer: await startIssuer(AUDIENCE) }
   console.log(aboutLine(results.about))
   if (options.profile) {
     await profileAll(parts, options, surroundings, results)
@@ -86,8 +95,9 @@ async function run(options: Options): Promise<Results> {
   for (const { scenario, connections, among: chosen } of parts) {
     const among = build === undefined ? chosen : besideBuild(chosen, build)
     if (scenario.kind === 'fresh') {
-      results.fresh = await measureFresh(among, pace.starts, surroundings)
-      print(freshTable(results.fresh))
+      const fresh = await measureFresh(among, pace.starts, surroundings)
+      results.fresh.push(...fresh)
+      print(freshTable(fresh))
     } else if (scenario.kind === 'idle') {
       results.idle = await measureIdle(among, pace.idle, surroundings)
       print(idleTable(results.idle))
@@ -158,12 +168,12 @@ function print(table: Table): void {
   console.log(asText(table))
 }
 
-function about(pace: About['pace']): About {
+function about(pace: About['pace'], node: string): About {
   const [{ model } = { model: 'unknown' }, ...others] = cpus()
   return {
     commit: ownCommit(),
     date: `${new Date().toISOString().slice(0, 16)}Z`,
-    node: process.version,
+    node,
     processor: model,
     cores: 1 + others.length,
     load: loadavg()[0] ?? 0,

@@ -21,12 +21,18 @@ export interface Scenario {
   peers?: readonly Size[]
   /** Asked of each lane of the bridge once for each of these ways to configure it. */
   ways?: readonly Way[]
+  /** Milliseconds of a window, where ways are compared that need longer ones. */
+  window?: number
   /** Those of the ways that only a run of everything has. */
   further?: readonly Way[]
   /** Only lanes between two eras are asked: others are relayed in one of the ways. */
   translated?: true
-  /** The pass-through is not asked: it has one server, which answers something else. */
-  uncontrolled?: true
+  /** Only a run of everything has it, and one that names it. */
+  rare?: true
+  /** Measured on each Node.js that is named; others only on the first one. */
+  eachNode?: true
+  /** Lanes that are asked, if these are fewer than those of the goals. */
+  lanes?: readonly string[]
 }
 
 const MIB = 1024 * 1024
@@ -34,6 +40,8 @@ const WIDE = { quick: [64], usual: [64], all: [1, 16, 64, 256] }
 const LARGE = { quick: [8], usual: [8], all: [1, 8, 64] }
 const ONE = { quick: [64], usual: [64], all: [64] }
 const SIGN_IN: readonly Way[] = ['sign-in off', 'no token', 'stored token']
+/** One lane of each kind. */
+const KINDS = ['modern-legacy-http', 'modern-modern-http', 'legacy-modern-stdio']
 const NONE = { quick: [0], usual: [0], all: [0] }
 
 const ARGUMENTS = {
@@ -97,8 +105,16 @@ export const scenarios: readonly Scenario[] = [
     question: smallCall,
     connections: { quick: [64], usual: [1, 16, 64], all: [1, 16, 64, 256] },
     peers: ['usual', 'all'],
+    eachNode: true,
   },
-  { name: 'list', what: 'tools/list of 20 tools', kind: 'closed', question: list, connections: WIDE },
+  {
+    name: 'list',
+    what: 'tools/list of 20 tools',
+    kind: 'closed',
+    question: list,
+    connections: WIDE,
+    rare: true,
+  },
   {
     name: 'text',
     what: 'tools/call with a result of 1 MiB of text, with line ends and quotes',
@@ -106,6 +122,7 @@ export const scenarios: readonly Scenario[] = [
     question: linesCall,
     connections: LARGE,
     peers: ['all'],
+    eachNode: true,
   },
   {
     name: 'event',
@@ -113,6 +130,7 @@ export const scenarios: readonly Scenario[] = [
     kind: 'closed',
     question: eventCall,
     connections: LARGE,
+    eachNode: true,
   },
   {
     name: 'image',
@@ -120,6 +138,7 @@ export const scenarios: readonly Scenario[] = [
     kind: 'closed',
     question: imageCall,
     connections: LARGE,
+    eachNode: true,
   },
   {
     name: 'progress',
@@ -127,6 +146,7 @@ export const scenarios: readonly Scenario[] = [
     kind: 'closed',
     question: progressCall,
     connections: WIDE,
+    rare: true,
   },
   {
     name: 'extras',
@@ -144,6 +164,34 @@ export const scenarios: readonly Scenario[] = [
     question: smallCall,
     connections: ONE,
     ways: SIGN_IN,
+    lanes: ['modern-modern-http'],
+  },
+  {
+    name: 'audit',
+    what: 'the small call with a line of the audit log, against without; nothing is relayed with it',
+    kind: 'closed',
+    question: smallCall,
+    connections: ONE,
+    ways: ['plain', 'audit'],
+    translated: true,
+  },
+  {
+    name: 'issuers',
+    what: 'the small call with a token of an identity provider that was checked before, against without',
+    kind: 'closed',
+    question: smallCall,
+    connections: ONE,
+    ways: ['plain', 'issuers'],
+    lanes: ['modern-modern-http'],
+  },
+  {
+    name: 'embedded',
+    what: 'the small call through the plugin in a program, against the command',
+    kind: 'closed',
+    question: smallCall,
+    connections: ONE,
+    ways: ['plain', 'in a program'],
+    lanes: ['modern-legacy-http', 'modern-modern-http'],
   },
   {
     name: 'inspect',
@@ -152,7 +200,10 @@ export const scenarios: readonly Scenario[] = [
     question: smallCall,
     connections: ONE,
     ways: INSPECT,
+    // The inspector counts calls by the second.
+    window: 1_000,
     further: ['payloads, read', 'metadata of every call', 'payloads of every call, watched'],
+    lanes: KINDS,
   },
   {
     name: 'group',
@@ -171,7 +222,6 @@ export const scenarios: readonly Scenario[] = [
     connections: ONE,
     ways: ['one list of 200', 'ten lists of 20'],
     translated: true,
-    uncontrolled: true,
   },
   {
     name: 'open',
@@ -179,6 +229,7 @@ export const scenarios: readonly Scenario[] = [
     kind: 'open',
     question: smallCall,
     connections: ONE,
+    rare: true,
   },
   {
     name: 'cold-start',
@@ -187,6 +238,7 @@ export const scenarios: readonly Scenario[] = [
     question: smallCall,
     connections: NONE,
     peers: ['usual', 'all'],
+    eachNode: true,
   },
   {
     name: 'sign-in-start',
@@ -195,6 +247,16 @@ export const scenarios: readonly Scenario[] = [
     question: smallCall,
     connections: NONE,
     ways: SIGN_IN,
+    lanes: ['modern-modern-http'],
+  },
+  {
+    name: 'issuers-start',
+    what: 'like cold-start, with an identity provider and without',
+    kind: 'fresh',
+    question: smallCall,
+    connections: NONE,
+    ways: ['plain', 'issuers'],
+    lanes: ['modern-modern-http'],
   },
   {
     name: 'idle',
@@ -210,6 +272,7 @@ export const scenarios: readonly Scenario[] = [
     question: smallCall,
     connections: NONE,
     ways: ['extras off', 'replica'],
+    rare: true,
   },
 ]
 

@@ -9,7 +9,7 @@ import { type Scenario, type Size, scenarios } from './scenarios.js'
 export interface RunPace extends Pace {
   /**
    * Where ways to configure the bridge are compared: they differ by few percent, and code that is still being compiled
-   * costs more than that. The inspector counts calls by the second, so windows have at least one.
+   * costs more than that.
    */
   ways: Pace
   starts: number
@@ -32,6 +32,8 @@ export interface Wish {
   lanes: readonly string[]
   connections: readonly number[]
   peers: boolean
+  /** A further Node.js: only what is measured on each. */
+  further?: boolean
 }
 
 export const PACES: Readonly<Record<Size, RunPace>> = {
@@ -85,6 +87,8 @@ const USUAL_LANES = [
 export function select(wish: Wish): Part[] {
   const parts = scenarios
     .filter(({ name }) => matches(name, wish.scenarios))
+    .filter(({ rare }) => !rare || wish.size === 'all' || wish.scenarios.length > 0)
+    .filter(({ eachNode }) => eachNode || !wish.further)
     .map((scenario) => {
       const asksNothing = ['fresh', 'idle', 'replicas'].includes(scenario.kind)
       const own = scenario.connections[wish.size]
@@ -105,7 +109,7 @@ export function laneNames(): string[] {
 
 function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Candidate[] {
   const few = size === 'quick' || (size === 'usual' && scenario.name !== 'small')
-  const wanted = lanes.length === 0 && few ? USUAL_LANES : lanes
+  const wanted = lanes.length === 0 && few ? (scenario.lanes ?? USUAL_LANES) : lanes
   const asksPeers = others && scenario.peers !== undefined && (lanes.length > 0 || scenario.peers.includes(size))
   const some = (asksPeers ? [...candidates, ...peers] : candidates)
     .filter((candidate) => takesPart(candidate, scenario, size))
@@ -123,16 +127,16 @@ function amongOf(scenario: Scenario, { size, lanes, peers: others }: Wish): Cand
 }
 
 function takesPart(candidate: Candidate, scenario: Scenario, size: Size): boolean {
-  const { kind, way, bare, pipe, proxy, idle, name, client, server, transport } = candidate
-  const { ways, translated, uncontrolled } = scenario
-  if (uncontrolled && kind === 'control') return false
+  const { kind, way, bare, pipe, proxy, idle, client, server, transport } = candidate
+  const { ways, translated } = scenario
   if (translated && kind === 'bridge' && client === server) return false
   if (size !== 'all' && scenario.further?.some((one) => one === way)) return false
   if (kind === 'bridge' && (way === undefined ? ways !== undefined : !ways?.includes(way))) return false
   // Relayed calls of modern clients have nothing that replicas share.
   if (scenario.kind === 'replicas')
     return kind === 'bridge' && transport === 'http' && (client === 'legacy' || server === 'legacy')
-  if (ways && kind === 'control') return name.startsWith('pass-through')
+  // Ways are compared with each other.
+  if (ways && kind === 'control') return false
   if (scenario.kind === 'idle') return idle ?? false
   if (scenario.kind === 'fresh') return !bare && (pipe || proxy !== undefined)
   // At half its rate, the server itself would be slowed down by the load generator, which is on its core.
@@ -145,8 +149,8 @@ function matches(name: string, texts: readonly string[]): boolean {
 }
 
 /** The pace of a scenario. */
-export function paceOf({ ways }: Scenario, pace: RunPace): Pace {
-  return ways ? pace.ways : pace
+export function paceOf({ ways, window }: Scenario, pace: RunPace): Pace {
+  return ways ? { ...pace.ways, window: window ?? pace.ways.window } : pace
 }
 
 /**

@@ -1,6 +1,11 @@
-/** Stores of tokens, for measuring what it costs to be able to sign in. The servers take every token. */
+/** Stores of tokens and an issuer of them, for measuring what it costs to be able to sign in. The servers take every token. */
+import { generateKeyPairSync } from 'node:crypto'
+import { once } from 'node:events'
 import { chmodSync, mkdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { dirname } from 'node:path'
+import { SignJWT } from 'jose'
 import { accountKey } from '../../src/oauth/client/account.js'
 import { temporary } from './processes.js'
 
@@ -21,4 +26,34 @@ export function storeWithToken(port: number, server: string): string {
   const name = `${accountKey(holder, { grant: 'code' })}.json`
   chmodSync(temporary(`tokens-${port}/${name}`, JSON.stringify(record)), 0o600)
   return folder
+}
+
+/** An identity provider, and a token of it. */
+export interface Issuer {
+  issuer: string
+  jwksUri: string
+  token: string
+}
+
+/** Where nobody is asked for a token. */
+export const NO_ISSUER: Issuer = { issuer: 'https://as.example', jwksUri: 'https://as.example/jwks', token: '' }
+
+/** Starts an issuer with one key, and has it sign a token for `audience`. It runs as long as this process. */
+export async function startIssuer(audience: string): Promise<Issuer> {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const keys = [{ ...publicKey.export({ format: 'jwk' }), kid: 'k', alg: 'ES256', use: 'sig' }]
+  const server = createServer((_, response) => {
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys }))
+  })
+  await once(server.listen(0, '127.0.0.1').unref(), 'listening')
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const token = await new SignJWT({ scope: 'mcp' })
+    .setProtectedHeader({ alg: 'ES256', kid: 'k', typ: 'at+jwt' })
+    .setIssuer(issuer)
+    .setSubject('ada')
+    .setAudience(audience)
+    .setIssuedAt()
+    .setExpirationTime('6h')
+    .sign(privateKey)
+  return { issuer, jwksUri: `${issuer}/jwks`, token }
 }

@@ -25,12 +25,6 @@ export function asMarkdown({ title, rows, notes = [] }: Table): string {
   return `**${title}**\n\n${[line(heading), rule, ...body.map(line), ...below].join('\n').trimEnd()}\n`
 }
 
-/** The rows of a table in Markdown, without its heading. */
-export function rowsIn(markdown: string): string[][] {
-  const lines = markdown.split('\n').filter((line) => line.startsWith('|'))
-  return lines.slice(2).map((line) => line.slice(2, -2).split(' | '))
-}
-
 /** A figure with so many decimals; a dash where there is none. */
 export function shown(figure: number | undefined, decimals = 2): string {
   return figure === undefined || !Number.isFinite(figure) ? '–' : figure.toFixed(decimals)
