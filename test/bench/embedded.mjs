@@ -8,4 +8,7 @@ const { default: mcpBridge } = await import(pathToFileURL(join(dirname(bridge ??
 const app = fastify()
 await app.register(mcpBridge, { prefix: '/mcp', upstream: url })
 await app.listen({ host: '127.0.0.1', port: Number(port) })
-process.on('SIGTERM', () => app.close().then(() => process.exit()))
+process.on('SIGTERM', () => {
+  const exit = () => process.exit()
+  app.close().then(exit, exit)
+})

@@ -34,7 +34,7 @@ const STDIO = ['modern-legacy-stdio', 'legacy-modern-stdio']
 
 const WORDS: Partial<Record<keyof Figures, string>> = { cpu: 'CPU', rate: 'throughput', p50: 'median latency' }
 
-export const goals: readonly Goal[] = [
+const goals: readonly Goal[] = [
   ...TRANSLATED.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.65 }, { most: 0.9 })),
   ...RELAYED.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.55 }, { most: 0.75 })),
   ...STDIO.map((lane) => ratio('small', 64, lane, 'cpu', { most: 0.35 }, { most: 0.45 })),
