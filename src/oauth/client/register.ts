@@ -53,8 +53,10 @@ export function knownClient(
 export interface RegistrationRequest {
   server: IssuerMetadata
   settings: ClientSettings
-  /** On this machine, with the host `localhost`. */
+  /** On this machine, with the host `localhost`, or on the page of the bridge. */
   redirectUri: string
+  /** The address has to be exactly this one. */
+  isFixed?: boolean
   scopes: readonly string[]
   reach: Reach
   now?: number
@@ -72,8 +74,8 @@ const CODE = /^[\w.:-]{1,64}$/
  * without scopes, because an issuer may not know the scopes of resources at registration.
  */
 export async function register(request: RegistrationRequest): Promise<Client> {
-  const { redirectUri, server, scopes } = request
-  const byAddress = redirectUri.replace('//localhost:', '//127.0.0.1:')
+  const { redirectUri, isFixed = false, server, scopes } = request
+  const byAddress = isFixed ? redirectUri : redirectUri.replace('//localhost:', '//127.0.0.1:')
   const variants = [
     request,
     ...(byAddress === redirectUri ? [] : [{ ...request, redirectUri: byAddress }]),
@@ -106,7 +108,8 @@ async function registerOnce(request: RegistrationRequest): Promise<Client | stri
     grant_types: ['authorization_code', ...(renews ? ['refresh_token'] : [])],
     response_types: ['code'],
     token_endpoint_auth_method: asked,
-    application_type: 'native',
+    // OpenID Connect Registration, 2: plain HTTP on a loopback address is for native applications.
+    application_type: redirectUri.startsWith('https:') ? 'web' : 'native',
     ...(scopes.length > 0 && { scope: scopes.join(' ') }),
   }
   const { status, bytes } = await guardedRequest(server.registration_endpoint ?? '', {

@@ -56,6 +56,8 @@ const pending = z.strictObject({
   opened: moment,
   /** When a response with this state was received. Further ones are ignored. */
   claimed: moment.optional(),
+  /** Started on the page of the bridge: the digest of the browser's session there. Only that browser can finish it. */
+  browser: line(64).optional(),
 })
 
 /** Faults that a sign-in can end with, for processes that wait. */
