@@ -373,6 +373,7 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
   upstreamTimeout: ['The server did not answer in time.', `${CHECK_FIRST} \`timeouts.call\` sets the time.`],
   upstreamProtocol: ['The server answered with something that its revision does not allow.', REPORT],
   signInRequired: SIGN_IN,
+  signInByUrl: SIGN_IN,
   signInPending: SIGN_IN,
   signInRefused: SIGN_IN,
   clientNeeded: SIGN_IN,

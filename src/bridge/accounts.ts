@@ -2,8 +2,10 @@
 import { type Callers, isOnBehalf, isStdio, type ServerSettings, type Settings, signInOf } from '../config/settings.js'
 import { canonical, httpEndpoint } from '../discovery/endpoint.js'
 import { Accounts, type AccountsOptions } from '../oauth/client/accounts.js'
+import { ReplicatedStore } from '../oauth/store/replicated.js'
 import { pemOfServer, signInTls } from './certificates.js'
 import type { BridgeContext } from './context.js'
+import type { Shared } from './shared.js'
 
 /** What replaces the defaults for a server that discovery has found. */
 export type FoundAccounts = Pick<AccountsOptions, 'loginName' | 'reach'>
@@ -12,8 +14,8 @@ export type FoundAccounts = Pick<AccountsOptions, 'loginName' | 'reach'>
 export function accountsOf(
   name: string,
   own: ServerSettings,
-  all: Callers & Pick<Settings, 'oauth'>,
-  { log, signIn }: Pick<BridgeContext, 'log' | 'signIn'>,
+  all: Callers & Pick<Settings, 'oauth'> & { page?: boolean },
+  { log, signIn, desk, replicas }: Pick<BridgeContext, 'log' | 'signIn'> & Partial<Pick<Shared, 'desk' | 'replicas'>>,
   isModern: () => boolean,
   found: FoundAccounts = {},
 ): Accounts | undefined {
@@ -22,6 +24,7 @@ export function accountsOf(
   const { url } = httpEndpoint(own.url)
   const { account, ...client } = settings
   const allow = all.oauth.allow
+  const isOnPage = all.page === true && account === 'principal' && client.grant === 'code'
   return new Accounts({
     server: name,
     loginName: signIn.loginName?.(name, url),
@@ -31,7 +34,9 @@ export function accountsOf(
     onBehalf: isOnBehalf(settings),
     accountName: all.oauth.account,
     settings: { ...client, allow },
-    store: signIn.store,
+    // People sign in at any replica, and use their tokens at all of them.
+    store: isOnPage && replicas ? new ReplicatedStore(replicas.records) : signIn.store,
+    desk: isOnPage ? desk : undefined,
     person: signIn.person,
     network: { ...signIn.network, tlsFor: signInTls(url, pemOfServer(name, own, undefined)) },
     isModern,

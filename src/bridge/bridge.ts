@@ -13,6 +13,7 @@ import type { ServerNow } from '../inspect/views.js'
 import { Bound } from '../limits/bound.js'
 import { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
+import { Desk } from '../oauth/page/desk.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import { keepResults } from '../policy/cache/results.js'
 import type { Conditions, Gauge } from '../ports/events.js'
@@ -115,6 +116,7 @@ export class Bridge {
     this.#shared = {
       replicas: this.#replicas,
       audit: this.#audit,
+      desk: new Desk(replicas && ((name, ms) => replicas.records.claim('ticket', name, ms))),
       countCall: (name, milliseconds) => windows.count(name, milliseconds),
       calls: new Bound({ max: calls, share }),
       subscriptions: new Bound({ max: subscriptions, share }),
@@ -130,6 +132,7 @@ export class Bridge {
       context,
       refusals: this.#refusals,
       audit: this.#audit,
+      desk: this.#shared.desk,
       state: () =>
         readinessOf(this.#mounts, this.#groups, { isStopping: this.#stopping, redisUp: this.#replicas?.isUp }),
       metrics: metrics && {

@@ -22,6 +22,7 @@ import { ISSUER_METADATA, type IssuerMetadataOptions, issuerMetadata } from '../
 import { origin } from '../plugins/origin.js'
 import { metadataPaths, prefixOf, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
 import { rateLimit } from '../plugins/rate-limit.js'
+import { type SignInRoutes, signInPage, signInPaths } from '../plugins/sign-in.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import { type AuditLine, type AuditLog, whoIs } from '../policy/audit.js'
 import type { Replicas } from '../ports/replicas.js'
@@ -67,6 +68,8 @@ export interface FrontOptions {
   facade?: Omit<FacadeRoutes, 'issuer' | 'path'> | undefined
   /** The metadata of the one identity provider; undefined if there are several or none, or if something stands before it. */
   issuerDocument?: IssuerMetadataOptions | undefined
+  /** The page where people sign in to servers; undefined without one. */
+  page?: SignInRoutes | undefined
   /** The counts of requests for their limits. */
   windows: CountedWindows
   /** The other replicas, if there are several. */
@@ -121,13 +124,15 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     windows: options.windows,
     isForwarded: ({ raw }) => replicas?.isForwarded(raw) ?? false,
   })
+  const pages = options.page ? signInPaths(options.page.path) : []
   const open = endpoints.flatMap(({ mount, paths, relayed }) => mount.open({ paths, relayed }))
   await app.register(auth, {
     mode: authMode(settings, options),
     endpoints: guarded?.endpoints,
     required: guarded?.scopes,
+    pages: new Set(pages),
     open: new Set(
-      [...reachable, ...open, ...(before ? facadePaths(before) : [])].flatMap((path) => [
+      [...reachable, ...open, ...pages, ...(before ? facadePaths(before) : [])].flatMap((path) => [
         path,
         path.replace(/\/\*$/, ''),
       ]),
@@ -149,6 +154,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   if (guarded) await app.register(protectedResource, guarded)
   if (before) await app.register(facade, before)
   if (issuerDocument) await app.register(issuerMetadata, { find: () => issuerDocument.find() })
+  if (options.page) await app.register(signInPage, options.page)
   const address = (request: FastifyRequest) => settings.publicUrl ?? `${request.protocol}://${request.host}`
   const publicPath = own[0]?.pathname ?? '/'
   for (const { mount, ...where } of endpoints) await mount.register(app, { ...where, address, publicPath })

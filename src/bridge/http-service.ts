@@ -21,6 +21,7 @@ import { prefixed } from '../group/names.js'
 import { INSPECT } from '../inspect/address.js'
 import type { ServerNow } from '../inspect/views.js'
 import type { PemFiles } from '../net/pem-files.js'
+import type { Desk } from '../oauth/page/desk.js'
 import type { Verifier } from '../oauth/server/verifier.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
@@ -33,12 +34,15 @@ import type { FrontOptions, MountEndpoint } from './http-app.js'
 import { throwOf } from './listen-error.js'
 import type { Front, Listener, ListenerOptions } from './listener.js'
 import type { Mount } from './mount.js'
+import { signInPageOf } from './sign-in-page.js'
 
 export interface HttpServiceOptions {
   context: BridgeContext
   refusals: Refusals
   /** Where the audit log goes, if there is one. */
   audit?: AuditLog | undefined
+  /** Where people sign in to servers over the network. */
+  desk: Desk
   /** What health checks report. */
   state: HealthOptions['state']
   metrics: HealthOptions['metrics']
@@ -191,7 +195,7 @@ export class HttpService {
   }
 
   async #build(settings: Settings, mounts: Mounts): Promise<FastifyInstance> {
-    const { refusals, state, metrics, context } = this.#options
+    const { refusals, state, metrics, context, desk } = this.#options
     const listen = this.#listen as HttpListen
     const places = placesOf(settings, listen, mounts, this.#places)
     // Metrics reveal the servers and their use, so they are served only on the loopback or with `auth.tokens`.
@@ -212,6 +216,18 @@ export class HttpService {
       verify: verifier?.verify,
       facade: facadeOf(verifier, settings),
       issuerDocument: verifier?.issuerDocument,
+      // An application has paths of its own.
+      page: this.#isAttached
+        ? undefined
+        : signInPageOf({
+            settings,
+            listen,
+            paths: pathsOf(settings, listen, mounts).flatMap(([, paths]) => paths),
+            accounts: new Map([...mounts.servers].map(([name, { accounts }]) => [name, accounts])),
+            desk,
+            log: context.log,
+            network: context.signIn?.network,
+          }),
       windows: this.#windows,
       replicas: context.replicas,
       attached: this.#isAttached ? { principalOf: context.principalOf } : undefined,

@@ -2,7 +2,7 @@
  * The settings of one mount: the part of the configuration that it depends on. A mount gets nothing else, and its plan
  * contains all of it. So any change of these settings changes the plan.
  */
-import type { ServerSettings, Settings } from '../config/settings.js'
+import { hasSignInPage, parseListen, type ServerSettings, type Settings } from '../config/settings.js'
 
 /** Options of the bridge as a whole. They can change while a mount stays. */
 const AROUND = [
@@ -47,6 +47,8 @@ export interface CommonSettings extends Omit<Settings, (typeof AROUND)[number] |
         forwarded?: true | undefined
       })
     | undefined
+  /** Whether people sign in to servers on a page of the bridge. */
+  page: boolean
 }
 
 /** The settings of the mount of a server. */
@@ -73,6 +75,7 @@ export function commonSettings(settings: Settings): CommonSettings {
       issuers: auth.issuers && true,
       forwarded: auth.forwarded && true,
     },
+    page: hasSignInPage(settings, parseListen(settings.listen)),
   }
 }
 

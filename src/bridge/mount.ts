@@ -97,13 +97,21 @@ export class Mount implements Served {
     // The bridge never signs in to a server that nobody has configured.
     this.accounts = trust
       ? undefined
-      : accountsOf(name, own, settings, context, () => this.server.verdict?.era === 'modern')
+      : accountsOf(name, own, settings, { ...context, ...shared }, () => this.server.verdict?.era === 'modern')
     const { accounts } = this
     const { replicas, memory } = shared
     this.#pem = pemOfServer(name, own, log.child({ server: name }))
     const reach = { connect: trust?.connect, accounts, pem: this.#pem }
     this.server = new Server(serverOptions(name, own, settings, context, memory, replicas, reach))
-    const signIn = accounts && new SignIn({ name, loginName: accounts.loginName, accounts, version: context.version })
+    const signIn =
+      accounts &&
+      new SignIn({
+        name,
+        loginName: accounts.loginName,
+        accounts,
+        version: context.version,
+        asksElsewhere: settings.page && accounts.isPersonal && shared.replicas !== undefined,
+      })
     const { callsPerServer } = settings.limits
     const share = shareOf(settings)
     const { strictRevisions, emulateTasks } = settings.compat

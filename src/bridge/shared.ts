@@ -5,6 +5,7 @@ import type { Refusals } from '../downstream/http/refusals.js'
 import type { LoggedCalls } from '../downstream/logger.js'
 import type { Bound } from '../limits/bound.js'
 import type { Memory } from '../limits/memory.js'
+import type { Desk } from '../oauth/page/desk.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Results } from '../policy/cache/results.js'
 import type { Replicas } from '../ports/replicas.js'
@@ -30,6 +31,8 @@ export interface Shared {
   countCall(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
   /** Which calls are logged when they end. */
   loggedCalls: LoggedCalls
+  /** Where people sign in to servers over the network. */
+  desk: Desk
   /** The other replicas, if there are several. */
   replicas?: Replicas | undefined
 }

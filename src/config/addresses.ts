@@ -35,6 +35,9 @@ export const RESERVED: readonly string[] = [
 /** The path of the authorization server that stands before an identity provider (`facade`). */
 export const FACADE = '/oauth'
 
+/** The path of the page where people sign in to servers. */
+export const SIGN_IN = '/sign-in'
+
 /** Parses an address to listen on. Throws a ConfigError that names the option. */
 export function parseListen(listen: string, option = 'listen'): Listen {
   if (listen === 'stdio') return { kind: 'stdio' }

@@ -1,7 +1,7 @@
 /** Checks combinations of options that the schema cannot express. */
-import { FACADE, isLoopback, type Listen, parseListen, RESERVED, servedPaths, ssePaths } from './addresses.js'
+import { FACADE, isLoopback, type Listen, parseListen, RESERVED, SIGN_IN, servedPaths, ssePaths } from './addresses.js'
 import { chosen } from './chosen.js'
-import { hasSeveral, isOnBehalf, secretOf, usualAccount } from './derived.js'
+import { hasSeveral, hasSignInPage, isOnBehalf, secretOf, usualAccount } from './derived.js'
 import type { Issue } from './error.js'
 import { groupIssues, groupPaths, groupsOf } from './groups.js'
 import type { Settings } from './schema/schema.js'
@@ -28,7 +28,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [[], ofEach(sharing)],
   [[], ofEach(chosen)],
   [['auth', 'allowUnauthenticated', 'listen'], exposure],
-  [['listen', 'admin', 'groups', 'auth'], collisions],
+  [['listen', 'admin', 'groups', 'auth', 'publicUrl'], collisions],
   [['admin', 'inspect'], inspection],
   [['audit', 'listen'], auditing],
 ]
@@ -135,8 +135,13 @@ function authentication({ auth, mcpServers, discover }: Settings): Issue[] {
 
 /** What is configured about identity providers, and cannot work. */
 function identity({ auth, publicUrl }: Settings): Issue[] {
-  const { issuers, forwarded, scopes = [] } = auth ?? {}
+  const { issuers, forwarded, browser, scopes = [] } = auth ?? {}
   const issues: Issue[] = []
+  if (browser && !issuers) issues.push({ path: 'auth.browser', message: 'is for people of "auth.issuers"' })
+  if (browser && issuers && browser.issuer === undefined && issuers.length > 1)
+    issues.push({ path: 'auth.browser.issuer', message: 'is required, because there are several "auth.issuers"' })
+  if (browser?.issuer !== undefined && issuers && !issuers.some(({ issuer }) => issuer === browser.issuer))
+    issues.push({ path: 'auth.browser.issuer', message: 'has to be one of "auth.issuers", to the byte' })
   if (issuers && publicUrl === undefined)
     issues.push({ path: 'publicUrl', message: `is required with "auth.issuers": ${ADDRESS}` })
   if (publicUrl !== undefined && issuers && /[?#]/.test(publicUrl))
@@ -295,11 +300,14 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
   const facade = auth?.issuers?.some((one) => one.facade) ? ['register', 'authorize', 'token'] : []
   const own = [...RESERVED, ...facade.map((name) => `${FACADE}/${name}`)]
   const taken = new Map<string, string>(own.map((path) => [path, 'the bridge itself']))
+  const hasPage = hasSignInPage(settings, listen)
+  const ownerOf = (path: string) =>
+    taken.get(path) ?? (hasPage && `${path}/`.startsWith(`${SIGN_IN}/`) ? 'the bridge itself' : undefined)
   for (const [name, paths] of servedPaths(settings, listen)) {
     for (const path of paths) {
       const { stream, messages } = ssePaths(path)
       for (const one of [path, stream, messages]) {
-        const owner = taken.get(one)
+        const owner = ownerOf(one)
         const what =
           owner === name
             ? 'is where HTTP+SSE clients of this server connect: choose another path'
@@ -314,7 +322,7 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
     for (const path of paths) {
       const { stream, messages } = ssePaths(path)
       for (const one of [path, stream, messages]) {
-        const owner = taken.get(one)
+        const owner = ownerOf(one)
         if (owner !== undefined)
           issues.push({ path: groupPathAt(settings, name), message: `${one} is a path of ${owner}` })
         taken.set(one, `the group ${name}`)
@@ -323,7 +331,7 @@ export function collisions(settings: Settings, listen: Listen): Issue[] {
   }
   for (const [name, server] of Object.entries(mcpServers)) {
     for (const path of isStdio(server) ? [] : server.paths) {
-      const owner = taken.get(path)
+      const owner = ownerOf(path)
       const message =
         owner === name || owner === 'the bridge itself' ? 'is a path of the bridge itself' : `is a path of ${owner}`
       if (owner !== undefined) issues.push({ path: `mcpServers.${name}.paths`, message: `${path} ${message}` })

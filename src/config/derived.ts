@@ -1,5 +1,6 @@
 /** Values that follow from several options together. */
 
+import { isLoopback, type Listen } from './addresses.js'
 import type { Settings } from './schema/schema.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
 import { type OAuthSettings, oauthOfServer } from './schema/sign-in.js'
@@ -30,6 +31,22 @@ export function usualAccount(settings: Pick<OAuthSettings, 'grant' | 'idp'>): 'p
 /** Whether tokens for a server are obtained in exchange for those that callers show. */
 export function isOnBehalf({ grant, idp }: Pick<OAuthSettings, 'grant' | 'idp'>): boolean {
   return grant === 'token-exchange' || (grant === 'id-jag' && idp?.subjectTokenFile === undefined)
+}
+
+/**
+ * Whether the bridge serves the page where people sign in to servers with their own accounts: there are such servers, people
+ * can prove who they are, and the cookies of the page are safe.
+ */
+export function hasSignInPage(settings: Settings, listen: Listen): boolean {
+  const { auth, publicUrl, mcpServers } = settings
+  if (listen.kind !== 'http' || publicUrl === undefined || !auth || auth.passthrough) return false
+  if (!auth.tokens && !auth.forwarded && !auth.browser) return false
+  const { protocol, hostname } = new URL(publicUrl)
+  if (protocol !== 'https:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) return false
+  return Object.values(mcpServers).some((own) => {
+    const { account, grant } = signInOf(own, settings) ?? {}
+    return account === 'principal' && grant === 'code'
+  })
 }
 
 /** Who may call, as far as their number depends on it. */

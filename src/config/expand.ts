@@ -96,7 +96,7 @@ export function expand(
 }
 
 /** Options of `auth` in which references are replaced. */
-const AUTH_KEYS: readonly string[] = ['tokens', 'issuers', 'forwarded']
+const AUTH_KEYS: readonly string[] = ['tokens', 'issuers', 'forwarded', 'browser']
 
 function only(record: Record<string, unknown>, keys: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(Object.entries(record).filter(([key]) => keys.includes(key)))

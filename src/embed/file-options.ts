@@ -453,6 +453,17 @@ export interface FileOptions {
       /** The secret. Whoever knows it can call as anybody. */
       secret: string
     }
+    /** Who opens the page <publicUrl>/sign-in is asked to sign in at the identity provider. There, people sign in to servers with their own accounts. */
+    browser?: {
+      /** The identity provider: one of "issuers". Default: the only one. */
+      issuer?: string
+      /** Client that is registered for the bridge at the issuer. Its redirect address is <publicUrl>/sign-in/browser/callback. Its ID tokens have to have the same "sub" as access tokens. */
+      clientId: string
+      /** Its secret, if it has one. */
+      clientSecret?: string
+      /** Scopes to request besides "openid", such as "profile" or "email" for the name that the page shows. */
+      scopes?: readonly string[]
+    }
     /** Scopes without which a token of "issuers" is refused. Clients are told to request them. */
     scopes?: readonly string[]
     /** Send the Authorization header of the client to the server, which then decides. Only if clients see bridge and server as one resource. */

@@ -111,6 +111,8 @@ export const faults = {
   // 5xx.
   /** A person must sign in to the server first, and cannot be prompted in this call. */
   signInRequired: { code: -32603, status: 200, blame: 'caller', reason: 'sign_in_required' },
+  /** The same, for a legacy client that opens addresses (MCP 2025-11-25, client/elicitation): `data.elicitations` has one. */
+  signInByUrl: { code: -32042, status: 200, blame: 'caller', reason: 'sign_in_required' },
   /** A person has been asked to sign in and has not yet done so. */
   signInPending: { code: -32603, status: 200, blame: 'caller', reason: 'sign_in_pending' },
   /** A person was asked to sign in and declined. */

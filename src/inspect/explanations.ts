@@ -243,6 +243,7 @@ export const FAULT_ADVICE = {
     'Report it to the author of the server.',
   ],
   signInRequired: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
+  signInByUrl: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
   signInPending: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
   signInRefused: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],
   clientNeeded: ['Signing in to the server.', 'See [auth.md](auth.md#when-it-fails).'],

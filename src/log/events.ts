@@ -66,6 +66,7 @@ export const LOG_EVENTS = {
     'No browser could be opened. The address to sign in is on the terminal; without one, a command shows it.',
   signed_in: 'Somebody signed in to a server.',
   sign_in_failed: 'A sign-in failed.',
+  sign_in_link_foreign: 'Somebody opened a link to sign in that was made for somebody else. Nothing was stored.',
   tokens_not_stored: 'Tokens cannot be stored. They are lost when the process ends.',
 
   listening: 'The bridge accepts requests for a server.',

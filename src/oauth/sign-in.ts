@@ -3,7 +3,7 @@
  * Until the sign-in, its principal gets a placeholder for the server, with one tool that signs in. After it, the
  * principal is notified that all lists have changed.
  */
-
+import { randomId } from '../crypto/seal.js'
 import { Fault, isOfSignIn, needsSignIn } from '../fault/fault.js'
 import { refuse } from '../policy/refusal.js'
 import {
@@ -12,6 +12,7 @@ import {
   MAX_RETRIES,
   type Requester,
   SIGN_IN_TOOL,
+  type SignInAsking,
 } from '../protocol/account.js'
 import {
   type Call,
@@ -26,13 +27,14 @@ import {
   type TunnelListener,
   unheard,
 } from '../protocol/call.js'
-import { type LegacyRevision, MODERN } from '../protocol/eras.js'
+import { type LegacyRevision, MODERN, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Encoded } from '../protocol/rules.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
-import { EMPTY, edit, objectIn, parseObject, raw, value } from '../rpc/splice.js'
+import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
+import { printable } from '../texts/printable.js'
 import type { Signal } from '../time/hang-up.js'
 import { pause } from '../time/time.js'
 
@@ -44,6 +46,8 @@ export interface SignInOptions {
   loginName: string
   accounts: AccountsByPrincipal
   version: string
+  /** Other replicas may have asked a client to sign in, or given it the placeholder. */
+  asksElsewhere?: boolean
 }
 
 const LISTEN = 'subscriptions/listen'
@@ -55,10 +59,15 @@ const RECENTLY = 10_000
 const CONNECT_WITHIN = 120_000
 /** Most principals with a placeholder. */
 const MAX_PLACEHOLDERS = 10_000
+/** Most characters of the name of a client. */
+const MAX_ASKING_CLIENT = 60
 /** Name of the question that sends a person to the sign-in. */
 const QUESTION = 'sign-in'
 /** State of a call whose client was asked to sign in. A client may forge it: it only repeats the call. */
 const STATE = JSON.stringify('io.github.mcp-bridge/sign-in')
+
+/** What a client has to be able to be asked. */
+const URL_QUESTION = parseObject('{"mode":"url"}')
 
 /** Lists that are empty in the placeholder, by the members that hold them. */
 const EMPTY_LISTS: Readonly<Record<string, string>> = {
@@ -87,6 +96,8 @@ export class SignIn {
 
   constructor(options: SignInOptions) {
     this.#options = options
+    this.#hasTool = options.asksElsewhere ?? false
+    this.#hasAsked = this.#hasTool
     this.policy = (next) => (call) => {
       const account = options.accounts.for(call)
       if (!account) return next(call)
@@ -110,8 +121,8 @@ export class SignIn {
       account && {
         authorization: (signal) => account.authorization(signal),
         refused: (refusal, signal) => account.refused(refusal, signal),
-        signIn: (refusal, signal) =>
-          account.signIn(refusal, signal).catch((error: unknown) => {
+        signIn: (refusal, signal, asking) =>
+          account.signIn(refusal, signal, asking).catch((error: unknown) => {
             if (needsSignIn(error)) this.#enter(requester.principal, refusal.sent)
             throw error
           }),
@@ -142,7 +153,7 @@ export class SignIn {
             throw error
           },
         )
-        return tunnel && new SigningTunnel(tunnel, account)
+        return tunnel && new SigningTunnel(tunnel, account, opening)
       },
     }
   }
@@ -156,10 +167,10 @@ export class SignIn {
         const { name } = this.#options
         return refused(call, new Fault('signInRefused', `Signing in to ${JSON.stringify(name)} was declined`))
       }
-      return this.#answer(account, { ...call, answers: undefined }, next)
+      const again = { ...call, answers: undefined }
+      return this.#isOfTool(call) ? this.#signIn(account, again, next, true) : this.#answer(account, again, next, true)
     }
-    if (method === 'tools/call' && raw(call.params, 'name') === JSON.stringify(SIGN_IN_TOOL))
-      return this.#signIn(account, call, next)
+    if (this.#isOfTool(call)) return this.#signIn(account, call, next)
     if (await this.#waits(account, principal, call.signal)) {
       const isDiscovery = method === 'server/discover'
       const lately = performance.now() - (this.#waiting.get(principal)?.waited ?? 0) < RECENTLY
@@ -170,8 +181,13 @@ export class SignIn {
     return this.#answer(account, call, next)
   }
 
-  /** Sends the call to the server, and again after a sign-in. */
-  async #answer(account: Account, call: Call, next: Handler): Promise<Final> {
+  /** Whether a call is for the tool of the placeholder. */
+  #isOfTool({ method, params }: Call): boolean {
+    return method === 'tools/call' && raw(params, 'name') === JSON.stringify(SIGN_IN_TOOL)
+  }
+
+  /** Sends the call to the server, and again after a sign-in. `hasAccepted`: the person agreed to open the address for that. */
+  async #answer(account: Account, call: Call, next: Handler, hasAccepted = false): Promise<Final> {
     let hasTold = false
     const tell = (told: Told) => {
       hasTold = true
@@ -183,7 +199,9 @@ export class SignIn {
       } catch (error) {
         if (hasTold || !isOfSignIn(error)) throw error
         const fault =
-          signIns < MAX_RETRIES ? await this.#requestSignIn(account, call, error as Fault) : (error as Fault)
+          signIns < MAX_RETRIES
+            ? await this.#requestSignIn(account, call, error as Fault, hasAccepted)
+            : (error as Fault)
         if (!fault) continue
         if (needsSignIn(fault) && this.#hasPlaceholder(call)) {
           this.#enter(call.principal, fault.signInFor?.sent ?? (error as Fault).signInFor?.sent)
@@ -198,10 +216,16 @@ export class SignIn {
    * Waits for a sign-in. Resolves to undefined when it is done, or to the fault that prevents it; rejects with other
    * errors.
    */
-  async #requestSignIn(account: Account, { method, signal }: Call, fault: Fault): Promise<Fault | undefined> {
+  async #requestSignIn(
+    account: Account,
+    { method, signal, caller }: Call,
+    fault: Fault,
+    hasAccepted: boolean,
+  ): Promise<Fault | undefined> {
     if (!fault.signInFor || method === LISTEN) return fault
+    const asking: SignInAsking = { hasAccepted, client: clientName(caller.clientInfo) }
     try {
-      await account.signIn(fault.signInFor, signal)
+      await account.signIn(fault.signInFor, signal, asking)
       return undefined
     } catch (error) {
       if (!isOfSignIn(error)) throw error
@@ -213,8 +237,7 @@ export class SignIn {
   #question(call: Call, { signInUrl, message }: Fault): Final | undefined {
     if (signInUrl === undefined || call.answers || !methodTraits(call.method).asks) return undefined
     const params = { mode: 'url', message, url: signInUrl }
-    const capabilities = parseObject(call.caller.capabilities)
-    if (uncovered('elicitation/create', parseObject(JSON.stringify(params)), capabilities) !== undefined)
+    if (uncovered('elicitation/create', URL_QUESTION, parseObject(call.caller.capabilities)) !== undefined)
       return undefined
     this.#hasAsked = true
     const inputRequests = JSON.stringify({ [QUESTION]: { method: 'elicitation/create', params } })
@@ -259,8 +282,11 @@ export class SignIn {
   }
 
   #result(method: string): object | undefined {
-    const { name, loginName } = this.#options
-    const how = `Call the tool ${SIGN_IN_TOOL}, or run "mcp-bridge login ${loginName}" in a terminal.`
+    const { name, loginName, accounts } = this.#options
+    const { page } = accounts
+    const other = page === undefined ? `run "mcp-bridge login ${loginName}" in a terminal` : `open ${page}`
+    const how = `Call the tool ${SIGN_IN_TOOL}, or ${other}.`
+    const where = page === undefined ? 'A browser window opens on this machine.' : `It gives the address of a page.`
     if (method === 'server/discover')
       return {
         supportedVersions: MODERN,
@@ -273,7 +299,7 @@ export class SignIn {
           {
             name: SIGN_IN_TOOL,
             title: `Sign in to ${name}`,
-            description: `Signs in to the server "${name}". Its tools can be used after that. A browser window opens on this machine.`,
+            description: `Signs in to the server "${name}". Its tools can be used after that. ${where}`,
             inputSchema: { type: 'object', properties: {}, additionalProperties: false },
           },
         ],
@@ -283,7 +309,7 @@ export class SignIn {
   }
 
   /** The placeholder's tool: calls `tools/list` of the server, which requires the sign-in. */
-  async #signIn(account: Account, call: Call, next: Handler): Promise<Final> {
+  async #signIn(account: Account, call: Call, next: Handler, hasAccepted = false): Promise<Final> {
     const listing: Call = { ...call, method: 'tools/list', params: EMPTY, answers: undefined, tell: unheard }
     try {
       for (let signIns = 0; ; signIns++) {
@@ -293,7 +319,7 @@ export class SignIn {
           break
         } catch (error) {
           if (!isOfSignIn(error) || signIns >= MAX_RETRIES) throw error
-          const fault = await this.#requestSignIn(account, call, error as Fault)
+          const fault = await this.#requestSignIn(account, call, error as Fault, hasAccepted)
           if (fault) throw fault
         }
       }
@@ -331,10 +357,12 @@ export class SignIn {
 class SigningTunnel implements Tunnel {
   readonly #tunnel: Tunnel
   readonly #account: Account
+  readonly #capabilities: Payload
 
-  constructor(tunnel: Tunnel, account: Account) {
+  constructor(tunnel: Tunnel, account: Account, { params }: Request) {
     this.#tunnel = tunnel
     this.#account = account
+    this.#capabilities = (typeof params === 'string' ? undefined : objectIn(params, 'capabilities')) ?? EMPTY
   }
 
   opened(id: Id): Encoded {
@@ -356,9 +384,21 @@ class SigningTunnel implements Tunnel {
         return await this.#tunnel.ask(request, signal, heard, call)
       } catch (error) {
         if (hasSaid || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
-        await this.#account.signIn(error.signInFor, signal)
+        await this.#account.signIn(error.signInFor, signal).catch((fault: unknown) => {
+          throw this.#byUrl(fault)
+        })
       }
     }
+  }
+
+  /** A session of the client's own cannot be asked by the bridge, but an error may carry the address for the person. */
+  #byUrl(error: unknown): unknown {
+    const opens = this.revision !== undefined && traits[this.revision].elicitationModes
+    if (!opens || !needsSignIn(error) || error.signInUrl === undefined) return error
+    const { message, signInUrl: url } = error
+    if (uncovered('elicitation/create', URL_QUESTION, this.#capabilities) !== undefined) return error
+    const elicitations = [{ mode: 'url', elicitationId: randomId(), url, message }]
+    return new Fault('signInByUrl', message, { data: { elicitations } })
   }
 
   notify(method: string, params: Sent): void {
@@ -388,6 +428,11 @@ async function signedIn<T>(account: Account, signal: Signal, work: () => Promise
       await account.signIn(error.signInFor, signal)
     }
   }
+}
+
+function clientName(clientInfo: string | undefined): string | undefined {
+  const name = clientInfo === undefined ? undefined : value(parseObject(clientInfo), 'name')
+  return typeof name === 'string' ? printable(name, MAX_ASKING_CLIENT) : undefined
 }
 
 /** A failed sign-in, in the form that clients and models read. */

@@ -75,6 +75,8 @@ export interface AuthOptions {
    * not open a closed one; otherwise the requested path.
    */
   open?: ReadonlySet<string> | undefined
+  /** Routes of pages for people: open, but a proxy may say who is there. */
+  pages?: ReadonlySet<string> | undefined
 }
 
 /** Who a request is from. */
@@ -105,9 +107,10 @@ const BEARER = /^bearer(?: +|$)/i
  * or with 429 over a limit of `rate-limit`.
  */
 export const auth = plugin<AuthOptions>(async function auth(app, options) {
-  const { mode, endpoints = NO_ENDPOINTS, required = [], open = NO_PATHS } = options
+  const { mode, endpoints = NO_ENDPOINTS, required = [], open = NO_PATHS, pages = NO_PATHS } = options
   const identify = identifierFor(mode)
   const forwarded = mode.kind === 'tokens' ? mode.forwarded : undefined
+  const proxy = forwarded && proxyOf(forwarded)
 
   app.decorateRequest('principal', ANYBODY.principal)
   app.decorateRequest('credential', undefined)
@@ -116,6 +119,14 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
 
   app.addHook('onRequest', (request, reply, done) => {
     const path = request.routeOptions.url
+    if (proxy && path !== undefined && pages.has(path)) {
+      const user = forwardedUser(request, proxy)
+      withoutForwarded(request, proxy)
+      if (user === 'wrong') throw new Fault('unauthorized', REFUSALS.wrong.message)
+      if (user) Object.assign(request, user)
+      done()
+      return
+    }
     const isNowhere = path === undefined && endpoints.size > 0 && pathOf(request).startsWith(WELL_KNOWN)
     if (isNowhere || open.has(path ?? pathOf(request))) {
       if (forwarded) withoutForwarded(request, forwarded)
@@ -191,8 +202,8 @@ function identifierFor(mode: AuthMode): Identify {
 }
 
 function byWhatIsShown({ tokens = {}, verify, forwarded }: AuthMode & { kind: 'tokens' }): Identify {
-  const known = Object.entries(tokens).map(([principal, secret]) => ({ principal, digest: sha256(secret) }))
-  const proxy = forwarded && { ...forwarded, digest: sha256(forwarded.secret) }
+  const known = digestsOf(tokens)
+  const proxy = forwarded && proxyOf(forwarded)
   return (request, endpoint) => {
     const user = proxy && forwardedUser(request, proxy)
     if (user !== undefined) return user
@@ -201,6 +212,20 @@ function byWhatIsShown({ tokens = {}, verify, forwarded }: AuthMode & { kind: 't
     const owner = known.length === 0 ? undefined : ownerOf(token, known)
     return owner ?? (verify && endpoint ? verify(token, endpoint.addresses) : 'wrong')
   }
+}
+
+function proxyOf(forwarded: ForwardedUsers) {
+  return { ...forwarded, digest: sha256(forwarded.secret) }
+}
+
+function digestsOf(tokens: Readonly<Record<string, string>>) {
+  return Object.entries(tokens).map(([principal, secret]) => ({ principal, digest: sha256(secret) }))
+}
+
+/** Finds the principal of a token that somebody has entered, among secrets by the names of their principals. */
+export function tokenOwner(tokens: Readonly<Record<string, string>>): (token: string) => string | undefined {
+  const known = digestsOf(tokens)
+  return (token) => ownerOf(token, known)?.principal
 }
 
 /** Takes the same time for every token: compares digests, and always all of them. */

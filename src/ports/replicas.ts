@@ -70,6 +70,21 @@ export interface SharedStore {
   remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean>
   forget(kind: string, name: string): void
   /**
+   * Changes a value as if nobody else did at the same time; undefined stands for none. It is kept for so many milliseconds.
+   * `edit` may be called again. Rejects with a Fault if the store is unreachable.
+   */
+  change<T>(
+    kind: string,
+    name: string,
+    milliseconds: number,
+    edit: (text: string | undefined) => { text: string | undefined; result: T },
+  ): Promise<T>
+  /**
+   * Takes a name for so many milliseconds. Resolves to whether nobody else had. Rejects with a Fault if the store is
+   * unreachable.
+   */
+  claim(kind: string, name: string, milliseconds: number): Promise<boolean>
+  /**
    * Counts one more under a name. Resolves to the count since the first one, and the milliseconds until it begins anew,
    * which is so many milliseconds after the first. Rejects if the store is unreachable.
    */

@@ -19,7 +19,7 @@ export interface Account {
    * Starts a sign-in because of a refusal, if a person can be prompted, and waits until it ends. Only for requests of
    * clients. Rejects with a Fault.
    */
-  signIn(refusal: AccountRefusal, signal: Signal): Promise<string>
+  signIn(refusal: AccountRefusal, signal: Signal, asking?: SignInAsking): Promise<string>
   /**
    * The `DPoP` header for one request: proves that its sender has the key of the credential (RFC 9449, 4). Absent if no
    * credential of the account needs it.
@@ -40,6 +40,14 @@ export interface ProvenRequest {
 /** Whether a credential is bound to a key, so that each request needs a proof of that. */
 export function needsProof(credential: string | undefined): credential is string {
   return credential?.startsWith('DPoP ') === true
+}
+
+/** The request for which a person is asked to sign in. */
+export interface SignInAsking {
+  /** The person agreed to open the address, so the sign-in may be under way. */
+  hasAccepted?: boolean | undefined
+  /** The name of the client, as it says. */
+  client?: string | undefined
 }
 
 /** How a sign-in to a server would go, for people. Nothing of it is secret. */
@@ -68,6 +76,8 @@ export interface AccountsByPrincipal {
    * Undefined if every principal has tokens of its own and this caller is anonymous.
    */
   for(requester: Requester): Account | undefined
+  /** The address where principals sign in by themselves; undefined if they cannot. */
+  readonly page?: string | undefined
 }
 
 /** The person at this machine. */

@@ -31,6 +31,8 @@ export interface Keys {
   get(key: string): Promise<string | null>
   set(key: string, text: string, options: Expiring): Promise<unknown>
   del(key: string): Promise<unknown>
+  /** Runs a script of Lua. */
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   /** For commands with the same key. */
   multi(): Multi
 }

@@ -26,6 +26,11 @@ class RedisAway extends Error {
 
 type Listener = (message: Buffer) => void
 
+/** Replaces the value of a key if it is the one that is expected. An empty text stands for none. */
+const SWAP = `if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return 1`
+
 /** Milliseconds after a failure in which no commands are sent. */
 const REST = 500
 /** Milliseconds for which Redis must stay reachable before that is logged. */
@@ -106,6 +111,27 @@ export class Redis {
   async set(key: string, bytes: Buffer, milliseconds: number): Promise<void> {
     const PX = Math.max(1, Math.round(milliseconds))
     await this.#askForKeys((keys) => keys.set(key, bytes.toString('base64'), { expiration: { type: 'PX', value: PX } }))
+  }
+
+  /** Stores a mark under a key for so many milliseconds. Resolves to whether there was none. Rejects with RedisAway. */
+  async claim(key: string, milliseconds: number): Promise<boolean> {
+    const options = { condition: 'NX', expiration: { type: 'PX', value: milliseconds } } as const
+    return (await this.#askForKeys((keys) => keys.set(key, '1', options))) !== null
+  }
+
+  /**
+   * Replaces the bytes under a key, or removes them, if they still are `before`. Resolves to whether it has. Rejects with
+   * RedisAway.
+   */
+  async swap(
+    key: string,
+    before: Buffer | undefined,
+    after: Buffer | undefined,
+    milliseconds: number,
+  ): Promise<boolean> {
+    const texts = [before, after].map((bytes) => bytes?.toString('base64') ?? '')
+    const given = { keys: [key], arguments: [...texts, String(Math.max(1, Math.round(milliseconds)))] }
+    return (await this.#askForKeys((keys) => keys.eval(SWAP, given))) === 1
   }
 
   /** Counts one more under a key, which expires so many milliseconds after the first. Rejects with RedisAway. */

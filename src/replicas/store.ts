@@ -3,6 +3,7 @@
 import { digest, type Sealer } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { SharedStore } from '../ports/replicas.js'
+import { pause } from '../time/time.js'
 import type { Redis } from './redis.js'
 
 /** Where the values are. */
@@ -12,6 +13,10 @@ export interface RedisStoreOptions {
   redis: Redis
   sealer(): Sealer
 }
+
+/** Most attempts to change a value that others change, too, and milliseconds between them. */
+const ATTEMPTS = 100
+const BETWEEN = 20
 
 /** The `Store` in Redis. */
 export class RedisStore implements SharedStore {
@@ -23,13 +28,7 @@ export class RedisStore implements SharedStore {
 
   async recall(kind: string, name: string): Promise<string | undefined> {
     const key = this.#keyOf(kind, name)
-    const sealed = await this.#options.redis.get(key).catch((cause: unknown) => {
-      throw new Fault('storeUnavailable', 'Redis is unavailable, so the state that replicas share is too', {
-        cause,
-        retryAfter: 1,
-      })
-    })
-    return sealed && this.#options.sealer().openBytes(sealed, key)?.toString('utf8')
+    return this.#opened(await this.#asked(this.#options.redis.get(key)), key)
   }
 
   async remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean> {
@@ -46,10 +45,47 @@ export class RedisStore implements SharedStore {
     this.#options.redis.forget(this.#keyOf(kind, name)).catch(() => {})
   }
 
+  async change<T>(
+    kind: string,
+    name: string,
+    milliseconds: number,
+    edit: (text: string | undefined) => { text: string | undefined; result: T },
+  ): Promise<T> {
+    const { redis, sealer } = this.#options
+    const key = this.#keyOf(kind, name)
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const sealed = await this.#asked(redis.get(key))
+      const before = this.#opened(sealed, key)
+      const { text, result } = edit(before)
+      if (text === before) return result
+      const after = text === undefined ? undefined : sealer().sealBytes(Buffer.from(text), key)
+      if (await this.#asked(redis.swap(key, sealed, after, milliseconds))) return result
+      await pause(Math.random() * BETWEEN)
+    }
+    throw new Fault('storeUnavailable', 'Too many replicas change the same value', { retryAfter: 1 })
+  }
+
+  async claim(kind: string, name: string, milliseconds: number): Promise<boolean> {
+    return this.#asked(this.#options.redis.claim(this.#keyOf(kind, name), milliseconds))
+  }
+
   async count(kind: string, name: string, milliseconds: number): Promise<{ current: number; ttl: number }> {
     const { prefix, redis, sealer } = this.#options
     // A name may be an address, which its digest would reveal.
     return redis.count(`${prefix}${kind}:${sealer().hash(name)}`, milliseconds)
+  }
+
+  #opened(sealed: Buffer | undefined, key: string): string | undefined {
+    return sealed && this.#options.sealer().openBytes(sealed, key)?.toString('utf8')
+  }
+
+  #asked<T>(asking: Promise<T>): Promise<T> {
+    return asking.catch((cause: unknown) => {
+      throw new Fault('storeUnavailable', 'Redis is unavailable, so the state that replicas share is too', {
+        cause,
+        retryAfter: 1,
+      })
+    })
   }
 
   #keyOf(kind: string, name: string): string {

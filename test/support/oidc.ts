@@ -26,6 +26,8 @@ export interface OidcOptions {
   registersScopes?: boolean
   /** Documents of clients, by their addresses. */
   documents?: Readonly<Record<string, object>>
+  /** Who signs in next; `person` by default. */
+  person?: string
   /** What a person answers: yes by default. */
   declines?: boolean
   refreshTokens?: boolean
@@ -51,6 +53,7 @@ export interface Introspection {
   token_type?: string
   /** The key that it is bound to. */
   cnf?: { jkt?: string }
+  sub?: string
 }
 
 const RESOURCE_SERVER = { client_id: 'resource-server', client_secret: 'resource-server-secret' }
@@ -147,8 +150,9 @@ export class Oidc {
     const finish = (result: object, mergeWithLastSubmission: boolean) =>
       provider.interactionFinished(request, response, result, { mergeWithLastSubmission })
     if (this.options.declines) return finish({ error: 'access_denied', error_description: 'CANARY-description' }, false)
-    if (prompt.name === 'login') return finish({ login: { accountId: 'person' } }, false)
-    const accountId = session?.accountId ?? 'person'
+    const { person = 'person' } = this.options
+    if (prompt.name === 'login') return finish({ login: { accountId: person } }, false)
+    const accountId = session?.accountId ?? person
     const found = grantId === undefined ? undefined : await provider.Grant.find(grantId)
     const grant = found ?? new provider.Grant({ accountId, clientId: String(params['client_id']) })
     const scope = String(params['scope'] ?? '')

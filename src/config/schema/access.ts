@@ -1,6 +1,6 @@
 /** Options about clients: addresses to listen on, and who may connect. */
 import * as z from 'zod'
-import { forwarded, issuers } from './identity.js'
+import { browser, forwarded, issuers } from './identity.js'
 import { entryName, scope, text } from './values.js'
 
 const token = z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
@@ -82,6 +82,7 @@ export const access = {
         ),
       issuers,
       forwarded,
+      browser,
       scopes: z
         .array(scope)
         .default([])

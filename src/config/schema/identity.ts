@@ -101,3 +101,23 @@ export const forwarded = z
   .describe(
     'A proxy before the bridge signs people in, and names them in a header. It has to remove these headers from what clients send.',
   )
+
+/** `auth.browser`. */
+export const browser = z
+  .strictObject({
+    issuer: webAddress('https://')
+      .optional()
+      .describe('The identity provider: one of "issuers". Default: the only one.'),
+    clientId: text.describe(
+      'Client that is registered for the bridge at the issuer. Its redirect address is <publicUrl>/sign-in/browser/callback. Its ID tokens have to have the same "sub" as access tokens.',
+    ),
+    clientSecret: text.optional().describe('Its secret, if it has one.'),
+    scopes: z
+      .array(scope)
+      .default([])
+      .describe('Scopes to request besides "openid", such as "profile" or "email" for the name that the page shows.'),
+  })
+  .optional()
+  .describe(
+    'Who opens the page <publicUrl>/sign-in is asked to sign in at the identity provider. There, people sign in to servers with their own accounts.',
+  )

@@ -2,18 +2,18 @@
  * The tokens of one account at one server: uses them while they are fresh, renews them, and obtains new ones, if
  * necessary by asking a person to sign in.
  */
-
 import { digest } from '../../crypto/seal.js'
 import type { AccountRefusal as Refusal } from '../../fault/fault.js'
 import { Fault, isOfSignIn } from '../../fault/fault.js'
 import { needsProof, type ProvenRequest } from '../../protocol/account.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
 import type { Signal } from '../../time/hang-up.js'
-import { unlessAborted, within } from '../../time/time.js'
+import { pause, unlessAborted, within } from '../../time/time.js'
 import { readChallenges, type Wanted, wantedBy } from '../challenge.js'
-import { quoted } from '../failure.js'
+import { endingOf, quoted } from '../failure.js'
 import { sameIssuer } from '../issuer.js'
 import type { Flow } from '../person/flow.js'
+import type { PageName } from '../person/pages.js'
 import { chooseScopes, includesAll } from '../scopes.js'
 import type { Holder, Token, TokenRecord } from '../store/record.js'
 import type { TokenStore } from '../store/store.js'
@@ -177,6 +177,48 @@ export class TokenAccount {
     if (this.#isMachine) await obtainer.ask(this.#place, found, asked, record?.token?.access)
     else await unlessAborted(this.#startFlow(obtainer, found, asked, record?.token, true).token, signal)
     return this.status()
+  }
+
+  /** Waits for a sign-in that goes on elsewhere. Undefined if there is no other token in time; rejects with a Fault if it fails. */
+  async arrived({ sent }: Refusal, signal: Signal): Promise<string | undefined> {
+    const began = this.#now()
+    for (let left = this.#patience; left > 0 && !signal.aborted; left -= LOOK_EVERY) {
+      await pause(Math.min(left, LOOK_EVERY), signal)
+      const record = await this.#options.store.read(this.key)
+      const token = record?.token
+      if (token && headerOf(token) !== sent && !this.#isOver(token)) return headerOf(token)
+      if (record?.ended && record.ended.since >= began) throw endingOf(record.ended)
+    }
+    signal.throwIfAborted()
+    return undefined
+  }
+
+  /** Where a sign-in for these wishes of the server would lead, and for what. Rejects with a Fault. */
+  async prospect(wanted: Wanted | undefined): Promise<{ found: Found; asked: readonly string[] }> {
+    const wishes = wanted ?? wantedBy(readChallenges(this.#challenges))
+    const { record } = await this.#load()
+    const obtainer = await this.#options.obtainer()
+    const found = await obtainer.find(wishes, record, false)
+    const isStepUp = record?.token !== undefined && wishes.scopes !== undefined
+    return { found, asked: this.#scopes(found, wishes, record, isStepUp) }
+  }
+
+  /**
+   * Begins a sign-in on the page of the bridge. Resolves to the address for the browser, which comes back to `redirectUri`.
+   * Only the browser with this session can finish it. Rejects with a Fault.
+   */
+  async begin(wanted: Wanted | undefined, by: { redirectUri: string; browser: string }): Promise<string> {
+    const { found, asked } = await this.prospect(wanted)
+    return (await this.#options.obtainer()).begin(this.#place, found, asked, by)
+  }
+
+  /** Takes the redirect of a sign-in that this browser began at any replica. */
+  async finish(params: URLSearchParams, browser: string): Promise<{ page: PageName; why?: string | undefined }> {
+    const { pending } = (await this.#load()).record ?? {}
+    if (pending?.browser !== browser) return { page: 'unknown' }
+    const page = await (await this.#options.obtainer()).finish(this.#place, pending, params)
+    const { record } = await this.#load()
+    return { page, why: page === 'failed' ? record?.ended?.message : undefined }
   }
 
   /** Takes the redirect address that a person pasted. Resolves to whether it belongs to a sign-in. */

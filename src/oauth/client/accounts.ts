@@ -8,10 +8,13 @@ import { ANONYMOUS } from '../../protocol/call.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
 import type { Signal } from '../../time/hang-up.js'
 import { quoted } from '../failure.js'
+import type { Desk } from '../page/desk.js'
+import { Invited } from '../page/invited.js'
 import { MemoryStore } from '../store/memory.js'
 import type { TokenStore } from '../store/store.js'
 import { TokenAccount } from './account.js'
 import type { Obtainer, ObtainOptions } from './obtain.js'
+import { Requesting } from './requesting.js'
 import type { ClientSettings } from './settings.js'
 import { TokenFile } from './token-file.js'
 
@@ -28,37 +31,8 @@ export interface AccountsOptions extends ObtainOptions {
   onBehalf?: boolean | undefined
   /** The account of the person at this machine, if there are several. */
   accountName?: string | undefined
-}
-
-/** The `Account` for requests: adds whether this principal may be asked to sign in. */
-class Requesting implements Account {
-  readonly #account: TokenAccount
-  readonly #mayAsk: boolean
-
-  constructor(account: TokenAccount, mayAsk: boolean) {
-    this.#account = account
-    this.#mayAsk = mayAsk
-  }
-
-  authorization(signal: Signal): string | undefined | Promise<string | undefined> {
-    return this.#account.authorization(signal)
-  }
-
-  refused(refusal: AccountRefusal, signal: Signal): Promise<string> {
-    return this.#account.refused(refusal, signal, false)
-  }
-
-  signIn(refusal: AccountRefusal, signal: Signal): Promise<string> {
-    return this.#account.refused(refusal, signal, this.#mayAsk)
-  }
-
-  proof(request: ProvenRequest): Promise<string> {
-    return this.#account.proof(request)
-  }
-
-  nonce(nonce: string): void {
-    this.#account.nonce(nonce)
-  }
+  /** Where principals sign in by themselves. */
+  desk?: Desk | undefined
 }
 
 /** The `Account` of a caller without a token that could be exchanged. There is nothing that it could sign in to. */
@@ -117,9 +91,9 @@ export class Accounts implements AccountsByPrincipal {
   }
 
   /**
-   * The account for a requester's requests; undefined for anonymous callers if each principal has its own. Only the
-   * person at this machine can be asked to sign in during a request. For the service account the operator signs in by a
-   * command.
+   * The account for a requester's requests; undefined for anonymous callers if each principal has its own. The person at
+   * this machine can be asked to sign in during a request, and other principals where there is a page for that. For the
+   * service account the operator signs in by a command.
    */
   for({ principal, grant }: Requester): Account | undefined {
     if (this.#file) return this.#file
@@ -131,6 +105,21 @@ export class Accounts implements AccountsByPrincipal {
 
   get settings(): ClientSettings {
     return this.#options.settings
+  }
+
+  /** The server's address. */
+  get url(): string {
+    return this.#options.url
+  }
+
+  /** The address where principals sign in by themselves; undefined if they cannot. */
+  get page(): string | undefined {
+    return this.isPersonal ? this.#options.desk?.addressOf(this.#options.server) : undefined
+  }
+
+  /** Whether principals have accounts of their own, and get tokens for them by signing in. */
+  get isPersonal(): boolean {
+    return this.#options.account === 'principal' && this.#options.settings.grant === 'code'
   }
 
   /** The argument of `mcp-bridge login` for the server. */
@@ -146,7 +135,7 @@ export class Accounts implements AccountsByPrincipal {
   #known(principal: string): KnownAccount {
     const { account: whose, accountName = LOCAL } = this.#options
     const id = whose === 'service' ? 'service' : principal === LOCAL ? accountName : principal
-    return this.#accounts.get(id) ?? this.#make(id, id, whose === 'principal' && principal === LOCAL)
+    return this.#accounts.get(id) ?? this.#make(id, id, principal)
   }
 
   /**
@@ -155,19 +144,24 @@ export class Accounts implements AccountsByPrincipal {
    */
   #knownBy(principal: string, shown: ShownToken): Account {
     const id = `${principal} ${shown.digest}`
-    const known = this.#accounts.get(id) ?? this.#make(id, principal, false, shown)
+    const known = this.#accounts.get(id) ?? this.#make(id, principal, principal, shown)
     return known.requesting
   }
 
-  #make(id: string, name: string, mayAsk: boolean, shown?: ShownToken): KnownAccount {
-    const { endpoint, server, settings, now = Date.now } = this.#options
+  #make(id: string, name: string, principal: string, shown?: ShownToken): KnownAccount {
+    const { endpoint, server, settings, now = Date.now, account: whose, desk } = this.#options
     const holder = { endpoint, account: name }
     const { loginName } = this
     const store = shown ? new MemoryStore() : this.#options.store
     const obtainer = () => this.obtainer()
     const account = new TokenAccount({ server, loginName, settings, store, now, holder, obtainer, shown })
     const until = shown?.expires ?? Number.POSITIVE_INFINITY
-    const made = { account, requesting: new Requesting(account, mayAsk), until }
+    const isLocal = principal === LOCAL
+    const requesting =
+      desk && this.isPersonal && !isLocal
+        ? new Invited(account, { desk, server, principal })
+        : new Requesting(account, whose === 'principal' && isLocal)
+    const made = { account, requesting, until }
     this.#accounts.set(id, made)
     for (const [oldest, { account, until }] of this.#accounts) {
       if (this.#accounts.size <= MAX_ACCOUNTS && until > now()) break

@@ -7,10 +7,11 @@ import { failed, quoted } from '../failure.js'
 import { sameIssuer } from '../issuer.js'
 import { Issuers } from '../issuers.js'
 import { Flow, type Person } from '../person/flow.js'
+import type { PageName } from '../person/pages.js'
 import { type FlowLog, Steps } from '../person/steps.js'
 import { type Network, type Reach, reachOf } from '../reach.js'
 import { renewInTurn } from '../store/in-turn.js'
-import type { Client, Holder, ProofKey, Token, TokenRecord } from '../store/record.js'
+import type { Client, Holder, Pending, ProofKey, Token, TokenRecord } from '../store/record.js'
 import type { TokenStore } from '../store/store.js'
 import { discover, type Found, ownServer } from './discover.js'
 import { type Granted, GrantRefused, keepGranted, refresh, revoke } from './grants.js'
@@ -136,6 +137,31 @@ export class Obtainer {
   /** The proof that a request with a bound token needs. */
   readonly proof = proofFor
 
+  /** Begins the sign-in of a person on the page of the bridge. Resolves to the address for the browser. Rejects with a Fault. */
+  async begin(place: RecordPlace, found: Found, asked: readonly string[], by: PageBy): Promise<string> {
+    const steps = this.#steps(place, found, asked, by.browser)
+    steps.checkPkce()
+    return steps.addressOf(await steps.begin(by.redirectUri))
+  }
+
+  /** Takes the redirect of such a sign-in. */
+  async finish(place: RecordPlace, pending: Pending, params: URLSearchParams): Promise<PageName> {
+    const { issuer, resource, asked, browser, dpop = false } = pending
+    const server = await this.#serverOf({ issuer, resource })
+    return server ? this.#steps(place, { server, resource, dpop }, asked, browser).answer(params) : 'unknown'
+  }
+
+  #steps(
+    { key, holder, store }: RecordPlace,
+    found: Pick<Found, 'server' | 'resource' | 'guessed' | 'dpop'>,
+    asked: readonly string[],
+    browser: string | undefined,
+  ): Steps {
+    const { server, settings, log } = this.#options
+    const common = { server, settings, log, reach: this.#reach, now: this.#now }
+    return new Steps({ ...common, key, holder, store, found, asked, browser })
+  }
+
   /** Revokes the tokens of a record. Resolves to whether the issuer confirmed it. */
   async revoke({ token, client }: TokenRecord): Promise<boolean> {
     if (!token || !client) return false
@@ -188,7 +214,7 @@ export class Obtainer {
   }
 
   /** Tokens are sent only to the issuer that gave them. Undefined if the configuration now names another. */
-  async #serverOf({ issuer, resource }: Token): Promise<IssuerMetadata | undefined> {
+  async #serverOf({ issuer, resource }: Pick<Token, 'issuer' | 'resource'>): Promise<IssuerMetadata | undefined> {
     const { url, settings } = this.#options
     const { authServerMetadataUrl: metadataUrl } = settings
     const isOwn = resource === undefined && sameIssuer(issuer, new URL(url).origin) && settings.issuer === undefined
@@ -202,6 +228,12 @@ export class Obtainer {
   #contextOf(server: IssuerMetadata, client: Granted['client'], resource: string | undefined) {
     return { server, client, resource, settings: this.#options.settings, reach: this.#reach, now: this.#now }
   }
+}
+
+/** The browser of a sign-in on the page of the bridge: where it comes back, and the digest of its session there. */
+interface PageBy {
+  redirectUri: string
+  browser: string
 }
 
 /** Who started a sign-in (`insist`: by a command), and what ends it. */

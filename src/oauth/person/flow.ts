@@ -5,7 +5,7 @@
 import { Fault } from '../../fault/fault.js'
 import { within } from '../../time/time.js'
 import type { Found } from '../client/discover.js'
-import { quoted } from '../failure.js'
+import { endingOf, quoted } from '../failure.js'
 import { sameIssuer } from '../issuer.js'
 import { includesAll } from '../scopes.js'
 import type { Pending, Token, TokenRecord } from '../store/record.js'
@@ -13,7 +13,7 @@ import type { OpenBrowser } from './browser.js'
 import { CallbackPort } from './callback-port.js'
 import type { PageName } from './pages.js'
 import { readPasted } from './paste.js'
-import { endingOf, LIFETIME, Steps, type StepsOptions } from './steps.js'
+import { LIFETIME, Steps, type StepsOptions } from './steps.js'
 
 /** How to ask a person. */
 export interface Person {
@@ -228,7 +228,9 @@ export class Flow {
     const isNoted = record?.ended !== undefined && record.ended.since >= this.#began
     // Only the process with the port knows how the sign-in ended.
     const fault =
-      isNoted || this.#port.port === undefined ? this.#steps.asFault(error) : await this.#steps.note(error, record?.pending)
+      isNoted || this.#port.port === undefined
+        ? this.#steps.asFault(error)
+        : await this.#steps.note(error, record?.pending)
     log.warn({ event: 'sign_in_failed', reason: fault.row.reason, why: fault.message }, 'sign-in failed')
     return fault
   }

@@ -2,9 +2,10 @@
  * The steps of a sign-in, wherever its browser comes back: it begins, the browser is sent away with an address, the
  * response is redeemed, and the end is noted in the record.
  */
+
+import { Fault } from '../../fault/fault.js'
 import type { Log } from '../../log/events.js'
 import { checkDestination } from '../../net/fetch.js'
-import { Fault } from '../../fault/fault.js'
 import type { Found } from '../client/discover.js'
 import { AuthorizationRefused, GrantRefused, keepGranted, redeemCode } from '../client/grants.js'
 import { newProofKey } from '../client/proof-key.js'
@@ -14,7 +15,7 @@ import { failed, networkFault, quoted } from '../failure.js'
 import { sameIssuer } from '../issuer.js'
 import type { Reach } from '../reach.js'
 import { includesAll } from '../scopes.js'
-import { type Client, ENDINGS, type Holder, type Pending, type TokenRecord } from '../store/record.js'
+import { type Client, ENDINGS, type Holder, type Pending } from '../store/record.js'
 import type { TokenStore } from '../store/store.js'
 import {
   type Authorization,
@@ -95,6 +96,7 @@ export class Steps {
       began: now(),
       opened: 0,
       ...(browser !== undefined && { browser }),
+      ...(found.dpop && { dpop: true }),
     }
     await store.change(key, holder, (record) => {
       record.pending = pending
@@ -227,9 +229,4 @@ export class Steps {
       },
     )
   }
-}
-
-/** The fault that a sign-in ended with. */
-export function endingOf({ fault, message, retryAfter }: NonNullable<TokenRecord['ended']>): Fault {
-  return new Fault(fault, message, retryAfter === undefined ? {} : { retryAfter })
 }

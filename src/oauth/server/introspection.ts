@@ -1,15 +1,9 @@
 /** Asks an issuer about tokens that only the issuer can read (RFC 7662). */
-import {
-  type AuthorizationServer,
-  allowInsecureRequests,
-  customFetch,
-  introspectionRequest,
-  processIntrospectionResponse,
-} from 'oauth4webapi'
+import { type AuthorizationServer, introspectionRequest, processIntrospectionResponse } from 'oauth4webapi'
 import { Fault } from '../../fault/fault.js'
-import { guardedRequest } from '../../net/fetch.js'
 import { clientAuthOf, configuredMethod } from '../client/client-auth.js'
 import { quoted } from '../failure.js'
+import { guarded } from '../guarded-fetch.js'
 import type { Issuers } from '../issuers.js'
 import type { Reach } from '../reach.js'
 import { type Claims, expected, type TokenRefusal } from './claims.js'
@@ -59,19 +53,7 @@ export class Introspection {
     const method = configuredMethod(own, metadata.token_endpoint_auth_methods_supported)
     const auth = await clientAuthOf({ issuer, how: 'configured', id: clientId, method, since: 0 }, own)
     const known = { client_id: clientId }
-    const response = await introspectionRequest(server, known, auth, token, {
-      // The guard decides which addresses may be reached without TLS.
-      [allowInsecureRequests]: true,
-      [customFetch]: async (url, { body, headers, method: verb }) => {
-        const options = { ...reach, method: verb as 'POST', headers: headers as Record<string, string> }
-        const { status, bytes, headers: received } = await guardedRequest(url, { ...options, body: String(body) })
-        const type = received['content-type']
-        return new Response(Buffer.from(bytes), {
-          status,
-          headers: typeof type === 'string' ? { 'content-type': type } : {},
-        })
-      },
-    })
+    const response = await introspectionRequest(server, known, auth, token, guarded(reach))
     const { active, ...claims } = await processIntrospectionResponse(server, known, response)
     const { iss, token_type } = claims
     if (active !== true) return { why: `${quoted(issuer)} says that it is not active` }

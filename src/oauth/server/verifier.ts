@@ -253,8 +253,8 @@ function keep<T>(kept: Map<string, T>, key: string, value: T, isOver: (value: T)
   }
 }
 
-/** Two issuers may have the same subject, and both texts may have any characters. */
-function principalOf({ issuer, subject }: TokenOwner): string {
+/** The principal of a person. Two issuers may have the same subject, and both texts may have any characters. */
+export function principalOf({ issuer, subject }: Pick<TokenOwner, 'issuer' | 'subject'>): string {
   const text = `${issuer.length}:${issuer}${subject.length}:${subject}`
   return `j:${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
 }

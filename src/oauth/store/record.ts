@@ -58,6 +58,8 @@ const pending = z.strictObject({
   claimed: moment.optional(),
   /** Started on the page of the bridge: the digest of the browser's session there. Only that browser can finish it. */
   browser: line(64).optional(),
+  /** The server takes only tokens that are bound to a key. */
+  dpop: z.boolean().optional(),
 })
 
 /** Faults that a sign-in can end with, for processes that wait. */

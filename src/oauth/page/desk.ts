@@ -1,0 +1,107 @@
+/**
+ * Where people sign in to servers over the network: the address of the page, and tickets that lead there. A ticket says for
+ * whom it was made, and proves nothing about who brings it.
+ */
+import { randomId, Sealer, type SealKey } from '../../crypto/seal.js'
+import type { Wanted } from '../challenge.js'
+
+/** For what a person was asked to sign in. */
+export interface Ticket {
+  server: string
+  /** The principal whose call was refused. */
+  principal: string
+  /** What the server wants, as far as it fits. */
+  wanted: Omit<Wanted, 'error'> | undefined
+  /** The name of the client that called, as it says. */
+  client: string | undefined
+}
+
+/** Takes a name for some time; for all replicas, if there are several. */
+export type Claim = (name: string, milliseconds: number) => Promise<boolean>
+
+/** Where the page is, and the keys of its replicas. */
+export interface DeskPlace {
+  /** Its address, as browsers know it. */
+  address: string
+  keys: readonly SealKey[]
+}
+
+/** Milliseconds for which a ticket leads to the page. */
+const HOLDS = 600_000
+/** Longest part of a ticket that others have chosen, in characters: an address has no room for more. */
+const MAX_WANTED = 800
+const MAX_CLIENT = 60
+/** Most names that a process remembers without other replicas. */
+const MAX_CLAIMED = 10_000
+
+/** Makes and reads tickets. */
+export class Desk {
+  readonly #now: () => number
+  readonly #claim: Claim
+  #place: { address: string; sealer: Sealer } | undefined
+
+  constructor(claim: Claim | undefined, now: () => number = Date.now) {
+    this.#now = now
+    this.#claim = claim ?? claimHere(now)
+  }
+
+  /** The page is served there from now on; undefined if it is not served. */
+  set place(place: DeskPlace | undefined) {
+    this.#place = place && { address: place.address, sealer: new Sealer(place.keys, 'ticket') }
+  }
+
+  /** The address of a server on the page, without a ticket; undefined if there is no page. */
+  addressOf(server: string): string | undefined {
+    return this.#place && `${this.#place.address}/${encodeURIComponent(server)}`
+  }
+
+  /** The address of the page for one person. It is theirs alone, so it must not be logged. */
+  invite(ticket: Ticket): string | undefined {
+    if (!this.#place) return undefined
+    const { server, principal, wanted, client } = ticket
+    const text = JSON.stringify([wanted?.metadata ?? null, wanted?.scopes ?? null, wanted?.dpop ?? false])
+    const sealed = this.#place.sealer.seal({
+      id: randomId(),
+      until: this.#now() + HOLDS,
+      server,
+      principal,
+      wanted: text.length > MAX_WANTED ? '' : text,
+      client: client?.slice(0, MAX_CLIENT) ?? '',
+    })
+    return `${this.addressOf(server)}?t=${sealed}`
+  }
+
+  /** What a ticket is for; undefined if it is none of this bridge, or too old. */
+  read(text: string): (Ticket & { id: string }) | undefined {
+    const fields = this.#place?.sealer.open(text)
+    if (!fields || Number(fields['until']) <= this.#now()) return undefined
+    const { id, server, principal, wanted, client } = fields as Record<string, string>
+    if (id === undefined || server === undefined || principal === undefined) return undefined
+    return { id, server, principal, wanted: wantedIn(wanted), client: client === '' ? undefined : client }
+  }
+
+  /** Spends a ticket. Resolves to whether nobody had. Rejects with a Fault if that cannot be known. */
+  spend({ id }: { id: string }): Promise<boolean> {
+    return this.#claim(id, HOLDS)
+  }
+}
+
+function wantedIn(text: string | undefined): Ticket['wanted'] {
+  if (!text) return undefined
+  const [metadata, scopes, dpop] = JSON.parse(text) as [string | null, string[] | null, boolean]
+  return { metadata: metadata ?? undefined, scopes: scopes ?? undefined, dpop }
+}
+
+/** Takes names in this process. */
+function claimHere(now: () => number): Claim {
+  const taken = new Map<string, number>()
+  return (name, milliseconds) => {
+    for (const [oldest, until] of taken) {
+      if (taken.size < MAX_CLAIMED && until > now()) break
+      taken.delete(oldest)
+    }
+    if (taken.has(name)) return Promise.resolve(false)
+    taken.set(name, now() + milliseconds)
+    return Promise.resolve(true)
+  }
+}

@@ -1,0 +1,198 @@
+/** The page where people sign in to servers, as HTML without scripts. All texts are escaped; nothing of a request is in it. */
+import { createHash } from 'node:crypto'
+
+/** A server, and the person's account there. */
+export interface ServerRow {
+  name: string
+  /** The host of the server. */
+  host: string
+  state: 'signed in' | 'expired' | 'not signed in' | 'unknown'
+  /** The host of the authorization server; undefined if it is not known yet. */
+  issuer: string | undefined
+}
+
+/** What the forms and links of a page need. */
+export interface PageContext {
+  /** The path of the page, as browsers know it. */
+  base: string
+  /** Who is in the browser; undefined if nobody is known. */
+  who: string | undefined
+  /** The secret of the forms in this browser. */
+  secret: string | undefined
+}
+
+/** The body of a page, and what is different about it. */
+export interface Content {
+  title: string
+  body: string
+  /** An address to go on to at once. */
+  onTo?: string | undefined
+}
+
+const STYLE = `:root{color-scheme:light dark;font:1rem/1.5 system-ui,sans-serif;--line:#8888;--dim:#555;--act:#0b57d0;--on:#fff}
+@media(prefers-color-scheme:dark){:root{--dim:#bbb;--act:#a8c7fa;--on:#062e6f}}
+body{max-width:44rem;margin:0 auto;padding:1.5rem 1rem}
+header{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:baseline;justify-content:space-between}
+h1{font-size:1.5rem;margin:0}
+table{border-collapse:collapse;width:100%;margin:1rem 0}
+th,td{text-align:left;padding:.6rem .5rem;border-bottom:1px solid var(--line);vertical-align:middle;overflow-wrap:anywhere}
+td:last-child{text-align:right;white-space:nowrap}
+form{display:inline}
+small,.dim{color:var(--dim)}
+a{color:var(--act)}
+button,.button{font:inherit;padding:.35rem .9rem;border:1px solid var(--act);border-radius:.4rem;background:none;color:var(--act);text-decoration:none;cursor:pointer;display:inline-block}
+.main{background:var(--act);color:var(--on)}
+:focus-visible{outline:3px solid var(--act);outline-offset:2px}
+input{font:inherit;padding:.35rem .5rem;width:100%;max-width:26rem;box-sizing:border-box;margin:.25rem 0 .75rem}
+label,dt{font-weight:600}label{display:block}
+dl{margin:1rem 0}dd{margin:0 0 .75rem}
+.notice{border:1px solid var(--line);border-left:.3rem solid var(--act);padding:.5rem .8rem;margin:1rem 0}`
+
+const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
+
+/** Forbids scripts, framing, caching, and forms to elsewhere. A form needs its origin, so there is a referrer on this host. */
+export const HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  'cache-control': 'no-store',
+  'referrer-policy': 'same-origin',
+  'x-content-type-options': 'nosniff',
+  'cross-origin-opener-policy': 'same-origin',
+}
+
+/** A text for HTML, also within an attribute. */
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`)
+}
+
+/** The whole page. */
+export function document({ title, body, onTo }: Content, { base, who, secret }: PageContext): string {
+  const refresh = onTo === undefined ? '' : `<meta http-equiv="refresh" content="0;url=${escaped(onTo)}">\n`
+  const person =
+    who === undefined
+      ? ''
+      : `<p>You are <strong>${escaped(who)}</strong> ${form(`${base}/browser/out`, secret, 'Not you?')}</p>`
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+${refresh}<title>${escaped(title)}</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<header><h1>${escaped(title)}</h1>${person}</header>
+<main>
+${body}
+</main>
+</body>
+</html>
+`
+}
+
+const STATES: Readonly<Record<ServerRow['state'], string>> = {
+  'signed in': 'Signed in',
+  expired: 'Expired: sign in again',
+  'not signed in': 'Not signed in',
+  unknown: 'Unknown for now',
+}
+
+/** The list of servers. `done`: the server that the person has just signed in to. */
+export function list(rows: readonly ServerRow[], done: string | undefined, { base, secret }: PageContext): Content {
+  const signedIn = rows.find(({ name, state }) => name === done && state === 'signed in')
+  const notice = signedIn
+    ? `<p class="notice" role="status">You are signed in to <strong>${escaped(signedIn.name)}</strong>. You can close this window and go back to your application.</p>`
+    : ''
+  const row = ({ name, host, state, issuer }: ServerRow) => {
+    const at = encodeURIComponent(name)
+    const actions =
+      state === 'signed in'
+        ? form(`${base}/out/${at}`, secret, 'Sign out', `Sign out of ${name}`)
+        : `<a class="button" href="${escaped(`${base}/${at}`)}" aria-label="${escaped(`Sign in to ${name}`)}">Sign in</a>`
+    const where = issuer === undefined ? '' : ` <small>at ${escaped(issuer)}</small>`
+    return `<tr><th scope="row">${escaped(name)}<br><small>${escaped(host)}</small></th><td>${STATES[state]}${where}</td><td>${actions}</td></tr>`
+  }
+  return {
+    title: 'Your accounts',
+    body: `${notice}
+<p>Here you sign in to servers with your own accounts. Only your own calls use them.</p>
+<table>
+<thead><tr><th scope="col">Server</th><th scope="col">Your account</th><td></td></tr></thead>
+<tbody>
+${rows.map(row).join('\n')}
+</tbody>
+</table>`,
+  }
+}
+
+/** What a person agrees to. */
+export interface Agreement {
+  server: string
+  host: string
+  issuer: string
+  scopes: readonly string[]
+  client: string | undefined
+  ticket: string | undefined
+}
+
+/** Asks whether to go on to the authorization server. */
+export function agreement(asked: Agreement, { base, secret }: PageContext): Content {
+  const { server, host, issuer, scopes, client, ticket } = asked
+  const rows = [
+    ['Server', `${server} (${host})`],
+    ['You sign in at', issuer],
+    ...(scopes.length > 0 ? [['It may then', scopes.join(', ')]] : []),
+    ...(client === undefined ? [] : [['Asked for by', `a client that calls itself “${client}”`]]),
+  ] as [string, string][]
+  const more = ticket === undefined ? '' : `<input type="hidden" name="t" value="${escaped(ticket)}">`
+  return {
+    title: `Sign in to ${server}`,
+    body: `<dl>${rows.map(([name, text]) => `<dt>${name}</dt><dd>${escaped(text)}</dd>`).join('')}</dl>
+<p>Go on only if you have asked for this. Your calls use the account with which you sign in.</p>
+<p>${form(`${base}/${encodeURIComponent(server)}`, secret, 'Continue', undefined, more)} <a class="button" href="${escaped(base)}">Cancel</a></p>`,
+  }
+}
+
+/** On the way to an authorization server. A redirect would not do: it counts as the target of the form. */
+export function leaving(server: string, address: string): Content {
+  return {
+    title: `Sign in to ${server}`,
+    body: `<p>If nothing happens: <a class="button main" href="${escaped(address)}" rel="noreferrer">Continue</a></p>`,
+    onTo: address,
+  }
+}
+
+/** Asks who is in the browser. */
+export function welcome(
+  ways: { company: string | undefined; tokens: boolean },
+  secret: string,
+  wrong: boolean,
+  { base }: PageContext,
+): Content {
+  const company =
+    ways.company === undefined
+      ? ''
+      : `<p><a class="button main" href="${escaped(ways.company)}">Sign in with your company</a></p>`
+  const notice = wrong ? '<p class="notice" role="alert">This token is unknown.</p>' : ''
+  const hidden = `<input type="hidden" name="secret" value="${escaped(secret)}">`
+  const token = ways.tokens
+    ? `<form method="post" action="${escaped(`${base}/browser/token`)}">${hidden}
+<label for="token">Your token for this bridge</label>
+<input id="token" name="token" type="password" autocomplete="off" required>
+<button>Sign in</button></form>`
+    : ''
+  return { title: 'Who are you?', body: `${notice}${company}${token}` }
+}
+
+/** A short text, with a link back. */
+export function message(title: string, text: string, link: { text: string; href: string } | undefined): Content {
+  const more = link ? `<p><a class="button" href="${escaped(link.href)}">${escaped(link.text)}</a></p>` : ''
+  return { title, body: `<p>${escaped(text)}</p>${more}` }
+}
+
+/** A form with one button. */
+function form(action: string, secret: string | undefined, label: string, full?: string, more = ''): string {
+  const name = full === undefined ? '' : ` aria-label="${escaped(full)}"`
+  const main = label === 'Continue' ? ' class="main"' : ''
+  return `<form method="post" action="${escaped(action)}"><input type="hidden" name="secret" value="${escaped(secret ?? '')}">${more}<button${main}${name}>${escaped(label)}</button></form>`
+}

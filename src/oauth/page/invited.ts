@@ -1,0 +1,42 @@
+/** The account of a principal who signs in on the page of the bridge, as requests use it. */
+import { type AccountRefusal, Fault, needsSignIn } from '../../fault/fault.js'
+import type { SignInAsking } from '../../protocol/account.js'
+import type { Signal } from '../../time/hang-up.js'
+import { readChallenges, wantedBy } from '../challenge.js'
+import type { TokenAccount } from '../client/account.js'
+import { Requesting } from '../client/requesting.js'
+import { quoted } from '../failure.js'
+import type { Desk } from './desk.js'
+
+/** Who is invited to the page, and for which server. */
+export interface Invitation {
+  desk: Desk
+  server: string
+  principal: string
+}
+
+/** The `Account`: instead of opening a browser, it gives the address of the page. */
+export class Invited extends Requesting {
+  readonly #invitation: Invitation
+
+  constructor(account: TokenAccount, invitation: Invitation) {
+    super(account, false)
+    this.#invitation = invitation
+  }
+
+  override async signIn(refusal: AccountRefusal, signal: Signal, asking: SignInAsking = {}): Promise<string> {
+    try {
+      return await this.refused(refusal, signal)
+    } catch (error) {
+      const { desk, server, principal } = this.#invitation
+      const page = desk.addressOf(server)
+      if (!needsSignIn(error) || page === undefined) throw error
+      const arrived = asking.hasAccepted ? await this.account.arrived(refusal, signal) : undefined
+      if (arrived !== undefined) return arrived
+      const wanted = wantedBy(readChallenges(refusal.challenges))
+      const message = `Sign in to ${quoted(server)} with your own account first: ${page}`
+      const signInUrl = desk.invite({ server, principal, wanted, client: asking.client })
+      throw new Fault('signInRequired', message, { signInFor: refusal, signInUrl })
+    }
+  }
+}

@@ -1,0 +1,344 @@
+/**
+ * The page where people sign in to servers with their own accounts. A browser first shows who is in it; tokens are stored for
+ * that person alone, whoever made the link that was opened.
+ */
+
+import { digest, type SealKey } from '../../crypto/seal.js'
+import { Fault } from '../../fault/fault.js'
+import { parseUrl } from '../../texts/parse-url.js'
+import type { Accounts } from '../client/accounts.js'
+import type { AccountStatus } from '../client/status.js'
+import type { Company, KnownPerson } from './company.js'
+import type { Desk, Ticket } from './desk.js'
+import {
+  agreement,
+  type Content,
+  document,
+  HEADERS,
+  leaving,
+  list,
+  message,
+  type PageContext,
+  type ServerRow,
+  welcome,
+} from './html.js'
+import { type Destination, type Visitor, Visitors } from './visitors.js'
+
+/** Everything that the page needs. */
+export interface SignInPageOptions {
+  /** Its address, as browsers know it. */
+  address: string
+  keys: readonly SealKey[]
+  desk: Desk
+  /** The servers to sign in to, by name. */
+  servers: ReadonlyMap<string, Accounts>
+  /** The sign-in at the identity provider; undefined without one. */
+  company: Company | undefined
+  /** The principal of a token of this bridge; undefined without such tokens. */
+  ownerOf: ((token: string) => string | undefined) | undefined
+  log: { warn(fields: { event: 'sign_in_link_foreign'; server: string }, message: string): void }
+  now?: (() => number) | undefined
+}
+
+/** A request of a browser. */
+export interface PageRequest {
+  method: string
+  /** After the path of the page, decoded. */
+  path: readonly string[]
+  query: URLSearchParams
+  form: URLSearchParams
+  cookies: string | undefined
+  origin: string | undefined
+  /** `Sec-Fetch-Site`. */
+  site: string | undefined
+  /** The person that a proxy names; undefined without one. */
+  proxied: KnownPerson | undefined
+}
+
+/** The answer. */
+export interface PageAnswer {
+  status: number
+  headers: Readonly<Record<string, string | string[]>>
+  body: string
+  /** A wrong token was shown, which has to be counted. */
+  isWrong?: boolean
+}
+
+/** The page. */
+export class SignInPage {
+  readonly #options: SignInPageOptions
+  readonly #visitors: Visitors
+  readonly #base: string
+  readonly #origin: string
+
+  constructor(options: SignInPageOptions) {
+    this.#options = options
+    this.#visitors = new Visitors(options.keys, options.now)
+    const { pathname, origin } = new URL(options.address)
+    this.#base = pathname
+    this.#origin = origin
+  }
+
+  /** Answers a request. Never rejects because of what others say. */
+  async answer(request: PageRequest): Promise<PageAnswer> {
+    try {
+      return await this.#route(request)
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      const status = error.fault === 'storeUnavailable' || error.fault === 'upstreamUnavailable' ? 503 : 400
+      return this.#show(message('Not signed in', error.message, this.#back), this.#context(request), status)
+    }
+  }
+
+  async #route(request: PageRequest): Promise<PageAnswer> {
+    const [first, second] = request.path
+    switch (`${request.method} ${second === undefined ? '' : first}`) {
+      case 'GET ':
+        return first === undefined ? this.#list(request) : this.#ask(request, first)
+      case 'POST ':
+        return first === undefined ? this.#missing(request) : this.#begin(request, first)
+      case 'GET callback':
+        return this.#finish(request, second as string)
+      case 'POST out':
+        return this.#signOut(request, second as string)
+      case 'GET browser':
+        return second === 'callback' ? this.#arrive(request) : this.#missing(request)
+      case 'POST browser':
+        if (second === 'out') return this.#forget(request)
+        return second === 'token' ? this.#take(request) : this.#missing(request)
+      default:
+        return this.#missing(request)
+    }
+  }
+
+  // What a person sees.
+
+  async #list(request: PageRequest): Promise<PageAnswer> {
+    const known = this.#visitor(request)
+    if (!known) return this.#welcome({})
+    const { visitor, cookie } = known
+    const rows = await Promise.all(
+      [...this.#options.servers].map(async ([name, accounts]): Promise<ServerRow> => {
+        const status = await accounts
+          .of(visitor.principal)
+          .status()
+          .catch(() => undefined)
+        return {
+          name,
+          host: hostOf(accounts.url),
+          state: stateOf(status),
+          issuer: status?.issuer && hostOf(status.issuer),
+        }
+      }),
+    )
+    const context = this.#contextOf(visitor)
+    return this.#show(list(rows, request.query.get('done') ?? undefined, context), context, 200, cookie)
+  }
+
+  async #ask(request: PageRequest, server: string): Promise<PageAnswer> {
+    const accounts = this.#options.servers.get(server)
+    if (!accounts) return this.#missing(request)
+    const ticket = request.query.get('t') ?? undefined
+    const known = this.#visitor(request)
+    if (!known) return this.#welcome({ server, ticket })
+    const { visitor, cookie } = known
+    const context = this.#contextOf(visitor)
+    const invited = await this.#invited(server, ticket, visitor, context)
+    if (invited && 'status' in invited) return invited
+    const { found, asked } = await accounts.of(visitor.principal).prospect(wantedBy(invited))
+    const { issuer } = found.server
+    const shown = { server, host: hostOf(accounts.url), issuer, scopes: asked, client: invited?.client, ticket }
+    return this.#show(agreement(shown, context), context, 200, cookie)
+  }
+
+  async #begin(request: PageRequest, server: string): Promise<PageAnswer> {
+    const accounts = this.#options.servers.get(server)
+    const visitor = this.#sender(request)
+    if (!accounts) return this.#missing(request)
+    if (!visitor) return this.#stale(request)
+    const ticket = request.form.get('t') ?? undefined
+    const context = this.#contextOf(visitor)
+    const invited = await this.#invited(server, ticket, visitor, context)
+    if (invited && 'status' in invited) return invited
+    if (invited && !(await this.#options.desk.spend(invited))) return this.#show(this.#old(server), context, 400)
+    const redirectUri = `${this.#options.address}/callback/${encodeURIComponent(server)}`
+    const by = { redirectUri, browser: digest(visitor.id) }
+    const address = await accounts.of(visitor.principal).begin(wantedBy(invited), by)
+    return this.#show(leaving(server, address), context)
+  }
+
+  async #finish(request: PageRequest, server: string): Promise<PageAnswer> {
+    const accounts = this.#options.servers.get(server)
+    const { visitor } = this.#visitor(request) ?? {}
+    if (!accounts) return this.#missing(request)
+    if (!visitor) return this.#stale(request)
+    const { page, why } = await accounts.of(visitor.principal).finish(request.query, digest(visitor.id))
+    if (page === 'signedIn') return redirect(`${this.#base}?done=${encodeURIComponent(server)}`)
+    if (page === 'unknown') return this.#stale(request)
+    const text = why ?? 'The sign-in failed.'
+    return this.#show(message('Not signed in', text, this.#back), this.#contextOf(visitor), 400)
+  }
+
+  async #signOut(request: PageRequest, server: string): Promise<PageAnswer> {
+    const accounts = this.#options.servers.get(server)
+    const visitor = this.#sender(request)
+    if (!accounts) return this.#missing(request)
+    if (!visitor) return this.#stale(request)
+    await accounts.of(visitor.principal).logout()
+    return redirect(this.#base)
+  }
+
+  /** What a ticket is for, or the answer to a ticket that does not count here. Undefined without a ticket. */
+  async #invited(
+    server: string,
+    text: string | undefined,
+    visitor: Visitor,
+    context: PageContext,
+  ): Promise<(Ticket & { id: string }) | PageAnswer | undefined> {
+    if (text === undefined) return undefined
+    const { desk, log } = this.#options
+    const ticket = desk.read(text)
+    if (!ticket || ticket.server !== server) return this.#show(this.#old(server), context, 400)
+    if (ticket.principal === visitor.principal) return ticket
+    await desk.spend(ticket)
+    log.warn(
+      { event: 'sign_in_link_foreign', server },
+      'somebody opened a link to sign in that was made for somebody else',
+    )
+    const foreign = message(
+      'This link is not for you',
+      'It was made for somebody else, and cannot be used any more. If somebody sent it to you, tell your administrator.',
+      this.#back,
+    )
+    return this.#show(foreign, context, 403)
+  }
+
+  #old(server: string): Content {
+    const href = `${this.#base}/${encodeURIComponent(server)}`
+    return message('This link is too old', 'A link can be used once, and for ten minutes.', {
+      text: 'Go on without it',
+      href,
+    })
+  }
+
+  // Who is in the browser.
+
+  async #welcome(to: Destination, wrong = false): Promise<PageAnswer> {
+    const { company, ownerOf } = this.#options
+    if (!company && !ownerOf) {
+      const text = 'The proxy before this page has not said who you are.'
+      return this.#show(message('Who are you?', text, undefined), this.#contextOf(undefined), 401)
+    }
+    const begun = await company?.begin()
+    const { arrival, cookie } = this.#visitors.expect(to, begun?.secrets)
+    if (begun && !ownerOf) return redirect(begun.address, cookie)
+    const context = this.#contextOf(undefined)
+    const ways = { company: begun?.address, tokens: ownerOf !== undefined }
+    const content = welcome(ways, this.#visitors.secretOf(arrival), wrong, context)
+    return this.#show(content, context, wrong ? 403 : 200, cookie)
+  }
+
+  /** The browser comes back from the identity provider. */
+  async #arrive(request: PageRequest): Promise<PageAnswer> {
+    const arrival = this.#visitors.arriving(request.cookies)
+    const { company } = this.#options
+    const person = arrival?.secrets && company && (await company.finish(request.query, arrival.secrets))
+    return person ? this.#admit(person, arrival?.to ?? {}) : this.#stale(request)
+  }
+
+  /** A token was entered. */
+  async #take(request: PageRequest): Promise<PageAnswer> {
+    const arrival = this.#visitors.arriving(request.cookies)
+    const { ownerOf } = this.#options
+    const isOurs = arrival && this.#isOwn(request) && this.#visitors.isSecretOf(arrival, request.form.get('secret'))
+    if (!isOurs || !ownerOf) return this.#stale(request)
+    const principal = ownerOf(request.form.get('token') ?? '')
+    if (principal === undefined) return { ...(await this.#welcome(arrival.to, true)), isWrong: true }
+    return this.#admit({ principal, who: principal }, arrival.to)
+  }
+
+  #admit(person: KnownPerson, { server, ticket }: Destination): PageAnswer {
+    const { cookie } = this.#visitors.admit(person)
+    const [, ...others] = this.#visitors.forgotten
+    const query = ticket === undefined ? '' : `?t=${encodeURIComponent(ticket)}`
+    const to = server === undefined ? this.#base : `${this.#base}/${encodeURIComponent(server)}${query}`
+    return redirect(to, cookie, ...others)
+  }
+
+  #forget(request: PageRequest): PageAnswer {
+    if (!this.#sender(request)) return this.#stale(request)
+    const text = 'This browser no longer knows who you are. Your accounts at the servers stay signed in.'
+    const content = message('Goodbye', text, { text: 'Sign in again', href: this.#base })
+    return this.#show(content, this.#contextOf(undefined), 200, ...this.#visitors.forgotten)
+  }
+
+  /** Who is in the browser; with the cookie to set if it is new. A proxy says it with each request. */
+  #visitor({ cookies, proxied }: PageRequest): { visitor: Visitor; cookie?: string } | undefined {
+    const visitor = this.#visitors.in(cookies)
+    if (!proxied || visitor?.principal === proxied.principal) return visitor && { visitor }
+    return this.#visitors.admit(proxied)
+  }
+
+  /** Who has sent a form of this page; undefined if another page may have. */
+  #sender(request: PageRequest): Visitor | undefined {
+    const { visitor, cookie } = this.#visitor(request) ?? {}
+    if (!visitor || cookie !== undefined || !this.#isOwn(request)) return undefined
+    return this.#visitors.isSecretOf(visitor, request.form.get('secret')) ? visitor : undefined
+  }
+
+  #isOwn({ origin, site }: PageRequest): boolean {
+    return (origin === undefined || origin === this.#origin) && (site === undefined || site === 'same-origin')
+  }
+
+  // Answers.
+
+  get #back() {
+    return { text: 'Your accounts', href: this.#base }
+  }
+
+  #context(request: PageRequest): PageContext {
+    return this.#contextOf(this.#visitors.in(request.cookies))
+  }
+
+  #contextOf(visitor: Visitor | undefined): PageContext {
+    const secret = visitor && this.#visitors.secretOf(visitor)
+    return { base: this.#base, who: visitor?.who, secret }
+  }
+
+  #missing(request: PageRequest): PageAnswer {
+    const content = message('Not found', 'There is no such server to sign in to.', this.#back)
+    return this.#show(content, this.#context(request), 404)
+  }
+
+  #stale(request: PageRequest): PageAnswer {
+    const text = 'This page is too old, or was opened in another browser. Nothing has changed.'
+    return this.#show(message('Not signed in', text, this.#back), this.#context(request), 400)
+  }
+
+  #show(content: Content, context: PageContext, status = 200, ...cookies: (string | undefined)[]): PageAnswer {
+    const given = cookies.filter((one) => one !== undefined)
+    const leaves = content.onTo === undefined ? {} : { 'referrer-policy': 'no-referrer' }
+    const headers = { ...HEADERS, ...leaves, ...(given.length > 0 && { 'set-cookie': given }) }
+    return { status, headers, body: document(content, context) }
+  }
+}
+
+function wantedBy(ticket: Ticket | undefined) {
+  const { wanted } = ticket ?? {}
+  return wanted && { ...wanted, error: undefined }
+}
+
+function stateOf(status: AccountStatus | undefined): ServerRow['state'] {
+  if (!status) return 'unknown'
+  if (status.signedIn) return 'signed in'
+  return status.expires === undefined ? 'not signed in' : 'expired'
+}
+
+function hostOf(address: string): string {
+  return parseUrl(address)?.host ?? ''
+}
+
+function redirect(location: string, ...cookies: string[]): PageAnswer {
+  const headers = { ...HEADERS, location, ...(cookies.length > 0 && { 'set-cookie': cookies }) }
+  return { status: 303, headers, body: '' }
+}

@@ -1,0 +1,66 @@
+/** Serves the page where people sign in to servers with their own accounts. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+
+/** What answers browsers, and where. */
+export interface SignInRoutes {
+  path: string
+  answer(request: BrowserRequest): Promise<BrowserAnswer>
+}
+
+/** A request of a browser. */
+interface BrowserRequest {
+  method: string
+  /** The segments after the path of the page, decoded. */
+  path: readonly string[]
+  query: URLSearchParams
+  form: URLSearchParams
+  cookies: string | undefined
+  origin: string | undefined
+  /** `Sec-Fetch-Site`. */
+  site: string | undefined
+  /** The person that a proxy names. */
+  proxied: { principal: string; who: string } | undefined
+}
+
+interface BrowserAnswer {
+  status: number
+  headers: Readonly<Record<string, string | string[]>>
+  body: string
+  /** A wrong token was shown. */
+  isWrong?: boolean
+}
+
+const BODY_BYTES = 64 * 1024
+
+/** All paths of the page. They need no token: the page finds out who is there. */
+export function signInPaths(path: string): readonly string[] {
+  return [path, `${path}/:first`, `${path}/:first/:second`]
+}
+
+/** A Fastify plugin. */
+export async function signInPage(app: FastifyInstance, { path, answer }: SignInRoutes): Promise<void> {
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string', bodyLimit: BODY_BYTES },
+    (_request, body, done) => done(null, new URLSearchParams(String(body))),
+  )
+  const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+    const { method, headers, url, body, grant, principal } = request
+    if (app.countRequest) await app.countRequest(request)
+    const { first, second } = request.params as { first?: string; second?: string }
+    const name = grant?.subject
+    const answered = await answer({
+      method,
+      path: [first, second].filter((one) => one !== undefined),
+      query: new URLSearchParams(url.split('?')[1] ?? ''),
+      form: body instanceof URLSearchParams ? body : new URLSearchParams(),
+      cookies: headers.cookie,
+      origin: headers.origin,
+      site: typeof headers['sec-fetch-site'] === 'string' ? headers['sec-fetch-site'] : undefined,
+      proxied: name === undefined ? undefined : { principal, who: name },
+    })
+    if (answered.isWrong && app.countWrongToken) await app.countWrongToken(request)
+    return reply.code(answered.status).headers(answered.headers).send(answered.body)
+  }
+  for (const one of signInPaths(path)) app.route({ method: ['GET', 'POST'], url: one, bodyLimit: BODY_BYTES, handler })
+}
