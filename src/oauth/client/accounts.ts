@@ -3,10 +3,9 @@
  * that obtains tokens is not loaded and no file is opened.
  */
 import { type AccountRefusal, Fault } from '../../fault/fault.js'
-import type { Account, AccountsByPrincipal, ProvenRequest, Requester } from '../../protocol/account.js'
+import type { Account, AccountsByPrincipal, Requester } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
-import type { Signal } from '../../time/hang-up.js'
 import { quoted } from '../failure.js'
 import type { Desk } from '../page/desk.js'
 import { Invited } from '../page/invited.js'
