@@ -205,7 +205,7 @@ export class Listener {
   }
 
   readonly #answer = (request: IncomingMessage, response: ServerResponse): void => {
-    if (!this.#connections.begin(request.socket, response))
+    if (!this.#connections.requestBegins(request.socket, response))
       return this.#refuseRequest(this.#tooMany(), request, response)
     if (this.#isLeaving) response.shouldKeepAlive = false
     if (this.#held) this.#held.push(() => this.front.routing(request, response))

@@ -59,7 +59,7 @@ export class CallLogEntry implements CallLog {
   }
 
   /** Notes the subject of a request, and begins the call's span: in the trace of the request's `_meta`, or else of its headers. */
-  begin(request: Pick<Request, 'method' | 'params'> | undefined, headers: TraceContext | undefined): void {
+  beginRecord(request: Pick<Request, 'method' | 'params'> | undefined, headers: TraceContext | undefined): void {
     const params = request && typeof request.params !== 'string' ? request.params : EMPTY
     const named = request && subject(request.method, params)
     if (named) this.#fields['name'] = named.name

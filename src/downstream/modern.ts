@@ -76,12 +76,12 @@ export class ModernDownstream {
    * Answers a request that has been classified as modern: passes its frames to `send`. A failure is the last frame.
    * Rejects only with OwnedByReplica, and only before the first frame.
    */
-  answer(request: Request, arrived: Arrived, send: Send): Promise<void> {
+  answerRequest(request: Request, arrived: Arrived, send: Send): Promise<void> {
     const { id, method } = request
     const { log, transport: clientTransport } = arrived
     const record = new CallLogEntry(log, { clientEra: 'modern', clientTransport, method }, arrived)
     const kept = methodTraits(method).endless ? own(id) : id
-    const decoded = decode(request, arrived, record)
+    const decoded = decodeModern(request, arrived, record)
     if (decoded instanceof Fault) record.watched?.begun(request, undefined, arrived.headers)
     else {
       if (decoded.answers) record.continues(decoded.answers)
@@ -89,10 +89,10 @@ export class ModernDownstream {
     }
     if (arrived.running) arrived.running.call = record.call
     // Not async itself, because that would keep the whole request in memory while it waits.
-    return this.#answer(kept, decoded, arrived, record, send)
+    return this.#callAndSend(kept, decoded, arrived, record, send)
   }
 
-  async #answer(
+  async #callAndSend(
     id: Id,
     decoded: (DecodedModernRequest & { size?: number }) | Fault,
     arrived: Arrived,
@@ -151,10 +151,10 @@ export class ModernDownstream {
 }
 
 /** Decodes and checks a request. An endless call keeps nothing of the received text. */
-function decode(request: Request, { bare, trace }: Arrived, record: CallLogEntry): DecodedModernRequest | Fault {
+function decodeModern(request: Request, { bare, trace }: Arrived, record: CallLogEntry): DecodedModernRequest | Fault {
   const { method } = request
   try {
-    record.begin(request, trace)
+    record.beginRecord(request, trace)
     const decoded = bare ? decodeBareDiscover() : decodeRequest(request)
     const { eras, endless } = methodTraits(method)
     if (eras === 'legacy' || method.startsWith('tasks/')) refuseUnknown(decoded)

@@ -96,7 +96,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   })
 
   function answerModern(request: Request, bare: boolean): Promise<void> {
-    const controller = running.begin(request.id)
+    const controller = running.enterRequest(request.id)
     const arrived = {
       principal,
       patient,
@@ -112,7 +112,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       if (controller.aborted && !(controller.reason instanceof Fault)) return undefined
       return write(text, last && (() => answerLost(id)))
     }
-    return modern.answer(request, arrived, send).finally(() => running.end(id, controller))
+    return modern.answerRequest(request, arrived, send).finally(() => running.leaveRequest(id, controller))
   }
 
   async function answerInSession(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {
@@ -133,7 +133,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   function take(message: Message): Promise<void> | undefined {
     const verdict = classifyLine(message, conversation.state, compat)
     if (message.kind === 'invalid') return undefined
-    if (message.kind === 'request' && (running.has(message.id) || inSession.has(idKey(message.id))))
+    if (message.kind === 'request' && (running.hasRequest(message.id) || inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'Duplicate id: a request with this id is still in progress')
     const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
     // The id alone determines the request, because both eras share the ids, and a notification needs no envelope.

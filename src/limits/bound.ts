@@ -50,13 +50,13 @@ export class Bound {
   }
 
   /** Takes `amount` for a principal, even beyond the bound: call `reached` first. */
-  take(principal: string, amount = 1): void {
+  occupy(principal: string, amount = 1): void {
     this.#used += amount
     this.#held.set(principal, (this.#held.get(principal) ?? 0) + amount)
   }
 
   /** Gives back `amount`. */
-  give(principal: string, amount = 1): void {
+  vacate(principal: string, amount = 1): void {
     this.#used -= amount
     const left = (this.#held.get(principal) ?? 0) - amount
     if (left > 0) this.#held.set(principal, left)

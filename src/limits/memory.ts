@@ -65,13 +65,13 @@ export class Memory {
   /** Reserves `amount` more, or returns why not. For reservations only. */
   take(principal: string, bytes: number): BoundReached | undefined {
     const reached = this.#reached(principal, bytes)
-    if (!reached) this.#bound.take(principal, bytes)
+    if (!reached) this.#bound.occupy(principal, bytes)
     return reached
   }
 
   /** Takes bytes back. For reservations only. */
   give(principal: string, bytes: number): void {
-    this.#bound.give(principal, bytes)
+    this.#bound.vacate(principal, bytes)
   }
 
   /** Why `bytes` are not available, after asking the keepers to free some. */

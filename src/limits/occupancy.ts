@@ -36,7 +36,7 @@ export class Occupancy {
   enter(occupant: Occupant): void {
     const { principal } = occupant
     this.makeRoom(principal)
-    this.bound.take(principal)
+    this.bound.occupy(principal)
     const others = this.#occupants.get(principal)
     if (others) others.add(occupant)
     else this.#occupants.set(principal, new Set([occupant]))
@@ -47,7 +47,7 @@ export class Occupancy {
     const { principal } = occupant
     const occupants = this.#occupants.get(principal)
     if (!occupants?.delete(occupant)) return
-    this.bound.give(principal)
+    this.bound.vacate(principal)
     if (occupants.size === 0) this.#occupants.delete(principal)
   }
 

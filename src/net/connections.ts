@@ -51,7 +51,7 @@ export class Connections {
   }
 
   /** Notes a request, until its response is closed. Returns whether it may be answered: if not, it is to be refused. */
-  begin(socket: Socket, response: { on(event: 'close', listener: () => void): unknown }): boolean {
+  requestBegins(socket: Socket, response: { on(event: 'close', listener: () => void): unknown }): boolean {
     const connection = this.#bySocket.get(socket)
     if (!connection || !this.#all.has(connection)) return true
     connection.silent?.delete(connection)

@@ -71,7 +71,7 @@ export class Admission {
 
   /** Admits what does not pass the policy, or throws a Fault. The returned function releases its place. */
   enter(entering: Entering): () => void {
-    const places = this.#take(entering)
+    const places = this.#takePlaces(entering)
     return () => give(places, entering.principal)
   }
 
@@ -105,22 +105,22 @@ export class Admission {
     return async (call) => {
       const { principal, method, answers } = call
       const { endless } = methodTraits(method)
-      const places = this.#take({ principal, endless, goesOn: answers !== undefined })
+      const places = this.#takePlaces({ principal, endless, goesOn: answers !== undefined })
       if (endless) return this.#untilEnded(call, inner).finally(() => give(places, principal))
       const place = this.#calls.add(call.abort)
       const time = timeouts && !signIn ? new Time(call, timeouts) : undefined
       try {
         return await inner(time ? time.call : call)
       } finally {
-        time?.end()
+        time?.stopTime()
         this.#calls.delete(place)
-        for (const { bound } of places) bound.give(principal)
+        for (const { bound } of places) bound.vacate(principal)
       }
     }
   }
 
   /** Takes a place in each bound, or throws a Fault. Returns what has to be given back. */
-  #take({ principal, endless = false, goesOn = false }: Entering): readonly AdmissionPlace[] {
+  #takePlaces({ principal, endless = false, goesOn = false }: Entering): readonly AdmissionPlace[] {
     if (this.#closed && !goesOn) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     const { calls = NO_PLACES, subscriptions = NO_PLACES } = this.#options
     const places = endless ? subscriptions : calls
@@ -128,7 +128,7 @@ export class Admission {
       const reached = bound.reached(principal)
       if (reached) throw noRoom(reached, bound, `${endless ? 'subscriptions' : 'calls'} ${where}`)
     }
-    for (const { bound } of places) bound.take(principal)
+    for (const { bound } of places) bound.occupy(principal)
     return places
   }
 
@@ -152,7 +152,7 @@ export class Admission {
 }
 
 function give(places: readonly AdmissionPlace[], principal: string): void {
-  for (const { bound } of places) bound.give(principal)
+  for (const { bound } of places) bound.vacate(principal)
 }
 
 /** The time of a call. It is aborted with the fault `upstreamTimeout` when a limit is exceeded. */
@@ -176,7 +176,7 @@ class Time {
     this.call = { ...call, tell }
   }
 
-  end(): void {
+  stopTime(): void {
     this.#silence.clear()
     clearImmediate(this.#overdue)
   }
@@ -190,7 +190,7 @@ function within(timeouts: Timeouts, next: Handler): Handler {
     try {
       return await next(time.call)
     } finally {
-      time.end()
+      time.stopTime()
     }
   }
 }

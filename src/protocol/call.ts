@@ -294,7 +294,7 @@ export interface SessionCookies {
   /** Replaces the cookies by those of another replica, unless they are of another origin or an answer sets some meanwhile. */
   adopt(text: string): Promise<void>
   /** Keeps the cookies that an answer from this path sets. */
-  take(path: string, headers: Readonly<Record<string, string | string[] | undefined>>): void
+  keepFrom(path: string, headers: Readonly<Record<string, string | string[] | undefined>>): void
   /** These headers with the cookies for a request to this path. */
   addTo<T extends Readonly<Record<string, string | string[] | undefined>>>(path: string, headers: T): T
 }

@@ -46,10 +46,10 @@ export interface Refusal {
 export interface ExchangePeer {
   /** Begins a reservation for messages that a principal has not read. */
   reserve(principal: string): Reservation
-  send(exchange: Exchange, method: string, params: Sent, headers?: Readonly<Record<string, string>>): void
+  sendRequest(exchange: Exchange, method: string, params: Sent, headers?: Readonly<Record<string, string>>): void
   /** Cancels the request at the server. */
   cancel(exchange: Exchange, reason: string): void
-  forget(exchange: Exchange): void
+  removeExchange(exchange: Exchange): void
 }
 
 interface Reader {
@@ -116,11 +116,11 @@ export class Exchange {
     return this.#arrivals !== undefined && this.#arrivals.length > 0
   }
 
-  send(method: string, params: Sent, headers?: Readonly<Record<string, string>>): void {
+  sendCall(method: string, params: Sent, headers?: Readonly<Record<string, string>>): void {
     if (this.#released !== undefined) return
     this.#sent = true
     this.method = method
-    this.#peer.send(this, method, params, headers)
+    this.#peer.sendRequest(this, method, params, headers)
   }
 
   /** Goes on for the next leg of its call. */
@@ -131,7 +131,7 @@ export class Exchange {
   }
 
   /** The next message, in the order of arrival. Rejects with a ChannelError or a Fault if none can arrive. */
-  next(): Promise<Arrival> {
+  nextArrival(): Promise<Arrival> {
     const arrival = this.#arrivals?.shift()
     if (arrival) return Promise.resolve(arrival)
     if (this.#failure) return Promise.reject(this.#failure)
@@ -144,7 +144,7 @@ export class Exchange {
   /** The answer. Skips other messages before it. Rejects with a ChannelError or a Fault if none can arrive. */
   async answer(): Promise<Response> {
     for (;;) {
-      const arrival = await this.next()
+      const arrival = await this.nextArrival()
       if (arrival.kind === 'response') return arrival
     }
   }
@@ -175,7 +175,7 @@ export class Exchange {
 
   /** The next message, if it arrives within so many milliseconds. */
   nextWithin(milliseconds: number): Promise<Arrival | undefined> {
-    return within(this.next(), milliseconds, () => {
+    return within(this.nextArrival(), milliseconds, () => {
       // Later messages are for the next reader.
       this.#reader = undefined
       return undefined
@@ -188,7 +188,7 @@ export class Exchange {
   }
 
   /** Gives a message to the reader, or keeps it. Returns false if it was dropped. */
-  push(arrival: Arrival): boolean {
+  arrive(arrival: Arrival): boolean {
     const reader = this.#reader
     if (!reader && !this.#waiting().push(arrival)) {
       if (arrival.kind === 'notification') this.dropped++
@@ -217,12 +217,12 @@ export class Exchange {
   /** Gives up the answer without a cancellation. */
   drop(): void {
     this.fail(new ChannelError('The answer is not needed any more'))
-    this.release()
+    this.endExchange()
   }
 
   /** Ends the exchange. Cancels the request with `reason` if it is not answered. Further calls do nothing. */
-  release(reason = 'The client has gone'): void {
-    this.#peer.forget(this)
+  endExchange(reason = 'The client has gone'): void {
+    this.#peer.removeExchange(this)
     // V8 may keep the exchange for long, see `OpenSet`.
     this.call = this.made = this.onUnreadAnswer = undefined
     this.#arrivals?.clear()

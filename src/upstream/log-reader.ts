@@ -11,7 +11,7 @@ export const LOG = 'notifications/message'
 /** Gives a log message to the call that it belongs to. */
 export function giveLog(peer: Peer, params: Params, log: Pick<ServerLog, 'debug'>): void {
   const reader = logReader(peer, params)
-  if (reader) reader.push({ kind: 'notification', method: LOG, params })
+  if (reader) reader.arrive({ kind: 'notification', method: LOG, params })
   else log.debug({ event: 'log_message_dropped', running: peer.size }, 'log message dropped: it belongs to no call')
 }
 

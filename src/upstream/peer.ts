@@ -117,7 +117,7 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** Begins an exchange for a principal, or for a call. Nothing is sent yet. */
-  begin(principal?: string, call?: Call): Exchange {
+  beginExchange(principal?: string, call?: Call): Exchange {
     // Ids begin at 1: @modelcontextprotocol/sdk 1.x (seen in 1.32.2) ignores the cancellation of a request with the id
     // 0.
     const exchange = new Exchange(this, ++this.#lastId, principal, call)
@@ -137,7 +137,7 @@ export class Peer implements Receiver, ExchangePeer {
     timeout: number,
     { headers, account, call, start }: CallOptions = {},
   ): Promise<Response> {
-    const exchange = this.begin()
+    const exchange = this.beginExchange()
     exchange.account = account
     exchange.number = call
     const { channel } = this
@@ -151,11 +151,11 @@ export class Peer implements Receiver, ExchangePeer {
     }
     let timer = new Deadline(timeout, late)
     try {
-      exchange.send(method, params, headers)
+      exchange.sendCall(method, params, headers)
       return await exchange.answer()
     } finally {
       timer.clear()
-      exchange.release()
+      exchange.endExchange()
     }
   }
 
@@ -175,7 +175,7 @@ export class Peer implements Receiver, ExchangePeer {
   #notify(method: string, params: Sent, headers: Headers, account: Account | undefined, call?: number): Promise<void> {
     const text = notification(method, params)
     this.#watch?.sent({ form: 'notification', method }, text, call, { made: madeOf(params), headers })
-    return this.channel.send({ text, headers, account })
+    return this.channel.sendMessage({ text, headers, account })
   }
 
   respond(id: Id, answer: Json | RpcError, made?: Made): void {
@@ -193,7 +193,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.settled()
     const { headers, account } = this
     this.#watch?.answered(form, id, text, { made, headers })
-    this.channel.send({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
+    this.channel.sendMessage({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
   }
 
   /** Notes that a request of the server is not open any more. */
@@ -201,10 +201,10 @@ export class Peer implements Receiver, ExchangePeer {
     this.#asked--
   }
 
-  send(exchange: Exchange, method: string, params: Sent, headers?: Headers): void {
+  sendRequest(exchange: Exchange, method: string, params: Sent, headers?: Headers): void {
     if (this.end) return
     if (this.#held) {
-      this.#held.set(exchange, () => this.send(exchange, method, params, headers))
+      this.#held.set(exchange, () => this.sendRequest(exchange, method, params, headers))
       return
     }
     exchange.sentAt = performance.now()
@@ -219,7 +219,7 @@ export class Peer implements Receiver, ExchangePeer {
         exchange.sentAt,
       )
     this.channel
-      .send({
+      .sendMessage({
         text,
         exchange: exchange.id,
         principal: exchange.principal,
@@ -253,7 +253,7 @@ export class Peer implements Receiver, ExchangePeer {
     if (mayHang) this.#check().catch(() => {})
   }
 
-  forget(exchange: Exchange): void {
+  removeExchange(exchange: Exchange): void {
     if (!this.#exchanges.delete(exchange.id)) return
     const { id, call, answered, dropped } = exchange
     if (call) this.presence?.end(id, call.principal, answered)
@@ -263,17 +263,17 @@ export class Peer implements Receiver, ExchangePeer {
     this.owner.released?.(exchange)
   }
 
-  waiting(exchange: number): boolean {
+  isWaiting(exchange: number): boolean {
     return this.#exchanges.get(exchange)?.answered === false
   }
 
-  message(bytes: readonly Uint8Array[], stream: number | undefined, http?: HttpHead): void {
+  receive(bytes: readonly Uint8Array[], stream: number | undefined, http?: HttpHead): void {
     if (this.end) return
     const { source, repaired } = repairedSourceOf(bytes, isUtf8)
     if (repaired) this.#warnOfRepair('bytes that are not UTF-8')
     const message = parse(source)
     if (message?.kind === 'batch') this.#takeAll(message, stream, http)
-    else this.#take(source, message, stream, http)
+    else this.#route(source, message, stream, http)
   }
 
   stalled(beginning: Uint8Array): void {
@@ -313,7 +313,7 @@ export class Peer implements Receiver, ExchangePeer {
     for (const { start, end } of elements) {
       if (this.end) return
       const element = sourceOf(cut(source, start, end))
-      this.#take(element, parse(element), stream, http)
+      this.#route(element, parse(element), stream, http)
     }
   }
 
@@ -335,7 +335,7 @@ export class Peer implements Receiver, ExchangePeer {
     if (!message || !this.#isExpected(message)) return false
     this.#warnOfRepair('text without a line break before a message')
     this.#failAnswer(sourceOf(text.slice(0, place.start)), what)
-    this.#take(source, message, undefined, undefined)
+    this.#route(source, message, undefined, undefined)
     return true
   }
 
@@ -343,7 +343,7 @@ export class Peer implements Receiver, ExchangePeer {
   #isExpected(message: Message): boolean {
     switch (message.kind) {
       case 'response':
-        return message.id !== undefined && this.waiting(numberOf(message.id) ?? 0)
+        return message.id !== undefined && this.isWaiting(numberOf(message.id) ?? 0)
       case 'request':
         return message.method === 'ping' || !isOfClients(message.method)
       case 'notification':
@@ -421,7 +421,7 @@ export class Peer implements Receiver, ExchangePeer {
     for (const send of held?.values() ?? []) send()
   }
 
-  #take(
+  #route(
     source: JsonSource,
     message: Message | undefined,
     stream: number | undefined,
@@ -436,7 +436,7 @@ export class Peer implements Receiver, ExchangePeer {
         const exchange = this.#exchanges.get(id ?? 0) ?? this.#withoutId(message, stream) ?? this.#first(message)
         this.#watch?.received(message, exchange?.number, http)
         if (exchange && !exchange.answered) {
-          if (exchange.push(message)) this.owner.arrived?.(exchange)
+          if (exchange.arrive(message)) this.owner.arrived?.(exchange)
         } else {
           if (id !== undefined) this.presence?.answeredLate(id)
           this.#drop('an answer that nobody waits for')
@@ -452,7 +452,7 @@ export class Peer implements Receiver, ExchangePeer {
           this.#watch.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
         if (by === undefined) return this.owner.notified(method, params)
         if (exchange && !exchange.answered) {
-          if (exchange.push(message)) this.owner.arrived?.(exchange)
+          if (exchange.arrive(message)) this.owner.arrived?.(exchange)
         } else this.#drop('a notification for a call that is over')
         return
       }

@@ -17,11 +17,11 @@ export function relayedBy(transport: HttpTransport, detection: Detection): Relay
     ...transport.address,
     cookies: () => new Cookies(transport.address.url),
     speaks: () => {
-      const verdict = detection.current
+      const verdict = detection.currentVerdict
       return verdict?.transport === transport ? verdict.era : undefined
     },
     turned: async (era, sender) => {
-      if (detection.current?.era === era) detection.forget()
+      if (detection.currentVerdict?.era === era) detection.forget()
       const verdict = await detection.known(sender).catch(() => undefined)
       return verdict !== undefined && verdict.era !== era
     },

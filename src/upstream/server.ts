@@ -58,12 +58,12 @@ export class Server implements Upstream {
 
   /** The verdict on the server's era; undefined while there is none. */
   get verdict(): Verdict | undefined {
-    return this.#detection.current
+    return this.#detection.currentVerdict
   }
 
   /** The server has answered once, even if only that it requires a credential. Its verdict may have expired. */
   get met(): boolean {
-    return this.#met || this.#detection.current !== undefined
+    return this.#met || this.#detection.currentVerdict !== undefined
   }
 
   /** Why the server is unavailable; undefined if it is available. */
@@ -120,7 +120,7 @@ export class Server implements Upstream {
     if (this.#options.replicas) this.#legacy.checkOwner(call)
     const span = call.log.handedOver?.()
     const traced = span?.trace ? { ...call, meta: withTrace(call.meta, span.trace) } : call
-    const verdict = this.#detection.current
+    const verdict = this.#detection.currentVerdict
     let last: Final
     try {
       try {
@@ -220,7 +220,7 @@ export class Server implements Upstream {
       )
     this.#moved.add(call.signal)
     // Another call may have started the detection already.
-    if (this.#detection.current?.era === from) this.#detection.forget()
+    if (this.#detection.currentVerdict?.era === from) this.#detection.forget()
     const verdict = await this.#detection.known(call)
     // The answers of a retry are for the legacy half; for the modern half it is a new call.
     const again = from === 'legacy' && call.answers ? { ...call, answers: undefined } : call

@@ -68,8 +68,8 @@ export class ToolCache {
 
   /** As `find`, but does not list the tools once more for a tool that is not listed, or if listing them has failed. */
   async findOnce(name: string): Promise<ToolFacts | undefined> {
-    const known = this.known(name)
-    return known || (this.#wasListed && !this.#asked) ? known : this.find(name)
+    const knownTool = this.known(name)
+    return knownTool || (this.#wasListed && !this.#asked) ? knownTool : this.find(name)
   }
 
   /** Returns the facts about a tool if they are known already. */

@@ -33,7 +33,7 @@ async function answer(handle: Handler, send: (frame: Frame) => Promise<void> | u
   const abort = new HangUp()
   const upstream = { handle, notify() {}, legacyRoute: () => Promise.reject(new Fault('internal', 'Not used')) }
   const modern = new ModernDownstream(upstream, { draftErrorCodes: false }, unlimited())
-  await modern.answer(request, { principal: 'alice', abort, log: LOG, transport: 'http' }, (frame) => {
+  await modern.answerRequest(request, { principal: 'alice', abort, log: LOG, transport: 'http' }, (frame) => {
     frames.push(JSON.parse(join(frame.text)) as object)
     return send(frame)
   })

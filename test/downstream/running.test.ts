@@ -10,19 +10,19 @@ const cancelled = (requestId: string, reason = '"Enough"'): Params =>
 
 t.test('finds a request by its id from its start to its end', async (t) => {
   const running = new InFlight()
-  const controller = running.begin(id('1'))
-  t.ok(running.has(id('1')))
-  t.notOk(running.has(id('"1"')), 'a number is no text')
+  const controller = running.enterRequest(id('1'))
+  t.ok(running.hasRequest(id('1')))
+  t.notOk(running.hasRequest(id('"1"')), 'a number is no text')
   t.equal(running.size, 1)
-  running.end(id('1'), controller)
-  running.end(id('1'), controller)
-  t.notOk(running.has(id('1')))
+  running.leaveRequest(id('1'), controller)
+  running.leaveRequest(id('1'), controller)
+  t.notOk(running.hasRequest(id('1')))
   t.equal(running.size, 0)
 })
 
 t.test('a cancellation aborts the request that it names, with the reason', async (t) => {
   const running = new InFlight()
-  const [one, two] = [running.begin(id('1')), running.begin(id('"1"'))]
+  const [one, two] = [running.enterRequest(id('1')), running.enterRequest(id('"1"'))]
   running.cancel(cancelled('1'))
   t.ok(one.aborted)
   t.equal(one.reason, 'Enough')
@@ -33,19 +33,19 @@ t.test('a cancellation aborts the request that it names, with the reason', async
 
 t.test('an id is the same in any escaping', async (t) => {
   const running = new InFlight()
-  const controller = running.begin(id('"a\\u00e9"'))
-  t.ok(running.has(id('"aé"')))
+  const controller = running.enterRequest(id('"a\\u00e9"'))
+  t.ok(running.hasRequest(id('"aé"')))
   running.cancel(cancelled('"\\u0061é"'))
   t.ok(controller.aborted)
 })
 
 t.test('two requests with one id cannot be cancelled until one of them ends', async (t) => {
   const running = new InFlight()
-  const [one, two] = [running.begin(id('1')), running.begin(id('1'))]
+  const [one, two] = [running.enterRequest(id('1')), running.enterRequest(id('1'))]
   running.cancel(cancelled('1'))
   t.notOk(one.aborted || two.aborted)
   t.equal(running.size, 2)
-  running.end(id('1'), one)
+  running.leaveRequest(id('1'), one)
   running.cancel(cancelled('1'))
   t.notOk(one.aborted)
   t.ok(two.aborted)
@@ -53,7 +53,7 @@ t.test('two requests with one id cannot be cancelled until one of them ends', as
 
 t.test('a cancellation that names no request aborts nothing', async (t) => {
   const running = new InFlight()
-  const controller = running.begin(id('1'))
+  const controller = running.enterRequest(id('1'))
   for (const params of ['absent', 'not an object'] as const) running.cancel(params)
   for (const requestId of ['null', '2', '1.5', '-1', '{}', '[1]', 'true']) running.cancel(cancelled(requestId))
   running.cancel(parseObject('{}'))
@@ -64,7 +64,7 @@ t.test('a cancellation that names no request aborts nothing', async (t) => {
 t.test('an integer is the same in any spelling', async (t) => {
   for (const requestId of ['1.0', '1e0', '10E-1']) {
     const running = new InFlight()
-    const controller = running.begin(id('1'))
+    const controller = running.enterRequest(id('1'))
     running.cancel(cancelled(requestId))
     t.ok(controller.aborted, requestId)
   }
@@ -72,7 +72,7 @@ t.test('an integer is the same in any spelling', async (t) => {
 
 t.test('aborts all at once, also those with the same id', async (t) => {
   const running = new InFlight()
-  const all = ['1', '1', '"x"'].map((text) => running.begin(id(text)))
+  const all = ['1', '1', '"x"'].map((text) => running.enterRequest(id(text)))
   running.abortAll()
   for (const { aborted } of all) t.ok(aborted)
 })

@@ -31,7 +31,7 @@ for (const [name, open] of floods) {
     const channel = await open(t)
     t.teardown(() => channel.close(true))
     const peer = new Peer(channel)
-    const exchange = peer.begin()
+    const exchange = peer.beginExchange()
     const values: number[] = []
     let inTurn = 0
     let most = 0
@@ -43,9 +43,9 @@ for (const [name, open] of floods) {
     }
     setImmediate(turn)
     const meta = `{"progressToken":${exchange.id}}`
-    exchange.send('tools/call', `{"name":"progress","arguments":{"count":${COUNT}},"_meta":${meta}}`)
+    exchange.sendCall('tools/call', `{"name":"progress","arguments":{"count":${COUNT}},"_meta":${meta}}`)
     for (;;) {
-      const arrival = await exchange.next()
+      const arrival = await exchange.nextArrival()
       inTurn++
       if (arrival.kind === 'response') break
       if (arrival.kind === 'notification' && typeof arrival.params !== 'string')

@@ -65,19 +65,19 @@ t.test('H15 pings a program if several clients gave up after a long wait, and no
   await peer.call('ping', undefined, 30_000)
   process.kill(Number(pids()[0]), 'SIGSTOP')
   const giveUp = (waited: number) => {
-    const exchange = peer.begin()
-    exchange.send('tools/call', '{"name":"never"}')
+    const exchange = peer.beginExchange()
+    exchange.sendCall('tools/call', '{"name":"never"}')
     exchange.sentAt -= waited
     return exchange
   }
   const asked = () => [...peer.open].length
-  for (let n = 0; n < 3; n++) giveUp(1_000).release()
+  for (let n = 0; n < 3; n++) giveUp(1_000).endExchange()
   t.equal(asked(), 0, 'they were in a hurry')
   const other = giveUp(0)
-  for (let n = 0; n < 3; n++) giveUp(31_000).release()
+  for (let n = 0; n < 3; n++) giveUp(31_000).endExchange()
   t.equal(asked(), 1, 'somebody still waits')
-  other.release()
-  for (let n = 0; n < 2; n++) giveUp(31_000).release()
+  other.endExchange()
+  for (let n = 0; n < 2; n++) giveUp(31_000).endExchange()
   t.equal(asked(), 1, 'the program is asked')
   await until(() => ended !== undefined, 'the end of the program that hangs')
   t.match(ended, /The server hangs: it answered neither 2 calls in a row nor ping/)

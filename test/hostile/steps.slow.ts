@@ -78,7 +78,7 @@ const silent: Channel = {
   alive: true,
   memory: unlimited(),
   attach() {},
-  send: () => Promise.resolve(),
+  sendMessage: () => Promise.resolve(),
   abandon() {},
   close: () => Promise.resolve(),
 }
@@ -86,7 +86,7 @@ const silent: Channel = {
 /** A peer with a call that waits, as it is when a server answers. */
 function peer(): Peer {
   const peer = new Peer(silent)
-  peer.begin().send('tools/call', '{}')
+  peer.beginExchange().sendCall('tools/call', '{}')
   return peer
 }
 
@@ -96,7 +96,7 @@ const readers: Record<string, (text: string) => () => unknown> = {
   'a message of a server': (text) => {
     const receiver = peer()
     const bytes = [new TextEncoder().encode(text)]
-    return () => receiver.message(bytes, undefined)
+    return () => receiver.receive(bytes, undefined)
   },
   'an answer that cannot be read': (text) => () => brokenAnswerTo(sourceOf(text)),
 }
@@ -216,13 +216,13 @@ t.test('H7 reads no further from a closed channel, and reports its end once', as
   let ended = 0
   const flooded = new Peer({ ...silent, close: async () => void closed++ })
   flooded.owner = { asked() {}, notified() {}, ended: () => ended++ }
-  flooded.begin().send('tools/call', '{}')
+  flooded.beginExchange().sendCall('tools/call', '{}')
   const noise = [new TextEncoder().encode('x'.repeat(1_000_000))]
-  for (let n = 0; n < 100; n++) flooded.message(noise, undefined)
+  for (let n = 0; n < 100; n++) flooded.receive(noise, undefined)
   t.equal(ended, 1)
   t.equal(closed, 1)
   t.equal(
-    stepsOf(() => flooded.message(noise, undefined)),
+    stepsOf(() => flooded.receive(noise, undefined)),
     0,
   )
 })

@@ -6,7 +6,7 @@ import { Bound } from '../../src/limits/bound.js'
 /** Takes one at a time until there is no more to be had; gives how many that were. */
 function takeAll(bound: Bound, principal: string): number {
   let taken = 0
-  for (; bound.reached(principal) === undefined; taken++) bound.take(principal)
+  for (; bound.reached(principal) === undefined; taken++) bound.occupy(principal)
   return taken
 }
 
@@ -23,16 +23,16 @@ t.test('each principal takes at most half of what is left', async (t) => {
     [8, 4, 2, 1, 1],
   )
   t.equal(bound.reached('a'), 'full')
-  bound.give('e')
+  bound.vacate('e')
   t.equal(bound.reached('a'), 'share', 'what becomes free is not for who has most')
   t.equal(bound.reached('f'), undefined)
 })
 
 t.test('returned amounts can be taken again', async (t) => {
   const bound = new Bound({ max: 100, share: 0.5 })
-  bound.take('a', 50)
+  bound.occupy('a', 50)
   t.equal(bound.reached('a'), 'share')
-  bound.give('a', 50)
+  bound.vacate('a', 50)
   t.equal(bound.heldBy('a'), 0)
   t.equal(bound.reached('a', 50), undefined)
 })
@@ -44,7 +44,7 @@ t.test('a principal that holds nothing can always take something, whatever the o
       const bound = new Bound({ max, share: 0.5 })
       for (const { principal, amount } of wishes) {
         if (bound.reached(principal, amount) !== undefined) continue
-        bound.take(principal, amount)
+        bound.occupy(principal, amount)
         const others = bound.used - bound.heldBy(principal)
         const first = bound.heldBy(principal) === amount
         if (bound.used > max) return false

@@ -87,7 +87,7 @@ t.test(
     t.ok(connect, 'also without a proxy and certificates')
     const origin = new Origin({ url, connect: serverConnector({ tls: { lookup: twoAddresses() } }) })
     t.teardown(() => origin.close())
-    const failed = origin.ask({ method: 'POST', headers: {}, body: '{}' }, { head: () => 'whole' })
+    const failed = origin.askOrigin({ method: 'POST', headers: {}, body: '{}' }, { onHead: () => 'whole' })
     await t.rejects(failed, { message: 'The connection timed out', delivered: 'no' })
   },
 )

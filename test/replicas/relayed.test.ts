@@ -176,7 +176,7 @@ t.test(
       sessions.cookiesOf('id')?.addTo('/mcp', {} as Record<string, string>)['cookie']
     const [one, two, other] = [replica('http://a.test'), replica('http://a.test'), replica('http://a.test:81')]
     const cookies = new Cookies(new URL('http://a.test/mcp'))
-    cookies.take('/mcp', { 'set-cookie': 'LB=1' })
+    cookies.keepFrom('/mcp', { 'set-cookie': 'LB=1' })
     await one.opened('id', { principal: 'alice', ours: false, cookies })
     for (const sessions of [two, other]) t.equal(await sessions.isOf('alice', 'id', false), true)
     t.equal(sent(two), 'LB=1')
@@ -184,7 +184,7 @@ t.test(
     for (const [name, text] of values) values.set(name, JSON.stringify({ ...JSON.parse(text), cookies: undefined }))
     await two.isOf('alice', 'id', false)
     t.equal(sent(two), 'LB=1', 'an older replica shares none')
-    two.cookiesOf('id')?.take('/mcp', { 'set-cookie': 'LB=2' })
+    two.cookiesOf('id')?.keepFrom('/mcp', { 'set-cookie': 'LB=2' })
     await two.cookiesTaken('id')
     await one.isOf('alice', 'id', false)
     t.equal(sent(one), 'LB=2')

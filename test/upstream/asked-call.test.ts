@@ -11,7 +11,7 @@ import { toolCall } from '../support/calls.js'
 import { parseText } from '../support/messages.js'
 
 const memory = unlimited()
-const LINE = { send() {}, cancel() {}, reserve: (principal: string) => memory.reserve(principal) }
+const LINE = { sendRequest() {}, cancel() {}, reserve: (principal: string) => memory.reserve(principal) }
 const CALL = toolCall('x', { caller: { capabilities: '{"elicitation":{}}' } })
 
 function start() {
@@ -34,7 +34,7 @@ function start() {
   })
   const forget = (exchange: Exchange) => void running.splice(running.indexOf(exchange), 1)
   const begin = () => {
-    const exchange = new Exchange({ ...LINE, forget }, running.length + 1, 'alice', CALL)
+    const exchange = new Exchange({ ...LINE, removeExchange: forget }, running.length + 1, 'alice', CALL)
     running.push(exchange)
     return exchange
   }

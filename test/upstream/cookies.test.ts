@@ -5,7 +5,7 @@ const ADDRESS = new URL('http://shop.example.com:8080/mcp')
 
 async function jar(...set: string[]): Promise<Cookies> {
   const cookies = new Cookies(ADDRESS)
-  cookies.take('/mcp', { 'set-cookie': set })
+  cookies.keepFrom('/mcp', { 'set-cookie': set })
   await cookies.settled
   return cookies
 }
@@ -18,10 +18,10 @@ function sent(cookies: Cookies, path: string): string {
 
 t.test('R2: sends cookies as their attributes say, and the last value counts', async (t) => {
   const cookies = await jar('a=1; Path=/', 'b=2; Path=/mcp', 'c=3; Path=/other', 'd=4; Domain=example.com; Path=/')
-  cookies.take('/mcp', { 'set-cookie': 'a=5; Path=/' })
+  cookies.keepFrom('/mcp', { 'set-cookie': 'a=5; Path=/' })
   t.equal(sent(cookies, '/mcp?x'), 'b=2; a=5; d=4')
   t.equal(sent(cookies, '/other/'), 'c=3; a=5; d=4')
-  cookies.take('/mcp', { 'set-cookie': 'a=; Path=/; Max-Age=0' })
+  cookies.keepFrom('/mcp', { 'set-cookie': 'a=; Path=/; Max-Age=0' })
   t.equal(sent(cookies, '/'), 'd=4')
 })
 
@@ -43,7 +43,7 @@ t.test('R2: bounds cookies in number and length', async (t) => {
     `long=${'x'.repeat(5_000)}; Path=/`,
   )
   t.equal(sent(cookies, '/mcp').split('; ').length, 20)
-  cookies.take('/mcp', { 'set-cookie': 'c3=2; Path=/' })
+  cookies.keepFrom('/mcp', { 'set-cookie': 'c3=2; Path=/' })
   t.match(sent(cookies, '/mcp'), /c3=2/)
 })
 
@@ -55,8 +55,8 @@ t.test('R2: configured cookies stay, and without cookies nothing is added', asyn
 
 t.test('R2: keeps the order of a cookie that arrives while the jar is loading', async (t) => {
   const cookies = new Cookies(ADDRESS)
-  cookies.take('/mcp', { 'set-cookie': 'LB=1; Path=/' })
-  cookies.take('/mcp', { 'set-cookie': 'LB=2; Path=/' })
+  cookies.keepFrom('/mcp', { 'set-cookie': 'LB=1; Path=/' })
+  cookies.keepFrom('/mcp', { 'set-cookie': 'LB=2; Path=/' })
   await cookies.settled
   t.equal(sent(cookies, '/mcp'), 'LB=2')
   t.equal(cookies.settled, undefined)

@@ -13,9 +13,9 @@ function start() {
   const memory = unlimited()
   const exchange = new Exchange(
     {
-      send: (_exchange, method) => sent.push(method),
+      sendRequest: (_exchange, method) => sent.push(method),
       cancel: (_exchange, reason) => cancelled.push(reason),
-      forget() {},
+      removeExchange() {},
       reserve: (principal) => memory.reserve(principal),
     },
     1,
@@ -25,26 +25,26 @@ function start() {
 
 t.test('a reader that returns after the call was cancelled does not wait for the dropped answer', async (t) => {
   const { exchange, cancelled } = start()
-  exchange.send('tools/call', undefined)
-  exchange.push(ANSWER)
-  exchange.release('The client has gone')
-  await t.rejects(exchange.next(), { message: 'The client has gone' })
+  exchange.sendCall('tools/call', undefined)
+  exchange.arrive(ANSWER)
+  exchange.endExchange('The client has gone')
+  await t.rejects(exchange.nextArrival(), { message: 'The client has gone' })
   t.same(cancelled, [], 'the server has answered')
 })
 
 t.test('does not send a request after the call was cancelled', async (t) => {
   const { exchange, sent, cancelled } = start()
-  exchange.release('The client has gone')
-  exchange.send('tools/call', undefined)
+  exchange.endExchange('The client has gone')
+  exchange.sendCall('tools/call', undefined)
   t.same([sent, cancelled], [[], []])
-  await t.rejects(exchange.next(), { message: 'The client has gone' })
+  await t.rejects(exchange.nextArrival(), { message: 'The client has gone' })
 })
 
 t.test('a reader that waits when the call is cancelled gets the reason, and the server a cancellation', async (t) => {
   const { exchange, cancelled } = start()
-  exchange.send('tools/call', undefined)
-  const reading = t.rejects(exchange.next(), { message: 'The call timed out' })
-  exchange.release('The call timed out')
+  exchange.sendCall('tools/call', undefined)
+  const reading = t.rejects(exchange.nextArrival(), { message: 'The call timed out' })
+  exchange.endExchange('The call timed out')
   await reading
   t.same(cancelled, ['The call timed out'])
 })

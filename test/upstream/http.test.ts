@@ -32,15 +32,15 @@ t.test('does not send a call that is cancelled while it waits for a connection',
   })
   const peer = new Peer(await transport.open({ stateless: true }))
   const send = (method: string) => {
-    const exchange = peer.begin()
-    exchange.send(method, '{}')
+    const exchange = peer.beginExchange()
+    exchange.sendCall(method, '{}')
     return exchange
   }
   // Before there is any connection, and while the only one is in use.
-  send('too early').release()
+  send('too early').endExchange()
   const first = send('first')
   await until(() => held.length === 1, 'the first call has the connection')
-  send('cancelled').release()
+  send('cancelled').endExchange()
   const last = send('last')
   for (const answer of held) answer()
   t.match(await first.answer(), { kind: 'response' })

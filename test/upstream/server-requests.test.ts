@@ -11,7 +11,12 @@ import { stopClock } from '../support/clock.js'
 import { parseText } from '../support/messages.js'
 
 const memory = unlimited()
-const LINE = { send() {}, cancel() {}, forget() {}, reserve: (principal: string) => memory.reserve(principal) }
+const LINE = {
+  sendRequest() {},
+  cancel() {},
+  removeExchange() {},
+  reserve: (principal: string) => memory.reserve(principal),
+}
 const ALL = '{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}'
 
 function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; roots?: string } = {}) {
@@ -49,7 +54,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
   /** A list that the bridge requests. */
   const list = () => {
     const exchange = new Exchange(LINE, ++ids)
-    exchange.send('tools/list', undefined)
+    exchange.sendCall('tools/list', undefined)
     exchange.sentAt = performance.now()
     lists.push(exchange)
   }
@@ -200,7 +205,7 @@ t.test('11.3 a call is known to ask if no other can have asked, and not otherwis
 t.test('keeps a question that can only belong to a call whose client is thinking for that call', async (t) => {
   const { call, ask } = start(t)
   const [one, two] = [call({ read: false }), call({ read: false })]
-  one.push(parseText('{"jsonrpc":"2.0","id":1,"result":{}}') as never)
+  one.arrive(parseText('{"jsonrpc":"2.0","id":1,"result":{}}') as never)
   ask(1, FORM)
   t.same([idsIn(one), idsIn(two)], [[], ['1']], 'a call that has been answered is asked nothing')
 })

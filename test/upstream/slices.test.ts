@@ -16,7 +16,7 @@ t.test('the end comes after all items, however many there are and whenever it co
           },
           () => {},
         )
-        slices.push(Array.from({ length: count }, (_, item) => item))
+        slices.deliver(Array.from({ length: count }, (_, item) => item))
         if (at === count) end()
       })
       t.equal(ended, count, `${count} items, the end at ${at}`)
@@ -33,7 +33,7 @@ t.test('a source that ends while an item is handled delivers no more', async (t)
     },
     () => heard.push('drained'),
   )
-  slices.push(['one', 'two'])
+  slices.deliver(['one', 'two'])
   await new Promise(setImmediate)
   t.same(heard, ['one', 'end'])
 })

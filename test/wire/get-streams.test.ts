@@ -123,8 +123,8 @@ t.test('R6: a server that answers a GET with anything else has no stream, and of
 })
 
 t.test('R6: does not repeat such a GET in the session', async (t) => {
-  const ignored = { message() {}, dropped() {}, stalled() {}, streamLost() {}, missed() {}, ended() {} }
-  const receiver = { ...ignored, waiting: () => false }
+  const ignored = { receive() {}, dropped() {}, stalled() {}, streamLost() {}, missed() {}, ended() {} }
+  const receiver = { ...ignored, isWaiting: () => false }
   for (const [name, answer] of NO_STREAMS) {
     const http = await LegacyHttp.start(t, withoutStream(answer))
     const transport = new HttpTransport({ url: new URL(http.url) })

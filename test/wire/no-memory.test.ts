@@ -112,7 +112,7 @@ function peerOf() {
     alive: true,
     memory: unlimited(),
     attach() {},
-    send: async ({ text }: OutgoingMessage) => {
+    sendMessage: async ({ text }: OutgoingMessage) => {
       sent.push(JSON.parse(text) as Record<string, unknown>)
     },
     abandon() {},
@@ -138,7 +138,7 @@ t.test(
 
 t.test('S1: dropped messages other than answers cost no call', async (t) => {
   const { peer } = peerOf()
-  const exchange = peer.begin()
+  const exchange = peer.beginExchange()
   const text = 'x'.repeat(10_000)
   for (const other of [
     `{"jsonrpc":"2.0","method":"notifications/message","params":{"x":"${text}"}}`,
@@ -146,6 +146,6 @@ t.test('S1: dropped messages other than answers cost no call', async (t) => {
     `{"jsonrpc":"2.0","id":99,"result":{"x":"${text}"}}`,
   ])
     peer.dropped(outline(other), undefined)
-  peer.message([new TextEncoder().encode('{"jsonrpc":"2.0","id":1,"result":{}}')], undefined)
+  peer.receive([new TextEncoder().encode('{"jsonrpc":"2.0","id":1,"result":{}}')], undefined)
   t.match(await exchange.answer(), { kind: 'response' })
 })

@@ -67,7 +67,7 @@ export class Answer {
   }
 
   /** Takes the next frame. */
-  readonly send: Send = (frame) => {
+  readonly sendFrame: Send = (frame) => {
     if (frame.last && !this.#stream) return this.#sendJson(frame)
     try {
       const event = encodeEvent(this.#reserved(frame))

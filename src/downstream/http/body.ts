@@ -67,9 +67,9 @@ function readerWith(memory: Memory) {
         return done(Fault.from(error))
       }
     }
-    const reading = new Reading(request, payload, { memory, limit, declared, done })
-    payload.on('data', reading.take)
-    payload.on('end', reading.end)
+    const reading = new BodyReading(request, payload, { memory, limit, declared, done })
+    payload.on('data', reading.onChunk)
+    payload.on('end', reading.onEnd)
     payload.on('error', (cause) =>
       reading.fail(new Fault('invalidRequest', 'The connection was lost before the body was complete', { cause })),
     )
@@ -85,7 +85,7 @@ interface ReadingOptions {
 }
 
 /** Reads one body. */
-class Reading {
+class BodyReading {
   readonly #request: FastifyRequest
   readonly #payload: Readable
   readonly #options: ReadingOptions
@@ -100,7 +100,7 @@ class Reading {
     this.#options = options
   }
 
-  readonly take = (chunk: Buffer): void => {
+  readonly onChunk = (chunk: Buffer): void => {
     if (this.#over) return
     // Most bodies are small and arrive in one piece, which is not copied.
     if (chunk.length === this.#options.declared && chunk.length <= SMALL) {
@@ -115,7 +115,7 @@ class Reading {
     }
   }
 
-  readonly end = (): void => {
+  readonly onEnd = (): void => {
     if (this.#over) return
     this.#over = true
     this.#options.done(null, this.#buffer.subarray(0, this.#length))

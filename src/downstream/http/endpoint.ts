@@ -74,8 +74,12 @@ class Endpoint {
     this.#options = options
     this.#legacy = new SessionRequests(options)
     const { upstream, subscribe = upstream.handle, compat, memory } = options
-    const handle: Handler = (call) => (methodTraits(call.method).endless ? subscribe(call) : upstream.handle(call))
-    this.#modern = new ModernDownstream({ handle, notify: (notice) => upstream.notify(notice) }, compat, memory)
+    const answerHttp: Handler = (call) => (methodTraits(call.method).endless ? subscribe(call) : upstream.handle(call))
+    this.#modern = new ModernDownstream(
+      { handle: answerHttp, notify: (notice) => upstream.notify(notice) },
+      compat,
+      memory,
+    )
   }
 
   /** Answers a request. Its failure is an answer, too. `isBack`: the relay has handed it back. */
@@ -131,7 +135,7 @@ class Endpoint {
     const verdict = classify(message, version, state, compat)
     if (verdict.era === 'modern') await this.#takeModern(message, 'bare' in verdict, headers, asked)
     else if (verdict.as === 'initialize') await this.#legacy.open(message as Request, asked)
-    else if (session) await this.#legacy.take(message, session, asked)
+    else if (session) await this.#legacy.takeMessage(message, session, asked)
     else throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
   }
 
@@ -172,7 +176,7 @@ class Endpoint {
       headers,
       answer,
     } as const
-    const answered = this.#modern.answer(message, arrived, answer.send)
+    const answered = this.#modern.answerRequest(message, arrived, answer.sendFrame)
     return endless ? untilBegun(answered, answer, asked) : answered
   }
 }

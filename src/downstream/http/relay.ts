@@ -224,7 +224,7 @@ export class Relay {
       ...(name !== undefined && { name }),
     } as const
     const record = new CallLogEntry(log, fields, { principal, session, partOf })
-    record.begin(undefined, traceHeaders(request))
+    record.beginRecord(undefined, traceHeaders(request))
     const sent = body instanceof Uint8Array ? body : undefined
     // In legacy revisions, no request brings answers.
     const brought = watch?.hasAsked && sent && era === 'modern' ? answersIn(sent) : undefined

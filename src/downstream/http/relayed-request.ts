@@ -190,7 +190,7 @@ export class RelayedRequest {
 
   /** Handles the server's answer, once its headers have come. */
   answered({ statusCode, headers, stream }: RelayedResponse): void {
-    this.#cookies?.take(this.#path, headers)
+    this.#cookies?.keepFrom(this.#path, headers)
     const refusal = this.#credential?.refusedBy(
       statusCode,
       headers['www-authenticate'],

@@ -83,7 +83,7 @@ export class SessionRequests {
   }
 
   /** Takes a message in a session. */
-  async take(message: Message, session: HttpSession, { request, reply }: RequestAtEndpoint): Promise<void> {
+  async takeMessage(message: Message, session: HttpSession, { request, reply }: RequestAtEndpoint): Promise<void> {
     if (message.kind === 'request' || message.kind === 'batch') {
       // A disconnected client has not cancelled its calls. They and their memory stay until they are answered.
       const reservation = takeOver(request)
@@ -92,7 +92,7 @@ export class SessionRequests {
         // The session ends with the bridge. A client that knows that opens another one, which a balancer leads elsewhere.
         if (this.#options.sessions.draining && batch?.requests.length !== 0)
           throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
-        if (message.kind === 'request') return await session.answer(message, reply)
+        if (message.kind === 'request') return await session.answerPost(message, reply)
         if (!batch) return
         for (const other of batch.others) session.client.take(other)
         return await session.answerAll(batch, reply)

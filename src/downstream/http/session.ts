@@ -71,14 +71,14 @@ export class HttpSession implements KeptSession {
   /**
    * Answers a request: with JSON if the answer comes first and within `commitAfter`, otherwise with an event stream.
    */
-  answer(request: Request, reply: FastifyReply): Promise<void> {
+  answerPost(request: Request, reply: FastifyReply): Promise<void> {
     const { id } = request
-    const answering = new Answering(reply, this.#streams, this.#options.commitAfter, id)
+    const answering = new PostAnswer(reply, this.#streams, this.#options.commitAfter, id)
     const send = (frame: Frame) => {
       const { text, last } = frame
       if (!last) return answering.open().push(text)
-      if (answering.isOpen) return answering.end(frame, () => answerLost(id))
-      answering.close()
+      if (answering.isOpen) return answering.endStream(frame, () => answerLost(id))
+      answering.leaveStream()
       reply.code(last.cancelled ? 202 : last.status)
       if (last.cancelled) reply.send()
       else {
@@ -89,7 +89,7 @@ export class HttpSession implements KeptSession {
     }
     const { grant } = reply.request
     const headers = this.#options.log.telemetry?.watch && reply.request.headers
-    return this.client.answer(request, send, { trace: traceHeaders(reply.request), headers, grant })
+    return this.client.answerClient(request, send, { trace: traceHeaders(reply.request), headers, grant })
   }
 
   /**
@@ -97,13 +97,13 @@ export class HttpSession implements KeptSession {
    * stream.
    */
   async answerAll({ requests, errors }: SortedBatch, reply: FastifyReply): Promise<void> {
-    const answering = new Answering(reply, this.#streams, this.#options.commitAfter)
+    const answering = new PostAnswer(reply, this.#streams, this.#options.commitAfter)
     const answers = errors.map((text) => ({ text, lost: () => text }))
     const { grant } = reply.request
     const headers = this.#options.log.telemetry?.watch && reply.request.headers
     const about = { headers, grant: grant && { ...grant, inBand: true } }
     const answer = (request: Request) =>
-      this.client.answer(
+      this.client.answerClient(
         request,
         ({ text, last }) => {
           if (!last) return answering.open().push(text)
@@ -117,10 +117,10 @@ export class HttpSession implements KeptSession {
       const stream = answering.open()
       for (const { text, lost } of answers) await stream.push(text, false, lost)
       stream.end()
-      answering.close()
+      answering.leaveStream()
       return
     }
-    answering.close()
+    answering.leaveStream()
     const texts = answers.map(({ text }) => text)
     if (texts.length === 0) reply.code(202).send()
     else if (reserveAnswer(reply, this.#options.memory, this.principal, together(texts)))
@@ -145,7 +145,7 @@ export class HttpSession implements KeptSession {
 }
 
 /** How the answer to one POST is sent: it becomes an event stream if something comes before it, or if it takes long. */
-class Answering {
+class PostAnswer {
   readonly #reply: FastifyReply
   readonly #streams: Streams
   readonly #stream: EventStream
@@ -158,7 +158,7 @@ class Answering {
     this.#reply = reply
     this.#streams = streams
     const open = () => this.open()
-    this.#stream = streams.answer(request)
+    this.#stream = streams.streamFor(request)
     this.#stream.demanded = open
     this.#commit = setTimeout(open, commitAfter)
   }
@@ -174,24 +174,24 @@ class Answering {
   }
 
   /** Sends the last frame on the event stream. */
-  async end({ text, last }: Frame, lost: () => Wire): Promise<void> {
+  async endStream({ text, last }: Frame, lost: () => Wire): Promise<void> {
     // A cancelled request needs no answer. But a resumable stream must end with one, or the client tries to resume it.
     if (last?.cancelled && !this.#streams.options.resumable) this.#stream.end()
     else await this.#stream.push(text, true, lost)
-    this.#streams.done(this.#stream)
+    this.#streams.forgetStream(this.#stream)
   }
 
   /** Ends without the stream: the answer is sent in another way, or complete. */
-  close(): void {
+  leaveStream(): void {
     clearTimeout(this.#commit)
     if (!this.isOpen && this.#reply.raw.destroyed) this.#streams.onConnection(this.#stream, 'left')
-    this.#streams.done(this.#stream)
+    this.#streams.forgetStream(this.#stream)
   }
 
   /** A client that disconnected before it got a stream cannot resume. Its call goes on. */
   #leave(): void {
     this.#stream.end()
     this.#streams.onConnection(this.#stream, 'left')
-    this.#streams.done(this.#stream)
+    this.#streams.forgetStream(this.#stream)
   }
 }

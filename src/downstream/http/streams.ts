@@ -173,14 +173,14 @@ export class Streams implements Keeper, Outlet {
   }
 
   /** Creates a stream for the answer to a request, or to those of a batch. */
-  answer(request?: Id): EventStream {
+  streamFor(request?: Id): EventStream {
     const stream = new EventStream(this, `p${++this.#lastId}`, request)
     this.#answering.add(stream)
     return stream
   }
 
   /** Removes a stream whose answer was sent in another way or is complete. */
-  done(stream: EventStream): void {
+  forgetStream(stream: EventStream): void {
     // A deleted entry of a Set may be kept for long (see `OpenSet`): it must not keep the request.
     stream.demanded = nothing
     this.#answering.delete(stream)
@@ -261,7 +261,7 @@ export class Streams implements Keeper, Outlet {
 
   /** Handles the end of a connection. */
   disconnected(stream: EventStream): void {
-    if (stream.ended) this.done(stream)
+    if (stream.ended) this.forgetStream(stream)
     // Another connection may have taken over.
     if (!stream.connected) this.onConnection(stream, stream.ended ? 'ended' : 'left')
   }

@@ -155,7 +155,7 @@ export class Conversation {
 
   async #answer(request: Request, send: Send, about: AboutRequest): Promise<void> {
     const last = { status: 200 }
-    if (this.#session) await this.#session.answer(request, send, about)
+    if (this.#session) await this.#session.answerClient(request, send, about)
     else if (request.method === 'ping') await send({ text: result(request.id, '{}'), last })
     else await send({ text: errorMessage(request.id, outsideSession(request, this.#failed).toRpcError()), last })
   }

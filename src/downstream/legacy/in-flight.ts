@@ -28,12 +28,12 @@ export class InFlight {
   }
 
   /** Whether a request with this id is in flight. */
-  has(id: Id): boolean {
+  hasRequest(id: Id): boolean {
     return this.#controllers.has(idKey(id))
   }
 
   /** Adds a request. `call` is the number of its call for the inspector. */
-  begin(id: Id, call?: number): RunningRequest {
+  enterRequest(id: Id, call?: number): RunningRequest {
     const controller = new RunningRequest(call)
     // A deleted key may be kept for long (see `OpenSet`): it must not keep the message that it is a part of.
     const key = own(idKey(id))
@@ -44,7 +44,7 @@ export class InFlight {
   }
 
   /** Removes a request. */
-  end(id: Id, controller: RunningRequest): void {
+  leaveRequest(id: Id, controller: RunningRequest): void {
     const key = idKey(id)
     const known = this.#controllers.get(key)
     if (known === controller) this.#controllers.delete(key)

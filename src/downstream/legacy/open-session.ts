@@ -23,7 +23,7 @@ export async function openSession(
   const fields = { clientEra: 'legacy', clientTransport: transport, method: request.method } as const
   const record = new CallLogEntry(log, fields, whose)
   const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
-  record.begin(request, options.trace)
+  record.beginRecord(request, options.trace)
   record.watched?.begun(request, undefined, options.headers)
   try {
     if (known instanceof Fault) throw known

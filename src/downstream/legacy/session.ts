@@ -23,7 +23,7 @@ export interface ClientSession {
    * Answers a request: passes its frames to `send`, and resolves when the last one is sent. Never rejects: a failure is
    * the last frame.
    */
-  answer(request: Request, send: Send, about?: AboutRequest): Promise<void>
+  answerClient(request: Request, send: Send, about?: AboutRequest): Promise<void>
   /** Handles a notification, or the client's answer to a request of the server. */
   take(message: Notification | Response): void
   /** The client can now receive messages that belong to no request. */

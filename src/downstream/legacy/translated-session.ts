@@ -115,7 +115,7 @@ export class TranslatedSession implements ClientSession {
     const opening = decodeInitialize(request)
     const caller = { revision: NEWEST_MODERN, clientInfo: opening.clientInfo, capabilities: opening.capabilities }
     const controller = new HangUp()
-    const call = callOf('server/discover', OWN, EMPTY, { caller, controller, record, options })
+    const call = callFrom('server/discover', OWN, EMPTY, { caller, controller, record, options })
     record.note({ clientRevision: opening.revision })
     const discovered = await options.upstream.handle(call)
     if (discovered.kind === 'error') {
@@ -128,7 +128,7 @@ export class TranslatedSession implements ClientSession {
       throw new Fault('upstreamProtocol', 'The server answered server/discover without a result')
     const to = downlevelFor(opening.revision, options)
     const complete = await withUndeclaredLists(discovered, (method) =>
-      options.upstream.handle(callOf(method, EMPTY, EMPTY, { caller, controller, record, options })),
+      options.upstream.handle(callFrom(method, EMPTY, EMPTY, { caller, controller, record, options })),
     )
     const { answer, offered } = initializeResult(complete, to, options.settings.serverInfo)
     const kept = own(write(offered))
@@ -150,7 +150,7 @@ export class TranslatedSession implements ClientSession {
     return this.#running.size
   }
 
-  async answer(request: Request, send: Send, { trace, headers, grant }: AboutRequest = {}): Promise<void> {
+  async answerClient(request: Request, send: Send, { trace, headers, grant }: AboutRequest = {}): Promise<void> {
     const { id, method } = request
     const { log, transport, sender, session } = this.#options
     const fields = {
@@ -160,11 +160,11 @@ export class TranslatedSession implements ClientSession {
       method,
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    const controller = this.#running.begin(id, record.call)
+    const controller = this.#running.enterRequest(id, record.call)
     try {
       let last: Frame
       try {
-        record.begin(request, trace)
+        record.beginRecord(request, trace)
         record.watched?.begun(request, undefined, headers)
         const decoded = decodeRequest(request)
         const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
@@ -175,14 +175,14 @@ export class TranslatedSession implements ClientSession {
           last = { text, last: { status: 200 } }
         } else if (method === 'tasks/result' && this.#to.tasks)
           last = await this.#taskResult(request, decoded, controller, record, send)
-        else last = await this.#call(request, decoded, controller, record, send, grant)
+        else last = await this.#callServer(request, decoded, controller, record, send, grant)
       } catch (error) {
         last = this.#failed(request, error, controller, record)
       }
       const held = send(last)
       if (held) await held
     } finally {
-      this.#running.end(id, controller)
+      this.#running.leaveRequest(id, controller)
     }
   }
 
@@ -246,38 +246,38 @@ export class TranslatedSession implements ClientSession {
       throw new Fault('invalidRequest', 'initialize was already called in this session')
     },
     'logging/setLevel': (params) => {
-      this.#check('logging/setLevel')
+      this.#checkOffered('logging/setLevel')
       const level = value(params, 'level')
       if (!isLogLevel(level)) throw new Fault('invalidParams', `level must be one of ${LOG_LEVELS.join(', ')}`)
       this.#caller = { ...this.#caller, logLevel: level }
       return '{}'
     },
     'resources/subscribe': async (params) => {
-      this.#check('resources/subscribe')
+      this.#checkOffered('resources/subscribe')
       await this.#changes.subscribe(uriIn(params))
       return '{}'
     },
     'tasks/get': (params) => {
-      this.#check('tasks/get')
+      this.#checkOffered('tasks/get')
       return this.#tasks.get(value(params, 'taskId'))
     },
     'tasks/list': () => {
-      this.#check('tasks/list')
+      this.#checkOffered('tasks/list')
       return this.#tasks.list()
     },
     'tasks/cancel': (params) => {
-      this.#check('tasks/cancel')
+      this.#checkOffered('tasks/cancel')
       return this.#tasks.cancel(value(params, 'taskId'))
     },
     'resources/unsubscribe': async (params) => {
-      this.#check('resources/unsubscribe')
+      this.#checkOffered('resources/unsubscribe')
       await this.#changes.unsubscribe(uriIn(params))
       return '{}'
     },
   }
 
   /** Makes a call of a request. */
-  async #call(
+  async #callServer(
     { id, method }: Request,
     { params, meta, progressToken }: DecodedSessionRequest,
     controller: HangUp,
@@ -285,7 +285,7 @@ export class TranslatedSession implements ClientSession {
     send: Send,
     grant: Grant | undefined,
   ): Promise<Frame> {
-    this.#check(method)
+    this.#checkOffered(method)
     let increasing: ReturnType<typeof onlyIncreasing> | undefined
     let ended = false
     const tell: Tell = (told) => {
@@ -295,7 +295,7 @@ export class TranslatedSession implements ClientSession {
       record.watched?.said(text, made)
       return send({ text })
     }
-    const call = callOf(method, withoutTask(method, params), meta, {
+    const call = callFrom(method, withoutTask(method, params), meta, {
       caller: this.#caller,
       controller,
       record,
@@ -333,12 +333,12 @@ export class TranslatedSession implements ClientSession {
 
   /** Starts a call as an emulated task. */
   #startTask({ params, meta }: DecodedSessionRequest, record: CallLogEntry, grant: Grant | undefined): Json {
-    this.#check('tools/call')
+    this.#checkOffered('tools/call')
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = withoutTask('tools/call', params)
     return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, tell, send }) => {
       const parts = { caller: this.#caller, controller, record, options: this.#options, progress: true, tell, grant }
-      const call = callOf('tools/call', bare, meta, parts)
+      const call = callFrom('tools/call', bare, meta, parts)
       const reply = await this.#options.upstream.handle(call)
       return isOutcome(reply) ? reply : this.#goOn(call, reply, record, send, about)
     })
@@ -355,7 +355,7 @@ export class TranslatedSession implements ClientSession {
     const taskId = value(params, 'taskId')
     const called = this.#tasks.paramsOf(taskId)
     const outcome = await this.#tasks.result(taskId, controller, (text) => send({ text }))
-    const call = callOf('tools/call', called, EMPTY, {
+    const call = callFrom('tools/call', called, EMPTY, {
       caller: this.#caller,
       controller,
       record,
@@ -367,7 +367,7 @@ export class TranslatedSession implements ClientSession {
   }
 
   /** Throws a Fault if the client's revision does not have the method, or the server does not offer it. */
-  #check(method: string): void {
+  #checkOffered(method: string): void {
     const { eras, capability } = methodTraits(method)
     if (method.startsWith('tasks/') && method !== 'tasks/update' && this.#to.tasks) return
     if (eras === 'modern' || method.startsWith('tasks/'))
@@ -388,7 +388,7 @@ export class TranslatedSession implements ClientSession {
     const record = new CallLogEntry(log, fields)
     const caller = { ...this.#caller, logLevel: undefined }
     return listen(
-      callOf('subscriptions/listen', params, EMPTY, { caller, controller, record, options: this.#options, tell }),
+      callFrom('subscriptions/listen', params, EMPTY, { caller, controller, record, options: this.#options, tell }),
     )
   }
 
@@ -439,7 +439,7 @@ interface CallParts {
   grant?: Grant | undefined
 }
 
-function callOf(
+function callFrom(
   method: string,
   params: Payload,
   meta: Payload,

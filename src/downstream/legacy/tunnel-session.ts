@@ -68,7 +68,7 @@ export class TunnelSession implements ClientSession {
     return this.#running.size
   }
 
-  async answer(request: Request, send: Send, { trace, headers }: AboutRequest = {}): Promise<void> {
+  async answerClient(request: Request, send: Send, { trace, headers }: AboutRequest = {}): Promise<void> {
     const { id, method } = request
     const { log, transport, serverTransport, sender, session } = this.#options
     const fields = {
@@ -80,9 +80,9 @@ export class TunnelSession implements ClientSession {
       method,
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    const controller = this.#running.begin(id, record.call)
+    const controller = this.#running.enterRequest(id, record.call)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
-    record.begin(request, trace)
+    record.beginRecord(request, trace)
     record.watched?.begun(request, undefined, headers)
     const span = record.handedOver()
     const say: SayTunnelled = ({ text, made, answer, dropped }) => {
@@ -110,7 +110,7 @@ export class TunnelSession implements ClientSession {
       await send({ text, last: { status: 200, fault, cancelled } })
     } finally {
       unregister()
-      this.#running.end(id, controller)
+      this.#running.leaveRequest(id, controller)
     }
   }
 

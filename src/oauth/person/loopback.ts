@@ -45,7 +45,7 @@ export async function listen(options: LoopbackOptions): Promise<LoopbackListener
   try {
     for (const host of HOSTS) {
       const server = createServer({ maxHeaderSize: 16 * 1024, requestTimeout: 10_000 }, (request, response) => {
-        if (connections.begin(request.socket, response)) answer(request, response, { ...options, port })
+        if (connections.requestBegins(request.socket, response)) answer(request, response, { ...options, port })
         else end(response, 503, 'Too many connections')
       })
       connections.watch(server)

@@ -68,7 +68,7 @@ export class Detection {
   }
 
   /** The valid verdict; undefined if there is none. */
-  get current(): Verdict | undefined {
+  get currentVerdict(): Verdict | undefined {
     const verdict = this.#verdict
     return verdict && performance.now() - verdict.since < verdict.lifetime ? verdict : undefined
   }
@@ -91,7 +91,7 @@ export class Detection {
 
   /** Returns the verdict; detects the era if needed. Rejects with a Fault if that fails. */
   async known(sender?: Sender): Promise<Verdict> {
-    if (this.current) return this.current
+    if (this.currentVerdict) return this.currentVerdict
     this.throwIfDown()
     const account = this.#accountOf(sender)
     const underway = this.#detecting.get(account)

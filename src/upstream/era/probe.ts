@@ -102,9 +102,9 @@ async function probeOnce({
 }: Probing): Promise<ProbeResult | 'headers refused'> {
   const peer = open ?? new Peer(await transport.open(), log, watching)
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
-  const exchange = peer.begin()
+  const exchange = peer.beginExchange()
   exchange.account = account
-  exchange.send('server/discover', discoverParams(clientInfo))
+  exchange.sendCall('server/discover', discoverParams(clientInfo))
   peer.headers = {}
   const orThrow = async (finding: ProbeResult | 'headers refused' | Fault) => {
     if (!(finding instanceof Fault)) return finding

@@ -94,7 +94,7 @@ export class AskedCall {
     let gathering: number | undefined = this.#questions.size > 0 ? performance.now() : undefined
     for (;;) {
       if (this.#unsent && this.#questions.size === 0 && !exchange.unread) {
-        exchange.send(this.#unsent.method, this.#unsent.params)
+        exchange.sendCall(this.#unsent.method, this.#unsent.params)
         this.#unsent = undefined
       }
       const arrival = await this.#next(call, gathering)
@@ -179,7 +179,7 @@ export class AskedCall {
     const exchange = this.#exchange
     const moving = this.#answerOrMove()
     if (!exchange.answered) this.#onGivenUp?.()
-    exchange.release(reason)
+    exchange.endExchange(reason)
     for (const question of moving) this.session.serverRequests.moveOn(question)
     this.session.unuse()
   }
@@ -217,7 +217,7 @@ export class AskedCall {
     this.#first = undefined
     if (question) return { kind: 'question', question }
     try {
-      return await (gathering === undefined ? this.#exchange.next() : this.#nextOfRound(gathering))
+      return await (gathering === undefined ? this.#exchange.nextArrival() : this.#nextOfRound(gathering))
     } catch (error) {
       return answerIn(error, this.session, this.#exchange, call)
     }

@@ -75,7 +75,7 @@ export function legacyHandler(
       const session = opening instanceof Promise ? await sessions.opened(call, opening) : opening
       let delay: number
       try {
-        return await ask(session, call, shared)
+        return await askSession(session, call, shared)
       } catch (error) {
         if (visit && error instanceof StillRequired) {
           await visit.wait(error.urls, session.visits, call.signal)
@@ -100,7 +100,7 @@ export function legacyHandler(
 }
 
 /** Answers a call in a session. Throws or rejects with a Fault. */
-function ask(session: LegacySession, call: Call, shared: Shared): Promise<Final> {
+function askSession(session: LegacySession, call: Call, shared: Shared): Promise<Final> {
   const { handshake } = session
   call.log.note(session.described)
   if (call.method === 'server/discover') return discover(session, shared)
@@ -118,7 +118,7 @@ function ask(session: LegacySession, call: Call, shared: Shared): Promise<Final>
     mayBeTask: isTool && session.makesTasks && shared.taskMode !== 'off',
   }
   const isReady = !first.listens && first.logLevel === undefined && !first.looksUp && !first.mayBeTask
-  return isReady ? send(session, call, shared) : prepared(session, call, shared, first)
+  return isReady ? sendAndWait(session, call, shared) : prepared(session, call, shared, first)
 }
 
 async function discover(session: LegacySession, { taskMode }: Shared): Promise<Final> {
@@ -136,20 +136,20 @@ async function prepared(session: LegacySession, call: Call, shared: Shared, firs
   if (logLevel !== undefined) await session.logAt(logLevel)
   if (looksUp) checkMirrored(await session.tools.find(textUnder(call.params, 'name')), call)
   if (mayBeTask && isTask(await taskSupportOf(session, call), call, shared)) return asTask(session, call, shared)
-  return send(session, call, shared)
+  return sendAndWait(session, call, shared)
 }
 
 /** Sends a call to the server, and waits for its answer. Once the server asks, it is an asked call, which may be parked. */
-async function send(session: LegacySession, call: Call, shared: Shared, asTask?: Payload): Promise<Final> {
+async function sendAndWait(session: LegacySession, call: Call, shared: Shared, asTask?: Payload): Promise<Final> {
   const { parked, decode } = shared
   const { serverRequests, handshake } = session
   const mayHaveQuestions = serverRequests.held.size > 0
-  const exchange = session.begin(call)
+  const exchange = session.beginCall(call)
   const hangUp = () => {
     const reason = givenUpFor(call.signal)
     // Questions that it has not read are answered, or given to another call.
     if (exchange.unread) new AskedCall(session, exchange, { decode }).end(reason)
-    else exchange.release(reason)
+    else exchange.endExchange(reason)
   }
   call.signal.addEventListener('abort', hangUp, { once: true })
   let asked: AskedCall | undefined
@@ -160,11 +160,11 @@ async function send(session: LegacySession, call: Call, shared: Shared, asTask?:
     // Questions that have waited for a call are answered before it is sent.
     if (mayHaveQuestions && exchange.unread)
       asked = new AskedCall(session, exchange, { decode }).send(call.method, params)
-    else exchange.send(call.method, params)
+    else exchange.sendCall(call.method, params)
     while (!asked) {
       let arrival: Arrival
       try {
-        arrival = await exchange.next()
+        arrival = await exchange.nextArrival()
       } catch (error) {
         arrival = await answerIn(error, session, exchange, call)
       }
@@ -172,7 +172,7 @@ async function send(session: LegacySession, call: Call, shared: Shared, asTask?:
         const last = decode(call, arrival, exchange, session)
         if (last.kind === 'error' || serverRequests.hadNoRoom || call.caller.logLevel !== undefined)
           await settle(session, exchange, call, arrival, last)
-        exchange.release()
+        exchange.endExchange()
         isOver = true
         return last
       }
@@ -208,7 +208,7 @@ async function asTask(session: LegacySession, call: Call, shared: Shared): Promi
   if (knowsTasks(call.caller.capabilities)) {
     // The server may send requests before it creates the task.
     const decode: Decode = (leg, response) => required(leg, response, session) ?? tasks.answered(leg, session, response)
-    return send(session, call, { ...shared, decode }, tasks.augmented(call, session))
+    return sendAndWait(session, call, { ...shared, decode }, tasks.augmented(call, session))
   }
   const created = await tasks.create(call, session, required)
   return 'kind' in created ? created : parked.run(tasks.drive(call, session, created, required), call)

@@ -268,7 +268,7 @@ export class ParkedCalls {
       reservation,
     }
     this.#parked.set(parked.id, parked)
-    this.#bound.take(principal)
+    this.#bound.occupy(principal)
     return parked
   }
 
@@ -345,7 +345,7 @@ export class ParkedCalls {
     if (!this.#parked.delete(parked.id)) return
     parked.reservation.end()
     parked.last?.reservation.end()
-    this.#bound.give(parked.principal)
+    this.#bound.vacate(parked.principal)
   }
 }
 

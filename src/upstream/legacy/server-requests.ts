@@ -192,7 +192,7 @@ export class ServerRequests {
 
   #give(question: ServerQuestion, addressee: Exchange | undefined): void {
     question.carrier = addressee ?? this.#mostLikely()
-    if (question.carrier) question.carrier.push({ kind: 'question', question })
+    if (question.carrier) question.carrier.arrive({ kind: 'question', question })
     else this.#hold(question)
   }
 

@@ -212,8 +212,8 @@ export class LegacySession extends Pooled implements Owner {
   }
 
   /** Begins a call. Requests of the server about `task` belong to it, whichever stream they arrive on. */
-  begin(call: Call, task?: string): Exchange {
-    const exchange = this.#peer.begin(call.principal, call)
+  beginCall(call: Call, task?: string): Exchange {
+    const exchange = this.#peer.beginExchange(call.principal, call)
     exchange.task = task
     // The newest one is also for the session's own messages.
     if (this.#accounts) this.#peer.account = exchange.account = this.#accounts.for(call)

@@ -150,7 +150,7 @@ export class LegacyTasks {
     if (reached)
       throw new Fault('rateLimited', 'This caller already uses its share of the tasks of the server', { retryAfter: 1 })
     const reservation = this.#options.memory.mustReserve(principal, bytes)
-    this.#bound.take(principal)
+    this.#bound.occupy(principal)
     return reservation
   }
 
@@ -159,7 +159,7 @@ export class LegacyTasks {
    * task.
    */
   drive(call: Call, session: LegacySession, { id }: Created, required: WhenRequired): AskedCall {
-    return new AskedCall(session, session.begin(call, id), {
+    return new AskedCall(session, session.beginCall(call, id), {
       decode: (leg, response, exchange) => {
         const asking = required(leg, response, session)
         if (asking) return asking
@@ -293,7 +293,7 @@ export class LegacyTasks {
     if (task.waiting) return task.waiting
     const { session } = task
     const call: Call = { ...task.call, method: 'tasks/result', signal: new HangUp() }
-    const waiting = new AskedCall(session, session.begin(call, task.upstreamId), {
+    const waiting = new AskedCall(session, session.beginCall(call, task.upstreamId), {
       decode: (_leg, response) => decodeReply(task.call, response, session.handshake.serverInfo),
     }).send('tasks/result', idOf(task.upstreamId))
     task.waiting = waiting
@@ -335,7 +335,7 @@ export class LegacyTasks {
   #forget(task: Task): void {
     clearTimeout(task.timer)
     if (!this.#tasks.delete(task.id)) return
-    this.#bound.give(task.principal)
+    this.#bound.vacate(task.principal)
     task.waiting?.end()
     task.answered()
     task.reservation.end()

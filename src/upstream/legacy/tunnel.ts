@@ -135,24 +135,27 @@ export class DirectTunnel implements Tunnel, Owner {
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
     this.#peer.lastUsed = performance.now()
-    const exchange = this.#peer.begin(this.#options.principal)
+    const exchange = this.#peer.beginExchange(this.#options.principal)
     exchange.number = call
     if (typeof request.params === 'string') exchange.made = request.source
     this.#delivery?.enter(exchange)
     const token = tokenOf(request.params)
     const hangUp = () => {
-      exchange.release(typeof signal.reason === 'string' ? signal.reason : undefined)
+      exchange.endExchange(typeof signal.reason === 'string' ? signal.reason : undefined)
     }
     signal.addEventListener('abort', hangUp, { once: true })
     let isFirst = true
     try {
       if (this.#beginning) await this.#beginning
       signal.throwIfAborted()
-      exchange.send(request.method, withToken(request.params, token === undefined ? undefined : String(exchange.id)))
+      exchange.sendCall(
+        request.method,
+        withToken(request.params, token === undefined ? undefined : String(exchange.id)),
+      )
       for (;;) {
         const arrival = await (isFirst
-          ? this.#unlessLost(exchange.next(), request.method)
-          : this.#next(exchange.next()))
+          ? this.#unlessLost(exchange.nextArrival(), request.method)
+          : this.#next(exchange.nextArrival()))
         isFirst = false
         const turn = this.#delivery?.wait(exchange)
         if (turn) await turn
@@ -173,7 +176,7 @@ export class DirectTunnel implements Tunnel, Owner {
       throw callFault(error)
     } finally {
       signal.removeEventListener('abort', hangUp)
-      exchange.release()
+      exchange.endExchange()
       if (this.#over) this.#closeUnused()
     }
   }

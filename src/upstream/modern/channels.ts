@@ -52,7 +52,7 @@ export class ModernChannels {
   }
 
   /** The channel for a caller; undefined if it is not open. */
-  current(sender: Caller): Peer | undefined {
+  currentPeer(sender: Caller): Peer | undefined {
     const peer = this.#channels.get(this.#isSeparate ? this.#keyOf(sender) : EVERYBODY)?.peer
     return peer?.end ? undefined : peer
   }
@@ -121,7 +121,7 @@ export class ModernChannels {
   #moveSubscriptions(principal: string): void {
     for (const exchange of [...(this.#channels.get(EVERYBODY)?.running ?? [])]) {
       if (exchange.call?.method === LISTEN && exchange.principal === principal)
-        exchange.release('Opened again in another process')
+        exchange.endExchange('Opened again in another process')
     }
   }
 }

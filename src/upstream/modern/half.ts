@@ -78,8 +78,8 @@ export class ModernHalf implements Half {
     this.handle = async function answerFromModern(call) {
       for (let attempt = 0; ; attempt++) {
         try {
-          const peer = half.#channels.current(call) ?? (await half.#opened(call))
-          return await half.#ask(peer, call, attempt > 0)
+          const peer = half.#channels.currentPeer(call) ?? (await half.#opened(call))
+          return await half.#askServer(peer, call, attempt > 0)
         } catch (error) {
           if (error instanceof Contradiction) throw error
           const again = !call.signal.aborted && attempt === 0
@@ -104,7 +104,7 @@ export class ModernHalf implements Half {
       const { call } = exchange
       if (call?.method !== LISTEN || call.principal !== who) continue
       const filter = objectIn(call.params, 'notifications')
-      if (filter && wants(filter, method, params)) exchange.push({ kind: 'notification', method, params })
+      if (filter && wants(filter, method, params)) exchange.arrive({ kind: 'notification', method, params })
     }
     this.#fromReplicas.add(params)
   }
@@ -128,7 +128,7 @@ export class ModernHalf implements Half {
   }
 
   /** Sends a call, and waits for its answer. `again`: its tool was not as known, and has been listed once more. */
-  async #ask(peer: Peer, call: Call, again: boolean): Promise<Final> {
+  async #askServer(peer: Peer, call: Call, again: boolean): Promise<Final> {
     const { transport } = peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
     const isTool = call.method === 'tools/call'
@@ -142,18 +142,18 @@ export class ModernHalf implements Half {
     }
     if (isTool && transport === 'stdio' && call.paramHeaders) await this.#checkMirrored(call)
     const headers = transport === 'http' ? this.#headersOf(call, tool) : undefined
-    const exchange = peer.begin(call.principal, call)
+    const exchange = peer.beginExchange(call.principal, call)
     exchange.account = this.#options.accounts?.for(call)
-    const hangUp = () => exchange.release(givenUpFor(call.signal))
+    const hangUp = () => exchange.endExchange(givenUpFor(call.signal))
     call.signal.addEventListener('abort', hangUp, { once: true })
     let last: Final | undefined
     try {
       call.signal.throwIfAborted()
-      exchange.send(call.method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
+      exchange.sendCall(call.method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
       while (!last) {
         let arrival: Arrival
         try {
-          arrival = await exchange.next()
+          arrival = await exchange.nextArrival()
         } catch (error) {
           arrival = answerOf(error, notModern(call))
         }
@@ -171,7 +171,7 @@ export class ModernHalf implements Half {
       }
     } finally {
       call.signal.removeEventListener('abort', hangUp)
-      if (exchange.answered) exchange.release()
+      if (exchange.answered) exchange.endExchange()
       else hangUp()
     }
     if (call.method === 'tools/list') return this.#listed(peer, call, last)
@@ -185,7 +185,7 @@ export class ModernHalf implements Half {
       const tools = this.#toolsOf(call)
       tools.forget()
       await tools.find(textUnder(call.params, 'name'))
-      return this.#ask(peer, call, true)
+      return this.#askServer(peer, call, true)
     }
     return last
   }

@@ -11,8 +11,8 @@ export class AcceptedCalls {
   readonly #waiting = new Map<number, Waiting>()
 
   /** Resolves when the answer is not awaited any more. Rejects if it cannot arrive. */
-  wait(exchange: number, receiver: Pick<Receiver, 'waiting'>): Promise<void> {
-    for (const other of [...this.#waiting.keys()]) if (!receiver.waiting(other)) this.forget(other)
+  wait(exchange: number, receiver: Pick<Receiver, 'isWaiting'>): Promise<void> {
+    for (const other of [...this.#waiting.keys()]) if (!receiver.isWaiting(other)) this.forget(other)
     return new Promise((resolve, reject) => this.#waiting.set(exchange, { resolve, reject }))
   }
 

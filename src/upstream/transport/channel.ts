@@ -43,7 +43,7 @@ export interface Channel {
    * written. Rejects with a ChannelError if its answer can no longer arrive, and with a Fault if it was not sent
    * because there are no credentials for it.
    */
-  send(message: OutgoingMessage): Promise<void>
+  sendMessage(message: OutgoingMessage): Promise<void>
   /** Notes that the answer of this exchange is no longer needed: connections that wait for it are closed. */
   abandon(exchange: number): void
   /**
@@ -73,13 +73,13 @@ export interface Receiver {
    * A message has arrived, in these pieces of bytes; on the stream of this exchange, if the transport has such streams.
    * `http` is the head of the response that it came in.
    */
-  message(bytes: readonly Uint8Array[], exchange: number | undefined, http?: HttpHead): void
+  receive(bytes: readonly Uint8Array[], exchange: number | undefined, http?: HttpHead): void
   /** There was no memory for a message, of which this is the outline. `exchange` is as for `message`. */
   dropped(outline: Outline, exchange: number | undefined): void
   /** A message that begins with these bytes has not been completed for long: what it answers fails. */
   stalled(beginning: Uint8Array): void
   /** Whether an exchange still waits for its answer. */
-  waiting(exchange: number): boolean
+  isWaiting(exchange: number): boolean
   /** The stream for the server's own messages has ended and cannot be opened again. */
   streamLost(): void
   /** That stream had broken and is open again: messages may have been lost in between. */

@@ -51,7 +51,7 @@ export class Cookies {
   }
 
   /** Keeps the cookies that an answer from this path sets. */
-  take(path: string, headers: WithHeaders): void {
+  keepFrom(path: string, headers: WithHeaders): void {
     const { 'set-cookie': set } = headers
     if (set === undefined) return
     this.#taken++

@@ -79,7 +79,7 @@ export class HttpTransport implements Transport {
 
   /** Sends a request outside of a channel. Rejects with a ChannelError. */
   ask(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
-    return this.#origin.ask(request, reader)
+    return this.#origin.askOrigin(request, reader)
   }
 
   close(): Promise<void> {
@@ -134,11 +134,11 @@ class HttpChannel implements Channel {
     this.#receiver = receiver
   }
 
-  send(message: OutgoingMessage): Promise<void> {
-    return message.exchange === undefined ? this.#oneWay.send(message, () => this.#send(message)) : this.#send(message)
+  sendMessage(message: OutgoingMessage): Promise<void> {
+    return message.exchange === undefined ? this.#oneWay.send(message, () => this.#post(message)) : this.#post(message)
   }
 
-  async #send({ text, exchange, principal, headers = NONE, account }: OutgoingMessage): Promise<void> {
+  async #post({ text, exchange, principal, headers = NONE, account }: OutgoingMessage): Promise<void> {
     if (!this.alive) throw new ChannelError('The channel is closed', { delivered: 'no' })
     this.#own = headers
     this.#account = account
@@ -147,11 +147,11 @@ class HttpChannel implements Channel {
     reading.principal = principal ?? NOBODY
     reading.startsAnyway = exchange === undefined && account === undefined
     const request = { method: 'POST', headers: this.#headersToPost(headers), body: text, principal } as const
-    const answer = await this.#ask(request, reading, account)
+    const answer = await this.#askFollowing(request, reading, account)
     if (answer.status >= 300) throw refused(answer)
     if (exchange === undefined) return
-    if (answer.kind === 'whole') this.#receiver?.message(answer.body, exchange, answer)
-    if (!this.#receiver?.waiting(exchange)) return
+    if (answer.kind === 'whole') this.#receiver?.receive(answer.body, exchange, answer)
+    if (!this.#receiver?.isWaiting(exchange)) return
     if (answer.kind === 'events') return this.#resume(headers, reading, account)
     if (isAcceptance(answer) && this.#listens) return this.#accepted.wait(exchange, this.#receiver)
     throw noMessage(answer)
@@ -203,8 +203,8 @@ class HttpChannel implements Channel {
     const headers = this.#headers(this.#own)
     const request = { method: 'DELETE' as const, path, headers: this.#cookies?.addTo(path, headers) ?? headers }
     const account = this.#account
-    const reader = { head: () => 'nothing' as const }
-    await this.#origin.ask(request, reader, account, AbortSignal.timeout(GOODBYE)).catch(() => {})
+    const reader = { onHead: () => 'nothing' as const }
+    await this.#origin.askOrigin(request, reader, account, AbortSignal.timeout(GOODBYE)).catch(() => {})
   }
 
   /**
@@ -272,11 +272,11 @@ class HttpChannel implements Channel {
   }
 
   #get(headers: OriginHeaders, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
-    return this.#ask({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading, account)
+    return this.#askFollowing({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading, account)
   }
 
   /** Asks where the server has the session, and follows its redirects. */
-  async #ask(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
+  async #askFollowing(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
     const key = reading.exchange ?? --this.#withoutExchange
     this.#readings.set(key, reading)
     try {
@@ -287,7 +287,7 @@ class HttpChannel implements Channel {
         if (!this.stateless) this.#path = path
         if (this.#cookies?.settled) await this.#cookies.settled
         const headers = this.#cookies?.addTo(path, request.headers) ?? request.headers
-        const answer = await this.#origin.ask({ ...request, path, headers }, reading, account, reading)
+        const answer = await this.#origin.askOrigin({ ...request, path, headers }, reading, account, reading)
         const next = answer.status < 300 ? undefined : redirects.next(reading.principal, path, answer, times)
         if (next === undefined) return answer
         reading.path = next
@@ -297,7 +297,7 @@ class HttpChannel implements Channel {
       if (!(error instanceof ChannelError) || reading.lastId === undefined || this.stateless || !this.alive) throw error
       return { status: 200, kind: 'events', headers: NONE, body: [] }
     } finally {
-      reading.done()
+      reading.readingOver()
       this.#readings.delete(key)
     }
   }
@@ -384,10 +384,10 @@ class Reading extends HangUp implements Reader {
 
   /** Whether the answer is still awaited. */
   get waited(): boolean {
-    return this.exchange !== undefined && this.#receiver?.waiting(this.exchange) === true
+    return this.exchange !== undefined && this.#receiver?.isWaiting(this.exchange) === true
   }
 
-  start(abort: () => void): void {
+  onStart(abort: () => void): void {
     this.#end = abort
     if (this.aborted) abort()
   }
@@ -398,8 +398,8 @@ class Reading extends HangUp implements Reader {
     this.#end()
   }
 
-  head(status: number, headers: ResponseHeaders): BodyKind {
-    this.#cookies?.take(this.path, headers)
+  onHead(status: number, headers: ResponseHeaders): BodyKind {
+    this.#cookies?.keepFrom(this.path, headers)
     if (status >= 300) return 'whole'
     const kind = bodyKindOf(headers) ?? (mediaType(headers)?.startsWith('text/') ? 'beginning' : 'nothing')
     if (kind === 'events') this.#head = { status, headers }
@@ -408,19 +408,19 @@ class Reading extends HangUp implements Reader {
     return kind
   }
 
-  event(event: SseEvent, decoder: SseDecoder): void {
+  onEvent(event: SseEvent, decoder: SseDecoder): void {
     this.heard = true
     // An id that is too long for a header is not kept.
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
     if (event.event === 'message') {
       if (event.dropped) this.#receiver?.dropped(event.dropped, this.exchange)
-      else if (event.data.length > 0) this.#receiver?.message(event.data, this.exchange, this.#head)
+      else if (event.data.length > 0) this.#receiver?.receive(event.data, this.exchange, this.#head)
     }
     if (this.exchange !== undefined && !this.waited) this.#over ??= setTimeout(() => this.#end(), AFTER_ANSWER)
   }
 
-  done(): void {
+  readingOver(): void {
     clearTimeout(this.#over)
     // A deleted entry of a Map may be kept for long (see `OpenSet`): it must not keep the request.
     this.#end = nothing

@@ -64,7 +64,7 @@ class InProcessChannel implements Channel {
     this.#lineLimit = lineLimit
     this.#onGone = onGone
     this.#messages = new Slices(
-      (bytes) => this.#receiver?.message([bytes], undefined),
+      (bytes) => this.#receiver?.receive([bytes], undefined),
       () => this.#goOn(),
     )
     this.end = {
@@ -86,7 +86,7 @@ class InProcessChannel implements Channel {
     this.#receiver = receiver
   }
 
-  send({ text }: OutgoingMessage): Promise<void> {
+  sendMessage({ text }: OutgoingMessage): Promise<void> {
     if (this.#over) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
     if (this.#early) this.#early.push(text)
     // The server may answer at once, and nobody expects that before the message has been sent.
@@ -118,7 +118,7 @@ class InProcessChannel implements Channel {
       this.#end(new ChannelError(why, { protocol: true }))
       return Promise.reject(new Error(why))
     }
-    this.#messages.push([bytes])
+    this.#messages.deliver([bytes])
     return this.#messages.busy ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve()
   }
 

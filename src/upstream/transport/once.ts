@@ -22,12 +22,12 @@ export async function askOnce(
   }
   const late = new Deadline(timeout, () => abort())
   const reader = {
-    start: (end: () => void) => {
+    onStart: (end: () => void) => {
       abort = end
     },
-    head: (status: number, answerHeaders: ResponseHeaders): BodyKind =>
+    onHead: (status: number, answerHeaders: ResponseHeaders): BodyKind =>
       status >= 300 ? 'whole' : (bodyKindOf(answerHeaders) ?? 'nothing'),
-    event: ({ data }: { data: readonly Uint8Array[] }) => {
+    onEvent: ({ data }: { data: readonly Uint8Array[] }) => {
       take(data)
       if (answer) abort()
     },

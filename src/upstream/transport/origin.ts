@@ -64,9 +64,9 @@ export interface HttpRequest {
 /** Takes an answer piece by piece. An error that it throws ends the request. */
 export interface Reader {
   /** The request has been started. `abort` ends it at any time. */
-  start?(abort: () => void): void
-  head(status: number, headers: ResponseHeaders): BodyKind
-  event?(event: SseEvent, decoder: SseDecoder): void
+  onStart?(abort: () => void): void
+  onHead(status: number, headers: ResponseHeaders): BodyKind
+  onEvent?(event: SseEvent, decoder: SseDecoder): void
 }
 
 /** How to read a body: as events one by one, as a whole, its beginning only (for people), or not at all. */
@@ -142,7 +142,12 @@ export class Origin {
    * the server refuses the credential, it has not acted on the request: then sends it again with another one. Rejects with
    * a ChannelError, or with a Fault if there is no credential.
    */
-  async ask(request: HttpRequest, reader: Reader, account?: Account, signal: Signal = NEVER): Promise<OriginAnswer> {
+  async askOrigin(
+    request: HttpRequest,
+    reader: Reader,
+    account?: Account,
+    signal: Signal = NEVER,
+  ): Promise<OriginAnswer> {
     const first = account?.authorization(signal)
     let authorization = typeof first === 'object' ? await first : first
     for (let retries = 0; ; retries++) {
@@ -263,7 +268,7 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#reader.start?.(() => controller.abort(new ChannelError('The request was aborted')))
+    this.#reader.onStart?.(() => controller.abort(new ChannelError('The request was aborted')))
   }
 
   onResponseStart(
@@ -275,7 +280,7 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#status = status
     this.#headers = headers
     try {
-      this.#kind = this.#reader.head(status, this.#headers)
+      this.#kind = this.#reader.onHead(status, this.#headers)
       const isCoded = this.#kind !== 'nothing' && headers['content-encoding'] !== undefined
       const undecoded = isCoded ? undecodedIn(headers) : undefined
       if (undecoded) throw undecoded
@@ -336,7 +341,7 @@ class Answering implements Dispatcher.DispatchHandler {
       )
     const decoder = this.#events as SseDecoder
     const slices = this.#slices as Slices<SseEvent>
-    slices.push(decoder.push(chunk))
+    slices.deliver(decoder.push(chunk))
     if (slices.busy) controller.pause()
     // One event that there is no memory for does not end the stream, on which others may come.
     if (this.#hasRoom(decoder.kept)) return
@@ -346,7 +351,7 @@ class Answering implements Dispatcher.DispatchHandler {
 
   #handOn(event: SseEvent, controller: Dispatcher.DispatchController): void {
     try {
-      this.#reader.event?.(event, this.#events as SseDecoder)
+      this.#reader.onEvent?.(event, this.#events as SseDecoder)
     } catch (error) {
       this.#slices?.clear()
       controller.abort(error as Error)

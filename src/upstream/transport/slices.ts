@@ -29,9 +29,9 @@ export class Slices<T> {
   }
 
   /** Delivers as many items as this turn allows. The others follow in order. Returns whether some wait. */
-  push(items: readonly T[]): boolean {
+  deliver(items: readonly T[]): boolean {
     this.#waiting = this.#waiting.length > 0 ? [...this.#waiting, ...items] : items
-    if (!this.#yielding) this.#deliver()
+    if (!this.#yielding) this.#deliverSlice()
     return this.#waiting.length > 0
   }
 
@@ -47,7 +47,7 @@ export class Slices<T> {
   }
 
   /** Returns whether that was the end: all items are delivered, and `finish` was called. */
-  #deliver(): boolean {
+  #deliverSlice(): boolean {
     const items = this.#waiting
     let at = 0
     // `take` may call `clear`.
@@ -71,6 +71,6 @@ export class Slices<T> {
     this.#yielding = false
     this.#taken = 0
     if (!this.busy) return
-    if (!this.#deliver() && !this.busy) this.#drained()
+    if (!this.#deliverSlice() && !this.busy) this.#drained()
   }
 }

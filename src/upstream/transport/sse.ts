@@ -110,11 +110,11 @@ class SseChannel implements Channel {
     if (this.#end) receiver.ended(this.#end)
   }
 
-  send(message: OutgoingMessage): Promise<void> {
-    return message.exchange === undefined ? this.#oneWay.send(message, () => this.#send(message)) : this.#send(message)
+  sendMessage(message: OutgoingMessage): Promise<void> {
+    return message.exchange === undefined ? this.#oneWay.send(message, () => this.#post(message)) : this.#post(message)
   }
 
-  async #send({ text, exchange, principal, headers, account }: OutgoingMessage): Promise<void> {
+  async #post({ text, exchange, principal, headers, account }: OutgoingMessage): Promise<void> {
     if (this.#end) throw new ChannelError(this.#end.message, { delivered: 'no' })
     const request = {
       method: 'POST' as const,
@@ -124,11 +124,11 @@ class SseChannel implements Channel {
       principal,
     }
     const reader = {
-      head: (status: number, headers: ResponseHeaders) => kindOf(status, headers, exchange !== undefined),
-      event: ({ data }: SseEvent) => this.#answeredByPost(data, exchange),
+      onHead: (status: number, headers: ResponseHeaders) => kindOf(status, headers, exchange !== undefined),
+      onEvent: ({ data }: SseEvent) => this.#answeredByPost(data, exchange),
     }
     const answer = await this.#follow(request, reader, (asked, reading) =>
-      this.#origin.ask(asked, reading, account, this.#closing.signal),
+      this.#origin.askOrigin(asked, reading, account, this.#closing.signal),
     )
     if (answer.path !== request.path) this.#endpoint = answer.path
     if (answer.status >= 300) throw refused(answer)
@@ -138,7 +138,7 @@ class SseChannel implements Channel {
   /** Asks with the cookies of the session, and asks again where the server redirects to. Returns the last answer and its path. */
   async #follow(
     request: HttpRequest & { path: string },
-    { head, ...reader }: Reader,
+    { onHead: head, ...reader }: Reader,
     ask: (request: HttpRequest & { path: string }, reader: Reader) => Promise<OriginAnswer>,
   ): Promise<OriginAnswer & { path: string }> {
     let { path } = request
@@ -149,8 +149,8 @@ class SseChannel implements Channel {
         { ...request, path, headers: this.#cookies.addTo(path, request.headers) },
         {
           ...reader,
-          head: (status, headers) => {
-            this.#cookies.take(at, headers)
+          onHead: (status, headers) => {
+            this.#cookies.keepFrom(at, headers)
             return head(status, headers)
           },
         },
@@ -163,8 +163,8 @@ class SseChannel implements Channel {
 
   /** Takes the answer to a request from the response to its POST: some servers send it there, and not on the stream. */
   #answeredByPost(body: readonly Uint8Array[], exchange: number | undefined): void {
-    if (exchange === undefined || !this.#receiver?.waiting(exchange)) return
-    if (answersIn(body, exchange)) this.#receiver.message(body, undefined)
+    if (exchange === undefined || !this.#receiver?.isWaiting(exchange)) return
+    if (answersIn(body, exchange)) this.#receiver.receive(body, undefined)
   }
 
   abandon(): void {}
@@ -189,7 +189,7 @@ class SseChannel implements Channel {
         if (this.#endpoint === '') onEndpoint(this.#resolve(forgivingText(data), stream))
       } else if (event === 'message') {
         if (dropped) this.#receiver?.dropped(dropped, undefined)
-        else if (data.length > 0) this.#receiver?.message(data, undefined)
+        else if (data.length > 0) this.#receiver?.receive(data, undefined)
       }
     }
     const { url, headers } = this.#origin
@@ -200,11 +200,15 @@ class SseChannel implements Channel {
         this.#abort = abort
         onSent()
       }
-      const answer = await this.#follow(request, { head: eventsOnly, event, start }, (asked, reader) => {
-        stream = new URL(asked.path, url)
-        onSent()
-        return this.#origin.ask(asked, reader, account, this.#closing.signal)
-      })
+      const answer = await this.#follow(
+        request,
+        { onHead: eventsOnly, onEvent: event, onStart: start },
+        (asked, reader) => {
+          stream = new URL(asked.path, url)
+          onSent()
+          return this.#origin.askOrigin(asked, reader, account, this.#closing.signal)
+        },
+      )
       if (answer.status >= 300) throw refused(answer)
       this.#finish(new ChannelError('The server closed the stream'))
     } catch (error) {

@@ -71,7 +71,7 @@ t.test('a stream begins with an event to resume from if the revision has that, o
     [R06, { comment: 'keep-alive' }],
     [R24, { comment: 'keep-alive' }],
   ] as const) {
-    const reading = read(streamsOf(options).answer().connect())
+    const reading = read(streamsOf(options).streamFor().connect())
     await settled()
     t.same(reading.events(), [first])
   }
@@ -79,7 +79,7 @@ t.test('a stream begins with an event to resume from if the revision has that, o
 
 t.test('messages from before the connection come first, once', async (t) => {
   const streams = streamsOf(R11)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   const demanded = demandOf(stream)
   t.notOk(demanded())
   say(stream, '1')
@@ -98,7 +98,7 @@ t.test('messages from before the connection come first, once', async (t) => {
 
 t.test('streams and their events have ids of their own', async (t) => {
   const streams = streamsOf(R06)
-  const opened = [streams.answer(), streams.answer()]
+  const opened = [streams.streamFor(), streams.streamFor()]
   const readings = [...opened.map((stream) => read(stream.connect())), read(streams.listen() as Readable)]
   for (const stream of opened) for (const text of ['a', 'b']) say(stream, text)
   streams.deliver('c')
@@ -110,7 +110,7 @@ t.test('streams and their events have ids of their own', async (t) => {
 
 t.test('resumes a stream after any of its events, without events of other streams', async (t) => {
   const streams = streamsOf(R06)
-  const [first, other] = [streams.answer(), streams.answer()]
+  const [first, other] = [streams.streamFor(), streams.streamFor()]
   first.connect().destroy()
   other.connect().destroy()
   for (let n = 1; n <= 4; n++) {
@@ -133,11 +133,11 @@ t.test('resumes a stream after any of its events, without events of other stream
 
 t.test('there is nothing to resume after the last event of a stream, or after an unknown one', async (t) => {
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   read(stream.connect())
   say(stream, '1')
   say(stream, '2', true)
-  streams.done(stream)
+  streams.forgetStream(stream)
   for (const id of [
     'p1-2',
     'p1-3',
@@ -157,7 +157,7 @@ t.test('there is nothing to resume after the last event of a stream, or after an
 
 t.test('a connection that resumes a stream ends the one before', async (t) => {
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   const first = read(stream.connect())
   say(stream, '1')
   const second = read(streams.resume('p1-0') as Readable)
@@ -172,7 +172,7 @@ t.test('a connection that resumes a stream ends the one before', async (t) => {
 
 t.test('bounds the number of stored events', async (t) => {
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   stream.connect().destroy()
   for (let n = 1; n <= 1_001; n++) say(stream, `${n}`)
   t.equal(streams.resume('p1-0'), undefined, 'the first one is gone, so not all that follows can be had')
@@ -183,7 +183,7 @@ t.test('bounds the number of stored events', async (t) => {
 
 t.test('bounds the bytes of stored events', async (t) => {
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   stream.connect().destroy()
   const megabyte = 'x'.repeat(1024 * 1024)
   for (let n = 1; n <= 5; n++) say(stream, megabyte)
@@ -198,7 +198,7 @@ t.test('stores events for five minutes', async (t) => {
   let now = 1_000_000
   t.intercept(performance, 'now', { value: () => now })
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   stream.connect().destroy()
   say(stream, '1')
   now += 200_000
@@ -212,7 +212,7 @@ t.test('stores events for five minutes', async (t) => {
 
 t.test('does not store events without ids', async (t) => {
   const streams = streamsOf(R24)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   stream.connect().destroy()
   say(stream, '1')
   say(stream, '2', true)
@@ -223,7 +223,7 @@ t.test(
   'a message without a request goes to exactly one stream: the newest for such messages, or else one of a request',
   async (t) => {
     const streams = streamsOf(R06)
-    const answering = [streams.answer(), streams.answer()].map((stream) => read(stream.connect()))
+    const answering = [streams.streamFor(), streams.streamFor()].map((stream) => read(stream.connect()))
     const [older, newer] = [streams.listen() as Readable, streams.listen() as Readable]
     const listening = [read(older), read(newer)]
     streams.deliver('1')
@@ -243,7 +243,7 @@ t.test(
 
 t.test('a request without a stream gets one if no other is open', async (t) => {
   const streams = streamsOf(R11)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   const demanded = demandOf(stream)
   streams.deliver('asked')
   t.ok(demanded())
@@ -279,7 +279,7 @@ t.test('bounds unsent events', async (t) => {
 t.test('a request whose client has left gets no messages: they wait for the next stream', async (t) => {
   for (const options of [R24, R06]) {
     const streams = streamsOf(options)
-    const connection = streams.answer().connect()
+    const connection = streams.streamFor().connect()
     connection.destroy()
     await settled()
     streams.deliver('told')
@@ -291,7 +291,7 @@ t.test('a request whose client has left gets no messages: they wait for the next
 
 t.test('a resumed stream of a request gets the waiting messages', async (t) => {
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   stream.connect().destroy()
   say(stream, '1')
   streams.deliver('waits')
@@ -302,10 +302,10 @@ t.test('a resumed stream of a request gets the waiting messages', async (t) => {
 
 t.test('a finished stream has only its own messages', async (t) => {
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   stream.connect().destroy()
   say(stream, '1', true)
-  streams.done(stream)
+  streams.forgetStream(stream)
   streams.deliver('waits for another')
   const reading = read(streams.resume('p1-0') as Readable)
   await until(reading.over)
@@ -349,7 +349,7 @@ t.test('an abandoned stream can be resumed for a while', async (t) => {
 
 t.test('a sender waits for a slow reader, and all waiting senders continue', async (t) => {
   const streams = streamsOf(R24)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   const connection = stream.connect()
   t.equal(stream.push('small'), undefined)
   const waiting = Array.from({ length: 3 }, () => stream.push('x'.repeat(1024 * 1024)))
@@ -364,7 +364,7 @@ t.test('a sender waits for a slow reader, and all waiting senders continue', asy
 
 t.test('a waiting sender continues when the connection closes', async (t) => {
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   const connection = stream.connect()
   const waiting = [1, 2].map(() => stream.push('x'.repeat(1024 * 1024)))
   connection.destroy()
@@ -375,7 +375,7 @@ t.test('a waiting sender continues when the connection closes', async (t) => {
 t.test('closes a connection that is not read, and waits for none', async (t) => {
   for (const options of [R24, R06]) {
     const streams = streamsOf(options)
-    const stream = streams.answer()
+    const stream = streams.streamFor()
     const connection = stream.connect()
     const waiting: (Promise<void> | undefined)[] = []
     for (let n = 0; n < 18; n++) waiting.push(stream.push('x'.repeat(1024 * 1024)))
@@ -388,7 +388,7 @@ t.test('closes a connection that is not read, and waits for none', async (t) => 
 t.test('silent streams get keep-alive comments, and finished ones do not', async (t) => {
   const streams = streamsOf(R06)
   const open = read(streams.listen() as Readable)
-  const answering = streams.answer()
+  const answering = streams.streamFor()
   const slow = answering.connect()
   await settled()
   streams.keepAlive()
@@ -407,7 +407,7 @@ t.test('silent streams get keep-alive comments, and finished ones do not', async
 
 t.test('nothing of a closed stream can be resumed', async (t) => {
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   const readings = [read(stream.connect()), read(streams.listen() as Readable)]
   say(stream, '1')
   t.ok(streams.connected)
@@ -420,7 +420,7 @@ t.test('nothing of a closed stream can be resumed', async (t) => {
 
 t.test('streams that only wait for the server can be ended, and answers continue', async (t) => {
   const streams = streamsOf(R06)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   const [answer, listening] = [read(stream.connect()), read(streams.listen() as Readable)]
   streams.endStandalone()
   await until(listening.over)
@@ -432,7 +432,7 @@ t.test('streams that only wait for the server can be ended, and answers continue
 t.test('stored events reserve memory, and release it with the session', async (t) => {
   const memory = new Memory({ max: 1024 * 1024 })
   const streams = streamsOf(R06, memory)
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   read(stream.connect())
   for (let at = 0; at < 10; at++) say(stream, 'x'.repeat(20_000))
   await settled()
@@ -449,7 +449,7 @@ t.test('without memory, the session that stores the most loses its oldest events
   const sessions = ['greedy', 'modest'].map((name) => {
     const streams = new Streams(name, store)
     streams.options = R06
-    return { streams, stream: streams.answer() }
+    return { streams, stream: streams.streamFor() }
   })
   const [greedy, modest] = sessions as [(typeof sessions)[0], (typeof sessions)[0]]
   const lastIds = sessions.map(({ stream }) => read(stream.connect()))
@@ -477,7 +477,7 @@ t.test('for a principal, only its own events make room', async (t) => {
   const [mine, theirs] = ['a', 'b'].map((name) => {
     const streams = new Streams(name, store)
     streams.options = R06
-    const stream = streams.answer()
+    const stream = streams.streamFor()
     read(stream.connect())
     for (let at = 0; at < 10; at++) say(stream, 'x'.repeat(10_000))
     return streams
@@ -500,7 +500,7 @@ t.test('waiting and unread messages reserve memory, and are dropped without it',
   t.equal(reading.said().length, 6)
   await until(() => memory.used === 0, 'everything being given back')
 
-  const stream = streams.answer()
+  const stream = streams.streamFor()
   const unread = stream.connect()
   stream.push('x'.repeat(200_000))?.catch(() => {})
   t.ok(memory.used >= 200_000)
@@ -510,7 +510,7 @@ t.test('waiting and unread messages reserve memory, and are dropped without it',
   await settled()
   t.same(after.said().at(-1), 'no memory', 'an answer is replaced by an error')
 
-  const cut = streams.answer()
+  const cut = streams.streamFor()
   const never = cut.connect()
   cut.push('x'.repeat(400_000))?.catch(() => {})
   t.ok(never.destroyed, 'anything else cuts the connection')

@@ -99,7 +99,7 @@ export class StdioChannel implements Channel {
     this.#partialLine = options.partialLine ?? DEFAULTS.partialLine
     this.#downloads = options.downloads ?? false
     this.#grace = options.grace ?? DEFAULTS.grace
-    this.#lines = new Slices(this.#take, () => this.#resume())
+    this.#lines = new Slices(this.#takeLine, () => this.#resume())
     this.#onGone = options.onGone ?? (() => {})
     this.#stderr = new StderrTail(options.onStderr)
     // If stderr were not read, its pipe would fill up and block the child.
@@ -107,7 +107,7 @@ export class StdioChannel implements Channel {
       this.#wroteAt = performance.now()
       this.#stderr.push(chunk)
     })
-    child.stdout?.on('data', this.#read)
+    child.stdout?.on('data', this.#readChunk)
     child.stdin?.on('drain', this.#flush)
     child.stdin?.on('error', () => this.#suspect('The server closed its input'))
     child.stdout?.on('error', () => this.#suspect('The server closed its output'))
@@ -135,7 +135,7 @@ export class StdioChannel implements Channel {
     this.#receiver = receiver
   }
 
-  send({ text }: OutgoingMessage): Promise<void> {
+  sendMessage({ text }: OutgoingMessage): Promise<void> {
     const line = encodeLine(text)
     if (this.#ended || this.#closing)
       return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
@@ -183,11 +183,11 @@ export class StdioChannel implements Channel {
     this.#onGone()
   }
 
-  readonly #read = (chunk: Buffer): void => {
+  readonly #readChunk = (chunk: Buffer): void => {
     this.#wroteAt = performance.now()
     this.#downloads = false
     const lines = this.#decoder.push(chunk)
-    if (this.#lines.push(lines)) this.#child.stdout.pause()
+    if (this.#lines.deliver(lines)) this.#child.stdout.pause()
     const { pending } = this.#decoder
     if (pending > this.#lineLimit) return this.#endTooLong()
     if (pending === 0 && !this.#partial) return
@@ -219,8 +219,8 @@ export class StdioChannel implements Channel {
     if (!this.#lines.busy && this.#child.stdout.isPaused()) this.#child.stdout.resume()
   }
 
-  readonly #take = (line: Line): void => {
-    if (!(line instanceof Outline)) this.#receiver?.message(line, undefined)
+  readonly #takeLine = (line: Line): void => {
+    if (!(line instanceof Outline)) this.#receiver?.receive(line, undefined)
     else if (line.length > this.#lineLimit) this.#endTooLong()
     else this.#receiver?.dropped(line, undefined)
   }
