@@ -7,6 +7,7 @@ import { createBridge } from '../support/bridge.js'
 import { Delegate, type DelegateOptions, EXCHANGE, JWT_BEARER } from '../support/delegate.js'
 import { freePort } from '../support/free-port.js'
 import { Guarded } from '../support/guarded.js'
+import { LegacyClient } from '../support/legacy-client.js'
 import { call } from '../support/modern.js'
 import { startSdkV1 } from '../support/sdk-v1.js'
 import { personParts } from '../support/sign-in-parts.js'
@@ -233,4 +234,26 @@ t.test('an authorization server that is away is no refusal: the next call asks a
   t.match(message, { error: { data: { reason: 'upstream_unavailable', outcome: 'not_executed' } } })
   away = false
   t.match((await greet(url, headers)).message, { result: greeting })
+})
+
+t.test('a session goes on with the next token of its caller, at a legacy server, too', async (t) => {
+  const { url, delegate, server, bearer } = await start(t, 'token-exchange')
+  const client = await LegacyClient.open(url, { headers: await bearer() })
+  t.match((await client.call('greet')).message, { result: greeting })
+  const headers = await bearer({ scope: 'more' })
+  t.match((await client.call('greet', {}, { headers })).message, { result: greeting })
+  t.equal(delegate.requests.length, 2)
+  const calls = server.seen.filter(({ message, status }) => message.method === 'tools/call' && status === 200)
+  t.equal(new Set(calls.map(({ authorization }) => authorization)).size, 2, 'each call with what it was shown with')
+  const opened = server.seen.filter(({ message, status }) => message.method === 'initialize' && status === 200)
+  t.equal(opened.length, 1, 'one session at the server')
+})
+
+t.test('nothing of one caller is kept for another, or for another token of the same one', async (t) => {
+  const { url, server, bearer } = await start(t, 'token-exchange')
+  const callers = [await bearer(), await bearer({ scope: 'more' }), await bearer({ sub: 'bob' })]
+  for (let times = 0; times < 2; times++)
+    for (const headers of callers) t.ok((await call(url, 'tools/list', {}, { headers })).message.result)
+  const lists = server.seen.filter(({ message, status }) => message.method === 'tools/list' && status === 200)
+  t.equal(new Set(lists.map(({ authorization }) => authorization)).size, 3)
 })

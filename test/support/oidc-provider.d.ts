@@ -15,6 +15,19 @@ declare module 'oidc-provider' {
     save(): Promise<string>
   }
 
+  export interface GrantRequest {
+    oidc: { params: Record<string, string | undefined>; client: { clientId: string } }
+    body: unknown
+  }
+
+  export interface OidcToken {
+    resourceServer: object
+    readonly expiration: number
+    save(): Promise<string>
+  }
+
+  export const errors: { readonly InvalidGrant: new (why: string) => Error }
+
   export class Provider {
     /** Whether X-Forwarded-Proto says how it was reached. */
     proxy: boolean
@@ -27,6 +40,19 @@ declare module 'oidc-provider' {
       result: object,
       options: { mergeWithLastSubmission: boolean },
     ): Promise<void>
+    /** Adds a grant, with the parameters that its requests have. */
+    registerGrantType(
+      name: string,
+      handler: (context: GrantRequest) => Promise<void>,
+      parameters: readonly string[],
+    ): void
+    readonly AccessToken: new (
+      properties: object,
+    ) => OidcToken
+    readonly ResourceServer: new (
+      resource: string,
+      properties: object,
+    ) => object
     on(event: string, listener: (...args: unknown[]) => void): void
     readonly Grant: {
       new (properties: { accountId: string; clientId: string }): OidcGrant

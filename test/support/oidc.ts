@@ -2,7 +2,8 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Provider } from 'oidc-provider'
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
+import { errors, type GrantRequest, Provider } from 'oidc-provider'
 import type { Test } from 'tap'
 import { plant } from './secrets.js'
 
@@ -31,6 +32,8 @@ export interface OidcOptions {
   /** What a person answers: yes by default. */
   declines?: boolean
   refreshTokens?: boolean
+  /** Whether it exchanges its JWTs for tokens of other resources (RFC 8693). */
+  exchanges?: boolean
   /** Whether proofs of a key need a nonce. */
   nonces?: boolean
   /** Shows a page with a form before it takes anybody for signed in. The page submits it by itself, with JavaScript. */
@@ -56,6 +59,8 @@ export interface Introspection {
   sub?: string
 }
 
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const EXCHANGED = ['subject_token', 'subject_token_type', 'requested_token_type', 'resource', 'scope']
 const RESOURCE_SERVER = { client_id: 'resource-server', client_secret: 'resource-server-secret' }
 
 export class Oidc {
@@ -74,6 +79,7 @@ export class Oidc {
     this.issuer = options.issuer ?? this.address
     this.provider = new Provider(this.issuer, configuration(options))
     this.provider.proxy = options.issuer !== undefined
+    if (options.exchanges) this.provider.registerGrantType(EXCHANGE, (context) => this.#exchange(context), EXCHANGED)
   }
 
   static async start(t: Test, options: OidcOptions = {}): Promise<Oidc> {
@@ -86,6 +92,35 @@ export class Oidc {
       server.close()
     })
     return oidc
+  }
+
+  /** Its public keys. */
+  async keys(): Promise<JSONWebKeySet> {
+    return (await (await fetch(`${this.address}/jwks`)).json()) as JSONWebKeySet
+  }
+
+  /** Gives the person of a token another one, for the resource that is asked for. */
+  async #exchange(context: GrantRequest): Promise<void> {
+    const { provider } = this
+    const { params, client } = context.oidc
+    const { subject_token = '', resource = '', scope = '' } = params
+    const { payload } = await jwtVerify(subject_token, createLocalJWKSet(await this.keys()), {
+      issuer: this.issuer,
+    }).catch(() => {
+      throw new errors.InvalidGrant('The token is not valid')
+    })
+    const accountId = payload.sub ?? ''
+    const grant = new provider.Grant({ accountId, clientId: client.clientId })
+    grant.addResourceScope(resource, scope)
+    const token = new provider.AccessToken({ accountId, client, grantId: await grant.save(), gty: EXCHANGE, scope })
+    token.resourceServer = new provider.ResourceServer(resource, { scope, accessTokenFormat: 'opaque' })
+    context.body = {
+      access_token: await token.save(),
+      issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      token_type: 'Bearer',
+      expires_in: token.expiration,
+      scope,
+    }
   }
 
   /** Requests of one path. */
