@@ -32,8 +32,14 @@ export async function startBridge(leg: ServerLeg, folder: string): Promise<strin
 }
 
 /** Starts a program that has the bridge in it, and resolves to its address. */
-function startWithin(within: 'plugin' | 'fetch', upstream: string, leg: ServerLeg, folder: string): Promise<string> {
-  return startServing((url) => ['--import', 'tsx', 'test/conformance/within.ts', within, url, upstream], leg, folder)
+async function startWithin(
+  within: 'plugin' | 'fetch',
+  upstream: string,
+  leg: ServerLeg,
+  folder: string,
+): Promise<string> {
+  const url = await addressOf()
+  return startServing(url, ['--import', 'tsx', 'test/conformance/within.ts', within, url, upstream], leg.warm, folder)
 }
 
 async function startGroup(leg: GroupLeg, folder: string): Promise<string> {
@@ -61,16 +67,25 @@ async function startGroup(leg: GroupLeg, folder: string): Promise<string> {
 }
 
 /** Starts the bridge, and resolves to its address. */
-function startBefore(servers: readonly string[], leg: ServerLeg, folder: string): Promise<string> {
+async function startBefore(servers: readonly string[], leg: ServerLeg, folder: string): Promise<string> {
   const logging = ['--log-format', 'json', '--log-level', 'warn']
-  return startServing((url) => ['dist/main.js', '--listen', url, ...logging, ...servers], leg, folder)
+  const url = await addressOf()
+  return startServing(url, ['dist/main.js', '--listen', url, ...logging, ...servers], leg.warm, folder)
+}
+
+async function addressOf(): Promise<string> {
+  return `http://${HOST}:${await freePort()}/mcp`
 }
 
 /** Starts what serves at an address, and resolves to that address when it has been warmed up. */
-async function startServing(argsFor: (url: string) => string[], { warm }: ServerLeg, folder: string): Promise<string> {
+export async function startServing(
+  url: string,
+  args: readonly string[],
+  warm: readonly object[],
+  folder: string,
+): Promise<string> {
   const log = join(folder, 'bridge.log')
-  const url = `http://${HOST}:${await freePort()}/mcp`
-  const bridge = start(argsFor(url), log)
+  const bridge = start(args, log)
   const ready = async () => {
     await listening(url)
     await Promise.all(warm.map((capabilities) => awake(url, capabilities)))

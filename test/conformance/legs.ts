@@ -1,12 +1,12 @@
 /** The legs of the conformance run: who is asked by the suite, and what stands behind the bridge. */
 
-export type Leg = ServerLeg | ClientLeg
+export type Leg = ServerLeg | ClientLeg | FacadeLeg
 export type ServerLeg = SingleLeg | GroupLeg
 
 interface AnyLeg {
   name: string
   /** Whose part the bridge has towards the suite; it is the suite's subcommand, too. */
-  mode: 'server' | 'client'
+  mode: 'server' | 'client' | 'authorization'
   /** Revision that the suite speaks, and whose requirements it checks. */
   revision: string
   /** The file that says what the leg is known not to pass, where there is such a thing. */
@@ -47,6 +47,11 @@ interface ClientLeg extends AnyLeg {
   mode: 'client'
   /** How the client speaks to the bridge. */
   front: 'stdio' | 'http'
+}
+
+/** The suite is a client that signs in at the bridge, which stands before an identity provider. */
+export interface FacadeLeg extends AnyLeg {
+  mode: 'authorization'
 }
 
 /** The servers behind the bridge, as scripts that take the transport. */
@@ -104,10 +109,14 @@ export const legs: readonly Leg[] = [
   { name: 'client-modern-http', mode: 'client', revision: MODERN, front: 'http' },
   { name: 'client-legacy', mode: 'client', revision: LEGACY, front: 'stdio' },
   { name: 'client-legacy-http', mode: 'client', revision: LEGACY, front: 'http' },
+
+  { name: 'facade', mode: 'authorization', revision: MODERN, expected: 'facade' },
 ]
 
 /** What a leg is about, as a heading: legs that are about the same stand side by side. */
 export function about(leg: Leg): string {
+  if (leg.mode === 'authorization')
+    return 'A client that signs in through the bridge, at a provider where clients cannot register'
   if (leg.mode === 'client') return `A legacy client, in front of a server of ${leg.revision}`
   if (leg.server === 'group') return `A client of ${leg.revision}, in front of a group of servers of all kinds`
   return `A client of ${leg.revision}, in front of a ${leg.server} server`

@@ -9,11 +9,13 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startBridge } from './bridge.js'
 import { endAll } from './children.js'
+import { startFacade } from './facade.js'
 import { type Leg, legs, legsNamed } from './legs.js'
 import { report } from './report.js'
 import { knows, type Outcome, runSuite } from './suite.js'
 
 const RESULTS = 'results/conformance'
+const CLIENT = 'node --import tsx test/conformance/client.ts'
 const OLDEST_NODE = 22
 const INTERRUPTED = 130
 
@@ -74,11 +76,23 @@ async function runLeg(leg: Leg): Promise<Outcome> {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
   tell(`${leg.name}: starting`)
-  const url = leg.mode === 'server' ? await startBridge(leg, folder) : undefined
+  const subject = await subjectOf(leg, folder)
   const onScenario = (name: string, index: number, count: number) => {
     tell(`${leg.name}: ${String(index + 1).padStart(String(count).length)}/${count} ${name}`)
   }
-  return runSuite(leg, url, { scenarios: values.scenario, folder, onScenario })
+  return runSuite(leg, subject, { scenarios: values.scenario, folder, onScenario })
+}
+
+/** What the suite looks at: a server at an address, the client that a command starts, or an authorization server. */
+async function subjectOf(leg: Leg, folder: string): Promise<string[]> {
+  switch (leg.mode) {
+    case 'server':
+      return ['--url', await startBridge(leg, folder)]
+    case 'client':
+      return ['--command', `${CLIENT} ${leg.front}`]
+    case 'authorization':
+      return startFacade(folder)
+  }
 }
 
 /** What goes on, on one line where somebody is watching. */

@@ -1,6 +1,7 @@
 /** Runs the suite against one leg, and reads what it found. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { visit } from '../support/person.js'
 import { start } from './children.js'
 import { expectedFailures, type Leg } from './legs.js'
 import { namesIn, unscoredIn } from './names.js'
@@ -37,17 +38,18 @@ export interface Options {
 
 const SUITE_FOLDER = '.ci/tools/conformance/node_modules/@modelcontextprotocol/conformance'
 const SUITE = join(SUITE_FOLDER, 'dist/index.js')
-const CLIENT = 'node --import tsx test/conformance/client.ts'
 const REQUIREMENTS = join(SUITE_FOLDER, 'requirements')
 
-/** Runs the suite. `url` is where it finds the server, if it does not have that part itself. */
-export async function runSuite(leg: Leg, url: string | undefined, options: Options): Promise<Outcome> {
+/** Runs the suite. `subject` are the arguments that say what it looks at. */
+export async function runSuite(leg: Leg, subject: readonly string[], options: Options): Promise<Outcome> {
   const { scenarios, folder } = options
   const { scored, all } = requirementsOf(leg)
   // It can be told to run all that a revision requires, but then of a client also what is not had here.
   const names = scenarios.length === 0 && leg.mode === 'client' ? all : all.filter((name) => scenarios.includes(name))
-  const common = [SUITE, leg.mode, ...subject(leg, url), '--output-dir', folder]
-  const exitCode = await (names.length === 0 ? runRequired(leg, common, options) : runEach(names, leg, common, options))
+  const common = [SUITE, leg.mode, ...subject, '--output-dir', folder]
+  // The second of the scenarios of an authorization server needs what the first has found.
+  const runAll = leg.mode === 'authorization' ? runWhole : runRequired
+  const exitCode = await (names.length === 0 ? runAll(leg, common, options) : runEach(names, leg, common, options))
   return {
     leg,
     exitCode,
@@ -66,6 +68,10 @@ export function knows(leg: Leg, scenarios: readonly string[]): boolean {
 function runRequired(leg: Leg, common: readonly string[], { folder, onScenario }: Options): Promise<number> {
   const required = ['--requirements', leg.revision, '--expected-failures', expectedFailures(leg)]
   return run([...common, ...required], join(folder, 'suite.log'), onScenario)
+}
+
+function runWhole(_leg: Leg, common: readonly string[], { folder, onScenario }: Options): Promise<number> {
+  return run([...common], join(folder, 'suite.log'), onScenario)
 }
 
 async function runEach(
@@ -93,22 +99,23 @@ function expectedOf(leg: Leg): string[] {
   return namesIn(readFileSync(expectedFailures(leg), 'utf8'), leg.mode)
 }
 
-/** What is looked at: a server at an address, or the client that a command starts. */
-function subject(leg: Leg, url: string | undefined): string[] {
-  return leg.mode === 'client' ? ['--command', `${CLIENT} ${leg.front}`] : ['--url', url ?? '']
-}
-
 /** Sign-in of 2025-03-26, of which the suite has no list. They are run where legacy servers are signed in to. */
 const OLDEST_SIGN_IN = ['auth/2025-03-26-oauth-metadata-backcompat', 'auth/2025-03-26-oauth-endpoint-fallback']
 
+/** What the suite checks of authorization servers, whatever the revision. */
+const AUTHORIZATION = ['authorization-server-metadata-endpoint', 'authorization-code-grant']
+
 /** What counts of what the revision requires, and all that is run. Clients of the suite's server legs sign in nowhere. */
 function requirementsOf({ mode, revision }: Leg): { scored: string[]; all: string[] } {
+  if (mode === 'authorization') return { scored: AUTHORIZATION, all: AUTHORIZATION }
   const yaml = readFileSync(join(REQUIREMENTS, `${revision}.yaml`), 'utf8')
   const isOurs = (name: string) => !(mode === 'server' && name.startsWith('auth/'))
   const scored = namesIn(yaml, mode).filter(isOurs)
   const oldest = mode === 'client' && revision === '2025-11-25' ? OLDEST_SIGN_IN : []
   return { scored, all: [...scored, ...unscoredIn(yaml, mode).filter(isOurs), ...oldest] }
 }
+
+const AUTHORIZE = /^http:\/\/\S+\/authorize\?/
 
 async function run(args: string[], log: string, onScenario: Options['onScenario']): Promise<number> {
   const child = start(args, log)
@@ -119,16 +126,20 @@ async function run(args: string[], log: string, onScenario: Options['onScenario'
     if (announced !== undefined) count = Number(announced)
     const name = /^=== Running scenario: (.+) ===$/.exec(line)?.[1]
     if (name !== undefined) onScenario(name, index++, count)
+    // The suite has no browser: it writes where a person has to go.
+    if (AUTHORIZE.test(line)) await visit(line)
   }
   return (await child.ended) ?? 1
 }
 
-/** Each scenario has a folder, named after the scenario and the time, and before them the mode if it is `server`. */
+/** What is before the name of a scenario in the name of its folder. */
+const PREFIX = { server: 'server-', client: '', authorization: 'authorization-server-' } as const
+
+/** Each scenario has a folder, named after the scenario and the time, and before them what is looked at. */
 function readChecks(folder: string, mode: Leg['mode']): Map<string, Check[]> {
   const found = new Map<string, Check[]>()
-  const prefix = mode === 'server' ? 'server-' : ''
   for (const path of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
-    const name = new RegExp(`^${prefix}(.+)-\\d{4}-\\d\\d-\\d\\dT[\\d-]+Z/checks\\.json$`).exec(path)?.[1]
+    const name = new RegExp(`^${PREFIX[mode]}(.+)-\\d{4}-\\d\\d-\\d\\dT[\\d-]+Z/checks\\.json$`).exec(path)?.[1]
     if (name !== undefined) found.set(name, JSON.parse(readFileSync(join(folder, path), 'utf8')) as Check[])
   }
   return found
