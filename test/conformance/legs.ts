@@ -50,7 +50,7 @@ interface ClientLeg extends AnyLeg {
 }
 
 /** The suite is a client that signs in at the bridge, which stands before an identity provider. */
-export interface FacadeLeg extends AnyLeg {
+interface FacadeLeg extends AnyLeg {
   mode: 'authorization'
 }
 
