@@ -5,7 +5,7 @@ import { Fault } from '../fault/fault.js'
 import type { Cancelled, Outcome } from '../ports/seen.js'
 import type { Final, Reply } from '../protocol/call.js'
 import type { Response } from '../rpc/message.js'
-import { EMPTY, payloadAt, raw, value } from '../rpc/splice.js'
+import { EMPTY, raw, value } from '../rpc/splice.js'
 
 /** The outcome of a call that was answered. */
 export type AnsweredOutcome = Exclude<Outcome, 'cancelled' | 'fault'>
@@ -37,9 +37,9 @@ export function endOf(last: Reply | Fault | undefined): Record<string, unknown> 
 }
 
 /** The reply in a JSON-RPC response that passes unchanged, as far as its outcome needs it. */
-export function replyIn({ outcome: { kind, source, member } }: Response): Final {
-  const payload = payloadAt(source, member) ?? EMPTY
-  if (kind === 'result') {
+export function replyIn({ outcome }: Response): Final {
+  const payload = outcome.payload ?? EMPTY
+  if (outcome.kind === 'result') {
     const asks = raw(payload, 'resultType') === '"input_required"'
     return { kind: asks ? 'input' : 'result', result: payload }
   }

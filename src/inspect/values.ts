@@ -1,7 +1,8 @@
 /** Finds the values that the bridge changed, in the texts of the two messages. */
 import type { Change } from '../ports/seen.js'
-import { arrayAt, JsonError, objectAt } from '../rpc/scan.js'
+import { JsonError, scanAt } from '../rpc/scan.js'
 import { sourceOf } from '../rpc/source.js'
+import { elementsAt, membersAt } from '../rpc/table.js'
 import { LONGEST, unescaped } from './paths.js'
 
 /** The JSON at a JSON Pointer in a text, as written; undefined if missing or truncated, or if the pointer is very long. */
@@ -56,8 +57,8 @@ export function tokensOf(pointer: string): string[] {
 function within(json: string, token: string): { start: number; end: number } | undefined {
   const source = sourceOf(json)
   try {
-    if (json.startsWith('{')) return objectAt(source, 0).members.find(({ key }) => key === token)
-    if (json.startsWith('[') && /^\d+$/.test(token)) return arrayAt(source, 0).elements[Number(token)]
+    if (json.startsWith('{')) return membersAt(source, scanAt(source, 0)).find(({ key }) => key === token)
+    if (json.startsWith('[') && /^\d+$/.test(token)) return elementsAt(scanAt(source, 0))[Number(token)]
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
   }

@@ -2,7 +2,7 @@
  * Reads members that every program reads in the same way. Some programs use the first of two equal members, some the
  * last, and some ignore case.
  */
-import { type Payload, value } from '../rpc/splice.js'
+import { type Payload, receivedKeys, value } from '../rpc/splice.js'
 
 /**
  * A name without its case, as programs compare names that ignore it. Case is folded both ways, because some characters
@@ -13,10 +13,10 @@ export function folded(name: string): string {
 }
 
 /** Whether no received member but the one under `key`, if there is one, can be taken for it. */
-export function isUnambiguous({ members }: Payload, key: string): boolean {
+export function isUnambiguous(payload: Payload, key: string): boolean {
   const wanted = folded(key)
   let found = false
-  for (const { key: name } of members) {
+  for (const name of receivedKeys(payload)) {
     if (name !== key && folded(name) !== wanted) continue
     if (found || name !== key) return false
     found = true

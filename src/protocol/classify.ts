@@ -6,7 +6,7 @@
 import { Fault } from '../fault/fault.js'
 import { type Message, type Params, parseMessage } from '../rpc/message.js'
 import { cut, sourceOf } from '../rpc/source.js'
-import { objectIn, type Payload, raw } from '../rpc/splice.js'
+import { objectIn, type Payload, raw, receivedKeys } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MODERN, traits } from './eras.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
@@ -177,14 +177,9 @@ function claimOf(params: Params): string | undefined {
   return raw(meta, PROTOCOL_VERSION)
 }
 
-function twice({ members }: Payload, name: string): boolean {
-  let seen = false
-  for (const { key } of members) {
-    if (key !== name) continue
-    if (seen) return true
-    seen = true
-  }
-  return false
+function twice(payload: Payload, name: string): boolean {
+  const keys = receivedKeys(payload)
+  return keys.indexOf(name) !== keys.lastIndexOf(name)
 }
 
 function missingData() {

@@ -11,7 +11,6 @@ import {
   opens,
   type Payload,
   parseObject,
-  payloadAt,
   raw,
   value,
   write,
@@ -40,8 +39,8 @@ export interface Handshake {
  * The negotiated revision, if the answer to `initialize` opens a session; undefined otherwise. An answer with a modern
  * revision opens none. An unknown revision counts as the newest legacy one; the client decides whether to accept it.
  */
-export function negotiated({ outcome: { kind, source, member } }: Response): LegacyRevision | undefined {
-  const result = kind === 'result' ? payloadAt(source, member) : undefined
+export function negotiated({ outcome: { kind, payload } }: Response): LegacyRevision | undefined {
+  const result = kind === 'result' ? payload : undefined
   const version = result && value(result, 'protocolVersion')
   if (!result || (typeof version === 'string' && looksModern(version))) return undefined
   return legacyRevision(version) ?? NEWEST_LEGACY
@@ -70,9 +69,8 @@ export function encodeParams(call: Call, revision: LegacyRevision, progressToken
  * into the bridge's form: `lift`, or a function that caches what `lift` returned.
  */
 export function decodeReply(call: Call, { outcome }: Response, server: Json | undefined, lifted = lift): Final {
-  const { source, member } = outcome
-  if (outcome.kind === 'error') return { kind: 'error', error: decodeError(call, payloadAt(source, member) ?? EMPTY) }
-  const result = payloadAt(source, member)
+  if (outcome.kind === 'error') return { kind: 'error', error: decodeError(call, outcome.payload ?? EMPTY) }
+  const result = outcome.payload
   if (!result) {
     if (methodTraits(call.method).empty) return { kind: 'result', result: EMPTY, server }
     throw new Fault(

@@ -2,7 +2,7 @@
 
 import { Fault, type FaultOptions } from '../fault/fault.js'
 import { MAX_CAPABILITIES, MAX_SUBSCRIPTION } from '../limits/constants.js'
-import { memoize, Recent } from '../rpc/memoize.js'
+import { MAX_KEY, memoize, Recent } from '../rpc/memoize.js'
 import { error as errorMessage, notification, type Params, type Request, readId } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { cut } from '../rpc/source.js'
@@ -120,17 +120,13 @@ type DecodedMeta = Pick<DecodedModernRequest, 'meta' | 'caller' | 'progressToken
 
 /** What a `_meta` says that is nothing but an envelope. Clients send the same one with each request. */
 const envelopes = new Recent<{ caller: Caller; edits: Payload['edits'] }>()
-const MOST_KEYS = 4
 
 function decodeMeta(received: Payload): DecodedMeta {
-  const { source, start, end, members } = received
-  const mayRecur = members.length <= MOST_KEYS && !has(received, PROGRESS_TOKEN)
+  const { source, start, end } = received
+  const mayRecur = end - start <= MAX_KEY && !has(received, PROGRESS_TOKEN)
   const text = mayRecur ? cut(source, start, end) : ''
   const known = mayRecur ? envelopes.get(text) : undefined
-  if (known) {
-    const meta = { source, start, end, members, edits: known.edits }
-    return { meta, caller: known.caller, progressToken: undefined }
-  }
+  if (known) return { meta: { ...received, edits: known.edits }, caller: known.caller, progressToken: undefined }
   refuseDuplicate(received)
   const meta = withoutRequestKeys(received)
   const caller = decodeCaller(received)

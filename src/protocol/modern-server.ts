@@ -3,7 +3,7 @@
 import { Fault } from '../fault/fault.js'
 import type { Response } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
-import { EMPTY, edit, has, type Json, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, has, type Json, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import type { CacheHint, Call, Caller, Final, Notice } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
@@ -63,8 +63,7 @@ export function discoverParams(clientInfo: Json): Json {
 
 /** A server's answer as a Reply. Throws a Fault if it is not a valid answer. */
 export function decodeReply(call: Call, { outcome }: Response): Final {
-  const { source, member } = outcome
-  const payload = payloadAt(source, member)
+  const { payload } = outcome
   if (outcome.kind === 'error') return decodeError(payload ?? EMPTY)
   if (!payload)
     throw new Fault(

@@ -1,7 +1,7 @@
 /** What the edits of an object change in the text that it was received in: read off the edits, not off the texts. */
 import { own } from './own.js'
 import { cut, type JsonSource } from './source.js'
-import { type List, memberOf, type Payload, payloadAt, textOf, type Value, write } from './splice.js'
+import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from './splice.js'
 
 /** Most places that are remembered, and most characters of their pointers. The others are made anew each time. */
 const MAX_PLACES = 10_000
@@ -77,19 +77,19 @@ export function changesIn<T extends Collected<T>>(payload: Payload, place: Place
   if (!payload.edits) return list
   let found = list
   for (const [key, value] of payload.edits) {
-    const member = memberOf(payload, key)
+    const start = startOf(payload, key)
     if (value === undefined) {
-      if (member) found = found.with('remove', place.member(key))
-    } else if (!member) found = found.with('add', place.member(key))
-    else if (isFrom(value, payload.source, member.start)) found = inside(value, place.member(key), found)
-    else if (text(value) !== cut(payload.source, member.start, member.end))
+      if (start >= 0) found = found.with('remove', place.member(key))
+    } else if (start < 0) found = found.with('add', place.member(key))
+    else if (isFrom(value, payload.source, start)) found = inside(value, place.member(key), found)
+    else if (text(value) !== raw({ ...payload, edits: undefined }, key))
       found = found.with('replace', place.member(key))
   }
   return found
 }
 
 function inside<T extends Collected<T>>(nested: Payload | List, place: Place, list: T): T {
-  if ('members' in nested) return changesIn(nested, place, list)
+  if ('table' in nested) return changesIn(nested, place, list)
   const { source, elements, replaced } = nested
   // One element that became several moves the others: then the list as a whole is another one.
   for (const payloads of replaced.values()) if (payloads.length > 1) return list.with('replace', place)
@@ -113,5 +113,5 @@ function isFrom(value: Value, source: JsonSource, start: number): value is Paylo
 }
 
 function text(value: Value): string {
-  return typeof value === 'string' ? value : textOf(value)
+  return typeof value === 'string' ? value : write(value)
 }

@@ -1,17 +1,10 @@
 /** JSON-RPC 2.0 messages, with their ids kept exactly as received. */
 import { integerIn } from './integer.js'
 import { own } from './own.js'
-import {
-  firstCharacter,
-  type JsonMember,
-  type JsonRange,
-  type ScanOptions,
-  scanArray,
-  scanValue,
-  unquote,
-} from './scan.js'
+import { type Listing, type ScanOptions, scan } from './scan.js'
 import { cut, type JsonSource, join, pieces, type Wire } from './source.js'
-import { EMPTY, isEmpty, type Json, type Payload, parseSource, write } from './splice.js'
+import { EMPTY, type Json, type Payload, payloadIn, write } from './splice.js'
+import { END, elementsAt, type JsonRange, keyAt, NEXT, ROW, START, type Table, unquote } from './table.js'
 
 /** The JSON text of a request id: `7` and `"7"` differ, and 9007199254740993 keeps its value. */
 export type Id = string & { readonly Id: unique symbol }
@@ -40,7 +33,14 @@ export interface Notification {
 export interface Response {
   kind: 'response'
   id: Id | undefined
-  outcome: { kind: 'result' | 'error'; source: JsonSource; member: JsonMember }
+  outcome: ResponseOutcome
+}
+
+/** A result or an error: where it is in the text, and its members if it is an object. */
+export interface ResponseOutcome extends JsonRange {
+  kind: 'result' | 'error'
+  source: JsonSource
+  payload: Payload | undefined
 }
 
 export interface Batch {
@@ -60,103 +60,82 @@ interface Invalid {
 /** The params if they are an object; otherwise why there are none. */
 export type Params = Payload | 'absent' | 'not an object'
 
-const DESCEND: ReadonlySet<string> = new Set(['params', 'result', '_meta'])
 /** What the methods of all notifications of MCP begin with. */
 const NOTIFICATIONS = 'notifications/'
 /** Most characters of an id, without quotes. */
 const MAX_ID = 256
 /** Most messages in a batch. */
 export const MAX_BATCH = 100
+const LISTING: Listing = { descend: new Set(['params', 'result', '_meta']), most: MAX_BATCH + 1 }
 
 /** Reads one message. Throws a JsonError if the text is not JSON. */
-export function parseMessage(source: JsonSource, options: Omit<ScanOptions, 'descend'> = {}): Message {
-  const { character } = firstCharacter(source)
-  if (character === '{') return shape(parseSource(source, { ...options, descend: DESCEND }))
-  if (character === '[') return { kind: 'batch', source, elements: scanArray(source, MAX_BATCH + 1, options) }
-  scanValue(source, options)
-  return { kind: 'invalid', id: undefined, why: 'A message must be a JSON object' }
+export function parseMessage(source: JsonSource, options?: ScanOptions): Message {
+  const table = scan(source, options, LISTING)
+  switch (source.text.charAt(table[START] as number)) {
+    case '{':
+      return shape(source, table)
+    case '[':
+      return { kind: 'batch', source, elements: elementsAt(table) }
+    default:
+      return { kind: 'invalid', id: undefined, why: 'A message must be a JSON object' }
+  }
 }
 
 /**
  * The message with these members. Members of the envelope must not be duplicated. A member that is null counts as absent
  * where JSON-RPC allows no null: some libraries write all members that they know.
  */
-function shape({ source, members }: Payload): Message {
-  let version: JsonMember | undefined
-  let idMember: JsonMember | undefined
-  let methodMember: JsonMember | undefined
-  let params: JsonMember | undefined
-  let result: JsonMember | undefined
-  let failure: JsonMember | undefined
+function shape(source: JsonSource, table: Table): Message {
+  const { text } = source
+  /** The rows of the members; 0 for those that are absent. */
+  const rows = { jsonrpc: 0, id: 0, method: 0, params: 0, result: 0, error: 0 }
   let twice: string | undefined
-  for (const member of members) {
-    let before: JsonMember | undefined
-    switch (member.key) {
-      case 'jsonrpc':
-        before = version
-        version = member
-        break
-      case 'id':
-        before = idMember
-        idMember = member
-        break
-      case 'method':
-        before = methodMember
-        methodMember = member
-        break
-      case 'params':
-        before = params
-        params = member
-        break
-      case 'result':
-        before = result
-        result = member
-        break
-      case 'error':
-        before = failure
-        failure = member
-        break
-    }
-    if (before) twice = member.key
+  for (let row = ROW; row < table.length; row = table[row + NEXT] as number) {
+    const key = keyAt(source, table, row)
+    if (!Object.hasOwn(rows, key)) continue
+    if (rows[key as keyof typeof rows] > 0) twice = key
+    rows[key as keyof typeof rows] = row
   }
-  const idText = idMember && cut(source, idMember.start, idMember.end)
+  const version = textAt(source, table, rows.jsonrpc)
+  const idText = textAt(source, table, rows.id)
   const id = idText === undefined ? undefined : readId(idText)
 
   if (twice) return invalid(id, `The member "${twice}" appears twice in the message`)
-  if (!version || cut(source, version.start, version.end) !== '"2.0"') return invalid(id, '"jsonrpc" has to be "2.0"')
-  if (methodMember && !isNull(source, methodMember)) {
-    const method = stringAt(source, methodMember)
+  if (version !== '"2.0"') return invalid(id, '"jsonrpc" has to be "2.0"')
+  if (rows.method > 0 && !isNull(text, table, rows.method)) {
+    const methodText = textAt(source, table, rows.method)
+    const method = methodText?.startsWith('"') ? unquote(methodText) : undefined
     if (!method) return invalid(id, '"method" has to be a string')
-    const payload = paramsOf(source, params)
+    const params = paramsOf(source, table, rows.params)
     const isNotification = idText === undefined || (idText === 'null' && method.startsWith(NOTIFICATIONS))
-    if (isNotification) return { kind: 'notification', method, params: payload, source }
+    if (isNotification) return { kind: 'notification', method, params, source }
     if (!id) return invalid(id, '"id" has to be a string or an integer')
-    return { kind: 'request', id, method, params: payload, source }
+    return { kind: 'request', id, method, params, source }
   }
   if (idText !== undefined && idText !== 'null' && !id) return invalid(id, '"id" has to be a string or an integer')
-  if (failure && !isNull(source, failure))
-    return { kind: 'response', id, outcome: { kind: 'error', source, member: failure } }
-  if (result) return { kind: 'response', id, outcome: { kind: 'result', source, member: result } }
-  return invalid(id, 'The message has none of "method", "result" and "error"')
+  const kind = rows.error > 0 && !isNull(text, table, rows.error) ? 'error' : 'result'
+  const row = rows[kind]
+  if (row === 0) return invalid(id, 'The message has none of "method", "result" and "error"')
+  const [start, end] = [table[row + START] as number, table[row + END] as number]
+  return { kind: 'response', id, outcome: { kind, source, start, end, payload: payloadIn(source, table, row) } }
 }
 
 function invalid(id: Id | undefined, why: string): Invalid {
   return { kind: 'invalid', id, why }
 }
 
-/** The string at a position; undefined if there is something else. */
-function stringAt(source: JsonSource, { start, end }: JsonMember): string | undefined {
-  return source.text.startsWith('"', start) ? unquote(source, start, end) : undefined
+/** The text of the value at a row; undefined for no row. */
+function textAt(source: JsonSource, table: Table, row: number): Json | undefined {
+  return row === 0 ? undefined : cut(source, table[row + START] as number, table[row + END] as number)
 }
 
-function isNull({ text }: JsonSource, { start }: JsonMember): boolean {
-  return text.startsWith('null', start)
+function isNull(text: string, table: Table, row: number): boolean {
+  return text.startsWith('null', table[row + START])
 }
 
-function paramsOf(source: JsonSource, member: JsonMember | undefined): Params {
-  if (!member || isNull(source, member)) return 'absent'
-  if (!member.members) return 'not an object'
-  return { source, start: member.start, end: member.end, members: member.members, edits: undefined }
+function paramsOf(source: JsonSource, table: Table, row: number): Params {
+  if (row === 0 || isNull(source.text, table, row)) return 'absent'
+  return payloadIn(source, table, row) ?? 'not an object'
 }
 
 /** The id in a JSON text; undefined if it is not a valid one: null, a fraction, an object, or too long. */
@@ -217,12 +196,13 @@ function withParams(head: string, params: Sent): string {
 /** The text of params; undefined if they are left out. */
 export function jsonOf(params: Sent): Json | undefined {
   if (typeof params !== 'object') return params
-  return isLeftOut(params) ? undefined : write(params)
+  const json = write(params)
+  return json === '{}' && (params === EMPTY || params.edits) ? undefined : json
 }
 
 /** Whether these params are left out of the message: EMPTY, and an object that its edits have emptied. */
 export function isLeftOut(params: Sent): boolean {
-  return typeof params === 'object' && (params === EMPTY || params.edits !== undefined) && isEmpty(params)
+  return typeof params === 'object' && jsonOf(params) === undefined
 }
 
 export function result(id: Id, json: Json): string
@@ -242,8 +222,8 @@ export function error(id: Id | undefined, { code, message, data }: RpcError): st
 }
 
 /** An answer with another id. */
-export function response(id: Id, { outcome: { kind, source, member } }: Response): Wire {
-  const said = pieces(source, member.start, member.end)
+export function response(id: Id, { outcome: { kind, source, start, end } }: Response): Wire {
+  const said = pieces(source, start, end)
   const wire = [`{"jsonrpc":"2.0","id":${id},"${kind}":`, ...said, '}']
   return source.asides ? wire : join(wire)
 }

@@ -1,8 +1,9 @@
 /**
- * Finds the positions of the parts of a JSON text without building values. It checks that the text is well-formed (RFC
- * 8259) and of bounded depth. Positions allow bytes to be forwarded exactly as received.
+ * Reads a JSON text once: checks that it is well-formed (RFC 8259) and of bounded depth, and writes the positions of its
+ * parts into a flat table. No values are built. Positions allow bytes to be forwarded exactly as received.
  */
-import { cut, type JsonSource } from './source.js'
+import type { JsonSource } from './source.js'
+import { END, isWrittenAsRead, keyAt, NEXT, ROW, type Table } from './table.js'
 
 /** A text is not well-formed JSON. */
 export class JsonError extends Error {
@@ -21,28 +22,12 @@ export class JsonBoundError extends JsonError {
   override name = 'JsonBoundError'
 }
 
-/** A half-open range of a JSON text. */
-export interface JsonRange {
-  start: number
-  end: number
-}
-
-/** A member of an object. `at` is the start of its key; `start` and `end` enclose its value. */
-export interface JsonMember extends JsonRange {
-  key: string
-  at: number
-  /** The members of the value, if it is an object and its key is in `descend`. */
-  members: JsonMember[] | undefined
-}
-
-/** Bounds, and what to look into. */
+/** Bounds of a scan. */
 export interface ScanOptions {
   /** Most levels of nesting; the outermost value is level 1. */
   maxDepth?: number
   /** Most values on all levels together. */
   maxValues?: number
-  /** Keys of objects whose members are listed too, if the enclosing object is the outermost one or such an object. */
-  descend?: ReadonlySet<string>
   /**
    * Check every character of every string in large texts too. Otherwise raw control characters and invalid escapes in
    * strings of texts of more than 16 Ki characters go unnoticed: checking these would take most of the time for a large
@@ -51,7 +36,17 @@ export interface ScanOptions {
   strict?: boolean
 }
 
+/** What the table has besides the members or elements of the outermost value. */
+export interface Listing {
+  /** Keys of objects whose members are listed too, if the enclosing object is the outermost one or such an object. */
+  descend?: ReadonlySet<string>
+  /** The scan of an array stops after so many elements, even in the middle of it. Then its END is 0. */
+  most?: number
+}
+
 const MAX_DEPTH = 256
+/** More values than the longest text can have. An integer of 31 bits is counted fastest. */
+const NO_LIMIT = 2 ** 30
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
@@ -67,208 +62,118 @@ const NINE = 0x39
 const SMALL = 16 * 1024
 /** Skipping from quote to quote pays off if it advances by at least this many characters on average. */
 const WORTH_LEAPING = 48
-const NO_KEYS: ReadonlySet<string> = new Set()
+const NO_BOUNDS: ScanOptions = {}
+const NO_LISTING: Listing = {}
 /** Escapes and control characters: with one of these, a string may be invalid or not end at the next quote. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that a string must not have
 const SPECIAL = /[\\\x00-\x1f]/
 /** The second characters of all escapes except `\u`. */
 const ESCAPES: ReadonlySet<number> = new Set(Array.from('"\\/bfnrt', (character) => character.charCodeAt(0)))
 const WORDS: Readonly<Record<number, string>> = { 116: 'true', 102: 'false', 110: 'null' }
+/** How the strings of a text are read. */
+const PLAIN = 0
+const STRICT = 1
+const LEAPING = 2
+/** For each open object or array of the scan at work: the character that closes it, and its row. */
+const open: number[] = []
 
-/** The members of the object that the text consists of, apart from white space. Throws a JsonError. */
-export function scanObject(source: JsonSource, options: ScanOptions = {}): JsonRange & { members: JsonMember[] } {
-  const object = objectFrom(source, space(source.text, 0), begin(source, options, true), options.descend)
-  expectEnd(source.text, object.end)
-  return object
-}
-
-/** The members of the object at `start`. Throws a JsonError if there is no object. */
-export function objectAt(
-  source: JsonSource,
-  start: number,
-  options: ScanOptions = {},
-): JsonRange & { members: JsonMember[] } {
-  return objectFrom(source, start, begin(source, options), options.descend)
-}
-
-function objectFrom(
-  source: JsonSource,
-  start: number,
-  scan: Scan,
-  descend = NO_KEYS,
-): JsonRange & { members: JsonMember[] } {
-  if (source.text.charCodeAt(start) !== OPEN_BRACE) throw new JsonError('Expected an object', start)
-  const members: JsonMember[] = []
-  const end = takeApart(source, start, 1, members, scan, descend)
-  return { start, end, members }
-}
-
-/** The elements of the array that the text consists of, at most the first `most`. Throws a JsonError. */
-export function scanArray(source: JsonSource, most: number, options?: ScanOptions): JsonRange[] {
-  const { elements, end } = arrayAt(source, space(source.text, 0), options, most)
-  if (elements.length < most) expectEnd(source.text, end)
-  return elements
-}
-
-/**
- * The positions of the elements of the array at `start`. Throws a JsonError if there is no array. Stops after `most`
- * elements, even in the middle of the array.
- */
-export function arrayAt(
-  source: JsonSource,
-  start: number,
-  options: ScanOptions = {},
-  most = Number.POSITIVE_INFINITY,
-): JsonRange & { elements: JsonRange[] } {
-  const { text } = source
-  if (text.charCodeAt(start) !== OPEN_BRACKET) throw new JsonError('Expected an array', start)
-  const scan = begin(source, options)
-  count(scan, start, 1)
-  const elements: JsonRange[] = []
-  let i = space(text, start + 1)
-  if (text.charCodeAt(i) === CLOSE_BRACKET) return { start, end: i + 1, elements }
-  for (;;) {
-    const end = skip(text, i, 2, scan)
-    elements.push({ start: i, end })
-    if (elements.length >= most) return { start, end, elements }
-    i = space(text, end)
-    if (text.charCodeAt(i) === CLOSE_BRACKET) return { start, end: i + 1, elements }
-    if (text.charCodeAt(i) !== COMMA) throw unexpected(text, i)
-    i = space(text, i + 1)
-  }
-}
-
-/** The first character that is not white space. It determines the kind of value. */
-export function firstCharacter({ text }: JsonSource): { at: number; character: string } {
-  const at = space(text, 0)
-  return { at, character: text.charAt(at) }
-}
-
-/** Checks that the text is exactly one JSON value. Throws a JsonError. */
-export function scanValue(source: JsonSource, options: ScanOptions = {}): JsonRange {
-  const { text } = source
-  const start = space(text, 0)
-  const end = skip(text, start, 1, begin(source, options, true))
-  expectEnd(text, end)
-  return { start, end }
-}
-
-/** The state of a scan. */
-interface Scan {
-  maxDepth: number
-  valuesLeft: number
-  strict: boolean
-  /** The text has no escape and no control character: each string ends at the next quote. */
-  plain: boolean
-  /** For each level that is being skipped: whether it is an object (otherwise an array). */
-  open: boolean[]
-}
-
-/**
- * Starts a scan. `whole`: the whole text will be scanned, so one search in all of it is cheap in comparison. Later scans
- * of its parts use what the search found.
- */
-function begin(source: JsonSource, options: ScanOptions, whole = false): Scan {
+/** Scans a text that is one JSON value, apart from white space around it. Throws a JsonError. */
+export function scan(source: JsonSource, bounds = NO_BOUNDS, listing = NO_LISTING): Table {
   const { text, asides } = source
-  const { maxDepth = MAX_DEPTH, maxValues = Number.POSITIVE_INFINITY, strict = text.length <= SMALL } = options
-  if (whole && strict && !asides) source.plain = !SPECIAL.test(text)
-  return { maxDepth, valuesLeft: maxValues, strict, plain: source.plain, open: [] }
+  // One search in the whole text is cheap in comparison. Later scans of its parts use what it found.
+  if (!asides && (bounds.strict ?? text.length <= SMALL)) source.plain = !SPECIAL.test(text)
+  const table = scanAt(source, 0, bounds, listing)
+  const end = table[END] as number
+  const rest = space(text, end)
+  if (end > 0 && rest < text.length) throw new JsonError('Unexpected text after the value', rest)
+  return table
 }
 
-/** Lists the members of the object at `at`. Like the functions below, returns the position after its end. */
-function takeApart(
-  source: JsonSource,
-  at: number,
-  depth: number,
-  into: JsonMember[],
-  scan: Scan,
-  descend: ReadonlySet<string>,
-): number {
+/** Scans the value that begins at a position of a text that was scanned before, or at white space before it. */
+export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, listing = NO_LISTING): Table {
   const { text } = source
-  count(scan, at, depth)
-  let i = space(text, at + 1)
-  if (text.charCodeAt(i) === CLOSE_BRACE) return i + 1
+  const { maxDepth = MAX_DEPTH, strict = text.length <= SMALL } = bounds
+  const { descend, most = NO_LIMIT } = listing
+  const strings = source.plain ? PLAIN : strict ? STRICT : LEAPING
+  const table: number[] = []
+  let valuesLeft = bounds.maxValues ?? NO_LIMIT
+  let elementsLeft = most
+  let depth = 0
+  /** So many of the open objects and arrays are listed: the outer ones. */
+  let listed = 0
+  /** What closes the innermost open one: 0 outside. */
+  let close = 0
+  let i = space(text, from)
   for (;;) {
-    if (text.charCodeAt(i) !== QUOTE) throw unexpected(text, i)
-    const keyEnd = skipString(text, i, scan)
-    const start = skipColon(text, keyEnd)
-    const key = scan.plain ? text.slice(i + 1, keyEnd - 1) : unquote(source, i, keyEnd)
-    const member: JsonMember = { key, at: i, start, end: 0, members: undefined }
-    if (text.charCodeAt(start) === OPEN_BRACE && descend.has(key)) {
-      member.members = []
-      member.end = takeApart(source, start, depth + 1, member.members, scan, descend)
-    } else {
-      member.end = skip(text, start, depth + 1, scan)
+    // A member, an element or the outermost value begins at i.
+    const at = i
+    let keyEnd = i
+    if (close === CLOSE_BRACE) {
+      if (text.charCodeAt(i) !== QUOTE) throw unexpected(text, i)
+      keyEnd = skipString(text, i, strings)
+      i = space(text, keyEnd)
+      if (text.charCodeAt(i) !== COLON) throw unexpected(text, i)
+      i = space(text, i + 1)
     }
-    into.push(member)
-    i = space(text, member.end)
-    if (text.charCodeAt(i) === CLOSE_BRACE) return i + 1
-    if (text.charCodeAt(i) !== COMMA) throw unexpected(text, i)
-    i = space(text, i + 1)
-  }
-}
-
-/** Skips the value at `at`, checking its grammar. */
-function skip(text: string, at: number, depth: number, scan: Scan): number {
-  const { open } = scan
-  let i = at
-  let level = 0
-  for (;;) {
-    // A value starts at i.
+    let row = -1
+    if (depth === listed) {
+      row = table.length
+      const isVerbatim = strings === PLAIN || isWrittenAsRead(source, at, keyEnd)
+      table.push(at, isVerbatim ? keyEnd : -keyEnd, i, 0, row + ROW)
+    }
     const c = text.charCodeAt(i)
     if (c === OPEN_BRACE || c === OPEN_BRACKET) {
-      count(scan, i, depth + level)
-      i = space(text, i + 1)
-      if (c === OPEN_BRACE && text.charCodeAt(i) !== CLOSE_BRACE) {
-        open[level++] = true
-        i = skipKey(text, i, scan)
+      if (depth >= maxDepth) throw new JsonBoundError(`Nested deeper than ${maxDepth} levels`, i)
+      if (--valuesLeft < 0) throw tooMany(i)
+      const first = space(text, i + 1)
+      // The code of each closing character is that of its opening one and two.
+      if (text.charCodeAt(first) !== c + 2) {
+        if (row >= 0 && (depth === 0 || (c === OPEN_BRACE && descend?.has(keyAt(source, table, row))))) listed++
+        open[2 * depth] = close
+        open[2 * depth + 1] = row
+        depth++
+        close = c + 2
+        i = first
         continue
       }
-      if (c === OPEN_BRACKET && text.charCodeAt(i) !== CLOSE_BRACKET) {
-        open[level++] = false
-        continue
-      }
-      i++
+      i = first + 1
     } else {
-      if (--scan.valuesLeft < 0) throw tooMany(i)
-      i = c === QUOTE ? skipString(text, i, scan) : skipPlain(text, i)
+      if (--valuesLeft < 0) throw tooMany(i)
+      i = c === QUOTE ? skipString(text, i, strings) : skipPlain(text, i)
     }
     // A value has ended before i.
     for (;;) {
-      if (level === 0) return i
+      if (row >= 0) {
+        table[row + END] = i
+        table[row + NEXT] = table.length
+      }
+      if (depth === 0) return table
+      if (depth === 1 && close === CLOSE_BRACKET && --elementsLeft === 0) {
+        table[NEXT] = table.length
+        return table
+      }
       i = space(text, i)
-      const inObject = open[level - 1]
-      if (text.charCodeAt(i) === COMMA) {
+      const c = text.charCodeAt(i)
+      if (c === COMMA) {
         i = space(text, i + 1)
-        if (inObject) i = skipKey(text, i, scan)
         break
       }
-      if (text.charCodeAt(i) !== (inObject ? CLOSE_BRACE : CLOSE_BRACKET)) throw unexpected(text, i)
-      level--
+      if (c !== close) throw unexpected(text, i)
       i++
+      depth--
+      if (listed > depth) listed = depth
+      close = open[2 * depth] as number
+      row = open[2 * depth + 1] as number
     }
   }
 }
 
-/** Skips a key and its colon; returns the start of the value. */
-function skipKey(text: string, at: number, scan: Scan): number {
-  if (text.charCodeAt(at) !== QUOTE) throw unexpected(text, at)
-  return skipColon(text, skipString(text, at, scan))
-}
-
-function skipColon(text: string, at: number): number {
-  const colon = space(text, at)
-  if (text.charCodeAt(colon) !== COLON) throw unexpected(text, colon)
-  return space(text, colon + 1)
-}
-
-function skipString(text: string, at: number, scan: Scan): number {
-  if (scan.plain) {
+function skipString(text: string, at: number, strings: number): number {
+  if (strings === LEAPING) return leap(text, at + 1)
+  if (strings === PLAIN) {
     const quote = text.indexOf('"', at + 1)
-    if (quote < 0) throw new JsonError('Unterminated string', text.length)
-    return quote + 1
+    if (quote >= 0) return quote + 1
   }
-  if (!scan.strict) return leap(text, at + 1)
   let i = at + 1
   while (i < text.length) {
     const c = text.charCodeAt(i)
@@ -323,17 +228,15 @@ function isHex(c: number | undefined): boolean {
 
 /** Skips a number, `true`, `false` or `null`. */
 function skipPlain(text: string, at: number): number {
-  const c = text.charCodeAt(at)
-  if (c === MINUS || (c >= ZERO && c <= NINE)) return skipNumber(text, at)
-  const word = WORDS[c]
-  if (word === undefined || !text.startsWith(word, at)) throw unexpected(text, at)
-  return at + word.length
-}
-
-function skipNumber(text: string, at: number): number {
   let i = at
-  if (text.charCodeAt(i) === MINUS) i++
-  i = text.charCodeAt(i) === ZERO ? i + 1 : skipDigits(text, i)
+  let c = text.charCodeAt(i)
+  if (c > NINE) {
+    const word = WORDS[c]
+    if (word === undefined || !text.startsWith(word, at)) throw unexpected(text, at)
+    return at + word.length
+  }
+  if (c === MINUS) c = text.charCodeAt(++i)
+  i = c === ZERO ? i + 1 : skipDigits(text, i)
   if (text.charCodeAt(i) === 0x2e) i = skipDigits(text, i + 1)
   if (text.charCodeAt(i) !== 0x65 && text.charCodeAt(i) !== 0x45) return i
   const sign = text.charCodeAt(i + 1)
@@ -355,26 +258,10 @@ function space(text: string, from: number): number {
   return i
 }
 
-function expectEnd(text: string, from: number): void {
-  const i = space(text, from)
-  if (i < text.length) throw new JsonError('Unexpected text after the value', i)
-}
-
-function count(scan: Scan, at: number, depth: number): void {
-  if (depth > scan.maxDepth) throw new JsonBoundError(`Nested deeper than ${scan.maxDepth} levels`, at)
-  if (--scan.valuesLeft < 0) throw tooMany(at)
-}
-
 function tooMany(at: number): JsonBoundError {
   return new JsonBoundError('More values than are accepted', at)
 }
 
 function unexpected(text: string, at: number): JsonError {
   return new JsonError(at >= text.length ? 'Unexpected end of text' : 'Unexpected character', at)
-}
-
-/** The value of the string that stands, with its quotes, between two positions. */
-export function unquote(source: JsonSource, start: number, end: number): string {
-  const raw = cut(source, start, end)
-  return raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1)
 }

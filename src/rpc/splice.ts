@@ -4,8 +4,9 @@
  * objects and the order of members survive.
  */
 import { own } from './own.js'
-import { arrayAt, type JsonMember, type JsonRange, objectAt, type ScanOptions, scanObject } from './scan.js'
+import { JsonError, type ScanOptions, scan, scanAt } from './scan.js'
 import { cut, type JsonSource, type Piece, pieces, sourceOf, type Wire, weightOf } from './source.js'
+import { AT, END, elementsAt, find, type JsonRange, keyAt, keysAt, NEXT, ROW, START, type Table } from './table.js'
 
 /** The JSON text of one value. */
 export type Json = string
@@ -21,7 +22,9 @@ export interface Payload {
   readonly source: JsonSource
   readonly start: number
   readonly end: number
-  readonly members: readonly JsonMember[]
+  /** The positions of its members, and its own row in it. */
+  readonly table: Table
+  readonly row: number
   readonly edits: ReadonlyMap<string, Value | undefined> | undefined
 }
 
@@ -39,11 +42,11 @@ export interface List {
 /** Up to this many members, comparing each with each is faster than a set. */
 const FEW = 8
 const QUOTE = 0x22
-/** From this many members on, an index by name is built. */
-const MANY = 64
+const OPEN_BRACE = 0x7b
+const OPEN_BRACKET = 0x5b
 
 /** The object `{}`, for messages without params. */
-export const EMPTY: Payload = { source: sourceOf('{}'), start: 0, end: 2, members: [], edits: undefined }
+export const EMPTY: Payload = parseObject('{}')
 
 /** The object `{}`, for what the bridge says itself: its edits are no changes of a received message. */
 export const OWN: Payload = parseObject('{}')
@@ -56,28 +59,38 @@ export function parseObject(text: Json, options?: ScanOptions): Payload {
 }
 
 export function parseSource(source: JsonSource, options?: ScanOptions): Payload {
-  const { start, end, members } = scanObject(source, options)
-  return { source, start, end, members, edits: undefined }
+  const table = scan(source, options)
+  const payload = payloadIn(source, table, 0)
+  if (!payload) throw new JsonError('Expected an object', table[START] as number)
+  return payload
+}
+
+/** The object at a row of a table; undefined if there is something else. */
+export function payloadIn(source: JsonSource, table: Table, row: number): Payload | undefined {
+  const start = table[row + START] as number
+  if (source.text.charCodeAt(start) !== OPEN_BRACE) return undefined
+  const end = table[row + END] as number
+  // The members of an inner object may not be listed.
+  if (row === 0 || (table[row + NEXT] as number) > row + ROW)
+    return { source, start, end, table, row, edits: undefined }
+  return { source, start, end, table: scanAt(source, start), row: 0, edits: undefined }
 }
 
 /** The object at a position of a scanned text; undefined if there is something else. */
-export function payloadAt(
-  source: JsonSource,
-  { start, end, members }: JsonRange & Partial<JsonMember>,
-): Payload | undefined {
-  if (source.text[start] !== '{') return undefined
-  return { source, start, end, members: members ?? objectAt(source, start).members, edits: undefined }
+export function payloadAt(source: JsonSource, { start }: Pick<JsonRange, 'start'>): Payload | undefined {
+  return source.text.charCodeAt(start) === OPEN_BRACE ? payloadIn(source, scanAt(source, start), 0) : undefined
 }
 
 /** The object under `key`; undefined if there is none. */
 export function objectIn(payload: Payload, key: string): Payload | undefined {
-  if (payload.edits?.has(key)) {
-    const edited = payload.edits.get(key)
+  const { source, table, row, edits } = payload
+  if (edits?.has(key)) {
+    const edited = edits.get(key)
     if (typeof edited === 'string') return edited.startsWith('{') ? parseObject(edited) : undefined
     return edited && isPayload(edited) ? edited : undefined
   }
-  const member = memberOf(payload, key)
-  return member && payloadAt(payload.source, member)
+  const member = find(source, table, row, key)
+  return member < 0 ? undefined : payloadIn(source, table, member)
 }
 
 /** The positions of the array under `key` and of its elements; undefined if there is none. */
@@ -88,9 +101,10 @@ export function arrayIn(
   const edited = payload.edits?.has(key)
   const text = edited ? raw(payload, key) : undefined
   const source = edited ? (text === undefined ? undefined : sourceOf(text)) : payload.source
-  const start = edited ? 0 : memberOf(payload, key)?.start
-  if (source === undefined || start === undefined || source.text[start] !== '[') return undefined
-  return { source, ...arrayAt(source, start) }
+  const start = edited ? 0 : startOf(payload, key)
+  if (source === undefined || source.text.charCodeAt(start) !== OPEN_BRACKET) return undefined
+  const table = scanAt(source, start)
+  return { source, start, end: table[END] as number, elements: elementsAt(table) }
 }
 
 /** The array under `key`, with the edits of its elements; undefined if there is none. */
@@ -122,18 +136,18 @@ export function mapElements(
     const before = list.replaced.get(at) ?? payloadAt(source, span)
     const after = !before
       ? others?.(cut(source, span.start, span.end))
-      : 'members' in before
+      : 'table' in before
         ? change(before)
         : before.flatMap(change)
     if (!after || after === before || isSame(after, before)) continue
     replaced ??= new Map(list.replaced)
-    replaced.set(at, 'members' in after ? [after] : after)
+    replaced.set(at, 'table' in after ? [after] : after)
   }
   return replaced && { source, start, end, elements, replaced }
 }
 
 function isSame(after: Payload | readonly Payload[], before: Payload | readonly Payload[] | undefined): boolean {
-  if (!before || 'members' in before || 'members' in after) return false
+  if (!before || 'table' in before || 'table' in after) return false
   return after.length === before.length && after.every((one, at) => one === before[at])
 }
 
@@ -141,10 +155,11 @@ function isSame(after: Payload | readonly Payload[], before: Payload | readonly 
 export function raw(payload: Payload, key: string): Json | undefined {
   if (payload.edits?.has(key)) {
     const edited = payload.edits.get(key)
-    return typeof edited === 'object' ? textOf(edited) : edited
+    return typeof edited === 'object' ? write(edited) : edited
   }
-  const member = memberOf(payload, key)
-  return member && cut(payload.source, member.start, member.end)
+  const { source, table, row } = payload
+  const member = find(source, table, row, key)
+  return member < 0 ? undefined : cut(source, table[member + START] as number, table[member + END] as number)
 }
 
 /** The first character of the value under `key`, which determines its kind. */
@@ -153,20 +168,16 @@ export function opens(payload: Payload, key: string): string | undefined {
     const edited = payload.edits.get(key)
     return typeof edited === 'object' ? (isPayload(edited) ? '{' : '[') : edited?.charAt(0)
   }
-  const member = memberOf(payload, key)
-  return member && payload.source.text.charAt(member.start)
+  const start = startOf(payload, key)
+  return start < 0 ? undefined : payload.source.text.charAt(start)
 }
 
 /** The parsed value under `key`. For values that the bridge uses, not for values that it forwards. */
 export function value(payload: Payload, key: string): unknown {
-  const { source, edits } = payload
-  if (source.plain && !edits?.has(key)) {
-    const member = memberOf(payload, key)
-    if (member && source.text.charCodeAt(member.start) === QUOTE)
-      return own(source.text.slice(member.start + 1, member.end - 1))
-  }
   const text = raw(payload, key)
-  return text === undefined ? undefined : JSON.parse(text)
+  if (text === undefined) return undefined
+  const isPlain = payload.source.plain && text.charCodeAt(0) === QUOTE && !payload.edits?.has(key)
+  return isPlain ? own(text.slice(1, -1)) : JSON.parse(text)
 }
 
 /** The string under `key`, or the JSON text of another value. For messages about what a peer sent. */
@@ -176,12 +187,12 @@ export function textUnder(payload: Payload, key: string): string {
 }
 
 export function has(payload: Payload, key: string): boolean {
-  return payload.edits?.has(key) ? payload.edits.get(key) !== undefined : memberOf(payload, key) !== undefined
+  return payload.edits?.has(key) ? payload.edits.get(key) !== undefined : startOf(payload, key) >= 0
 }
 
 /** Names of all members after the edits, in order. */
 export function keys(payload: Payload): string[] {
-  const names = new Set(payload.members.map((member) => member.key))
+  const names = new Set(receivedKeys(payload))
   for (const [key, edit] of payload.edits ?? []) {
     if (edit === undefined) names.delete(key)
     else names.add(key)
@@ -189,26 +200,35 @@ export function keys(payload: Payload): string[] {
   return [...names]
 }
 
+/** The keys of the object as it was received, in order, duplicates too. */
+export function receivedKeys({ source, table, row }: Payload): string[] {
+  return keysAt(source, table, row)
+}
+
 export function isEmpty(payload: Payload): boolean {
-  const { members, edits } = payload
-  if (!edits) return members.length === 0
+  const { source, table, row, edits } = payload
+  const end = table[row + NEXT] as number
+  if (!edits) return end === row + ROW
   for (const edited of edits.values()) if (edited !== undefined) return false
-  return members.every(({ key }) => edits.has(key))
+  for (let at = row + ROW; at < end; at = table[at + NEXT] as number)
+    if (!edits.has(keyAt(source, table, at))) return false
+  return true
 }
 
 /** A duplicate key of the object: parsers may disagree about its value. */
-export function duplicateKey({ members }: Payload): string | undefined {
-  if (members.length <= FEW) {
-    for (let at = 1; at < members.length; at++) {
-      const { key } = members[at] as JsonMember
-      for (let before = 0; before < at; before++) if (members[before]?.key === key) return key
+export function duplicateKey(payload: Payload): string | undefined {
+  const names = receivedKeys(payload)
+  if (names.length <= FEW) {
+    for (let at = 1; at < names.length; at++) {
+      const name = names[at]
+      if (names.indexOf(name as string) < at) return name
     }
     return undefined
   }
   const seen = new Set<string>()
-  for (const { key } of members) {
-    if (seen.has(key)) return key
-    seen.add(key)
+  for (const name of names) {
+    if (seen.has(name)) return name
+    seen.add(name)
   }
   return undefined
 }
@@ -241,22 +261,26 @@ export function edit(payload: Payload, edits: Edits): Payload {
   let merged: Map<string, Value | undefined> | undefined
   for (const key in edits) {
     const edited = edits[key]
-    if (payload.edits?.has(key) ? payload.edits.get(key) === edited : edited === undefined && !memberOf(payload, key))
+    if (payload.edits?.has(key) ? payload.edits.get(key) === edited : edited === undefined && startOf(payload, key) < 0)
       continue
     merged ??= new Map(payload.edits)
     merged.set(key, edited)
   }
   if (!merged) return payload
-  const { source, start, end, members } = payload
-  return { source, start, end, members, edits: merged }
+  const { source, start, end, table, row } = payload
+  return { source, start, end, table, row, edits: merged }
 }
 
-/** Renders the object as a text. */
-export function write(payload: Payload): Json {
-  const { source, start, end, edits } = payload
-  if (!edits) return cut(source, start, end)
+/** Renders the object or list as a text. */
+export function write(nested: Payload | List): Json {
+  const { source } = nested
+  const parts = isPayload(nested) ? nested.edits && render(nested, nested.edits) : (nested.text ?? renderList(nested))
+  if (!parts) return cut(source, nested.start, nested.end)
+  if (typeof parts === 'string') return parts
   let out = ''
-  for (const part of render(payload, edits)) out += typeof part === 'string' ? part : textOfPart(part, source)
+  for (const part of parts)
+    out += typeof part === 'string' ? part : 'source' in part ? write(part) : cut(source, part.start, part.end)
+  if (!isPayload(nested)) nested.text = out
   return out
 }
 
@@ -270,21 +294,7 @@ export function wire(payload: Payload): Wire {
 type Part = string | JsonRange | Payload | List
 
 function isPayload(part: JsonRange | Payload | List): part is Payload {
-  return 'members' in part
-}
-
-function textOfPart(part: JsonRange | Payload | List, source: JsonSource): Json {
-  return 'source' in part ? textOf(part) : cut(source, part.start, part.end)
-}
-
-/** Renders an edited value. */
-export function textOf(nested: Payload | List): Json {
-  if (isPayload(nested)) return write(nested)
-  if (nested.text !== undefined) return nested.text
-  let out = ''
-  for (const part of renderList(nested)) out += typeof part === 'string' ? part : textOfPart(part, nested.source)
-  nested.text = out
-  return out
+  return 'table' in part
 }
 
 function piecesOf(nested: Payload | List): Piece[] {
@@ -302,28 +312,31 @@ function piecesOf(nested: Payload | List): Piece[] {
  * including white space. A replaced member keeps its place; a new one goes to the end. All duplicates of an edited key
  * are removed.
  */
-function render({ members }: Payload, edits: NonNullable<Payload['edits']>): Part[] {
+function render({ source, table, row }: Payload, edits: NonNullable<Payload['edits']>): Part[] {
   const parts: Part[] = []
   /** Edited members that have a place in the received text. */
   let placed: Set<string> | undefined
   let separator = '{'
   let run: JsonRange | undefined
-  for (const member of members) {
-    if (!edits.has(member.key)) {
-      if (run) run.end = member.end
+  const last = table[row + NEXT] as number
+  for (let member = row + ROW; member < last; member = table[member + NEXT] as number) {
+    const key = keyAt(source, table, member)
+    const end = table[member + END] as number
+    if (!edits.has(key)) {
+      if (run) run.end = end
       else {
-        run = { start: member.at, end: member.end }
+        run = { start: table[member + AT] as number, end }
         parts.push(separator, run)
         separator = ','
       }
       continue
     }
     run = undefined
-    const replacement = edits.get(member.key)
-    if (replacement === undefined || placed?.has(member.key)) continue
+    const replacement = edits.get(key)
+    if (replacement === undefined || placed?.has(key)) continue
     placed ??= new Set()
-    placed.add(member.key)
-    parts.push(separator, { start: member.at, end: member.start }, replacement)
+    placed.add(key)
+    parts.push(separator, { start: table[member + AT] as number, end: table[member + START] as number }, replacement)
     separator = ','
   }
   for (const [key, added] of edits) {
@@ -365,21 +378,8 @@ function renderList({ elements, replaced, start, end }: List): Part[] {
   return parts
 }
 
-/** Indexes of large objects, built on demand. Of equal names, the last counts. */
-const indices = new WeakMap<readonly JsonMember[], ReadonlyMap<string, JsonMember>>()
-
-/** The received member with this name, whatever the edits; the last one of duplicates. */
-export function memberOf({ members }: Payload, key: string): JsonMember | undefined {
-  if (members.length > MANY) return indexOf(members).get(key)
-  for (let i = members.length - 1; i >= 0; i--) if (members[i]?.key === key) return members[i]
-  return undefined
-}
-
-function indexOf(members: readonly JsonMember[]): ReadonlyMap<string, JsonMember> {
-  let index = indices.get(members)
-  if (!index) {
-    index = new Map(members.map((member) => [member.key, member]))
-    indices.set(members, index)
-  }
-  return index
+/** Where the received member with this name starts, whatever the edits; -1 if there is none. The last one of duplicates. */
+export function startOf({ source, table, row }: Payload, key: string): number {
+  const member = find(source, table, row, key)
+  return member < 0 ? -1 : (table[member + START] as number)
 }

@@ -2,8 +2,9 @@
  * JSON that all programs read alike, for what is signed and what decides about trust. Beyond the grammar, names must be
  * unique in their object regardless of case and escapes, and must not be names with a special meaning in JavaScript.
  */
-import { arrayAt, JsonError, objectAt, scanValue } from './scan.js'
+import { JsonError, scan, scanAt } from './scan.js'
 import { type JsonSource, sourceOf } from './source.js'
+import { elementsAt, membersAt, START } from './table.js'
 
 /** Bounds of a document. */
 export interface JsonBounds {
@@ -35,7 +36,7 @@ export function readStrictly(bytes: Uint8Array, { maxBytes, maxDepth }: JsonBoun
   const text = decode(bytes)
   try {
     const source = sourceOf(text)
-    checkNames(source, scanValue(source, { maxDepth, strict: true }).start, [])
+    checkNames(source, scan(source, { maxDepth, strict: true })[START] as number, [])
   } catch (error) {
     if (error instanceof JsonError) throw new StrictJsonError('', `is not valid JSON: ${error.message}`)
     throw error
@@ -54,12 +55,12 @@ function decode(bytes: Uint8Array): string {
 function checkNames(source: JsonSource, start: number, path: readonly (string | number)[]): void {
   const opens = source.text.charAt(start)
   if (opens === '[') {
-    for (const [at, element] of arrayAt(source, start).elements.entries())
+    for (const [at, element] of elementsAt(scanAt(source, start)).entries())
       checkNames(source, element.start, [...path, at])
   }
   if (opens !== '{') return
   const seen = new Map<string, string>()
-  for (const { key, start: value } of objectAt(source, start).members) {
+  for (const { key, start: value } of membersAt(source, scanAt(source, start))) {
     const place = [...path, key]
     const twin = seen.get(key.toLowerCase())
     if (twin === key) throw new StrictJsonError(place.join('.'), 'appears twice in its object')

@@ -7,7 +7,7 @@ import { methodTraits } from '../protocol/methods.js'
 import { type HttpRefusal, notActedOn, saidIn, saidToCallers } from '../protocol/refusal.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
-import { payloadAt, textUnder, value } from '../rpc/splice.js'
+import { textUnder, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import type { Signal } from '../time/hang-up.js'
 import { TIMED_OUT } from './exchange.js'
@@ -163,8 +163,8 @@ export function errorIn({ body }: HttpRefusal): Said | undefined {
 
 /** An answer as a JSON-RPC error; undefined if it is a result, or a malformed error. */
 export function saidBy(answer: Response): Said | undefined {
-  const { kind, source, member } = answer.outcome
-  const error = kind === 'error' ? payloadAt(source, member) : undefined
+  const { kind, payload } = answer.outcome
+  const error = kind === 'error' ? payload : undefined
   const code = error && value(error, 'code')
   const said = error && value(error, 'message')
   return typeof code === 'number' ? { ...answer, code, message: typeof said === 'string' ? said : '' } : undefined

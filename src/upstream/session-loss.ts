@@ -119,8 +119,8 @@ function doubtOf(status: number, code: number | undefined, text: string, method:
 }
 
 /** The text of the error as the server wrote it, with its data. */
-function textOf({ outcome: { source, member } }: Said): string {
-  return cut(source, member.start, member.end)
+function textOf({ outcome: { source, start, end } }: Said): string {
+  return cut(source, start, end)
 }
 
 /** The beginning of a text, with the characters that JSON escapes. */

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { arrayAt, JsonError, scanObject, scanValue } from '../../src/rpc/scan.js'
+import { JsonError, scan, scanAt } from '../../src/rpc/scan.js'
 import { sourceOf } from '../../src/rpc/source.js'
+import { elementsAt, find, keysAt, membersAt, ROW } from '../../src/rpc/table.js'
 
 /** JSON texts with all that a serialiser leaves out: white space, escapes, numbers in every spelling. */
 const space = fc.constantFrom('', ' ', '\n', '\t ', '\r\n')
@@ -46,7 +47,7 @@ const { value: anyJson } = fc.letrec<{ value: string; object: string; array: str
 
 function accepts(text: string, strict: boolean): boolean {
   try {
-    scanValue(sourceOf(text), { strict })
+    scan(sourceOf(text), { strict })
     return true
   } catch (error) {
     if (error instanceof JsonError) return false
@@ -98,14 +99,10 @@ t.test('checks no characters inside the strings of a large text unless strict', 
   for (const flaw of ['"\n"', '"\\x"', '"\u0000"']) {
     const large = `[${flaw},"${'x'.repeat(20_000)}"]`
     t.notOk(accepts(large, true))
-    t.doesNotThrow(() => scanValue(sourceOf(large)))
-    t.throws(() => scanValue(sourceOf(flaw)), { name: 'JsonError' })
+    t.doesNotThrow(() => scan(sourceOf(large)))
+    t.throws(() => scan(sourceOf(flaw)), { name: 'JsonError' })
   }
-  t.throws(
-    () => scanValue(sourceOf(`["${'x'.repeat(20_000)}",tru]`)),
-    { name: 'JsonError' },
-    'between them everything is',
-  )
+  t.throws(() => scan(sourceOf(`["${'x'.repeat(20_000)}",tru]`)), { name: 'JsonError' }, 'between them everything is')
 })
 
 t.test('accepts a large text unchecked if it accepts it checked', async () => {
@@ -113,7 +110,7 @@ t.test('accepts a large text unchecked if it accepts it checked', async () => {
   fc.assert(
     fc.property(anyJson, (json) => {
       const text = `[${json},${padding}]`
-      scanValue(sourceOf(text))
+      scan(sourceOf(text))
       return accepts(text, true)
     }),
     { numRuns: 1_000 },
@@ -131,7 +128,8 @@ t.test('finds members where JSON.parse finds them', async () => {
     fc.property(
       anyJson.filter((json) => json.startsWith('{')),
       (json) => {
-        const { members } = scanObject(sourceOf(json))
+        const source = sourceOf(json)
+        const members = membersAt(source, scan(source))
         const values = Object.fromEntries(
           members.map(({ key, start, end }) => [key, JSON.parse(json.slice(start, end))]),
         )
@@ -144,32 +142,52 @@ t.test('finds members where JSON.parse finds them', async () => {
   )
 })
 
+t.test('finds a key where JSON.parse finds it', async () => {
+  const keys = fc.array(fc.tuple(string, number), { maxLength: 100 })
+  fc.assert(
+    fc.property(keys, (members) => {
+      const json = `{${members.map(([key, value]) => `${key}:${value}`).join(',')}}`
+      const source = sourceOf(json)
+      const table = scan(source)
+      const spans = membersAt(source, table)
+      return keysAt(source, table).every((key) => {
+        const [at, last] = [find(source, table, 0, key) / ROW - 1, spans.findLastIndex((one) => one.key === key)]
+        return at === last
+      })
+    }),
+  )
+})
+
 t.test('reads objects under named keys on the way', async (t) => {
   const text = '{"params":{"_meta":{"k":1},"arguments":{"_meta":{}}},"other":{"_meta":{}}}'
-  const { members } = scanObject(sourceOf(text), { descend: new Set(['params', '_meta']) })
-  const params = members[0]?.members
-  t.same(
-    params?.map(({ key }) => key),
-    ['_meta', 'arguments'],
-  )
-  t.same(
-    params?.[0]?.members?.map(({ key }) => key),
-    ['k'],
-  )
-  t.equal(params?.[1]?.members, undefined)
-  t.equal(members[1]?.members, undefined)
+  const source = sourceOf(text)
+  const table = scan(source, {}, { descend: new Set(['params', '_meta']) })
+  const params = find(source, table, 0, 'params')
+  t.same(keysAt(source, table, params), ['_meta', 'arguments'])
+  t.same(keysAt(source, table, find(source, table, params, '_meta')), ['k'])
+  t.same(keysAt(source, table, find(source, table, params, 'arguments')), [])
+  t.same(keysAt(source, table, find(source, table, 0, 'other')), [])
+  t.same(keysAt(source, table), ['params', 'other'])
 })
 
 t.test('compares keys by their meaning, not by their spelling', async (t) => {
-  t.same(
-    scanObject(sourceOf('{"\\u005fmeta":1}')).members.map(({ key }) => key),
-    ['_meta'],
-  )
+  const source = sourceOf('{"\\u005fmeta":1,"a\\b":2,"a\\\\b":3}')
+  const table = scan(source)
+  t.same(keysAt(source, table), ['_meta', 'a\b', 'a\\b'])
+  t.equal(find(source, table, 0, '_meta'), ROW)
+  t.equal(find(source, table, 0, 'a\\b'), 3 * ROW)
+  t.equal(find(source, table, 0, '\\u005fmeta'), -1)
+})
+
+t.test('stops the scan of an array where it is told to', async (t) => {
+  const source = sourceOf('[1,{"a":[2]},3,oops')
+  t.equal(elementsAt(scan(source, {}, { most: 2 })).length, 2)
+  t.throws(() => scan(source, {}, { most: 4 }), { name: 'JsonError' })
 })
 
 t.test('elements of an array keep their place', async (t) => {
   const text = ' [ 1 , {"a":[2]} ,"," ]'
-  const { elements } = arrayAt(sourceOf(text), 1)
+  const elements = elementsAt(scanAt(sourceOf(text), 1))
   t.same(
     elements.map(({ start, end }) => text.slice(start, end)),
     ['1', '{"a":[2]}', '","'],
@@ -178,11 +196,11 @@ t.test('elements of an array keep their place', async (t) => {
 
 t.test('accepts a value at a bound, and refuses one beyond it', async (t) => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
-  t.doesNotThrow(() => scanValue(sourceOf(nested(64)), { maxDepth: 64 }))
-  t.throws(() => scanValue(sourceOf(nested(65)), { maxDepth: 64 }), { name: 'JsonBoundError' })
-  t.throws(() => scanValue(sourceOf(nested(400_000)), { maxDepth: 64 }), { name: 'JsonBoundError' })
-  t.doesNotThrow(() => scanValue(sourceOf('[1,2,3]'), { maxValues: 4 }))
-  t.throws(() => scanValue(sourceOf('[1,2,3,4]'), { maxValues: 4 }), { name: 'JsonBoundError' })
+  t.doesNotThrow(() => scan(sourceOf(nested(64)), { maxDepth: 64 }))
+  t.throws(() => scan(sourceOf(nested(65)), { maxDepth: 64 }), { name: 'JsonBoundError' })
+  t.throws(() => scan(sourceOf(nested(400_000)), { maxDepth: 64 }), { name: 'JsonBoundError' })
+  t.doesNotThrow(() => scan(sourceOf('[1,2,3]'), { maxValues: 4 }))
+  t.throws(() => scan(sourceOf('[1,2,3,4]'), { maxValues: 4 }), { name: 'JsonBoundError' })
 })
 
 t.test('strings full of escapes take linear time', async (t) => {
@@ -191,7 +209,7 @@ t.test('strings full of escapes take linear time', async (t) => {
     // Of the processor, because others may use it meanwhile.
     const started = process.cpuUsage()
     const source = sourceOf(text)
-    for (let i = 0; i < 5; i++) scanValue(source)
+    for (let i = 0; i < 5; i++) scan(source)
     const { user, system } = process.cpuUsage(started)
     return (user + system) / 1_000
   }

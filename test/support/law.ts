@@ -9,8 +9,9 @@ import { movedTo, valueAt } from '../../src/inspect/values.js'
 import type { Views } from '../../src/inspect/views.js'
 import type { Change, Seen } from '../../src/ports/seen.js'
 import { RULES } from '../../src/protocol/rules.js'
-import { arrayAt, objectAt } from '../../src/rpc/scan.js'
+import { scanAt } from '../../src/rpc/scan.js'
 import { sourceOf } from '../../src/rpc/source.js'
+import { elementsAt, membersAt } from '../../src/rpc/table.js'
 
 interface Watched {
   events: readonly Seen[]
@@ -156,12 +157,12 @@ function nodeOf(raw: string, place: Place | undefined, before?: Node): Node {
   if (!place || place.op !== undefined || (place.below.size === 0 && !place.isOpen)) return { raw: text }
   if (text.startsWith('{')) {
     const members = new Map<string, Node>()
-    for (const { key, start, end } of objectAt(source, 0).members)
+    for (const { key, start, end } of membersAt(source, scanAt(source, 0)))
       members.set(key, nodeOf(text.slice(start, end), place.below.get(key), before?.members?.get(key)))
     return { raw: text, members }
   }
   if (!text.startsWith('[')) return { raw: text }
-  const spans = arrayAt(source, 0).elements
+  const spans = elementsAt(scanAt(source, 0))
   const removed = (index: number) => before !== undefined && place.below.get(String(index))?.op === 'remove'
   let index = 0
   const elements = spans.map(({ start, end }) => {

@@ -23,7 +23,7 @@ type Ask = (method: string, params?: Record<string, unknown>) => Promise<unknown
 
 function pageOf(result: object): Payload {
   const text = JSON.stringify(result)
-  return payloadAt(sourceOf(text), { start: 0, end: text.length }) as Payload
+  return payloadAt(sourceOf(text), { start: 0 }) as Payload
 }
 
 const listing = (key: string, names: readonly string[]) => pageOf({ [key]: names.map((name) => ({ name })) })

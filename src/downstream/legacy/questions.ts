@@ -12,7 +12,7 @@ import { type InputRequest, readInputRequests, stateOf, uncovered, wellFormed } 
 import { withoutEnvelope } from '../../protocol/meta.js'
 import { type Id, idKey, keptKey, notification, type Response, request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
-import { EMPTY, edit, type Json, type Payload, parseObject, payloadAt, sizeOf, value, write } from '../../rpc/splice.js'
+import { EMPTY, edit, type Json, type Payload, parseObject, sizeOf, value, write } from '../../rpc/splice.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { Deadline, unlessAborted } from '../../time/time.js'
 import type { CallLogEntry } from '../call-log.js'
@@ -124,7 +124,7 @@ export class Questions {
   answer(response: Response): void {
     const {
       id,
-      outcome: { kind, source, member },
+      outcome: { kind, payload = EMPTY },
     } = response
     const key = id === undefined ? undefined : keptKey(this.#open, id)
     const open = key === undefined ? undefined : this.#open.get(key)
@@ -132,7 +132,6 @@ export class Questions {
     const { settle, record } = open
     record.watched?.received(response)
     this.#open.delete(key)
-    const payload = payloadAt(source, member) ?? EMPTY
     if (kind === 'result') return settle({ kind, result: payload })
     const [code, message] = [value(payload, 'code'), value(payload, 'message')]
     settle({

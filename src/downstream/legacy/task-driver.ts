@@ -11,6 +11,7 @@ import {
   edit,
   has,
   type Json,
+  keys,
   OWN,
   objectIn,
   type Payload,
@@ -82,7 +83,7 @@ export async function drive(handle: Handler, call: Call, created: Payload, clien
       const open = status === 'input_required' ? unanswered(task, answered) : undefined
       if (open) {
         const { responses = '{}' } = await client.ask(open)
-        for (const { key } of objectIn(open, 'inputRequests')?.members ?? []) answered.add(key)
+        for (const key of keys(objectIn(open, 'inputRequests') ?? EMPTY)) answered.add(key)
         await handle(about('tasks/update', { inputResponses: responses }))
       }
       wait = intervalOf(task)
@@ -100,10 +101,11 @@ export async function drive(handle: Handler, call: Call, created: Payload, clien
 function unanswered(task: Payload, answered: ReadonlySet<string>): Payload | undefined {
   const requests = objectIn(task, 'inputRequests')
   if (!requests) return undefined
-  const known = requests.members.filter(({ key }) => answered.has(key))
-  const open = edit(requests, Object.fromEntries(known.map(({ key }) => [key, undefined])))
-  if (known.length === requests.members.length) return undefined
-  return edit(EMPTY, { inputRequests: write(open) })
+  const open = keys(requests).filter((key) => !answered.has(key))
+  if (open.length === 0) return undefined
+  const known = keys(requests).filter((key) => answered.has(key))
+  const unanswered = edit(requests, Object.fromEntries(known.map((key) => [key, undefined])))
+  return edit(EMPTY, { inputRequests: write(unanswered) })
 }
 
 function outcomeOf(task: Payload, status: string): Final {

@@ -1,5 +1,5 @@
 /** Reduces the pages of lists to what clients may see. Each page is edited once, however often it is sent. */
-import { edit, mapElements, opens, type Payload, raw, type Value } from '../../rpc/splice.js'
+import { edit, mapElements, opens, type Payload, raw, receivedKeys, type Value } from '../../rpc/splice.js'
 import { folded, stringIn } from '../unambiguous.js'
 import type { SeenPage } from './listed.js'
 import { ChosenNames, type Rules } from './names.js'
@@ -86,7 +86,7 @@ export function asSeen<T>(
 function withList(page: Payload, key: string, change: (element: Payload) => Payload | []): Payload {
   const edits: Record<string, Value | undefined> = {}
   let times = 0
-  for (const { key: name } of page.members) {
+  for (const name of receivedKeys(page)) {
     if (name === key) times++
     else if (folded(name) === folded(key)) edits[name] = undefined
   }

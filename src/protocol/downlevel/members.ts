@@ -12,6 +12,7 @@ import {
   type Value,
   write,
 } from '../../rpc/splice.js'
+import { membersAt } from '../../rpc/table.js'
 
 type Change = (before: Payload) => Payload
 type Changes = Parameters<typeof mapElements> extends [Payload, string, ...infer Rest] ? Rest : never
@@ -30,8 +31,8 @@ export interface MemberEntry {
 }
 
 export function entriesOf(object: Payload): MemberEntry[] {
-  const { source, members } = object.edits ? parseObject(write(object)) : object
-  return members.map((member) => ({
+  const { source, table, row } = object.edits ? parseObject(write(object)) : object
+  return membersAt(source, table, row).map((member) => ({
     key: member.key,
     object: payloadAt(source, member),
     opens: source.text.charAt(member.start),

@@ -9,7 +9,7 @@ import { isLater, isModern, legacyRevision, NEWEST_MODERN } from '../../protocol
 import { speaksOnly } from '../../protocol/legacy-server.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Response } from '../../rpc/message.js'
-import { EMPTY, type Json, objectIn, type Payload, payloadAt, textUnder, value } from '../../rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, textUnder, value } from '../../rpc/splice.js'
 import type { Exchange } from '../exchange.js'
 import { errorIn } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
@@ -132,10 +132,10 @@ async function probeOnce({
 
 /** Interprets an answer to the probe: a Fault if server and bridge have no revision in common. */
 export function readAnswer(
-  { outcome: { kind, source, member } }: Response,
+  { outcome: { kind, payload } }: Response,
   peer: Peer,
 ): ProbeResult | 'headers refused' | Fault {
-  const object = payloadAt(source, member) ?? EMPTY
+  const object = payload ?? EMPTY
   if (kind === 'error') return readError(object, peer)
   const versions = value(object, 'supportedVersions')
   if (!Array.isArray(versions))

@@ -6,7 +6,7 @@ import { checkParamHeaders } from '../../protocol/headers.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
 import { type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
-import { objectIn, type Payload, payloadAt, raw, textUnder } from '../../rpc/splice.js'
+import { objectIn, type Payload, raw, textUnder } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { pause } from '../../time/time.js'
 import type { Arrival } from '../exchange.js'
@@ -233,15 +233,12 @@ function whenRequired(parked: ParkedCalls, visit: Visit | undefined): WhenRequir
 /** Reads the answers to calls that are no tasks. */
 function decoderFor(required: WhenRequired): Decode {
   return function decodeAnswer(call, response, exchange, session) {
-    const { kind, source, member } = response.outcome
+    const { kind, payload: page } = response.outcome
     const asking = kind === 'error' ? required(call, response, session) : undefined
     if (asking) return asking
     const lists = call.method === 'tools/list'
     const reply = decodeReply(call, response, session.handshake.serverInfo, lists ? session.liftList : undefined)
-    if (reply.kind === 'result' && lists) {
-      const page = payloadAt(source, member)
-      if (page) session.tools.learn(page, raw(call.params, 'cursor'))
-    }
+    if (reply.kind === 'result' && lists && page) session.tools.learn(page, raw(call.params, 'cursor'))
     if (exchange.refusals) throwIfRefused(reply, exchange.refusals)
     if (reply.kind !== 'error') return reply
     // If the method names a tool, prompt or resource, -32601 may be about that instead of the method.

@@ -3,7 +3,7 @@ import { isLater, isModern, LEGACY, type LegacyRevision, legacyRevision, NEWEST_
 import { decodeHandshake, type Handshake, initializeParams, speaksOnly } from '../../protocol/legacy-server.js'
 import type { Response } from '../../rpc/message.js'
 import { cut, weightOf } from '../../rpc/source.js'
-import { edit, type Json, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
+import { edit, type Json, objectIn, type Payload, value } from '../../rpc/splice.js'
 import { errorIn } from '../failure.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
@@ -69,8 +69,8 @@ async function outcomeOf(
   try {
     const answer = await answering
     if (answer.outcome.kind === 'result') return { answer }
-    const { source, member } = answer.outcome
-    const said = cut(source, member.start, member.end).slice(0, 300)
+    const { source, start, end } = answer.outcome
+    const said = cut(source, start, end).slice(0, 300)
     return { answer, refused: new ChannelError(`The server refused to open a session: ${said}`) }
   } catch (error) {
     if (!refusesRevision(error)) throw error
@@ -85,7 +85,7 @@ function refusesRevision(error: unknown): error is ChannelError & { refusal: Non
 /** The revisions to try after a refusal. Throws a Fault if the server names later ones alone. */
 function alternatives(refusal: Response | undefined): readonly LegacyRevision[] {
   const older = LEGACY.slice(1)
-  const error = refusal && payloadAt(refusal.outcome.source, refusal.outcome.member)
+  const error = refusal?.outcome.payload
   const data = error && objectIn(error, 'data')
   const supported: unknown = data && value(data, 'supported')
   if (!Array.isArray(supported)) return older
@@ -97,8 +97,8 @@ function alternatives(refusal: Response | undefined): readonly LegacyRevision[] 
 }
 
 /** The result of an answer, which has to be an object. Throws a ChannelError. */
-export function resultOf({ outcome: { kind, source, member } }: Response, method: string): Payload {
-  const result = kind === 'result' ? payloadAt(source, member) : undefined
+export function resultOf({ outcome: { kind, payload } }: Response, method: string): Payload {
+  const result = kind === 'result' ? payload : undefined
   if (!result) throw new ChannelError(`The server did not answer ${method} with a result`, { protocol: true })
   return result
 }

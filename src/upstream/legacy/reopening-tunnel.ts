@@ -20,7 +20,7 @@ import {
   type Sent,
 } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
-import { EMPTY, keys, objectIn, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
+import { EMPTY, keys, objectIn, type Payload, raw, value } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { backoff, pause, unlessAborted } from '../../time/time.js'
@@ -223,10 +223,9 @@ export class ReopeningTunnel implements Tunnel {
     )
   }
 
-  #note({ method, params }: Request, { outcome: { kind, source, member } }: Response): void {
+  #note({ method, params }: Request, { outcome: { kind, payload: result } }: Response): void {
     if (kind !== 'result') return
     this.#settings.agreed(method, params)
-    const result = payloadAt(source, member)
     if (result) this.#lists.saw(method, typeof params === 'string' ? undefined : raw(params, 'cursor'), result)
   }
 
@@ -272,5 +271,5 @@ function refusalIn(answer: Response): string {
 
 /** The result or error in an answer; undefined if the answer is of the other kind. */
 function memberIn({ outcome }: Response, kind: 'result' | 'error'): Payload | undefined {
-  return outcome.kind === kind ? payloadAt(outcome.source, outcome.member) : undefined
+  return outcome.kind === kind ? outcome.payload : undefined
 }

@@ -8,7 +8,7 @@ import type { Call, Final } from '../../protocol/call.js'
 import { isShowable, uncovered, wellFormed } from '../../protocol/input.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Response } from '../../rpc/message.js'
-import { type Json, objectIn, type Payload, parseObject, payloadAt, raw, value } from '../../rpc/splice.js'
+import { type Json, objectIn, type Payload, parseObject, raw, value } from '../../rpc/splice.js'
 import type { Signal } from '../../time/hang-up.js'
 import type { LegacySession } from './session.js'
 import type { Visits } from './visits.js'
@@ -84,7 +84,7 @@ function pageOf({ url, id }: RequiredUrl): string {
  * client did not declare URL elicitation.
  */
 export function requiredUrls(call: Call, { outcome }: Response): RequiredUrl[] | undefined {
-  const error = outcome.kind === 'error' ? payloadAt(outcome.source, outcome.member) : undefined
+  const error = outcome.kind === 'error' ? outcome.payload : undefined
   if (!error || value(error, 'code') !== URL_ELICITATION_REQUIRED || !methodTraits(call.method).asks) return undefined
   const data = objectIn(error, 'data')
   const wanted =

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { MAX_PAGES } from '../../limits/constants.js'
 import { CHANGING_LISTS, type ChangingList } from '../../protocol/subscriptions.js'
 import type { Response } from '../../rpc/message.js'
-import { type Json, type Payload, payloadAt, raw, value } from '../../rpc/splice.js'
+import { type Json, type Payload, raw, value } from '../../rpc/splice.js'
 
 /** For each list method: the member of its result that holds the items, and the capability of its notification. */
 const LISTS: Readonly<Record<string, { member: string; capability: ChangingList['capability'] }>> = {
@@ -63,6 +63,6 @@ function nextCursor(result: Payload): Json | undefined {
   return typeof value(result, 'nextCursor') === 'string' ? raw(result, 'nextCursor') : undefined
 }
 
-function resultIn({ outcome: { kind, source, member } }: Response): Payload | undefined {
-  return kind === 'result' ? payloadAt(source, member) : undefined
+function resultIn({ outcome: { kind, payload } }: Response): Payload | undefined {
+  return kind === 'result' ? payload : undefined
 }

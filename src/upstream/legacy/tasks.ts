@@ -21,7 +21,6 @@ import {
   objectIn,
   type Payload,
   parseObject,
-  payloadAt,
   sizeOf,
   value,
   write,
@@ -356,6 +355,6 @@ function idOf(taskId: string): Json {
   return `{"taskId":${JSON.stringify(taskId)}}`
 }
 
-function resultOf({ outcome: { source, member } }: Response): Payload {
-  return payloadAt(source, member) ?? EMPTY
+function resultOf({ outcome }: Response): Payload {
+  return outcome.payload ?? EMPTY
 }

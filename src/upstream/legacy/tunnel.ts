@@ -21,7 +21,7 @@ import {
   type Sent,
 } from '../../rpc/message.js'
 import { join, lengthOf, type Wire } from '../../rpc/source.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, payloadAt, raw, write } from '../../rpc/splice.js'
+import { EMPTY, edit, type Json, objectIn, type Payload, raw, write } from '../../rpc/splice.js'
 import type { Signal } from '../../time/hang-up.js'
 import { within } from '../../time/time.js'
 import type { Arrival, Exchange } from '../exchange.js'
@@ -370,8 +370,7 @@ export class DirectTunnel implements Tunnel, Owner {
 }
 
 /** Whether a server offers a method, by its answer to `initialize`. */
-function offersIn({ outcome: { source, member } }: Response, method: string): boolean {
-  const result = payloadAt(source, member)
+function offersIn({ outcome: { payload: result } }: Response, method: string): boolean {
   const { capability } = methodTraits(method)
   return result !== undefined && (capability === undefined || objectIn(declaredBy(result), capability) !== undefined)
 }
