@@ -37,7 +37,7 @@ export interface Response {
 }
 
 /** A result or an error: where it is in the text, and its members if it is an object. */
-export interface ResponseOutcome extends JsonRange {
+interface ResponseOutcome extends JsonRange {
   kind: 'result' | 'error'
   source: JsonSource
   payload: Payload | undefined

@@ -23,7 +23,7 @@ export type Table = readonly number[]
 /** The start of the key; that of the value, if it is an element. */
 export const AT = 0
 /** The end of the key. Negative if the key is not written as it reads: it has an escape, or was set aside. */
-export const KEY_END = 1
+const KEY_END = 1
 /** Where the value starts, and where it ends. */
 export const START = 2
 export const END = 3
@@ -91,7 +91,7 @@ export function elementsAt(table: Table, row = 0): JsonRange[] {
 }
 
 /** Where the value at `row` starts and ends. */
-export function rangeAt(table: Table, row: number): JsonRange {
+function rangeAt(table: Table, row: number): JsonRange {
   return { start: table[row + START] as number, end: table[row + END] as number }
 }
 
