@@ -1,5 +1,4 @@
 /** JSON-RPC 2.0 messages, with their ids kept exactly as received. */
-import { integerIn } from './integer.js'
 import { own } from './own.js'
 import { type Listing, type ScanOptions, scan } from './scan.js'
 import { cut, type JsonSource, join, pieces, type Wire } from './source.js'
@@ -64,6 +63,10 @@ export type Params = Payload | 'absent' | 'not an object'
 const NOTIFICATIONS = 'notifications/'
 /** Most characters of an id, without quotes. */
 const MAX_ID = 256
+/** Most digits of an integer that is read exactly. */
+const MAX_DIGITS = 64
+const PLAIN = /^-?[1-9][0-9]{0,63}$/
+const NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
 /** Most messages in a batch. */
 export const MAX_BATCH = 100
 const LISTING: Listing = { descend: new Set(['params', 'result', '_meta']), most: MAX_BATCH + 1 }
@@ -142,6 +145,23 @@ function paramsOf(source: JsonSource, table: Table, row: number): Params {
 export function readId(text: Json): Id | undefined {
   if (text.length > MAX_ID + 2) return undefined
   return text.startsWith('"') || integerIn(text) !== undefined ? (text as Id) : undefined
+}
+
+/**
+ * The digits of the integer that a JSON number is; undefined for a fraction, another value, or more than 64 digits. 1, 1.0,
+ * 1e0 and 10E-1 are the same number (RFC 8259, section 6).
+ */
+export function integerIn(json: Json): string | undefined {
+  if (PLAIN.test(json)) return json
+  const [, sign, whole, fraction = '', exponent = '0'] = NUMBER.exec(json) ?? []
+  if (whole === undefined) return undefined
+  const digits = `${whole}${fraction}`
+  const significant = digits.replace(/^0+/, '')
+  if (significant === '') return '0'
+  /** The number of digits before the point, with the exponent applied. */
+  const length = significant.length - fraction.length + Number(exponent)
+  if (length < 1 || length > MAX_DIGITS || /[1-9]/.test(significant.slice(length))) return undefined
+  return `${sign}${significant.slice(0, length).padEnd(length, '0')}`
 }
 
 /** A key that is equal for equal ids, regardless of escapes and of how a number is written. */
