@@ -65,8 +65,8 @@ const NOTIFICATIONS = 'notifications/'
 const MAX_ID = 256
 /** Most digits of an integer that is read exactly. */
 const MAX_DIGITS = 64
-const PLAIN = /^-?[1-9][0-9]{0,63}$/
-const NUMBER = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
+const PLAIN_INTEGER = /^-?[1-9][0-9]{0,63}$/
+const NUMBER_PARTS = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
 /** Most messages in a batch. */
 export const MAX_BATCH = 100
 const LISTING: Listing = { descend: new Set(['params', 'result', '_meta']), most: MAX_BATCH + 1 }
@@ -152,8 +152,8 @@ export function readId(text: Json): Id | undefined {
  * 1e0 and 10E-1 are the same number (RFC 8259, section 6).
  */
 export function integerIn(json: Json): string | undefined {
-  if (PLAIN.test(json)) return json
-  const [, sign, whole, fraction = '', exponent = '0'] = NUMBER.exec(json) ?? []
+  if (PLAIN_INTEGER.test(json)) return json
+  const [, sign, whole, fraction = '', exponent = '0'] = NUMBER_PARTS.exec(json) ?? []
   if (whole === undefined) return undefined
   const digits = `${whole}${fraction}`
   const significant = digits.replace(/^0+/, '')

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { integerIn } from '../../src/rpc/message.js'
-import { type Id, idKey, idValue, keptKey, readId } from '../../src/rpc/message.js'
+import { type Id, idKey, idValue, integerIn, keptKey, readId } from '../../src/rpc/message.js'
 
 const SPELLINGS: [json: string, integer: string | undefined][] = [
   ['1', '1'],
