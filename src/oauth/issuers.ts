@@ -1,6 +1,7 @@
 /** The metadata of authorization servers: fetched, validated and cached (RFC 8414, OpenID Connect Discovery). */
 
 import { Fault } from '../fault/fault.js'
+import { BoundedMap } from '../limits/bounded.js'
 import { bare, parseAddress } from '../net/address.js'
 import type { RequestOptions } from '../net/fetch.js'
 import { isLoopback } from '../net/guard.js'
@@ -29,7 +30,7 @@ export interface IssuerQuestion {
 /** A cache of metadata. */
 export class Issuers {
   readonly #now: () => number
-  readonly #known = new Map<string, { until: number; metadata: Promise<IssuerMetadata> }>()
+  readonly #known = new BoundedMap<string, { until: number; metadata: Promise<IssuerMetadata> }>(MAX_ISSUERS)
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
@@ -41,9 +42,7 @@ export class Issuers {
     const known = this.#known.get(key)
     if (known && known.until > this.#now() && !question.fresh) return known.metadata
     const metadata = fetchMetadata(question)
-    this.#known.delete(key)
     this.#known.set(key, { until: this.#now() + KEPT, metadata })
-    for (const oldest of this.#known.keys()) if (this.#known.size > MAX_ISSUERS) this.#known.delete(oldest)
     metadata.catch(() => {
       if (this.#known.get(key)?.metadata === metadata) this.#known.delete(key)
     })

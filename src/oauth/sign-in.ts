@@ -5,6 +5,7 @@
  */
 import { randomId } from '../crypto/seal.js'
 import { Fault, isOfSignIn, needsSignIn } from '../fault/fault.js'
+import { BoundedMap } from '../limits/bounded.js'
 import { refuse } from '../policy/refusal.js'
 import {
   type Account,
@@ -88,7 +89,7 @@ interface Waiting {
 export class SignIn {
   readonly policy: Policy
   readonly #options: SignInOptions
-  readonly #waiting = new Map<string, Waiting>()
+  readonly #waiting = new BoundedMap<string, Waiting>(MAX_PLACEHOLDERS)
   /** A principal has had the placeholder, so clients may know its tool. */
   #hasTool = false
   /** A client was asked to sign in, so its answer may come back. */
@@ -248,10 +249,7 @@ export class SignIn {
 
   #enter(principal: string, refused: string | undefined): void {
     this.#hasTool = true
-    this.#waiting.delete(principal)
     this.#waiting.set(principal, { refused, waited: performance.now() })
-    const [oldest] = this.#waiting.keys()
-    if (oldest !== undefined && this.#waiting.size > MAX_PLACEHOLDERS) this.#waiting.delete(oldest)
   }
 
   /** Whether a principal still has the placeholder: nobody has signed in since it was refused. */

@@ -2,6 +2,7 @@
  * Remembers whose calls may be running in a server that several callers share. A call may continue in the server after
  * it was answered or given up, and log messages do not name their call.
  */
+import { BoundedMap } from '../limits/bounded.js'
 import { ANONYMOUS } from '../protocol/call.js'
 
 /** Milliseconds for which a call may continue: after its answer; after it was given up, unless it is answered late. */
@@ -25,7 +26,7 @@ interface GivenUp {
 export class Presence {
   readonly #callers = new Map<string, Caller>()
   /** By the ids of the requests, oldest first. */
-  readonly #givenUp = new Map<number, GivenUp>()
+  readonly #givenUp = new BoundedMap<number, GivenUp>(MAX_PRESENT, settle)
   /** When calls of forgotten callers have ended at the latest. */
   #others = 0
 
@@ -45,8 +46,6 @@ export class Presence {
     if (!caller) return
     caller.running--
     if (answered) return goOnUntil(caller, performance.now() + GOES_ON.answered)
-    const [oldest] = this.#givenUp.keys()
-    if (oldest !== undefined && this.#givenUp.size >= MAX_PRESENT) this.#settle(oldest)
     caller.givenUp++
     this.#givenUp.set(id, { caller, until: performance.now() + GOES_ON.givenUp })
   }
@@ -75,13 +74,11 @@ export class Presence {
     return true
   }
 
-  /** Forgets a given-up call. Only its time limit is kept, with its caller. */
+  /** Forgets a given-up call. */
   #settle(id: number): void {
     const given = this.#givenUp.get(id)
     this.#givenUp.delete(id)
-    if (!given) return
-    given.caller.givenUp--
-    goOnUntil(given.caller, given.until)
+    if (given) settle(given)
   }
 
   /** Forgets callers without a running call. Only the latest of their time limits is kept. */
@@ -98,6 +95,12 @@ export class Presence {
 /** The key of a caller. Each anonymous call may come from another person. */
 function callerOf(id: number, principal: string): string {
   return principal === ANONYMOUS ? `${principal} ${id}` : principal
+}
+
+/** A given-up call is forgotten. Only its time limit is kept, with its caller. */
+function settle({ caller, until }: GivenUp): void {
+  caller.givenUp--
+  goOnUntil(caller, until)
 }
 
 function goOnUntil(caller: Caller, until: number): void {

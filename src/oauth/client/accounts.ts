@@ -2,7 +2,9 @@
  * The accounts at one server, by principal. Until a person has signed in or the server has refused a request, the code
  * that obtains tokens is not loaded and no file is opened.
  */
+
 import { type AccountRefusal, Fault } from '../../fault/fault.js'
+import { BoundedMap } from '../../limits/bounded.js'
 import type { Account, AccountsByPrincipal, Requester } from '../../protocol/account.js'
 import { ANONYMOUS } from '../../protocol/call.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
@@ -75,7 +77,7 @@ const LOCAL = 'local'
 /** The accounts at one server. */
 export class Accounts implements AccountsByPrincipal {
   readonly #options: AccountsOptions
-  readonly #accounts = new Map<string, KnownAccount>()
+  readonly #accounts = new BoundedMap<string, KnownAccount>(MAX_ACCOUNTS, ({ account }) => account.close())
   readonly #file: TokenFile | undefined
   readonly #tokenless: Tokenless
   readonly onBehalf: boolean
@@ -163,7 +165,7 @@ export class Accounts implements AccountsByPrincipal {
     const made = { account, requesting, until }
     this.#accounts.set(id, made)
     for (const [oldest, { account, until }] of this.#accounts) {
-      if (this.#accounts.size <= MAX_ACCOUNTS && until > now()) break
+      if (until > now()) break
       account.close()
       this.#accounts.delete(oldest)
     }

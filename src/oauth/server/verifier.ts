@@ -2,8 +2,10 @@
  * Checks access tokens of identity providers (MCP 2026-07-28, basic/authorization, token handling): JWTs by the keys of
  * their issuer, others by asking it. Only addresses of configured issuers are contacted, whatever a token says.
  */
+
 import { createHash, hash } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { BoundedMap } from '../../limits/bounded.js'
 import type { Grant } from '../../protocol/call.js'
 import { ShownToken } from '../../protocol/shown-token.js'
 import { quoted } from '../failure.js'
@@ -70,9 +72,9 @@ export class Verifier {
   readonly issuerDocument: IssuerDocument | undefined
   readonly #introspection: { settings: IssuerSettings; asked: Introspection } | undefined
   /** By digest, in the order in which they were checked. */
-  readonly #known = new Map<string, Known>()
+  readonly #known = new BoundedMap<string, Known>(MAX_KNOWN)
   /** Why tokens were refused, and when they may be asked about again, by digest. */
-  readonly #refused = new Map<string, TokenRefusal & { until: number }>()
+  readonly #refused = new BoundedMap<string, TokenRefusal & { until: number }>(MAX_KNOWN)
   readonly #running = new Map<string, Promise<Known | TokenRefusal>>()
 
   constructor({ issuers: configured, allow, network = {}, shows = false, now = Date.now }: VerifierOptions) {
@@ -139,7 +141,7 @@ export class Verifier {
     if ('why' in owner) return owner
     const until = Math.min((claims['exp'] as number) * 1_000, this.#now() + ms)
     const known = { settings, owner, verified: { principal: principalOf(owner), grant: owner.grant }, until }
-    keep(this.#known, digest, known, (one) => one.until <= this.#now())
+    this.#known.set(digest, known)
     return known
   }
 
@@ -216,7 +218,7 @@ export class Verifier {
     const answer = await asked.claimsOf(token)
     if ('claims' in answer) return { ...answer, settings, ms: KEPT_ACTIVE }
     const until = this.#now() + KEPT_REFUSED
-    keep(this.#refused, digest, { ...answer, until }, (one) => one.until <= this.#now())
+    this.#refused.set(digest, { ...answer, until })
     return answer
   }
 }
@@ -240,16 +242,6 @@ function saidIn(token: string): Readonly<Record<'alg' | 'typ' | 'crit' | 'iss', 
     return { alg, typ, crit, iss: decodeJwt(token).iss }
   } catch {
     return undefined
-  }
-}
-
-/** Puts an entry last, and removes the oldest ones: those that are over, and those for which there is no room. */
-function keep<T>(kept: Map<string, T>, key: string, value: T, isOver: (value: T) => boolean): void {
-  kept.delete(key)
-  kept.set(key, value)
-  for (const [oldest, one] of kept) {
-    if (kept.size <= MAX_KNOWN && !isOver(one)) break
-    kept.delete(oldest)
   }
 }
 

@@ -1,4 +1,5 @@
 /** Remembers tools, prompts and resources during whose calls the server has sent requests to the client. */
+import { BoundedSet } from '../../limits/bounded.js'
 import type { Call } from '../../protocol/call.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { value } from '../../rpc/splice.js'
@@ -10,14 +11,11 @@ const MAX_ASKER_NAME = 256
 type Named = Partial<Pick<Call, 'method' | 'params'>>
 
 export class Askers {
-  readonly #seen = new Set<string>()
+  readonly #seen = new BoundedSet<string>(MAX_ASKERS)
 
   add(call: Named | undefined): void {
     const key = keyOf(call)
-    if (key === undefined || this.#seen.has(key)) return
-    const [oldest] = this.#seen
-    if (oldest !== undefined && this.#seen.size >= MAX_ASKERS) this.#seen.delete(oldest)
-    this.#seen.add(key)
+    if (key !== undefined) this.#seen.add(key)
   }
 
   has(call: Named | undefined): boolean {

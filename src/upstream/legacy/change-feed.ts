@@ -1,6 +1,7 @@
 /**
  * Passes changes that a legacy server reports to all watchers of a session, with one subscription for each resource.
  */
+import { BoundedMap } from '../../limits/bounded.js'
 import { MAX_ADDRESS, MAX_NAME } from '../../limits/constants.js'
 import { isChange, UPDATED } from '../../protocol/subscriptions.js'
 import type { Params } from '../../rpc/message.js'
@@ -46,7 +47,7 @@ export class ChangeFeed {
   readonly #subscriptions = new Map<string, Subscription>()
   readonly #together = new Map<string, NodeJS.Timeout>()
   /** When each change last arrived here, by `performance.now()`. Kept only if there are other replicas. */
-  readonly #heard = new Map<string, number>()
+  readonly #heard = new BoundedMap<string, number>(MAX_HEARD)
   /** The subscriptions at the time when the session was lost. */
   #lost: readonly string[] | undefined
 
@@ -144,8 +145,6 @@ export class ChangeFeed {
   #report(method: string, params: Payload): void {
     const { onChange } = this.#options
     if (onChange) {
-      const [oldest] = this.#heard.keys()
-      if (oldest !== undefined && this.#heard.size >= MAX_HEARD) this.#heard.delete(oldest)
       const change = changeOf(method, params)
       if (change.length <= MAX_NAME) this.#heard.set(change, performance.now())
       onChange(method, params)

@@ -7,6 +7,7 @@
 import { digest, randomId } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
+import { BoundedMap } from '../../limits/bounded.js'
 import { MAX_ROUNDS } from '../../limits/constants.js'
 import type { Memory, Reservation } from '../../limits/memory.js'
 import type { Observe } from '../../ports/events.js'
@@ -79,7 +80,7 @@ export class ParkedCalls {
   readonly #states: RetryStates
   readonly #parked = new Map<string, Parked>()
   /** Final replies of calls that have ended, by their ids, oldest first. */
-  readonly #finished = new Map<string, Answered>()
+  readonly #finished: BoundedMap<string, Answered>
   readonly #bound: Bound
   readonly #leave: () => void
   #closed = false
@@ -89,6 +90,7 @@ export class ParkedCalls {
     this.#states = new RetryStates(options)
     const { max, share = 1, memory } = options
     this.#bound = new Bound({ max, share })
+    this.#finished = new BoundedMap(max, ({ reservation }) => reservation.end())
     this.#leave = memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
   }
 
@@ -326,8 +328,6 @@ export class ParkedCalls {
     if (said === undefined) return
     const answered = this.#closed ? undefined : this.#answered(parked, { round: parked.round, responses: said, reply })
     if (!answered) return
-    const [oldest] = this.#finished.keys()
-    if (oldest !== undefined && this.#finished.size >= this.#options.max) this.#forgetAnswer(oldest)
     const { id } = parked
     this.#finished.set(id, answered)
     // The timer must not keep the call itself in memory.

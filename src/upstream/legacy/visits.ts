@@ -1,5 +1,6 @@
 /** URL elicitations of a session that the server has reported as complete, and who waits for them. */
 
+import { BoundedSet } from '../../limits/bounded.js'
 import { MAX_NAME } from '../../limits/constants.js'
 import type { Params } from '../../rpc/message.js'
 import { value } from '../../rpc/splice.js'
@@ -12,7 +13,7 @@ const MAX_VISITED = 1_000
 export class Visits {
   readonly #isAlive: () => boolean
   /** The ids of completed elicitations. */
-  readonly #ids = new Set<string>()
+  readonly #ids = new BoundedSet<string>(MAX_VISITED)
   /** Callbacks of those who wait for one. */
   readonly #waiting = new Set<() => void>()
 
@@ -25,7 +26,6 @@ export class Visits {
   completed(params: Params): void {
     const id = typeof params === 'string' ? undefined : value(params, 'elicitationId')
     if (typeof id !== 'string' || id.length > MAX_NAME) return
-    if (this.#ids.size >= MAX_VISITED) this.#ids.clear()
     this.#ids.add(id)
     for (const changed of this.#waiting) changed()
   }

@@ -4,6 +4,7 @@
  * principal have to share one (`single`), each principal has a process of its own from the beginning.
  */
 
+import { BoundedSet } from '../../limits/bounded.js'
 import type { Occupant } from '../../limits/occupancy.js'
 import { ANONYMOUS, type Sender } from '../../protocol/call.js'
 import { discoverParams } from '../../protocol/modern-server.js'
@@ -35,7 +36,7 @@ export class ModernChannels {
   /** Principals that want logs get a process of their own. */
   readonly #isSeparate: boolean
   /** Principals that have requested logs. All their later calls go to their own process. */
-  readonly #separate = new Set<string>()
+  readonly #separate = new BoundedSet<string>(MAX_SEPARATE)
   /** Channels that are being closed. */
   readonly #ending = new Set<ModernChannel>()
 
@@ -74,11 +75,7 @@ export class ModernChannels {
   #keyOf({ principal, caller }: Caller): string {
     if (!this.#isSeparate) return EVERYBODY
     if (this.#options.single) return principal
-    if (caller.logLevel !== undefined && !this.#separate.has(principal)) {
-      const [oldest] = this.#separate
-      if (oldest !== undefined && this.#separate.size >= MAX_SEPARATE) this.#separate.delete(oldest)
-      this.#separate.add(principal)
-    }
+    if (caller.logLevel !== undefined) this.#separate.add(principal)
     return this.#separate.has(principal) ? principal : EVERYBODY
   }
 

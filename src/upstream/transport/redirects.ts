@@ -1,5 +1,6 @@
 /** Redirects of a server: followed on its own origin, with the same method, and remembered. */
 
+import { BoundedMap } from '../../limits/bounded.js'
 import { parseUrl } from '../../texts/parse-url.js'
 
 /** Statuses of redirects that keep the method and the body (RFC 9110, 15.4.8 and 15.4.9). */
@@ -27,7 +28,7 @@ export class Redirects {
   readonly #url: URL
   /** The path and query of the address. */
   readonly #own: string
-  readonly #paths = new Map<string, string>()
+  readonly #paths = new BoundedMap<string, string>(MAX_PATHS)
 
   constructor(url: URL) {
     this.#url = url
@@ -51,15 +52,8 @@ export class Redirects {
       return this.#own
     }
     const path = redirectedTo(this.#url, asked, answer)
-    if (path !== undefined && path.length <= MAX_REDIRECT_PATH) this.#remember(principal, path)
+    if (path !== undefined && path.length <= MAX_REDIRECT_PATH) this.#paths.set(principal, path)
     return path
-  }
-
-  #remember(principal: string, path: string): void {
-    this.#paths.delete(principal)
-    this.#paths.set(principal, path)
-    const [oldest] = this.#paths.keys()
-    if (this.#paths.size > MAX_PATHS) this.#paths.delete(oldest as string)
   }
 }
 
