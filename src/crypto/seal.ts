@@ -1,7 +1,7 @@
 /**
  * Encrypts state that clients or Redis keep for the bridge (AES-256-GCM). It can be neither read nor changed outside.
  */
-import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /** A key to seal with. */
 export interface SealKey {
@@ -146,10 +146,6 @@ export function newKey(): SealKey {
 export function keyOf(secret: string): SealKey {
   const bytes = (what: string) => createHmac('sha256', secret).update(what).digest()
   return { id: bytes('name').toString('hex').slice(0, 8), secret: bytes('key') }
-}
-
-export function digest(text: string): string {
-  return createHash('sha256').update(text).digest('base64url')
 }
 
 export function randomId(): string {

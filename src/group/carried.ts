@@ -3,7 +3,8 @@
  * stays readable, as without a group, but is only accepted with its original seal.
  */
 
-import { digest, Sealer, type SealKey } from '../crypto/seal.js'
+import { digest } from '../crypto/digest.js'
+import { Sealer, type SealKey } from '../crypto/seal.js'
 import type { Json } from '../rpc/splice.js'
 
 /** Fields of the group, and the text of the server, if any. */

@@ -1,6 +1,6 @@
 /** The known lists of a group's servers: the last pages that each caller received. */
 
-import { digest } from '../crypto/seal.js'
+import { digest } from '../crypto/digest.js'
 import { MAX_PAGES } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import { CountedCache } from '../policy/counted-cache.js'

@@ -1,6 +1,7 @@
 /** Answers list requests and discovery of a group, from those of its servers. */
 
-import { digest, type SealKey } from '../crypto/seal.js'
+import { digest } from '../crypto/digest.js'
+import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import { MAX_PAGES } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'

@@ -3,7 +3,8 @@
  * The state of one server never reaches another server, nor another person's call.
  */
 
-import { digest, type SealKey } from '../crypto/seal.js'
+import { digest } from '../crypto/digest.js'
+import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { Call } from '../protocol/call.js'
 import { stateOf } from '../protocol/input.js'

@@ -1,7 +1,7 @@
 /** Copies events for storage: without secrets, without long texts, and without slices of larger texts. */
 
-import { createHash } from 'node:crypto'
 import { withoutCredentials } from '../credentials/credentials.js'
+import { shortDigest } from '../crypto/digest.js'
 import { type CallSeen, callId, type MessageSeen, type Seen, type Sight } from '../ports/seen.js'
 import { own } from '../rpc/own.js'
 import { shownPrincipal } from '../texts/printable.js'
@@ -49,7 +49,7 @@ export class Copies {
     if (session === this.#session) return this.#digest
     let digest = this.#digests.get(session)
     if (digest === undefined) {
-      digest = createHash('sha256').update(session).digest('hex').slice(0, 8)
+      digest = shortDigest(session).slice(0, 8)
       if (this.#digests.size >= MAX_DIGESTS) this.#digests.clear()
       this.#digests.set(own(session), digest)
     }

@@ -1,5 +1,5 @@
 /** The names of servers' tools, learned from the lists that clients requested. */
-import { digest } from '../crypto/seal.js'
+import { digest } from '../crypto/digest.js'
 import { short } from './short.js'
 
 /** Most servers, and most tools and pages of one. */

@@ -2,9 +2,10 @@
  * Hides possible secrets in the text of a message when it is read. The text may be truncated anywhere. The rest stays
  * exactly as sent.
  */
-import { createHash } from 'node:crypto'
+
 import { HIDDEN, isSecret, withoutCredentials } from '../credentials/credentials.js'
 import { isOfOAuth, isSecretFlag, isSecretInList, isSecretValue } from '../credentials/names.js'
+import { shortDigest } from '../crypto/digest.js'
 import { begins, LONGEST, patternOf } from './paths.js'
 import { endOfString } from './strings.js'
 
@@ -198,7 +199,7 @@ class Redaction {
     const isCutOff = end === this.#text.length
     if (key !== undefined && isSecretValue(key, value, isCutOff)) return this.#replace(end, JSON.stringify(HIDDEN))
     if (key !== undefined && BINARY.has(key) && /^[\w+/=\s-]{64,}$/.test(value)) {
-      const digest = createHash('sha256').update(value).digest('hex').slice(0, 16)
+      const digest = shortDigest(value).slice(0, 16)
       return this.#replace(end, JSON.stringify(`‹${value.length} characters, sha256 ${digest}›`))
     }
     const shown = shownOf(value, this.#depth)

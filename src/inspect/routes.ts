@@ -2,9 +2,10 @@
  * The inspector over HTTP: its page and the data for it. Everything is read-only, except how long the texts of messages
  * are stored.
  */
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
+import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import type { Seen } from '../ports/seen.js'
 import { error as errorMessage } from '../rpc/message.js'
@@ -206,9 +207,8 @@ function answer(reply: FastifyReply, name: 'noSuchPath' | 'invalidRequest', mess
 /** A constant-time check of an Authorization header. */
 function tokenCheck(token: string | undefined): (authorization: string | undefined) => boolean {
   if (token === undefined) return () => true
-  const digest = (text: string) => createHash('sha256').update(text).digest()
-  const wanted = digest(token)
-  return (authorization) => timingSafeEqual(digest(/^bearer +([^ ].*)$/i.exec(authorization ?? '')?.[1] ?? ''), wanted)
+  const wanted = sha256(token)
+  return (authorization) => timingSafeEqual(sha256(/^bearer +([^ ].*)$/i.exec(authorization ?? '')?.[1] ?? ''), wanted)
 }
 
 async function viewsOf(ring: Ring): Promise<Views> {

@@ -6,7 +6,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
-import { sha256 } from '../crypto/sha256.js'
+import { digestedPrincipal, sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { ANONYMOUS, type Grant } from '../protocol/call.js'
 import { type ForwardedUsers, forwardedUser, withoutForwarded } from './forwarded.js'
@@ -246,7 +246,7 @@ function bearerOf(credential: string | undefined): AuthenticatedCaller {
   if (credential === undefined) return ANYBODY
   const token = BEARER.test(credential) ? bearerToken(credential) : credential
   if (token === undefined) return { ...ANYBODY, credential }
-  return { principal: `t:${sha256(token).toString('hex').slice(0, 32)}`, credential }
+  return { principal: digestedPrincipal('token', token), credential }
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Users that a proxy before the bridge has signed in, and names in a header. A secret shows that it was the proxy. */
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { sha256 } from '../crypto/sha256.js'
+import { digestedPrincipal, sha256 } from '../crypto/digest.js'
 import type { Grant } from '../protocol/call.js'
 
 /** The headers, in lower case, and the secret. */
@@ -33,7 +33,7 @@ export function forwardedUser(
   if (given.length > 1) return 'wrong'
   const words = (given[0] ?? '').split(/[\s,]+/).filter((word) => word !== '')
   return {
-    principal: `f:${sha256(name).toString('hex').slice(0, 32)}`,
+    principal: digestedPrincipal('forwarded', name),
     grant: { scopes: new Set(words), extensible: false, subject: name },
   }
 }

@@ -1,5 +1,5 @@
 /** Writes who did what: a line for each call that uses something of a server, before its answer is sent. */
-import { createHash } from 'node:crypto'
+import { shortDigest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
@@ -132,5 +132,5 @@ function digestOf(given: string): string {
   } catch {
     // As it came.
   }
-  return createHash('sha256').update(text).digest('hex').slice(0, 32)
+  return shortDigest(text)
 }

@@ -1,6 +1,6 @@
 /** Reads the facts of a list of tools that trust depends on: their descriptions and their hints. */
 
-import { digest } from '../crypto/seal.js'
+import { digest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { MAX_TOOLS } from '../limits/constants.js'
 import type { ToolFact, ToolList } from '../ports/trust-status.js'

@@ -3,7 +3,7 @@
  * marked as unavailable. Other calls fail at once, with the reason and the time of the next attempt.
  */
 
-import { digest } from '../crypto/seal.js'
+import { digest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import type { Memory } from '../limits/memory.js'
 import type { Call, Final, Policy } from '../protocol/call.js'

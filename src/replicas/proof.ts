@@ -2,8 +2,9 @@
  * Shows that a request to the internal address comes from another replica: an HMAC with a key that only replicas have, over
  * everything that matters, the time, and a number that is used once.
  */
-import { hash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { digest } from '../crypto/digest.js'
 import type { Sealer } from '../crypto/seal.js'
 
 /** The header with the proof. */
@@ -52,7 +53,7 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
 
 /** The digest of a body. */
 export function digestOf(body: Uint8Array | undefined): string {
-  return body && body.length > 0 ? hash('sha256', body, 'base64url') : ''
+  return body && body.length > 0 ? digest(body) : ''
 }
 
 /** Headers, as names and values in turn, without those of a single connection, and without one more. */

@@ -1,6 +1,7 @@
 /** The values that all replicas share, kept in Redis for a time. Values are sealed except counts, and keys reveal nothing. */
 
-import { digest, type Sealer } from '../crypto/seal.js'
+import { digest } from '../crypto/digest.js'
+import type { Sealer } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { SharedStore } from '../ports/replicas.js'
 import { pause } from '../time/time.js'

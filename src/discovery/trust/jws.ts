@@ -6,8 +6,9 @@
  * The header has `alg`, and may have `kid` and `typ`. Any other member makes the signature invalid, because it could
  * change how the signature is to be verified. No key is ever taken from the header.
  */
-import { createHash } from 'node:crypto'
+
 import { FlattenedSign, flattenedVerify } from 'jose'
+import { digest as digestOf } from '../../crypto/digest.js'
 import { readStrictly, StrictJsonError } from '../../rpc/strict-json.js'
 import { type Manifest, ManifestError, readManifest } from '../manifest.js'
 import { type Algorithm, algorithmOf, type PublisherKey, type SigningKey } from './keys.js'
@@ -70,7 +71,7 @@ export async function verifyManifest({ bytes, jws, keysOf, lastOf, now }: Verify
     const { publisher, serial, issued, expires } = manifest
     const signature = readSignature(jws)
     const keyId = await signerOf(bytes, signature, candidates(signature, publisher, keysOf(publisher)))
-    const digest = digestOfBytes(bytes)
+    const digest = digestOf(bytes)
     checkIssue({ serial, digest }, lastOf(publisher))
     if (issued > now + LEEWAY) throw new Distrust('not-yet-valid', `it is valid from ${dayOf(issued)}`)
     if (expires < now - LEEWAY) throw new Distrust('expired', `it expired on ${dayOf(expires)}`)
@@ -86,11 +87,6 @@ export async function verifyManifest({ bytes, jws, keysOf, lastOf, now }: Verify
 export async function signManifest(bytes: Uint8Array, { id, algorithm, key }: SigningKey): Promise<string> {
   const signed = await new FlattenedSign(bytes).setProtectedHeader({ alg: algorithm, kid: id }).sign(key)
   return `${signed.protected}..${signed.signature}`
-}
-
-/** SHA-256 in base64url. */
-function digestOfBytes(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('base64url')
 }
 
 class Distrust extends Error {

@@ -2,7 +2,7 @@
  * Pins of origins: the public key that a server must have, and one more for a change of keys. The chain, the names and
  * the dates of the certificate are verified too. Each connection is checked on its own socket.
  */
-import { createHash, X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import {
   type ConnectionOptions,
   checkServerIdentity,
@@ -11,6 +11,7 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import type { buildConnector } from 'undici'
+import { sha256 } from '../../crypto/digest.js'
 import type { Pem } from '../../net/pem-files.js'
 import type { ProxyOf } from '../../net/proxy.js'
 import { serverConnector } from '../../net/server-connect.js'
@@ -48,7 +49,7 @@ const PIN = /^[A-Za-z0-9+/]{43}=$/
 /** SHA-256 of the public key in a certificate (its SubjectPublicKeyInfo) in base64, as in RFC 7469. */
 export function pinOf(certificate: Uint8Array): string {
   const key = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' })
-  return createHash('sha256').update(key).digest('base64')
+  return sha256(key).toString('base64')
 }
 
 /** Whether a text has the form of a pin. */

@@ -2,7 +2,7 @@
  * The tokens of one account at one server: uses them while they are fresh, renews them, and obtains new ones, if
  * necessary by asking a person to sign in.
  */
-import { digest } from '../../crypto/seal.js'
+import { sha256 } from '../../crypto/digest.js'
 import type { AccountRefusal as Refusal } from '../../fault/fault.js'
 import { Fault, isOfSignIn } from '../../fault/fault.js'
 import { needsProof, type ProvenRequest } from '../../protocol/account.js'
@@ -70,7 +70,7 @@ interface Known {
 /** The key of an account's record: equal in all processes with equal settings. */
 export function accountKey({ endpoint, account }: Holder, { resource, params = {} }: ClientSettings): string {
   const sorted = Object.entries(params).sort(([one], [other]) => (one < other ? -1 : 1))
-  return Buffer.from(digest(JSON.stringify([endpoint, account, resource ?? null, sorted])), 'base64url').toString('hex')
+  return sha256(JSON.stringify([endpoint, account, resource ?? null, sorted])).toString('hex')
 }
 
 /** The tokens of one account. Safe to use from several processes at once. */

@@ -1,11 +1,13 @@
 /** The authorization request for the browser, and its response (RFC 6749, 4.1; RFC 7636; RFC 9207). */
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import {
   calculatePKCECodeChallenge,
   generateRandomCodeVerifier,
   skipStateCheck,
   validateAuthResponse,
 } from 'oauth4webapi'
+import { sha256 } from '../../crypto/digest.js'
 import { Fault } from '../../fault/fault.js'
 import { AuthorizationRefused, serverOf } from '../client/grants.js'
 import type { IssuerMetadata } from '../documents.js'
@@ -27,7 +29,7 @@ export type Authorization = Pick<Pending, 'client' | 'redirectUri' | 'verifier' 
 /** The secrets of a sign-in: the code verifier, and the digest of the state derived from it. */
 export function newSecrets(): Pick<Pending, 'verifier' | 'state'> {
   const verifier = generateRandomCodeVerifier()
-  return { verifier, state: digest(stateOf(verifier)) }
+  return { verifier, state: hex(stateOf(verifier)) }
 }
 
 /**
@@ -41,11 +43,11 @@ function stateOf(verifier: string): string {
 /** Whether a response belongs to a sign-in. */
 export function isAnswerTo(params: URLSearchParams, { state }: Pick<Pending, 'state'>): boolean {
   const given = params.getAll('state')
-  return given.length === 1 && timingSafeEqual(Buffer.from(digest(given[0] as string)), Buffer.from(state))
+  return given.length === 1 && timingSafeEqual(Buffer.from(hex(given[0] as string)), Buffer.from(state))
 }
 
-function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+function hex(text: string): string {
+  return sha256(text).toString('hex')
 }
 
 /** Throws a Fault if the authorization server does not announce PKCE, which protects the code. */

@@ -4,7 +4,7 @@
  * programs are skipped.
  */
 
-import { digest } from '../../crypto/seal.js'
+import { digest, sha256 } from '../../crypto/digest.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import type { ClientSettings } from '../client/settings.js'
 import { failed } from '../failure.js'
@@ -108,7 +108,7 @@ export class CallbackPort {
     const { settings, key } = this.#options
     const fixed = settings.redirectUri === undefined ? settings.callbackPort : portOf(settings.redirectUri)
     if (fixed !== undefined) return [fixed]
-    const first = PORTS.first + (Buffer.from(digest(key), 'base64url').readUInt32BE() % PORTS.count)
+    const first = PORTS.first + (sha256(key).readUInt32BE() % PORTS.count)
     return Array.from({ length: PORTS.tries }, (_, at) => first + at)
   }
 }

@@ -3,8 +3,8 @@
  * their issuer, others by asking it. Only addresses of configured issuers are contacted, whatever a token says.
  */
 
-import { createHash, hash } from 'node:crypto'
 import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { digest, digestedPrincipal } from '../../crypto/digest.js'
 import { BoundedMap } from '../../limits/bounded.js'
 import type { Grant } from '../../protocol/call.js'
 import { ShownToken } from '../../protocol/shown-token.js'
@@ -109,10 +109,10 @@ export class Verifier {
     addresses: ReadonlySet<string>,
   ): Verified | TokenRefusal | Promise<Verified | TokenRefusal> => {
     if (token.length > MAX_TOKEN) return { why: `it has more than ${MAX_TOKEN} characters` }
-    const digest = hash('sha256', token, 'base64')
-    const known = this.#known.get(digest)
-    if (known && known.until > this.#now()) return this.#shownAt(addresses, known, token, digest)
-    return this.#check(token, digest).then((one) => ('why' in one ? one : this.#shownAt(addresses, one, token, digest)))
+    const key = digest(token)
+    const known = this.#known.get(key)
+    if (known && known.until > this.#now()) return this.#shownAt(addresses, known, token, key)
+    return this.#check(token, key).then((one) => ('why' in one ? one : this.#shownAt(addresses, one, token, key)))
   }
 
   /** Whose the token is at an endpoint with these addresses; with the token, if somebody exchanges it. */
@@ -248,5 +248,5 @@ function saidIn(token: string): Readonly<Record<'alg' | 'typ' | 'crit' | 'iss', 
 /** The principal of a person. Two issuers may have the same subject, and both texts may have any characters. */
 export function principalOf({ issuer, subject }: Pick<TokenOwner, 'issuer' | 'subject'>): string {
   const text = `${issuer.length}:${issuer}${subject.length}:${subject}`
-  return `j:${createHash('sha256').update(text).digest('hex').slice(0, 32)}`
+  return digestedPrincipal('subject', text)
 }

@@ -6,7 +6,7 @@
  * report.
  */
 
-import { digest } from '../../crypto/seal.js'
+import { digest } from '../../crypto/digest.js'
 import type { BridgeEvent, Observe } from '../../ports/events.js'
 import type { CacheHint, Call, Final, Handler, Policy, Sender, Told } from '../../protocol/call.js'
 import { methodTraits } from '../../protocol/methods.js'

@@ -3,7 +3,7 @@
  * another spelling, and know names that it does not list.
  */
 
-import { digest } from '../../crypto/seal.js'
+import { digest } from '../../crypto/digest.js'
 import { MAX_PAGES, MAX_TOOLS } from '../../limits/constants.js'
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Call, Handler } from '../../protocol/call.js'

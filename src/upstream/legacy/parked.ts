@@ -4,7 +4,8 @@
  * client keeps a sealed state that identifies it.
  */
 
-import { digest, randomId } from '../../crypto/seal.js'
+import { digest } from '../../crypto/digest.js'
+import { randomId } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
 import { BoundedMap } from '../../limits/bounded.js'

@@ -3,7 +3,8 @@
  * A state is valid only for the same call, principal and server.
  */
 
-import { digest, Sealer, type SealKey } from '../../crypto/seal.js'
+import { digest } from '../../crypto/digest.js'
+import { Sealer, type SealKey } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
 import { OwnedByReplica } from '../../ports/replicas.js'
 import type { Call } from '../../protocol/call.js'

@@ -1,6 +1,6 @@
 /** Remembers digests of the lists that a client has received, to find those that differ in another session. */
 
-import { createHash } from 'node:crypto'
+import { digest } from '../../crypto/digest.js'
 import { MAX_PAGES } from '../../limits/constants.js'
 import { CHANGING_LISTS, type ChangingList } from '../../protocol/subscriptions.js'
 import type { Response } from '../../rpc/message.js'
@@ -26,7 +26,7 @@ export class SeenLists {
     if (!list) return
     const pages = cursor === undefined ? new Map<Json, string>() : this.#seen.get(method)
     if (!pages || pages.size >= MAX_PAGES || (cursor?.length ?? 0) > MAX_CURSOR) return
-    pages.set(cursor ?? '', digest(result, list.member))
+    pages.set(cursor ?? '', digestOf(result, list.member))
     this.#seen.set(method, pages)
   }
 
@@ -42,7 +42,7 @@ export class SeenLists {
       for (const before of pages.values()) {
         const params = cursor === undefined ? undefined : `{"cursor":${cursor}}`
         const result = resultIn(await ask(method, params))
-        if (!result || digest(result, member) !== before) changed.add(capability)
+        if (!result || digestOf(result, member) !== before) changed.add(capability)
         cursor = result && nextCursor(result)
         if (cursor === undefined) break
       }
@@ -52,11 +52,9 @@ export class SeenLists {
 }
 
 /** A digest of a page's items and of whether a page follows. The cursor itself may differ between sessions. */
-function digest(result: Payload, member: string): string {
+function digestOf(result: Payload, member: string): string {
   const follows = nextCursor(result) !== undefined
-  return createHash('sha256')
-    .update(`${follows} ${raw(result, member) ?? ''}`)
-    .digest('base64url')
+  return digest(`${follows} ${raw(result, member) ?? ''}`)
 }
 
 function nextCursor(result: Payload): Json | undefined {

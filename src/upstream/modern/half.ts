@@ -1,6 +1,6 @@
 /** The upstream half of the modern era. Every call is complete in itself, so only channels are kept. */
 
-import { digest } from '../../crypto/seal.js'
+import { digest } from '../../crypto/digest.js'
 import { Fault } from '../../fault/fault.js'
 import { MAX_MIRRORED } from '../../limits/constants.js'
 import { SMALL } from '../../limits/memory.js'
