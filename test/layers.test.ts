@@ -144,7 +144,6 @@ const packages: Record<string, readonly string[]> = {
     'net/lock',
     'net/pem-files',
     'net/private-file',
-    'oauth/page/html',
     'oauth/person/authorization',
     'oauth/store/in-turn',
   ],

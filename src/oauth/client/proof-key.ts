@@ -1,7 +1,7 @@
 /** The key that tokens of an account are bound to (RFC 9449), and the proofs that requests with them need. */
 import { exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose'
 import { DPoP, type DPoPHandle } from 'oauth4webapi'
-import { sha256 } from '../../crypto/sha256.js'
+import { digest } from '../../crypto/digest.js'
 import type { ProvenRequest } from '../../protocol/account.js'
 import type { ProofKey } from '../store/record.js'
 
@@ -31,7 +31,7 @@ export async function proofFor(
   nonce: string | undefined,
 ): Promise<string> {
   const { origin, pathname } = new URL(url)
-  const ath = sha256(authorization.slice(authorization.indexOf(' ') + 1)).toString('base64url')
+  const ath = digest(authorization.slice(authorization.indexOf(' ') + 1))
   return new SignJWT({ htm: method, htu: origin + pathname, ath, ...(nonce !== undefined && { nonce }) })
     .setProtectedHeader({ typ: 'dpop+jwt', alg: ALG, jwk: publicPart(key) })
     .setJti(crypto.randomUUID())

@@ -1,5 +1,5 @@
 /** The page where people sign in to servers, as HTML without scripts. All texts are escaped; nothing of a request is in it. */
-import { createHash } from 'node:crypto'
+import { sha256 } from '../../crypto/digest.js'
 
 /** A server, and the person's account there. */
 export interface ServerRow {
@@ -48,7 +48,7 @@ label,dt{font-weight:600}label{display:block}
 dl{margin:1rem 0}dd{margin:0 0 .75rem}
 .notice{border:1px solid var(--line);border-left:.3rem solid var(--act);padding:.5rem .8rem;margin:1rem 0}`
 
-const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
+const STYLE_HASH = sha256(STYLE).toString('base64')
 
 /** Forbids scripts, framing, caching, and forms to elsewhere. A form needs its origin, so there is a referrer on this host. */
 export const HEADERS: Readonly<Record<string, string>> = {

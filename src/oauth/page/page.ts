@@ -3,7 +3,8 @@
  * that person alone, whoever made the link that was opened.
  */
 
-import { digest, type SealKey } from '../../crypto/seal.js'
+import { digest } from '../../crypto/digest.js'
+import type { SealKey } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import type { Accounts } from '../client/accounts.js'
