@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { BY_STATUS } from '../src/cli/advice.js'
 import type { FaultName } from '../src/fault/fault.js'
-import { RULES } from '../src/protocol/rules.js'
+import { RULES } from '../src/recorder/rules.js'
 import { CAUSES } from '../src/upstream/transport/causes.js'
 import { type Advice, CHANNEL, ENDED, FAULTS } from './troubleshooting.js'
 

@@ -133,7 +133,7 @@ const packages: Record<string, readonly string[]> = {
   ],
   'node:child_process': ['oauth/person/browser', 'upstream/transport/stdio'],
   'node:crypto': [
-    'bridge/inspector',
+    'inspect/inspector',
     'inspect',
     'plugins/auth',
     'plugins/forwarded',
@@ -153,7 +153,7 @@ const packages: Record<string, readonly string[]> = {
     'main',
     'version',
     'embed/settings',
-    'bridge/inspector',
+    'inspect/inspector',
     'bridge/unix-socket',
     'cli',
     'log/writer',

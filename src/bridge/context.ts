@@ -1,8 +1,8 @@
 /** What exists before the bridge: its process, its log, metrics and traces. */
 
 import type { MountTrust } from '../discovery/trust/mount-trust.js'
-import type { ClientWatch } from '../downstream/watch.js'
-import { observing } from '../inspect/observed.js'
+import type { ClientWatch } from '../recorder/recorder.js'
+import { observing } from '../recorder/observed.js'
 import type { Log } from '../log/events.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { PrincipalOf } from '../plugins/auth.js'
@@ -12,7 +12,7 @@ import type { Serve } from '../ports/transport.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
-import type { Inspector } from './inspector.js'
+import type { Inspector } from '../inspect/inspector.js'
 
 /** What the program gives to the bridge. */
 export interface BridgeContext {

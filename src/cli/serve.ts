@@ -76,7 +76,7 @@ export async function serve(
   const replicas = settings.redis && (await import('../bridge/replicas.js')).replicasOf(settings, log)
   const inspector =
     settings.inspect &&
-    new (await import('../bridge/inspector.js')).Inspector(settings.inspect, { version, log, replica: replicas?.id })
+    new (await import('../inspect/inspector.js')).Inspector(settings.inspect, { version, log, replica: replicas?.id })
   const watch = inspector?.watch
   const context = { log, version, env, metrics, tracer: tracing?.tracer, names, replicas, signIn, inspector, watch }
   const found = await finding(settings, context, listen.kind === 'stdio')

@@ -2,7 +2,7 @@
 import type { CallFilter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
 import type { CallView } from '../inspect/views.js'
-import type { Seen } from '../ports/seen.js'
+import type { Seen } from '../recorder/events.js'
 
 export class MatchingEvents {
   readonly #filter: CallFilter

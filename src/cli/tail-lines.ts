@@ -17,7 +17,7 @@ import {
   statusOf,
 } from '../inspect/words.js'
 import type { Colour, Paint } from '../log/paint.js'
-import type { Change, Seen } from '../ports/seen.js'
+import type { Change, Seen } from '../recorder/events.js'
 
 /** Most characters of the message of an error. */
 const MESSAGE = 1_000

@@ -6,7 +6,7 @@ import type { PemFiles } from '../net/pem-files.js'
 import type { Accounts, AccountsOptions } from '../oauth/client/accounts.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { Observe } from '../ports/events.js'
-import type { Witness } from '../ports/seen.js'
+import type { Witness } from '../recorder/events.js'
 import type { Server } from '../upstream/server.js'
 import type { Connect } from '../upstream/transport/origin.js'
 

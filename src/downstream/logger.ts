@@ -5,7 +5,7 @@ import type { Log } from '../log/events.js'
 import type { BridgeEvent, Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { Tracer } from '../protocol/trace.js'
-import type { ClientWatch } from './watch.js'
+import type { ClientWatch } from '../recorder/recorder.js'
 
 /** The log of a server. */
 export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 'warn' | 'error'> {

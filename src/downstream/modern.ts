@@ -27,7 +27,7 @@ import { CallLogEntry } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
 import type { Logger } from './logger.js'
 import { cancelledBy } from './outcome.js'
-import { tellReceived, type WatchedHeaders } from './watched-messages.js'
+import { tellReceived, type WatchedHeaders } from '../recorder/clients.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {

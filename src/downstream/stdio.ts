@@ -19,7 +19,7 @@ import type { SessionSettings } from './legacy/session.js'
 import { type Logger, tell } from './logger.js'
 import { ModernDownstream } from './modern.js'
 import { idToAnswer, readMessage } from './read-message.js'
-import { tellReceived } from './watched-messages.js'
+import { tellReceived } from '../recorder/clients.js'
 
 /** Options of serving a pipe. */
 export interface PipeOptions {

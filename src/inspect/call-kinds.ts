@@ -2,7 +2,7 @@
  * Shared parts of the start and end events of calls. Equal parts are one object: many calls of a client differ only in
  * their ids and times.
  */
-import type { CallSeen, Side, Sight } from '../ports/seen.js'
+import type { CallSeen, Side, Sight } from '../recorder/events.js'
 import type { Copies } from './kept.js'
 import { mixed } from './place.js'
 import { MAX_SHORT_TEXT, short } from './short.js'

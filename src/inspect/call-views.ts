@@ -1,5 +1,5 @@
 /** Builds calls from events: both sides, state, messages and questions. */
-import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../ports/seen.js'
+import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../recorder/events.js'
 import { openQuestions } from './questions.js'
 
 /**

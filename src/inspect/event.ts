@@ -1,5 +1,5 @@
 /** Parses an event from an exported file, or from the bridge that `tail` follows. Untrusted: all values are checked. */
-import type { Seen } from '../ports/seen.js'
+import type { Seen } from '../recorder/events.js'
 import { CANCELLED } from './words.js'
 
 type Check = (value: unknown) => boolean

@@ -2,7 +2,7 @@
  * Heads of HTTP messages, with the headers that may be shown. Equal heads are one object: a bridge sees few different ones.
  * Finding one builds no key.
  */
-import type { Http, MessageSeen } from '../ports/seen.js'
+import type { Http, MessageSeen } from '../recorder/events.js'
 import { publicAddress } from '../texts/printable.js'
 import { mixed } from './place.js'
 import { short } from './short.js'

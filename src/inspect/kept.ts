@@ -2,7 +2,7 @@
 
 import { withoutCredentials } from '../credentials/credentials.js'
 import { shortDigest } from '../crypto/digest.js'
-import { type CallSeen, callId, type MessageSeen, type Seen, type Sight } from '../ports/seen.js'
+import { type CallSeen, callId, type MessageSeen, type Seen, type Sight } from '../recorder/events.js'
 import { own } from '../rpc/own.js'
 import { shownPrincipal } from '../texts/printable.js'
 import { MAX_SHORT_TEXT, short } from './short.js'

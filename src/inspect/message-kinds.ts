@@ -2,8 +2,8 @@
  * Shared parts of messages. Equal parts are one object: many messages of a server differ only in their ids, sizes and
  * times.
  */
-import type { MessageSight } from '../ports/message-sight.js'
-import type { Changes, MessageSeen } from '../ports/seen.js'
+import type { MessageSight } from '../recorder/message.js'
+import type { Changes, MessageSeen } from '../recorder/events.js'
 import { Heads, isHeadOf, type KeptHead } from './heads.js'
 import type { Copies } from './kept.js'
 import { mixed } from './place.js'

@@ -1,5 +1,5 @@
 /** Counts the open sessions of each server, including sessions whose events were dropped. */
-import type { Seen } from '../ports/seen.js'
+import type { Seen } from '../recorder/events.js'
 
 type SessionSeen = Extract<Seen, { kind: 'session' }>
 

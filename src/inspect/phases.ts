@@ -1,5 +1,5 @@
 /** Divides the time of a call: which side it waits for, and when its client is away. */
-import type { Seen } from '../ports/seen.js'
+import type { Seen } from '../recorder/events.js'
 import type { CallView } from './call-views.js'
 import { openQuestions } from './questions.js'
 

@@ -1,5 +1,5 @@
 /** Counts the open questions to the client of a call. */
-import type { Seen } from '../ports/seen.js'
+import type { Seen } from '../recorder/events.js'
 
 /** The number of open questions after an event, from the number before it. A round sent at once counts as one. */
 export function openQuestions(before: number, seen: Seen): number {

@@ -1,7 +1,7 @@
 /** The newest events of the inspector, in a bounded ring. It never holds a secret. */
 
-import type { MessageSight } from '../ports/message-sight.js'
-import { isFailure, type KeptText, type Seen, type Sight, type Witness } from '../ports/seen.js'
+import type { MessageSight } from '../recorder/message.js'
+import { isFailure, type KeptText, type Seen, type Sight, type Witness } from '../recorder/events.js'
 import type { Wire } from '../rpc/source.js'
 import { PerSecond } from '../time/per-second.js'
 import { CallKinds } from './call-kinds.js'

@@ -1,5 +1,5 @@
 /** Aligns the two sides of a call: each message with the one it causes on the other wire. */
-import type { Seen, Side } from '../ports/seen.js'
+import type { Seen, Side } from '../recorder/events.js'
 import type { CallView } from './call-views.js'
 import { textAt } from './values.js'
 

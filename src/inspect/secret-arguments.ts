@@ -1,6 +1,6 @@
 /** Finds tool arguments that are secret by their schema: `writeOnly` or `format: password`. */
-import { bytesOf } from '../ports/message-sight.js'
-import type { MessageSeen, Sight } from '../ports/seen.js'
+import { bytesOf } from '../recorder/message.js'
+import type { MessageSeen, Sight } from '../recorder/events.js'
 import type { Wire } from '../rpc/source.js'
 import { ListedTools, pageOf } from './listed-tools.js'
 import { begins, type Pattern } from './paths.js'

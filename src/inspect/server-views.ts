@@ -1,5 +1,5 @@
 /** Builds servers from events: eras, processes, and messages of the bridge itself. */
-import { isFailure, type Seen, type Side } from '../ports/seen.js'
+import { isFailure, type Seen, type Side } from '../recorder/events.js'
 import type { SessionCounts } from './open-sessions.js'
 
 /** Most stored entries of each kind. The oldest are dropped; of servers, the first ones stay. */

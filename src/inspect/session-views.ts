@@ -1,5 +1,5 @@
 /** Builds sessions from events: owners, call times and open streams. */
-import { isFailure, type Seen, type Side } from '../ports/seen.js'
+import { isFailure, type Seen, type Side } from '../recorder/events.js'
 
 /** Most stored sessions of each kind. The oldest are dropped. */
 export const KEPT_OF_SESSIONS = { sessions: 1_000, streams: 8 }

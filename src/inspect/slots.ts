@@ -3,8 +3,8 @@
  * collector has nothing to copy. A row fits into a cache line. The JSON of an event is made when it is read.
  */
 import { withoutCredentials } from '../credentials/credentials.js'
-import type { MessageSight } from '../ports/message-sight.js'
-import { type CallSeen, callId, type Seen, type Sight } from '../ports/seen.js'
+import type { MessageSight } from '../recorder/message.js'
+import { type CallSeen, callId, type Seen, type Sight } from '../recorder/events.js'
 import type { CallKind } from './call-kinds.js'
 import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
 import type { Other } from './kept.js'

@@ -1,6 +1,6 @@
 /** The newest texts of messages, in a buffer of fixed size: each new text overwrites the oldest ones. */
-import { bytesOf } from '../ports/message-sight.js'
-import type { KeptText } from '../ports/seen.js'
+import { bytesOf } from '../recorder/message.js'
+import type { KeptText } from '../recorder/events.js'
 import { lengthOf, type Wire } from '../rpc/source.js'
 
 /** Most stored characters of a text, and most bytes they can take. */

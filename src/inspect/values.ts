@@ -1,5 +1,5 @@
 /** Finds the values that the bridge changed, in the texts of the two messages. */
-import type { Change } from '../ports/seen.js'
+import type { Change } from '../recorder/events.js'
 import { JsonError, scanAt } from '../rpc/scan.js'
 import { sourceOf } from '../rpc/source.js'
 import { elementsAt, membersAt } from '../rpc/table.js'

@@ -1,6 +1,6 @@
 /** One reader of the inspector's events, over Server-Sent Events. A reader that stalls takes no memory. */
 import type { ServerResponse } from 'node:http'
-import type { Seen } from '../ports/seen.js'
+import type { Seen } from '../recorder/events.js'
 import { KEEP_ALIVE } from '../rpc/sse.js'
 import type { Ring } from './ring.js'
 

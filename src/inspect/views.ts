@@ -1,5 +1,5 @@
 /** Builds calls, servers, sessions and refusals from events. The bridge, the terminal and the page share this code. */
-import type { Seen } from '../ports/seen.js'
+import type { Seen } from '../recorder/events.js'
 import { type CallView, CallViews } from './call-views.js'
 import { type ServerView, ServerViews } from './server-views.js'
 import { type SessionView, SessionViews } from './session-views.js'

@@ -1,5 +1,5 @@
 /** How the page writes values: times, sizes, sides and outcomes. */
-import type { Cancelled, Change, Side } from '../ports/seen.js'
+import type { Cancelled, Change, Side } from '../recorder/events.js'
 import { printable } from '../texts/printable.js'
 import { RULE_ROWS } from './explanations.js'
 import { addressIn } from './markdown.js'

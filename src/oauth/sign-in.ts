@@ -31,7 +31,7 @@ import {
 import { type LegacyRevision, MODERN, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
 import { methodTraits } from '../protocol/methods.js'
-import type { Encoded } from '../protocol/rules.js'
+import type { Encoded } from '../recorder/rules.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'

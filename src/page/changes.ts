@@ -4,7 +4,7 @@ import type { CallView } from '../inspect/call-views.js'
 import type { MessageRow } from '../inspect/rows.js'
 import { movedTo, valueAt } from '../inspect/values.js'
 import { pathOf, ruleWords, shown } from '../inspect/words.js'
-import type { Change } from '../ports/seen.js'
+import type { Change } from '../recorder/events.js'
 import { Rule, RuleRow } from './documented.js'
 import { line } from './raw.js'
 

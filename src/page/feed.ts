@@ -1,7 +1,7 @@
 /** The source of the page's events: the running bridge, or a file dropped on the page. */
 import { eventIn } from '../inspect/event.js'
 import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
-import type { KeptText, Seen } from '../ports/seen.js'
+import type { KeptText, Seen } from '../recorder/events.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { add, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
 

@@ -3,7 +3,7 @@ import { html } from 'htm/preact'
 import { indented } from '../inspect/indent.js'
 import type { MessageRow } from '../inspect/rows.js'
 import { counted, shown, size } from '../inspect/words.js'
-import type { KeptText, Seen } from '../ports/seen.js'
+import type { KeptText, Seen } from '../recorder/events.js'
 
 /** A message that can be opened. `time` is when it passed, `status` its HTTP status, if any. */
 export function Raw({ message, time, status }: { message: MessageRow; time: string; status?: number | undefined }) {

@@ -3,7 +3,7 @@ import { batch, computed, signal } from '@preact/signals'
 import { readFilter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
 import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
-import type { Seen } from '../ports/seen.js'
+import type { Seen } from '../recorder/events.js'
 
 export const PLACES = ['calls', 'servers', 'sessions', 'refused'] as const
 export type PagePlace = (typeof PLACES)[number]

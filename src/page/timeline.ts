@@ -4,7 +4,7 @@ import { phasesOf, type Who } from '../inspect/phases.js'
 import { httpStatus } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { CANCELLED, duration, TIME_LIMIT } from '../inspect/words.js'
-import type { Seen } from '../ports/seen.js'
+import type { Seen } from '../recorder/events.js'
 import { line, whereOf } from './raw.js'
 
 /** `time`: a running call is drawn up to here. */

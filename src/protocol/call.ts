@@ -13,7 +13,7 @@ import type { Signal } from '../time/hang-up.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
 import type { HttpRefusal } from './refusal.js'
-import type { Encoded, Made } from './rules.js'
+import type { Encoded, Made } from '../recorder/rules.js'
 import type { ShownToken } from './shown-token.js'
 import type { TraceContext } from './trace.js'
 

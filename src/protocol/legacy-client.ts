@@ -25,7 +25,7 @@ import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
 import { declaredBy } from './offered.js'
-import { type Encoded, encodedResult } from './rules.js'
+import { type Encoded, encodedResult } from '../recorder/rules.js'
 
 /** What a client states in `initialize`. */
 export interface Opening {

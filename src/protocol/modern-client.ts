@@ -34,7 +34,7 @@ import {
   withoutRequestKeys,
 } from './meta.js'
 import { isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
-import { type Encoded, encodedResult } from './rules.js'
+import { type Encoded, encodedResult } from '../recorder/rules.js'
 
 /** A request, decoded. */
 export interface DecodedModernRequest {

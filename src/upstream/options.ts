@@ -9,7 +9,7 @@ import type { AccountsByPrincipal } from '../protocol/account.js'
 import type { Era } from '../protocol/eras.js'
 import type { Json } from '../rpc/splice.js'
 import type { Transport } from './transport/channel.js'
-import type { Watching } from './watch.js'
+import type { Watching } from '../recorder/channel.js'
 
 /** Which calls share a session. */
 type Isolation = 'per-principal' | 'shared' | 'per-request'

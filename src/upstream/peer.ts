@@ -7,7 +7,7 @@ import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import { isOfClients } from '../protocol/methods.js'
-import type { Made } from '../protocol/rules.js'
+import type { Made } from '../recorder/rules.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
 import { type Head, headIn } from '../rpc/head.js'
 import {
@@ -47,7 +47,7 @@ import {
   type HttpHead,
   type Receiver,
 } from './transport/channel.js'
-import { ServerWatch, type Watching } from './watch.js'
+import { ServerWatch, type Watching } from '../recorder/channel.js'
 
 export type PeerLog = Pick<Log, 'debug' | 'warn'>
 

@@ -1,6 +1,6 @@
 /** Addresses, lines of stderr and digests of tokens: the inspector shows them without what may be secret, with and without texts. */
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import { startBridge } from '../support/bridge.js'

@@ -1,6 +1,6 @@
 /** Which call of a modern client continues which: the one whose questions it answers, of the same principal and tool. */
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
 import { ADA, NAME } from '../support/asking.js'

@@ -1,6 +1,6 @@
 /** What the inspector says when a call is cancelled, and when its client goes away and comes back. */
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { awaysOf } from '../../src/inspect/phases.js'
 import { Ring } from '../../src/inspect/ring.js'
 import type { CallView } from '../../src/inspect/views.js'

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { eventIn } from '../../src/inspect/event.js'
 import { Ring } from '../../src/inspect/ring.js'
-import type { Seen, Sight } from '../../src/ports/seen.js'
+import type { Seen, Sight } from '../../src/recorder/events.js'
 import { eventsIn, listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const ODD = '"\\\n\u2028</script>é\ud800'

@@ -7,7 +7,7 @@ import { decodeRequest as decodeLegacy, encodeReply as encodeLegacy } from '../.
 import { decodeReply as fromLegacy, encodeParams as toLegacy } from '../../src/protocol/legacy-server.js'
 import { decodeRequest, encodeReply } from '../../src/protocol/modern-client.js'
 import { decodeReply as fromModern, encodeParams as toModern } from '../../src/protocol/modern-server.js'
-import { changesOf, type Made, RULES, type Towards } from '../../src/protocol/rules.js'
+import { changesOf, type Made, RULES, type Towards } from '../../src/recorder/rules.js'
 import { type Id, type Request, type Response, request } from '../../src/rpc/message.js'
 import { join } from '../../src/rpc/source.js'
 import { EMPTY, type Payload } from '../../src/rpc/splice.js'

@@ -6,7 +6,7 @@ import { faults } from '../../src/fault/fault.js'
 import { adviceOn } from '../../src/inspect/advice.js'
 import * as made from '../../src/inspect/explanations.js'
 import { piecesOf, plainOf } from '../../src/inspect/markdown.js'
-import { RULES } from '../../src/protocol/rules.js'
+import { RULES } from '../../src/recorder/rules.js'
 
 const docs = new URL('../../docs/', import.meta.url)
 const read = (name: string) => readFileSync(new URL(name, docs), 'utf8')

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { Ring } from '../../src/inspect/ring.js'
-import type { CallSeen, MessageSeen, Sight } from '../../src/ports/seen.js'
+import type { CallSeen, MessageSeen, Sight } from '../../src/recorder/events.js'
 import { listed } from '../support/sights.js'
 
 const EVIL = '"\\\n\u2028</script>é\ud800'

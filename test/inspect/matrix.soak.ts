@@ -5,7 +5,7 @@
 import t from 'tap'
 import { rowsOf } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
-import { RULES } from '../../src/protocol/rules.js'
+import { RULES } from '../../src/recorder/rules.js'
 import { CLIENTS } from '../matrix/clients.js'
 import { nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'

@@ -5,7 +5,7 @@
  */
 import t, { type Test } from 'tap'
 import type { Ring } from '../../src/inspect/ring.js'
-import type { Seen } from '../../src/ports/seen.js'
+import type { Seen } from '../../src/recorder/events.js'
 import { type Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { drop, look, lookWith, newPage } from '../support/inspector-page.js'

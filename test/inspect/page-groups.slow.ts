@@ -4,7 +4,7 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { createBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'

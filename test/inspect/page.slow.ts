@@ -4,14 +4,14 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { RULE_ROWS } from '../../src/inspect/explanations.js'
 import { plainOf } from '../../src/inspect/markdown.js'
 import { phasesOf } from '../../src/inspect/phases.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import { duration } from '../../src/inspect/words.js'
-import { RULES } from '../../src/protocol/rules.js'
+import { RULES } from '../../src/recorder/rules.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
 import { startBridge } from '../support/bridge.js'
 import { Chromium, noBrowser } from '../support/chromium.js'

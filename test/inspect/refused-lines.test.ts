@@ -1,6 +1,6 @@
 /** Lines on stdio that become no call: the inspector shows them as refused, like requests over HTTP, and they are counted. */
 import t from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { until } from '../support/eventually.js'
 import { legacyStdio } from '../support/legacy-stdio.js'

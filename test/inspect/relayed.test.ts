@@ -1,7 +1,7 @@
 /** What the inspector shows of relayed calls: large answers, those that are refused or break off, and lists of tools. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { redactor } from '../../src/inspect/redact.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { httpStatus, type MessageRow, rowsOf } from '../../src/inspect/rows.js'

@@ -2,9 +2,9 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { observing } from '../../src/inspect/observed.js'
+import { observing } from '../../src/recorder/observed.js'
 import { Ring } from '../../src/inspect/ring.js'
-import type { Outcome, Seen } from '../../src/ports/seen.js'
+import type { Outcome, Seen } from '../../src/recorder/events.js'
 import { until } from '../support/eventually.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 

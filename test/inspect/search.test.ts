@@ -1,6 +1,6 @@
 /** The inspector names the tool that ran through `call_tool`. */
 import t from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader

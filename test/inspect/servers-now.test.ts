@@ -1,7 +1,7 @@
 /** What the inspector of a bridge says about its servers now: their tools, as far as they are known, their sessions, and the circuit breaker. */
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
-import { Inspector } from '../../src/bridge/inspector.js'
+import { Inspector } from '../../src/inspect/inspector.js'
 import type { ServerNow } from '../../src/inspect/views.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'

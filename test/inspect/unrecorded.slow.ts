@@ -1,9 +1,9 @@
 /** Calls that the inspector does not record, because too many come: they are served as others, and leave no half of them. */
 import t from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
-import type { Seen } from '../../src/ports/seen.js'
+import type { Seen } from '../../src/recorder/events.js'
 import { CLIENTS } from '../matrix/clients.js'
 import { nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'

@@ -7,7 +7,7 @@ import {
 import t, { type Test } from 'tap'
 import { downlevelResult } from '../../src/protocol/downlevel/downlevel.js'
 import { lift } from '../../src/protocol/lift.js'
-import { changesOf, type Towards, UNKNOWN } from '../../src/protocol/rules.js'
+import { changesOf, type Towards, UNKNOWN } from '../../src/recorder/rules.js'
 import { sourceOf } from '../../src/rpc/source.js'
 import { EMPTY, objectIn, type Payload, parseObject, parseSource, write } from '../../src/rpc/splice.js'
 import { clientOf, REVISIONS, resultFor } from './downlevel/client.js'

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { headIn } from '../../src/rpc/head.js'
 import { parseMessage } from '../../src/rpc/message.js'
-import { describe, type ReceivedMessage } from '../../src/rpc/received.js'
+import { describe, type ReceivedMessage } from '../../src/recorder/received.js'
 import { sourceOf } from '../../src/rpc/source.js'
 
 const headOf = (text: string) => headIn(new TextEncoder().encode(text))

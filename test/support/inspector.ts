@@ -7,7 +7,7 @@ import { Fault } from '../../src/fault/fault.js'
 import type { Ring } from '../../src/inspect/ring.js'
 import { type InspectorOptions, inspector } from '../../src/inspect/routes.js'
 import { origin } from '../../src/plugins/origin.js'
-import type { Seen } from '../../src/ports/seen.js'
+import type { Seen } from '../../src/recorder/events.js'
 import { SseDecoder } from '../../src/rpc/sse.js'
 import type { Scope } from './scope.js'
 

@@ -1,6 +1,6 @@
 /** What a bridge would tell a witness: calls with their messages, as the taps of both wires see them. */
 import { Ring } from '../../src/inspect/ring.js'
-import type { Change, Changes, Outcome, Seen, Sight, Witness } from '../../src/ports/seen.js'
+import type { Change, Changes, Outcome, Seen, Sight, Witness } from '../../src/recorder/events.js'
 
 const CLIENT = { era: 'modern', revision: '2026-07-28', transport: 'http', name: 'test-client' } as const
 const UPSTREAM = { era: 'legacy', revision: '2025-11-25', transport: 'stdio', name: 'test-server' } as const

@@ -1,10 +1,10 @@
 /** A bridge whose inspector a test looks at: the calls that its events add up to. */
 import type { Test } from 'tap'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { type MessageRow, rowsOf } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
-import type { Seen } from '../../src/ports/seen.js'
+import type { Seen } from '../../src/recorder/events.js'
 import { join } from '../../src/rpc/source.js'
 import { startBridge } from './bridge.js'
 import { eventsIn } from './sights.js'

@@ -19,7 +19,7 @@ import { awaitMessage, beginsMessage, isMessage, READ_FIRST, readBeginning, resp
 import { RelayedCredential } from './relayed-credential.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedList } from './relayed-list.js'
-import type { RelayedMessages } from './relayed-messages.js'
+import type { RelayedMessages } from '../../recorder/relayed.js'
 import type { RelayedSessions } from './relayed-sessions.js'
 import { RelayedStream } from './relayed-stream.js'
 import { type ErrorRendering, refuse } from './replies.js'

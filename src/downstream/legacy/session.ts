@@ -10,7 +10,7 @@ import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
 import type { Send } from '../frames.js'
 import type { Logger } from '../logger.js'
-import type { WatchedHeaders } from '../watched-messages.js'
+import type { WatchedHeaders } from '../../recorder/clients.js'
 
 /** An open session of a legacy client. */
 export interface ClientSession {

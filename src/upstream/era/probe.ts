@@ -15,7 +15,7 @@ import { errorIn } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
 import { leftToStart } from '../start.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
-import type { Watching } from '../watch.js'
+import type { Watching } from '../../recorder/channel.js'
 
 export interface Probing {
   transport: Transport

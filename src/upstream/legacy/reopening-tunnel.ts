@@ -7,7 +7,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Log } from '../../log/events.js'
 import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
-import type { Encoded } from '../../protocol/rules.js'
+import type { Encoded } from '../../recorder/rules.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import {
   type Id,

@@ -2,7 +2,7 @@
 import { capabilityFor, isShowable, type Needed, uncovered } from '../../protocol/input.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
 import { methodTraits } from '../../protocol/methods.js'
-import type { Made } from '../../protocol/rules.js'
+import type { Made } from '../../recorder/rules.js'
 import { idKey, type Params, type Request, type RpcError, readId } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'

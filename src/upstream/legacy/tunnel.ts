@@ -8,7 +8,7 @@ import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { declaredBy } from '../../protocol/offered.js'
-import type { Encoded, Made } from '../../protocol/rules.js'
+import type { Encoded, Made } from '../../recorder/rules.js'
 import {
   type Id,
   type Notification,

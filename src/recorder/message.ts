@@ -1,9 +1,9 @@
 /** A message on either wire, as a witness is told, and as it is recorded. */
-import { changesOf, type Made, receivedFor, type Towards } from '../protocol/rules.js'
+import { changesOf, type Made, receivedFor, type Towards } from './rules.js'
 import type { Notification, Request, Response } from '../rpc/message.js'
-import { describe, receivedText } from '../rpc/received.js'
+import { describe, receivedText } from './received.js'
 import { type Wire, wireOf } from '../rpc/source.js'
-import type { MessageSeen, Sight, Witness } from './seen.js'
+import type { MessageSeen, Sight, Witness } from './events.js'
 
 /** A message, as a witness is told. */
 export type MessageSight = Extract<Sight, { kind: 'message' }>

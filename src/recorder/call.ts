@@ -1,17 +1,17 @@
 /** What the inspector is told of one call: that it has begun, its messages with the client, and how it has ended. */
 
 import type { Fault } from '../fault/fault.js'
-import { type MessageSight, sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
-import type { Cancelled, Outcome, Side, Sight } from '../ports/seen.js'
+import { type MessageSight, sightOf, tellArrived, tellSent } from './message.js'
+import type { Cancelled, Outcome, Side, Sight } from './events.js'
 import type { Answers, Final } from '../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
-import type { Made } from '../protocol/rules.js'
+import type { Made } from './rules.js'
 import type { Notification, Request, Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { type Json, raw } from '../rpc/splice.js'
 import { shownPrincipal } from '../texts/printable.js'
-import type { ClientWatch } from './watch.js'
-import { fillIn, TOWARDS, type WatchedHeaders } from './watched-messages.js'
+import type { ClientWatch } from './recorder.js'
+import { fillIn, TOWARDS, type WatchedHeaders } from './clients.js'
 
 type CallSight = Extract<Sight, { kind: 'call' }>
 

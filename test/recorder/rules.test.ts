@@ -1,7 +1,7 @@
 /** The rules of changes: rows of docs/translation.md. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { changesOf, type Made, RULES, UNKNOWN } from '../../src/protocol/rules.js'
+import { changesOf, type Made, RULES, UNKNOWN } from '../../src/recorder/rules.js'
 import { sourceOf } from '../../src/rpc/source.js'
 import { edit, mapElements, objectIn, type Payload, parseObject, parseSource } from '../../src/rpc/splice.js'
 

@@ -1,7 +1,7 @@
 /** Tells the inspector of questions that pass unchanged: requests of a legacy server, and the answers of its client. */
-import { UNRECORDED } from '../ports/seen.js'
+import { UNRECORDED } from './events.js'
 import { isQuestion } from '../protocol/input.js'
-import type { Logger } from './logger.js'
+import type { Logger } from '../downstream/logger.js'
 
 /** Most open requests of servers whose calls are remembered. */
 const MAX_WATCHED_QUESTIONS = 1_000

@@ -1,7 +1,7 @@
 /** What a bridge tells its witness beside its calls. */
 import t from 'tap'
 import { parseSettings } from '../../src/config/settings.js'
-import { ClientWatch } from '../../src/downstream/watch.js'
+import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
 import { Metrics } from '../../src/telemetry/metrics.js'

@@ -1,6 +1,6 @@
 /** Numbers of calls for the inspector, and which calls have none because too many come. */
 
-import { UNRECORDED } from '../ports/seen.js'
+import { UNRECORDED } from './events.js'
 import { PerSecond } from '../time/per-second.js'
 
 /** Methods that are always recorded: a session tells the name of its client in its first call, lists tell what is secret. */

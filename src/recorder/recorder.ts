@@ -1,6 +1,6 @@
 /** What the inspector learns of the calls of clients: their numbers, and which call continues which. One for the whole bridge. */
 import { MAX_LOGGED_NAME } from '../limits/constants.js'
-import type { Witness } from '../ports/seen.js'
+import type { Witness } from './events.js'
 import { CLIENT_INFO } from '../protocol/meta.js'
 import { memoize } from '../rpc/memoize.js'
 import type { Request } from '../rpc/message.js'

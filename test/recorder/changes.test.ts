@@ -1,6 +1,6 @@
 /** What edits change in a received text: as places, and as bytes. */
 import t from 'tap'
-import { type Collected, changesIn, type Op, Place } from '../../src/rpc/changes.js'
+import { type Collected, changesIn, type Op, Place } from '../../src/recorder/changes.js'
 import { sourceOfBytes } from '../../src/rpc/source.js'
 import {
   edit,

@@ -3,7 +3,7 @@
 import type { Blame } from '../fault/fault.js'
 import type { Era } from '../protocol/eras.js'
 import type { Wire } from '../rpc/source.js'
-import type { BridgeEvent } from './events.js'
+import type { BridgeEvent } from '../ports/events.js'
 
 /** How a call ended. */
 export type Outcome = Extract<BridgeEvent, { kind: 'call' }>['outcome']

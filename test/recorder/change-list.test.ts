@@ -1,7 +1,7 @@
 /** Lists of changes: equal ones are one object, as far as they are remembered. */
 import t from 'tap'
-import { ChangeList, MAX_CHANGES } from '../../src/protocol/change-list.js'
-import { Place } from '../../src/rpc/changes.js'
+import { ChangeList, MAX_CHANGES } from '../../src/recorder/change-list.js'
+import { Place } from '../../src/recorder/changes.js'
 import { parseObject } from '../../src/rpc/splice.js'
 
 const empty = () => new ChangeList((op, path) => `${op} ${path}`)

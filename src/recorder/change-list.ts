@@ -1,5 +1,5 @@
 /** The changes of a message, in order: equal lists are one object, because most messages of a kind are changed alike. */
-import type { Became, Collected, Op, Place } from '../rpc/changes.js'
+import type { Became, Collected, Op, Place } from './changes.js'
 
 /** A change with its rule: the id of a row of docs/translation.md. */
 export interface RuledChange {

@@ -1,6 +1,6 @@
 /** Records the events that are counted as metrics. Calls and messages record themselves. */
 import type { BridgeEvent, Observe } from '../ports/events.js'
-import { type Sight, UNRECORDED, type Witness } from '../ports/seen.js'
+import { type Sight, UNRECORDED, type Witness } from './events.js'
 
 /** Passes observed events to a witness. */
 export function observing(witness: Witness): Observe {

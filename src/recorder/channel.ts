@@ -1,10 +1,10 @@
 /** Tells the inspector the messages on one channel to a server. */
-import { bytesOf, sightOf, tellArrived, tellSent } from '../ports/message-sight.js'
-import { type MessageSeen, UNRECORDED, type Witness } from '../ports/seen.js'
+import { bytesOf, sightOf, tellArrived, tellSent } from './message.js'
+import { type MessageSeen, UNRECORDED, type Witness } from './events.js'
 import type { HttpRefusal } from '../protocol/refusal.js'
-import type { Made } from '../protocol/rules.js'
+import type { Made } from './rules.js'
 import { type Id, idKey, idValue, type Notification, type Request, type Response } from '../rpc/message.js'
-import type { HttpHead } from './transport/channel.js'
+import type { HttpHead } from '../upstream/transport/channel.js'
 
 /** A bridge's inspector, for the channels to one server. */
 export interface Watching {

@@ -1,11 +1,11 @@
 /** Tells the inspector the messages with a client. */
-import { type MessageSight, sightOf, tellArrived, tellSent as tellSentTo } from '../ports/message-sight.js'
-import { UNRECORDED } from '../ports/seen.js'
+import { type MessageSight, sightOf, tellArrived, tellSent as tellSentTo } from './message.js'
+import { UNRECORDED } from './events.js'
 import type { Era } from '../protocol/eras.js'
-import type { Made, Towards } from '../protocol/rules.js'
+import type { Made, Towards } from './rules.js'
 import { headOf, idValue, type MessageHead, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import type { Logger } from './logger.js'
+import type { Logger } from '../downstream/logger.js'
 
 /** Whom the messages to a client of an era are for. */
 export const TOWARDS: Readonly<Record<Era, Towards>> = { modern: 'modern client', legacy: 'legacy client' }

@@ -1,7 +1,7 @@
 /** What the edits of an object change in the text that it was received in: read off the edits, not off the texts. */
-import { own } from './own.js'
-import { cut, type JsonSource } from './source.js'
-import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from './splice.js'
+import { own } from '../rpc/own.js'
+import { cut, type JsonSource } from '../rpc/source.js'
+import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from '../rpc/splice.js'
 
 /** Most places that are remembered, and most characters of their pointers. The others are made anew each time. */
 const MAX_PLACES = 10_000

@@ -2,11 +2,11 @@
  * What the bridge changed in a message, and why: the edits of a message, each with a rule. A rule is the id of a row of
  * docs/translation.md.
  */
-import { type Became, changesIn, type Op, Place } from '../rpc/changes.js'
+import { type Became, changesIn, type Op, Place } from './changes.js'
 import { type Id, isLeftOut, type RpcError, result } from '../rpc/message.js'
 import type { JsonSource, Wire } from '../rpc/source.js'
 import { EMPTY, keys, opens, type Payload, raw, wire } from '../rpc/splice.js'
-import { annotationsOfTool } from './annotations.js'
+import { annotationsOfTool } from '../protocol/annotations.js'
 import { ChangeList } from './change-list.js'
 
 /** Whom a message is sent to. */

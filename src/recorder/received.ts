@@ -1,6 +1,6 @@
 /** Describes a received message, for those who watch messages. */
-import { idValue, type Notification, type Request, type Response } from './message.js'
-import type { JsonSource } from './source.js'
+import { idValue, type Notification, type Request, type Response } from '../rpc/message.js'
+import type { JsonSource } from '../rpc/source.js'
 
 /** What a received message is. The id is undefined in a notification, and in an error without one. */
 export interface ReceivedMessage {

@@ -1,12 +1,12 @@
 /** What the inspector reads of relayed bodies. Bodies that cannot be read, and very large ones, say nothing. */
-import type { Answers } from '../../protocol/call.js'
-import type { LegacyRevision } from '../../protocol/eras.js'
-import { negotiated } from '../../protocol/legacy-server.js'
-import { idValue, type Message, parseMessage } from '../../rpc/message.js'
-import { lengthOf, sourceOfBytes } from '../../rpc/source.js'
-import { raw } from '../../rpc/splice.js'
-import { cancelledId } from '../legacy/in-flight.js'
-import type { ClientWatch } from '../watch.js'
+import type { Answers } from '../protocol/call.js'
+import type { LegacyRevision } from '../protocol/eras.js'
+import { negotiated } from '../protocol/legacy-server.js'
+import { idValue, type Message, parseMessage } from '../rpc/message.js'
+import { lengthOf, sourceOfBytes } from '../rpc/source.js'
+import { raw } from '../rpc/splice.js'
+import { cancelledId } from '../downstream/legacy/in-flight.js'
+import type { ClientWatch } from './recorder.js'
 
 /** Most bytes of a message that are read. */
 export const MAX_READ = 64 * 1024
