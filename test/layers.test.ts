@@ -18,7 +18,7 @@ const arrows = new Map(
 
 /** Packages and Node modules, and the places that may use them; what is not here, nobody may. */
 const packages: Record<string, readonly string[]> = {
-  fastify: ['bridge', 'plugins', 'downstream/http', 'embed/fastify', 'entry', 'inspect/routes'],
+  fastify: ['bridge', 'plugins', 'downstream/http', 'embed/fastify', 'entry', 'inspect/inspector', 'inspect/routes'],
   'fastify-plugin': ['plugins'],
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http/extra-paths'],
@@ -116,6 +116,7 @@ const packages: Record<string, readonly string[]> = {
     'discovery/sources',
     'discovery/trust',
     'bridge',
+    'inspect/inspector',
     'inspect/socket',
     'net/private-file',
     'oauth/store/files',
@@ -257,6 +258,17 @@ t.test('every place of the table "Where does a change go?" exists, and has the n
       )
     }
   }
+})
+
+t.test('only the inspector, its page and the commands know what records and shows', async (t) => {
+  for (const room of ['recorder', 'inspect', 'page'])
+    t.same(
+      [...new Set(own.filter((one) => roomOf(target(one)) === room).map(({ from }) => roomOf(from)))].filter(
+        (from) => !['recorder', 'inspect', 'page', 'cli'].includes(from),
+      ),
+      [],
+      room,
+    )
 })
 
 t.test('there is no circle of rooms', async (t) => {

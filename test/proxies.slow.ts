@@ -178,7 +178,7 @@ t.test('programs get the variables of the proxy, because npx and uvx download th
 
 t.test('tail follows a bridge through the proxy, over http and https', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, name: 'echo' })
+  tellCall(ring.record, { id: 1, name: 'echo' })
   const inspector = await startInspector(t, ring, {}, undefined, ['bridge.acme.test'])
   const { port } = await serveTls(t, await ca.serverOptions(['bridge.acme.test']), (request, response) => {
     forward(`${inspector}${request.url}`, { headers: request.headers }, (answer) => {

@@ -3,13 +3,10 @@
 import { getHeapStatistics } from 'node:v8'
 import { groupPaths, groupsOf, type Listen, type Settings, servedPaths, shareOf } from '../config/settings.js'
 import { keyOf } from '../crypto/seal.js'
-import { homeFolder } from '../discovery/home.js'
 import { EventStore } from '../downstream/http/event-store.js'
 import { Refusals } from '../downstream/http/refusals.js'
 import type { PipeOptions } from '../downstream/stdio.js'
 import { Fault } from '../fault/fault.js'
-import { socketFolder } from '../inspect/socket.js'
-import type { ServerNow } from '../inspect/views.js'
 import { Bound } from '../limits/bound.js'
 import { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
@@ -17,6 +14,7 @@ import { Desk } from '../oauth/page/desk.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import { keepResults } from '../policy/cache/results.js'
 import type { Conditions, Gauge } from '../ports/events.js'
+import type { ServerStatus } from '../ports/server-status.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import { AuditFile } from '../telemetry/audit-file.js'
 import { pause } from '../time/time.js'
@@ -198,9 +196,7 @@ export class Bridge {
   /** Serves the only group, or else the only server, on stdio, until the input ends or the output is closed. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
     const [served] = [...this.#groups.values(), ...this.#mounts.values()]
-    const { inspector, env } = this.#context
-    const folder = inspector && socketFolder(env, homeFolder())
-    if (folder !== undefined) await inspector?.serveSocket(folder, this.#now)
+    await this.#context.inspector?.serveSocket(this.#now)
     await (served as Served).pipe({ ...streams, patience: this.#settings.timeouts.drainTimeout })
     this.#answerable = false
   }
@@ -296,7 +292,7 @@ export class Bridge {
   }
 
   /** What the inspector shows of the servers now. */
-  readonly #now = (): ServerNow[] => serversNow(this.#mounts)
+  readonly #now = (): ServerStatus[] => serversNow(this.#mounts)
 
   get #gauges(): Gauge[] {
     const connections = { used: this.#http.connections, limit: this.#settings.limits.connections }
@@ -344,7 +340,7 @@ export class Bridge {
     Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
     Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
     this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
-    this.#context.watch?.witness({ kind: 'config', text: `servers: ${inWords(changes)}` })
+    this.#context.recorder?.note('config', `servers: ${inWords(changes)}`)
     this.#warmUp(fresh, report).catch(() => {})
     for (const one of [...goneGroups, ...gone])
       this.#retire(one).catch((error: unknown) =>

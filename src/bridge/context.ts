@@ -1,18 +1,18 @@
 /** What exists before the bridge: its process, its log, metrics and traces. */
 
+import type { FastifyInstance } from 'fastify'
 import type { MountTrust } from '../discovery/trust/mount-trust.js'
-import type { ClientWatch } from '../recorder/recorder.js'
-import { observing } from '../recorder/observed.js'
 import type { Log } from '../log/events.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { PrincipalOf } from '../plugins/auth.js'
 import type { Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
+import type { Recorder } from '../ports/recorder.js'
+import type { ServerStatus } from '../ports/server-status.js'
 import type { Serve } from '../ports/transport.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
-import type { Inspector } from '../inspect/inspector.js'
 
 /** What the program gives to the bridge. */
 export interface BridgeContext {
@@ -27,10 +27,10 @@ export interface BridgeContext {
   names?: ListedNames | undefined
   /** The connection to the other replicas, if there are several. */
   replicas?: RedisReplicas | undefined
-  /** Hears of calls and messages; none by default. */
-  watch?: ClientWatch | undefined
-  /** Shows what `watch` hears; none by default. */
-  inspector?: Inspector | undefined
+  /** Records calls and messages; none by default. */
+  recorder?: Recorder | undefined
+  /** Shows what `recorder` records; none by default. */
+  inspector?: BridgeInspector | undefined
   /** What is needed to sign in to servers; by default the bridge does not sign in. */
   signIn?: SignInParts | undefined
   /** The trust in a discovered server; undefined for configured ones. */
@@ -41,10 +41,21 @@ export interface BridgeContext {
   principalOf?: PrincipalOf | undefined
 }
 
-/** Receives the events of a bridge for its metrics and its inspector; undefined if it has neither. */
-export function observerOf({ metrics, watch }: Pick<BridgeContext, 'metrics' | 'watch'>): Observe | undefined {
+/** An inspector, as the bridge serves it. */
+interface BridgeInspector {
+  /** Its path at the address for operators, as in `/inspect`. */
+  readonly path: string
+  /** Serves it at an application, whose hosts and origins are checked, to everybody who has the token. */
+  register(app: FastifyInstance, servers: () => ServerStatus[]): Promise<void>
+  /** Serves it to the user of this process alone, beside a bridge on stdio. Never rejects. */
+  serveSocket(servers: () => ServerStatus[]): Promise<void>
+  close(): Promise<void>
+}
+
+/** Receives the events of a bridge for its metrics and its recorder; undefined if it has neither. */
+export function observerOf({ metrics, recorder }: Pick<BridgeContext, 'metrics' | 'recorder'>): Observe | undefined {
   const count = metrics?.observe
-  const see = watch && observing(watch.witness)
+  const see = recorder?.observe
   if (!count || !see) return count ?? see
   return (event) => {
     count(event)

@@ -8,13 +8,13 @@ import { serverOptions } from './server-options.js'
 
 /** Servers that are only met have no metrics and no traces. */
 export function discoveryHost(context: BridgeContext): DiscoveryHost {
-  const { log, env, watch } = context
+  const { log, env, recorder } = context
   const quiet = { ...context, metrics: undefined, tracer: undefined }
   return {
     log,
     env,
     observe: observerOf(context),
-    witness: watch?.witness,
+    noteTrust: recorder && ((server, text) => recorder.note('trust', text, server)),
     pemOf: (name, entry) => pemOfServer(name, entry, log),
     accountsOf: (name, entry, settings, signIn, isModern, found) =>
       accountsOf(name, entry, settings, { log, signIn }, isModern, found),

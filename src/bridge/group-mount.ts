@@ -55,14 +55,14 @@ export class GroupMount implements Served {
 
   constructor(entry: GroupSettings, settings: CommonSettings, shared: Shared, context: BridgeContext) {
     const { name } = entry
-    const { log, tracer, names, watch, version } = context
+    const { log, tracer, names, recorder, version } = context
     const observe = observerOf(context)
     this.name = name
     this.plan = groupPlanOf(name, settings)
     this.#settings = settings
     this.#entry = entry
     this.#auditedAs = shared.audit && name
-    // The inspector is told of calls otherwise.
+    // Calls are recorded otherwise.
     const telemetry = {
       server: name,
       isGroup: true,
@@ -70,7 +70,7 @@ export class GroupMount implements Served {
       observeCall: context.metrics?.observe,
       tracer,
       names,
-      watch,
+      recorder: recorder?.clientsOf(name),
     }
     const { loggedCalls: calls, descriptors } = shared
     const named: Logger = Object.assign(log.child({ group: name }), { telemetry, calls, noticed: descriptors.notice })

@@ -13,7 +13,6 @@ import { checkRequest, readHeaders } from '../downstream/http/headers.js'
 import { type Refusals, refusedOf } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
 import { Fault, type FaultName } from '../fault/fault.js'
-import { INSPECT } from '../inspect/address.js'
 import { type AuthMode, auth, type PrincipalOf, type Verify } from '../plugins/auth.js'
 import type { CountedWindows } from '../plugins/counted-windows.js'
 import { type FacadeRoutes, facade, facadeMetadata, facadePaths } from '../plugins/facade.js'
@@ -165,8 +164,8 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
 /** Options of the application for operators. */
 export interface AdminOptions extends Pick<FrontOptions, 'settings' | 'listen' | 'refusals'> {
   health?: HealthOptions
-  /** Adds the routes of the inspector. */
-  inspect?: (app: FastifyInstance) => Promise<void>
+  /** The path of the inspector, and what adds its routes. */
+  inspector?: { path: string; register(app: FastifyInstance): Promise<void> }
 }
 
 /** Builds the application at the `admin` address. `Host` may be any IP address, but only known names. */
@@ -175,10 +174,10 @@ export async function adminFront({
   listen,
   refusals,
   health: options,
-  inspect,
+  inspector,
 }: AdminOptions): Promise<FastifyInstance> {
   const app: FastifyInstance = fastify(inJsonRpc(() => app))
-  const paths = [...(options ? [...OPEN, '/metrics'] : []), ...(inspect ? [INSPECT] : [])]
+  const paths = [...(options ? [...OPEN, '/metrics'] : []), ...(inspector ? [inspector.path] : [])]
   refuseInJsonRpc(app, {
     refusals,
     notFound: `Not found: this address serves only ${paths.join(', ')}`,
@@ -193,7 +192,7 @@ export async function adminFront({
   const allowedHosts = hostsOf(settings, listen)
   await app.register(origin, { allowedHosts, allowedOrigins: [], addresses: true, open: ['/healthz'] })
   if (options) await app.register(health, options)
-  if (inspect) await inspect(app)
+  await inspector?.register(app)
   await app.ready()
   return app
 }

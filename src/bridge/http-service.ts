@@ -18,8 +18,6 @@ import {
 import { publisher } from '../discovery/publisher.js'
 import type { Refusals } from '../downstream/http/refusals.js'
 import { prefixed } from '../group/names.js'
-import { INSPECT } from '../inspect/address.js'
-import type { ServerNow } from '../inspect/views.js'
 import type { PemFiles } from '../net/pem-files.js'
 import type { Desk } from '../oauth/page/desk.js'
 import type { Verifier } from '../oauth/server/verifier.js'
@@ -27,6 +25,7 @@ import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Certificate } from '../ports/events.js'
+import type { ServerStatus } from '../ports/server-status.js'
 import { filesAt } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import type { GroupMount } from './group-mount.js'
@@ -47,7 +46,7 @@ export interface HttpServiceOptions {
   state: HealthOptions['state']
   metrics: HealthOptions['metrics']
   /** What the inspector shows of the servers now. */
-  now: () => ServerNow[]
+  now: () => ServerStatus[]
 }
 
 /** What is served: servers and groups, each by name. */
@@ -131,7 +130,7 @@ export class HttpService {
     await replicas?.connect().catch(throwOf('replicas.address'))
     const origin = await this.#listener.listen(listen)
     if (settings.admin !== undefined) await this.#serveAdmin(settings, httpListen(settings.admin))
-    else if (inspector) await this.#serveInspector(settings)
+    else if (inspector) await this.#serveInspector(settings, inspector.path)
     return origin
   }
 
@@ -254,16 +253,16 @@ export class HttpService {
     const { state, metrics, context } = this.#options
     this.#admin = await this.#adminListener(settings, listen, { state, detailed: true, metrics })
     this.#adminUrl = await this.#admin.listen(listen).catch(throwOf('admin'))
-    if (context.inspector) this.#inspectUrl = this.#adminUrl + INSPECT
+    if (context.inspector) this.#inspectUrl = this.#adminUrl + context.inspector.path
   }
 
   /** Serves the inspector at its own address; if another process has its port, at any other port. */
-  async #serveInspector(settings: Settings): Promise<void> {
+  async #serveInspector(settings: Settings, path: string): Promise<void> {
     const listen = httpListen(INSPECT_ADDRESS)
     const listener = await this.#adminListener(settings, listen)
     this.#admin = listener
     const url = await listener.listen(listen).catch(() => listener.listen({ ...listen, port: 0 }))
-    this.#inspectUrl = url + INSPECT
+    this.#inspectUrl = url + path
   }
 
   async #adminListener(settings: Settings, listen: HttpListen, health?: HealthOptions): Promise<Listener> {
@@ -275,7 +274,9 @@ export class HttpService {
       listen,
       refusals,
       ...(health && { health }),
-      ...(inspector && { inspect: (app: FastifyInstance) => inspector.register(app, now) }),
+      ...(inspector && {
+        inspector: { path: inspector.path, register: (app: FastifyInstance) => inspector.register(app, now) },
+      }),
     })
     return this.#listenerOf(front, settings, { maxConnections: ADMIN_CONNECTIONS })
   }

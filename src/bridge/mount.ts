@@ -88,10 +88,17 @@ export class Mount implements Served {
     this.name = name
     const trust = context.lead?.(name)
     this.plan = planOf(name, settings, trust?.plan)
-    const { log, tracer, names, watch } = context
+    const { log, tracer, names } = context
     const observe = observerOf(context)
-    // The inspector is told of calls otherwise.
-    const telemetry = { server: name, observe, observeCall: context.metrics?.observe, tracer, names, watch }
+    // Calls are recorded otherwise.
+    const telemetry = {
+      server: name,
+      observe,
+      observeCall: context.metrics?.observe,
+      tracer,
+      names,
+      recorder: context.recorder?.clientsOf(name),
+    }
     const { loggedCalls: calls, descriptors } = shared
     this.#log = Object.assign(log.child({ server: name }), { telemetry, calls, noticed: descriptors.notice })
     // The bridge never signs in to a server that nobody has configured.

@@ -110,7 +110,7 @@ export function serverOptions(
     clientInfo: JSON.stringify({ name: 'mcp-bridge', version }),
     log: log.child({ server: name }),
     observe,
-    watching: context.watch && { witness: context.watch.witness, server: name },
+    recorder: context.recorder?.serverOf(name),
     memory,
     replicas,
     parked: {
@@ -146,7 +146,7 @@ export function serverOptions(
       onStderr: (line) => {
         if (common.log.isLevelEnabled('debug'))
           common.log.debug({ event: 'server_stderr', line: withoutCredentials(line) }, 'server wrote to stderr')
-        context.watch?.witness({ kind: 'child', server: name, what: 'stderr', line })
+        context.recorder?.stderr(name, line)
       },
       onChild: (what, pid, running) => observe?.({ kind: 'child', server: name, what, pid, running }),
     })

@@ -1,8 +1,8 @@
 /** What operators see of a bridge: whether it is ready, its servers, and the usage of its bounds. */
 
-import type { ServerNow } from '../inspect/views.js'
 import type { HealthOptions } from '../plugins/health.js'
 import type { Certificate, Gauge } from '../ports/events.js'
+import type { ServerStatus } from '../ports/server-status.js'
 import type { GroupMount } from './group-mount.js'
 import type { Mount } from './mount.js'
 import type { Served } from './served.js'
@@ -38,7 +38,7 @@ export function readinessOf(
 }
 
 /** What the inspector shows of the servers now. */
-export function serversNow(mounts: Mounts): ServerNow[] {
+export function serversNow(mounts: Mounts): ServerStatus[] {
   return [...mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy, pause: mount.pause }))
 }
 

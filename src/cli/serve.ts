@@ -76,9 +76,9 @@ export async function serve(
   const replicas = settings.redis && (await import('../bridge/replicas.js')).replicasOf(settings, log)
   const inspector =
     settings.inspect &&
-    new (await import('../inspect/inspector.js')).Inspector(settings.inspect, { version, log, replica: replicas?.id })
-  const watch = inspector?.watch
-  const context = { log, version, env, metrics, tracer: tracing?.tracer, names, replicas, signIn, inspector, watch }
+    (await import('./inspector.js')).inspectorOf(settings.inspect, { version, log, env, replica: replicas?.id })
+  const recorder = inspector?.recorder
+  const context = { log, version, env, metrics, tracer: tracing?.tracer, names, replicas, signIn, inspector, recorder }
   const found = await finding(settings, context, listen.kind === 'stdio')
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target

@@ -2,7 +2,7 @@
 import type { CallFilter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
 import type { CallView } from '../inspect/views.js'
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 
 export class MatchingEvents {
   readonly #filter: CallFilter
@@ -14,7 +14,7 @@ export class MatchingEvents {
   }
 
   /** The events to print after this one. Until a call matches, its view keeps its events. */
-  of(seen: Seen, call: CallView | undefined): Seen[] {
+  of(seen: RecordedEvent, call: CallView | undefined): RecordedEvent[] {
     const { matches, isEmpty, isByEnd } = this.#filter
     if (isEmpty) return [seen]
     if (!call || (isByEnd && isRunning(call)) || !matches(call)) return []

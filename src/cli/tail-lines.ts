@@ -17,7 +17,7 @@ import {
   statusOf,
 } from '../inspect/words.js'
 import type { Colour, Paint } from '../log/paint.js'
-import type { Change, Seen } from '../recorder/events.js'
+import type { Change, RecordedEvent } from '../recorder/events.js'
 
 /** Most characters of the message of an error. */
 const MESSAGE = 1_000
@@ -65,7 +65,7 @@ export function messageIn(call: CallView): string {
 }
 
 /** A request that became no call, or a change of the bridge itself, in one line. Nothing for other events. */
-export function otherLine(seen: Seen, paint: Paint): string {
+export function otherLine(seen: RecordedEvent, paint: Paint): string {
   const time = paint('dim', clock(seen.at))
   if (seen.kind === 'refused') {
     const { status, why, said, path, from } = seen

@@ -5,7 +5,7 @@ import { eventIn } from '../inspect/event.js'
 import { readFilter } from '../inspect/filter.js'
 import { Views } from '../inspect/views.js'
 import { painter } from '../log/paint.js'
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { printable, printableJson } from '../texts/printable.js'
 import { connect, type Environment, type InspectorTarget, refusalOf, unreachable } from './tail-connection.js'
@@ -54,7 +54,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const sides = new Sides(paint)
   const matching = new MatchingEvents(filter)
   let lost = 0
-  const told = (given: Seen) => {
+  const told = (given: RecordedEvent) => {
     const seen = options.json ? given : withNeededText(given)
     views.add(seen)
     if (views.lost > lost) err(`mcp-bridge tail: ${views.lost - lost} events are missing here\n`)
@@ -82,7 +82,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
 }
 
 /** An event, with its text only if needed: the text of an answer to the client has its error message. */
-function withNeededText(seen: Seen): Seen {
+function withNeededText(seen: RecordedEvent): RecordedEvent {
   if (seen.kind !== 'message' || (seen.hop === 'client' && seen.dir === 'out')) return seen
   return { ...seen, payload: undefined }
 }

@@ -273,11 +273,7 @@ export class FoundServers {
     // This is not final: the verdict depends on the tools, which are not known yet.
     if (state === 'quarantined' && dependsOnTools) return
     this.#log.info({ event: 'trust_changed', server: name, state, why: reason }, 'trust changed')
-    this.#options.host.witness?.({
-      kind: 'trust',
-      server: name,
-      text: reason === undefined ? state : `${state}: ${reason}`,
-    })
+    this.#options.host.noteTrust?.(name, reason === undefined ? state : `${state}: ${reason}`)
     // A manifest that contradicts its server is fetched again at once, not only when it expires.
     if (state === 'quarantined' && manifest?.server && facts.handshake) this.#discovery.forgetManifest(manifest)
   }

@@ -6,7 +6,6 @@ import type { PemFiles } from '../net/pem-files.js'
 import type { Accounts, AccountsOptions } from '../oauth/client/accounts.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { Observe } from '../ports/events.js'
-import type { Witness } from '../recorder/events.js'
 import type { Server } from '../upstream/server.js'
 import type { Connect } from '../upstream/transport/origin.js'
 
@@ -24,8 +23,8 @@ export interface DiscoveryHost {
   env: Readonly<Record<string, string | undefined>>
   /** Receives events for metrics and the inspector. */
   observe?: Observe | undefined
-  /** Hears of changes of trust, for the inspector. */
-  witness?: Witness | undefined
+  /** Records a change of trust in a server. */
+  noteTrust?: ((server: string, text: string) => void) | undefined
   /** The files of certificates and keys of an entry; undefined if it names none. Throws a ConfigError. */
   pemOf(name: string, entry: ServerSettings): PemFiles | undefined
   /** The accounts of an entry; undefined if the bridge does not sign in to this server. */

@@ -5,10 +5,11 @@ import { Fault } from '../fault/fault.js'
 import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { LogEvent, LogFields } from '../log/events.js'
 import type { Observe } from '../ports/events.js'
-import { type Cancelled, isFailure, type Outcome, UNRECORDED } from '../recorder/events.js'
-import type { Answers, CallLog, Final, UpstreamSpan } from '../protocol/call.js'
+import { type Cancelled, isFailure, type Outcome } from '../ports/outcome.js'
+import type { CallEnd, CallFields, CallRecorder, Whose } from '../ports/recorder.js'
+import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
+import type { MessageOrigin } from '../protocol/encoded.js'
 import { methodTraits } from '../protocol/methods.js'
-import type { Made } from '../recorder/rules.js'
 import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
 import type { Request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -16,8 +17,6 @@ import { EMPTY, objectIn, type Payload, value } from '../rpc/splice.js'
 import { publicAddress, shownPrincipal } from '../texts/printable.js'
 import { type Logger, type Telemetry, whoseOf } from './logger.js'
 import { type AnsweredOutcome, endOf, outcomeOf } from './outcome.js'
-import type { ClientWatch } from '../recorder/recorder.js'
-import { type CallEnd, type CallFields, WatchedCall, type Whose } from '../recorder/call.js'
 
 /** Faults that have been logged as the end of a call. */
 const logged = new WeakSet<Fault>()
@@ -29,13 +28,11 @@ export function wasLogged(fault: Fault): boolean {
 
 /**
  * The log line, the metrics event and the span of one call. It begins, gets notes, and ends once: then all are written.
- * Without an inspector nothing is done for it.
+ * Without a recorder nothing is done for it.
  */
 export class CallLogEntry implements CallLog {
-  /** The number of the call for the inspector. */
-  call: number | undefined
-  /** What the inspector is told of the call; undefined without an inspector, and if the call is not recorded. */
-  watched: WatchedCall | undefined
+  /** Records the call; undefined without a recorder. */
+  readonly recorder: CallRecorder | undefined
   readonly #logger: Logger
   readonly #whose: Whose | undefined
   readonly #started = performance.now()
@@ -47,15 +44,14 @@ export class CallLogEntry implements CallLog {
   /** Whether the call has been sent to the server. */
   #handed = false
 
-  /** Without `whose` the inspector does not hear of the call. */
+  /** Without `whose` the call is not recorded. */
   constructor(logger: Logger, fields: CallFields, whose?: Whose) {
     this.#logger = logger
     this.#whose = whose
     // The client chooses the method, and its length.
     this.#fields =
       fields.method.length > MAX_LOGGED_NAME ? { ...fields, method: fields.method.slice(0, MAX_LOGGED_NAME) } : fields
-    const watch = logger.telemetry?.watch
-    if (watch && whose) this.#record(watch, whose)
+    this.recorder = whose && logger.telemetry?.recorder?.call(this.#fields, whose, this.#started)
   }
 
   /** Notes the subject of a request, and begins the call's span: in the trace of the request's `_meta`, or else of its headers. */
@@ -71,16 +67,6 @@ export class CallLogEntry implements CallLog {
 
   note(fields: Record<string, string | number | boolean>): void {
     Object.assign(this.#fields, fields)
-  }
-
-  /** The call brings these answers. If it continues a call that is recorded, it is recorded, too. */
-  continues(answers: Answers): void {
-    const watch = this.#logger.telemetry?.watch
-    if (this.call !== UNRECORDED || !watch) return
-    const watched = this.#watchedAs(watch.numbers.further())
-    if (watched?.continues(answers) === undefined) return
-    this.call = watched.number
-    this.watched = watched
   }
 
   /** The call has asked the server for a list, and this is its answer. */
@@ -116,17 +102,17 @@ export class CallLogEntry implements CallLog {
   }
 
   /**
-   * Ends the call with the server's reply: a result, an input request or an error. `text` is the answer as sent, `made`
+   * Ends the call with the server's reply: a result, an input request or an error. `text` is the answer as sent, `origin`
    * what it was made of, and `status` its HTTP status, if it has one that is not 200.
    */
-  ended(reply: Final, text?: Wire, made?: Made, status?: number): void {
-    this.watched?.answered(reply, text, made, status)
+  ended(reply: Final, text?: Wire, origin?: MessageOrigin, status?: number): void {
+    this.recorder?.answered(reply, text, origin, status)
     this.#end(outcomeOf(reply), { code: reply.kind === 'error' ? reply.error.code : undefined })
   }
 
-  /** Ends the call with an outcome. `text` is the answer, if the inspector has not been told. */
+  /** Ends the call with an outcome. `text` is the answer, if it has not been recorded. */
   answered(outcome: AnsweredOutcome, text: Wire | undefined): void {
-    if (text !== undefined) this.watched?.said(text)
+    if (text !== undefined) this.recorder?.sent(text)
     this.#end(outcome, {})
   }
 
@@ -139,14 +125,14 @@ export class CallLogEntry implements CallLog {
   failed(fault: Fault, text?: Wire, status?: number): void {
     logged.add(fault)
     this.#logger.noticed?.(fault)
-    if (text !== undefined) this.watched?.said(text, undefined, status)
+    if (text !== undefined) this.recorder?.sent(text, undefined, status)
     this.#end('fault', { fault })
   }
 
   /** Ends the call here, because another replica answers and logs it. */
   carried(owner: string): void {
     this.#logger.debug(this.#line({ replica: owner }, 'call_forwarded'), 'call forwarded to another replica')
-    this.#left('Another replica answers this call')
+    this.recorder?.left('Another replica answers this call', this.#upstreamTotal)
     this.#span?.end(this.#known({ outcome: 'carried' }))
   }
 
@@ -155,7 +141,8 @@ export class CallLogEntry implements CallLog {
    */
   moved(): void {
     this.#logger.debug(this.#line({}, 'call_rerouted'), 'call rerouted: the server changed its protocol era')
-    this.#left('The server has changed its protocol era: the call is answered in the other era, as another call')
+    const why = 'The server has changed its protocol era: the call is answered in the other era, as another call'
+    this.recorder?.left(why, this.#upstreamTotal)
     this.#span?.end(this.#known({ outcome: 'moved' }))
   }
 
@@ -166,8 +153,15 @@ export class CallLogEntry implements CallLog {
       if (fault) this.#logFault(fault)
       else if (this.#logger.isLevelEnabled('info')) this.#logger.info(this.#line({ outcome, code }), 'call')
     }
+    this.recorder?.ended({
+      outcome,
+      cancelled: end.cancelled,
+      fault,
+      code: code ?? fault?.row.code,
+      why: fault?.message,
+      upstreamMs: this.#upstreamTotal,
+    })
     if (!telemetry) return
-    if (telemetry.watch) this.#tellWatch(telemetry.watch, outcome, end)
     if (telemetry.observeCall) this.#count(telemetry, telemetry.observeCall, outcome, fault)
     this.#span?.end(this.#known(fault ? endOf(fault) : { outcome, code }))
   }
@@ -220,41 +214,6 @@ export class CallLogEntry implements CallLog {
       upstreamMs: this.#passages === 1 ? this.#upstreamMs : undefined,
       relayed,
     })
-  }
-
-  /** Records the call for the inspector, which gives it a number. */
-  #record(watch: ClientWatch, { partOf }: Whose): void {
-    this.call = partOf === undefined ? watch.numbers.next(this.#fields.method, this.#started) : UNRECORDED
-    if (this.call) this.watched = this.#watchedAs(this.call)
-  }
-
-  #watchedAs(number: number): WatchedCall | undefined {
-    const { telemetry } = this.#logger
-    if (!telemetry?.watch || !this.#whose) return undefined
-    return new WatchedCall(number, telemetry.server, telemetry.watch, this.#fields, this.#whose, this.#started)
-  }
-
-  /** Tells the inspector how the call has ended. */
-  #tellWatch({ numbers }: ClientWatch, outcome: Outcome, { cancelled, code, fault }: Omit<CallEnd, 'outcome'>): void {
-    let { watched } = this
-    // One that is not recorded, and has failed, is told all the same, without its messages.
-    if (!watched && this.call === UNRECORDED && isFailure(outcome)) {
-      watched = this.#watchedAs(numbers.further())
-      watched?.begunBy(undefined, undefined)
-    } else if (!watched && this.call === UNRECORDED && this.#whose?.partOf === undefined) numbers.skip()
-    watched?.ended({
-      outcome,
-      cancelled,
-      fault,
-      code: code ?? fault?.row.code,
-      why: fault?.message,
-      upstreamMs: this.#upstreamTotal,
-    })
-  }
-
-  /** Tells the inspector that the call ends here without an answer. */
-  #left(why: string): void {
-    this.watched?.ended({ outcome: 'cancelled', cancelled: 'bridge', why, upstreamMs: this.#upstreamTotal })
   }
 
   /** Milliseconds that the server has taken; undefined if it did not get the call. */

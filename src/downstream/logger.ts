@@ -1,11 +1,11 @@
-/** The log of a server, with its metrics, traces and inspector. */
+/** The log of a server, with its metrics, traces and recorder. */
 
 import type { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
 import type { BridgeEvent, Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
+import type { ClientRecorder } from '../ports/recorder.js'
 import type { Tracer } from '../protocol/trace.js'
-import type { ClientWatch } from '../recorder/recorder.js'
 
 /** The log of a server. */
 export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 'warn' | 'error'> {
@@ -31,8 +31,8 @@ export interface Telemetry {
   tracer?: Tracer | undefined
   /** Which names of tools and prompts may be in metrics and in names of spans; none without both. */
   names?: ListedNames | undefined
-  /** The inspector; none by default. */
-  watch?: ClientWatch | undefined
+  /** Records what its clients do; nothing is recorded by default. */
+  recorder?: ClientRecorder | undefined
 }
 
 type Unnamed<E> = E extends BridgeEvent ? Omit<E, 'server'> : never

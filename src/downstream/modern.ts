@@ -2,6 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Memory, Reservation } from '../limits/memory.js'
+import type { RecordedHeaders } from '../ports/recorder.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { Call, Grant, Tell, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
@@ -27,7 +28,6 @@ import { CallLogEntry } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
 import type { Logger } from './logger.js'
 import { cancelledBy } from './outcome.js'
-import { tellReceived, type WatchedHeaders } from '../recorder/clients.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {
@@ -49,7 +49,7 @@ export interface Arrived {
   /** The trace context of the headers. */
   trace?: TraceContext | undefined
   /** All headers, for the inspector. It shows those that cannot be secret. */
-  headers?: WatchedHeaders
+  headers?: RecordedHeaders
   /** The request in flight. It gets the number of its call for the inspector. */
   running?: { call: number | undefined }
   /** The HTTP answer, for the inspector: with which status it would send this last frame now. */
@@ -82,12 +82,12 @@ export class ModernDownstream {
     const record = new CallLogEntry(log, { clientEra: 'modern', clientTransport, method }, arrived)
     const kept = methodTraits(method).endless ? own(id) : id
     const decoded = decodeModern(request, arrived, record)
-    if (decoded instanceof Fault) record.watched?.begun(request, undefined, arrived.headers)
+    if (decoded instanceof Fault) record.recorder?.began(request, undefined, arrived.headers)
     else {
-      if (decoded.answers) record.continues(decoded.answers)
-      record.watched?.begun(request, decoded.answers, arrived.headers, decoded.caller.clientInfo)
+      if (decoded.answers) record.recorder?.continues(decoded.answers)
+      record.recorder?.began(request, decoded.answers, arrived.headers, decoded.caller.clientInfo)
     }
-    if (arrived.running) arrived.running.call = record.call
+    if (arrived.running) arrived.running.call = record.recorder?.number
     // Not async itself, because that would keep the whole request in memory while it waits.
     return this.#callAndSend(kept, decoded, arrived, record, send)
   }
@@ -110,15 +110,15 @@ export class ModernDownstream {
       const tell: Tell = (told) => {
         increasing ??= onlyIncreasing()
         if (ended || !increasing(told)) return undefined
-        const { text, made } = encodeReply(told, id, decoded)
-        record.watched?.said(text, made)
+        const { text, origin } = encodeReply(told, id, decoded)
+        record.recorder?.sent(text, origin)
         return send({ text })
       }
       const reply = await this.#upstream.handle(toCall(decoded, arrived, record, tell))
       ended = true
-      const { text, made } = encodeReply(reply, id, decoded)
+      const { text, origin } = encodeReply(reply, id, decoded)
       const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
-      record.ended(reply, text, made, status === 200 ? undefined : arrived.answer?.statusOf({ status }))
+      record.ended(reply, text, origin, status === 200 ? undefined : arrived.answer?.statusOf({ status }))
       last = { text, last: { status } }
     } catch (error) {
       ended = true
@@ -144,7 +144,7 @@ export class ModernDownstream {
     { principal, credential, log }: Pick<Arrived, 'principal' | 'credential' | 'log'>,
   ): void {
     const { method, params } = message
-    tellReceived(log, message, {})
+    log.telemetry?.recorder?.received(message, {})
     if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
     this.#upstream.notify({ method, ...decodeNotification(params), principal, credential })
   }

@@ -2,7 +2,7 @@
 
 import { withoutCredentials } from '../credentials/credentials.js'
 import { Fault } from '../fault/fault.js'
-import type { Cancelled, Outcome } from '../recorder/events.js'
+import type { Cancelled, Outcome } from '../ports/outcome.js'
 import type { Final, Reply } from '../protocol/call.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, raw, value } from '../rpc/splice.js'

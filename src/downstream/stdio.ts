@@ -19,7 +19,6 @@ import type { SessionSettings } from './legacy/session.js'
 import { type Logger, tell } from './logger.js'
 import { ModernDownstream } from './modern.js'
 import { idToAnswer, readMessage } from './read-message.js'
-import { tellReceived } from '../recorder/clients.js'
 
 /** Options of serving a pipe. */
 export interface PipeOptions {
@@ -139,7 +138,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     // The id alone determines the request, because both eras share the ids, and a notification needs no envelope.
     const named = cancels ? running.named(message.params) : undefined
     if (cancels && named) {
-      tellReceived(log, message, { call: named.call })
+      log.telemetry?.recorder?.received(message, { call: named.call })
       running.cancel(message.params)
       return undefined
     }

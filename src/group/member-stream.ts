@@ -92,7 +92,11 @@ export class MemberStream {
     const { member, call } = this.#options
     const abort = (reason?: unknown) => controller.abort(reason)
     // Log entries of this server would not describe the client's call.
-    const log: CallLog = { call: call.log.call, note() {}, warn: (fields, message) => call.log.warn(fields, message) }
+    const log: CallLog = {
+      recorder: call.log.recorder,
+      note() {},
+      warn: (fields, message) => call.log.warn(fields, message),
+    }
     return member.upstream.handle({ ...call, params, progress: false, tell, signal: controller, abort, log })
   }
 }

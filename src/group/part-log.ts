@@ -9,7 +9,7 @@ export function partLog(log: CallLog): { log: CallLog; over(): void } {
     return { trace: span?.trace, over() {} }
   }
   return {
-    log: { call: log.call, note() {}, warn: (fields, message) => log.warn(fields, message), handedOver },
+    log: { recorder: log.recorder, note() {}, warn: (fields, message) => log.warn(fields, message), handedOver },
     over: () => span?.over(),
   }
 }

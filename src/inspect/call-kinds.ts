@@ -2,15 +2,15 @@
  * Shared parts of the start and end events of calls. Equal parts are one object: many calls of a client differ only in
  * their ids and times.
  */
-import type { CallSeen, Side, Sight } from '../recorder/events.js'
+import type { CallBody, Side, TraceEvent } from '../recorder/events.js'
 import type { Copies } from './kept.js'
 import { mixed } from './place.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 
-type CallSight = Extract<Sight, { kind: 'call' }>
+type CallSight = Extract<TraceEvent, { kind: 'call' }>
 
 /** Parts that many calls share, copied out of the received data. */
-export interface CallKind extends Omit<CallSeen, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {
+export interface CallKind extends Omit<CallBody, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {
   readonly server: string | undefined
   readonly session: string | undefined
   /** Approximate bytes of a start or end event of this kind. */

@@ -1,5 +1,7 @@
 /** Builds calls from events: both sides, state, messages and questions. */
-import type { CallSeen, Cancelled, Outcome, Seen, Side } from '../recorder/events.js'
+
+import type { Cancelled, Outcome } from '../ports/outcome.js'
+import type { CallBody, RecordedEvent, Side } from '../recorder/events.js'
 import { openQuestions } from './questions.js'
 
 /**
@@ -12,7 +14,7 @@ const MAX_EVENTS = 500
 /** Of a call with more events, this many of the first ones stay. */
 const FIRST = 400
 
-type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
+type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
 /** One call, together with the calls that continue it. */
 export interface CallView {
@@ -54,7 +56,7 @@ export interface CallView {
   /** Ids of the newest calls that continue it. */
   parts: string[]
   /** Its events in order: the first ones and the newest ones. */
-  events: Seen[]
+  events: RecordedEvent[]
   /** Number of dropped events between these. */
   more: number
 }
@@ -140,7 +142,7 @@ export class CallViews {
     this.byId.get(of)?.parts.shift()
   }
 
-  #keep(call: CallView, seen: Seen): void {
+  #keep(call: CallView, seen: RecordedEvent): void {
     call.events.push(seen)
     if (call.events.length > MAX_EVENTS) {
       const notification = call.events.findIndex((one, i) => i >= FIRST && isNotification(one))
@@ -161,23 +163,23 @@ export class CallViews {
 
   /** The newest call of a session with a server whose request has this id. */
   #answeredIn(server = '', session: string, id: string | number): CallView | undefined {
-    const isRequest = (seen: Seen) =>
+    const isRequest = (seen: RecordedEvent) =>
       seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request' && seen.dir === 'in' && seen.id === id
     const isIn = (call: CallView) => call.session === session && call.server === server
     return [...this.byId.values()].findLast((call) => isIn(call) && call.events.some(isRequest))
   }
 }
 
-function isNotification(seen: Seen): boolean {
+function isNotification(seen: RecordedEvent): boolean {
   return seen.kind === 'message' && seen.form === 'notification'
 }
 
-function askIn(call: CallView, seen: Seen): void {
+function askIn(call: CallView, seen: RecordedEvent): void {
   call.questions = openQuestions(call.questions, seen)
   call.parked = call.questions > 0
 }
 
-function tellCall(call: CallView, seen: CallSeen & Seen): void {
+function tellCall(call: CallView, seen: CallBody & RecordedEvent): void {
   call.server = seen.server ?? call.server
   call.method = call.method === '' ? seen.method : call.method
   // Its details may only be known when it ends.

@@ -1,5 +1,5 @@
 /** Parses an event from an exported file, or from the bridge that `tail` follows. Untrusted: all values are checked. */
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 import { CANCELLED } from './words.js'
 
 type Check = (value: unknown) => boolean
@@ -83,7 +83,7 @@ const CHECKS = new Map(
 )
 
 /** The event in a line; undefined if it is invalid. */
-export function eventIn(line: string): Seen | undefined {
+export function eventIn(line: string): RecordedEvent | undefined {
   let seen: unknown
   try {
     seen = JSON.parse(line)
@@ -91,7 +91,7 @@ export function eventIn(line: string): Seen | undefined {
     return undefined
   }
   const check = isObject(seen) ? CHECKS.get(seen['kind'] as string) : undefined
-  return check?.(seen) ? (seen as Seen) : undefined
+  return check?.(seen) ? (seen as RecordedEvent) : undefined
 }
 
 /** The check of a member. Newer versions may have further members: those are accepted if they are texts or numbers. */

@@ -2,7 +2,7 @@
  * Heads of HTTP messages, with the headers that may be shown. Equal heads are one object: a bridge sees few different ones.
  * Finding one builds no key.
  */
-import type { Http, MessageSeen } from '../recorder/events.js'
+import type { Http, MessageBody } from '../recorder/events.js'
 import { publicAddress } from '../texts/printable.js'
 import { mixed } from './place.js'
 import { short } from './short.js'
@@ -16,7 +16,7 @@ export interface KeptHead {
   readonly values: Values
 }
 
-type Told = NonNullable<MessageSeen['http']>
+type Told = NonNullable<MessageBody['http']>
 type Value = Told['headers'][string]
 
 /** A name that cannot have a secret: it has no query, no user, and is not encoded. */

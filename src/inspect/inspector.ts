@@ -3,43 +3,53 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
+import { socketFront } from '../bridge/http-app.js'
+import { listenOn } from '../bridge/unix-socket.js'
 import type { Settings } from '../config/settings.js'
-import { ClientWatch } from '../recorder/recorder.js'
+import type { Log } from '../log/events.js'
+import { folderProblem } from '../net/private-file.js'
+import { EventRecorder } from '../recorder/recorder.js'
+import { INSPECT } from './address.js'
 import { PAGE } from './page.js'
 import { Ring } from './ring.js'
 import { type InspectorOptions, inspector } from './routes.js'
 import { pipeName, socketName } from './socket.js'
-import type { Log } from '../log/events.js'
-import { folderProblem } from '../net/private-file.js'
-import { socketFront } from '../bridge/http-app.js'
-import { listenOn } from '../bridge/unix-socket.js'
 
 type Servers = InspectorOptions['servers']
 
 /** 192 random bits. */
 const TOKEN_BYTES = 24
 
+/** What an inspector needs of its program. */
+interface InspectorContext {
+  version: string
+  log: Log
+  /** The id of this replica, if there are several. */
+  replica?: string | undefined
+  /** The folder of the socket beside a bridge on stdio; it is not served there if there is none. */
+  folder: string | undefined
+}
+
 /** The inspector. */
 export class Inspector {
-  readonly watch: ClientWatch
+  readonly path = INSPECT
+  readonly recorder: EventRecorder
   /** The token of this start; undefined if one is configured. */
   readonly token: string | undefined
   readonly #settings: NonNullable<Settings['inspect']>
   readonly #ring: Ring
   readonly #version: string
   readonly #log: Log
+  readonly #folder: string | undefined
   #closeSocket: (() => Promise<void>) | undefined
 
-  /** `replica` is the id of this replica, if there are several. */
-  constructor(
-    settings: NonNullable<Settings['inspect']>,
-    { version, log, replica }: { version: string; log: Log; replica?: string | undefined },
-  ) {
+  constructor(settings: NonNullable<Settings['inspect']>, { version, log, replica, folder }: InspectorContext) {
     this.#settings = settings
     this.#ring = new Ring({ payloads: settings.payloads, replica })
     this.#version = version
     this.#log = log
-    this.watch = new ClientWatch(this.#ring.witness, settings.callsPerSecond)
+    this.#folder = folder
+    this.recorder = new EventRecorder(this.#ring.record, settings.callsPerSecond)
     this.token = settings.token === undefined ? randomBytes(TOKEN_BYTES).toString('base64url') : undefined
   }
 
@@ -48,8 +58,10 @@ export class Inspector {
     await app.register(inspector, this.#options(servers, this.#settings.token ?? this.token))
   }
 
-  /** Serves the inspector on a socket in a folder, on Windows on a pipe, to the user of this process. Never rejects. */
-  async serveSocket(folder: string, servers: Servers): Promise<void> {
+  /** Serves the inspector on a socket in its folder, on Windows on a pipe, to the user of this process. Never rejects. */
+  async serveSocket(servers: Servers): Promise<void> {
+    const folder = this.#folder
+    if (folder === undefined) return
     const file = join(folder, socketName(process.pid))
     const path = process.platform === 'win32' ? pipeName(process.pid) : file
     try {

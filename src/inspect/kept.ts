@@ -2,13 +2,13 @@
 
 import { withoutCredentials } from '../credentials/credentials.js'
 import { shortDigest } from '../crypto/digest.js'
-import { type CallSeen, callId, type MessageSeen, type Seen, type Sight } from '../recorder/events.js'
+import { type CallBody, callId, type MessageBody, type RecordedEvent, type TraceEvent } from '../recorder/events.js'
 import { own } from '../rpc/own.js'
 import { shownPrincipal } from '../texts/printable.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 
 /** An event that is neither a message nor part of a call, without its number and time. */
-export type Other = Record<string, unknown> & { kind: Exclude<Seen['kind'], (CallSeen | MessageSeen)['kind']> }
+export type Other = Record<string, unknown> & { kind: Exclude<RecordedEvent['kind'], (CallBody | MessageBody)['kind']> }
 
 /** Most shared texts, and most cached digests of sessions. */
 const MAX_TEXTS = 1_000
@@ -59,14 +59,14 @@ export class Copies {
   }
 
   /** Another event, without its time. */
-  eventOf(sight: Sight): Other {
+  eventOf(sight: TraceEvent): Other {
     const kept: Record<string, unknown> = {}
     for (const key in sight) {
-      const value = sight[key as keyof Sight] as unknown
+      const value = sight[key as keyof TraceEvent] as unknown
       if (value !== undefined && key !== 'now') kept[key] = typeof value === 'string' ? short(value) : value
     }
     for (const key of WORDS) {
-      const text = sight[key as keyof Sight] as unknown
+      const text = sight[key as keyof TraceEvent] as unknown
       if (typeof text === 'string') kept[key] = short(withoutCredentials(text.slice(0, MAX_EXAMINED_TEXT)))
     }
     if ('principal' in sight && sight.principal !== undefined) kept['principal'] = shownPrincipal(sight.principal)

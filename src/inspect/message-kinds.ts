@@ -2,14 +2,15 @@
  * Shared parts of messages. Equal parts are one object: many messages of a server differ only in their ids, sizes and
  * times.
  */
-import type { MessageSight } from '../recorder/message.js'
-import type { Changes, MessageSeen } from '../recorder/events.js'
+
+import type { Changes, MessageBody } from '../recorder/events.js'
+import type { MessageTrace } from '../recorder/message.js'
 import { Heads, isHeadOf, type KeptHead } from './heads.js'
 import type { Copies } from './kept.js'
 import { mixed } from './place.js'
 
 /** Parts that many messages share, copied out of the received data. */
-export interface MessageKind extends Pick<MessageSeen, 'hop' | 'dir' | 'form' | 'method'> {
+export interface MessageKind extends Pick<MessageBody, 'hop' | 'dir' | 'form' | 'method'> {
   readonly server: string | undefined
   readonly session: string | undefined
   readonly changed: Changes | undefined
@@ -43,7 +44,7 @@ export class MessageKinds {
   }
 
   /** The shared parts of a message. */
-  of(sight: MessageSight): MessageKind {
+  of(sight: MessageTrace): MessageKind {
     const session = sight.session === undefined ? undefined : this.#copies.digestOf(sight.session)
     const wire = wireOf(sight)
     const last = this.#last[wire]
@@ -53,7 +54,7 @@ export class MessageKinds {
     return kind
   }
 
-  #find(sight: MessageSight, session: string | undefined, wire: number): MessageKind {
+  #find(sight: MessageTrace, session: string | undefined, wire: number): MessageKind {
     const { hop, dir, form, method, server, changed } = sight
     const head = sight.http && this.#heads.of(sight.http)
     const place = placeOf(sight, session, head, wire)
@@ -88,7 +89,7 @@ function forget(kind: MessageKind): void {
 }
 
 /** Whether a message is of this kind, apart from its head. */
-function isSame(kind: MessageKind, sight: MessageSight, session: string | undefined): boolean {
+function isSame(kind: MessageKind, sight: MessageTrace, session: string | undefined): boolean {
   return (
     kind.method === sight.method &&
     kind.form === sight.form &&
@@ -101,13 +102,13 @@ function isSame(kind: MessageKind, sight: MessageSight, session: string | undefi
 }
 
 /** The number of the wire and the direction of a message. */
-function wireOf({ hop, dir }: MessageSight): number {
+function wireOf({ hop, dir }: MessageTrace): number {
   return (hop === 'client' ? 0 : 1) + (dir === 'in' ? 0 : 2)
 }
 
 /** The slot of a kind, by the members that differ most. The messages of a call are next to each other. */
 function placeOf(
-  { form, method }: MessageSight,
+  { form, method }: MessageTrace,
   session: string | undefined,
   head: KeptHead | undefined,
   wire: number,

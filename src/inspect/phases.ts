@@ -1,5 +1,5 @@
 /** Divides the time of a call: which side it waits for, and when its client is away. */
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 import type { CallView } from './call-views.js'
 import { openQuestions } from './questions.js'
 
@@ -14,7 +14,7 @@ export interface Away {
 /** The periods in which the client of a call was away. */
 export function awaysOf({ events }: Pick<CallView, 'events'>): Away[] {
   const aways: Away[] = []
-  let gone: Seen | undefined
+  let gone: RecordedEvent | undefined
   for (const seen of events) {
     if (isBack(seen) && gone) aways.push({ seq: gone.seq, ms: seen.at - gone.at })
     if (isBack(seen)) gone = undefined
@@ -24,12 +24,12 @@ export function awaysOf({ events }: Pick<CallView, 'events'>): Away[] {
   return aways
 }
 
-function isGone(seen: Seen): boolean {
+function isGone(seen: RecordedEvent): boolean {
   if (seen.kind === 'stream') return seen.what === 'left'
   return seen.kind === 'call' && (seen.outcome === 'asks' || seen.cancelled === 'disconnected')
 }
 
-function isBack(seen: Seen): boolean {
+function isBack(seen: RecordedEvent): boolean {
   if (seen.kind === 'stream') return seen.what === 'resumed'
   return seen.kind === 'call' && seen.what === 'begun' && seen.continues !== undefined
 }
@@ -103,7 +103,7 @@ function around(upstreamMs: number, end: number): CallPhase[] {
   ]
 }
 
-function isRequestToServer(seen: Seen): boolean {
+function isRequestToServer(seen: RecordedEvent): boolean {
   return seen.kind === 'message' && seen.hop === 'server' && seen.dir === 'out' && seen.form === 'request'
 }
 
@@ -115,7 +115,7 @@ class OpenRequests {
     return this.#ids.size > 0
   }
 
-  add(seen: Seen): void {
+  add(seen: RecordedEvent): void {
     if (seen.kind === 'call' && seen.what === 'ended' && seen.outcome !== 'asks') this.#ids.clear()
     if (seen.kind !== 'message') return
     if (isRequestToServer(seen)) this.#ids.set(seen.method, seen.id)
@@ -131,10 +131,10 @@ const PASSING = 10
  * When the bridge began to start or connect to a server before the first request of a call, or of a call that continues
  * it: milliseconds since 1970, by the number of that request.
  */
-function startsIn(events: readonly Seen[]): ReadonlyMap<number, number> {
+function startsIn(events: readonly RecordedEvent[]): ReadonlyMap<number, number> {
   const starts = new Map<number, number>()
   const requests = new OpenRequests()
-  let first: Seen | undefined
+  let first: RecordedEvent | undefined
   let waited = 0
   let last = 0
   for (const seen of events) {

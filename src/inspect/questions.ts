@@ -1,8 +1,8 @@
 /** Counts the open questions to the client of a call. */
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 
 /** The number of open questions after an event, from the number before it. A round sent at once counts as one. */
-export function openQuestions(before: number, seen: Seen): number {
+export function openQuestions(before: number, seen: RecordedEvent): number {
   if (seen.kind === 'question') {
     if (seen.what === 'parked') return before + 1
     return seen.what === 'answered' || seen.what === 'lost' ? Math.max(0, before - 1) : 0

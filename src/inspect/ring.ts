@@ -1,7 +1,8 @@
 /** The newest events of the inspector, in a bounded ring. It never holds a secret. */
 
-import type { MessageSight } from '../recorder/message.js'
-import { isFailure, type KeptText, type Seen, type Sight, type Witness } from '../recorder/events.js'
+import { isFailure } from '../ports/outcome.js'
+import type { KeptText, RecordEvent, RecordedEvent, TraceEvent } from '../recorder/events.js'
+import type { MessageTrace } from '../recorder/message.js'
 import type { Wire } from '../rpc/source.js'
 import { PerSecond } from '../time/per-second.js'
 import { CallKinds } from './call-kinds.js'
@@ -134,7 +135,7 @@ export class Ring {
   }
 
   /** Events after the one with this number, oldest first. Skips those dropped before they are read. */
-  *after(number: number): Generator<Seen, void> {
+  *after(number: number): Generator<RecordedEvent, void> {
     let next = number
     for (;;) {
       next = Math.max(next + 1, this.first)
@@ -144,8 +145,8 @@ export class Ring {
   }
 
   /** The event with this number, which must not be below `first` or above `last`, without its text. */
-  event(number: number): Seen {
-    return JSON.parse(this.json(number)) as Seen
+  event(number: number): RecordedEvent {
+    return JSON.parse(this.json(number)) as RecordedEvent
   }
 
   /** The JSON of the event with this number, in one line. The number is as in `event`. */
@@ -167,7 +168,7 @@ export class Ring {
     }
   }
 
-  readonly witness: Witness = (sight, text) => {
+  readonly record: RecordEvent = (sight, text) => {
     const at = sight.now ?? this.#now()
     if (sight.kind === 'message') this.#message(at, sight, text)
     else if (sight.kind === 'call') this.#call(at, sight)
@@ -177,7 +178,7 @@ export class Ring {
     return this.last
   }
 
-  #message(at: number, sight: MessageSight, text: Wire | undefined): void {
+  #message(at: number, sight: MessageTrace, text: Wire | undefined): void {
     this.secretArguments.note(sight, text)
     const id = typeof sight.id === 'string' ? short(sight.id) : sight.id
     const kind = this.#messageKinds.of(sight)
@@ -188,14 +189,14 @@ export class Ring {
   }
 
   /** Stores the text of a message if the mode asks for it, or may ask for it when the call ends. */
-  #keep(text: Wire, number: number, at: number, { call, bytes }: MessageSight): void {
+  #keep(text: Wire, number: number, at: number, { call, bytes }: MessageTrace): void {
     const all = this.#payloads === 'all' || at < this.#allUntil
     const texts = all ? this.#texts : call === undefined ? undefined : this.#waiting
     const position = texts?.add(text, bytes)
     if (position !== undefined) this.#events.addText(number, position, texts === this.#waiting)
   }
 
-  #call(at: number, sight: Extract<Sight, { kind: 'call' }>): void {
+  #call(at: number, sight: Extract<TraceEvent, { kind: 'call' }>): void {
     if (sight.what === 'ended') this.#decide(sight)
     const kind = this.#callKinds.of(sight)
     const weight = kind.weight + Math.min(sight.why?.length ?? 0, MAX_SHORT_TEXT)
@@ -203,7 +204,7 @@ export class Ring {
     this.#events.addCall(at, weight, sight, kind)
   }
 
-  #other(at: number, sight: Exclude<Sight, { kind: 'message' | 'call' }>): void {
+  #other(at: number, sight: Exclude<TraceEvent, { kind: 'message' | 'call' }>): void {
     const limit =
       sight.kind === 'refused'
         ? this.#refusals
@@ -220,7 +221,7 @@ export class Ring {
   }
 
   /** With `errors`: keeps the payloads of a failed call. */
-  #decide({ call, outcome }: Extract<Sight, { kind: 'call' }>): void {
+  #decide({ call, outcome }: Extract<TraceEvent, { kind: 'call' }>): void {
     const waiting = this.#waiting
     if (!waiting || call === undefined || !isFailure(outcome)) return
     this.#events.moveTexts(call, (position) => this.#texts.copy(waiting, position))
@@ -228,7 +229,7 @@ export class Ring {
 
   #perSecond(what: 'refusals' | 'lines', words: string): PerSecond {
     const text = `${words} were not recorded, because more than ${MOST[what]} came within a second`
-    return new PerSecond(MOST[what], (count) => this.witness({ kind: 'lost', what, text, count }))
+    return new PerSecond(MOST[what], (count) => this.record({ kind: 'lost', what, text, count }))
   }
 
   #evict(): void {

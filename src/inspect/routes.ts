@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 import { error as errorMessage } from '../rpc/message.js'
 import { INSPECT } from './address.js'
 import { readFilter } from './filter.js'
@@ -78,7 +78,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
   const isToken = tokenCheck(options.token)
   const hello = { bridge: randomUUID(), version }
   const viewers = new Set<() => void>()
-  const withText = <T extends Seen>(seen: T): T => {
+  const withText = <T extends RecordedEvent>(seen: T): T => {
     const payload = ring.text(seen.seq)
     if (!payload) return seen
     const isHidden = (path: readonly string[]) => ring.secretArguments.has(seen.server, path)
@@ -218,7 +218,7 @@ async function viewsOf(ring: Ring): Promise<Views> {
 }
 
 /** Whether an event belongs to one of these calls. A view lacks some events of a long call. */
-function belongingTo(calls: readonly CallView[]): (seen: Seen) => boolean {
+function belongingTo(calls: readonly CallView[]): (seen: RecordedEvent) => boolean {
   const ids = new Set(calls.flatMap(({ id, parts }) => [id, ...parts]))
   // An event of a stream names no call.
   const streams = calls.flatMap(({ events }) => events.filter(({ kind }) => kind === 'stream'))
@@ -227,7 +227,11 @@ function belongingTo(calls: readonly CallView[]): (seen: Seen) => boolean {
 }
 
 /** The selected events as JSON, one per line. */
-async function* linesOf(ring: Ring, isWanted: (seen: Seen) => boolean, show: (seen: Seen) => Seen) {
+async function* linesOf(
+  ring: Ring,
+  isWanted: (seen: RecordedEvent) => boolean,
+  show: (seen: RecordedEvent) => RecordedEvent,
+) {
   for await (const seen of inTurns(ring.after(0))) if (isWanted(seen)) yield `${JSON.stringify(show(seen))}\n`
 }
 

@@ -1,10 +1,10 @@
 /** Aligns the two sides of a call: each message with the one it causes on the other wire. */
-import type { Seen, Side } from '../recorder/events.js'
+import type { RecordedEvent, Side } from '../recorder/events.js'
 import type { CallView } from './call-views.js'
 import { textAt } from './values.js'
 
 /** A message of a call. */
-export type MessageRow = Extract<Seen, { kind: 'message' }>
+export type MessageRow = Extract<RecordedEvent, { kind: 'message' }>
 
 /** The HTTP status of a message. Answers to clients over Streamable HTTP have 200 unless the event has another one. */
 export function httpStatus(
@@ -22,7 +22,7 @@ const CLIENT_NAME = '/params/_meta/io.modelcontextprotocol~1clientInfo/name'
 /** The client of a call. If no event names it, as with relayed calls, the text of its request does. */
 export function clientOf({ client, events }: Pick<CallView, 'client' | 'events'>): Side | undefined {
   if (!client || client.name !== undefined) return client
-  const isRequest = (seen: Seen) => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request'
+  const isRequest = (seen: RecordedEvent) => seen.kind === 'message' && seen.hop === 'client' && seen.form === 'request'
   const request = events.find(isRequest) as MessageRow | undefined
   const name = request?.payload && textAt(request.payload.text, CLIENT_NAME)
   return name === undefined ? client : { ...client, name }

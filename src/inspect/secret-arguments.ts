@@ -1,6 +1,7 @@
 /** Finds tool arguments that are secret by their schema: `writeOnly` or `format: password`. */
+
+import type { MessageBody, TraceEvent } from '../recorder/events.js'
 import { bytesOf } from '../recorder/message.js'
-import type { MessageSeen, Sight } from '../recorder/events.js'
 import type { Wire } from '../rpc/source.js'
 import { ListedTools, pageOf } from './listed-tools.js'
 import { begins, type Pattern } from './paths.js'
@@ -39,7 +40,7 @@ export class SecretArguments {
   readonly #known = new Map<string, Known>()
 
   /** Learns from lists of tools among the messages. */
-  note(message: Sight & MessageSeen, text: Wire | undefined): void {
+  note(message: TraceEvent & MessageBody, text: Wire | undefined): void {
     if (message.form === 'request') {
       if (message.method !== 'tools/list') return
       const [oldest] = this.#open.keys()
@@ -68,7 +69,7 @@ export class SecretArguments {
     return false
   }
 
-  #learn({ server = '', hop }: Sight & MessageSeen, text: string, isFirst: boolean): void {
+  #learn({ server = '', hop }: TraceEvent & MessageBody, text: string, isFirst: boolean): void {
     const maySecret = SECRET.test(text)
     if (hop !== 'server' && !maySecret) return
     const page = pageOf(text)
@@ -114,7 +115,7 @@ function argumentsIn(path: readonly string[]): number | undefined {
 }
 
 /** Several clients, and several sessions with a server, have requests with the same id. */
-function keyOfRequest({ server, hop, call, session, id }: Sight & MessageSeen): string {
+function keyOfRequest({ server, hop, call, session, id }: TraceEvent & MessageBody): string {
   return `${hop} ${call} ${session} ${id} ${server}`
 }
 

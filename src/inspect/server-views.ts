@@ -1,11 +1,24 @@
 /** Builds servers from events: eras, processes, and messages of the bridge itself. */
-import { isFailure, type Seen, type Side } from '../recorder/events.js'
+
+import { isFailure } from '../ports/outcome.js'
+import type { ServerStatus } from '../ports/server-status.js'
+import type { RecordedEvent, Side } from '../recorder/events.js'
 import type { SessionCounts } from './open-sessions.js'
 
 /** Most stored entries of each kind. The oldest are dropped; of servers, the first ones stay. */
 export const KEPT_OF_SERVERS = { servers: 200, stderr: 20, messages: 20, processes: 100 }
 
-type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
+type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
+
+/** The current state of a server: what the bridge says, and what was recorded. */
+export interface ServerNow extends ServerStatus {
+  /** Its open sessions. */
+  sessions?: SessionCounts | undefined
+  /** The names of its tools, if listed. */
+  tools?: readonly string[] | undefined
+  /** Messages outside of calls, with their texts. */
+  messages?: readonly Of<'message'>[] | undefined
+}
 
 /** The known facts about a server. */
 export interface ServerView {
@@ -29,27 +42,6 @@ export interface ServerView {
   messages: Of<'message'>[]
   /** The last lines that its process wrote to stderr. */
   stderr: string[]
-}
-
-/** The current state of a server, from the bridge. */
-export interface ServerNow {
-  name: string
-  state: string
-  era?: string | undefined
-  revision?: string | undefined
-  why?: string | undefined
-  calls: number
-  parked: number
-  /** Its open sessions. */
-  sessions?: SessionCounts | undefined
-  /**
-   * The circuit breaker is open: consecutive failures, and milliseconds until the next attempt. Undefined if it is closed.
-   */
-  pause?: { failures?: number | undefined; ms: number } | undefined
-  /** The names of its tools, if listed. */
-  tools?: readonly string[] | undefined
-  /** Messages outside of calls, with their texts. */
-  messages?: readonly Of<'message'>[] | undefined
 }
 
 /** Requests of the bridge itself: to detect the era of a server, and to open a session. */

@@ -1,10 +1,12 @@
 /** Builds sessions from events: owners, call times and open streams. */
-import { isFailure, type Seen, type Side } from '../recorder/events.js'
+
+import { isFailure } from '../ports/outcome.js'
+import type { RecordedEvent, Side } from '../recorder/events.js'
 
 /** Most stored sessions of each kind. The oldest are dropped. */
 export const KEPT_OF_SESSIONS = { sessions: 1_000, streams: 8 }
 
-type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
+type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
 /** A session of a client with the bridge, or of the bridge with a server. */
 export interface SessionView {

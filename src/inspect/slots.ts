@@ -3,8 +3,8 @@
  * collector has nothing to copy. A row fits into a cache line. The JSON of an event is made when it is read.
  */
 import { withoutCredentials } from '../credentials/credentials.js'
-import type { MessageSight } from '../recorder/message.js'
-import { type CallSeen, callId, type Seen, type Sight } from '../recorder/events.js'
+import { type CallBody, callId, type RecordedEvent, type TraceEvent } from '../recorder/events.js'
+import type { MessageTrace } from '../recorder/message.js'
 import type { CallKind } from './call-kinds.js'
 import { callKindJson, durationJson, membersJson, messageKindJson, timeJson } from './json.js'
 import type { Other } from './kept.js'
@@ -12,7 +12,7 @@ import type { MessageKind } from './message-kinds.js'
 import { short } from './short.js'
 
 /** Members that few events have. */
-type Rare = Pick<Seen, 'continues'> & Pick<CallSeen, 'why' | 'trace'>
+type Rare = Pick<RecordedEvent, 'continues'> & Pick<CallBody, 'why' | 'trace'>
 
 /** The codes of events. */
 const MESSAGE = 0
@@ -80,7 +80,7 @@ export class Slots {
   addMessage(
     at: number,
     weight: number,
-    { bytes, of, call }: MessageSight,
+    { bytes, of, call }: MessageTrace,
     kind: MessageKind,
     id: string | number | undefined,
   ): number {
@@ -103,7 +103,7 @@ export class Slots {
   }
 
   /** Adds the start or the end of a call, of this many bytes. */
-  addCall(at: number, weight: number, sight: Extract<Sight, { kind: 'call' }>, kind: CallKind): void {
+  addCall(at: number, weight: number, sight: Extract<TraceEvent, { kind: 'call' }>, kind: CallKind): void {
     const { continues, why, trace } = sight
     const begins = sight.what === 'begun'
     const slot = this.#take(at, begins ? BEGUN : ENDED, weight, sight.call)
@@ -205,7 +205,7 @@ export class Slots {
   }
 }
 
-function rareOf({ continues, why, trace }: Extract<Sight, { kind: 'call' }>): Rare {
+function rareOf({ continues, why, trace }: Extract<TraceEvent, { kind: 'call' }>): Rare {
   return {
     continues: continues === undefined ? undefined : callId(continues),
     why: why === undefined ? undefined : short(withoutCredentials(why)),

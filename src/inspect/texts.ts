@@ -1,6 +1,7 @@
 /** The newest texts of messages, in a buffer of fixed size: each new text overwrites the oldest ones. */
-import { bytesOf } from '../recorder/message.js'
+
 import type { KeptText } from '../recorder/events.js'
+import { bytesOf } from '../recorder/message.js'
 import { lengthOf, type Wire } from '../rpc/source.js'
 
 /** Most stored characters of a text, and most bytes they can take. */

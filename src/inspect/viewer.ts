@@ -1,6 +1,6 @@
 /** One reader of the inspector's events, over Server-Sent Events. A reader that stalls takes no memory. */
 import type { ServerResponse } from 'node:http'
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 import { KEEP_ALIVE } from '../rpc/sse.js'
 import type { Ring } from './ring.js'
 
@@ -12,7 +12,7 @@ export interface ViewerOptions {
   /** Identifies the ring, because a viewer that reconnects to another one starts over; and its clock. */
   hello: object
   /** Formats an event with its text; undefined if texts are not sent. */
-  show: ((seen: Seen) => Seen) | undefined
+  show: ((seen: RecordedEvent) => RecordedEvent) | undefined
 }
 
 /** Most bytes of new events while a viewer does not read. A slower viewer is disconnected. */

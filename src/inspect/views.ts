@@ -1,5 +1,5 @@
 /** Builds calls, servers, sessions and refusals from events. The bridge, the terminal and the page share this code. */
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 import { type CallView, CallViews } from './call-views.js'
 import { type ServerView, ServerViews } from './server-views.js'
 import { type SessionView, SessionViews } from './session-views.js'
@@ -10,7 +10,7 @@ export type { ServerNow, ServerView } from './server-views.js'
 /** Most stored entries of each kind. The oldest are dropped. */
 export const KEPT = { refused: 500, notes: 100 }
 
-type Of<K extends Seen['kind']> = Extract<Seen, { kind: K }>
+type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
 /** A change of the bridge itself: its configuration, its trust in a server, or lost events. */
 export type BridgeNote = Of<'config' | 'trust' | 'lost'>
@@ -46,7 +46,7 @@ export class Views {
   }
 
   /** Adds the next event. Events that were added before are ignored. */
-  add(seen: Seen): void {
+  add(seen: RecordedEvent): void {
     if (seen.seq <= this.last) return
     if (this.last > 0) this.lost += seen.seq - this.last - 1
     this.last = seen.seq
@@ -138,10 +138,10 @@ export class Views {
   }
 }
 
-function isSentToServer(seen: Seen): boolean {
+function isSentToServer(seen: RecordedEvent): boolean {
   return seen.kind === 'message' && seen.hop === 'server' && seen.dir === 'out'
 }
 
-function hasCall<S extends Seen>(seen: S): seen is S & { call: string } {
+function hasCall<S extends RecordedEvent>(seen: S): seen is S & { call: string } {
   return seen.call !== undefined
 }

@@ -1,5 +1,7 @@
 /** How the page writes values: times, sizes, sides and outcomes. */
-import type { Cancelled, Change, Side } from '../recorder/events.js'
+
+import type { Cancelled } from '../ports/outcome.js'
+import type { Change, Side } from '../recorder/events.js'
 import { printable } from '../texts/printable.js'
 import { RULE_ROWS } from './explanations.js'
 import { addressIn } from './markdown.js'

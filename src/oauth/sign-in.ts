@@ -28,10 +28,10 @@ import {
   type TunnelListener,
   unheard,
 } from '../protocol/call.js'
+import type { Encoded } from '../protocol/encoded.js'
 import { type LegacyRevision, MODERN, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
 import { methodTraits } from '../protocol/methods.js'
-import type { Encoded } from '../recorder/rules.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'

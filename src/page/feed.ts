@@ -1,7 +1,7 @@
 /** The source of the page's events: the running bridge, or a file dropped on the page. */
 import { eventIn } from '../inspect/event.js'
 import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
-import type { KeptText, Seen } from '../recorder/events.js'
+import type { KeptText, RecordedEvent } from '../recorder/events.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { add, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
 
@@ -65,10 +65,10 @@ async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
   for (;;) {
     const { done, value } = await reader.read()
     if (done) return 'the connection was closed'
-    const events: Seen[] = []
+    const events: RecordedEvent[] = []
     for (const { event, data: pieces } of decoder.push(value)) {
       const data = textOf(pieces)
-      if (event === 'message') events.push(JSON.parse(data) as Seen)
+      if (event === 'message') events.push(JSON.parse(data) as RecordedEvent)
       else if (event === 'dropped') return 'this page read too slowly'
       else if (event === 'hello') {
         const hello = JSON.parse(data) as Hello
@@ -169,7 +169,7 @@ export function followAnew(given: string | undefined): void {
 /** Shows the events of an exported file instead of those of the bridge. Resolves to an error message, if there is one. */
 export async function open(file: File): Promise<string | undefined> {
   if (file.size > MAX_FILE) return `${file.name} is larger than ${MAX_FILE / 1024 / 1024} MiB`
-  const events: Seen[] = []
+  const events: RecordedEvent[] = []
   for (const [i, line] of (await file.text()).split('\n').entries()) {
     if (i % SLICE === SLICE - 1) await nextTask()
     if (line.trim() === '') continue

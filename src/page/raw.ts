@@ -3,7 +3,7 @@ import { html } from 'htm/preact'
 import { indented } from '../inspect/indent.js'
 import type { MessageRow } from '../inspect/rows.js'
 import { counted, shown, size } from '../inspect/words.js'
-import type { KeptText, Seen } from '../recorder/events.js'
+import type { KeptText, RecordedEvent } from '../recorder/events.js'
 
 /** A message that can be opened. `time` is when it passed, `status` its HTTP status, if any. */
 export function Raw({ message, time, status }: { message: MessageRow; time: string; status?: number | undefined }) {
@@ -28,7 +28,7 @@ export function line({ form, method, id, http, hop }: MessageRow, status = http?
 }
 
 /** Source and destination of a message. */
-export function whereOf(seen: Seen): string {
+export function whereOf(seen: RecordedEvent): string {
   if (seen.kind !== 'message') return 'bridge'
   return seen.dir === 'in' ? `${seen.hop} → bridge` : `bridge → ${seen.hop}`
 }

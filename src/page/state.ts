@@ -3,7 +3,7 @@ import { batch, computed, signal } from '@preact/signals'
 import { readFilter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
 import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 
 export const PLACES = ['calls', 'servers', 'sessions', 'refused'] as const
 export type PagePlace = (typeof PLACES)[number]
@@ -48,7 +48,7 @@ let views = new Views()
 
 /** Most stored events outside of calls. The oldest are dropped. */
 const MAX_OTHERS = 5_000
-let others: Seen[] = []
+let others: RecordedEvent[] = []
 
 /** The calls, servers and sessions of all events. A component that reads it is redrawn when events are added. */
 export const current = computed(() => {
@@ -143,7 +143,7 @@ let next = 0
  * Adds events. Whatever their rate, redrawing takes at most a fifth of the time, so that the page can react to keys. A
  * hidden page is not redrawn.
  */
-export function add(events: readonly Seen[]): void {
+export function add(events: readonly RecordedEvent[]): void {
   for (const seen of events) {
     views.add(seen)
     if (seen.call === undefined) others.push(seen)
@@ -178,7 +178,7 @@ export function forget(): void {
 }
 
 /** The events of the page in order: those of matching calls, or all without a filter. */
-export function eventsOf(words: string): Seen[] {
+export function eventsOf(words: string): RecordedEvent[] {
   const { matches, isEmpty } = readFilter(words)
   const events = [...views.calls.values()].filter((call) => matches(call, now())).flatMap((call) => call.events)
   // A stream event that concerns an answer is also part of its call.

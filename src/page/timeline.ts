@@ -4,7 +4,7 @@ import { phasesOf, type Who } from '../inspect/phases.js'
 import { httpStatus } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { CANCELLED, duration, TIME_LIMIT } from '../inspect/words.js'
-import type { Seen } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 import { line, whereOf } from './raw.js'
 
 /** `time`: a running call is drawn up to here. */
@@ -53,18 +53,18 @@ const LANES = [
   ['server', 'server'],
 ] as const
 
-function isNotification(seen: Seen): boolean {
+function isNotification(seen: RecordedEvent): boolean {
   return seen.kind === 'message' && seen.form === 'notification'
 }
 
 /** Whether this event cancels the call. */
-function isCancelled(seen: Seen): boolean {
+function isCancelled(seen: RecordedEvent): boolean {
   if (seen.kind !== 'call' || seen.what === 'begun') return false
   return seen.outcome === 'cancelled' || seen.fault === TIME_LIMIT
 }
 
 /** The lane of a mark: that of the side that caused it. */
-function laneOf(seen: Seen): Who {
+function laneOf(seen: RecordedEvent): Who {
   if (seen.kind === 'message') return seen.hop
   if (seen.kind === 'stream') return 'client'
   return seen.kind === 'call' && seen.outcome === 'cancelled' && seen.cancelled !== 'bridge' ? 'client' : 'bridge'
@@ -79,7 +79,7 @@ const QUESTIONS = {
   lost: 'question lost: the server withdrew it, or the call ended before the answer',
 } as const
 
-function whatOf(seen: Seen, call: CallView): string {
+function whatOf(seen: RecordedEvent, call: CallView): string {
   if (seen.kind === 'message') return line(seen, httpStatus(seen, call))
   if (seen.kind === 'question') return QUESTIONS[seen.what]
   if (seen.kind === 'stream') return seen.what === 'left' ? 'client away: its connection was closed' : 'client back'

@@ -10,10 +10,10 @@ import type { Id, Request, Response, RpcError, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Json, Payload } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
+import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { LogLevel } from './methods.js'
 import type { HttpRefusal } from './refusal.js'
-import type { Encoded, Made } from '../recorder/rules.js'
 import type { ShownToken } from './shown-token.js'
 import type { TraceContext } from './trace.js'
 
@@ -212,7 +212,7 @@ export interface Tunnel {
 interface TunnelMessage {
   text: Wire
   /** What it was made of. */
-  made?: Made | undefined
+  origin?: MessageOrigin | undefined
   /** Set if this is the answer: the last message. */
   answer?: Response
   /** With the answer: number of notifications dropped because earlier ones had not been read. */
@@ -225,7 +225,7 @@ export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
 /** What the inspector is told of a message: the call that it seems to belong to, and what it was made of. */
 export interface AboutMessage {
   call?: number | undefined
-  made?: Made | undefined
+  origin?: MessageOrigin | undefined
 }
 
 /** Receives what belongs to the session but to no request of the client. */
@@ -317,8 +317,8 @@ interface KnownRedirects {
 
 /** The log of one call. */
 export interface CallLog {
-  /** The number of the call for the inspector, if there is one. */
-  readonly call?: number | undefined
+  /** Records the call under a number, if there is a recorder. */
+  readonly recorder?: { readonly number: number } | undefined
   /** Adds fields to the line that is written when the call ends. Never a secret, a header value or an argument. */
   note(fields: Record<string, string | number | boolean>): void
   warn: Log['warn']

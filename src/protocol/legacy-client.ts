@@ -21,11 +21,11 @@ import { ECHOED } from '../texts/printable.js'
 import type { Call, Reply, RpcError } from './call.js'
 import { carriedCapabilities } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel/downlevel.js'
+import { type Encoded, encodedResult } from './encoded.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
 import { declaredBy } from './offered.js'
-import { type Encoded, encodedResult } from '../recorder/rules.js'
 
 /** What a client states in `initialize`. */
 export interface Opening {
@@ -144,8 +144,8 @@ export function encodeReply(
         reply.method === 'notifications/progress' && progressToken !== undefined
           ? edit(reply.params, { progressToken })
           : reply.params
-      const made = downlevelNotification(reply.method, restored, to)
-      return { text: notification(reply.method, write(made)), made }
+      const origin = downlevelNotification(reply.method, restored, to)
+      return { text: notification(reply.method, write(origin)), origin }
     }
     case 'result': {
       if (reply.type !== undefined)
@@ -159,8 +159,8 @@ export function encodeReply(
       return encodedResult(id, to.tasks && call.method === 'tools/list' ? withTaskSupport(adapted) : adapted)
     }
     case 'error': {
-      const made = legacyError(call, reply.error, to.revision)
-      return { text: errorMessage(id, made), made }
+      const origin = legacyError(call, reply.error, to.revision)
+      return { text: errorMessage(id, origin), origin }
     }
   }
 }

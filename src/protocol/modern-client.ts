@@ -23,6 +23,7 @@ import {
   write,
 } from '../rpc/splice.js'
 import type { Answers, CacheHint, Caller, Reply } from './call.js'
+import { type Encoded, encodedResult } from './encoded.js'
 import { NEWEST_MODERN } from './eras.js'
 import {
   CLIENT_CAPABILITIES,
@@ -34,7 +35,6 @@ import {
   withoutRequestKeys,
 } from './meta.js'
 import { isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
-import { type Encoded, encodedResult } from '../recorder/rules.js'
 
 /** A request, decoded. */
 export interface DecodedModernRequest {
@@ -205,8 +205,8 @@ export function encodeReply(
     case 'notification': {
       const progress = reply.method === 'notifications/progress' && progressToken !== undefined
       const params = progress ? edit(reply.params, { progressToken }) : reply.params
-      const made = subscription === undefined ? params : ofSubscription(params, subscription)
-      return { text: notification(reply.method, write(made)), made }
+      const origin = subscription === undefined ? params : ofSubscription(params, subscription)
+      return { text: notification(reply.method, write(origin)), origin }
     }
     case 'result': {
       const stamped = stamp(reply, method)
@@ -215,7 +215,7 @@ export function encodeReply(
     case 'input':
       return encodedResult(id, stampType(reply.result, 'input_required', reply.server))
     case 'error':
-      return { text: errorMessage(id, reply.error), made: reply.error }
+      return { text: errorMessage(id, reply.error), origin: reply.error }
   }
 }
 

@@ -1,6 +1,6 @@
-/** Numbers of calls for the inspector, and which calls have none because too many come. */
+/** Numbers of calls for the recorder, and which calls have none because too many come. */
 
-import { UNRECORDED } from './events.js'
+import { UNRECORDED } from '../ports/recorder.js'
 import { PerSecond } from '../time/per-second.js'
 
 /** Methods that are always recorded: a session tells the name of its client in its first call, lists tell what is secret. */

@@ -1,64 +1,39 @@
-/** What the inspector is told of one call: that it has begun, its messages with the client, and how it has ended. */
-
-import type { Fault } from '../fault/fault.js'
-import { type MessageSight, sightOf, tellArrived, tellSent } from './message.js'
-import type { Cancelled, Outcome, Side, Sight } from './events.js'
+/** Records one call of a client: that it has begun, its messages with the client, and how it has ended. */
+import { isFailure } from '../ports/outcome.js'
+import {
+  type CallEnd,
+  type CallFields,
+  type CallRecorder,
+  type RecordedHeaders,
+  UNRECORDED,
+  type Whose,
+} from '../ports/recorder.js'
 import type { Answers, Final } from '../protocol/call.js'
-import { type Era, NEWEST_MODERN } from '../protocol/eras.js'
-import type { Made } from './rules.js'
+import type { MessageOrigin } from '../protocol/encoded.js'
+import { NEWEST_MODERN } from '../protocol/eras.js'
 import type { Notification, Request, Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { type Json, raw } from '../rpc/splice.js'
 import { shownPrincipal } from '../texts/printable.js'
-import type { ClientWatch } from './recorder.js'
-import { fillIn, TOWARDS, type WatchedHeaders } from './clients.js'
+import type { Calls } from './calls.js'
+import type { Side, TraceEvent } from './events.js'
+import { fillIn, type MessageTrace, recordReceived, recordSent, TOWARDS, traceOf } from './message.js'
 
-type CallSight = Extract<Sight, { kind: 'call' }>
+type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 
 const NO_HEADERS = {}
 
-/** Whose call it is, for the log and the inspector. */
-export interface Whose {
-  principal: string
-  /** The session of a legacy client. */
-  session?: string | undefined
-  /** The call that it is a part of, for the inspector, which shows it as a call of its own only if it fails. */
-  partOf?: number | undefined
-}
-
-/** What is known about a call when it comes in. More fields are added until it ends. */
-export interface CallFields {
-  clientEra: Era
-  method: string
-  serverEra?: Era
-  relayed?: true
-  /** The server of a group that the call is for. */
-  server?: string
-  [further: string]: unknown
-}
-
-/** How a call has ended. */
-export interface CallEnd {
-  outcome: Outcome
-  /** Why, if it was cancelled. */
-  cancelled?: Cancelled | undefined
-  fault?: Fault | undefined
-  /** The code of the error. */
-  code?: number | undefined
-  why?: string | undefined
-  /** Milliseconds that the server has taken, if it got the call. */
-  upstreamMs?: number | undefined
-}
-
-/** A call that the inspector sees. */
-export class WatchedCall {
-  readonly number: number
-  readonly #watch: ClientWatch
+/** A call that is recorded, unless too many come. */
+export class RecordedCall implements CallRecorder {
+  number: number
+  readonly #calls: Calls
   readonly #fields: Readonly<CallFields>
   readonly #started: number
   readonly #server: string
   readonly #principal: string
   #session: string | undefined
+  /** It is a part of another call. */
+  readonly #isPart: boolean
   /** What the client calls itself. */
   #client: string | undefined
   /** What the call named when it began. */
@@ -69,16 +44,10 @@ export class WatchedCall {
   #answeredAt: number | undefined
 
   /** `started` is the `performance.now()` of the call. */
-  constructor(
-    number: number,
-    server: string,
-    watch: ClientWatch,
-    fields: Readonly<CallFields>,
-    whose: Whose,
-    started: number,
-  ) {
-    this.number = number
-    this.#watch = watch
+  constructor(calls: Calls, server: string, fields: Readonly<CallFields>, whose: Whose, started: number) {
+    this.#isPart = whose.partOf !== undefined
+    this.number = this.#isPart ? UNRECORDED : calls.numbers.next(fields.method, started)
+    this.#calls = calls
     this.#fields = fields
     this.#started = started
     this.#server = server
@@ -86,76 +55,89 @@ export class WatchedCall {
     this.#session = whose.session
   }
 
-  /**
-   * Tells that the call has begun, with the client's message. `answers` are those of a call that continues another one,
-   * `clientInfo` is that of its client, if it is known.
-   */
-  begun(request: Request, answers?: Answers, headers?: WatchedHeaders, clientInfo?: Json): void {
-    this.begunBy(this.#watch.clientOf(request, this.#session, clientInfo), answers)
-    const sight = this.#message('in', this.#started)
-    if (headers) sight.http = { headers }
-    tellArrived(this.#watch.witness, request, sight)
-    this.#messageId = sight.id
+  continues(answers: Answers): void {
+    if (this.number === UNRECORDED && this.#continued(answers) !== undefined)
+      this.number = this.#calls.numbers.further()
   }
 
-  /** Tells that the call of this client has begun, whose message is told otherwise. `answers` are as in `begun`. */
-  begunBy(client: string | undefined, answers: Answers | undefined): void {
+  began(request: Request, answers?: Answers, headers?: RecordedHeaders, clientInfo?: Json): void {
+    if (this.number === UNRECORDED) return
+    this.beganBy(this.#calls.clientOf(request, this.#session, clientInfo), answers)
+    const trace = this.#message('in', this.#started)
+    if (headers) trace.http = { headers }
+    recordReceived(this.#calls.record, request, trace)
+    this.#messageId = trace.id
+  }
+
+  /** The call of this client has begun, whose message is recorded otherwise. `answers` are as in `began`. */
+  beganBy(client: string | undefined, answers: Answers | undefined): void {
     this.#client = client
     this.#name = this.#fields['name']
-    const sight = this.#sight('begun', this.#started)
-    if (answers) sight.continues = this.continues(answers)
-    this.#watch.witness(sight)
+    const trace = this.#trace('begun', this.#started)
+    if (answers) trace.continues = this.#continued(answers)
+    this.#calls.record(trace)
   }
 
-  /** The call that one with these answers continues; undefined if it is not known. */
-  continues({ state, responses }: Answers): number | undefined {
-    return this.#watch.continued(this.#whose, { state, entries: responses })
-  }
-
-  /** The call has opened this session, to which it belongs from now on. */
   opened(session: string): void {
     this.#session = session
   }
 
-  /** Tells a message of the client that belongs to the call. */
   received(message: Request | Notification | Response): void {
-    tellArrived(this.#watch.witness, message, this.#message('in', undefined))
+    if (this.number !== UNRECORDED) recordReceived(this.#calls.record, message, this.#message('in', undefined))
   }
 
-  /** Tells a message to the client. `made` is what it was made of, `status` its HTTP status, unless that is 200. */
-  said(text: Wire, made?: Made, status?: number): void {
-    const sight = this.#message('out', undefined)
-    if (fillIn(sight, text)) this.#tellSent(sight, text, made, status)
+  sent(text: Wire, origin?: MessageOrigin, status?: number): void {
+    if (this.number === UNRECORDED) return
+    const trace = this.#message('out', undefined)
+    if (fillIn(trace, text)) this.#recordSent(trace, text, origin, status)
   }
 
-  /** Tells the server's reply: `text` is the answer as sent, `made` what it was made of, `status` as in `said`. */
-  answered(reply: Final, text: Wire | undefined, made: Made | undefined, status?: number): void {
+  answered(reply: Final, text: Wire | undefined, origin: MessageOrigin | undefined, status?: number): void {
+    if (this.number === UNRECORDED) return
     if (reply.kind === 'input') {
       const { result } = reply
       const round = { state: raw(result, 'requestState'), entries: raw(result, 'inputRequests') }
-      this.#watch.asks(this.number, this.#whose, round)
+      this.#calls.asks(this.number, this.#whose, round)
     }
     if (text === undefined) return
     this.#answeredAt = performance.now()
-    const sight = this.#message('out', this.#answeredAt)
-    sight.form = reply.kind === 'error' ? 'error' : 'result'
-    sight.id = this.#messageId
-    this.#tellSent(sight, text, made, status)
+    const trace = this.#message('out', this.#answeredAt)
+    trace.form = reply.kind === 'error' ? 'error' : 'result'
+    trace.id = this.#messageId
+    this.#recordSent(trace, text, origin, status)
   }
 
-  /** Tells how the call has ended: now, or with the answer that was told. */
-  ended({ outcome, cancelled, fault, code, why, upstreamMs }: CallEnd): void {
+  ended(end: CallEnd): void {
+    if (this.number !== UNRECORDED) return this.#end(end)
+    if (isFailure(end.outcome)) {
+      // One that is not recorded, and has failed, is recorded all the same, without its messages.
+      this.number = this.#calls.numbers.further()
+      this.beganBy(undefined, undefined)
+      this.#end(end)
+    } else if (!this.#isPart) this.#calls.numbers.skip()
+  }
+
+  left(why: string, upstreamMs: number | undefined): void {
+    if (this.number !== UNRECORDED) this.#end({ outcome: 'cancelled', cancelled: 'bridge', why, upstreamMs })
+  }
+
+  #end({ outcome, cancelled, fault, code, why, upstreamMs }: CallEnd): void {
     const now = this.#answeredAt ?? performance.now()
-    const sight = this.#sight('ended', now)
-    sight.outcome = outcome
-    sight.cancelled = cancelled
-    sight.code = code
-    sight.fault = fault?.fault
-    sight.blame = fault?.blame
-    sight.why = why
-    sight.ms = now - this.#started
-    sight.upstreamMs = upstreamMs
-    this.#watch.witness(sight)
+    const trace = this.#trace('ended', now)
+    trace.outcome = outcome
+    trace.cancelled = cancelled
+    trace.code = code
+    trace.fault = fault?.fault
+    trace.blame = fault?.blame
+    trace.why = why
+    trace.ms = now - this.#started
+    trace.upstreamMs = upstreamMs
+    this.#calls.record(trace)
+  }
+
+  /** The call that one with these answers continues; undefined if it is not known. */
+  #continued({ state, responses }: Answers): number | undefined {
+    return this.#calls.continued(this.#whose, { state, entries: responses })
   }
 
   /** Whose call of what it is: the calls of one round have that in common. */
@@ -165,19 +147,19 @@ export class WatchedCall {
   }
 
   /** A message of the call with its client. */
-  #message(dir: MessageSight['dir'], now: number | undefined): MessageSight {
-    return sightOf('client', dir, this.#server, this.number, this.#session, now)
+  #message(dir: MessageTrace['dir'], now: number | undefined): MessageTrace {
+    return traceOf('client', dir, this.#server, this.number, this.#session, now)
   }
 
-  #tellSent(sight: MessageSight, text: Wire, made: Made | undefined, status: number | undefined): void {
-    if (status !== undefined && status !== 200) sight.http = { status, headers: NO_HEADERS }
-    tellSent(this.#watch.witness, text, sight, made, TOWARDS[this.#fields.clientEra])
+  #recordSent(trace: MessageTrace, text: Wire, origin: MessageOrigin | undefined, status: number | undefined): void {
+    if (status !== undefined && status !== 200) trace.http = { status, headers: NO_HEADERS }
+    recordSent(this.#calls.record, text, trace, origin, TOWARDS[this.#fields.clientEra])
   }
 
   /** The beginning or the end, with what is known of the call by now. */
-  #sight(what: CallSight['what'], now: number): CallSight {
+  #trace(what: CallTrace['what'], now: number): CallTrace {
     const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
-    const { method, name, relayed = false, trace_id: trace } = this.#fields
+    const { method, name, relayed = false, trace_id: traceId } = this.#fields
     return {
       kind: 'call',
       what,
@@ -211,7 +193,7 @@ export class WatchedCall {
       why: undefined,
       ms: undefined,
       upstreamMs: undefined,
-      trace: trace as string | undefined,
+      trace: traceId as string | undefined,
     }
   }
 }

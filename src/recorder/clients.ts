@@ -1,62 +1,64 @@
-/** Tells the inspector the messages with a client. */
-import { type MessageSight, sightOf, tellArrived, tellSent as tellSentTo } from './message.js'
-import { UNRECORDED } from './events.js'
+/** Records what the clients of one server or group do: their calls, and the messages and streams outside of calls. */
+import {
+  type CallFields,
+  type CallRecorder,
+  type ClientRecorder,
+  type RecordedContext,
+  type RelayRecorder,
+  type SessionRecorder,
+  UNRECORDED,
+  type Whose,
+} from '../ports/recorder.js'
+import type { MessageOrigin } from '../protocol/encoded.js'
 import type { Era } from '../protocol/eras.js'
-import type { Made, Towards } from './rules.js'
-import { headOf, idValue, type MessageHead, type Notification, type Request, type Response } from '../rpc/message.js'
+import { type Id, idValue, type Notification, type Response } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import type { Logger } from '../downstream/logger.js'
+import { RecordedCall } from './call.js'
+import type { Calls } from './calls.js'
+import { fillIn, recordReceived, recordSent, TOWARDS, traceOf } from './message.js'
+import { RecordedRelay } from './relay.js'
+import { RecordedSession } from './session.js'
 
-/** Whom the messages to a client of an era are for. */
-export const TOWARDS: Readonly<Record<Era, Towards>> = { modern: 'modern client', legacy: 'legacy client' }
+export class RecordedClients implements ClientRecorder {
+  readonly #calls: Calls
+  readonly #server: string
 
-/** What a message with a client belongs to. */
-export interface MessageContext {
-  call?: number | undefined
-  session?: string | undefined
-}
+  constructor(calls: Calls, server: string) {
+    this.#calls = calls
+    this.#server = server
+  }
 
-/** Headers of a request, with names in lower case. */
-export type WatchedHeaders = Readonly<Record<string, string | string[] | undefined>> | undefined
+  call(fields: Readonly<CallFields>, whose: Whose, started: number): CallRecorder {
+    return new RecordedCall(this.#calls, this.#server, fields, whose, started)
+  }
 
-/** What an encoded message was made of, and for whom. */
-interface Making {
-  made: Made | undefined
-  era: Era
-}
+  received(message: Notification | Response, { call, session }: RecordedContext): void {
+    if (call !== UNRECORDED)
+      recordReceived(this.#calls.record, message, traceOf('client', 'in', this.#server, call, session, undefined))
+  }
 
-/** Tells the inspector a message from a client, if there is an inspector. */
-export function tellReceived(
-  { telemetry }: Logger,
-  message: Request | Notification | Response,
-  { call, session }: MessageContext,
-): void {
-  if (!telemetry?.watch || call === UNRECORDED) return
-  const { server, watch } = telemetry
-  tellArrived(watch.witness, message, sightOf('client', 'in', server, call, session, undefined))
-}
+  sent(text: Wire, origin: MessageOrigin, era: Era, session: string | undefined): void {
+    const trace = traceOf('client', 'out', this.#server, undefined, session, undefined)
+    if (fillIn(trace, text)) recordSent(this.#calls.record, text, trace, origin, TOWARDS[era])
+  }
 
-/** Tells the inspector an encoded message to a client, if there is an inspector. Returns what the message is. */
-export function tellSent(
-  { telemetry }: Logger,
-  text: Wire,
-  { call, session }: MessageContext,
-  { made, era }: Making,
-): MessageHead | undefined {
-  if (!telemetry?.watch) return undefined
-  const { server, watch } = telemetry
-  const sight = sightOf('client', 'out', server, call, session, undefined)
-  const head = fillIn(sight, text)
-  if (head && call !== UNRECORDED) tellSentTo(watch.witness, text, sight, made, TOWARDS[era])
-  return head
-}
+  session(session: string | undefined): SessionRecorder {
+    return new RecordedSession(this.#calls.record, this.#server, session)
+  }
 
-/** Reads from an encoded message what it is. Returns undefined if that cannot be read. */
-export function fillIn(sight: MessageSight, text: Wire): MessageHead | undefined {
-  const head = headOf(text)
-  if (!head) return undefined
-  sight.form = head.form
-  sight.method = head.method
-  sight.id = head.id === undefined ? undefined : idValue(head.id)
-  return head
+  relay(): RelayRecorder {
+    return new RecordedRelay(this.#calls, this.#server)
+  }
+
+  /** Records no end of a stream with an answer: it was sent as a whole, and its call has ended, too. */
+  stream(
+    what: 'opened' | 'left' | 'resumed' | 'ended',
+    stream: string,
+    request: Id | undefined,
+    session: string | undefined,
+  ): void {
+    if (request !== undefined && what === 'ended') return
+    const id = request === undefined ? undefined : idValue(request)
+    this.#calls.record({ kind: 'stream', what, server: this.#server, session, stream, id })
+  }
 }

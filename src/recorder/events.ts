@@ -1,26 +1,9 @@
-/** What the inspector shows: everything that happens, in order. Code that sees something tells a Witness, and knows no more. */
+/** The events that are recorded: everything that happens, in order. */
 
 import type { Blame } from '../fault/fault.js'
+import type { Cancelled, Outcome } from '../ports/outcome.js'
 import type { Era } from '../protocol/eras.js'
 import type { Wire } from '../rpc/source.js'
-import type { BridgeEvent } from '../ports/events.js'
-
-/** How a call ended. */
-export type Outcome = Extract<BridgeEvent, { kind: 'call' }>['outcome']
-
-/** The outcomes of calls that succeeded, or that the client ended. */
-const WELL: ReadonlySet<Outcome> = new Set(['ok', 'asks', 'cancelled'])
-
-/** Whether a call failed: the tool, the server or the bridge reported an error. */
-export function isFailure(outcome: Outcome | undefined): boolean {
-  return outcome !== undefined && !WELL.has(outcome)
-}
-
-/**
- * Why a call was cancelled: by `notifications/cancelled` of the client, because its connection was closed before the
- * answer, because its session ended, or because the bridge answers it as another call or elsewhere.
- */
-export type Cancelled = 'notification' | 'disconnected' | 'session' | 'bridge'
 
 /** A client or a server, as one call meets it. */
 export interface Side {
@@ -54,9 +37,6 @@ export interface Changes {
   readonly size: number
 }
 
-/** The number of calls that are not recorded, because too many come. Nothing is told of them. */
-export const UNRECORDED = 0
-
 /** The id of a call, as it is shown. */
 export function callId(call: number): string {
   return `c${call}`
@@ -77,18 +57,18 @@ export interface Http<Value> {
   headers: Readonly<Record<string, Value>>
 }
 
-/** What something belongs to. A call is told as its number, and shown with a letter: `c81`. */
+/** What something belongs to. A call is recorded by its number, and shown with a letter: `c81`. */
 interface Belonging<Call extends number | string> {
   server?: string | undefined
   call?: Call | undefined
   /** The call that this one continues: it brings the answers to a question. */
   continues?: Call | undefined
-  /** The id of a session. A witness keeps only the first 8 characters of its digest. */
+  /** The id of a session. Only the first 8 characters of its digest are kept. */
   session?: string | undefined
 }
 
 /** A call begins or ends. Times are milliseconds; `upstreamMs` is the part spent waiting for the server. */
-export interface CallSeen {
+export interface CallBody {
   kind: 'call'
   what: 'begun' | 'ended'
   principal: string
@@ -112,10 +92,10 @@ export interface CallSeen {
 }
 
 /**
- * A message passes on one of the two wires. `in` is towards the bridge. Whoever tells messages lists all members in the same
- * order: V8 reads objects of one shape fastest.
+ * A message passes on one of the two wires. `in` is towards the bridge. All members are listed in the same order, because V8
+ * reads objects of one shape fastest.
  */
-export interface MessageSeen {
+export interface MessageBody {
   kind: 'message'
   hop: 'client' | 'server'
   dir: 'in' | 'out'
@@ -124,7 +104,7 @@ export interface MessageSeen {
   id?: string | number | undefined
   bytes: number
   /**
-   * A witness keeps only headers that cannot be secret, and have one value. An answer to a client over Streamable HTTP
+   * Only headers that cannot be secret, and have one value, are kept. An answer to a client over Streamable HTTP
    * without a status has 200.
    */
   http?: Http<string | readonly string[] | undefined> | undefined
@@ -137,9 +117,9 @@ export interface MessageSeen {
   of?: number | undefined
 }
 
-type Happening =
-  | CallSeen
-  | MessageSeen
+type EventBody =
+  | CallBody
+  | MessageBody
   /** A question of a server to the client of a call. */
   | { kind: 'question'; what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost'; round?: number | undefined }
   /** The era of a server was detected, or could not be. */
@@ -160,7 +140,7 @@ type Happening =
   /**
    * An event stream in the session of a client over Streamable HTTP. `left`: its connection was closed before the end of
    * the stream. `id` is that of the request that it answers; streams for other messages have none. A stream with an answer
-   * is told of only if the client leaves it or comes back.
+   * is recorded only if the client leaves it or comes back.
    */
   | {
       kind: 'stream'
@@ -191,17 +171,17 @@ type Happening =
   /** Something was not recorded, and how much of it, if that is known. */
   | { kind: 'lost'; what: 'calls' | 'messages' | 'refusals' | 'lines'; text: string; count?: number | undefined }
 
-type MessageEvent = Omit<MessageSeen, 'changed' | 'http'> & {
+type RecordedMessage = Omit<MessageBody, 'changed' | 'http'> & {
   http?: Http<string> | undefined
   changes?: readonly Change[] | undefined
   more?: number | undefined
   payload?: KeptText | undefined
 }
 
-/** Something that happened, as a witness is told. `now` is `performance.now()` of then, if it is known. */
-export type Sight = Belonging<number> & { now?: number | undefined } & Happening
+/** Something that happened, before it is recorded. `now` is `performance.now()` of then, if it is known. */
+export type TraceEvent = Belonging<number> & { now?: number | undefined } & EventBody
 
-/** What all events of the inspector have. */
+/** What all recorded events have. */
 interface Event {
   v: 1
   seq: number
@@ -211,11 +191,11 @@ interface Event {
   replica?: string | undefined
 }
 
-/** An event of the inspector. */
-export type Seen = Event & Belonging<string> & (Exclude<Happening, MessageSeen> | MessageEvent)
+/** A recorded event. */
+export type RecordedEvent = Event & Belonging<string> & (Exclude<EventBody, MessageBody> | RecordedMessage)
 
 /**
- * Told what happens. `text` is the text of a message as it is on the wire: whether it is kept is configured, and a part
- * of it is copied if so. Returns the number of the event. Keeps no reference to a sight, except to changes. Never throws.
+ * Records an event. `text` is the text of a message as it is on the wire: whether it is kept is configured, and a part of it is
+ * copied if so. Returns the number of the event. Keeps no reference to the event, except to its changes. Never throws.
  */
-export type Witness = (sight: Sight, text?: Wire) => number
+export type RecordEvent = (sight: TraceEvent, text?: Wire) => number

@@ -1,25 +1,30 @@
-/** A message on either wire, as a witness is told, and as it is recorded. */
-import { changesOf, type Made, receivedFor, type Towards } from './rules.js'
-import type { Notification, Request, Response } from '../rpc/message.js'
-import { describe, receivedText } from './received.js'
+/** A message on either wire: how it is recorded when it arrives, and when it is sent. */
+import type { MessageOrigin } from '../protocol/encoded.js'
+import type { Era } from '../protocol/eras.js'
+import { headOf, idValue, type MessageHead, type Notification, type Request, type Response } from '../rpc/message.js'
 import { type Wire, wireOf } from '../rpc/source.js'
-import type { MessageSeen, Sight, Witness } from './events.js'
+import type { MessageBody, RecordEvent, TraceEvent } from './events.js'
+import { describe, receivedText } from './received.js'
+import { changesOf, receivedFor, type Towards } from './rules.js'
 
-/** A message, as a witness is told. */
-export type MessageSight = Extract<Sight, { kind: 'message' }>
+/** A message, before it is recorded. */
+export type MessageTrace = Extract<TraceEvent, { kind: 'message' }>
+
+/** Whom the messages to a client of an era are for. */
+export const TOWARDS: Readonly<Record<Era, Towards>> = { modern: 'modern client', legacy: 'legacy client' }
 
 /**
- * A message on one of the wires, before it is told: whoever tells it fills in what it is. It is the only object that is
+ * A message on one of the wires, before it is recorded: whoever records it fills in what it is. It is the only object that is
  * made for a message. `now` is its `performance.now()`, if it is known.
  */
-export function sightOf(
-  hop: MessageSeen['hop'],
-  dir: MessageSeen['dir'],
+export function traceOf(
+  hop: MessageBody['hop'],
+  dir: MessageBody['dir'],
   server: string | undefined,
   call: number | undefined,
   session: string | undefined,
   now: number | undefined,
-): MessageSight {
+): MessageTrace {
   return {
     kind: 'message',
     server,
@@ -45,23 +50,43 @@ export function bytesOf(text: Wire): number {
     : text.reduce((sum, piece) => sum + (typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length), 0)
 }
 
-/**
- * Tells a received message with its text, which remembers the number of the event, for the message that is made of it.
- * Fills in what the message is.
- */
-export function tellArrived(witness: Witness, message: Request | Notification | Response, sight: MessageSight): void {
-  describe(message, sight)
-  const source = receivedText(message)
-  const text = source && wireOf(source)
-  if (text !== undefined) sight.bytes = bytesOf(text)
-  const number = witness(sight, text)
-  if (source) source.seen = number
+/** Reads from an encoded message what it is. Returns undefined if that cannot be read. */
+export function fillIn(trace: MessageTrace, text: Wire): MessageHead | undefined {
+  const head = headOf(text)
+  if (!head) return undefined
+  trace.form = head.form
+  trace.method = head.method
+  trace.id = head.id === undefined ? undefined : idValue(head.id)
+  return head
 }
 
-/** Tells a message that is sent. Fills in its size, and what the bridge changed in what it was made of. */
-export function tellSent(witness: Witness, text: Wire, sight: MessageSight, made: Made | undefined, to: Towards): void {
-  sight.bytes = bytesOf(text)
-  sight.changed = changesOf(sight.form, sight.method, made, to)
-  sight.of = receivedFor(made)?.seen
-  witness(sight, text)
+/**
+ * Records a received message with its text, which remembers the number of the event, for the message that is made of it.
+ * Fills in what the message is.
+ */
+export function recordReceived(
+  record: RecordEvent,
+  message: Request | Notification | Response,
+  trace: MessageTrace,
+): void {
+  describe(message, trace)
+  const source = receivedText(message)
+  const text = source && wireOf(source)
+  if (text !== undefined) trace.bytes = bytesOf(text)
+  const number = record(trace, text)
+  if (source) source.event = number
+}
+
+/** Records a message that is sent. Fills in its size, and what the bridge changed in what it was made of. */
+export function recordSent(
+  record: RecordEvent,
+  text: Wire,
+  trace: MessageTrace,
+  origin: MessageOrigin | undefined,
+  to: Towards,
+): void {
+  trace.bytes = bytesOf(text)
+  trace.changed = changesOf(trace.form, trace.method, origin, to)
+  trace.of = receivedFor(origin)?.event
+  record(trace, text)
 }

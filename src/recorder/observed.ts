@@ -1,16 +1,17 @@
 /** Records the events that are counted as metrics. Calls and messages record themselves. */
 import type { BridgeEvent, Observe } from '../ports/events.js'
-import { type Sight, UNRECORDED, type Witness } from './events.js'
+import { UNRECORDED } from '../ports/recorder.js'
+import type { RecordEvent, TraceEvent } from './events.js'
 
-/** Passes observed events to a witness. */
-export function observing(witness: Witness): Observe {
+/** Records observed events. */
+export function observing(record: RecordEvent): Observe {
   return (event) => {
-    const sight = sightOf(event)
-    if (sight) witness(sight)
+    const trace = traceOf(event)
+    if (trace) record(trace)
   }
 }
 
-function sightOf(event: BridgeEvent): Sight | undefined {
+function traceOf(event: BridgeEvent): TraceEvent | undefined {
   switch (event.kind) {
     case 'question':
       return event.call === UNRECORDED ? undefined : named(event)

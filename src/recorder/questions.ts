@@ -1,7 +1,7 @@
-/** Tells the inspector of questions that pass unchanged: requests of a legacy server, and the answers of its client. */
-import { UNRECORDED } from './events.js'
+/** Records questions that pass unchanged: requests of a legacy server, and the answers of its client. */
+import { UNRECORDED } from '../ports/recorder.js'
 import { isQuestion } from '../protocol/input.js'
-import type { Logger } from '../downstream/logger.js'
+import type { RecordEvent } from './events.js'
 
 /** Most open requests of servers whose calls are remembered. */
 const MAX_WATCHED_QUESTIONS = 1_000
@@ -13,12 +13,14 @@ interface OpenRequest {
 }
 
 /** The open requests of a server to its clients, by keys. */
-export class WatchedQuestions {
-  readonly #log: Logger
+export class RecordedQuestions {
+  readonly #record: RecordEvent
+  readonly #server: string
   readonly #open = new Map<string, OpenRequest>()
 
-  constructor(log: Logger) {
-    this.#log = log
+  constructor(record: RecordEvent, server: string) {
+    this.#record = record
+    this.#server = server
   }
 
   /** A request of the server was sent to the client of this call. */
@@ -26,7 +28,7 @@ export class WatchedQuestions {
     if (this.#open.size >= MAX_WATCHED_QUESTIONS) this.#open.clear()
     const asks = call !== UNRECORDED && isQuestion(method)
     this.#open.set(key, { call, asks })
-    if (asks) this.#tell('parked', call)
+    if (asks) this.#report('parked', call)
   }
 
   /** The client answers the request with this key. Returns the call that the request belongs to, if it is known. */
@@ -43,12 +45,11 @@ export class WatchedQuestions {
     const request = this.#open.get(key)
     if (!request) return undefined
     this.#open.delete(key)
-    if (request.asks) this.#tell(what, request.call)
+    if (request.asks) this.#report(what, request.call)
     return request.call
   }
 
-  #tell(what: 'parked' | 'answered' | 'lost', call: number): void {
-    const { telemetry } = this.#log
-    telemetry?.watch?.witness({ kind: 'question', what, server: telemetry.server, call })
+  #report(what: 'parked' | 'answered' | 'lost', call: number): void {
+    this.#record({ kind: 'question', what, server: this.#server, call })
   }
 }

@@ -1,4 +1,4 @@
-/** Describes a received message, for those who watch messages. */
+/** Describes a received message, for the recorder. */
 import { idValue, type Notification, type Request, type Response } from '../rpc/message.js'
 import type { JsonSource } from '../rpc/source.js'
 

@@ -1,103 +1,38 @@
-/** What the inspector learns of the calls of clients: their numbers, and which call continues which. One for the whole bridge. */
-import { MAX_LOGGED_NAME } from '../limits/constants.js'
-import type { Witness } from './events.js'
-import { CLIENT_INFO } from '../protocol/meta.js'
-import { memoize } from '../rpc/memoize.js'
-import type { Request } from '../rpc/message.js'
-import { own } from '../rpc/own.js'
-import { type Json, keys, objectIn, parseObject, raw, value } from '../rpc/splice.js'
-import { CallNumbers } from './call-numbers.js'
+/** Records what a bridge reports, as events. One for the whole bridge. */
+import type { Observe } from '../ports/events.js'
+import type { ChannelRecorder, ClientRecorder, Recorder, ServerRecorder } from '../ports/recorder.js'
+import { Calls } from './calls.js'
+import { RecordedChannel } from './channel.js'
+import { RecordedClients } from './clients.js'
+import type { RecordEvent } from './events.js'
+import { observing } from './observed.js'
 
-/** Most calls that are remembered because they wait for answers of their clients. */
-const MAX_ASKING = 1_000
-/** Characters of a `requestState`, or of the keys of questions, that identify them, together with their length. */
-const ENOUGH = 256
-/** Most sessions whose clients' names are remembered. */
-const MAX_NAMED = 1_000
-
-/** Tells a witness, and knows which call is which. */
-export class ClientWatch {
-  readonly witness: Witness
-  readonly numbers: CallNumbers
-  /** Calls that ended with a question, by whose they are and what the client has to send back. */
-  readonly #asking = new Map<string, number>()
-  /** What clients call themselves, by their sessions. */
-  readonly #names = new Map<string, string>()
+/** Makes events of what is reported. */
+export class EventRecorder implements Recorder {
+  readonly observe: Observe
+  readonly #record: RecordEvent
+  readonly #calls: Calls
 
   /** Records at most so many calls within a second. */
-  constructor(witness: Witness, callsPerSecond = Number.POSITIVE_INFINITY) {
-    this.witness = witness
-    this.numbers = new CallNumbers(callsPerSecond, (count) => {
-      const text = `Calls were not recorded, because more than ${callsPerSecond} began within a second`
-      witness({ kind: 'lost', what: 'calls', text, count })
-    })
+  constructor(record: RecordEvent, callsPerSecond = Number.POSITIVE_INFINITY) {
+    this.observe = observing(record)
+    this.#record = record
+    this.#calls = new Calls(record, callsPerSecond)
   }
 
-  /**
-   * What the client of a request calls itself. Modern clients say it in the `_meta` of each request, legacy ones once
-   * in a session, in `initialize`. `clientInfo` saves reading it again.
-   */
-  clientOf(request: Request, session: string | undefined, clientInfo?: Json): string | undefined {
-    if (clientInfo !== undefined && session === undefined) return nameIn(clientInfo)
-    const { method, params } = request
-    if (typeof params === 'string') return session === undefined ? undefined : this.#names.get(session)
-    const meta = objectIn(params, '_meta')
-    const info = (meta && raw(meta, CLIENT_INFO)) ?? (method === 'initialize' ? raw(params, 'clientInfo') : undefined)
-    const name = info === undefined ? undefined : nameIn(info)
-    if (session === undefined) return name
-    if (method !== 'initialize' || name === undefined) return name ?? this.#names.get(session)
-    const [oldest] = this.#names.keys()
-    if (oldest !== undefined && this.#names.size >= MAX_NAMED) this.#names.delete(oldest)
-    this.#names.set(session, name)
-    return name
+  note(kind: 'config' | 'trust', text: string, server?: string): void {
+    this.#record(server === undefined ? { kind, text } : { kind, server, text })
   }
 
-  /** Notes that the answer to a call asks its client something. `whose` says whose call of what it is. */
-  asks(call: number, whose: string, round: Round): void {
-    const key = keyOf(whose, round)
-    const [oldest] = this.#asking.keys()
-    if (oldest !== undefined && this.#asking.size >= MAX_ASKING) this.#asking.delete(oldest)
-    if (key !== undefined) this.#asking.set(key, call)
+  stderr(server: string, line: string): void {
+    this.#record({ kind: 'child', server, what: 'stderr', line })
   }
 
-  /** Whether answers can continue a call: it is not worth looking for them before a call has asked something. */
-  get hasAsked(): boolean {
-    return this.#asking.size > 0
+  clientsOf(server: string): ClientRecorder {
+    return new RecordedClients(this.#calls, server)
   }
 
-  /** The call that a call with these answers continues; undefined if it is not known. */
-  continued(whose: string, round: Round): number | undefined {
-    const key = keyOf(whose, round)
-    return key === undefined ? undefined : this.#asking.get(key)
-  }
-}
-
-/** What a round of questions and its answers have in common: the state, or else the keys of the questions. */
-export interface Round {
-  state: Json | undefined
-  /** An object with a member for each question, or each answer. */
-  entries: Json | undefined
-}
-
-/** The name in a clientInfo. */
-const nameIn = memoize((info): string | undefined => {
-  try {
-    const name = value(parseObject(info), 'name')
-    return typeof name === 'string' ? own(name.slice(0, MAX_LOGGED_NAME)) : undefined
-  } catch {
-    return undefined
-  }
-})
-
-function keyOf(whose: string, { state, entries }: Round): string | undefined {
-  const what = state ?? (entries === undefined ? undefined : keysIn(entries))
-  return what === undefined ? undefined : own(`${whose} ${what.length} ${what.slice(-ENOUGH)}`)
-}
-
-function keysIn(entries: Json): string | undefined {
-  try {
-    return JSON.stringify(keys(parseObject(entries)).sort())
-  } catch {
-    return undefined
+  serverOf(server: string): ServerRecorder {
+    return { channel: (isHttp): ChannelRecorder => new RecordedChannel(this.#record, server, isHttp) }
   }
 }

@@ -1,12 +1,12 @@
-/** What the inspector reads of relayed bodies. Bodies that cannot be read, and very large ones, say nothing. */
+/** What the recorder reads of relayed bodies. Bodies that cannot be read, and very large ones, say nothing. */
 import type { Answers } from '../protocol/call.js'
+import { cancelledId } from '../protocol/cancelled.js'
 import type { LegacyRevision } from '../protocol/eras.js'
 import { negotiated } from '../protocol/legacy-server.js'
 import { idValue, type Message, parseMessage } from '../rpc/message.js'
 import { lengthOf, sourceOfBytes } from '../rpc/source.js'
 import { raw } from '../rpc/splice.js'
-import { cancelledId } from '../downstream/legacy/in-flight.js'
-import type { ClientWatch } from './recorder.js'
+import type { Calls } from './calls.js'
 
 /** Most bytes of a message that are read. */
 export const MAX_READ = 64 * 1024
@@ -27,9 +27,9 @@ export function withdrawnIn(cancellation: readonly Uint8Array[]): string | numbe
 }
 
 /** What a client calls itself in `initialize`. */
-export function clientIn(watch: ClientWatch, body: Uint8Array): string | undefined {
+export function clientIn(calls: Calls, body: Uint8Array): string | undefined {
   const message = messageIn([body])
-  return message?.kind === 'request' ? watch.clientOf(message, undefined) : undefined
+  return message?.kind === 'request' ? calls.clientOf(message, undefined) : undefined
 }
 
 /** The answers in a request that continues another one. */

@@ -1,18 +1,16 @@
-/** Tells the inspector the messages of a relayed request. Each is the same on both wires. */
-
+/** Records the messages of a relayed request. Each is the same on both wires. */
 import { MAX_RELAYED_LIST } from '../limits/constants.js'
 import type { Reservation } from '../limits/memory.js'
-import { sightOf } from './message.js'
-import type { MessageSeen } from './events.js'
-import { ChangeList } from './change-list.js'
+import type { RecordedHeaders, RelayedRecorder } from '../ports/recorder.js'
 import type { LegacyRevision } from '../protocol/eras.js'
 import { Gathering } from '../rpc/gathering.js'
 import { type Head, headIn } from '../rpc/head.js'
 import { lengthOf, whole } from '../rpc/source.js'
 import { SseDecoder } from '../rpc/sse.js'
-import type { Logger } from '../downstream/logger.js'
-import type { WatchedHeaders } from './clients.js'
-import type { WatchedQuestions } from './questions.js'
+import { ChangeList } from './change-list.js'
+import type { MessageBody, RecordEvent } from './events.js'
+import { traceOf } from './message.js'
+import type { RecordedQuestions } from './questions.js'
 import { MAX_READ, revisionIn, withdrawnIn } from './relayed-bodies.js'
 
 /** What the messages belong to. */
@@ -20,7 +18,7 @@ interface About {
   call: number
   session: string | undefined
   /** The open requests of the server, by the keys that `questionKey` makes. */
-  questions: WatchedQuestions
+  questions: RecordedQuestions
   /** The request is `initialize`. */
   opens: boolean
   /** Reserves memory for the list that the request asks for; undefined if it asks for another thing. */
@@ -31,8 +29,9 @@ interface About {
 const UNCHANGED = new ChangeList(() => '')
 
 /** What passes for one call. */
-export class RelayedMessages {
-  readonly #logger: Logger
+export class RelayedMessages implements RelayedRecorder {
+  readonly #record: RecordEvent
+  readonly #server: string
   readonly #about: About
   /** Reads an answer that is a stream of events. */
   #events: SseDecoder | undefined
@@ -45,22 +44,26 @@ export class RelayedMessages {
   /** The revision that the answer to `initialize` has agreed on. */
   revision: LegacyRevision | undefined
 
-  constructor(logger: Logger, about: About) {
-    this.#logger = logger
+  constructor(record: RecordEvent, server: string, about: About) {
+    this.#record = record
+    this.#server = server
     this.#about = about
   }
 
   /** The client's message has come, with its headers if they are to be shown. */
-  received(body: Uint8Array, headers?: WatchedHeaders): void {
+  received(body: Uint8Array, headers?: RecordedHeaders): void {
     const text = [body]
-    this.#request = { text, ...this.#tell('client', 'in', text, { form: 'request', received: headers && { headers } }) }
+    this.#request = {
+      text,
+      ...this.#message('client', 'in', text, { form: 'request', received: headers && { headers } }),
+    }
   }
 
   /** It is sent to the server. */
   sent(): void {
     if (!this.#request) return
     const { text, head, number } = this.#request
-    this.#tell('server', 'out', text, { form: 'request', head, changed: UNCHANGED, of: number })
+    this.#message('server', 'out', text, { form: 'request', head, changed: UNCHANGED, of: number })
   }
 
   /** The whole answer, with its HTTP status. */
@@ -93,12 +96,12 @@ export class RelayedMessages {
 
   /** An answer of the server that is not passed on, because it is no message. */
   refused(bytes: Uint8Array, status: number): void {
-    this.#tell('server', 'in', [bytes], { form: 'error', received: { status, headers: {} } })
+    this.#message('server', 'in', [bytes], { form: 'error', received: { status, headers: {} } })
   }
 
   /** What the bridge itself sends to the client in place of an answer. */
   own(text: string, status: number): void {
-    this.#tell('client', 'out', [Buffer.from(text)], { form: 'error', sent: statusOf(status) })
+    this.#message('client', 'out', [Buffer.from(text)], { form: 'error', sent: statusOf(status) })
   }
 
   /** Nothing more passes. */
@@ -118,12 +121,12 @@ export class RelayedMessages {
     this.#pass(text, { form, id: this.#id, length, received: http, sent: http })
   }
 
-  /** Tells a message of the server on both wires. */
+  /** Records a message of the server on both wires. */
   #pass(text: readonly Uint8Array[], message: Passing): void {
     const { call, session, questions, opens } = this.#about
     const now = performance.now()
-    const { head, number } = this.#tell('server', 'in', text, { ...message, now })
-    this.#tell('client', 'out', text, { ...message, now, head, changed: UNCHANGED, of: number })
+    const { head, number } = this.#message('server', 'in', text, { ...message, now })
+    this.#message('client', 'out', text, { ...message, now, head, changed: UNCHANGED, of: number })
     if (opens && head?.form === 'result') this.revision = revisionIn(text)
     if (head?.form === 'request' && head.id !== undefined && session !== undefined)
       questions.asked(questionKey(session, head.id), head.method, call)
@@ -137,45 +140,43 @@ export class RelayedMessages {
     return this.#request?.head?.id
   }
 
-  #tell(
+  #message(
     hop: 'client' | 'server',
     dir: 'in' | 'out',
     text: readonly Uint8Array[],
     { form, id, length = lengthOf(text), now, changed, of, ...rest }: Passing,
-  ): { head: Head | undefined; number: number | undefined } {
+  ): { head: Head | undefined; number: number } {
     const { head = headIn(whole(text)), received, sent } = rest
-    const { telemetry } = this.#logger
-    if (!telemetry?.watch) return { head, number: undefined }
-    const sight = sightOf(hop, dir, telemetry.server, this.#about.call, this.#about.session, now)
-    sight.form = head?.form ?? form
-    sight.method = head?.method
-    sight.id = head ? head.id : id
-    sight.bytes = length
-    sight.http = dir === 'in' ? received : sent
-    sight.changed = changed
-    sight.of = of
-    return { head, number: telemetry.watch.witness(sight, text) }
+    const trace = traceOf(hop, dir, this.#server, this.#about.call, this.#about.session, now)
+    trace.form = head?.form ?? form
+    trace.method = head?.method
+    trace.id = head ? head.id : id
+    trace.bytes = length
+    trace.http = dir === 'in' ? received : sent
+    trace.changed = changed
+    trace.of = of
+    return { head, number: this.#record(trace, text) }
   }
 }
 
 /** What is known of a message that passes, besides its text. */
 interface Passing {
   /** What it is, and its id, if its head cannot be read. */
-  form: MessageSeen['form']
+  form: MessageBody['form']
   id?: string | number | undefined
   /** What was read of it before. */
   head?: Head | undefined
   /** Bytes of the whole message, if the text is its beginning. */
   length?: number
   /** Its HTTP heads: as it came in, and as it goes out. */
-  received?: MessageSeen['http']
-  sent?: MessageSeen['http']
+  received?: MessageBody['http']
+  sent?: MessageBody['http']
   now?: number | undefined
-  changed?: MessageSeen['changed']
+  changed?: MessageBody['changed']
   of?: number | undefined
 }
 
-function statusOf(status: number): MessageSeen['http'] {
+function statusOf(status: number): MessageBody['http'] {
   return status === 200 ? undefined : { status, headers: {} }
 }
 

@@ -2,33 +2,17 @@
  * What the bridge changed in a message, and why: the edits of a message, each with a rule. A rule is the id of a row of
  * docs/translation.md.
  */
-import { type Became, changesIn, type Op, Place } from './changes.js'
-import { type Id, isLeftOut, type RpcError, result } from '../rpc/message.js'
-import type { JsonSource, Wire } from '../rpc/source.js'
-import { EMPTY, keys, opens, type Payload, raw, wire } from '../rpc/splice.js'
+
 import { annotationsOfTool } from '../protocol/annotations.js'
+import type { MessageOrigin } from '../protocol/encoded.js'
+import { isLeftOut, type RpcError } from '../rpc/message.js'
+import type { JsonSource } from '../rpc/source.js'
+import { EMPTY, keys, opens, type Payload, raw } from '../rpc/splice.js'
 import { ChangeList } from './change-list.js'
+import { type Became, changesIn, type Op, Place } from './changes.js'
 
 /** Whom a message is sent to. */
 export type Towards = 'server' | 'modern client' | 'legacy client'
-
-/**
- * What a message was made of: the edited params or result, an error, or the text of a received message that was not
- * edited. The id of a request or an answer is another one in any case. `anew`: it passes on what a message says, in
- * another form.
- */
-export type Made = Payload | RpcError | JsonSource | 'anew'
-
-/** An encoded message, and what it was made of. */
-export interface Encoded {
-  text: Wire
-  made: Made
-}
-
-/** The answer to a request with this result. */
-export function encodedResult(id: Id, made: Payload): Encoded {
-  return { text: result(id, wire(made)), made }
-}
 
 type Form = 'request' | 'notification' | 'result' | 'error'
 
@@ -57,7 +41,7 @@ const EVERY: readonly Row[] = [
 
 /**
  * For each receiver, in order: the first row that fits counts. A path is that of a change, or what a message became that
- * is made anew.
+ * is rebuilt.
  */
 const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
   server: [
@@ -186,43 +170,43 @@ const ERROR = MESSAGE.member('error')
 export function changesOf(
   form: Form,
   method: string | undefined,
-  made: Made | undefined,
+  origin: MessageOrigin | undefined,
   towards: Towards,
 ): ChangeList | undefined {
-  if (made === undefined) return undefined
+  if (origin === undefined) return undefined
   const none = NONE[towards]
-  if (made === 'anew') return anew(form, none)
+  if (origin === 'rebuilt') return rebuilt(form, none)
   const list = form === 'notification' ? none : none.with('replace', ID)
-  if ('code' in made) return made.from && inError(made, made.from, list)
-  if ('text' in made) return list
+  if ('code' in origin) return origin.from && inError(origin, origin.from, list)
+  if ('text' in origin) return list
   const isParams = form !== 'result'
   const place = isParams ? PARAMS : RESULT
-  if (isParams && made.source === EMPTY.source) return isLeftOut(made) ? list : list.with('add', place)
+  if (isParams && origin.source === EMPTY.source) return isLeftOut(origin) ? list : list.with('add', place)
   // An object at the beginning of its text is not part of a message: the bridge made it.
-  if (made.start === 0)
-    return anew(isParams ? `request ${method}` : (ANEW[raw(made, 'resultType') ?? ''] ?? 'own'), none)
-  if (isParams && isLeftOut(made)) return list.with('remove', place)
-  return changesIn(made, place, list)
+  if (origin.start === 0)
+    return rebuilt(isParams ? `request ${method}` : (REBUILT[raw(origin, 'resultType') ?? ''] ?? 'own'), none)
+  if (isParams && isLeftOut(origin)) return list.with('remove', place)
+  return changesIn(origin, place, list)
 }
 
 /** The received text that a message was made of; undefined if that is not known. */
-export function receivedFor(made: Made | undefined): JsonSource | undefined {
-  if (made === undefined || made === 'anew') return undefined
-  if ('code' in made) return made.from?.source
-  if ('text' in made) return made
-  return made.start === 0 ? undefined : made.source
+export function receivedFor(origin: MessageOrigin | undefined): JsonSource | undefined {
+  if (origin === undefined || origin === 'rebuilt') return undefined
+  if ('code' in origin) return origin.from?.source
+  if ('text' in origin) return origin
+  return origin.start === 0 ? undefined : origin.source
 }
 
 /** Results that the bridge makes of what a server says in another form. */
-const ANEW: Readonly<Record<string, string>> = { '"input_required"': 'input', '"task"': 'task' }
+const REBUILT: Readonly<Record<string, string>> = { '"input_required"': 'input', '"task"': 'task' }
 
 /** The message as a whole became another one. If no row says so, the bridge alone has made it. */
-function anew(what: string, none: ChangeList): ChangeList | undefined {
+function rebuilt(what: string, none: ChangeList): ChangeList | undefined {
   const list = none.with('replace', new Place('', what, undefined, false))
   return list.all[0]?.rule === UNKNOWN ? undefined : list
 }
 
-/** Errors are not edited, but written anew: what their three members were, and what they are. */
+/** Errors are not edited, but rebuilt: what their three members were, and what they are. */
 function inError({ code, message, data }: RpcError, from: Payload, list: ChangeList): ChangeList {
   const sent: Readonly<Record<string, string | undefined>> = {
     code: String(code),

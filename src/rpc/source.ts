@@ -13,7 +13,7 @@ export interface JsonSource {
   /** Whether no string has an escape or a control character, so that each ends at the next quote. Set by the scan. */
   plain: boolean
   /** The number of the message for the inspector; 0 if it has none. */
-  seen: number
+  event: number
 }
 
 /** The exact bytes of a JSON string, quotes included, in the pieces in which they arrived. */
@@ -42,7 +42,7 @@ const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** A Source without any string set aside. */
 export function sourceOf(text: string): JsonSource {
-  return { text: withoutMark(text), asides: undefined, plain: false, seen: 0 }
+  return { text: withoutMark(text), asides: undefined, plain: false, event: 0 }
 }
 
 /** The length of a byte order mark in bytes. */
@@ -190,7 +190,7 @@ function setAside(chunks: readonly Uint8Array[]): JsonSource | undefined {
   }
   // A string without an end is invalid JSON. The scanner reports that.
   if (asides.length === 0 || start >= 0) return undefined
-  return { text: withoutMark(text + decodeAll(rest.upTo(seen))), asides, plain: false, seen: 0 }
+  return { text: withoutMark(text + decodeAll(rest.upTo(seen))), asides, plain: false, event: 0 }
 }
 
 function* blocksOf(pieces: readonly Uint8Array[]): Generator<Uint8Array, void> {

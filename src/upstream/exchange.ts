@@ -93,7 +93,7 @@ export class Exchange {
   refusals: Refusal[] | undefined
   /** For the inspector: the number of the call, and the message that passes without edits as the request. */
   number: number | undefined
-  made: JsonSource | undefined
+  origin: JsonSource | undefined
   readonly #peer: ExchangePeer
   /** Created when the first message has to wait. */
   #arrivals: Unread<Arrival> | undefined
@@ -108,7 +108,7 @@ export class Exchange {
     this.id = id
     this.principal = principal
     this.call = call
-    this.number = call?.log.call
+    this.number = call?.log.recorder?.number
   }
 
   /** Messages wait to be read. */
@@ -127,7 +127,7 @@ export class Exchange {
   resume(call: Call): void {
     if (this.#released !== undefined) return
     this.call = call
-    this.number = call.log.call
+    this.number = call.log.recorder?.number
   }
 
   /** The next message, in the order of arrival. Rejects with a ChannelError or a Fault if none can arrive. */
@@ -224,7 +224,7 @@ export class Exchange {
   endExchange(reason = 'The client has gone'): void {
     this.#peer.removeExchange(this)
     // V8 may keep the exchange for long, see `OpenSet`.
-    this.call = this.made = this.onUnreadAnswer = undefined
+    this.call = this.origin = this.onUnreadAnswer = undefined
     this.#arrivals?.clear()
     this.#released ??= reason
     if (this.answered) return

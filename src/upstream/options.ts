@@ -4,12 +4,12 @@ import type { SealKey } from '../crypto/seal.js'
 import type { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import type { Observe } from '../ports/events.js'
+import type { ServerRecorder } from '../ports/recorder.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { AccountsByPrincipal } from '../protocol/account.js'
 import type { Era } from '../protocol/eras.js'
 import type { Json } from '../rpc/splice.js'
 import type { Transport } from './transport/channel.js'
-import type { Watching } from '../recorder/channel.js'
 
 /** Which calls share a session. */
 type Isolation = 'per-principal' | 'shared' | 'per-request'
@@ -46,7 +46,7 @@ export interface ServerOptions {
   /** Receives events for metrics. */
   observe?: Observe | undefined
   /** The inspector, which is told all messages. */
-  watching?: Watching | undefined
+  recorder?: ServerRecorder | undefined
   timeouts: ServerTimeouts
   /** The maximum number of concurrent sessions, or processes of a program. */
   maxSessions: number

@@ -3,11 +3,12 @@ import { isUtf8 } from 'node:buffer'
 import type { Fault } from '../fault/fault.js'
 import { type Reservation, SMALL } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
+import type { ChannelRecorder, ServerRecorder } from '../ports/recorder.js'
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
+import type { MessageOrigin } from '../protocol/encoded.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import { isOfClients } from '../protocol/methods.js'
-import type { Made } from '../recorder/rules.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
 import { type Head, headIn } from '../rpc/head.js'
 import {
@@ -47,7 +48,6 @@ import {
   type HttpHead,
   type Receiver,
 } from './transport/channel.js'
-import { ServerWatch, type Watching } from '../recorder/channel.js'
 
 export type PeerLog = Pick<Log, 'debug' | 'warn'>
 
@@ -96,13 +96,13 @@ export class Peer implements Receiver, ExchangePeer {
   #held: Map<Exchange, () => void> | undefined
   /** What has been repaired, so that each kind is logged once. */
   readonly #repaired = new Set<string>()
-  readonly #watch: ServerWatch | undefined
+  readonly #recorder: ChannelRecorder | undefined
 
-  constructor(channel: Channel, log: PeerLog = SILENT, watching?: Watching) {
+  constructor(channel: Channel, log: PeerLog = SILENT, recorder?: ServerRecorder) {
     this.channel = channel
     this.#log = log
     this.#hangDetector = new HangDetector(channel.transport)
-    this.#watch = watching && new ServerWatch(watching, channel.transport !== 'stdio')
+    this.#recorder = recorder?.channel(channel.transport !== 'stdio')
     channel.attach(this)
   }
 
@@ -174,13 +174,13 @@ export class Peer implements Receiver, ExchangePeer {
 
   #notify(method: string, params: Sent, headers: Headers, account: Account | undefined, call?: number): Promise<void> {
     const text = notification(method, params)
-    this.#watch?.sent({ form: 'notification', method }, text, call, { made: madeOf(params), headers })
+    this.#recorder?.sent({ form: 'notification', method }, text, call, { origin: originOf(params), headers })
     return this.channel.sendMessage({ text, headers, account })
   }
 
-  respond(id: Id, answer: Json | RpcError, made?: Made): void {
-    if (typeof answer === 'string') this.answer('result', id, resultMessage(id, answer), made)
-    else this.answer('error', id, errorMessage(id, answer), made)
+  respond(id: Id, answer: Json | RpcError, origin?: MessageOrigin): void {
+    if (typeof answer === 'string') this.answer('result', id, resultMessage(id, answer), origin)
+    else this.answer('error', id, errorMessage(id, answer), origin)
   }
 
   /** Answers a request that no client may answer: `ping` with a result, all others with an error. */
@@ -189,10 +189,10 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** Sends an encoded answer to a request of the server. */
-  answer(form: 'result' | 'error', id: Id, text: string, made?: Made): void {
+  answer(form: 'result' | 'error', id: Id, text: string, origin?: MessageOrigin): void {
     this.settled()
     const { headers, account } = this
-    this.#watch?.answered(form, id, text, { made, headers })
+    this.#recorder?.answered(form, id, text, { origin, headers })
     this.channel.sendMessage({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
   }
 
@@ -210,12 +210,12 @@ export class Peer implements Receiver, ExchangePeer {
     exchange.sentAt = performance.now()
     exchange.receivedBefore = this.#received
     const text = request(exchange.id, method, params)
-    if (this.#watch)
-      this.#watch.sent(
+    if (this.#recorder)
+      this.#recorder.sent(
         { form: 'request', method, id: exchange.id },
         text,
         exchange.number,
-        { made: exchange.made ?? madeOf(params), headers: headers ?? this.headers },
+        { origin: exchange.origin ?? originOf(params), headers: headers ?? this.headers },
         exchange.sentAt,
       )
     this.channel
@@ -227,17 +227,17 @@ export class Peer implements Receiver, ExchangePeer {
         account: exchange.account ?? this.account,
       })
       .catch((error: ChannelError | Fault) => {
-        if (this.#watch) this.#tellRefusal(error, exchange)
+        if (this.#recorder) this.#recordRefusal(error, exchange)
         exchange.fail(error)
       })
   }
 
-  /** Tells the inspector an answer that came with an HTTP status of its own. */
-  #tellRefusal(error: ChannelError | Fault, { number: call }: Exchange): void {
+  /** Records an answer that came with an HTTP status of its own. */
+  #recordRefusal(error: ChannelError | Fault, { number: call }: Exchange): void {
     const refusal = error instanceof ChannelError ? error.refusal : undefined
     const said = refusal && errorIn(refusal)
-    if (said) this.#watch?.received(said, call, { status: refusal.status, headers: {} })
-    else if (refusal) this.#watch?.refused(refusal, call)
+    if (said) this.#recorder?.received(said, call, { status: refusal.status, headers: {} })
+    else if (refusal) this.#recorder?.refused(refusal, call)
   }
 
   cancel(exchange: Exchange, reason: string): void {
@@ -434,7 +434,7 @@ export class Peer implements Receiver, ExchangePeer {
       case 'response': {
         const id = message.id === undefined ? undefined : numberOf(message.id)
         const exchange = this.#exchanges.get(id ?? 0) ?? this.#withoutId(message, stream) ?? this.#first(message)
-        this.#watch?.received(message, exchange?.number, http)
+        this.#recorder?.received(message, exchange?.number, http)
         if (exchange && !exchange.answered) {
           if (exchange.arrive(message)) this.owner.arrived?.(exchange)
         } else {
@@ -448,8 +448,8 @@ export class Peer implements Receiver, ExchangePeer {
         const on = stream === undefined || this.owner.ofSession?.(method) ? undefined : stream
         const by = method === 'notifications/progress' ? progressOwner(params) : (on ?? listener(params))
         const exchange = by === undefined ? undefined : this.#exchanges.get(by)
-        if (this.#watch)
-          this.#watch.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
+        if (this.#recorder)
+          this.#recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
         if (by === undefined) return this.owner.notified(method, params)
         if (exchange && !exchange.answered) {
           if (exchange.arrive(message)) this.owner.arrived?.(exchange)
@@ -458,7 +458,7 @@ export class Peer implements Receiver, ExchangePeer {
       }
       case 'request': {
         const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
-        if (this.#watch) this.#watch.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
+        if (this.#recorder) this.#recorder.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
         if (++this.#asked > MAX_SERVER_REQUESTS) {
           return this.respond(message.id, {
             code: -32603,
@@ -485,7 +485,7 @@ export class Peer implements Receiver, ExchangePeer {
 }
 
 /** What params were made of, if that is known. */
-function madeOf(params: Sent): Payload | undefined {
+function originOf(params: Sent): Payload | undefined {
   return typeof params === 'object' ? params : undefined
 }
 

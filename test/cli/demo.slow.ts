@@ -6,7 +6,7 @@ import process, { execPath } from 'node:process'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import type { CallView } from '../../src/inspect/views.js'
-import type { Seen } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
 import { main, type Program, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
@@ -42,7 +42,7 @@ function inspectorAt(address: string) {
 
 const paste = async (command: string) => (await promisify(execFile)('sh', ['-c', command])).stdout
 
-type Message = Seen & { kind: 'message' }
+type Message = RecordedEvent & { kind: 'message' }
 const sameIds = (text: string) => text.replace(/"id":\d+/g, '"id":1')
 /** The messages of a call on one wire. */
 const textsOn = ({ events }: CallView, hop: Message['hop']) =>

@@ -7,7 +7,7 @@ import { Writable } from 'node:stream'
 import t from 'tap'
 import { tail } from '../../src/cli/tail.js'
 import { pipeName } from '../../src/inspect/socket.js'
-import type { Seen } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
 import { DECEPTIVE } from '../../src/texts/printable.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -19,14 +19,14 @@ import { run } from '../support/tail.js'
 t.test('a line is printed for each call that ends', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
-  tellCall(ring.witness, { id: 1, name: 'echo' })
+  tellCall(ring.record, { id: 1, name: 'echo' })
   const { said } = run({ target: `${base}/inspect#${TOKEN}` })
-  tellQuestion(ring.witness, { id: 2, answer: 3 })
-  tellCall(ring.witness, { id: 4, outcome: 'fault', why: 'connection refused', status: 502 })
-  ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', said: 'Host "x"', path: '/mcp', from: '192.0.2.7' })
-  ring.witness({ kind: 'config', text: 'servers: added billing' })
-  ring.witness({ kind: 'trust', server: 'billing', text: 'quarantined: nobody vouches for it' })
-  tellCall(ring.witness, { id: 5, outcome: 'cancelled', more: { cancelled: 'notification' } })
+  tellQuestion(ring.record, { id: 2, answer: 3 })
+  tellCall(ring.record, { id: 4, outcome: 'fault', why: 'connection refused', status: 502 })
+  ring.record({ kind: 'refused', status: 403, why: 'foreignHost', said: 'Host "x"', path: '/mcp', from: '192.0.2.7' })
+  ring.record({ kind: 'config', text: 'servers: added billing' })
+  ring.record({ kind: 'trust', server: 'billing', text: 'quarantined: nobody vouches for it' })
+  tellCall(ring.record, { id: 5, outcome: 'cancelled', more: { cancelled: 'notification' } })
   await until(() => said.out.split('\n').length === 9)
   t.match(
     said.out,
@@ -42,14 +42,14 @@ t.test('a line is printed for each call that ends', async (t) => {
 t.test('reports missing events, by kind or by number', async (t) => {
   const ring = tickingRing({ bounds: { calls: 1, messages: 100, bytes: 1024 * 1024 } })
   const base = await startInspector(t, ring)
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   const { said } = run({ target: `${base}/inspect#${TOKEN}` })
   await until(() => said.out.includes('c1'))
-  ring.witness({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
+  ring.record({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
   await until(() => said.out.includes('recorded'))
   t.match(said.out, /\n\d\d:\d\d:\d\d\.\d {2}missing {2}Calls were not recorded: 1,200\n$/)
   t.equal(said.err, '')
-  for (let id = 2; id < 6; id++) tellCall(ring.witness, { id })
+  for (let id = 2; id < 6; id++) tellCall(ring.record, { id })
   await until(() => said.err !== '')
   t.match(said.err, /^mcp-bridge tail: \d+ events are missing here\n/)
 })
@@ -57,8 +57,8 @@ t.test('reports missing events, by kind or by number', async (t) => {
 t.test('tail filters, shows both sides, and prints events as JSON', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
-  tellCall(ring.witness, { id: 1, name: 'echo', texts: { request: '{"password":"CANARY"}', result: '{}' } })
-  tellCall(ring.witness, { id: 2, name: 'book' })
+  tellCall(ring.record, { id: 1, name: 'echo', texts: { request: '{"password":"CANARY"}', result: '{}' } })
+  tellCall(ring.record, { id: 2, name: 'book' })
   const target = `${base}/inspect#${TOKEN}`
   const filtered = run({ target, filter: 'tool:book', both: true })
   await until(() => filtered.said.out.split('\n').length === 8)
@@ -67,7 +67,7 @@ t.test('tail filters, shows both sides, and prints events as JSON', async (t) =>
     /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*protocolVersion {2}envelope: From the client: .* https:\S+translation\.md#envelope\n {6}\+ .*progressToken {2}progress\n/,
   )
   t.notMatch(filtered.said.out, /echo/)
-  tellCall(ring.witness, { id: 3, outcome: 'fault', why: 'Connection refused' })
+  tellCall(ring.record, { id: 3, outcome: 'fault', why: 'Connection refused' })
   const failed = run({ target, filter: 'status:fault', both: true })
   await until(() => failed.said.out.includes('\n    →'))
   t.match(failed.said.out, /Nothing was executed\. What to do: Check whether the server is running/)
@@ -76,7 +76,7 @@ t.test('tail filters, shows both sides, and prints events as JSON', async (t) =>
   const events = json.said.out
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as Seen)
+    .map((line) => JSON.parse(line) as RecordedEvent)
   t.same(
     events.map(({ call }) => call),
     Array.from({ length: 8 }, () => 'c1'),
@@ -89,7 +89,7 @@ t.test('tail filters, shows both sides, and prints events as JSON', async (t) =>
     const found = said.out
       .trim()
       .split('\n')
-      .map((line) => JSON.parse(line) as Seen)
+      .map((line) => JSON.parse(line) as RecordedEvent)
     t.same(
       found,
       eventsIn(ring).filter(({ call }) => call === 'c3'),
@@ -103,7 +103,7 @@ t.test('colours lines only on terminals that accept colours, and escapes control
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const evil = '\u001b]0;title\u0007\u001b[2J\u202e\r\nforged line\u009b31m'
-  tellCall(ring.witness, { id: 1, name: evil, server: evil, outcome: 'fault', why: evil, more: { method: evil } })
+  tellCall(ring.record, { id: 1, name: evil, server: evil, outcome: 'fault', why: evil, more: { method: evil } })
   const target = `${base}/inspect#${TOKEN}`
   const plain = run({ target, both: true })
   await until(() => plain.said.out.split('\n').length === 9)
@@ -123,7 +123,7 @@ t.test('escapes control and deceptive characters in events as JSON', async (t) =
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
   const evil = 'a\u001b\u007f\u009b31m\u202e\u2066\u2028\u200b\ufeff\ud800z 😀'
-  tellCall(ring.witness, { id: 1, name: evil, texts: { request: JSON.stringify({ evil }), result: evil } })
+  tellCall(ring.record, { id: 1, name: evil, texts: { request: JSON.stringify({ evil }), result: evil } })
   const { said } = run({ target: `${base}/inspect#${TOKEN}`, json: true })
   await until(() => said.out.split('\n').length === 9)
   t.notMatch(said.out.replaceAll('\n', ''), DECEPTIVE)
@@ -139,8 +139,8 @@ t.test('prints both sides of a question as they arrive, and explains each rule o
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const { said } = run({ target: `${base}/inspect#${TOKEN}`, both: true })
-  tellQuestion(ring.witness, { id: 1, answer: 2 })
-  tellCall(ring.witness, { id: 3, name: 'last' })
+  tellQuestion(ring.record, { id: 1, answer: 2 })
+  tellCall(ring.record, { id: 3, name: 'last' })
   await until(() => said.out.split('│').length === 10)
   t.equal(said.out.split('→ tools/call id 7 ').length - 1, 3, 'a message is written once')
   t.equal(said.out.split('From the client: ').length - 1, 1)
@@ -151,8 +151,8 @@ t.test('with both sides, prints the message of an error if its text is stored', 
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
   const texts = { request: '{}', result: '{"error":{"code":-32603,"message":"No table\\nfor \\u001b[2J two"}}' }
-  tellCall(ring.witness, { id: 1, outcome: 'error', texts })
-  tellCall(ring.witness, { id: 2, outcome: 'error' })
+  tellCall(ring.record, { id: 1, outcome: 'error', texts })
+  tellCall(ring.record, { id: 2, outcome: 'error' })
   const { said } = run({ target: `${base}/inspect#${TOKEN}`, both: true })
   await until(() => said.out.split('│').length === 7)
   t.match(said.out, /What to do: [^\n]*\n {4}Message of the error: No table ↵ for \?\[2J two\n {4}→/)
@@ -170,7 +170,7 @@ t.test('names the followed bridge on a terminal, and hints at filter words that 
   t.notMatch(said.out, TOKEN)
   const json = run({ target, json: true }, { isTTY: true })
   const plain = run({ target, filter: 'file:///notes' })
-  tellCall(ring.witness, { id: 1, name: 'file:///notes' })
+  tellCall(ring.record, { id: 1, name: 'file:///notes' })
   await until(() => plain.said.out.includes('file:///notes') && json.said.out.includes('file:///notes'))
   t.notMatch(plain.said.out, /Following/)
   t.notMatch(json.said.out, /Following/)
@@ -192,7 +192,7 @@ t.test('explains a wrong token, and an address without an inspector', async (t) 
   const ring = tickingRing()
   const other = await startInspector(t, ring, { token })
   const right = run({ target: `${other}/inspect#${token}` })
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   await until(() => right.said.out.includes('c1'))
 })
 
@@ -203,7 +203,7 @@ t.test('without an address, finds the bridge of this user by its socket', async 
   const ring = tickingRing()
   await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4711.sock') })
   writeFileSync(join(sockets, 'other.txt'), '')
-  tellCall(ring.witness, { id: 1, name: 'echo' })
+  tellCall(ring.record, { id: 1, name: 'echo' })
   const one = run({ sockets })
   await until(() => one.said.out.includes('echo'))
   const servers = () => [{ name: 'notes', state: 'ready', calls: 0, parked: 0 }]
@@ -224,7 +224,7 @@ t.test('follows another bridge although a socket does not answer', async (t) => 
   t.teardown(() => deaf.close())
   const ring = tickingRing()
   await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4712.sock') })
-  tellCall(ring.witness, { id: 1, name: 'echo' })
+  tellCall(ring.record, { id: 1, name: 'echo' })
   const chosen = run({ sockets, target: '4712' })
   await until(() => chosen.said.out.includes('echo'), 'it is not asked')
   const found = run({ sockets })
@@ -241,7 +241,7 @@ t.test('finds a named pipe through the file in the folder', async (t) => {
   const [file, left] = [join(sockets, '4711.sock'), join(sockets, '4712.sock')]
   writeFileSync(file, pipe)
   writeFileSync(left, `${pipe}-of-a-process-that-was-killed`)
-  tellCall(ring.witness, { id: 1, name: 'echo' })
+  tellCall(ring.record, { id: 1, name: 'echo' })
   const found = run({ sockets })
   await until(() => found.said.out.includes('echo'))
   t.ok(existsSync(file))
@@ -256,7 +256,7 @@ t.test('names of pipes contain the process id, and cannot be guessed', async (t)
 
 t.test('reports the end of the bridge', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   const bridge = new ToolScope()
   const base = await startInspector(bridge, ring)
   const { said, ended } = run({ target: `${base}/inspect#${TOKEN}` })
@@ -269,7 +269,7 @@ t.test('reports the end of the bridge', async (t) => {
 t.test('does not report an error while printing as the end of the bridge', async (t) => {
   const ring = tickingRing()
   const target = `${await startInspector(t, ring)}/inspect#${TOKEN}`
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   const stdout = new Writable()
   stdout.write = () => {
     throw new TypeError('a mistake in the code')

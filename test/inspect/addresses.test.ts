@@ -1,8 +1,8 @@
 /** Addresses, lines of stderr and digests of tokens: the inspector shows them without what may be secret, with and without texts. */
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
@@ -15,7 +15,7 @@ const SECRET = 'https://user:CANARY-1@host.example/x?token=CANARY-2#CANARY-3'
 
 async function start(t: Test, server: object, settings: object = {}) {
   const ring = new Ring()
-  const { url, log } = await startBridge(t, server, settings, { watch: new ClientWatch(ring.witness) })
+  const { url, log } = await startBridge(t, server, settings, { recorder: new EventRecorder(ring.record) })
   const calls = () => {
     const views = new Views()
     for (const seen of eventsIn(ring)) views.add(seen)

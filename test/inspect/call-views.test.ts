@@ -7,7 +7,7 @@ import { viewsOf } from '../support/watched.js'
 
 t.test('shows a call that continues a dropped one as a separate call', async (t) => {
   const ring = tickingRing()
-  const { witness } = ring
+  const { record } = ring
   const begun = {
     kind: 'call',
     what: 'begun',
@@ -16,8 +16,8 @@ t.test('shows a call that continues a dropped one as a separate call', async (t)
     method: 'tools/call',
   } as const
   const message = { kind: 'message', call: 2, hop: 'server', dir: 'in', form: 'notification', bytes: 1 } as const
-  tellCall(witness, { id: 1, outcome: 'asks' })
-  witness({ ...begun, call: 2, continues: 1, relayed: false })
+  tellCall(record, { id: 1, outcome: 'asks' })
+  record({ ...begun, call: 2, continues: 1, relayed: false })
   const views = viewsOf(eventsIn(ring))
   t.same(views.call('c2')?.parts, ['c2'])
   for (let seq = 100, id = 10; id < 10 + KEPT_OF_CALLS.calls; id++)

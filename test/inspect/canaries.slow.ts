@@ -4,8 +4,8 @@
  * Runs in its own process: its browser ends with it.
  */
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { startBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
@@ -35,7 +35,7 @@ async function passSecrets(t: Test): Promise<{ ring: Ring; made: readonly string
     t,
     server,
     { auth: { tokens: { alice: secret('token') } } },
-    { watch: new ClientWatch(ring.witness) },
+    { recorder: new EventRecorder(ring.record) },
   )
   const authorization = `Bearer ${secret('token')}`
   const refused = await fetch(`${url}?key=${secret('query')}`, {

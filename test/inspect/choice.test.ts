@@ -28,8 +28,8 @@ for (const clientKind of CLIENTS.filter(({ transport }) => transport !== 'HTTP+S
   for (const serverKind of SERVERS.filter(({ transport }) => transport === 'HTTP'))
     t.test(`${nameOf(clientKind)} client, ${nameOf(serverKind)} server: the changes are true`, async (t) => {
       const server = await serverKind.start(t)
-      const { ring, texts, watch } = ringWithTexts()
-      const bridge = await startBridge(t, { ...server.entry, ...CHOICE }, {}, { watch })
+      const { ring, texts, recorder } = ringWithTexts()
+      const bridge = await startBridge(t, { ...server.entry, ...CHOICE }, {}, { recorder })
       const client = connect(clientKind, bridge)
       await client.open()
       const lists = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list']

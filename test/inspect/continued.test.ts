@@ -1,8 +1,8 @@
 /** Which call of a modern client continues which: the one whose questions it answers, of the same principal and tool. */
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { ADA, NAME } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
@@ -34,7 +34,7 @@ async function start(t: Test, requestState: string | undefined) {
     t,
     { url: server.url },
     { auth: { tokens: TOKENS } },
-    { watch: new ClientWatch(ring.witness) },
+    { recorder: new EventRecorder(ring.record) },
   )
   const call = async (who: keyof typeof TOKENS, name: string, answered = false) => {
     const { params, ...rest } = JSON.parse(messages.call(name, {})) as { params: { _meta: object } }

@@ -2,12 +2,12 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { curlOf, powershellRequestOf } from '../../src/inspect/curl.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
-import type { Seen } from '../../src/recorder/events.js'
 import { encodeValue } from '../../src/protocol/headers.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { BOTH, initialize, LegacyClient } from '../support/legacy-client.js'
@@ -49,8 +49,8 @@ for (const [server, start] of Object.entries(SERVERS))
     for (const tokens of [undefined, { alice: TOKEN }])
       t.test(`a ${era} client and ${server}, ${tokens ? 'with' : 'without'} a token`, async (t) => {
         const ring = new Ring({ payloads: 'all' })
-        const watch = new ClientWatch(ring.witness)
-        const { url } = await startBridge(t, await start(t), tokens ? { auth: { tokens } } : {}, { watch })
+        const recorder = new EventRecorder(ring.record)
+        const { url } = await startBridge(t, await start(t), tokens ? { auth: { tokens } } : {}, { recorder })
         const headers = tokens ? { authorization } : {}
         const legacy = era === 'legacy' ? await LegacyClient.open(url, { headers }) : undefined
         for (const [method, params] of REQUESTS[era]) {
@@ -73,7 +73,7 @@ for (const [server, start] of Object.entries(SERVERS))
 
 t.test('the command for initialize needs no session', async (t) => {
   const ring = new Ring({ payloads: 'all' })
-  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new ClientWatch(ring.witness) })
+  const { url } = await startBridge(t, legacyStdio(t).server, {}, { recorder: new EventRecorder(ring.record) })
   await post(url, initialize('2025-11-25'), BOTH)
   const curl = curlOf(callsIn(ring).find(({ method }) => method === 'initialize') as CallView)
   t.same(curl?.variables, ['$MCP_BRIDGE_URL'])
@@ -83,7 +83,7 @@ t.test('the command for initialize needs no session', async (t) => {
 const REQUEST = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
 const asked = { v: 1, seq: 1, at: 1, kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1 } as const
 const whole = { ...asked, payload: { text: REQUEST, cut: 0, hidden: 0 } }
-const WITHOUT: readonly [why: string, transport: 'http' | 'sse' | 'stdio' | undefined, seen: Seen][] = [
+const WITHOUT: readonly [why: string, transport: 'http' | 'sse' | 'stdio' | undefined, seen: RecordedEvent][] = [
   ['a client on stdio', 'stdio', whole],
   ['a client on HTTP+SSE, whose answers come elsewhere', 'sse', whole],
   ['a client of whom it is not known', undefined, whole],

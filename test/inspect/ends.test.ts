@@ -1,10 +1,10 @@
 /** What the inspector says when a call is cancelled, and when its client goes away and comes back. */
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { awaysOf } from '../../src/inspect/phases.js'
 import { Ring } from '../../src/inspect/ring.js'
 import type { CallView } from '../../src/inspect/views.js'
 import { statusOf } from '../../src/inspect/words.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
 import { LegacyClient } from '../support/legacy-client.js'
@@ -122,7 +122,7 @@ for (const [name, entryOf] of Object.entries(SERVERS))
 
 t.test('shows a cancellation of a modern client on a pipe', async (t) => {
   const ring = new Ring()
-  const pipe = openPipe(t, legacyStdio(t).server, {}, { watch: new ClientWatch(ring.witness) })
+  const pipe = openPipe(t, legacyStdio(t).server, {}, { recorder: new EventRecorder(ring.record) })
   const call = () => [...viewsOf(eventsIn(ring)).calls.values()].find(({ name }) => name === 'wait') as CallView
   const say = (message: object) => pipe.line(JSON.stringify({ jsonrpc: '2.0', ...message }))
   const params = { name: 'wait', arguments: { ms: LONG }, _meta: envelope() }

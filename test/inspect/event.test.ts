@@ -2,11 +2,11 @@
 import t from 'tap'
 import { eventIn } from '../../src/inspect/event.js'
 import { Ring } from '../../src/inspect/ring.js'
-import type { Seen, Sight } from '../../src/recorder/events.js'
+import type { RecordedEvent, TraceEvent } from '../../src/recorder/events.js'
 import { eventsIn, listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const ODD = '"\\\n\u2028</script>é\ud800'
-const OTHERS: readonly Sight[] = [
+const OTHERS: readonly TraceEvent[] = [
   { kind: 'verdict', server: ODD, era: 'unknown', why: ODD, ms: 1.5 },
   { kind: 'session', server: ODD, session: ODD, side: 'client', what: 'opened', principal: ODD },
   { kind: 'stream', server: ODD, session: ODD, what: 'left', stream: ODD, id: ODD },
@@ -30,11 +30,11 @@ const OTHERS: readonly Sight[] = [
   },
 ]
 
-function events(): Seen[] {
+function events(): RecordedEvent[] {
   const ring = tickingRing({ payloads: 'all' })
-  tellCall(ring.witness, { id: 1, outcome: 'fault', why: ODD, texts: { request: '{}', result: ODD } })
-  tellQuestion(ring.witness, { id: 2, answer: 3 })
-  for (const sight of OTHERS) ring.witness(sight)
+  tellCall(ring.record, { id: 1, outcome: 'fault', why: ODD, texts: { request: '{}', result: ODD } })
+  tellQuestion(ring.record, { id: 2, answer: 3 })
+  for (const trace of OTHERS) ring.record(trace)
   return eventsIn(ring)
 }
 

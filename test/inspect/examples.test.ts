@@ -2,12 +2,13 @@
 import t from 'tap'
 import type { Call, Reply } from '../../src/protocol/call.js'
 import type { Downlevel } from '../../src/protocol/downlevel/downlevel.js'
+import type { MessageOrigin } from '../../src/protocol/encoded.js'
 import type { LegacyRevision } from '../../src/protocol/eras.js'
 import { decodeRequest as decodeLegacy, encodeReply as encodeLegacy } from '../../src/protocol/legacy-client.js'
 import { decodeReply as fromLegacy, encodeParams as toLegacy } from '../../src/protocol/legacy-server.js'
 import { decodeRequest, encodeReply } from '../../src/protocol/modern-client.js'
 import { decodeReply as fromModern, encodeParams as toModern } from '../../src/protocol/modern-server.js'
-import { changesOf, type Made, RULES, type Towards } from '../../src/recorder/rules.js'
+import { changesOf, RULES, type Towards } from '../../src/recorder/rules.js'
 import { type Id, type Request, type Response, request } from '../../src/rpc/message.js'
 import { join } from '../../src/rpc/source.js'
 import { EMPTY, type Payload } from '../../src/rpc/splice.js'
@@ -46,9 +47,9 @@ const target = (revision: LegacyRevision, strict: boolean): Downlevel => ({
 function wrongWith(
   received: string,
   sent: string,
-  about: { form: 'request' | 'result'; made: Made; towards: Towards },
+  about: { form: 'request' | 'result'; origin: MessageOrigin; towards: Towards },
 ): string[] {
-  const found = changesOf(about.form, undefined, about.made, about.towards)
+  const found = changesOf(about.form, undefined, about.origin, about.towards)
   if (!found) return ['there are no changes']
   const unknown = found.all.filter(({ rule }) => !RULES.has(rule))
   return [...unknown.map((change) => `no rule: ${JSON.stringify(change)}`), ...untruths(received, sent, found.all)]
@@ -73,7 +74,7 @@ t.test('requests of the specification, to servers of every revision', async (t) 
       ]
       for (const one of made) {
         checked++
-        t.same(wrongWith(text, request(3, method, one), { form: 'request', made: one, towards: 'server' }), [], name)
+        t.same(wrongWith(text, request(3, method, one), { form: 'request', origin: one, towards: 'server' }), [], name)
       }
     }
   t.ok(checked >= 100, `${checked} messages`)
@@ -86,11 +87,15 @@ t.test('results of the specification, to clients of every revision', async (t) =
       const received = `{"jsonrpc":"2.0","id":1,"result":${text}}`
       const answer = parseText(received) as Response
       const call = callOf(method)
-      const check = (reply: Reply, towards: Towards, encoded: { text: Parameters<typeof join>[0]; made: Made }) => {
+      const check = (
+        reply: Reply,
+        towards: Towards,
+        encoded: { text: Parameters<typeof join>[0]; origin: MessageOrigin },
+      ) => {
         checked++
         t.equal(reply.kind, 'result')
         t.same(
-          wrongWith(received, join(encoded.text), { form: 'result', made: encoded.made, towards }),
+          wrongWith(received, join(encoded.text), { form: 'result', origin: encoded.origin, towards }),
           [],
           `${definition}/${name} to a ${towards}`,
         )

@@ -51,7 +51,7 @@ t.test('gives a hint for a word that cannot match, or is searched as text', asyn
 
 t.test('reads names of fields regardless of case', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, outcome: 'tool_error' })
+  tellCall(ring.record, { id: 1, outcome: 'tool_error' })
   const views = new Views()
   for (const seen of eventsIn(ring)) views.add(seen)
   const call = views.call('c1') as CallView

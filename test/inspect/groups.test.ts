@@ -24,10 +24,10 @@ for (const kind of CLIENTS.filter(({ transport }) => transport !== 'HTTP+SSE'))
   t.test(`${nameOf(kind)} client: a call of a group is shown with the wire of its server`, async (t) => {
     const old = await LegacyHttp.start(t, { pages: 2 })
     const fresh = await ModernHttp.start(t)
-    const { ring, texts, watch } = ringWithTexts()
+    const { ring, texts, recorder } = ringWithTexts()
     const mcpServers = { old: { url: old.url, ...CHOICE }, fresh: { url: fresh.url, ...CHOICE } }
     const groups = { team: { search: { always: ['*'] } } }
-    const { bridge, log } = createBridge(t, {}, { mcpServers, groups }, { watch })
+    const { bridge, log } = createBridge(t, {}, { mcpServers, groups }, { recorder })
     if (kind.transport !== 'stdio') await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })
     const url = bridge.groupUrls.get('team') ?? ''
     const capabilities = kind.era === 'modern' ? { extensions: { [TASKS]: {} } } : {}

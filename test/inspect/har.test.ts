@@ -7,8 +7,8 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { startBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'
 import { messages } from '../support/inspected.js'
@@ -50,9 +50,9 @@ async function entriesOf(t: Test, ring: Ring): Promise<Entry[]> {
 
 t.test('writes a valid archive, with an entry for each request on each wire', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
-  tellCall(ring.witness, { id: 1, texts: { request: '{"id":7}', result: '{"id":7,"result":{}}' } })
-  tellQuestion(ring.witness, { id: 2, answer: 3 })
-  ring.witness({
+  tellCall(ring.record, { id: 1, texts: { request: '{"id":7}', result: '{"id":7,"result":{}}' } })
+  tellQuestion(ring.record, { id: 2, answer: 3 })
+  ring.record({
     kind: 'call',
     what: 'begun',
     call: 9,
@@ -74,9 +74,9 @@ t.test('writes a valid archive, with an entry for each request on each wire', as
 
 t.test('an address names server, method and target, whatever their characters', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, name: 'weather' })
-  tellCall(ring.witness, { id: 2, name: 'file:///a b', more: { method: 'resources/read' }, server: 'io.github/a b' })
-  tellCall(ring.witness, { id: 3, name: '\ud800日本?#%"<', more: { method: 'a b/c?d#e%' }, server: 'ü/@:' })
+  tellCall(ring.record, { id: 1, name: 'weather' })
+  tellCall(ring.record, { id: 2, name: 'file:///a b', more: { method: 'resources/read' }, server: 'io.github/a b' })
+  tellCall(ring.record, { id: 3, name: '\ud800日本?#%"<', more: { method: 'a b/c?d#e%' }, server: 'ü/@:' })
   const urls = (await entriesOf(t, ring)).map(({ request }) => request.url)
   t.same(urls, [
     'http://mcp-bridge.invalid/tools/call/weather',
@@ -107,10 +107,10 @@ t.test('the export contains only statuses that were sent', async (t) => {
     [{ outcome: 'ok', client: { era: 'legacy', transport: 'stdio' } }, 200],
   ]
   for (const [i, [more]] of statuses.entries()) {
-    ring.witness({ ...call, ...more, call: i + 1, what: 'begun' })
-    ring.witness({ ...message, call: i + 1, dir: 'in', form: 'request' })
-    ring.witness({ ...message, call: i + 1, dir: 'out', form: 'error' })
-    ring.witness({ ...call, ...more, call: i + 1, what: 'ended' })
+    ring.record({ ...call, ...more, call: i + 1, what: 'begun' })
+    ring.record({ ...message, call: i + 1, dir: 'in', form: 'request' })
+    ring.record({ ...message, call: i + 1, dir: 'out', form: 'error' })
+    ring.record({ ...call, ...more, call: i + 1, what: 'ended' })
   }
   const found = (await entriesOf(t, ring)).map(({ response }) => response.status)
   t.same(
@@ -122,7 +122,7 @@ t.test('the export contains only statuses that were sent', async (t) => {
 
 t.test('a viewer shows a row for each request, with its content', { skip: noBrowser }, async (t) => {
   const ring = new Ring({ payloads: 'all' })
-  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new ClientWatch(ring.witness) })
+  const { url } = await startBridge(t, legacyStdio(t).server, {}, { recorder: new EventRecorder(ring.record) })
   for (const message of ['first', 'second']) await (await messages.post(url, messages.call('echo', { message }))).text()
   const text = await archive(t, ring)
   const { entries } = (JSON.parse(text) as { log: { entries: Entry[] } }).log

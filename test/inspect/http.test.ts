@@ -1,9 +1,9 @@
 /** What the inspector says of HTTP towards clients: the status that they got, and the headers that they sent. */
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { clientOf, httpStatus } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
-import type { Seen } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
@@ -16,7 +16,7 @@ import { SseClient } from '../support/sse-client.js'
 
 async function start(t: Test, entry: object, payloads: 'off' | 'all' = 'off', settings: object = {}) {
   const ring = tickingRing({ payloads })
-  const { url } = await startBridge(t, entry, settings, { watch: new ClientWatch(ring.witness) })
+  const { url } = await startBridge(t, entry, settings, { recorder: new EventRecorder(ring.record) })
   const calls = () => {
     const views = new Views()
     for (const seen of eventsIn(ring)) views.add(seen)
@@ -32,7 +32,7 @@ async function start(t: Test, entry: object, payloads: 'off' | 'all' = 'off', se
 
 function statusIn(call: CallView): number | undefined {
   const answer = call.events.findLast((seen) => seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'out')
-  return answer && httpStatus(answer as Extract<Seen, { kind: 'message' }>, call)
+  return answer && httpStatus(answer as Extract<RecordedEvent, { kind: 'message' }>, call)
 }
 
 /** The heads of the requests of clients, by method. */

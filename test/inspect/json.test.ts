@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { Ring } from '../../src/inspect/ring.js'
-import type { CallSeen, MessageSeen, Sight } from '../../src/recorder/events.js'
+import type { CallBody, MessageBody, TraceEvent } from '../../src/recorder/events.js'
 import { listed } from '../support/sights.js'
 
 const EVIL = '"\\\n\u2028</script>é\ud800'
@@ -13,7 +13,7 @@ const call = { kind: 'call', what: 'ended', principal: EVIL, client: side, metho
 const changes = [{ at: `/${EVIL}`, op: 'add', rule: 'ids' }] as const
 
 /** With every member that there is, or it does not compile. */
-const wholeMessage: Required<MessageSeen> = {
+const wholeMessage: Required<MessageBody> = {
   ...message,
   method: EVIL,
   id: EVIL,
@@ -21,7 +21,7 @@ const wholeMessage: Required<MessageSeen> = {
   changed: { all: changes, more: 2, weight: 100, size: 100 },
   of: 5,
 }
-const wholeCall: Required<CallSeen> = {
+const wholeCall: Required<CallBody> = {
   ...call,
   upstream: side,
   name: EVIL,
@@ -36,7 +36,7 @@ const wholeCall: Required<CallSeen> = {
   trace: EVIL,
 }
 
-const SIGHTS: readonly Sight[] = [
+const SIGHTS: readonly TraceEvent[] = [
   { ...wholeMessage, ...NAMES },
   { ...wholeCall, ...NAMES },
   message,
@@ -54,9 +54,9 @@ const SIGHTS: readonly Sight[] = [
 
 const NOW = 59_999.999_9
 
-/** What the event with this number says of a sight. */
-function eventOf(sight: Sight, seq: number, origin: number, replica?: string): object {
-  const { now = NOW, call, continues, session, ...rest } = sight
+/** What the event with this number says of a trace. */
+function eventOf(trace: TraceEvent, seq: number, origin: number, replica?: string): object {
+  const { now = NOW, call, continues, session, ...rest } = trace
   const common = {
     v: 1,
     seq,
@@ -69,7 +69,7 @@ function eventOf(sight: Sight, seq: number, origin: number, replica?: string): o
     const { changed, ...message } = rest
     return { ...message, ...common, changes: changed?.all, more: changed?.more || undefined }
   }
-  const { ms, upstreamMs } = rest as Partial<CallSeen>
+  const { ms, upstreamMs } = rest as Partial<CallBody>
   const times = { ms: thousandths(ms), upstreamMs: thousandths(upstreamMs) }
   return { ...rest, ...common, ...times, continues: continues && `c${continues}` }
 }
@@ -81,10 +81,10 @@ function thousandths(milliseconds: number | undefined): number | undefined {
 function check(t: Test, { origin, replica }: { origin: number; replica?: string }): void {
   const ring = new Ring({ origin, replica, now: () => NOW })
   // Twice, because what an event shares with others is remembered.
-  for (const sight of [...SIGHTS, ...SIGHTS]) {
-    const seq = ring.witness(sight)
+  for (const trace of [...SIGHTS, ...SIGHTS]) {
+    const seq = ring.record(trace)
     const json = ring.json(seq)
-    t.same(JSON.parse(json), JSON.parse(JSON.stringify(eventOf(sight, seq, origin, replica))))
+    t.same(JSON.parse(json), JSON.parse(JSON.stringify(eventOf(trace, seq, origin, replica))))
     t.notMatch(json, /\n/, 'one line')
   }
 }

@@ -81,8 +81,8 @@ const browser = noBrowser ? undefined : await Chromium.start(t)
 for (const client of CLIENTS) {
   for (const server of SERVERS) {
     t.test(`${nameOf(client)} client, ${nameOf(server)} server: both wires of each call`, async (t) => {
-      const { ring, texts, watch } = ringWithTexts()
-      await runPair(t, { client, server }, { watch })
+      const { ring, texts, recorder } = ringWithTexts()
+      await runPair(t, { client, server }, { recorder })
       const views = new Views()
       for (const seen of eventsIn(ring)) views.add(seen)
       t.equal(views.lost, 0)

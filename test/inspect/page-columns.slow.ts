@@ -16,7 +16,7 @@ const IS_WHOLE = `(one) => one.scrollWidth <= one.clientWidth`
 
 t.test('the name of a call and its sides are readable from a tablet to a wide screen', { skip }, async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, name: 'read_text_file', more: { client: MODERN, upstream: MODERN, relayed: true } })
+  tellCall(ring.record, { id: 1, name: 'read_text_file', more: { client: MODERN, upstream: MODERN, relayed: true } })
   const { browser, rows, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 1)
   for (const width of [761, 800, 999, 1000, 1100, 1199, 1200, 1299, 1300, 1400, 1920]) {
@@ -34,7 +34,7 @@ t.test('the name of a call and its sides are readable from a tablet to a wide sc
 t.test('a truncated text is the tooltip of its cell', { skip }, async (t) => {
   const ring = tickingRing()
   const long = 'a-name-that-is-wider-than-its-column-on-a-screen-of-usual-width-and-wider'
-  tellCall(ring.witness, { id: 1, name: long, server: `${long}-server`, outcome: 'fault', why: `${long}-why` })
+  tellCall(ring.record, { id: 1, name: long, server: `${long}-server`, outcome: 'fault', why: `${long}-why` })
   const { browser, rows, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 1)
   const tips = await browser.evaluate<string[]>(
@@ -46,7 +46,7 @@ t.test('a truncated text is the tooltip of its cell', { skip }, async (t) => {
 
 t.test('the sides of the timeline are distinguishable without colours', { skip }, async (t) => {
   const ring = tickingRing()
-  tellQuestion(ring.witness, { id: 1, answer: 2 })
+  tellQuestion(ring.record, { id: 1, answer: 2 })
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   await go('#/calls/c1?tab=timeline')
   await shows(/waits for the client or a person/)

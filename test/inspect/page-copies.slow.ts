@@ -26,7 +26,7 @@ const press = (browser: Chromium, button: string) =>
 
 t.test('copies a link to the current view by a key and by a button, without the token', { skip }, async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   const { base, browser, shows, rows, go, withoutMistakes } = await look(t, ring)
   const clipboard = await clipboardOf(browser)
   await until(async () => (await rows()).length === 1)
@@ -47,8 +47,8 @@ t.test('copies a request as a command, if its text is stored completely', { skip
   const ring = tickingRing({ payloads: 'all' })
   // As long as the message is said to be.
   const request = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"book"}}'.padEnd(280)
-  tellCall(ring.witness, { id: 1, texts: { request, result: '{}' } })
-  tellCall(ring.witness, { id: 2, texts: { request: '{"password":"hidden"}'.padEnd(280), result: '{}' } })
+  tellCall(ring.record, { id: 1, texts: { request, result: '{}' } })
+  tellCall(ring.record, { id: 2, texts: { request: '{"password":"hidden"}'.padEnd(280), result: '{}' } })
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   const clipboard = await clipboardOf(browser)
   await go('#/calls/c1')

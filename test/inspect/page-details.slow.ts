@@ -17,9 +17,9 @@ t.test(
   async (t) => {
     const ring = tickingRing()
     for (const id of [1, 2]) {
-      tellCall(ring.witness, { id })
+      tellCall(ring.record, { id })
       const message = { kind: 'message', server: 'orders', call: id, hop: 'server', dir: 'in', bytes: 20 } as const
-      for (let i = 1; i <= 100; i++) ring.witness({ ...message, form: 'notification', method: `progress-${i}` })
+      for (let i = 1; i <= 100; i++) ring.record({ ...message, form: 'notification', method: `progress-${i}` })
     }
     const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
     // A key goes from a call to the next one that the list has.
@@ -50,7 +50,7 @@ t.test(
 t.test('the message of an error keeps its line breaks', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const texts = { request: '{}', result: '{"error":{"code":-32603,"message":"No table\\nfor \\u202etwo"}}' }
-  tellCall(ring.witness, { id: 1, outcome: 'error', texts })
+  tellCall(ring.record, { id: 1, outcome: 'error', texts })
   const { shows, go, withoutMistakes } = await look(t, ring)
   await go('#/calls/c1?tab=why')
   await shows(/Message of the error\s+No table\nfor \?two\n/)
@@ -60,9 +60,9 @@ t.test('the message of an error keeps its line breaks', { skip }, async (t) => {
 t.test('marks a missing value, and repeats no heading', { skip }, async (t) => {
   const ring = tickingRing()
   const session = { kind: 'session', server: 'orders', what: 'opened', session: 'a-session' } as const
-  ring.witness({ ...session, side: 'server', principal: 'alice' })
-  ring.witness({ kind: 'refused', status: 403, why: 'foreignHost' })
-  ring.witness({ kind: 'refused', status: 400, why: 'no-such-fault' })
+  ring.record({ ...session, side: 'server', principal: 'alice' })
+  ring.record({ kind: 'refused', status: 403, why: 'foreignHost' })
+  ring.record({ kind: 'refused', status: 400, why: 'no-such-fault' })
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   const cells = () =>
     browser.evaluate<string[][]>(
@@ -83,7 +83,7 @@ t.test('marks a missing value, and repeats no heading', { skip }, async (t) => {
 
 t.test('does not open an empty file, and shows no links for an opened one', { skip }, async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, name: 'of-the-bridge' })
+  tellCall(ring.record, { id: 1, name: 'of-the-bridge' })
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   await shows(/of-the-bridge/)
   await drop(browser, '\n')
@@ -117,11 +117,11 @@ t.test('animates nothing with prefers-reduced-motion', { skip }, async (t) => {
 
 t.test('formats numbers the same in every language of the browser', { skip }, async (t) => {
   const ring = tickingRing()
-  ring.witness({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
+  ring.record({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
   const { browser, shows, withoutMistakes } = await look(t, ring)
   await browser.send('Emulation.setLocaleOverride', { locale: 'de-DE' })
   t.equal(await browser.evaluate('(1200).toLocaleString()'), '1.200')
-  for (let i = 0; i < 1_500; i++) ring.witness({ kind: 'config', text: 'changed' })
+  for (let i = 0; i < 1_500; i++) ring.record({ kind: 'config', text: 'changed' })
   await shows(/1,501 events, 0 lost, 1,200 calls not recorded/)
   withoutMistakes()
 })

@@ -5,7 +5,7 @@
  */
 import t, { type Test } from 'tap'
 import type { Ring } from '../../src/inspect/ring.js'
-import type { Seen } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
 import { type Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { drop, look, lookWith, newPage } from '../support/inspector-page.js'
@@ -31,14 +31,14 @@ const eventsOf = (text: string) =>
   text
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as Seen)
+    .map((line) => JSON.parse(line) as RecordedEvent)
 const callsOf = (text: string) => [...new Set(eventsOf(text).map(({ call }) => call))]
 
-function tellThree({ witness }: Ring): void {
-  witness({ kind: 'verdict', server: 'orders', era: 'legacy', transport: 'stdio', why: 'answered initialize', ms: 12 })
-  tellCall(witness, { id: 1, name: 'first', texts: { request: '{"a":"text"}', result: '{}' } })
-  tellCall(witness, { id: 2, name: 'second' })
-  tellCall(witness, { id: 3, name: 'third', outcome: 'tool_error' })
+function tellThree({ record }: Ring): void {
+  record({ kind: 'verdict', server: 'orders', era: 'legacy', transport: 'stdio', why: 'answered initialize', ms: 12 })
+  tellCall(record, { id: 1, name: 'first', texts: { request: '{"a":"text"}', result: '{}' } })
+  tellCall(record, { id: 2, name: 'second' })
+  tellCall(record, { id: 3, name: 'third', outcome: 'tool_error' })
 }
 
 t.test('exports the filtered calls as events, and as an archive', { skip }, async (t) => {
@@ -63,7 +63,7 @@ t.test('exports the filtered calls as events, and as an archive', { skip }, asyn
 t.test('after the end of the bridge, exports the events of the page', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' }, relayed: false } as const
-  ring.witness({ ...call, call: 4, method: 'ping' })
+  ring.record({ ...call, call: 4, method: 'ping' })
   tellThree(ring)
   const browser = await newPage()
   const bridge = new ToolScope()

@@ -25,7 +25,7 @@ for (const [how, by] of CLOCKS)
     const ring = ringOff(by)
     const { browser, shows, rows, withoutMistakes } = await look(t, ring)
     const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob', relayed: false } as const
-    ring.witness({ ...call, call: 1, client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
+    ring.record({ ...call, call: 1, client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
     await until(async () => (await rows()).length === 1)
     await until(async () => /[1-9]\d* ms …|\d s …/.test((await rows())[0] ?? ''), 'it has taken some time')
     t.notMatch((await rows())[0], / min …|\b0\.0 ms …/)
@@ -45,7 +45,7 @@ for (const [how, by] of CLOCKS)
 
 t.test('a file that is closed while it loads adds no more events', { skip }, async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, name: 'of-the-bridge' })
+  tellCall(ring.record, { id: 1, name: 'of-the-bridge' })
   const { browser, shows, rows, withoutMistakes } = await look(t, ring)
   await shows(/of-the-bridge/)
   const [line = ''] = eventsIn(ring).map((seen) => JSON.stringify({ ...seen, name: 'of-the-file' }))
@@ -76,8 +76,8 @@ t.test('a file that is closed while it loads adds no more events', { skip }, asy
 
 t.test('shows all events of a file that are out of order', { skip }, async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, name: 'first' })
-  tellCall(ring.witness, { id: 2, name: 'second' })
+  tellCall(ring.record, { id: 1, name: 'first' })
+  tellCall(ring.record, { id: 2, name: 'second' })
   const all = eventsIn(ring)
   const lines = [...all.slice(8), ...all.slice(0, 8)].map((seen) => JSON.stringify(seen))
   const { browser, shows, rows, withoutMistakes } = await look(t, tickingRing(), {}, '/calls')

@@ -4,8 +4,8 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { createBridge } from '../support/bridge.js'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
@@ -25,9 +25,9 @@ for (const [what, params] of Object.entries(CALLS))
   t.test(`${what} has the wire of its server, with the name before and after`, { skip: noBrowser }, async (t) => {
     const [old, fresh] = [await LegacyHttp.start(t), await ModernHttp.start(t)]
     const ring = new Ring({ payloads: 'all' })
-    const watch = new ClientWatch((sight, text) => ring.witness(sight, text))
+    const recorder = new EventRecorder((trace, text) => ring.record(trace, text))
     const mcpServers = { old: { url: old.url, tools: { override } }, fresh: { url: fresh.url } }
-    const { bridge } = createBridge(t, {}, { mcpServers, groups: { team: { search: true } } }, { watch })
+    const { bridge } = createBridge(t, {}, { mcpServers, groups: { team: { search: true } } }, { recorder })
     await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })
     const url = bridge.groupUrls.get('team') ?? ''
     t.match((await call(url, 'tools/call', params)).message, { result: { content: [{ text: '{"a":1}' }] } })

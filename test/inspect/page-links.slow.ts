@@ -14,8 +14,8 @@ const skip = noBrowser
 
 t.test('keeps filter, choices and tab after a click on a call or a view', { skip }, async (t) => {
   const ring = tickingRing()
-  for (let id = 1; id <= 3; id++) tellCall(ring.witness, { id, name: `tool-${id}` })
-  tellCall(ring.witness, { id: 4, name: 'failed', outcome: 'tool_error' })
+  for (let id = 1; id <= 3; id++) tellCall(ring.record, { id, name: `tool-${id}` })
+  tellCall(ring.record, { id: 4, name: 'failed', outcome: 'tool_error' })
   const { browser, rows, shows, go, withoutMistakes } = await look(t, ring)
   const click = (selector: string) => browser.evaluate(`document.querySelector(${JSON.stringify(selector)}).click()`)
   const isAt = (address: string) =>
@@ -53,8 +53,8 @@ t.test(
   { skip },
   async (t) => {
     const ring = tickingRing()
-    tellCall(ring.witness, { id: 1 })
-    tellCall(ring.witness, { id: 2, name: 'linked' })
+    tellCall(ring.record, { id: 1 })
+    tellCall(ring.record, { id: 2, name: 'linked' })
     const { browser, shows, go, withoutMistakes } = await look(t, ring, {}, '/calls/c2?tab=why')
     await shows(/Open the address that the bridge printed at its start in this tab/)
     t.notMatch(await browser.text(), /There is no call|No call yet/)

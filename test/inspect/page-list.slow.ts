@@ -23,7 +23,7 @@ t.test('redraws the page at most ten times a second, whatever the rate of events
     new MutationObserver(() => drawn_++).observe(document.querySelector('.count'), { characterData: true, childList: true, subtree: true })
   }`)
   for (let i = 1; i <= 300; i++) {
-    tellCall(ring.witness, { id: i })
+    tellCall(ring.record, { id: i })
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
   await shows(/2,400 events, 0 lost/)
@@ -40,7 +40,7 @@ t.test('after scrolling up, the rows stay the same while calls are added and dro
   const { browser, shows, withoutMistakes } = await look(t, ring)
   const tell = async (from: number, to: number) => {
     for (let i = from; i <= to; i++) {
-      tellCall(ring.witness, { id: i, name: `tool-${i}` })
+      tellCall(ring.record, { id: i, name: `tool-${i}` })
       if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
     }
     await shows(new RegExp(`${(to * 8).toLocaleString('en')} events, 0 lost`))
@@ -77,7 +77,7 @@ t.test('after scrolling up, the rows stay the same while calls are added and dro
   const selected = await browser.evaluate<string>(`document.querySelector('.calls .selected').cells[1].innerText`)
   await tell(2_621, 2_700)
   const stays = await browser.evaluate<string>(`document.querySelector('.calls .selected')?.cells[1].innerText`)
-  t.equal(stays, selected, 'the selected call stays in sight')
+  t.equal(stays, selected, 'the selected call stays in trace')
   withoutMistakes()
 })
 
@@ -94,10 +94,10 @@ t.test('a call leaves and enters a filtered list when it changes', { skip }, asy
     method: 'resources/read',
     relayed: false,
   } as const
-  ring.witness({ ...call, what: 'begun' })
+  ring.record({ ...call, what: 'begun' })
   await go('#/calls?status=open')
   await until(async () => (await rows()).length === 1, 'it is open')
-  ring.witness({ ...call, what: 'ended', outcome: 'error', code: -32602, ms: 9 })
+  ring.record({ ...call, what: 'ended', outcome: 'error', code: -32602, ms: 9 })
   await until(async () => (await rows()).length === 0, 'it has ended')
   await go('#/calls?filter=status:-32602')
   await until(async () => (await rows()).length === 1, 'it has ended with an error')
@@ -106,7 +106,7 @@ t.test('a call leaves and enters a filtered list when it changes', { skip }, asy
 
 t.test('keys start at the newest visible call, and do nothing while the help is open', { skip }, async (t) => {
   const ring = tickingRing()
-  for (let id = 1; id <= 200; id++) tellCall(ring.witness, { id, name: `tool-${id}` })
+  for (let id = 1; id <= 200; id++) tellCall(ring.record, { id, name: `tool-${id}` })
   const { browser, shows, withoutMistakes } = await look(t, ring)
   const isAt = (address: string) => until(async () => (await browser.evaluate('location.hash')) === address, address)
   await shows(/tool-200/)
@@ -137,7 +137,7 @@ t.test('keys start at the newest visible call, and do nothing while the help is 
 
 t.test('the list follows the newest call after returning to it', { skip }, async (t) => {
   const ring = tickingRing()
-  for (let id = 1; id <= 200; id++) tellCall(ring.witness, { id, name: `tool-${id}` })
+  for (let id = 1; id <= 200; id++) tellCall(ring.record, { id, name: `tool-${id}` })
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   await shows(/tool-200/)
   await go('#/calls/c1')
@@ -146,7 +146,7 @@ t.test('the list follows the newest call after returning to it', { skip }, async
   await shows(/Circuit breaker|orders/)
   await go('#/calls')
   await shows(/tool-200/)
-  tellCall(ring.witness, { id: 201, name: 'tool-201' })
+  tellCall(ring.record, { id: 201, name: 'tool-201' })
   await shows(/tool-201/)
   withoutMistakes()
 })

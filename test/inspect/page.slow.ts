@@ -4,13 +4,13 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { RULE_ROWS } from '../../src/inspect/explanations.js'
 import { plainOf } from '../../src/inspect/markdown.js'
 import { phasesOf } from '../../src/inspect/phases.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import { duration } from '../../src/inspect/words.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { RULES } from '../../src/recorder/rules.js'
 import { SERVERS, type ServerKind } from '../matrix/servers.js'
 import { startBridge } from '../support/bridge.js'
@@ -39,8 +39,8 @@ const WIDE = `[...document.querySelectorAll('html, main, main :not(thead, thead 
 
 /** Calls of all kinds. */
 function tellEverything(ring: Ring): void {
-  const { witness } = ring
-  witness({
+  const { record } = ring
+  record({
     kind: 'verdict',
     server: 'orders',
     era: 'legacy',
@@ -49,11 +49,11 @@ function tellEverything(ring: Ring): void {
     why: 'answered initialize',
     ms: 12,
   })
-  witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
-  witness({ kind: 'child', server: 'orders', what: 'stderr', line: 'listening for orders' })
-  witness(OPENED)
-  witness({ kind: 'stream', server: 'orders', session: 'a-secret-session-id', what: 'opened', stream: 'g1' })
-  witness({
+  record({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
+  record({ kind: 'child', server: 'orders', what: 'stderr', line: 'listening for orders' })
+  record(OPENED)
+  record({ kind: 'stream', server: 'orders', session: 'a-secret-session-id', what: 'opened', stream: 'g1' })
+  record({
     kind: 'refused',
     status: 403,
     why: 'foreignHost',
@@ -61,11 +61,11 @@ function tellEverything(ring: Ring): void {
     path: '/mcp?x=y',
     from: '192.0.2.7',
   })
-  tellCall(witness, { id: 1, name: 'echo' })
-  tellQuestion(witness, { id: 2, answer: 3 })
-  tellCall(witness, { id: 4, name: 'nope', outcome: 'tool_error' })
-  tellCall(witness, { id: 5, name: 'list', server: 'billing', outcome: 'fault', why: 'connection refused' })
-  witness({
+  tellCall(record, { id: 1, name: 'echo' })
+  tellQuestion(record, { id: 2, answer: 3 })
+  tellCall(record, { id: 4, name: 'nope', outcome: 'tool_error' })
+  tellCall(record, { id: 5, name: 'list', server: 'billing', outcome: 'fault', why: 'connection refused' })
+  record({
     kind: 'call',
     what: 'begun',
     call: 6,
@@ -90,12 +90,12 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   t.match(list, /✕ fault: connection refused/)
   t.match(open, /resources\/read.*L 11-05 sse → –\s+… open/s)
 
-  tellCall(ring.witness, { id: 7, name: 'live-one', texts: { request: '{"token":"CANARY","a":1}', result: '{}' } })
+  tellCall(ring.record, { id: 7, name: 'live-one', texts: { request: '{"token":"CANARY","a":1}', result: '{}' } })
   await shows(/live-one/)
 
   const ended = { kind: 'call', what: 'ended', call: 6, outcome: 'ok', ms: 9 } as const
   const client = { era: 'legacy', transport: 'sse' } as const
-  ring.witness({ ...ended, principal: 'bob', client, method: 'resources/read', relayed: false })
+  ring.record({ ...ended, principal: 'bob', client, method: 'resources/read', relayed: false })
   await until(async () => /✓ ok/.test((await rows())[4] ?? ''), 'the row of a call that was open says how it ended')
 
   await go('#/calls/c7')
@@ -145,15 +145,15 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
 
 t.test('shows who cancelled a call, and when the client was away', { skip }, async (t) => {
   const ring = tickingRing()
-  const { witness } = ring
-  tellCall(witness, { id: 1, outcome: 'cancelled', more: { cancelled: 'notification' } })
-  tellCall(witness, { id: 2, outcome: 'cancelled', more: { cancelled: 'disconnected' } })
-  tellCall(witness, { id: 3, outcome: 'fault', why: 'The server is silent', more: { fault: 'upstreamTimeout' } })
-  tellQuestion(witness, { id: 4, answer: 5 })
+  const { record } = ring
+  tellCall(record, { id: 1, outcome: 'cancelled', more: { cancelled: 'notification' } })
+  tellCall(record, { id: 2, outcome: 'cancelled', more: { cancelled: 'disconnected' } })
+  tellCall(record, { id: 3, outcome: 'fault', why: 'The server is silent', more: { fault: 'upstreamTimeout' } })
+  tellQuestion(record, { id: 4, answer: 5 })
   const session = 'left-and-resumed'
-  tellCall(witness, { id: 6, more: { session } })
+  tellCall(record, { id: 6, more: { session } })
   const stream = { kind: 'stream', stream: 'p1', id: 7, server: 'orders', session } as const
-  witness({ ...stream, what: 'left' })
+  record({ ...stream, what: 'left' })
   const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 5)
   const [notified, disconnected, late, , away] = await rows()
@@ -178,7 +178,7 @@ t.test('shows who cancelled a call, and when the client was away', { skip }, asy
   t.same(await problems(browser), [])
   await go('#/calls/c6?tab=timeline')
   await shows(/client away: its connection was closed/)
-  witness({ ...stream, what: 'resumed' })
+  record({ ...stream, what: 'resumed' })
   await shows(/client back/)
   await until(async () => /✓ ok\s/.test((await rows())[4] ?? ''), 'the row says that the client is back')
   withoutMistakes()
@@ -187,9 +187,9 @@ t.test('shows who cancelled a call, and when the client was away', { skip }, asy
 t.test('shows the duration of a running call, which grows without events', { skip }, async (t) => {
   const ring = new Ring()
   const call = { kind: 'call', what: 'begun', server: 'orders', principal: 'bob', relayed: false } as const
-  ring.witness({ ...call, call: 1, client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
-  tellCall(ring.witness, { id: 2, outcome: 'asks' })
-  ring.witness({ kind: 'question', what: 'parked', call: 2, server: 'orders' })
+  ring.record({ ...call, call: 1, client: { era: 'legacy', transport: 'sse' }, method: 'resources/read' })
+  tellCall(ring.record, { id: 2, outcome: 'asks' })
+  ring.record({ kind: 'question', what: 'parked', call: 2, server: 'orders' })
   const { rows, shows, go, withoutMistakes } = await look(t, ring)
   const times = async () => (await rows()).map((row) => / ([\d.]+ (?:ms|s|min)) …/.exec(row.replace(/\s+/g, ' '))?.[1])
   await until(async () => (await times()).filter(Boolean).length === 2, 'both have a time')
@@ -199,7 +199,7 @@ t.test('shows the duration of a running call, which grows without events', { ski
     return later !== open && longer !== asking
   }, 'the times grow')
   const began = Date.now()
-  ring.witness({ ...call, call: 3, client: { era: 'modern' }, method: 'tools/call', name: 'slow' })
+  ring.record({ ...call, call: 3, client: { era: 'modern' }, method: 'tools/call', name: 'slow' })
   await go('#/calls?filter=slow+ms>3000')
   await until(async () => (await rows()).length === 0 || Date.now() - began > 3_000, 'it has not taken so long yet')
   await until(async () => (await rows()).length === 1, 'without any event it matches the filter')
@@ -222,18 +222,18 @@ t.test('messages of a running call appear as they arrive, and its texts are refr
   } as const
   const client = { era: 'legacy', transport: 'sse' } as const
   const progress = { kind: 'message', server: 'orders', call: 1, form: 'notification', bytes: 20 } as const
-  ring.witness({ ...call, client, what: 'begun' })
+  ring.record({ ...call, client, what: 'begun' })
   const { browser, go, withoutMistakes } = await look(t, ring)
   await go('#/calls/c1')
   const began = performance.now()
   for (let i = 1; i <= 40; i++) {
-    ring.witness({ ...progress, hop: 'server', dir: 'in', method: 'notifications/progress' }, `{"text ${i}":1}`)
+    ring.record({ ...progress, hop: 'server', dir: 'in', method: 'notifications/progress' }, `{"text ${i}":1}`)
     await until(
       async () => (await browser.evaluate(`document.querySelectorAll('.sides tbody tr:not(.away)').length`)) === i,
       'it is there, with its text or without',
     )
   }
-  ring.witness({ ...call, client, what: 'ended', outcome: 'ok', ms: 1 })
+  ring.record({ ...call, client, what: 'ended', outcome: 'ok', ms: 1 })
   const looks = `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/calls/c1')).length`
   const text = () => browser.evaluate<string>(`document.querySelector('.sides').innerText`)
   await until(async () => /"text 40"/.test(await text()), 'the last text')
@@ -248,12 +248,12 @@ t.test(
   { skip },
   async (t) => {
     const ring = new Ring({ payloads: 'all' })
-    ring.witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
-    ring.witness(OPENED)
+    ring.record({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
+    ring.record(OPENED)
     const texts = { request: '{"token":"x"}', result: '{"error":{"code":-32603,"message":"There is no table"}}' }
-    tellCall(ring.witness, { id: 1, outcome: 'error', texts })
-    tellCall(ring.witness, { id: 2, name: 'echo' })
-    ring.witness({
+    tellCall(ring.record, { id: 1, outcome: 'error', texts })
+    tellCall(ring.record, { id: 2, name: 'echo' })
+    ring.record({
       kind: 'session',
       server: 'orders',
       side: 'server',
@@ -261,8 +261,8 @@ t.test(
       session: 'another-id',
       principal: 'alice',
     })
-    ring.witness({ kind: 'config', text: 'servers: added billing' })
-    ring.witness({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
+    ring.record({ kind: 'config', text: 'servers: added billing' })
+    ring.record({ kind: 'lost', what: 'calls', text: 'Calls were not recorded', count: 1_200 })
     const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
     await go('#/calls/c1')
     await shows(/alice · session [0-9a-f]{8}, \d+(?:\.\d)? \w+ old · error -32603/)
@@ -307,19 +307,19 @@ t.test('stores texts for five minutes on request', { skip }, async (t) => {
       `[...document.querySelectorAll('button')].find(({ innerText }) => /texts/i.test(innerText)).click()`,
     )
   const texts = { request: '{"note":"a text"}', result: '{}' }
-  tellCall(ring.witness, { id: 1, texts })
+  tellCall(ring.record, { id: 1, texts })
   await go('#/calls/c1?tab=raw')
   await shows(/No text was kept of this call/)
   await shows(/Keep texts for 5 min/)
   await press()
   await shows(/Texts are kept until \d\d:\d\d:\d\d/)
   t.same(await problems(browser), [])
-  tellCall(ring.witness, { id: 2, texts })
+  tellCall(ring.record, { id: 2, texts })
   await go('#/calls/c2')
   await shows(/"note": "a text"/)
   await press()
   await shows(/Keep texts for 5 min/)
-  tellCall(ring.witness, { id: 3, texts })
+  tellCall(ring.record, { id: 3, texts })
   await go('#/calls/c3?tab=raw')
   await shows(/No text was kept of this call/)
 
@@ -330,7 +330,7 @@ t.test('marks the changes of the bridge in a real call on both sides, with links
   const ring = tickingRing({ payloads: 'all' })
   const legacy = SERVERS.find(({ era }) => era === 'legacy') as ServerKind
   const { entry } = await legacy.start(t)
-  const { url } = await startBridge(t, entry, {}, { watch: new ClientWatch(ring.witness) })
+  const { url } = await startBridge(t, entry, {}, { recorder: new EventRecorder(ring.record) })
   await (await messages.post(url, messages.call('echo', { text: 'hello' }, { meta: { progressToken: 'mine' } }))).text()
   const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 1)
@@ -378,11 +378,11 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
     { name: 'empty', state: 'down', calls: 0, parked: 0 },
   ]
   const listing = { kind: 'message', server: 'orders', hop: 'server', id: 5, bytes: 2 } as const
-  ring.witness({ ...listing, dir: 'out', form: 'request', method: 'tools/list' }, '{"method":"tools/list"}')
+  ring.record({ ...listing, dir: 'out', form: 'request', method: 'tools/list' }, '{"method":"tools/list"}')
   const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
-  ring.witness({ ...listing, dir: 'in', form: 'result' }, tools)
-  tellCall(ring.witness, { id: 50, server: 'retired' })
-  ring.witness({ kind: 'verdict', server: 'empty', era: 'unknown', why: 'connection refused', ms: 1 })
+  ring.record({ ...listing, dir: 'in', form: 'result' }, tools)
+  tellCall(ring.record, { id: 50, server: 'retired' })
+  ring.record({ kind: 'verdict', server: 'empty', era: 'unknown', why: 'connection refused', ms: 1 })
   const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { servers })
   await go('#/servers')
   await shows(
@@ -453,7 +453,7 @@ t.test('filters, keys and links work as described', { skip }, async (t) => {
 
   await browser.press('p')
   await shows(/Go on/)
-  tellCall(ring.witness, { id: 20, name: 'while-paused' })
+  tellCall(ring.record, { id: 20, name: 'while-paused' })
   await shows(/56 events/)
   t.equal((await rows()).length, 5, 'the list stands still')
   await browser.press('p')
@@ -469,7 +469,7 @@ t.test('filters, keys and links work as described', { skip }, async (t) => {
 
 t.test('shows an exported file without a bridge', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
-  tellCall(ring.witness, { id: 1, name: 'from-a-file', texts: { request: '{"kept":1}', result: '{}' } })
+  tellCall(ring.record, { id: 1, name: 'from-a-file', texts: { request: '{"kept":1}', result: '{}' } })
   const { base, browser, shows, rows, withoutMistakes } = await look(t, ring)
   const authorization = `Bearer ${TOKEN}`
   const file = await (await fetch(`${base}/inspect/export`, { headers: { authorization } })).text()
@@ -490,7 +490,7 @@ t.test('shows an exported file without a bridge', { skip }, async (t) => {
 
   await drop(browser, file.replaceAll('from-a-file', 'from-another-bridge'))
   await shows(/file bug\.jsonl.*?from-another-bridge/s)
-  tellCall(ring.witness, { id: 2, name: 'meanwhile' })
+  tellCall(ring.record, { id: 2, name: 'meanwhile' })
   await browser.evaluate(
     `[...document.querySelectorAll('button')].find((one) => one.innerText === 'Back to the bridge').click()`,
   )
@@ -505,7 +505,7 @@ t.test('shows names as text, whatever their characters', { skip }, async (t) => 
   const ring = tickingRing({ payloads: 'all' })
   const evil = `<img src=x onerror="document.title='hacked'"><script>document.title='hacked'</script>\u202e\u0000`
   const texts = { request: JSON.stringify({ evil }), result: evil }
-  tellCall(ring.witness, {
+  tellCall(ring.record, {
     id: 1,
     name: evil,
     server: evil,
@@ -514,10 +514,10 @@ t.test('shows names as text, whatever their characters', { skip }, async (t) => 
     texts,
     more: { method: evil, principal: evil, client: { era: 'modern', name: evil, revision: evil } },
   })
-  ring.witness({ kind: 'child', server: evil, what: 'stderr', line: evil })
-  ring.witness({ kind: 'session', server: evil, side: 'client', what: 'opened', session: evil, principal: evil })
-  ring.witness({ kind: 'refused', status: 400, why: evil, path: evil, from: evil })
-  ring.witness({
+  ring.record({ kind: 'child', server: evil, what: 'stderr', line: evil })
+  ring.record({ kind: 'session', server: evil, side: 'client', what: 'opened', session: evil, principal: evil })
+  ring.record({ kind: 'refused', status: 400, why: evil, path: evil, from: evil })
+  ring.record({
     kind: 'message',
     call: 1,
     hop: 'server',
@@ -576,15 +576,15 @@ t.test('redraws where the time of a call went until it ends', { skip }, async (t
   const ring = tickingRing()
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   const barOf = () => browser.evaluate<string | undefined>(`document.querySelector('.calls .bar')?.ariaLabel`)
-  tellCall(ring.witness, { id: 1, outcome: 'asks' })
-  ring.witness({ kind: 'question', what: 'parked', call: 1, server: 'orders' })
+  tellCall(ring.record, { id: 1, outcome: 'asks' })
+  ring.record({ kind: 'question', what: 'parked', call: 1, server: 'orders' })
   await until(async () => /client [^,]+$/.test((await barOf()) ?? ''), 'the client is waited for')
   await go('#/calls/c1?tab=timeline')
   await shows(/parked/)
   await browser.press('p')
   const before = await barOf()
-  ring.witness({ kind: 'question', what: 'answered', call: 1, server: 'orders' })
-  tellCall(ring.witness, { id: 2, more: { continues: 1 } })
+  ring.record({ kind: 'question', what: 'answered', call: 1, server: 'orders' })
+  tellCall(ring.record, { id: 2, more: { continues: 1 } })
   await shows(/answered/)
   t.equal(await barOf(), before, 'a list that is paused stands still')
   await browser.press('p')
@@ -601,7 +601,7 @@ t.test('redraws where the time of a call went until it ends', { skip }, async (t
 
 t.test('of several replicas, a call names the one that recorded it', { skip }, async (t) => {
   const ring = tickingRing({ replica: '0123456789abcdef' })
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   const { shows, go, withoutMistakes } = await look(t, ring)
   await shows(/live/)
   await go('#/calls/c1')
@@ -612,17 +612,17 @@ t.test('of several replicas, a call names the one that recorded it', { skip }, a
 t.test('on a phone, nothing scrolls sideways, and tables stay tables', { skip }, async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   tellEverything(ring)
-  const { witness } = ring
+  const { record } = ring
   const long = 'a-name-without-spaces-that-is-wider-than-a-phone'
   const server = 'a-server-whose-name-is-wider-than-a-phone'
-  witness({ ...OPENED, server, session: 's1', principal: `${long}@example.com` })
-  tellCall(witness, {
+  record({ ...OPENED, server, session: 's1', principal: `${long}@example.com` })
+  tellCall(record, {
     id: 8,
     server,
     more: { session: 's1', client: { era: 'legacy', transport: 'sse', name: long } },
   })
-  witness({ ...OPENED, side: 'server', session: 's2' })
-  witness({
+  record({ ...OPENED, side: 'server', session: 's2' })
+  record({
     kind: 'refused',
     status: 404,
     why: 'noSuchPath',
@@ -631,8 +631,8 @@ t.test('on a phone, nothing scrolls sideways, and tables stay tables', { skip },
     from: '2001:db8::1',
     server,
   })
-  witness({ kind: 'child', server, what: 'stderr', line: `listening on /${long}.sock, and ready for requests` })
-  witness(
+  record({ kind: 'child', server, what: 'stderr', line: `listening on /${long}.sock, and ready for requests` })
+  record(
     { kind: 'message', server, hop: 'server', dir: 'out', form: 'request', bytes: 99, method: long },
     `["${long}"]`,
   )
@@ -673,7 +673,7 @@ t.test('thousands of calls have a few dozen rows, and none is lost', { skip }, a
   const { browser, shows, rows, withoutMistakes } = await look(t, ring)
   await shows(/live/)
   for (let i = 1; i <= 2_500; i++) {
-    tellCall(ring.witness, { id: i, name: `tool-${i}` })
+    tellCall(ring.record, { id: i, name: `tool-${i}` })
     if (i % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
   }
   await shows(/20,000 events, 0 lost/)

@@ -3,8 +3,8 @@ import t, { type Test } from 'tap'
 import { phasesOf, serverMs } from '../../src/inspect/phases.js'
 import { Ring } from '../../src/inspect/ring.js'
 import type { CallView } from '../../src/inspect/views.js'
-import type { MessageSight } from '../../src/recorder/message.js'
-import type { Sight } from '../../src/recorder/events.js'
+import type { TraceEvent } from '../../src/recorder/events.js'
+import type { MessageTrace } from '../../src/recorder/message.js'
 import { asked, httpClient } from '../support/asked-clients.js'
 import { ADA, FOLDERS, NAME, ROOTS } from '../support/asking.js'
 import { until, untilFound } from '../support/eventually.js'
@@ -13,15 +13,15 @@ import { legacyStdio } from '../support/legacy-stdio.js'
 import { eventsIn } from '../support/sights.js'
 import { startWatched, viewsOf } from '../support/watched.js'
 
-type Told = readonly [at: number, sight: Sight]
+type Told = readonly [at: number, trace: TraceEvent]
 
-const message = (hop: 'client' | 'server', dir: 'in' | 'out', form: MessageSight['form'], id?: number): Sight => ({
+const message = (hop: 'client' | 'server', dir: 'in' | 'out', form: MessageTrace['form'], id?: number): TraceEvent => ({
   ...{ kind: 'message', call: 1, bytes: 1, hop, dir, form, id },
   method:
     form === 'request' ? ((dir === 'in') === (hop === 'client') ? 'tools/call' : 'elicitation/create') : undefined,
 })
-const question = (what: 'parked' | 'answered' | 'expired'): Sight => ({ kind: 'question', what, call: 1 })
-const call = (what: 'begun' | 'ended', more: Partial<Extract<Sight, { kind: 'call' }>> = {}): Sight => ({
+const question = (what: 'parked' | 'answered' | 'expired'): TraceEvent => ({ kind: 'question', what, call: 1 })
+const call = (what: 'begun' | 'ended', more: Partial<Extract<TraceEvent, { kind: 'call' }>> = {}): TraceEvent => ({
   ...{ kind: 'call', what, call: 1, principal: 'p', client: { era: 'modern' }, method: 'tools/call', relayed: false },
   ...(what === 'ended' && { outcome: 'ok' }),
   ...more,
@@ -32,9 +32,9 @@ const back = (id: number) => call('begun', { call: id, continues: 1 })
 function callOf(told: readonly Told[]): CallView {
   let now = 0
   const ring = new Ring({ now: () => now, origin: 0 })
-  for (const [at, sight] of told) {
+  for (const [at, trace] of told) {
     now = at
-    ring.witness(sight)
+    ring.record(trace)
   }
   return viewsOf(eventsIn(ring)).call('c1') as CallView
 }

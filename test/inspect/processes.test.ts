@@ -32,17 +32,17 @@ t.test('does not attribute the call of a crashed process to another process', as
 t.test('a call has the process of its server, if there is only one', async (t) => {
   const ring = tickingRing()
   const child = { kind: 'child', server: 'orders', what: 'started' } as const
-  ring.witness({ ...child, pid: 812 })
-  tellCall(ring.witness, { id: 1 })
-  ring.witness({ ...child, pid: 813 })
-  tellCall(ring.witness, { id: 2 })
+  ring.record({ ...child, pid: 812 })
+  tellCall(ring.record, { id: 1 })
+  ring.record({ ...child, pid: 813 })
+  tellCall(ring.record, { id: 2 })
   t.equal(callIn(ring, 'c1').pid, 812)
   t.equal(callIn(ring, 'c2').pid, undefined)
 })
 
 t.test('shows no process for a call if that is uncertain', async (t) => {
   const ring = tickingRing()
-  const { witness } = ring
+  const { record } = ring
   const child = { kind: 'child', server: 'orders' } as const
   const message = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 1 } as const
   const call = {
@@ -53,19 +53,19 @@ t.test('shows no process for a call if that is uncertain', async (t) => {
     relayed: false,
   } as const
   const upstream = { era: 'legacy', transport: 'stdio' } as const
-  witness({ ...child, what: 'started', pid: 2, running: 2 })
-  witness({ ...call, what: 'begun', call: 1 })
-  witness({ ...message, call: 1 })
+  record({ ...child, what: 'started', pid: 2, running: 2 })
+  record({ ...call, what: 'begun', call: 1 })
+  record({ ...message, call: 1 })
   t.equal(callIn(ring, 'c1').pid, undefined, 'the start of another process has left')
-  witness({ ...child, what: 'ended', pid: 1, running: 1 })
-  witness({ ...call, what: 'ended', call: 1, upstream, outcome: 'fault', ms: 1 })
+  record({ ...child, what: 'ended', pid: 1, running: 1 })
+  record({ ...call, what: 'ended', call: 1, upstream, outcome: 'fault', ms: 1 })
   t.equal(callIn(ring, 'c1').pid, undefined, 'it may have been in the process that has ended')
 
-  witness({ ...call, what: 'begun', call: 2 })
-  witness({ ...message, call: 2 })
-  witness({ ...child, what: 'ended', pid: 2, running: 0 })
-  witness({ ...child, what: 'restarted', pid: 3, running: 1 })
+  record({ ...call, what: 'begun', call: 2 })
+  record({ ...message, call: 2 })
+  record({ ...child, what: 'ended', pid: 2, running: 0 })
+  record({ ...child, what: 'restarted', pid: 3, running: 1 })
   t.equal(callIn(ring, 'c2').pid, 2, 'the only process has ended, and another one was started')
-  witness({ ...message, call: 2 })
+  record({ ...message, call: 2 })
   t.equal(callIn(ring, 'c2').pid, undefined, 'it was sent again, to the other one')
 })

@@ -1,7 +1,7 @@
 /** Lines on stdio that become no call: the inspector shows them as refused, like requests over HTTP, and they are counted. */
 import t from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { until } from '../support/eventually.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { openPipe } from '../support/pipe.js'
@@ -10,7 +10,7 @@ import { eventsIn } from '../support/sights.js'
 t.test('shows lines that are not JSON, not a message, or too long', async (t) => {
   const ring = new Ring()
   const settings = { limits: { lineBytes: 10_000 } }
-  const pipe = openPipe(t, legacyStdio(t).server, settings, { watch: new ClientWatch(ring.witness) })
+  const pipe = openPipe(t, legacyStdio(t).server, settings, { recorder: new EventRecorder(ring.record) })
   for (const line of ['no JSON', '{"jsonrpc":"2.0","method":5}', `"${'x'.repeat(20_000)}"`]) pipe.line(line)
   const refused = () => eventsIn(ring).filter((seen) => seen.kind === 'refused')
   await until(() => refused().length === 3, 'three refusals')

@@ -1,11 +1,11 @@
 /** What the inspector shows of relayed calls: large answers, those that are refused or break off, and lists of tools. */
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { redactor } from '../../src/inspect/redact.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { httpStatus, type MessageRow, rowsOf } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
@@ -29,7 +29,7 @@ async function start(t: Test, method: string, answer: Answer, settings: object =
       return true
     },
   })
-  const { url } = await startBridge(t, { url: server.url }, settings, { watch: new ClientWatch(ring.witness) })
+  const { url } = await startBridge(t, { url: server.url }, settings, { recorder: new EventRecorder(ring.record) })
   await (await messages.post(url, messages.call('warm', {}))).text()
   const calls = () => {
     const views = new Views()
@@ -139,7 +139,7 @@ t.test('shows the refusal of a translated call', async (t) => {
       return true
     },
   })
-  const { url } = await startBridge(t, { url: legacy.url }, {}, { watch: new ClientWatch(ring.witness) })
+  const { url } = await startBridge(t, { url: legacy.url }, {}, { recorder: new EventRecorder(ring.record) })
   await (await messages.post(url, messages.call('echo', {}))).text()
   const refused = eventsIn(ring).find(
     (seen): seen is MessageRow => seen.kind === 'message' && seen.hop === 'server' && seen.http?.status === 503,

@@ -2,9 +2,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { observing } from '../../src/recorder/observed.js'
 import { Ring } from '../../src/inspect/ring.js'
-import type { Outcome, Seen } from '../../src/recorder/events.js'
+import type { Outcome } from '../../src/ports/outcome.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
+import { observing } from '../../src/recorder/observed.js'
 import { until } from '../support/eventually.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 
@@ -15,7 +16,7 @@ const bounds = { calls: 10, messages: 100, bytes: 1024 * 1024 }
 
 t.test('numbers events without gaps, and reads them from any number', async (t) => {
   const ring = tickingRing()
-  for (let i = 1; i <= 5; i++) tellCall(ring.witness, { id: i })
+  for (let i = 1; i <= 5; i++) tellCall(ring.record, { id: i })
   const all = eventsIn(ring)
   t.same(
     all.map(({ seq }) => seq),
@@ -30,11 +31,11 @@ t.test('numbers events without gaps, and reads them from any number', async (t) 
 
 t.test('a reader gets events added while it reads, and skips those dropped meanwhile', async (t) => {
   const ring = tickingRing({ bounds })
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   const events = ring.after(0)
   t.match(events.next(), { value: { seq: 1 } })
-  for (let i = 2; i <= 50; i++) tellCall(ring.witness, { id: i })
-  t.equal((events.next().value as Seen).seq, ring.first)
+  for (let i = 2; i <= 50; i++) tellCall(ring.record, { id: i })
+  t.equal((events.next().value as RecordedEvent).seq, ring.first)
   t.ok(ring.first > 2)
   for (let next = ring.first + 1; next <= ring.last; next++) t.match(events.next(), { value: { seq: next } })
   t.match(events.next(), { done: true })
@@ -43,20 +44,20 @@ t.test('a reader gets events added while it reads, and skips those dropped meanw
 
 t.test('each bound removes the oldest events', async (t) => {
   const byCalls = tickingRing({ bounds })
-  for (let i = 1; i <= 50; i++) tellCall(byCalls.witness, { id: i })
+  for (let i = 1; i <= 50; i++) tellCall(byCalls.record, { id: i })
   const begun = eventsIn(byCalls).filter((seen) => seen.kind === 'call' && seen.what === 'begun')
   t.equal(begun.length, 10)
   t.equal(eventsIn(byCalls).at(-1)?.seq, 400)
   t.equal(eventsIn(byCalls, 3)[0]?.seq, eventsIn(byCalls)[0]?.seq, 'a reader who is late gets the next events')
 
   const byMessages = tickingRing({ bounds: { ...bounds, calls: 1_000 } })
-  for (let i = 1; i <= 50; i++) tellCall(byMessages.witness, { id: i })
+  for (let i = 1; i <= 50; i++) tellCall(byMessages.record, { id: i })
   t.equal(eventsIn(byMessages).filter((seen) => !(seen.kind === 'call' && seen.what === 'begun')).length <= 100, true)
 
   const byBytes = tickingRing({ bounds: { calls: 1e6, messages: 1e6, bytes: 100_000 }, payloads: 'all' })
   const texts = { request: 'x'.repeat(5_000), result: 'y'.repeat(5_000) }
   for (let i = 1; i <= 50; i++) {
-    tellCall(byBytes.witness, { id: i, texts })
+    tellCall(byBytes.record, { id: i, texts })
     t.ok(byBytes.bytes <= 100_000, `${byBytes.bytes} bytes`)
   }
   const kept = eventsIn(byBytes)
@@ -65,7 +66,7 @@ t.test('each bound removes the oldest events', async (t) => {
 
 t.test('takes no more memory for many events than for few', async (t) => {
   const ring = tickingRing({ bounds })
-  for (let i = 1; i <= 20_000; i++) tellCall(ring.witness, { id: i })
+  for (let i = 1; i <= 20_000; i++) tellCall(ring.record, { id: i })
   const kept = eventsIn(ring)
   t.equal(kept.at(-1)?.seq, 160_000)
   t.equal(kept.length, ring.last - (kept[0]?.seq ?? 0) + 1)
@@ -76,10 +77,10 @@ t.test('counts open sessions after their events were dropped', async (t) => {
   const ring = tickingRing({ bounds })
   const session = { kind: 'session', server: 'orders', principal: 'alice' } as const
   const ofClient = (what: 'opened' | 'ended' | 'lost', id: string) =>
-    ring.witness({ ...session, side: 'client', what, session: id })
-  ring.witness({ ...session, side: 'server', what: 'opened', session: 's1' })
+    ring.record({ ...session, side: 'client', what, session: id })
+  ring.record({ ...session, side: 'server', what: 'opened', session: 's1' })
   for (const id of ['c1', 'c2', 'c3']) ofClient('opened', id)
-  for (let i = 1; i <= 50; i++) tellCall(ring.witness, { id: i })
+  for (let i = 1; i <= 50; i++) tellCall(ring.record, { id: i })
   t.notOk(
     eventsIn(ring).some(({ kind }) => kind === 'session'),
     'their events have left',
@@ -96,9 +97,9 @@ t.test('counts open sessions after their events were dropped', async (t) => {
 t.test('truncates a payload at 16 KiB, with the missing size, and keeps no large text in memory', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const bytes = new TextEncoder().encode('é'.repeat(20_000))
-  ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, 'z'.repeat(1_000_000))
-  ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, ['{"a":"', bytes, '"}'])
-  ring.witness({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, '{}')
+  ring.record({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, 'z'.repeat(1_000_000))
+  ring.record({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, ['{"a":"', bytes, '"}'])
+  ring.record({ kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: 1 }, '{}')
   const payloads = eventsIn(ring).map((seen) => (seen.kind === 'message' ? seen.payload : undefined))
   t.equal(payloads[0]?.text.length, 16_384)
   t.equal(payloads[0]?.cut, 1_000_000 - 16_384)
@@ -108,7 +109,7 @@ t.test('truncates a payload at 16 KiB, with the missing size, and keeps no large
   const before = process.memoryUsage().heapUsed
   for (let i = 0; i < 200; i++) {
     const large = `${'a'.repeat(1_000_000)}${i}`
-    ring.witness(
+    ring.record(
       { kind: 'message', hop: 'server', dir: 'in', form: 'result', bytes: large.length, method: large.slice(9, 90) },
       large,
     )
@@ -138,7 +139,7 @@ t.test('counts the size of messages with many long changes, and drops them', asy
       form: 'request',
       bytes: 1,
     } as const
-    largest = Math.max(largest, read(ring.witness({ ...message, changed, method: `m${i % 600}` })))
+    largest = Math.max(largest, read(ring.record({ ...message, changed, method: `m${i % 600}` })))
   }
   t.ok(largest > 90_000)
   t.ok(ring.last - ring.first < 30, `${ring.last - ring.first} messages are kept`)
@@ -150,7 +151,7 @@ t.test('counts the size of messages with many long changes, and drops them', asy
 t.test('drops the oldest texts before their events, which do not change', async (t) => {
   const ring = tickingRing({ bounds: { calls: 1_000, messages: 1_000, bytes: 400_000 }, payloads: 'all' })
   const texts = { request: 'x'.repeat(10_000), result: 'y'.repeat(10_000) }
-  for (let i = 1; i <= 20; i++) tellCall(ring.witness, { id: i, texts })
+  for (let i = 1; i <= 20; i++) tellCall(ring.record, { id: i, texts })
   const told = eventsIn(ring).filter((seen) => seen.kind === 'message' && seen.form !== 'notification')
   const has = told.map((seen) => seen.kind === 'message' && seen.payload !== undefined)
   const oldest = has.indexOf(true)
@@ -161,40 +162,42 @@ t.test('drops the oldest texts before their events, which do not change', async 
 
 t.test('stores no payload unless configured', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, texts: { request: '{"a":"CANARY"}', result: '{}' } })
+  tellCall(ring.record, { id: 1, texts: { request: '{"a":"CANARY"}', result: '{}' } })
   t.notMatch(JSON.stringify(eventsIn(ring)), /CANARY|payload/)
 })
 
 t.test('with `errors`, stores payloads of failed calls only', async (t) => {
   const ring = tickingRing({ payloads: 'errors' })
   const texts = { request: '{"a":1}', result: '{"b":2}' }
-  tellCall(ring.witness, { id: 1, texts })
-  tellCall(ring.witness, { id: 2, texts, outcome: 'tool_error' })
-  tellCall(ring.witness, { id: 3, texts, outcome: 'asks' })
-  tellCall(ring.witness, { id: 4, texts, outcome: 'cancelled' })
+  tellCall(ring.record, { id: 1, texts })
+  tellCall(ring.record, { id: 2, texts, outcome: 'tool_error' })
+  tellCall(ring.record, { id: 3, texts, outcome: 'asks' })
+  tellCall(ring.record, { id: 4, texts, outcome: 'cancelled' })
   const withPayload = (id: string) =>
-    eventsIn(ring).filter((seen: Seen) => seen.kind === 'message' && seen.call === id && seen.payload !== undefined)
+    eventsIn(ring).filter(
+      (seen: RecordedEvent) => seen.kind === 'message' && seen.call === id && seen.payload !== undefined,
+    )
   t.equal(withPayload('c1').length, 0)
   t.equal(withPayload('c2').length, 4)
   t.equal(withPayload('c3').length, 0)
   t.equal(withPayload('c4').length, 0, 'a call that its client has cancelled did not fail')
   const bytes = ring.bytes
   for (let i = 10; i < 2_000; i++)
-    ring.witness({ kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1, call: i }, 'x'.repeat(10_000))
+    ring.record({ kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1, call: i }, 'x'.repeat(10_000))
   t.ok(ring.bytes <= 16 * 1024 * 1024, `${ring.bytes - bytes} bytes of calls that have not ended`)
 })
 
 t.test('keeps secrets out of events: header values, session ids, queries', async (t) => {
   const ring = tickingRing({ payloads: 'off' })
-  tellCall(ring.witness, { id: 1 })
-  ring.witness({
+  tellCall(ring.record, { id: 1 })
+  ring.record({
     kind: 'refused',
     status: 401,
     why: 'unauthorized',
     path: '/mcp?token=CANARY#CANARY',
     from: '127.0.0.1',
   })
-  ring.witness({ kind: 'session', side: 'client', what: 'opened', session: 'a-secret-session-id', principal: 'alice' })
+  ring.record({ kind: 'session', side: 'client', what: 'opened', session: 'a-secret-session-id', principal: 'alice' })
   const text = JSON.stringify(eventsIn(ring))
   t.notMatch(text, /CANARY|a-secret-session-id/)
   t.match(text, /"content-type":"application\/json"/)
@@ -210,14 +213,14 @@ t.test('keeps secrets out of events: header values, session ids, queries', async
 t.test('truncates foreign texts of any length', async (t) => {
   const ring = tickingRing()
   const long = 'n'.repeat(1_000_000)
-  tellCall(ring.witness, {
+  tellCall(ring.record, {
     id: 1,
     name: long,
     why: long,
     more: { client: { era: 'modern', name: long, revision: long } },
   })
   const headers = Object.fromEntries([['content-type', long]])
-  ring.witness({
+  ring.record({
     kind: 'message',
     hop: 'client',
     dir: 'in',
@@ -234,8 +237,8 @@ t.test('records the HTTP status and the headers that cannot be secret', (t) => {
   const ring = new Ring()
   const about = { kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1 } as const
   const headers = { 'content-type': 'application/json', authorization: 'Bearer secret', accept: ['a', 'b'] }
-  for (const status of [200, 200, 202]) ring.witness({ ...about, http: { status, headers: { ...headers } } })
-  ring.witness({ ...about, http: { headers: { 'content-type': 'text/plain' } } })
+  for (const status of [200, 200, 202]) ring.record({ ...about, http: { status, headers: { ...headers } } })
+  ring.record({ ...about, http: { headers: { 'content-type': 'text/plain' } } })
   const heads = eventsIn(ring).map((seen) => (seen.kind === 'message' ? seen.http : undefined))
   const shown = { 'content-type': 'application/json' }
   t.same(heads, [
@@ -264,10 +267,10 @@ t.test('shows calls and heads exactly, even after similar ones', (t) => {
   for (const [i, { name, outcome, principal, client, length, status }] of told.entries()) {
     const more = { principal, client: { era: 'modern', name: client } } as const
     const call = { kind: 'call', call: i + 1, method: 'tools/call', relayed: false, name, ...more } as const
-    ring.witness({ ...call, what: 'begun' })
+    ring.record({ ...call, what: 'begun' })
     const http = { status, headers: { 'content-length': length, 'mcp-name': name } }
-    ring.witness({ kind: 'message', call: i + 1, hop: 'client', dir: 'out', form: 'result', bytes: 1, http })
-    ring.witness({ ...call, what: 'ended', outcome, ms: i, upstreamMs: i / 2 })
+    ring.record({ kind: 'message', call: i + 1, hop: 'client', dir: 'out', form: 'result', bytes: 1, http })
+    ring.record({ ...call, what: 'ended', outcome, ms: i, upstreamMs: i / 2 })
   }
   const seen = eventsIn(ring)
   t.equal(seen.length, 3 * told.length)
@@ -294,8 +297,8 @@ t.test('shows calls and heads exactly, even after similar ones', (t) => {
 t.test('the number of a call is shown with a letter', (t) => {
   const ring = new Ring()
   const message = { kind: 'message', hop: 'client', dir: 'in', form: 'request', bytes: 1 } as const
-  for (const call of [1, 2 ** 40, undefined]) ring.witness({ ...message, call })
-  ring.witness({ kind: 'question', what: 'parked', call: 7 })
+  for (const call of [1, 2 ** 40, undefined]) ring.record({ ...message, call })
+  ring.record({ kind: 'question', what: 'parked', call: 7 })
   t.same(
     eventsIn(ring).map(({ call }) => call),
     ['c1', `c${2 ** 40}`, undefined, 'c7'],
@@ -307,16 +310,16 @@ t.test('notifies listeners of each event until they stop', async (t) => {
   const ring = new Ring()
   let heard = 0
   const stop = ring.listen(() => heard++)
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   t.equal(heard, 8)
   stop()
-  tellCall(ring.witness, { id: 2 })
+  tellCall(ring.record, { id: 2 })
   t.equal(heard, 8)
 })
 
 t.test('records events that are counted as metrics, unless they record themselves', async (t) => {
   const ring = new Ring()
-  const observe = observing(ring.witness)
+  const observe = observing(ring.record)
   observe({ kind: 'verdict', server: 'orders', era: 'modern', why: 'discovered' })
   observe({ kind: 'child', server: 'orders', what: 'started' })
   observe({ kind: 'session', server: 'orders', side: 'client', what: 'opened' })
@@ -334,10 +337,10 @@ t.test('records events that are counted as metrics, unless they record themselve
 t.test('any number of refusals and lines of stderr push out no call', async (t) => {
   let now = 0
   const ring = new Ring({ now: () => now })
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   for (let i = 0; i < 30_000; i++) {
-    ring.witness({ kind: 'refused', status: 404, why: 'noSuchPath', path: `/${i}` })
-    ring.witness({ kind: 'child', server: 'a', what: 'stderr', line: `line ${i}` })
+    ring.record({ kind: 'refused', status: 404, why: 'noSuchPath', path: `/${i}` })
+    ring.record({ kind: 'child', server: 'a', what: 'stderr', line: `line ${i}` })
   }
   const kinds = () => eventsIn(ring).map(({ kind }) => kind)
   t.ok(kinds().includes('call'))
@@ -352,6 +355,6 @@ t.test('any number of refusals and lines of stderr push out no call', async (t) 
     ],
   )
   now += 1_000
-  ring.witness({ kind: 'refused', status: 404, why: 'noSuchPath' })
+  ring.record({ kind: 'refused', status: 404, why: 'noSuchPath' })
   t.equal(kinds().at(-1), 'refused', 'a second later they are recorded again')
 })

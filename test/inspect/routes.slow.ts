@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http'
 import t from 'tap'
 import { Ring } from '../../src/inspect/ring.js'
 import type { CallView } from '../../src/inspect/views.js'
-import type { Seen } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
 import { until } from '../support/eventually.js'
 import { follow, startInspector, TOKEN } from '../support/inspector.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
@@ -17,12 +17,12 @@ const read = async <T>(url: string) => {
 t.test('streams events as they happen, from the start or from any number', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   const all = follow(t, `${base}/inspect/events`)
   const later = follow(t, `${base}/inspect/events?after=6`)
   const resumed = follow(t, `${base}/inspect/events`, { 'last-event-id': '7' })
   await until(() => all.events.length === 8 && later.events.length === 2 && resumed.events.length === 1)
-  tellCall(ring.witness, { id: 2 })
+  tellCall(ring.record, { id: 2 })
   await until(() => all.events.length === 16 && later.events.length === 10 && resumed.events.length === 9)
   t.same(all.events, JSON.parse(JSON.stringify(eventsIn(ring))))
   t.same(all.named, ['hello'])
@@ -34,8 +34,8 @@ t.test('lists, filters and details calls', async (t) => {
   const ring = tickingRing({ payloads: 'all' })
   const base = await startInspector(t, ring)
   const texts = { request: '{"params":{"arguments":{"password":"CANARY","note":"shown"}}}', result: '{}' }
-  tellCall(ring.witness, { id: 1, texts })
-  tellQuestion(ring.witness, { id: 2, answer: 3 })
+  tellCall(ring.record, { id: 1, texts })
+  tellQuestion(ring.record, { id: 2, answer: 3 })
   const { body } = await read<{ calls: { id: string }[]; last: number }>(`${base}/inspect/calls`)
   t.same(
     body.calls.map(({ id }) => id),
@@ -48,7 +48,7 @@ t.test('lists, filters and details calls', async (t) => {
     ['c2'],
   )
   t.match((await read(`${base}/inspect/calls?filter=ms%3Ex`)).body, { problem: /ms>500/ })
-  const detail = await read<{ events: Seen[] }>(`${base}/inspect/calls/c1`)
+  const detail = await read<{ events: RecordedEvent[] }>(`${base}/inspect/calls/c1`)
   t.equal(detail.body.events.length, 8)
   t.match(JSON.stringify(detail.body), /shown/)
   t.notMatch(JSON.stringify(detail.body), /CANARY/)
@@ -60,23 +60,23 @@ t.test('finds and exports a running call by its duration so far', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
   const call = { kind: 'call', what: 'begun', principal: 'a', client: { era: 'legacy' }, relayed: false } as const
-  ring.witness({ ...call, call: 1, method: 'ping' })
-  for (let i = 0; i < 9; i++) ring.witness({ kind: 'config', text: 'a millisecond passes' })
+  ring.record({ ...call, call: 1, method: 'ping' })
+  for (let i = 0; i < 9; i++) ring.record({ kind: 'config', text: 'a millisecond passes' })
   const { body } = await read<{ calls: { id: string }[] }>(`${base}/inspect/calls?filter=ms>5`)
   t.same(
     body.calls.map(({ id }) => id),
     ['c1'],
   )
-  t.equal((await read<Seen>(`${base}/inspect/export?filter=ms>5`)).body.call, 'c1')
+  t.equal((await read<RecordedEvent>(`${base}/inspect/export?filter=ms>5`)).body.call, 'c1')
 })
 
 t.test('lists the current servers of the bridge, with their recorded facts', async (t) => {
   const ring = tickingRing()
   const now = { name: 'orders', state: 'ready', era: 'legacy', calls: 3, parked: 1 }
   const base = await startInspector(t, ring, { servers: () => [now] })
-  ring.witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
-  ring.witness({ kind: 'verdict', server: 'gone', era: 'modern', why: 'discovered' })
-  ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'opened', session: 's1', principal: 'bob' })
+  ring.record({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
+  ring.record({ kind: 'verdict', server: 'gone', era: 'modern', why: 'discovered' })
+  ring.record({ kind: 'session', server: 'orders', side: 'client', what: 'opened', session: 's1', principal: 'bob' })
   const { body } = await read<{ servers: object[] }>(`${base}/inspect/servers`)
   t.match(body.servers, [
     { ...now, pids: [812], sessions: { client: 1, server: 0 } },
@@ -85,8 +85,8 @@ t.test('lists the current servers of the bridge, with their recorded facts', asy
   t.match((await read(`${base}/inspect/sessions`)).body, { sessions: [{ principal: 'bob', state: 'open' }] })
 })
 
-function withoutText(seen: Seen): Seen {
-  return { ...seen, payload: undefined } as Seen
+function withoutText(seen: RecordedEvent): RecordedEvent {
+  return { ...seen, payload: undefined } as RecordedEvent
 }
 
 t.test('the export is a file without secrets', async (t) => {
@@ -96,7 +96,7 @@ t.test('the export is a file without secrets', async (t) => {
     request: '{"params":{"arguments":{"iban":"CANARY","token":"CANARY"}}}',
     result: '{"requestState":"CANARY"}',
   }
-  tellCall(ring.witness, { id: 1, texts })
+  tellCall(ring.record, { id: 1, texts })
   for (const format of ['jsonl', 'har']) {
     const response = await fetch(`${base}/inspect/export?format=${format}`, { headers: { authorization } })
     t.match(response.headers.get('content-disposition'), new RegExp(`mcp-bridge.${format}`))
@@ -107,7 +107,7 @@ t.test('the export is a file without secrets', async (t) => {
       const lines = text
         .trimEnd()
         .split('\n')
-        .map((line) => JSON.parse(line) as Seen)
+        .map((line) => JSON.parse(line) as RecordedEvent)
       t.same(lines.map(withoutText), eventsIn(ring).map(withoutText), 'the same events')
     } else t.equal((JSON.parse(text) as { log: { entries: object[] } }).log.entries.length, 2)
   }
@@ -125,7 +125,7 @@ t.test('serves everything else while a viewer reads all events', async (t) => {
   const base = await startInspector(t, ring)
   const value = JSON.stringify(Array.from({ length: 200 }, (_, i) => ({ name: `value ${i}`, text: 'a "quoted" text' })))
   const texts = { request: `{"params":${value}}`, result: `{"result":${value}}` }
-  for (let id = 1; id <= 2_000; id++) tellCall(ring.witness, { id, texts })
+  for (let id = 1; id <= 2_000; id++) tellCall(ring.record, { id, texts })
   /** The longest time without a turn of the event loop, as a share of the time until all of the answer has come. */
   const longestGap = async (path: string) => {
     const began = performance.now()
@@ -160,7 +160,7 @@ t.test('exports all events of a long call that asks its client, including those 
     form: 'notification',
     bytes: 9,
   } as const
-  tellCall(ring.witness, { id: 1, name: 'long', outcome: 'asks' })
+  tellCall(ring.record, { id: 1, name: 'long', outcome: 'asks' })
   const call = {
     kind: 'call',
     call: 2,
@@ -169,18 +169,18 @@ t.test('exports all events of a long call that asks its client, including those 
     method: 'tools/call',
     relayed: false,
   } as const
-  ring.witness({ ...call, what: 'begun', continues: 1 })
-  for (let i = 0; i < 600; i++) ring.witness({ ...progress, call: 2, method: 'notifications/progress' })
+  ring.record({ ...call, what: 'begun', continues: 1 })
+  for (let i = 0; i < 600; i++) ring.record({ ...progress, call: 2, method: 'notifications/progress' })
   const stream = { kind: 'stream', server: 'orders', stream: 'p1', id: 7, session: 'a-secret-session-id' } as const
-  ring.witness({ ...stream, what: 'left' })
-  ring.witness({ ...call, what: 'ended', outcome: 'ok', ms: 600 })
-  tellCall(ring.witness, { id: 3, name: 'another' })
+  ring.record({ ...stream, what: 'left' })
+  ring.record({ ...call, what: 'ended', outcome: 'ok', ms: 600 })
+  tellCall(ring.record, { id: 3, name: 'another' })
   const base = await startInspector(t, ring)
   const text = await (await fetch(`${base}/inspect/export?filter=long`, { headers: { authorization } })).text()
   const numbers = text
     .trim()
     .split('\n')
-    .map((line) => (JSON.parse(line) as Seen).seq)
+    .map((line) => (JSON.parse(line) as RecordedEvent).seq)
   t.same(
     numbers,
     Array.from({ length: 8 + 603 }, (_, i) => i + 1),
@@ -201,16 +201,16 @@ t.test('exports all events of a long call that asks its client, including those 
 t.test('exports the matching calls with all their events', async (t) => {
   const ring = tickingRing()
   const base = await startInspector(t, ring)
-  tellCall(ring.witness, { id: 1, name: 'echo' })
-  tellQuestion(ring.witness, { id: 2, answer: 3 })
-  ring.witness({ kind: 'stream', stream: 'p1', id: 7, server: 'orders', session: 'a-secret-session-id', what: 'left' })
-  ring.witness({ kind: 'refused', status: 403, why: 'foreignHost' })
+  tellCall(ring.record, { id: 1, name: 'echo' })
+  tellQuestion(ring.record, { id: 2, answer: 3 })
+  ring.record({ kind: 'stream', stream: 'p1', id: 7, server: 'orders', session: 'a-secret-session-id', what: 'left' })
+  ring.record({ kind: 'refused', status: 403, why: 'foreignHost' })
   const text = async (query: string) =>
     (await fetch(`${base}/inspect/export?${query}`, { headers: { authorization } })).text()
   const events = (await text('filter=id:c2'))
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as Seen)
+    .map((line) => JSON.parse(line) as RecordedEvent)
   t.same([...new Set(events.map(({ call }) => call))], ['c2', 'c3', undefined])
   t.equal(events.at(-1)?.kind, 'stream', 'the client has left while it waited for the answer')
   const har = JSON.parse(await text('format=har&filter=tool:echo')) as { log: { entries: { _call: string }[] } }
@@ -234,7 +234,7 @@ const page = { html: '<p>page</p>', script: '1', style: 'p {}', icon: '<svg/>' }
 
 t.test('refuses every request without the token', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, name: 'CANARY' })
+  tellCall(ring.record, { id: 1, name: 'CANARY' })
   const base = await startInspector(t, ring, { page })
   for (const path of DATA)
     for (const given of [
@@ -276,7 +276,7 @@ t.test('refuses pages under another name, or from another site', async (t) => {
 
 t.test('every answer restricts the page, and every change is refused', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   const base = await startInspector(t, ring, { page })
   for (const path of [...DATA, ...PAGE, '/inspect/calls/c99']) {
     for (const headers of [{ authorization }, {}] as Record<string, string>[]) {
@@ -307,7 +307,7 @@ t.test('every answer restricts the page, and every change is refused', async (t)
 t.test('serves markup and invisible characters in names as plain text', async (t) => {
   const ring = tickingRing()
   const name = '<img src=x onerror=alert(1)>\u202e\u0000\u001b[31m</script>\n\ndata: {"seq":1}\n\n'
-  tellCall(ring.witness, { id: 1, name })
+  tellCall(ring.record, { id: 1, name })
   const base = await startInspector(t, ring)
   const { events } = follow(t, `${base}/inspect/events`)
   await until(() => events.length === 8)
@@ -326,7 +326,7 @@ t.test('stores the texts of all calls for five minutes on request', async (t) =>
     await fetch(`${base}/inspect/payloads?keep=${keep}`, { method: 'POST', headers })
   const texts = { request: '{"a":1}', result: '{"b":2}' }
   const isKept = async (id: number) => {
-    tellCall(ring.witness, { id, texts })
+    tellCall(ring.record, { id, texts })
     const { body } = await read<CallView>(`${base}/inspect/calls/c${id}`)
     return body.events.some((seen) => seen.kind === 'message' && seen.payload?.text === texts.request)
   }

@@ -1,7 +1,7 @@
 /** Which message on one wire of a call causes which on the other, with questions to the client in it. */
 import t from 'tap'
 import type { CallView } from '../../src/inspect/views.js'
-import type { MessageSight } from '../../src/recorder/message.js'
+import type { MessageTrace } from '../../src/recorder/message.js'
 import { answered, asked, httpClient } from '../support/asked-clients.js'
 import { ADA, all, COLOUR, MODEL, NAME, PARIS, startAsker, talk, WAYS } from '../support/asking.js'
 import { untilFound } from '../support/eventually.js'
@@ -80,8 +80,8 @@ for (const [way, start] of Object.entries(MODERN))
 
 t.test('a request that the bridge answers, and a message of another call, have no counterpart', async (t) => {
   const ring = tickingRing()
-  const tell = (hop: MessageSight['hop'], dir: MessageSight['dir'], more: Partial<MessageSight>) =>
-    ring.witness({ kind: 'message', call: 1, bytes: 1, hop, dir, form: 'request', ...more })
+  const tell = (hop: MessageTrace['hop'], dir: MessageTrace['dir'], more: Partial<MessageTrace>) =>
+    ring.record({ kind: 'message', call: 1, bytes: 1, hop, dir, form: 'request', ...more })
   tell('client', 'in', { method: 'tools/call', id: 1 })
   tell('server', 'out', { method: 'tools/call', id: 5, of: 1, changed: listed([]) })
   tell('server', 'in', { method: 'roots/list', id: 's1' })

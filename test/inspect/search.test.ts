@@ -1,8 +1,8 @@
 /** The inspector names the tool that ran through `call_tool`. */
 import t from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { QUESTIONS } from '../fixtures/modern-questions.mjs'
 import type { Json } from '../matrix/client.js'
@@ -19,12 +19,12 @@ for (const kind of CLIENTS.filter(({ transport }) => transport === 'HTTP'))
     async (t) => {
       const [old, fresh] = [await LegacyHttp.start(t, { asks: true }), await ModernHttp.start(t)]
       const ring = new Ring({ payloads: 'all' })
-      const watch = new ClientWatch((sight, text) => ring.witness(sight, text))
+      const recorder = new EventRecorder((trace, text) => ring.record(trace, text))
       const settings = {
         mcpServers: { old: { url: old.url }, fresh: { url: fresh.url } },
         groups: { team: { search: true } },
       }
-      const { bridge, log } = createBridge(t, {}, settings, { watch })
+      const { bridge, log } = createBridge(t, {}, settings, { recorder })
       await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })
       const client = connect(
         kind,

@@ -1,11 +1,11 @@
 /** Arguments that the schema of a tool calls secret: they are hidden once a list of tools has passed. */
 import t from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { redactor } from '../../src/inspect/redact.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { SecretArguments } from '../../src/inspect/secret-arguments.js'
+import type { MessageBody, TraceEvent } from '../../src/recorder/events.js'
 import { bytesOf } from '../../src/recorder/message.js'
-import type { MessageSeen, Sight } from '../../src/recorder/events.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import type { Wire } from '../../src/rpc/source.js'
 import { startBridge } from '../support/bridge.js'
 import { main } from '../support/cli.js'
@@ -13,7 +13,7 @@ import { startInspector, TOKEN } from '../support/inspector.js'
 import { call } from '../support/modern.js'
 import { eventsIn } from '../support/sights.js'
 
-type Message = Sight & MessageSeen
+type Message = TraceEvent & MessageBody
 const SECRET = { type: 'string', writeOnly: true }
 
 /** Tells of a list of tools on the wire of a server. */
@@ -200,7 +200,7 @@ t.test('hides all arguments of a server with very many secret ones', async (t) =
 t.test('keeps a secret argument of a real server out of all output of the inspector', async (t) => {
   const ring = new Ring({ payloads: 'all' })
   const server = { command: process.execPath, args: [main, 'demo', 'server'] }
-  const { url } = await startBridge(t, server, {}, { watch: new ClientWatch(ring.witness) })
+  const { url } = await startBridge(t, server, {}, { recorder: new EventRecorder(ring.record) })
   await call(url, 'tools/list')
   const args = { safe: 'small', combination: 'CANARY-12-34' }
   t.match((await call(url, 'tools/call', { name: 'open_safe', arguments: args })).message, { result: {} })

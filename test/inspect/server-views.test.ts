@@ -11,13 +11,13 @@ const callIn = (ring: Ring, id: string) => viewsOf(eventsIn(ring)).call(id) as C
 
 t.test('the probe of a server and the last handshake stay, however many other messages come', async (t) => {
   const ring = tickingRing()
-  const { witness } = ring
+  const { record } = ring
   const message = { kind: 'message', server: 'orders', hop: 'server', bytes: 1 } as const
   const changed = () =>
-    witness({ ...message, dir: 'in', form: 'notification', method: 'notifications/tools/list_changed' })
+    record({ ...message, dir: 'in', form: 'notification', method: 'notifications/tools/list_changed' })
   const exchange = (method: string, id: number) => {
-    witness({ ...message, dir: 'out', form: 'request', method, id })
-    witness({ ...message, dir: 'in', form: method === 'server/discover' ? 'error' : 'result', id })
+    record({ ...message, dir: 'out', form: 'request', method, id })
+    record({ ...message, dir: 'in', form: method === 'server/discover' ? 'error' : 'result', id })
   }
   const opening = () => openingSince(viewsOf(eventsIn(ring)).servers.get('orders') as ServerView, 0)?.method
   exchange('server/discover', 1)
@@ -25,10 +25,10 @@ t.test('the probe of a server and the last handshake stay, however many other me
   exchange('initialize', 2)
   for (let i = 0; i < 50; i++) changed()
   t.equal(opening(), undefined)
-  witness({ ...message, dir: 'out', form: 'request', method: 'initialize', id: 1 })
+  record({ ...message, dir: 'out', form: 'request', method: 'initialize', id: 1 })
   t.equal(opening(), 'initialize', 'a handshake is not answered so far')
-  witness({ ...message, dir: 'in', form: 'result', id: 1 })
-  witness({ ...message, dir: 'out', form: 'notification', method: 'notifications/initialized' })
+  record({ ...message, dir: 'in', form: 'result', id: 1 })
+  record({ ...message, dir: 'out', form: 'notification', method: 'notifications/initialized' })
   for (let i = 0; i < 50; i++) changed()
   const { messages } = viewsOf(eventsIn(ring)).servers.get('orders') as ServerView
   t.same(
@@ -47,7 +47,7 @@ t.test('the probe of a server and the last handshake stay, however many other me
 
 t.test('the server of a call that runs is the one that the bridge knows', async (t) => {
   const ring = tickingRing()
-  const { witness } = ring
+  const { record } = ring
   const call = {
     kind: 'call',
     what: 'begun',
@@ -58,24 +58,24 @@ t.test('the server of a call that runs is the one that the bridge knows', async 
   } as const
   const client = { era: 'modern', transport: 'http' } as const
   const sent = { kind: 'message', server: 'orders', hop: 'server', dir: 'out', form: 'request', bytes: 9 } as const
-  witness({ ...call, call: 1, client })
+  record({ ...call, call: 1, client })
   t.equal(callIn(ring, 'c1').upstream, undefined, 'it has not been sent')
-  witness({ ...sent, call: 1 })
+  record({ ...sent, call: 1 })
   t.equal(callIn(ring, 'c1').upstream, undefined, 'nothing is known of the server')
-  witness({ kind: 'verdict', server: 'orders', era: 'legacy', transport: 'stdio', why: 'answered initialize' })
-  witness({ ...sent, call: 1 })
+  record({ kind: 'verdict', server: 'orders', era: 'legacy', transport: 'stdio', why: 'answered initialize' })
+  record({ ...sent, call: 1 })
   t.match(callIn(ring, 'c1').upstream, { era: 'legacy', transport: 'stdio', revision: undefined })
-  tellCall(witness, { id: 2 })
-  witness({ ...call, call: 3, client })
-  witness({ ...sent, call: 3 })
+  tellCall(record, { id: 2 })
+  record({ ...call, call: 3, client })
+  record({ ...sent, call: 3 })
   const running = callIn(ring, 'c3')
   t.match(running.upstream, { era: 'legacy', revision: '2025-11-25', transport: 'stdio' })
   const found = (text: string, after: number) => readFilter(text).matches(running, running.at + after)
   t.ok(found('era:modern>legacy', 0))
   t.ok(found('ms>500', 501), 'it is found by the time that it has taken')
   t.notOk(found('ms>500', 499))
-  tellCall(witness, { id: 4, more: { client: { era: 'legacy' }, upstream: { era: 'legacy', revision: '2024-11-05' } } })
-  witness({ ...call, call: 5, client })
-  witness({ ...sent, call: 5 })
+  tellCall(record, { id: 4, more: { client: { era: 'legacy' }, upstream: { era: 'legacy', revision: '2024-11-05' } } })
+  record({ ...call, call: 5, client })
+  record({ ...sent, call: 5 })
   t.match(callIn(ring, 'c5').upstream, { revision: '2025-11-25' }, 'not the one of the session of a legacy client')
 })

@@ -16,9 +16,9 @@ async function start(t: Test, entry: object) {
   const log = pino({ level: 'silent' })
   const inspector = new Inspector(
     { token: TOKEN, payloads: 'off', callsPerSecond: 500, hide: [] },
-    { version: '0.0.0', log },
+    { version: '0.0.0', log, folder: undefined },
   )
-  const { url, bridge } = await startBridge(t, entry, {}, { inspector, watch: inspector.watch })
+  const { url, bridge } = await startBridge(t, entry, {}, { inspector, recorder: inspector.recorder })
   const now = async (): Promise<ServerNow | undefined> => {
     const headers = { authorization: `Bearer ${TOKEN}` }
     const response = await fetch(`${bridge.inspectUrl}/servers`, { headers })

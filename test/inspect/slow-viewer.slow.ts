@@ -26,7 +26,7 @@ t.test('disconnects a viewer that does not read, with the reason; others see eve
   const turn = () => new Promise((resolve) => setImmediate(resolve))
   // The system takes some megabytes before the bridge notices that nobody reads.
   while (ring.recorded < 18 * MAX_BEHIND) {
-    tellCall(ring.witness, { id: calls++ })
+    tellCall(ring.record, { id: calls++ })
     while (ring.last - good.events.length > 1_000) await turn()
   }
   await until(() => good.events.length === ring.last, 'a viewer that reads has got everything')

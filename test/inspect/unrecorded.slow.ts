@@ -1,9 +1,9 @@
 /** Calls that the inspector does not record, because too many come: they are served as others, and leave no half of them. */
 import t from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
-import type { Seen } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { CLIENTS } from '../matrix/clients.js'
 import { nameOf, runPair } from '../matrix/run.js'
 import { SERVERS } from '../matrix/servers.js'
@@ -33,12 +33,12 @@ for (const [from, to] of PAIRS)
     const server = SERVERS.find((one) => nameOf(one) === to)
     if (!client || !server) throw new TypeError('There is no such pair')
     const ring = new Ring({ payloads: 'all' })
-    await runPair(t, { client, server }, { watch: new ClientWatch(ring.witness, 0) })
+    await runPair(t, { client, server }, { recorder: new EventRecorder(ring.record, 0) })
 
     const events = eventsIn(ring)
     const messages = events.filter((seen) => seen.kind === 'message')
     const ended = events.filter(
-      (seen): seen is Seen & { kind: 'call' } => seen.kind === 'call' && seen.what === 'ended',
+      (seen): seen is RecordedEvent & { kind: 'call' } => seen.kind === 'call' && seen.what === 'ended',
     )
     const { calls } = viewsOf(events)
     t.same(
@@ -73,7 +73,7 @@ for (const [from, to] of PAIRS)
 
 t.test('counts unrecorded calls, except failed ones, which are shown', async (t) => {
   const ring = new Ring()
-  const { url } = await startBridge(t, legacyStdio(t).server, {}, { watch: new ClientWatch(ring.witness, 0) })
+  const { url } = await startBridge(t, legacyStdio(t).server, {}, { recorder: new EventRecorder(ring.record, 0) })
   for (const name of ['echo', 'nope', 'echo', 'nope', 'nope'])
     await (await messages.post(url, messages.call(name, {}))).text()
   await until(() => eventsIn(ring).some(({ kind }) => kind === 'lost'), 'they are counted')
@@ -85,7 +85,7 @@ for (const relayed of [false, true])
   t.test(`a call that continues a recorded one is recorded, too: ${relayed ? 'relayed' : 'translated'}`, async (t) => {
     const ring = new Ring()
     const server = relayed ? { url: (await ModernHttp.start(t)).url } : legacyStdio(t).server
-    const { url } = await startBridge(t, server, {}, { watch: new ClientWatch(ring.witness, 2) })
+    const { url } = await startBridge(t, server, {}, { recorder: new EventRecorder(ring.record, 2) })
     // The era of the server is known then, and its calls are relayed.
     await ask(url, { id: 1, method: 'tools/list' })
     const call = { id: 2, method: 'tools/call', params: { name: 'ask', arguments: { rounds: [{ name: NAME }] } } }
@@ -109,7 +109,7 @@ async function ask(url: string, { params, ...rest }: { id: number; method: strin
   return ((await (await messages.post(url, body)).json()) as { result: Record<string, unknown> }).result
 }
 
-function viewsOf(events: readonly Seen[]): Views {
+function viewsOf(events: readonly RecordedEvent[]): Views {
   const views = new Views()
   for (const seen of events) views.add(seen)
   return views

@@ -16,7 +16,7 @@ const callIn = (ring: Ring, id: string) => viewsOf(eventsIn(ring)).call(id) as C
 
 t.test('a call has the members of its start and its end, and all its messages', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, outcome: 'tool_error' })
+  tellCall(ring.record, { id: 1, outcome: 'tool_error' })
   const call = callIn(ring, 'c1')
   t.match(call, {
     server: 'orders',
@@ -34,9 +34,9 @@ t.test('a call has the members of its start and its end, and all its messages', 
 
 t.test('joins a question and its answer into one call', async (t) => {
   const ring = tickingRing()
-  tellQuestion(ring.witness, { id: 1, answer: 2 })
-  tellQuestion(ring.witness, { id: 3, answer: 4 })
-  tellCall(ring.witness, { id: 5, more: { continues: 4 } })
+  tellQuestion(ring.record, { id: 1, answer: 2 })
+  tellQuestion(ring.record, { id: 3, answer: 4 })
+  tellCall(ring.record, { id: 5, more: { continues: 4 } })
   const views = viewsOf(eventsIn(ring))
   t.same([...views.calls.keys()], ['c1', 'c3'])
   t.match(views.call('c2'), { id: 'c1', status: 'ok', rounds: 1 })
@@ -46,7 +46,7 @@ t.test('joins a question and its answer into one call', async (t) => {
 
 t.test('a call is open until it ends, and again while its client sends answers', async (t) => {
   const ring = tickingRing()
-  tellQuestion(ring.witness, { id: 1, answer: 2 })
+  tellQuestion(ring.record, { id: 1, answer: 2 })
   const views = new Views()
   const statuses = new Set<string>()
   for (const seen of eventsIn(ring)) {
@@ -58,7 +58,7 @@ t.test('a call is open until it ends, and again while its client sends answers',
 
 t.test('shows a call without its start, marked as such', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   t.match(viewsOf(eventsIn(ring, 2)).call('c1'), {
     incomplete: true,
     method: 'tools/call',
@@ -70,7 +70,7 @@ t.test('shows a call without its start, marked as such', async (t) => {
 
 t.test('counts missing events, and ignores repeated ones', async (t) => {
   const ring = tickingRing()
-  for (let i = 1; i <= 3; i++) tellCall(ring.witness, { id: i })
+  for (let i = 1; i <= 3; i++) tellCall(ring.record, { id: i })
   const all = eventsIn(ring)
   const views = viewsOf([...all.slice(0, 4), ...all.slice(9), ...all.slice(9)])
   t.equal(views.lost, 5)
@@ -84,10 +84,10 @@ t.test('keeps views within their bounds', async (t) => {
   const ring = tickingRing()
   const views = new Views()
   for (let i = 0; i < 5_000; i++) {
-    tellCall(ring.witness, { id: i, server: `s${i}`, more: { session: `session-${i}`, continues: i - 1 } })
-    ring.witness({ kind: 'refused', status: 400, why: 'x' })
+    tellCall(ring.record, { id: i, server: `s${i}`, more: { session: `session-${i}`, continues: i - 1 } })
+    ring.record({ kind: 'refused', status: 400, why: 'x' })
   }
-  for (let i = 5_000; i < 10_000; i++) tellCall(ring.witness, { id: i, more: { session: `session-${i}` } })
+  for (let i = 5_000; i < 10_000; i++) tellCall(ring.record, { id: i, more: { session: `session-${i}` } })
   for (const seen of eventsIn(ring)) views.add(seen)
   t.ok(views.calls.size <= KEPT_OF_CALLS.calls)
   t.ok(views.servers.size <= KEPT_OF_SERVERS.servers)
@@ -127,7 +127,7 @@ t.test('drops calls with many events before there are too many events', async (t
 
 t.test('builds servers and sessions from their events', async (t) => {
   const ring = tickingRing()
-  ring.witness({
+  ring.record({
     kind: 'verdict',
     server: 'orders',
     era: 'legacy',
@@ -135,12 +135,12 @@ t.test('builds servers and sessions from their events', async (t) => {
     why: 'answered initialize',
     ms: 12,
   })
-  ring.witness({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
-  for (let i = 0; i < 30; i++) ring.witness({ kind: 'child', server: 'orders', what: 'stderr', line: `line ${i}` })
-  ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'opened', session: 's1', principal: 'bob' })
-  tellCall(ring.witness, { id: 1, outcome: 'fault', more: { session: 's1' } })
-  ring.witness({ kind: 'session', server: 'orders', side: 'client', what: 'lost', session: 's1' })
-  ring.witness({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
+  ring.record({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
+  for (let i = 0; i < 30; i++) ring.record({ kind: 'child', server: 'orders', what: 'stderr', line: `line ${i}` })
+  ring.record({ kind: 'session', server: 'orders', side: 'client', what: 'opened', session: 's1', principal: 'bob' })
+  tellCall(ring.record, { id: 1, outcome: 'fault', more: { session: 's1' } })
+  ring.record({ kind: 'session', server: 'orders', side: 'client', what: 'lost', session: 's1' })
+  ring.record({ kind: 'refused', status: 403, why: 'foreignHost', path: '/mcp' })
   const views = viewsOf(eventsIn(ring))
   t.match(views.servers.get('orders'), { era: 'legacy', pids: [812], starts: 1, calls: 1, failed: 1 })
   t.equal(views.servers.get('orders')?.stderr.length, KEPT_OF_SERVERS.stderr)
@@ -151,7 +151,7 @@ t.test('builds servers and sessions from their events', async (t) => {
 t.test('counts failed calls: errors of the tool, the server or the bridge', async (t) => {
   const ring = tickingRing()
   const outcomes = ['ok', 'tool_error', 'asks', 'error', 'cancelled', 'fault'] as const
-  for (const [i, outcome] of outcomes.entries()) tellCall(ring.witness, { id: i + 1, outcome })
+  for (const [i, outcome] of outcomes.entries()) tellCall(ring.record, { id: i + 1, outcome })
   const { servers, sessions } = viewsOf(eventsIn(ring))
   t.match(servers.get('orders'), { calls: 6, failed: 3 })
   t.match(sessions, [{ calls: 6, failed: 3 }])
@@ -159,7 +159,7 @@ t.test('counts failed calls: errors of the tool, the server or the bridge', asyn
 
 t.test('aligns messages of the two wires by cause', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1 })
+  tellCall(ring.record, { id: 1 })
   const sides = rowsOf(callIn(ring, 'c1')).map(({ client, server }) => [
     client?.form,
     client?.dir,
@@ -174,11 +174,11 @@ t.test('aligns messages of the two wires by cause', async (t) => {
 
   const asking = tickingRing()
   const message = { kind: 'message', call: 1, bytes: 1 } as const
-  asking.witness({ ...message, hop: 'client', dir: 'in', form: 'request', method: 'tools/call', id: 7 })
-  asking.witness({ ...message, hop: 'server', dir: 'out', form: 'request', method: 'tools/call', id: 1 })
-  asking.witness({ ...message, hop: 'server', dir: 'in', form: 'notification', method: 'notifications/message' })
-  asking.witness({ ...message, hop: 'server', dir: 'in', form: 'request', method: 'elicitation/create', id: 's2' })
-  asking.witness({ ...message, hop: 'client', dir: 'out', form: 'result', id: 7 })
+  asking.record({ ...message, hop: 'client', dir: 'in', form: 'request', method: 'tools/call', id: 7 })
+  asking.record({ ...message, hop: 'server', dir: 'out', form: 'request', method: 'tools/call', id: 1 })
+  asking.record({ ...message, hop: 'server', dir: 'in', form: 'notification', method: 'notifications/message' })
+  asking.record({ ...message, hop: 'server', dir: 'in', form: 'request', method: 'elicitation/create', id: 's2' })
+  asking.record({ ...message, hop: 'client', dir: 'out', form: 'result', id: 7 })
   t.same(
     rowsOf(callIn(asking, 'c1')).map(({ client, server }) => [client?.form, server?.method]),
     [
@@ -192,7 +192,7 @@ t.test('aligns messages of the two wires by cause', async (t) => {
 
 t.test('divides the whole time of a call by the side it waits for', async (t) => {
   const ring = tickingRing()
-  tellQuestion(ring.witness, { id: 1, answer: 2 })
+  tellQuestion(ring.record, { id: 1, answer: 2 })
   const call = callIn(ring, 'c1')
   const phases = phasesOf(call, 0)
   t.same([...new Set(phases.map(({ who }) => who))].sort(), ['bridge', 'client', 'server'])
@@ -209,12 +209,12 @@ t.test('divides the whole time of a call by the side it waits for', async (t) =>
 
 t.test('the time of a call continues while its client is asked, and when it sends the answer', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, outcome: 'asks' })
-  ring.witness({ kind: 'question', what: 'parked', call: 1, server: 'orders' })
+  tellCall(ring.record, { id: 1, outcome: 'asks' })
+  ring.record({ kind: 'question', what: 'parked', call: 1, server: 'orders' })
   const asked = callIn(ring, 'c1')
   t.equal(elapsed(asked, asked.at + 5_000), 5_000)
   t.match(phasesOf(asked, asked.at + 5_000).at(-1), { who: 'client', to: 5_000 })
-  ring.witness({
+  ring.record({
     kind: 'call',
     what: 'begun',
     call: 2,
@@ -228,9 +228,9 @@ t.test('the time of a call continues while its client is asked, and when it send
   t.equal(answered.parked, false)
   t.match(phasesOf(answered, answered.at + 6_000).at(-1), { who: 'bridge', to: 6_000 })
 
-  tellCall(ring.witness, { id: 3, outcome: 'asks' })
-  ring.witness({ kind: 'question', what: 'parked', call: 3, server: 'orders' })
-  ring.witness({ kind: 'question', what: 'expired', call: 3, server: 'orders' })
+  tellCall(ring.record, { id: 3, outcome: 'asks' })
+  ring.record({ kind: 'question', what: 'parked', call: 3, server: 'orders' })
+  ring.record({ kind: 'question', what: 'expired', call: 3, server: 'orders' })
   const expired = callIn(ring, 'c3')
   t.equal(elapsed(expired, expired.at + 5_000), expired.ms, 'nobody waits for an answer that comes too late')
   t.same([90_000, 5_400_000, 345_600_000].map(duration), ['1.5 min', '1.5 h', '4 days'])
@@ -238,8 +238,8 @@ t.test('the time of a call continues while its client is asked, and when it send
 
 t.test('keeps the newest changes of the bridge itself', async (t) => {
   const ring = tickingRing()
-  for (let i = 1; i <= KEPT.notes + 1; i++) ring.witness({ kind: 'config', text: `servers: change ${i}` })
-  ring.witness({ kind: 'lost', what: 'calls', server: 'orders', text: 'Messages are missing' })
+  for (let i = 1; i <= KEPT.notes + 1; i++) ring.record({ kind: 'config', text: `servers: change ${i}` })
+  ring.record({ kind: 'lost', what: 'calls', server: 'orders', text: 'Messages are missing' })
   const { notes, lost } = viewsOf(eventsIn(ring))
   t.equal(notes.length, KEPT.notes)
   t.match(notes[0], { kind: 'config', text: 'servers: change 3' })
@@ -250,10 +250,10 @@ t.test('keeps the newest changes of the bridge itself', async (t) => {
 t.test('merges repeated losses of calls into one note', async (t) => {
   const ring = tickingRing()
   const lost = { kind: 'lost', what: 'calls', text: 'Calls were not recorded' } as const
-  for (const count of [3, 4]) ring.witness({ ...lost, count })
-  ring.witness({ ...lost, count: 5, server: 'orders' })
-  ring.witness({ kind: 'config', text: 'servers: added billing' })
-  ring.witness({ ...lost, count: 6 })
+  for (const count of [3, 4]) ring.record({ ...lost, count })
+  ring.record({ ...lost, count: 5, server: 'orders' })
+  ring.record({ kind: 'config', text: 'servers: added billing' })
+  ring.record({ ...lost, count: 6 })
   const { notes, unrecorded } = viewsOf(eventsIn(ring))
   t.same(
     notes.map((note) => [note.kind, note.server, 'count' in note ? note.count : undefined]),
@@ -270,16 +270,16 @@ t.test('merges repeated losses of calls into one note', async (t) => {
 
 t.test('filters match exactly the calls they describe', async (t) => {
   const ring = tickingRing()
-  tellCall(ring.witness, { id: 1, server: 'orders', name: 'book' })
-  tellCall(ring.witness, { id: 2, server: 'billing', name: 'pay now', outcome: 'fault', why: 'connection refused' })
-  tellCall(ring.witness, {
+  tellCall(ring.record, { id: 1, server: 'orders', name: 'book' })
+  tellCall(ring.record, { id: 2, server: 'billing', name: 'pay now', outcome: 'fault', why: 'connection refused' })
+  tellCall(ring.record, {
     id: 3,
     server: 'orders',
     name: 'nope',
     outcome: 'tool_error',
     more: { principal: 'bob' },
   })
-  tellCall(ring.witness, { id: 4, server: 'orders', more: { method: 'tools/list', name: undefined } })
+  tellCall(ring.record, { id: 4, server: 'orders', more: { method: 'tools/list', name: undefined } })
   const calls = [...viewsOf(eventsIn(ring)).calls.values()]
   const found = (text: string) => {
     const { matches } = readFilter(text)

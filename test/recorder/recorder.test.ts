@@ -1,9 +1,9 @@
-/** What a bridge tells its witness beside its calls. */
+/** What a bridge tells its record beside its calls. */
 import t from 'tap'
 import { parseSettings } from '../../src/config/settings.js'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { Views } from '../../src/inspect/views.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { Metrics } from '../../src/telemetry/metrics.js'
 import { createBridge, startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
@@ -17,7 +17,7 @@ const program = {
 t.test('the inspector hears of eras, processes, stderr and refusals, and metrics still count', async (t) => {
   const ring = new Ring()
   const metrics = new Metrics({ version: '0.0.0' })
-  const { url, bridge } = await startBridge(t, program, {}, { watch: new ClientWatch(ring.witness), metrics })
+  const { url, bridge } = await startBridge(t, program, {}, { recorder: new EventRecorder(ring.record), metrics })
   await bridge.warmUp(() => {})
   t.equal((await fetch(`${url}/nowhere?token=CANARY`)).status, 404)
   const views = new Views()
@@ -36,7 +36,7 @@ t.test('the inspector hears of eras, processes, stderr and refusals, and metrics
 
 t.test('the inspector hears of a reload, with its changes', async (t) => {
   const ring = new Ring()
-  const { bridge } = createBridge(t, program, {}, { watch: new ClientWatch(ring.witness) })
+  const { bridge } = createBridge(t, program, {}, { recorder: new EventRecorder(ring.record) })
   const settings = parseSettings({ mcpServers: { other: program } }, { env: {}, read: () => '' })
   await bridge.reload(settings)
   t.match(

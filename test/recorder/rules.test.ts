@@ -1,7 +1,8 @@
 /** The rules of changes: rows of docs/translation.md. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { changesOf, type Made, RULES, UNKNOWN } from '../../src/recorder/rules.js'
+import type { MessageOrigin } from '../../src/protocol/encoded.js'
+import { changesOf, RULES, UNKNOWN } from '../../src/recorder/rules.js'
 import { sourceOf } from '../../src/rpc/source.js'
 import { edit, mapElements, objectIn, type Payload, parseObject, parseSource } from '../../src/rpc/splice.js'
 
@@ -41,7 +42,7 @@ t.test('counts changes beyond the bound', async (t) => {
 })
 
 t.test('a message of the bridge itself has no changes', async (t) => {
-  const own: [form: 'request' | 'result' | 'error', made: Made | undefined][] = [
+  const own: [form: 'request' | 'result' | 'error', made: MessageOrigin | undefined][] = [
     ['result', parseObject('{"tools":[]}')],
     ['request', parseObject('{"uri":"x"}')],
     ['error', { code: -32603, message: 'The server is down' }],

@@ -1,8 +1,8 @@
 /** What a message is, read from as few of its bytes as that takes. */
 import t from 'tap'
+import { describe, type ReceivedMessage } from '../../src/recorder/received.js'
 import { headIn } from '../../src/rpc/head.js'
 import { parseMessage } from '../../src/rpc/message.js'
-import { describe, type ReceivedMessage } from '../../src/recorder/received.js'
 import { sourceOf } from '../../src/rpc/source.js'
 
 const headOf = (text: string) => headIn(new TextEncoder().encode(text))

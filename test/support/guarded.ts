@@ -17,7 +17,7 @@ export interface GuardedOptions {
   dpop?: boolean
 }
 
-export interface Seen {
+export interface RecordedEvent {
   method: string
   /** What the body says. */
   message: { method?: string; params?: { name?: string } }
@@ -31,7 +31,7 @@ export type TokenAuthority = Pick<Oidc, 'issuer' | 'introspect'>
 const METADATA = '/.well-known/oauth-protected-resource/mcp'
 
 export class Guarded {
-  readonly seen: Seen[] = []
+  readonly seen: RecordedEvent[] = []
   readonly #oidc: TokenAuthority
   readonly #target: URL
   readonly #options: GuardedOptions
@@ -77,7 +77,7 @@ export class Guarded {
   }
 
   /** Requests that were refused. */
-  get refused(): readonly Seen[] {
+  get refused(): readonly RecordedEvent[] {
     return this.seen.filter(({ status }) => status === 401 || status === 403)
   }
 
@@ -94,9 +94,9 @@ export class Guarded {
       response.setHeader('content-type', 'application/json').end(JSON.stringify(metadata))
       return
     }
-    const message = (body.length === 0 ? {} : JSON.parse(body.toString())) as Seen['message']
+    const message = (body.length === 0 ? {} : JSON.parse(body.toString())) as RecordedEvent['message']
     const { authorization } = request.headers
-    const seen: Seen = { method: request.method ?? '', message, authorization, status: 0 }
+    const seen: RecordedEvent = { method: request.method ?? '', message, authorization, status: 0 }
     this.seen.push(seen)
     const { dpop = false } = this.#options
     const asked = await (dpop ? this.#unproven(request) : this.#refusal(authorization, message))
@@ -150,7 +150,7 @@ export class Guarded {
 
   async #refusal(
     authorization: string | undefined,
-    message: Seen['message'],
+    message: RecordedEvent['message'],
   ): Promise<{ status: 401 | 403; more: string } | undefined> {
     const token = authorization?.replace(/^Bearer /, '')
     if (token === undefined) return { status: 401, more: '' }

@@ -7,7 +7,7 @@ import { Fault } from '../../src/fault/fault.js'
 import type { Ring } from '../../src/inspect/ring.js'
 import { type InspectorOptions, inspector } from '../../src/inspect/routes.js'
 import { origin } from '../../src/plugins/origin.js'
-import type { Seen } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
 import { SseDecoder } from '../../src/rpc/sse.js'
 import type { Scope } from './scope.js'
 
@@ -44,7 +44,7 @@ export async function startInspector(
 export function follow(t: Scope, url: string, headers: Record<string, string> = {}) {
   const abort = new AbortController()
   t.teardown(() => abort.abort())
-  const events: Seen[] = []
+  const events: RecordedEvent[] = []
   const named: string[] = []
   const ended = (async () => {
     const response = await fetch(url, {
@@ -54,7 +54,7 @@ export function follow(t: Scope, url: string, headers: Record<string, string> = 
     const decoder = new SseDecoder()
     for await (const chunk of response.body ?? [])
       for (const { event, data } of decoder.push(chunk)) {
-        if (event === 'message') events.push(JSON.parse(Buffer.concat(data).toString()) as Seen)
+        if (event === 'message') events.push(JSON.parse(Buffer.concat(data).toString()) as RecordedEvent)
         else named.push(event)
       }
   })().catch(() => {})

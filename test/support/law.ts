@@ -7,14 +7,14 @@
 import { rowsOf } from '../../src/inspect/rows.js'
 import { movedTo, valueAt } from '../../src/inspect/values.js'
 import type { Views } from '../../src/inspect/views.js'
-import type { Change, Seen } from '../../src/recorder/events.js'
+import type { Change, RecordedEvent } from '../../src/recorder/events.js'
 import { RULES } from '../../src/recorder/rules.js'
 import { scanAt } from '../../src/rpc/scan.js'
 import { sourceOf } from '../../src/rpc/source.js'
 import { elementsAt, membersAt } from '../../src/rpc/table.js'
 
 interface Watched {
-  events: readonly Seen[]
+  events: readonly RecordedEvent[]
   /** Whole texts of messages, by the numbers of their events. */
   texts: ReadonlyMap<number, string>
   views: Views
@@ -22,7 +22,7 @@ interface Watched {
   eras: string
 }
 
-type Message = Extract<Seen, { kind: 'message' }>
+type Message = Extract<RecordedEvent, { kind: 'message' }>
 
 /** Checks the changes of all messages, and counts what it has checked and what has no counterpart. */
 export class Checked {

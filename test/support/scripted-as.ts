@@ -16,13 +16,13 @@ export interface AsRequest {
 }
 
 export interface Script {
-  /** Made of what the metadata would be. */
+  /** MessageOrigin of what the metadata would be. */
   metadata?: (metadata: Json) => Json | undefined
   /** Where its metadata are, under its origin. */
   place?: string
   /** Added to its origin, for its issuer. */
   path?: string
-  /** Made of the parameters that the browser is sent back with. */
+  /** MessageOrigin of the parameters that the browser is sent back with. */
   callback?: (params: URLSearchParams) => void
   register?: (request: AsRequest) => [status: number, answer: Json]
   /** Undefined for what it would be. */

@@ -1,6 +1,7 @@
-/** What a bridge would tell a witness: calls with their messages, as the taps of both wires see them. */
+/** What a bridge would tell a record: calls with their messages, as the taps of both wires see them. */
 import { Ring } from '../../src/inspect/ring.js'
-import type { Change, Changes, Outcome, Seen, Sight, Witness } from '../../src/recorder/events.js'
+import type { Outcome } from '../../src/ports/outcome.js'
+import type { Change, Changes, RecordEvent, RecordedEvent, TraceEvent } from '../../src/recorder/events.js'
 
 const CLIENT = { era: 'modern', revision: '2026-07-28', transport: 'http', name: 'test-client' } as const
 const UPSTREAM = { era: 'legacy', revision: '2025-11-25', transport: 'stdio', name: 'test-server' } as const
@@ -12,7 +13,7 @@ export function tickingRing(options: Omit<NonNullable<ConstructorParameters<type
 }
 
 /** The events of a ring after the one with this number, with the texts that are kept of them. */
-export function eventsIn(ring: Ring, after = 0): Seen[] {
+export function eventsIn(ring: Ring, after = 0): RecordedEvent[] {
   return Array.from(ring.after(after), (seen) => {
     const payload = ring.text(seen.seq)
     return payload ? { ...seen, payload } : seen
@@ -35,12 +36,12 @@ export interface CallOptions {
   texts?: { request: string; result: string }
   /** The HTTP status of the answer. */
   status?: number
-  more?: Partial<Extract<Sight, { kind: 'call' }>>
+  more?: Partial<Extract<TraceEvent, { kind: 'call' }>>
 }
 
 /** One translated call: four messages, and a progress notification. */
 export function tellCall(
-  witness: Witness,
+  record: RecordEvent,
   { id, server = 'orders', name = 'book', outcome = 'ok', why, texts, status = 200, more }: CallOptions,
 ): void {
   const belonging = { server, call: id }
@@ -56,14 +57,14 @@ export function tellCall(
     session: 'a-secret-session-id',
     ...more,
   } as const
-  witness({ ...call, what: 'begun' })
+  record({ ...call, what: 'begun' })
   const message = { ...belonging, kind: 'message', bytes: 280 } as const
   const headers = {
     'content-type': 'application/json',
     authorization: 'Bearer CANARY-header',
     'mcp-session-id': 'CANARY-session',
   }
-  witness(
+  record(
     { ...message, hop: 'client', dir: 'in', form: 'request', method: 'tools/call', id: 7, http: { headers } },
     texts?.request,
   )
@@ -71,21 +72,21 @@ export function tellCall(
     { at: '/params/_meta/io.modelcontextprotocol~1protocolVersion', op: 'remove', rule: 'envelope' },
     { at: '/params/_meta/progressToken', op: 'add', rule: 'progress' },
   ] as const
-  witness(
+  record(
     { ...message, hop: 'server', dir: 'out', form: 'request', method: 'tools/call', id: 31, changed: listed(changes) },
     texts?.request,
   )
-  witness({ ...message, hop: 'server', dir: 'in', form: 'notification', method: 'notifications/progress' })
-  witness({ ...message, hop: 'client', dir: 'out', form: 'notification', method: 'notifications/progress' })
+  record({ ...message, hop: 'server', dir: 'in', form: 'notification', method: 'notifications/progress' })
+  record({ ...message, hop: 'client', dir: 'out', form: 'notification', method: 'notifications/progress' })
   const failed = outcome === 'error' || outcome === 'fault'
   const form = failed ? 'error' : 'result'
-  witness({ ...message, hop: 'server', dir: 'in', form, id: 31 }, texts?.result)
+  record({ ...message, hop: 'server', dir: 'in', form, id: 31 }, texts?.result)
   const added = [{ at: '/result/resultType', op: 'add', rule: 'result-type' }] as const
-  witness(
+  record(
     { ...message, hop: 'client', dir: 'out', form, id: 7, changed: listed(added), http: { status, headers } },
     texts?.result,
   )
-  witness({
+  record({
     ...call,
     what: 'ended',
     outcome,
@@ -98,10 +99,10 @@ export function tellCall(
 
 /** A call whose server asks its client, and the call with the answers. */
 export function tellQuestion(
-  witness: Witness,
+  record: RecordEvent,
   { id, answer, server = 'orders' }: { id: number; answer: number; server?: string },
 ): void {
-  tellCall(witness, { id, server, outcome: 'asks' })
-  witness({ kind: 'question', what: 'parked', round: 1, call: id, server })
-  tellCall(witness, { id: answer, server, more: { continues: id } })
+  tellCall(record, { id, server, outcome: 'asks' })
+  record({ kind: 'question', what: 'parked', round: 1, call: id, server })
+  tellCall(record, { id: answer, server, more: { continues: id } })
 }

@@ -58,7 +58,7 @@ export async function startSmall(t: Test, server: object, settings: object = {})
   }
 }
 
-export interface Seen {
+export interface RecordedEvent {
   answered: number
   failed: number
   failures: string[]
@@ -74,7 +74,7 @@ export async function besideHealthy(
   { url, program }: Attacked,
   attack: () => Promise<unknown>,
   credential?: string,
-): Promise<Seen> {
+): Promise<RecordedEvent> {
   const child = spawn(execPath, [fixture('healthy.mjs'), url, ...(credential ? [credential] : [])])
   t.teardown(() => child.kill('SIGKILL'))
   let said = ''
@@ -91,7 +91,7 @@ export async function besideHealthy(
   const ended = new Promise((resolve) => child.once('close', resolve))
   child.stdin.end()
   await ended
-  const seen = JSON.parse(said.trim().split('\n').at(-1) as string) as Seen
+  const seen = JSON.parse(said.trim().split('\n').at(-1) as string) as RecordedEvent
   t.comment(`healthy client: ${JSON.stringify(seen)}`)
   t.notOk(over, 'the bridge is alive', { stderr: program.stderr().slice(-2_000) })
   t.ok(seen.answered > 0, 'the healthy client was answered')

@@ -36,7 +36,7 @@ export interface StormOptions {
 }
 
 /** A call that was made: its canary is `canary-<principal>-<number>`. */
-export interface Made {
+export interface MessageOrigin {
   canary: string
   kind: Kind
   /** Which of the places it went to. */
@@ -44,7 +44,7 @@ export interface Made {
 }
 
 export class Storm {
-  readonly made: Made[] = []
+  readonly made: MessageOrigin[] = []
   readonly #options: Required<StormOptions>
   readonly #pool: Pool
   readonly #wrong: string[] = []

@@ -1,37 +1,37 @@
 /** A bridge whose inspector a test looks at: the calls that its events add up to. */
 import type { Test } from 'tap'
-import { ClientWatch } from '../../src/recorder/recorder.js'
 import { Ring } from '../../src/inspect/ring.js'
 import { type MessageRow, rowsOf } from '../../src/inspect/rows.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
-import type { Seen } from '../../src/recorder/events.js'
+import type { RecordedEvent } from '../../src/recorder/events.js'
+import { EventRecorder } from '../../src/recorder/recorder.js'
 import { join } from '../../src/rpc/source.js'
 import { startBridge } from './bridge.js'
 import { eventsIn } from './sights.js'
 
 /** What events add up to. */
-export function viewsOf(events: Iterable<Seen>): Views {
+export function viewsOf(events: Iterable<RecordedEvent>): Views {
   const views = new Views()
   for (const seen of events) views.add(seen)
   return views
 }
 
-/** A ring that keeps what a watch tells, and the whole texts of its events by their number. */
-export function ringWithTexts(): { ring: Ring; texts: Map<number, string>; watch: ClientWatch } {
+/** A ring that keeps what a recorder records, and the whole texts of its events by their number. */
+export function ringWithTexts(): { ring: Ring; texts: Map<number, string>; recorder: EventRecorder } {
   const ring = new Ring({ payloads: 'all' })
   const texts = new Map<number, string>()
-  const watch = new ClientWatch((sight, text) => {
-    const number = ring.witness(sight, text)
+  const recorder = new EventRecorder((trace, text) => {
+    const number = ring.record(trace, text)
     if (text !== undefined) texts.set(number, join(text))
     return number
   })
-  return { ring, texts, watch }
+  return { ring, texts, recorder }
 }
 
 /** Starts a bridge in front of one server, and gives what its inspector shows. */
 export async function startWatched(t: Test, server: object, settings: object = {}) {
   const ring = new Ring()
-  const { url } = await startBridge(t, server, settings, { watch: new ClientWatch(ring.witness) })
+  const { url } = await startBridge(t, server, settings, { recorder: new EventRecorder(ring.record) })
   const views = () => viewsOf(eventsIn(ring))
   const calls = () => [...views().calls.values()]
   return { url, ring, views, calls }

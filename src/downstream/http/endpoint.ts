@@ -162,7 +162,7 @@ class Endpoint {
     const { abort } = answer
     const trace = traceHeaders(request)
     const transport = 'http'
-    const headers = log.telemetry?.watch && request.headers
+    const headers = log.telemetry?.recorder && request.headers
     const arrived = {
       principal,
       credential,

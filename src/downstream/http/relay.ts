@@ -8,21 +8,18 @@ import { Fault } from '../../fault/fault.js'
 import { MAX_SUBSCRIPTION } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import { OpenSet } from '../../limits/open-set.js'
+import type { RelayedRecorder, RelayRecorder } from '../../ports/recorder.js'
 import type { Account, Requester } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
 import { isModern, legacyRevision } from '../../protocol/eras.js'
 import { decodeValue, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import { callerOf } from '../../protocol/listed.js'
 import { methodTraits } from '../../protocol/methods.js'
-import { idValue } from '../../rpc/message.js'
 import { CallLogEntry, namedSubject } from '../call-log.js'
 import { type Logger, tell } from '../logger.js'
-import { WatchedQuestions } from '../../recorder/questions.js'
 import { traceHeaders } from './headers.js'
 import { headerOf, type RelayedHeaders, sentBack } from './relay-headers.js'
-import { answersIn, clientIn } from '../../recorder/relayed-bodies.js'
 import { RelayedList } from './relayed-list.js'
-import { questionKey, RelayedMessages } from '../../recorder/relayed.js'
 import { RelayedRequest, type RelayedRequestOptions } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { type ErrorRendering, whenOver } from './replies.js'
@@ -79,8 +76,8 @@ export class Relay {
   readonly #options: RelayOptions
   /** Requests whose answers are not complete. See `OpenSet` for why this is no Set. */
   readonly #open = new OpenSet<RelayedRequest>()
-  /** For the inspector. */
-  readonly #questions: WatchedQuestions
+  /** Records what is relayed; undefined without a recorder. */
+  readonly #recorder: RelayRecorder | undefined
   /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
   /** The connections to the server, once undici is loaded. */
@@ -88,7 +85,7 @@ export class Relay {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    this.#questions = new WatchedQuestions(options.log)
+    this.#recorder = options.log.telemetry?.recorder?.relay()
     this.sessions = new RelayedSessions({
       ...options.sessions,
       cookies: () => options.relayed.cookies(),
@@ -202,18 +199,17 @@ export class Relay {
     return relayedRequest
   }
 
-  /** Begins the log of a request. `messages` tells the inspector what passes; undefined if it is not told. */
+  /** Begins the log of a request. `messages` records what passes; undefined if it is not recorded. */
   #record(
     request: FastifyRequest,
     { era, method, name, opens, answers }: RelayedRequestOptions,
-  ): { record: CallLogEntry; messages: RelayedMessages | undefined } {
+  ): { record: CallLogEntry; messages: RelayedRecorder | undefined } {
     const { log } = this.#options
     const { principal, body, headers } = request
-    const watch = log.telemetry?.watch
+    const recorder = this.#recorder
     const revision = era === 'legacy' && legacyRevision(headerOf(headers, 'mcp-protocol-version'))
-    const session = watch && headerOf(headers, 'mcp-session-id')
-    const isAnswer = session !== undefined && answers !== undefined
-    const partOf = isAnswer ? this.#questions.answered(questionKey(session, idValue(answers))) : undefined
+    const session = recorder && headerOf(headers, 'mcp-session-id')
+    const partOf = recorder?.answered(session, answers)
     const fields = {
       clientEra: era,
       serverEra: era,
@@ -225,18 +221,15 @@ export class Relay {
     } as const
     const record = new CallLogEntry(log, fields, { principal, session, partOf })
     record.beginRecord(undefined, traceHeaders(request))
-    const sent = body instanceof Uint8Array ? body : undefined
-    // In legacy revisions, no request brings answers.
-    const brought = watch?.hasAsked && sent && era === 'modern' ? answersIn(sent) : undefined
-    if (brought) record.continues(brought)
-    const { watched } = record
-    const call = watched?.number ?? partOf
-    watched?.begunBy(opens && watch && sent ? clientIn(watch, sent) : undefined, brought)
-    if (!call) return { record, messages: undefined }
-    const listed = method === 'tools/list' ? this.#options.memory.reserve(principal) : undefined
-    const messages = new RelayedMessages(log, { call, session, questions: this.#questions, opens, listed })
-    // The other requests of a session have the same headers.
-    if (sent) messages.received(sent, opens ? headers : undefined)
+    const messages = recorder?.begin(record.recorder, {
+      body: body instanceof Uint8Array ? body : undefined,
+      headers,
+      era,
+      session,
+      partOf,
+      opens,
+      reserve: method === 'tools/list' ? () => this.#options.memory.reserve(principal) : undefined,
+    })
     return { record, messages }
   }
 

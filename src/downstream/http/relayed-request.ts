@@ -3,6 +3,7 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AccountRefusal, Fault } from '../../fault/fault.js'
+import type { RelayedRecorder } from '../../ports/recorder.js'
 import type { Account } from '../../protocol/account.js'
 import type { Final, Relayed, SessionCookies, UpstreamSpan } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
@@ -19,7 +20,6 @@ import { awaitMessage, beginsMessage, isMessage, READ_FIRST, readBeginning, resp
 import { RelayedCredential } from './relayed-credential.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedList } from './relayed-list.js'
-import type { RelayedMessages } from '../../recorder/relayed.js'
 import type { RelayedSessions } from './relayed-sessions.js'
 import { RelayedStream } from './relayed-stream.js'
 import { type ErrorRendering, refuse } from './replies.js'
@@ -57,8 +57,8 @@ interface Parts {
   /** Answers the request without the relay, if the server has changed its era. */
   fallback: (() => void) | undefined
   record: CallLogEntry
-  /** Tells the inspector the messages; undefined without one. */
-  messages: RelayedMessages | undefined
+  /** Records the messages; undefined if they are not recorded. */
+  messages: RelayedRecorder | undefined
   /** Reads the list that is asked for; undefined if nobody needs its names. */
   list: RelayedList | undefined
   relayed: Relayed
@@ -106,8 +106,8 @@ export class RelayedRequest {
       this.#cookies = session === undefined ? relayed.cookies() : sessions.cookiesOf(session)
   }
 
-  /** Tells the inspector the messages; undefined without one. */
-  get messages(): RelayedMessages | undefined {
+  /** Records the messages; undefined if they are not recorded. */
+  get messages(): RelayedRecorder | undefined {
     return this.#parts.messages
   }
 
@@ -509,7 +509,7 @@ export class RelayedRequest {
     const given = headerOf(headers, 'mcp-session-id')
     const id = given ?? crypto.randomUUID()
     if (given === undefined) reply.header('mcp-session-id', id)
-    record.watched?.opened(id)
+    record.recorder?.opened(id)
     return sessions.opened(id, { principal: request.principal, ours: given === undefined, cookies: this.#cookies })
   }
 

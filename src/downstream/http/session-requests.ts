@@ -126,7 +126,7 @@ export class SessionRequests {
       memory,
       settings,
       trace: traceHeaders(request),
-      headers: log.telemetry?.watch && request.headers,
+      headers: log.telemetry?.recorder && request.headers,
     } as const
     const { text, session, fault } = await openSession(message, options, route)
     if (session) {

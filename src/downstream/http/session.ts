@@ -10,7 +10,6 @@ import { answerLost, type Frame } from '../frames.js'
 import { type SortedBatch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
-import { tellStreams } from '../watched-streams.js'
 import { traceHeaders } from './headers.js'
 import { type ErrorRendering, explainInBand, reserveAnswer, sendEvents, sendJson } from './replies.js'
 import type { KeptSession, SessionStore } from './sessions.js'
@@ -37,7 +36,8 @@ export class HttpSession implements KeptSession {
     this.#streams = streams
     this.#options = options
     const { telemetry } = options.log
-    if (telemetry?.watch) streams.onConnection = tellStreams(telemetry, client.session)
+    const recorder = telemetry?.recorder
+    if (recorder) streams.onConnection = ({ id, request }, what) => recorder.stream(what, id, request, client.session)
   }
 
   /** Keeps the session until it ends. Returns its id. Throws a Fault if there is no room. */
@@ -88,7 +88,7 @@ export class HttpSession implements KeptSession {
       return undefined
     }
     const { grant } = reply.request
-    const headers = this.#options.log.telemetry?.watch && reply.request.headers
+    const headers = this.#options.log.telemetry?.recorder && reply.request.headers
     return this.client.answerClient(request, send, { trace: traceHeaders(reply.request), headers, grant })
   }
 
@@ -100,7 +100,7 @@ export class HttpSession implements KeptSession {
     const answering = new PostAnswer(reply, this.#streams, this.#options.commitAfter)
     const answers = errors.map((text) => ({ text, lost: () => text }))
     const { grant } = reply.request
-    const headers = this.#options.log.telemetry?.watch && reply.request.headers
+    const headers = this.#options.log.telemetry?.recorder && reply.request.headers
     const about = { headers, grant: grant && { ...grant, inBand: true } }
     const answer = (request: Request) =>
       this.client.answerClient(

@@ -146,7 +146,7 @@ export class SseSession implements KeptSession {
       reply.code(202).send()
       this.#conversation
         .take(message, {
-          headers: this.#options.log.telemetry?.watch && request.headers,
+          headers: this.#options.log.telemetry?.recorder && request.headers,
           grant: request.grant && { ...request.grant, inBand: true },
         })
         .catch((error: unknown) => this.#refuse(error, id))

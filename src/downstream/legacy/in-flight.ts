@@ -1,8 +1,9 @@
 /** The requests of a session that are in flight, by id, so that the client can cancel them. */
 
-import { type Id, idKey, type Params, readId } from '../../rpc/message.js'
+import { cancelledId } from '../../protocol/cancelled.js'
+import { type Id, idKey, type Params } from '../../rpc/message.js'
 import { own } from '../../rpc/own.js'
-import { raw, value } from '../../rpc/splice.js'
+import { value } from '../../rpc/splice.js'
 import { HangUp } from '../../time/hang-up.js'
 
 /** A request in flight. It aborts when it is cancelled. */
@@ -76,12 +77,6 @@ export class InFlight {
     for (const controllers of this.#controllers.values())
       for (const controller of listOf(controllers)) controller.abort()
   }
-}
-
-/** The id of the request that `notifications/cancelled` names. */
-export function cancelledId(params: Params): Id | undefined {
-  const text = typeof params === 'string' ? undefined : raw(params, 'requestId')
-  return text === undefined ? undefined : readId(text)
 }
 
 function listOf(controllers: RunningRequest | RunningRequest[]): RunningRequest[] {

@@ -18,25 +18,25 @@ export async function openSession(
   known?: LegacyRoute | Fault,
 ): Promise<Opened> {
   const { upstream, log, transport } = options
-  const session = log.telemetry?.watch && crypto.randomUUID()
+  const session = log.telemetry?.recorder && crypto.randomUUID()
   const whose = { principal: options.sender.principal, session }
   const fields = { clientEra: 'legacy', clientTransport: transport, method: request.method } as const
   const record = new CallLogEntry(log, fields, whose)
   const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
   record.beginRecord(request, options.trace)
-  record.watched?.begun(request, undefined, options.headers)
+  record.recorder?.began(request, undefined, options.headers)
   try {
     if (known instanceof Fault) throw known
     const route = known ?? (await upstream.legacyRoute(sender))
     // Over Streamable HTTP a lost session needs no reopening: the client gets 404 and opens another session itself.
-    const connecting = { reopens: transport !== 'http', call: record.call }
+    const connecting = { reopens: transport !== 'http', call: record.recorder?.number }
     const tunnel = route === 'translate' ? undefined : await route.connect(request, sender, connecting)
     if (route === 'translate' || !tunnel) return await TranslatedSession.open(request, { ...options, session }, record)
     const { revision } = tunnel
-    const { text, made } = tunnel.opened(request.id)
+    const { text, origin } = tunnel.opened(request.id)
     const { transport: serverTransport } = route
     record.note({ serverEra: 'legacy', serverTransport, ...(revision && { clientRevision: revision }) })
-    record.watched?.said(text, made)
+    record.recorder?.sent(text, origin)
     record.answered(revision ? 'ok' : 'error', undefined)
     if (revision === undefined) return { text }
     return { text, session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport }) }

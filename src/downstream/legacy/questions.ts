@@ -70,12 +70,12 @@ export class Questions {
     for (const { method, params } of requests) {
       const lacking = uncovered(method, params, parseObject(this.#options.capabilities))
       if (!lacking) continue
-      this.#options.report('refused', record.call)
+      this.#options.report('refused', record.recorder?.number)
       throw new Fault('upstreamProtocol', `The server requested ${lacking}, which the client did not declare`)
     }
     let end: 'answered' | 'refused' | 'lost' = 'lost'
     const report = (what: 'parked' | 'expired' | typeof end) =>
-      requests.length > 0 && this.#options.report(what, record.call)
+      requests.length > 0 && this.#options.report(what, record.recorder?.number)
     report('parked')
     const round = new HangUp(signal)
     const timer = new Deadline(this.#options.within, () => round.abort())
@@ -130,7 +130,7 @@ export class Questions {
     const open = key === undefined ? undefined : this.#open.get(key)
     if (key === undefined || !open) return
     const { settle, record } = open
-    record.watched?.received(response)
+    record.recorder?.received(response)
     this.#open.delete(key)
     if (kind === 'result') return settle({ kind, result: payload })
     const [code, message] = [value(payload, 'code'), value(payload, 'message')]
@@ -159,7 +159,7 @@ export class Questions {
     const question: Asked = { request: asked, id, outcome, uplift }
     all.asked.push(question)
     const message = request(id, method, text === '{}' ? undefined : text)
-    record.watched?.said(message, 'anew')
+    record.recorder?.sent(message, 'rebuilt')
     await send(message)
     return question
   }
@@ -170,7 +170,7 @@ export class Questions {
       if (!this.#open.delete(idKey(id))) continue
       const params = `{"requestId":${id},"reason":"No answer is needed any more"}`
       const message = notification('notifications/cancelled', params)
-      record.watched?.said(message)
+      record.recorder?.sent(message)
       await send(message)
     }
   }
@@ -202,7 +202,7 @@ export class Questions {
 type SendText = (text: Wire) => Promise<void> | undefined
 
 /** Tells the inspector the messages of a call with its client. */
-type Recorder = Pick<CallLogEntry, 'call' | 'watched'>
+type Recorder = Pick<CallLogEntry, 'recorder'>
 
 /** What a round of questions needs from its call. */
 interface Round {

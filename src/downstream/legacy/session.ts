@@ -2,6 +2,7 @@
 
 import type { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
+import type { RecordedHeaders } from '../../ports/recorder.js'
 import type { Grant, Handler, Sender, Upstream } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { TraceContext } from '../../protocol/trace.js'
@@ -10,7 +11,6 @@ import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
 import type { Send } from '../frames.js'
 import type { Logger } from '../logger.js'
-import type { WatchedHeaders } from '../../recorder/clients.js'
 
 /** An open session of a legacy client. */
 export interface ClientSession {
@@ -37,7 +37,7 @@ export interface AboutRequest {
   /** The trace context of the headers. */
   trace?: TraceContext | undefined
   /** All headers, for the inspector. */
-  headers?: WatchedHeaders
+  headers?: RecordedHeaders
   /** What the caller may do by the token of this request, whatever opened the session. */
   grant?: Grant | undefined
 }
@@ -64,7 +64,7 @@ export interface OpenOptions {
   /** The trace context in the headers of `initialize`. */
   trace?: TraceContext | undefined
   /** All headers of `initialize`, for the inspector. */
-  headers?: WatchedHeaders
+  headers?: RecordedHeaders
   /** Identifies the session for the inspector. */
   session?: string | undefined
 }

@@ -35,7 +35,7 @@ export interface CallContext {
   /** `_meta` of the requests to the client. */
   about?: Json | undefined
   /** Tells the inspector the messages with the client. */
-  record: Pick<CallLogEntry, 'call' | 'watched'>
+  record: Pick<CallLogEntry, 'recorder'>
 }
 
 /**

@@ -46,7 +46,6 @@ import { CallLogEntry } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { cancelledBy } from '../outcome.js'
-import { tellReceived, tellSent } from '../../recorder/clients.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
@@ -119,9 +118,9 @@ export class TranslatedSession implements ClientSession {
     record.note({ clientRevision: opening.revision })
     const discovered = await options.upstream.handle(call)
     if (discovered.kind === 'error') {
-      const made = legacyError(call, discovered.error, opening.revision)
-      const text = errorMessage(request.id, made)
-      record.ended(discovered, text, made)
+      const origin = legacyError(call, discovered.error, opening.revision)
+      const text = errorMessage(request.id, origin)
+      record.ended(discovered, text, origin)
       return { text }
     }
     if (discovered.kind !== 'result')
@@ -138,7 +137,7 @@ export class TranslatedSession implements ClientSession {
     reservation.mustResize(kept.length + 2 * (clientInfo.length + capabilities.length))
     const session = new TranslatedSession(opening, to, parseObject(kept), reservation, options)
     const text = result(request.id, answer)
-    record.ended(discovered, text, 'anew')
+    record.ended(discovered, text, 'rebuilt')
     return { text, session }
   }
 
@@ -160,12 +159,12 @@ export class TranslatedSession implements ClientSession {
       method,
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    const controller = this.#running.enterRequest(id, record.call)
+    const controller = this.#running.enterRequest(id, record.recorder?.number)
     try {
       let last: Frame
       try {
         record.beginRecord(request, trace)
-        record.watched?.begun(request, undefined, headers)
+        record.recorder?.began(request, undefined, headers)
         const decoded = decodeRequest(request)
         const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
         const asTask = method === 'tools/call' && this.#to.tasks && objectIn(decoded.params, 'task')
@@ -206,7 +205,7 @@ export class TranslatedSession implements ClientSession {
     const { log, session } = this.#options
     const { method, params } = message
     const call = method === 'notifications/cancelled' ? this.#running.named(params)?.call : undefined
-    tellReceived(log, message, { call, session })
+    log.telemetry?.recorder?.received(message, { call, session })
     if (method === 'notifications/initialized') {
       this.#ready = true
       this.#subscribeIfReady()
@@ -291,8 +290,8 @@ export class TranslatedSession implements ClientSession {
     const tell: Tell = (told) => {
       increasing ??= onlyIncreasing()
       if (ended || !CALL_NOTIFICATIONS.has(told.method) || !increasing(told)) return undefined
-      const { text, made } = encodeReply(told, id, call, progressToken, this.#to)
-      record.watched?.said(text, made)
+      const { text, origin } = encodeReply(told, id, call, progressToken, this.#to)
+      record.recorder?.sent(text, origin)
       return send({ text })
     }
     const call = callFrom(method, withoutTask(method, params), meta, {
@@ -307,8 +306,8 @@ export class TranslatedSession implements ClientSession {
     try {
       const reply = await this.#options.upstream.handle(call)
       const outcome = isOutcome(reply) ? reply : await this.#goOn(call, reply, record, (text) => send({ text }))
-      const { text, made } = encodeReply(outcome, id, call, progressToken, this.#to)
-      record.ended(outcome, text, made)
+      const { text, origin } = encodeReply(outcome, id, call, progressToken, this.#to)
+      record.ended(outcome, text, origin)
       return { text, last: { status: 200 } }
     } finally {
       ended = true
@@ -361,8 +360,8 @@ export class TranslatedSession implements ClientSession {
       record,
       options: this.#options,
     })
-    const { text, made } = encodeReply(outcome, id, call, undefined, this.#to, String(taskId))
-    record.ended(outcome, text, made)
+    const { text, origin } = encodeReply(outcome, id, call, undefined, this.#to, String(taskId))
+    record.ended(outcome, text, origin)
     return { text, last: { status: 200 } }
   }
 
@@ -393,12 +392,12 @@ export class TranslatedSession implements ClientSession {
   }
 
   #deliver(method: string, params: Payload): void {
-    const made = downlevelNotification(method, params, this.#to)
+    const origin = downlevelNotification(method, params, this.#to)
     const uri = raw(params, 'uri')
     const { outlet, log, session } = this.#options
-    const text = write(made)
+    const text = write(origin)
     const message = notification(method, text === '{}' ? undefined : text)
-    tellSent(log, message, { session }, { made, era: 'legacy' })
+    log.telemetry?.recorder?.sent(message, origin, 'legacy', session)
     outlet.deliver(message, uri === undefined ? method : `${method} ${uri}`)
   }
 }

@@ -1,27 +1,18 @@
 /** A legacy client's session with a legacy server: messages pass through a tunnel unchanged. */
 
 import { Fault } from '../../fault/fault.js'
-import type { AboutMessage, LegacyRoute, SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
+import type { SessionRecorder } from '../../ports/recorder.js'
+import type { LegacyRoute, SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { withTrace } from '../../protocol/trace.js'
-import {
-  error as errorMessage,
-  idKey,
-  type Notification,
-  parseMessage,
-  type Request,
-  type Response,
-} from '../../rpc/message.js'
-import { join, sourceOf, type Wire } from '../../rpc/source.js'
+import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
 import { EMPTY, edit } from '../../rpc/splice.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { cancelledBy, replyIn } from '../outcome.js'
 import { metaOf } from '../read-message.js'
-import { tellReceived, tellSent } from '../../recorder/clients.js'
-import { WatchedQuestions } from '../../recorder/questions.js'
-import { cancelledId, InFlight } from './in-flight.js'
+import { InFlight } from './in-flight.js'
 import type { AboutRequest, ClientSession, OpenOptions } from './session.js'
 
 interface TunnelSessionOptions extends Pick<OpenOptions, 'log' | 'transport' | 'settings' | 'sender' | 'session'> {
@@ -34,8 +25,8 @@ export class TunnelSession implements ClientSession {
   readonly #tunnel: Tunnel
   readonly #options: TunnelSessionOptions
   readonly #running = new InFlight()
-  /** By the keys of their ids. */
-  readonly #questions: WatchedQuestions
+  /** Records the messages outside of calls; undefined without a recorder. */
+  readonly #recorder: SessionRecorder | undefined
   /** The server has ended the session. */
   #lost = false
 
@@ -43,13 +34,13 @@ export class TunnelSession implements ClientSession {
     this.revision = revision
     this.#tunnel = tunnel
     this.#options = options
-    const { outlet, log } = options
-    this.#questions = new WatchedQuestions(log)
+    const { outlet, log, session } = options
+    this.#recorder = log.telemetry?.recorder?.session(session)
     this.#report('opened')
     tunnel.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
       message: (text, about) => {
-        this.#tellSent(text, about)
+        this.#recorder?.sent(text, about?.call, about?.origin)
         outlet.deliver(text)
       },
       // Deferred, so that the errors of calls in flight are still sent in this session.
@@ -80,25 +71,25 @@ export class TunnelSession implements ClientSession {
       method,
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
-    const controller = this.#running.enterRequest(id, record.call)
+    const controller = this.#running.enterRequest(id, record.recorder?.number)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
     record.beginRecord(request, trace)
-    record.watched?.begun(request, undefined, headers)
+    record.recorder?.began(request, undefined, headers)
     const span = record.handedOver()
-    const say: SayTunnelled = ({ text, made, answer, dropped }) => {
+    const say: SayTunnelled = ({ text, origin, answer, dropped }) => {
       if (dropped) record.note({ dropped })
       if (!answer) {
-        record.watched?.said(text, made)
+        record.recorder?.sent(text, origin)
         return send({ text })
       }
       const reply = replyIn(answer)
       record.listed(reply)
       span.over(reply)
-      record.ended(reply, text, made)
+      record.ended(reply, text, origin)
       return send({ text, last: { status: 200 } })
     }
     try {
-      await this.#tunnel.ask(traced(request, span), controller, say, record.call)
+      await this.#tunnel.ask(traced(request, span), controller, say, record.recorder?.number)
     } catch (error) {
       const { aborted, reason } = controller
       const fault = record.faultOf(reason instanceof Fault ? reason : error)
@@ -115,7 +106,7 @@ export class TunnelSession implements ClientSession {
   }
 
   take(message: Notification | Response): void {
-    this.#tellReceived(message)
+    this.#recorder?.received(message, this.#cancelledBy(message))
     if (message.kind === 'response') this.#tunnel.respond(message)
     else if (message.method === 'notifications/cancelled') this.#running.cancel(message.params)
     else this.#tunnel.notify(message.method, typeof message.params === 'string' ? EMPTY : message.params)
@@ -134,30 +125,10 @@ export class TunnelSession implements ClientSession {
     tell(log, { kind: 'session', side: 'client', what, session, principal: sender.principal })
   }
 
-  #tellSent(text: Wire, { call, made }: AboutMessage = {}): void {
-    const { log, session } = this.#options
-    const head = tellSent(log, text, { call, session }, { made, era: 'legacy' })
-    if (head?.form === 'request' && head.id !== undefined && call !== undefined)
-      this.#questions.asked(idKey(head.id), head.method, call)
-    if (head?.method === 'notifications/cancelled') this.#withdrawn(text)
-  }
-
-  /** The server has cancelled one of its requests to the client. */
-  #withdrawn(cancellation: Wire): void {
-    const message = parseMessage(sourceOf(join(cancellation)))
-    const id = message.kind === 'notification' ? cancelledId(message.params) : undefined
-    if (id !== undefined) this.#questions.withdrawn(idKey(id))
-  }
-
-  /** The call that a message of the client is about: it answers a request in it, or cancels it. */
-  #callOf(message: Notification | Response): number | undefined {
-    if (message.kind === 'response') return message.id && this.#questions.answered(idKey(message.id))
-    return message.method === 'notifications/cancelled' ? this.#running.named(message.params)?.call : undefined
-  }
-
-  #tellReceived(message: Notification | Response): void {
-    const { log, session } = this.#options
-    tellReceived(log, message, { call: this.#callOf(message), session })
+  /** The call that a message of the client cancels. */
+  #cancelledBy(message: Notification | Response): number | undefined {
+    const cancels = message.kind === 'notification' && message.method === 'notifications/cancelled'
+    return cancels ? this.#running.named(message.params)?.call : undefined
   }
 }
 

@@ -3,6 +3,7 @@
 import { withoutCredentials } from '../../credentials/credentials.js'
 import { Fault, isOfSignIn } from '../../fault/fault.js'
 import type { Observe } from '../../ports/events.js'
+import type { ServerRecorder } from '../../ports/recorder.js'
 import { type Account, type AccountsByPrincipal, LOCAL } from '../../protocol/account.js'
 import type { Sender } from '../../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../protocol/eras.js'
@@ -12,7 +13,6 @@ import type { Exchange } from '../exchange.js'
 import { Contradiction, credentialOf, openingFault } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
-import type { Watching } from '../../recorder/channel.js'
 import { type ProbeResult, probe, readAnswer } from './probe.js'
 import type { SharedVerdicts } from './shared-verdicts.js'
 import type { Verdict } from './verdict.js'
@@ -37,7 +37,7 @@ export interface DetectionOptions {
   log: PeerLog
   observe?: Observe | undefined
   /** The inspector, which is told all messages. */
-  watching?: Watching | undefined
+  recorder?: ServerRecorder | undefined
 }
 
 /** Milliseconds for which a verdict is valid. Those on programs and on modern servers do not expire. */
@@ -254,8 +254,8 @@ export class Detection {
       clearTimeout(this.#spareTimer)
       return spare
     }
-    const { log, watching } = this.#options
-    const peer = new Peer(await transport.open({ stateless, account }), log, watching)
+    const { log, recorder } = this.#options
+    const peer = new Peer(await transport.open({ stateless, account }), log, recorder)
     this.#unprobed.add(peer)
     return peer
   }
@@ -319,7 +319,7 @@ export class Detection {
           headers: credentialOf(sender),
           account: this.#accountOf(sender),
           log,
-          watching: this.#options.watching,
+          recorder: this.#options.recorder,
         })
       : configured(era)
     const { peer } = finding

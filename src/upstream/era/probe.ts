@@ -4,6 +4,7 @@
  */
 
 import { Fault } from '../../fault/fault.js'
+import type { ServerRecorder } from '../../ports/recorder.js'
 import type { Account } from '../../protocol/account.js'
 import { isLater, isModern, legacyRevision, NEWEST_MODERN } from '../../protocol/eras.js'
 import { speaksOnly } from '../../protocol/legacy-server.js'
@@ -15,7 +16,6 @@ import { errorIn } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
 import { leftToStart } from '../start.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
-import type { Watching } from '../../recorder/channel.js'
 
 export interface Probing {
   transport: Transport
@@ -32,7 +32,7 @@ export interface Probing {
   /** The account that the bridge uses, if it signs in to the server. */
   account?: Account | undefined
   log: PeerLog
-  watching?: Watching | undefined
+  recorder?: ServerRecorder | undefined
 }
 
 /** The result of a probe. `why` is in words that follow "because". */
@@ -98,9 +98,9 @@ async function probeOnce({
   headers = {},
   account,
   log,
-  watching,
+  recorder,
 }: Probing): Promise<ProbeResult | 'headers refused'> {
-  const peer = open ?? new Peer(await transport.open(), log, watching)
+  const peer = open ?? new Peer(await transport.open(), log, recorder)
   peer.headers = { ...headers, 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': 'server/discover' }
   const exchange = peer.beginExchange()
   exchange.account = account

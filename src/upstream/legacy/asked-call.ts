@@ -154,7 +154,7 @@ export class AskedCall {
       lowered
         ? write(lowered)
         : { code: -32603, message: "The client's answer cannot be expressed in the protocol revision of the session" },
-      'anew',
+      'rebuilt',
     )
   }
 

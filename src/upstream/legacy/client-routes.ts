@@ -92,7 +92,7 @@ export class ClientRoutes {
   async #supportsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
     const { clientInfo, capabilities, account } = this.#sessions.identityOf(sender)
     const credential = credentialOf(sender)
-    const peer = new Peer(await transport.open(), this.#options.log, this.#options.watching)
+    const peer = new Peer(await transport.open(), this.#options.log, this.#options.recorder)
     peer.account = account
     const params = initializeParams(NEWEST_LEGACY, clientInfo, capabilities)
     try {

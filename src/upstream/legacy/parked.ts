@@ -172,7 +172,7 @@ export class ParkedCalls {
     if (!parked && !finished) {
       // The wall clock decides only for calls that are not parked in this process: those have a timer.
       if (state.exp <= Date.now()) throw invalid('requestState has expired')
-      this.#tell('lost', call.log.call)
+      this.#tell('lost', call.log.recorder?.number)
       if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has shut down, which ended this call')
       if (call.method !== 'tools/call') return undefined
       throw invalid('The call of this requestState has ended or was lost: call the tool again')
@@ -259,7 +259,7 @@ export class ParkedCalls {
     const reservation = this.#options.memory.mustReserve(principal, weightOfWaiting(call) + bytes)
     const parked: Parked = {
       id: randomId(),
-      call: call.log.call,
+      call: call.log.recorder?.number,
       principal,
       waiting,
       round: 0,
@@ -275,10 +275,10 @@ export class ParkedCalls {
     return parked
   }
 
-  #hasRoom({ principal, log: { call } }: Call): boolean {
+  #hasRoom({ principal, log: { recorder } }: Call): boolean {
     const { maxPerPrincipal } = this.#options
     const room = !this.#bound.reached(principal) && this.#bound.heldBy(principal) < maxPerPrincipal
-    if (!room) this.#tell('refused', call)
+    if (!room) this.#tell('refused', recorder?.number)
     return room
   }
 

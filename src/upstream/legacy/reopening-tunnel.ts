@@ -6,8 +6,8 @@
 import { Fault } from '../../fault/fault.js'
 import type { Log } from '../../log/events.js'
 import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
+import type { Encoded } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
-import type { Encoded } from '../../recorder/rules.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import {
   type Id,
@@ -96,7 +96,7 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   opened(id: Id): Encoded {
-    return { text: responseMessage(id, this.#answer), made: this.#answer.outcome.source }
+    return { text: responseMessage(id, this.#answer), origin: this.#answer.outcome.source }
   }
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {

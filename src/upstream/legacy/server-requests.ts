@@ -1,8 +1,9 @@
 /** Requests of a legacy server to its client: whether they are allowed, and which call each belongs to. */
+
+import type { MessageOrigin } from '../../protocol/encoded.js'
 import { capabilityFor, isShowable, type Needed, uncovered } from '../../protocol/input.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
 import { methodTraits } from '../../protocol/methods.js'
-import type { Made } from '../../recorder/rules.js'
 import { idKey, type Params, type Request, type RpcError, readId } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
@@ -137,13 +138,13 @@ export class ServerRequests {
   }
 
   /** Sends the answer to a question, unless the server has withdrawn it. */
-  respond(question: ServerQuestion, answer: Json | RpcError, made?: Made): void {
+  respond(question: ServerQuestion, answer: Json | RpcError, origin?: MessageOrigin): void {
     const { id } = question.request
     question.reservation.end()
     // The server may have used the same id for another request meanwhile.
     if (this.#open.get(idKey(id)) !== question) return
     this.#open.delete(idKey(id))
-    this.#peer.respond(id, answer, made)
+    this.#peer.respond(id, answer, origin)
   }
 
   /** Ends all reservations. Nothing can be answered any more. */

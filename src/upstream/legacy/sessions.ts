@@ -263,10 +263,10 @@ export class LegacySessions {
     identity: SessionIdentity,
     timeout = this.#options.timeouts.initialize,
   ): Promise<LegacySession> {
-    const { log, name, replicas, memory, observe, watching, timeouts, accounts } = this.#options
+    const { log, name, replicas, memory, observe, recorder, timeouts, accounts } = this.#options
     const { detection } = this.#access
     const { who } = identity
-    const watched = watching && crypto.randomUUID()
+    const recorded = recorder && crypto.randomUUID()
     const reused = detection.hasSpare
     const peer = await detection.channel(verdict.transport, identity)
     const onEnd = (error: ChannelError, served: boolean) => {
@@ -286,7 +286,7 @@ export class LegacySessions {
         roots: this.#roots,
         askers: this.#askers,
         onState: (what) =>
-          observe?.({ kind: 'session', server: name, side: 'server', what, session: watched, principal: who }),
+          observe?.({ kind: 'session', server: name, side: 'server', what, session: recorded, principal: who }),
         onChange: replicas && ((method, params) => replicas.tell({ server: name, who, method, params })),
       })
       detection.amend(verdict, { revision: session.handshake.revision })

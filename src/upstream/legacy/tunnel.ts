@@ -4,11 +4,11 @@ import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
 import type { Log } from '../../log/events.js'
 import type { AboutMessage, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
+import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { declaredBy } from '../../protocol/offered.js'
-import type { Encoded, Made } from '../../recorder/rules.js'
 import {
   type Id,
   type Notification,
@@ -106,7 +106,7 @@ export class DirectTunnel implements Tunnel, Owner {
   }
 
   opened(id: Id): Encoded {
-    return { text: responseMessage(id, this.answer), made: this.answer.outcome.source }
+    return { text: responseMessage(id, this.answer), origin: this.answer.outcome.source }
   }
 
   /**
@@ -137,7 +137,7 @@ export class DirectTunnel implements Tunnel, Owner {
     this.#peer.lastUsed = performance.now()
     const exchange = this.#peer.beginExchange(this.#options.principal)
     exchange.number = call
-    if (typeof request.params === 'string') exchange.made = request.source
+    if (typeof request.params === 'string') exchange.origin = request.source
     this.#delivery?.enter(exchange)
     const token = tokenOf(request.params)
     const hangUp = () => {
@@ -163,12 +163,12 @@ export class DirectTunnel implements Tunnel, Owner {
         if (arrival.kind === 'response') {
           const text = responseMessage(request.id, arrival)
           // Awaited here, because messages that came after the answer are sent when this ends.
-          return await say({ text, answer: arrival, dropped: exchange.dropped, made: arrival.outcome.source })
+          return await say({ text, answer: arrival, dropped: exchange.dropped, origin: arrival.outcome.source })
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
         const received = typeof arrival.params === 'string' ? undefined : arrival.params
         const params = progress && received ? edit(received, { progressToken: token }) : received
-        const held = say({ text: notification(arrival.method, params), made: params ?? arrival.source })
+        const held = say({ text: notification(arrival.method, params), origin: params ?? arrival.source })
         if (held) await held
         this.#delivery?.done(exchange)
       }
@@ -192,13 +192,13 @@ export class DirectTunnel implements Tunnel, Owner {
 
   asked(request: Request, exchange: Exchange | undefined): void {
     const { write = plain } = this.#options
-    this.#deliver(write(request), { call: exchange?.number ?? this.#onlyCall, made: madeOf(request) })
+    this.#deliver(write(request), { call: exchange?.number ?? this.#onlyCall, origin: originOf(request) })
   }
 
   notified(method: string, params: Params): void {
     const { write = plain } = this.#options
     const call = method === LOG ? this.#onlyCall : undefined
-    this.#deliver(write({ kind: 'notification', method, params }), { call, made: madeOf({ params }) })
+    this.#deliver(write({ kind: 'notification', method, params }), { call, origin: originOf({ params }) })
   }
 
   arrived(exchange: Exchange): void {
@@ -382,7 +382,7 @@ function plain(message: Request | Notification): Wire {
 }
 
 /** What a message that passes without edits was made of, for the inspector. */
-function madeOf({ params, source }: Pick<Request, 'params' | 'source'>): Made | undefined {
+function originOf({ params, source }: Pick<Request, 'params' | 'source'>): MessageOrigin | undefined {
   return typeof params === 'string' ? (source ?? EMPTY) : params
 }
 

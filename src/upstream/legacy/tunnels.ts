@@ -60,7 +60,7 @@ export class Tunnels {
   ): Promise<DirectTunnel | undefined> {
     const { occupancy } = this.#access.capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
-    const occupant = new TunnelOccupant(sender.principal, this.#options.watching && crypto.randomUUID())
+    const occupant = new TunnelOccupant(sender.principal, this.#options.recorder && crypto.randomUUID())
     occupancy.enter(occupant)
     try {
       const tunnel = await this.#connect(verdict, opening, sender, occupant, options)

@@ -2,7 +2,7 @@
  * A POST of JSON as a command of PowerShell. Not with curl: Windows PowerShell 5.1 has an alias of this name, and drops
  * double quotes in arguments of programs.
  */
-import { inQuotes } from '../texts/shell.js'
+import { inQuotes } from './shell.js'
 
 /** The request. Address and headers are expressions of PowerShell: literals, or with variables. */
 export interface PowershellPost {

@@ -1,0 +1,48 @@
+/** Records what is relayed to one server: begins to record each request, and knows which call an answer of a client is part of. */
+import {
+  type CallRecorder,
+  type RelayedBegin,
+  type RelayedRecorder,
+  type RelayRecorder,
+  UNRECORDED,
+} from '../ports/recorder.js'
+import { type Id, idValue } from '../rpc/message.js'
+import { RecordedCall } from './call.js'
+import type { Calls } from './calls.js'
+import { RecordedQuestions } from './questions.js'
+import { questionKey, RelayedMessages } from './relayed.js'
+import { answersIn, clientIn } from './relayed-bodies.js'
+
+export class RecordedRelay implements RelayRecorder {
+  readonly #calls: Calls
+  readonly #server: string
+  readonly #questions: RecordedQuestions
+
+  constructor(calls: Calls, server: string) {
+    this.#calls = calls
+    this.#server = server
+    this.#questions = new RecordedQuestions(calls.record, server)
+  }
+
+  answered(session: string | undefined, id: Id | undefined): number | undefined {
+    const isAnswer = session !== undefined && id !== undefined
+    return isAnswer ? this.#questions.answered(questionKey(session, idValue(id))) : undefined
+  }
+
+  begin(call: CallRecorder | undefined, request: RelayedBegin): RelayedRecorder | undefined {
+    const { body, headers, era, session, partOf, opens, reserve } = request
+    // In legacy revisions, no request brings answers.
+    const answers = this.#calls.hasAsked && body && era === 'modern' ? answersIn(body) : undefined
+    if (answers) call?.continues(answers)
+    const isRecorded = call !== undefined && call.number !== UNRECORDED
+    if (isRecorded && call instanceof RecordedCall)
+      call.beganBy(opens && body ? clientIn(this.#calls, body) : undefined, answers)
+    const number = isRecorded ? call.number : partOf
+    if (!number) return undefined
+    const about = { call: number, session, questions: this.#questions, opens, listed: reserve?.() }
+    const messages = new RelayedMessages(this.#calls.record, this.#server, about)
+    // The other requests of a session have the same headers.
+    if (body) messages.received(body, opens ? headers : undefined)
+    return messages
+  }
+}
