@@ -195,9 +195,10 @@ export class TokenAccount {
 
   /** Where a sign-in for these wishes of the server would lead, and for what. Rejects with a Fault. */
   async prospect(wanted: Wanted | undefined): Promise<{ found: Found; asked: readonly string[] }> {
-    const wishes = wanted ?? wantedBy(readChallenges(this.#challenges))
     const { record } = await this.#load()
     const obtainer = await this.#options.obtainer()
+    if (!wanted && this.#challenges.length === 0) this.#challenges = await obtainer.challenges()
+    const wishes = wanted ?? wantedBy(readChallenges(this.#challenges))
     const found = await obtainer.find(wishes, record, false)
     const isStepUp = record?.token !== undefined && wishes.scopes !== undefined
     return { found, asked: this.#scopes(found, wishes, record, isStepUp) }

@@ -1,5 +1,6 @@
 /** Obtains tokens for one server. Loaded only when a server refuses a request. */
 import { Fault } from '../../fault/fault.js'
+import { guardedRequest } from '../../net/fetch.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
 import type { Wanted } from '../challenge.js'
 import type { IssuerMetadata } from '../documents.js'
@@ -38,6 +39,9 @@ export interface ObtainOptions {
   reach?: Reach | undefined
   now?: (() => number) | undefined
 }
+
+/** Milliseconds for a server to refuse a request without credentials. */
+const CHALLENGED_WITHIN = 5_000
 
 /** The record for the tokens, and whom they are for. */
 export interface RecordPlace {
@@ -136,6 +140,15 @@ export class Obtainer {
 
   /** The proof that a request with a bound token needs. */
   readonly proof = proofFor
+
+  /** What the server challenges a request without credentials with; none if that cannot be found out. */
+  async challenges(): Promise<readonly string[]> {
+    const headers = { accept: 'text/event-stream' }
+    const asked = { ...this.#reach, headers, timeLimit: CHALLENGED_WITHIN }
+    const answer = await guardedRequest(this.#options.url, asked).catch(() => undefined)
+    const { status, headers: said } = answer ?? {}
+    return status === 401 ? [said?.['www-authenticate'] ?? []].flat() : []
+  }
 
   /** Begins the sign-in of a person on the page of the bridge. Resolves to the address for the browser. Rejects with a Fault. */
   async begin(place: RecordPlace, found: Found, asked: readonly string[], by: PageBy): Promise<string> {
