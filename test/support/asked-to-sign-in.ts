@@ -4,7 +4,7 @@ import { type Answer, CAPABILITIES, type CallOptions, call } from './modern.js'
 
 export const WHOAMI = { name: 'whoami', arguments: {} }
 /** A client that can open addresses. */
-export const ABLE = { [CAPABILITIES]: { elicitation: { url: {} } } }
+const ABLE = { [CAPABILITIES]: { elicitation: { url: {} } } }
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
