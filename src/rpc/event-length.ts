@@ -3,6 +3,11 @@
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 
+/** Whether there is a line end in some bytes. */
+export function hasLineEnd(bytes: Uint8Array): boolean {
+  return bytes.includes(LINE_FEED) || bytes.includes(CARRIAGE_RETURN)
+}
+
 /** The length of the current event. */
 export class EventLength {
   readonly #limit: number
@@ -15,8 +20,17 @@ export class EventLength {
     this.#limit = limit
   }
 
-  /** Reads the next bytes. Returns how many of them come before an event exceeds the limit; undefined if none does. */
-  push(chunk: Uint8Array): number | undefined {
+  /**
+   * Reads the next bytes. Returns how many of them come before an event exceeds the limit; undefined if none does. `hasLineEnd`:
+   * whether there is a line end in them.
+   */
+  push(chunk: Uint8Array, hasLineEnd: boolean): number | undefined {
+    if (!hasLineEnd && chunk.length > 0 && chunk.length <= this.#limit - this.#length) {
+      this.#length += chunk.length
+      this.#atLineStart = false
+      this.#carriage = false
+      return undefined
+    }
     let at = this.#carriage && chunk[0] === LINE_FEED ? 1 : 0
     if (chunk.length > 0) this.#carriage = false
     // Each is searched again only after it was passed.

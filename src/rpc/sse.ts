@@ -73,8 +73,10 @@ export class FieldFilter {
     this.#longest = Math.max(...this.#fields.map(({ length }) => length))
   }
 
-  /** The parts of a chunk to pass on. */
-  push(chunk: Uint8Array): Uint8Array[] {
+  /** The parts of a chunk to pass on. `hasLineEnd`: whether there is a line end in it. */
+  push(chunk: Uint8Array, hasLineEnd: boolean): Uint8Array[] {
+    // Most chunks of a large event are the middle of a line.
+    if (!hasLineEnd && !this.#atStart && chunk.length > 0) return this.#dropping ? [] : [chunk]
     const bytes = this.#held.length === 0 ? chunk : concat(this.#held, chunk)
     this.#held = new Uint8Array(0)
     const passed: Uint8Array[] = []

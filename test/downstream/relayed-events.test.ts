@@ -4,6 +4,7 @@ import t from 'tap'
 import { RelayedEvents } from '../../src/downstream/http/relayed-answer.js'
 import { RelayedEnding } from '../../src/downstream/http/relayed-ending.js'
 import { outcomeOf, replyIn } from '../../src/downstream/outcome.js'
+import { hasLineEnd } from '../../src/rpc/event-length.js'
 
 const KIB = 1024
 /** Around what is remembered of a stream, and what is read of it. */
@@ -58,7 +59,8 @@ function read(text: string, sizes: readonly number[]): RelayedEvents {
   const least = Math.ceil(bytes.length / 5_000)
   for (let at = 0, n = 0; at < bytes.length; n++) {
     const end = at + Math.max(least, sizes[n % sizes.length] as number)
-    events.push(bytes.subarray(at, end))
+    const piece = bytes.subarray(at, end)
+    events.push(piece, hasLineEnd(piece))
     at = end
   }
   return events

@@ -21,6 +21,7 @@ import { decodeRequest as decodeLegacy, encodeReply as encodeLegacy } from '../.
 import { lift } from '../../src/protocol/lift.js'
 import { decodeRequest, encodeReply } from '../../src/protocol/modern-client.js'
 import { canonical } from '../../src/rpc/canonical.js'
+import { hasLineEnd } from '../../src/rpc/event-length.js'
 import { LineDecoder } from '../../src/rpc/lines.js'
 import { type Id, type Message, parseMessage, type Request } from '../../src/rpc/message.js'
 import { sourceOf, sourceOfBytes } from '../../src/rpc/source.js'
@@ -178,11 +179,11 @@ t.test('H14 reads arrays of messages and streams in linear steps, however they a
   })
   growsInStep(t, 'events without fields, byte by byte', (size) => () => {
     const filter = new FieldFilter(['id', 'retry'])
-    for (const byte of bytes(events(size))) filter.push(Uint8Array.of(byte))
+    for (const byte of bytes(events(size))) filter.push(Uint8Array.of(byte), hasLineEnd(Uint8Array.of(byte)))
   })
   growsInStep(t, 'events that are relayed, byte by byte', (size) => () => {
     const relayed = new RelayedEvents(true)
-    for (const byte of bytes(events(size))) relayed.push(Buffer.of(byte))
+    for (const byte of bytes(events(size))) relayed.push(Buffer.of(byte), hasLineEnd(Buffer.of(byte)))
     return relayed.answer
   })
   growsInStep(t, 'lines, byte by byte', (size) => () => {

@@ -1,14 +1,14 @@
 /** How long events of a passing stream are: the same whatever the stream is cut into. */
 import fc from 'fast-check'
 import t from 'tap'
-import { EventLength } from '../../src/rpc/event-length.js'
+import { EventLength, hasLineEnd } from '../../src/rpc/event-length.js'
 
 /** How many bytes of a stream in these pieces come before an event exceeds the limit. */
 function before(pieces: readonly Uint8Array[], limit: number): number | undefined {
   const length = new EventLength(limit)
   let passed = 0
   for (const piece of pieces) {
-    const within = length.push(piece)
+    const within = length.push(piece, hasLineEnd(piece))
     if (within !== undefined) return passed + within
     passed += piece.length
   }

@@ -1,6 +1,7 @@
 /** Fields taken out of a stream of events that passes by: the same whatever the stream is cut into. */
 import fc from 'fast-check'
 import t from 'tap'
+import { hasLineEnd } from '../../src/rpc/event-length.js'
 import { forgivingText } from '../../src/rpc/source.js'
 import { FieldFilter, SseDecoder } from '../../src/rpc/sse.js'
 
@@ -10,7 +11,7 @@ const encoder = new TextEncoder()
 /** What passes of a stream that comes in these pieces. */
 function passing(pieces: readonly Uint8Array[], fields = FIELDS): string {
   const filter = new FieldFilter(fields)
-  return Buffer.concat(pieces.flatMap((piece) => filter.push(piece))).toString()
+  return Buffer.concat(pieces.flatMap((piece) => filter.push(piece, hasLineEnd(piece)))).toString()
 }
 
 const whole = (text: string) => passing([encoder.encode(text)])
@@ -124,7 +125,10 @@ t.test('R4: passes a byte order mark, which hides no field behind it', async (t)
 
 t.test('passes other lines at once', async (t) => {
   const filter = new FieldFilter(FIELDS)
-  const push = (text: string) => Buffer.concat(filter.push(encoder.encode(text))).toString()
+  const push = (text: string) => {
+    const bytes = encoder.encode(text)
+    return Buffer.concat(filter.push(bytes, hasLineEnd(bytes))).toString()
+  }
   t.equal(push('data: half of a'), 'data: half of a')
   t.equal(push(' line'), ' line')
   t.equal(push('\nre'), '\n', 'it could become one')

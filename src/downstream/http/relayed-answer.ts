@@ -3,6 +3,7 @@
  * answer.
  */
 import type { Readable } from 'node:stream'
+import { hasLineEnd } from '../../rpc/event-length.js'
 import { type Message, parseMessage, type Response } from '../../rpc/message.js'
 import { cut, repairedSourceOf, sourceOf, sourceOfBytes } from '../../rpc/source.js'
 import { FieldFilter, SseDecoder } from '../../rpc/sse.js'
@@ -23,7 +24,6 @@ const FOREIGN_FIELDS = ['id', 'retry']
 /** The separators between two events, and the length of the longest. */
 const BETWEEN = ['\n\n', '\r\r', '\r\n\r\n', '\n\r\n']
 const SEPARATOR = 4
-const LINE_ENDS = [0x0a, 0x0d]
 
 /**
  * Reads up to `most` bytes of a body and calls `then`: with the whole body, or with its beginning, which is put back
@@ -120,11 +120,17 @@ export function awaitMessage(events: Readable, then: (error: Error | undefined, 
   events.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
 }
 
+/** Bytes that are remembered. */
+interface Piece {
+  bytes: Buffer
+  hasLineEnd: boolean
+}
+
 /** An event stream on its way to the client. */
 export class RelayedEvents {
   readonly #modern: boolean
   readonly #filter: FieldFilter
-  #remembered: Buffer[] = []
+  #remembered: Piece[] = []
   #bytes = 0
   /** Reads the event in which the remembered bytes begin; undefined if they are the whole stream. */
   #ending: RelayedEnding | undefined
@@ -136,17 +142,17 @@ export class RelayedEvents {
     this.#filter = new FieldFilter(modern ? FOREIGN_FIELDS : ['id'])
   }
 
-  /** Reads the next bytes. Returns those that the client gets. */
-  push(chunk: Buffer): readonly Uint8Array[] {
-    this.#remember(chunk)
-    const filtered = this.#filter.push(chunk)
+  /** Reads the next bytes, with or without a line end. Returns those that the client gets. */
+  push(chunk: Buffer, hasLineEnd: boolean): readonly Uint8Array[] {
+    this.#remember(chunk, hasLineEnd)
+    const filtered = this.#filter.push(chunk, hasLineEnd)
     return this.#modern ? filtered : [chunk]
   }
 
   /** Whether the last event is complete. */
   get isWhole(): boolean {
     if (this.#bytes === 0) return true
-    const last = this.#remembered.slice(-SEPARATOR).map((piece) => piece.subarray(-SEPARATOR))
+    const last = this.#remembered.slice(-SEPARATOR).map(({ bytes }) => bytes.subarray(-SEPARATOR))
     const end = Buffer.concat(last).toString('latin1')
     return BETWEEN.some((between) => end.endsWith(between))
   }
@@ -161,7 +167,7 @@ export class RelayedEvents {
    * once, at the end.
    */
   get answer(): Response | RelayedEnding | undefined {
-    const bytes = Buffer.concat(this.#remembered)
+    const bytes = joined(this.#remembered)
     const start = this.#ending ? firstEvent(this.#before, bytes) : 0
     const events = new SseDecoder().push(bytes.subarray(start))
     for (const { data } of events.toReversed()) {
@@ -172,29 +178,38 @@ export class RelayedEvents {
     return events.length === 0 || this.#ending?.final ? this.#ending : undefined
   }
 
-  #remember(chunk: Buffer): void {
-    this.#remembered.push(chunk)
+  #remember(chunk: Buffer, hasLineEnd: boolean): void {
+    this.#remembered.push({ bytes: chunk, hasLineEnd })
     this.#bytes += chunk.length
-    if (this.#remembered.length > MAX_PIECES) this.#remembered = [Buffer.concat(this.#remembered)]
+    if (this.#remembered.length > MAX_PIECES) {
+      const any = this.#remembered.some((piece) => piece.hasLineEnd)
+      this.#remembered = [{ bytes: joined(this.#remembered), hasLineEnd: any }]
+    }
     if (this.#bytes <= 2 * REMEMBERED) return
     const pieces = this.#remembered
     let excess = this.#bytes - REMEMBERED
     this.#remembered = []
     this.#bytes = REMEMBERED
     for (const piece of pieces) {
-      if (excess > 0) this.#forget(piece.subarray(0, excess))
-      if (piece.length > excess) this.#remembered.push(excess > 0 ? piece.subarray(excess) : piece)
-      excess -= piece.length
+      const { bytes } = piece
+      if (excess > 0) this.#forget(bytes.subarray(0, excess), piece.hasLineEnd)
+      if (bytes.length > excess) this.#remembered.push(excess > 0 ? { ...piece, bytes: bytes.subarray(excess) } : piece)
+      excess -= bytes.length
     }
   }
 
   /** Reads what will be forgotten, if it belongs to the last event in it. */
-  #forget(piece: Buffer): void {
-    const start = lastEvent(this.#before, piece)
+  #forget(bytes: Buffer, hasLineEnd: boolean): void {
+    // Most of a large event has no line end.
+    const start = hasLineEnd ? lastEvent(this.#before, bytes) : undefined
     if (start !== undefined || !this.#ending) this.#ending = new RelayedEnding()
-    this.#ending.push(piece.subarray(start ?? 0))
-    this.#before = (this.#before + piece.subarray(1 - SEPARATOR).toString('latin1')).slice(1 - SEPARATOR)
+    this.#ending.push(bytes.subarray(start ?? 0))
+    this.#before = (this.#before + bytes.subarray(1 - SEPARATOR).toString('latin1')).slice(1 - SEPARATOR)
   }
+}
+
+function joined(pieces: readonly Piece[]): Buffer {
+  return Buffer.concat(pieces.map(({ bytes }) => bytes))
 }
 
 /** Where the first event begins in a piece: its length if there is none. A separator may begin in the bytes before it. */
@@ -209,8 +224,8 @@ function firstEvent(before: string, piece: Buffer): number {
 
 /** Where the last event begins in a piece; undefined if none does. A separator may begin in the bytes before it. */
 function lastEvent(before: string, piece: Buffer): number | undefined {
-  // Most of a large event has no line end. These searches are much faster than those for several bytes.
-  if (!LINE_ENDS.some((end) => piece.includes(end))) return undefined
+  // Searches for one byte are much faster than those for several.
+  if (!hasLineEnd(piece)) return undefined
   const bytes = Buffer.concat([Buffer.from(before, 'latin1'), piece])
   const ends = BETWEEN.map((between) => {
     const at = bytes.lastIndexOf(between)

@@ -8,7 +8,7 @@ import type { Fault } from '../../fault/fault.js'
 import type { Final } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
 import { encodeReply } from '../../protocol/modern-client.js'
-import { EventLength } from '../../rpc/event-length.js'
+import { EventLength, hasLineEnd } from '../../rpc/event-length.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { DROP_EVENT, encodeEvent, SseError } from '../../rpc/sse.js'
@@ -62,8 +62,9 @@ export class RelayedStream {
     pour(source, response, (chunk) => {
       // A source that has been destroyed still gives what it has buffered.
       if (response.writableEnded) return true
-      const within = length.push(chunk)
-      this.#write(within === undefined ? chunk : chunk.subarray(0, within))
+      const mayEnd = hasLineEnd(chunk)
+      const within = length.push(chunk, mayEnd)
+      this.#write(within === undefined ? chunk : chunk.subarray(0, within), mayEnd)
       if (within !== undefined) this.#drop(new SseError(request.limit))
       return !response.writableNeedDrain
     })
@@ -88,8 +89,8 @@ export class RelayedStream {
     response.end(last === undefined ? undefined : encodeEvent(last))
   }
 
-  #write(chunk: Buffer): void {
-    for (const part of this.#events.push(chunk)) this.#response.write(part)
+  #write(chunk: Buffer, mayEnd = true): void {
+    for (const part of this.#events.push(chunk, mayEnd)) this.#response.write(part)
   }
 
   /** Ends the stream because of an event that is too large. The client drops what it has of it. */
