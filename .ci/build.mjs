@@ -14,11 +14,15 @@ import { bundlePage } from './page.mjs'
 const out = 'dist'
 const { page, metafile: partsOfPage } = await bundlePage()
 
-/** Puts the page of the inspector into the program as text, and what went into it into what the SBOM is made of. */
+/**
+ * Puts the page of the inspector beside the program, as text in a file that only an inspector reads, and what went into it into what the
+ * SBOM is made of.
+ */
 const embedPage = {
   name: 'page',
-  setup({ onLoad, onEnd }) {
-    onLoad({ filter: /inspect[\\/]page\.ts$/ }, () => ({ contents: `export const PAGE = ${JSON.stringify(page)}` }))
+  setup({ onResolve, onLoad, onEnd }) {
+    onResolve({ filter: /^\.\/page\.cjs$/ }, ({ path }) => ({ path, external: true }))
+    onLoad({ filter: /inspect[\\/]page\.ts$/ }, () => ({ contents: `export const { PAGE } = require('./page.cjs')` }))
     onEnd(({ metafile }) => {
       Object.assign(metafile.inputs, partsOfPage.inputs)
       Object.assign(metafile.outputs, partsOfPage.outputs)
@@ -145,6 +149,7 @@ for (const file of Object.keys(metafile.outputs).filter((path) => path.endsWith(
     readFileSync(file, 'utf8').replace(COMMENT, (line) => line.replace(/[^\0-\x7f]/g, '?')),
   )
 
+writeFileSync(join(out, 'page.cjs'), `module.exports = { PAGE: ${JSON.stringify(page)} }\n`)
 copyFileSync('src/start.js', join(out, 'main.js'))
 
 /** What programs import, by the file of each entry of `exports`: Node.js would first look for the exports in the whole bundle. */
@@ -159,6 +164,7 @@ for (const [name, line] of Object.entries(ENTRIES)) writeFileSync(join(out, name
 // What an earlier build has left goes last, so that programs can be started from the folder meanwhile.
 const kept = new Set([
   'main.js',
+  'page.cjs',
   ...Object.keys(ENTRIES),
   // Of types.mjs.
   'types',

@@ -271,6 +271,27 @@ t.test('only the inspector, its page and the commands know what records and show
     )
 })
 
+t.test('a bridge loads what records and shows only if it has an inspector', async (t) => {
+  const load = (file: string, loaded: Set<string>): Set<string> => {
+    if (loaded.has(file)) return loaded
+    loaded.add(file)
+    const text = readFileSync(`${source}${file}.ts`, 'utf8')
+    for (const [, to = ''] of text.matchAll(/^(?:import (?!type\b)[^']*?|export (?!type\b)[^']*?) from '(\.[^']+)'/gm))
+      load(target({ from: file, to }), loaded)
+    return loaded
+  }
+  for (const start of ['main', 'cli/serve', 'embed/create', 'bridge/http-app', 'bridge/listener']) {
+    const loaded = [...load(start, new Set())]
+    t.ok(loaded.length > 1, start)
+    t.same(
+      loaded.filter((file) => ['recorder', 'inspect', 'page'].includes(roomOf(file))),
+      [],
+      start,
+    )
+  }
+  t.ok([...load('cli/inspector', new Set())].some((file) => roomOf(file) === 'recorder'))
+})
+
 t.test('there is no circle of rooms', async (t) => {
   t.same(circlesIn(arrows), [])
 })

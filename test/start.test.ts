@@ -51,6 +51,20 @@ t.test(
   },
 )
 
+t.test('only a bridge with --inspect reads the page of the inspector', { skip }, async (t) => {
+  for (const [flags, ready] of [
+    [[], true],
+    [['--inspect'], false],
+  ] as const) {
+    const main = copied(t, 'main.js', 'bridge.cjs', 'http.cjs', 'metrics.cjs')
+    const listen = ['--log-format', 'json', '--listen', 'http://127.0.0.1:0/mcp', ...flags]
+    const { child, stderr } = startProgram(t, [...listen, '--', execPath, server, '{}'], {}, [execPath, main])
+    await until(() => stderr().includes('"server_ready"') || child.exitCode !== null, 'a line, or the end')
+    t.equal(stderr().includes('"server_ready"'), ready, flags.join())
+    if (!ready) t.match(stderr(), 'page.cjs', 'it misses the page')
+  }
+})
+
 t.test('reads the tool search when somebody searches', { skip }, async (t) => {
   const call = (id: number, name: string, args: object) => ({
     jsonrpc: '2.0',
