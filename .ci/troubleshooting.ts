@@ -180,7 +180,7 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'Turn off buffering in the proxy.',
   ],
   'The endpoint that the server named is on another origin, or too long': [
-    'An HTTP+SSE server sends its clients elsewhere, which the bridge does not follow.',
+    'An HTTP+SSE server sends its clients to another origin, which the bridge does not follow.',
     'Use the other address, if you trust it.',
   ],
   'The server refused to open a session: …': [

@@ -71,7 +71,7 @@ export class HttpService {
   /** The requests of clients. */
   readonly requests = { open: 0, draining: false }
   readonly #options: HttpServiceOptions
-  /** The counts for limits of requests. A reload does not begin them anew. */
+  /** The counts for limits of requests. A reload keeps them. */
   readonly #windows: CountedWindows
   #listen: HttpListen | undefined
   /** Checks tokens of identity providers, as long as these are configured alike: keys and checked tokens stay. */
@@ -175,7 +175,7 @@ export class HttpService {
     await this.#front?.close()
   }
 
-  /** A group has a path that a server had: who is there begins anew, and knows other names. */
+  /** A group takes over the path of a server: logs that, and ends the subscriptions there. */
   async #handOver(path: string, mount: Mount, settings: Settings): Promise<void> {
     const { name: server } = mount
     const group = this.#places.now.get(path)?.name

@@ -39,7 +39,7 @@ type Auth = NonNullable<Settings['auth']>
 export interface CommonSettings extends Omit<Settings, (typeof AROUND)[number] | 'timeouts' | 'limits' | 'auth'> {
   timeouts: Omit<Settings['timeouts'], (typeof TIMES_AROUND)[number]>
   limits: Omit<Settings['limits'], (typeof LIMITS_AROUND)[number]>
-  /** The principals and their scopes, without the tokens, and whether others are signed in elsewhere. */
+  /** The principals and their scopes, without the tokens, and whether identity providers or a proxy sign others in. */
   auth:
     | (Pick<Auth, 'passthrough'> & {
         tokens?: Record<string, { scopes: readonly string[] }> | undefined

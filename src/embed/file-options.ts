@@ -538,7 +538,7 @@ export interface FileOptions {
   log?: {
     /** Least severe level that is logged. */
     level?: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
-    /** Format of the log. "auto" is readable on a terminal and JSON elsewhere. */
+    /** Format of the log. "auto" is readable on a terminal and JSON otherwise. */
     format?: 'auto' | 'pretty' | 'json'
     /** Calls that get a line when they end. "failed": only those with an error of the tool, the server or the bridge. */
     calls?: 'all' | 'failed' | 'none'

@@ -8,7 +8,7 @@ import { readableLine } from './readable.js'
 export interface LogOptions {
   /** Lines below this level are not written. */
   level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
-  /** `auto`: for people on a terminal, and JSON elsewhere. */
+  /** `auto`: for people on a terminal, and JSON otherwise. */
   format: 'auto' | 'json' | 'pretty'
 }
 

@@ -85,7 +85,7 @@ export interface SharedStore {
    */
   claim(kind: string, name: string, milliseconds: number): Promise<boolean>
   /**
-   * Counts one more under a name. Resolves to the count since the first one, and the milliseconds until it begins anew,
+   * Counts one more under a name. Resolves to the count since the first one, and the milliseconds until it is reset,
    * which is so many milliseconds after the first. Rejects if the store is unreachable.
    */
   count(kind: string, name: string, milliseconds: number): Promise<{ current: number; ttl: number }>

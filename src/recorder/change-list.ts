@@ -13,7 +13,7 @@ export type RuleOf = (op: Op, path: string, became?: Became) => string
 
 /** Maximum number of changes that are listed for one message. `more` counts those beyond. */
 export const MAX_CHANGES = 100
-/** Most lists that are remembered. The others are made anew each time. */
+/** Most lists that are remembered. The others are created each time. */
 const MAX_CHANGE_LISTS = 5_000
 /** Characters of the JSON of a change, about, besides its pointer. */
 const CHANGE_JSON = 60

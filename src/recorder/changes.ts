@@ -3,7 +3,7 @@ import { own } from '../rpc/own.js'
 import { cut, type JsonSource } from '../rpc/source.js'
 import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from '../rpc/splice.js'
 
-/** Most places that are remembered, and most characters of their pointers. The others are made anew each time. */
+/** Most places that are remembered, and most characters of their pointers. The others are created each time. */
 const MAX_PLACES = 10_000
 const MAX_CHARACTERS = 1024 * 1024
 /** Most characters of a name that are shown, and that are remembered. */

@@ -30,7 +30,7 @@ export class Outline {
     return this.#beginning
   }
 
-  /** The id with which a JSON-RPC message ends, as JSON; undefined if it has it elsewhere, or none. */
+  /** The id with which a JSON-RPC message ends, as JSON; undefined if the id is at another place, or missing. */
   get idAtEnd(): string | undefined {
     return ID_AT_END.exec(decoder.decode(this.#ending))?.[1]
   }

@@ -66,7 +66,7 @@ export class AuditFile {
     this.#writing = false
   }
 
-  /** The descriptor. A file that was moved away or deleted is opened anew, as programs that rotate logs expect. */
+  /** The descriptor. A file that was moved away or deleted is created again, as programs that rotate logs expect. */
   async #opened(): Promise<number> {
     if ('fd' in this.#target) return this.#target.fd
     const { file } = this.#target

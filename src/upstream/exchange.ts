@@ -1,4 +1,4 @@
-/** An exchange: one request to a server, with what is kept of its call, and the messages that wait here until they are read. */
+/** An exchange: one request to a server, with the rest of its call and its unread messages. */
 
 import type { Fault } from '../fault/fault.js'
 import { NOBODY, type Reservation } from '../limits/memory.js'

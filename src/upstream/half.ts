@@ -13,7 +13,7 @@ export interface Half {
   /** Sends a notification of a client to the server. Rejects if the server is unreachable. */
   notify(notice: Notice): Promise<void>
   /** Passes a change that another replica received to the subscriptions here. */
-  heardElsewhere(notice: ChangeNotice): void
+  onReplicaChange(notice: ChangeNotice): void
   /** Closes all sessions, channels and calls of the half. `hurry`: at once. */
   close(hurry: boolean): Promise<void>
 }

@@ -14,7 +14,7 @@ interface Limits {
   answer: number
 }
 
-/** A program that fails the test is killed. A dead stream is opened anew, which costs less. */
+/** A program that fails the test is killed. A dead stream is reopened, which costs less. */
 const LIMITS: Readonly<Partial<Record<Channel['transport'], Limits>>> = {
   stdio: { calls: 2, patience: 30_000, answer: 10_000 },
   // A connection without a FIN ends nowhere: the machine slept, or a balancer has forgotten it.

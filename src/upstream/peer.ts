@@ -38,7 +38,7 @@ import { errorIn } from './failure.js'
 import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
 import type { Owner } from './owner.js'
-import type { Presence } from './presence.js'
+import type { PossibleCallers } from './possible-callers.js'
 import { leftToStart, notStarted } from './start.js'
 import {
   answerTooLarge,
@@ -82,7 +82,7 @@ export class Peer implements Receiver, ExchangePeer {
   /** The server has answered a call. */
   hasServed = false
   /** Whose calls may be running at the server, if several callers may share the channel. */
-  presence: Presence | undefined
+  possibleCallers: PossibleCallers | undefined
   readonly #log: PeerLog
   /** Created when the first one arrives. */
   #invalidMessages: InvalidMessages | undefined
@@ -122,7 +122,7 @@ export class Peer implements Receiver, ExchangePeer {
     // 0.
     const exchange = new Exchange(this, ++this.#lastId, principal, call)
     this.#exchanges.set(exchange.id, exchange)
-    if (call) this.presence?.begin(exchange.id, call.principal)
+    if (call) this.possibleCallers?.begin(exchange.id, call.principal)
     if (this.end) exchange.fail(this.end)
     return exchange
   }
@@ -256,7 +256,7 @@ export class Peer implements Receiver, ExchangePeer {
   removeExchange(exchange: Exchange): void {
     if (!this.#exchanges.delete(exchange.id)) return
     const { id, call, answered, dropped } = exchange
-    if (call) this.presence?.end(id, call.principal, answered)
+    if (call) this.possibleCallers?.end(id, call.principal, answered)
     if (call && dropped > 0) call.log.note({ dropped })
     if (call && answered) this.hasServed = true
     this.lastUsed = performance.now()
@@ -438,7 +438,7 @@ export class Peer implements Receiver, ExchangePeer {
         if (exchange && !exchange.answered) {
           if (exchange.arrive(message)) this.owner.arrived?.(exchange)
         } else {
-          if (id !== undefined) this.presence?.answeredLate(id)
+          if (id !== undefined) this.possibleCallers?.answeredLate(id)
           this.#drop('an answer that nobody waits for')
         }
         return

@@ -49,8 +49,8 @@ export class Server implements Upstream {
     this.#modern = new ModernHalf(options, access)
     this.#unsubscribe = replicas?.hear(name, {
       changed: (notice) => {
-        this.#legacy.heardElsewhere(notice)
-        this.#modern.heardElsewhere(notice)
+        this.#legacy.onReplicaChange(notice)
+        this.#modern.onReplicaChange(notice)
       },
       missed: () => this.#legacy.missed(),
     })

@@ -54,7 +54,7 @@ export const fileSchema = z.strictObject({
       format: z
         .enum(['auto', 'pretty', 'json'])
         .default('auto')
-        .describe('Format of the log. "auto" is readable on a terminal and JSON elsewhere.'),
+        .describe('Format of the log. "auto" is readable on a terminal and JSON otherwise.'),
       calls: z
         .enum(['all', 'failed', 'none'])
         .default('all')

@@ -111,12 +111,12 @@ export function pinnedConnector(
     },
   })
   return (target, done) => {
-    const elsewhere =
+    const isOther =
       target.protocol !== 'https:' ||
       target.hostname.replace(/^\[|\]$/g, '') !== host ||
       Number(target.port || 443) !== port ||
       target.httpSocket !== undefined
-    if (elsewhere) return done(new PinError(`${target.protocol}//${target.hostname} is not the origin ${origin}`), null)
+    if (isOther) return done(new PinError(`${target.protocol}//${target.hostname} is not the origin ${origin}`), null)
     connector(target, (...[error, socket]) => {
       if (error) return done(error, null)
       try {

@@ -125,8 +125,8 @@ class Endpoint {
     const version = versionHeader(lookup)
     if (id !== undefined && !session && relay) {
       const opens = message.kind === 'request' && message.method === 'initialize'
-      const elsewhere = !opens && !(version !== undefined && looksModern(version))
-      if (elsewhere && (await relay.takesSession(id, request.principal))) {
+      const mayBeRelayed = !opens && !(version !== undefined && looksModern(version))
+      if (mayBeRelayed && (await relay.takesSession(id, request.principal))) {
         if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
         return relay.pass({ request, reply, passing: passingOf(message), refusing })
       }

@@ -1,5 +1,5 @@
 /**
- * Bounds the memory of the events that all sessions together keep for resuming. If memory is needed elsewhere, the
+ * Bounds the memory of the events that all sessions together keep for resuming. If others need memory, the
  * sessions that keep most give up theirs.
  */
 import type { Memory } from '../../limits/memory.js'

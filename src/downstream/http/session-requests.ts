@@ -89,7 +89,7 @@ export class SessionRequests {
       const reservation = takeOver(request)
       try {
         const batch = message.kind === 'batch' ? readBatch(message) : undefined
-        // The session ends with the bridge. A client that knows that opens another one, which a balancer leads elsewhere.
+        // The session ends with the bridge. A client that knows that opens another one, which a balancer sends to another replica.
         if (this.#options.sessions.draining && batch?.requests.length !== 0)
           throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
         if (message.kind === 'request') return await session.answerPost(message, reply)

@@ -179,7 +179,7 @@ export class TokenAccount {
     return this.status()
   }
 
-  /** Waits for a sign-in that goes on elsewhere. Undefined if there is no other token in time; rejects with a Fault if it fails. */
+  /** Waits for a sign-in in another process. Undefined if there is no other token in time; rejects with a Fault if it fails. */
   async arrived({ sent }: Refusal, signal: Signal): Promise<string | undefined> {
     const began = this.#now()
     for (let left = this.#patience; left > 0 && !signal.aborted; left -= LOOK_EVERY) {

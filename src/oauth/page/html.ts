@@ -50,7 +50,7 @@ dl{margin:1rem 0}dd{margin:0 0 .75rem}
 
 const STYLE_HASH = sha256(STYLE).toString('base64')
 
-/** Forbids scripts, framing, caching, and forms to elsewhere. A form needs its origin, so there is a referrer on this host. */
+/** Forbids scripts, framing, caching, and forms to other origins. A form needs its origin, so there is a referrer on this host. */
 export const HEADERS: Readonly<Record<string, string>> = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,

@@ -123,7 +123,7 @@ export class ChangeFeed {
    * Passes on a change that another replica received. `same`: the server reports it here, too, so duplicates are
    * dropped.
    */
-  heardElsewhere(method: string, params: Payload, same: boolean): void {
+  onReplicaChange(method: string, params: Payload, same: boolean): void {
     const at = this.#heard.get(changeOf(method, params))
     if (same && at !== undefined && performance.now() - at < SAME) return
     for (const watcher of this.#watchers) watcher.changed(method, params)

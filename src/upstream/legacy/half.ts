@@ -84,8 +84,8 @@ export class LegacyHalf implements Half {
     if (Array.isArray(taskIds)) this.#tasks.checkOwner(taskIds, call)
   }
 
-  heardElsewhere(notice: ChangeNotice): void {
-    this.#sessions.heardElsewhere(notice)
+  onReplicaChange(notice: ChangeNotice): void {
+    this.#sessions.onReplicaChange(notice)
   }
 
   /** Changes that other replicas reported may have been lost. */

@@ -16,7 +16,7 @@ import { giveLog, LOG, logReader } from '../log-reader.js'
 import type { ServerLog } from '../options.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
-import { Presence } from '../presence.js'
+import { PossibleCallers } from '../possible-callers.js'
 import { SessionCheck } from '../session-check.js'
 import { type Loss, SessionLost } from '../session-loss.js'
 import { ToolCache } from '../tools.js'
@@ -82,7 +82,7 @@ const SET_LEVEL_TIMEOUT = 1_000
 const OTHER_LISTS = 1_000
 /** Milliseconds to wait for the stream of the server's own messages to open. */
 const LISTEN_WAIT = 1_000
-/** Milliseconds of idleness after which the log level is set anew, even to a higher one. */
+/** Milliseconds of idleness after which the log level is set again, even to a higher one. */
 const LEVEL_IDLE = 60_000
 /** Milliseconds for which log messages may arrive after the answer of their call, on another connection. */
 const TRAILING = 25
@@ -131,7 +131,7 @@ export class LegacySession extends Pooled implements Owner {
     const { identity, log, memory, roots, askers, onState, onChange, onEnd } = options
     this.#peer = peer
     this.who = identity.who
-    if (identity.several) peer.presence = new Presence()
+    if (identity.several) peer.possibleCallers = new PossibleCallers()
     this.changeFeed = new ChangeFeed({
       send: (method, uri) => this.#sendSubscription(method, uri),
       onChange,

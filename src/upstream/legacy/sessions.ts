@@ -167,10 +167,10 @@ export class LegacySessions {
    * Reports a change that another replica received to the sessions of the same `who`. Over HTTP, the server may report
    * the same change here, too; a process of another replica reports only there.
    */
-  heardElsewhere({ who, method, params }: ChangeNotice): void {
+  onReplicaChange({ who, method, params }: ChangeNotice): void {
     const same = this.#options.transport.kind !== 'stdio'
     for (const session of this.#pool.sessions) {
-      if (session.who === who) session.changeFeed.heardElsewhere(method, params, same)
+      if (session.who === who) session.changeFeed.onReplicaChange(method, params, same)
     }
   }
 

@@ -35,7 +35,7 @@ export class Visits {
     return this.#ids.has(id)
   }
 
-  /** Forgets that these are complete: the server requires them anew. */
+  /** Forgets that these are complete: the server requires them again. */
   forget(ids: readonly string[]): void {
     for (const id of ids) this.#ids.delete(id)
   }

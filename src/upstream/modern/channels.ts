@@ -16,7 +16,7 @@ import { giveLog, LOG, logReader } from '../log-reader.js'
 import type { ServerLog, ServerOptions } from '../options.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
-import { Presence } from '../presence.js'
+import { PossibleCallers } from '../possible-callers.js'
 import { ChannelError } from '../transport/channel.js'
 import { connect } from './connect.js'
 
@@ -199,7 +199,7 @@ export class ModernChannel implements Occupant, Owner {
   #take(peer: Peer): void {
     this.peer = peer
     peer.lastUsed = performance.now()
-    if (this.#options.several) peer.presence = new Presence()
+    if (this.#options.several) peer.possibleCallers = new PossibleCallers()
     peer.owner = this
   }
 

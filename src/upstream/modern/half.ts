@@ -98,7 +98,7 @@ export class ModernHalf implements Half {
   }
 
   /** Passes a change of another replica's process to subscriptions here. Over HTTP, the server itself reports it. */
-  heardElsewhere({ who, method, params }: ChangeNotice): void {
+  onReplicaChange({ who, method, params }: ChangeNotice): void {
     if (!this.#isProgram) return
     for (const exchange of this.#channels.running()) {
       const { call } = exchange

@@ -22,7 +22,7 @@ interface Head {
 
 /**
  * Where requests to the address of a server go. A path that the server has redirected a principal to is used for all
- * requests of that principal, because a server may redirect each one elsewhere.
+ * requests of that principal, because a server may redirect each one to another path.
  */
 export class Redirects {
   readonly #url: URL

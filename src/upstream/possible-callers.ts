@@ -6,7 +6,7 @@ import { BoundedMap } from '../limits/bounded.js'
 import { ANONYMOUS } from '../protocol/call.js'
 
 /** Milliseconds for which a call may continue: after its answer; after it was given up, unless it is answered late. */
-export const GOES_ON = { answered: 10_000, givenUp: 600_000 }
+export const GRACE = { answered: 10_000, givenUp: 600_000 }
 /** The maximum number of callers, and of given-up calls, that are remembered individually. */
 const MAX_PRESENT = 1_000
 
@@ -23,7 +23,7 @@ interface GivenUp {
   until: number
 }
 
-export class Presence {
+export class PossibleCallers {
   readonly #callers = new Map<string, Caller>()
   /** By the ids of the requests, oldest first. */
   readonly #givenUp = new BoundedMap<number, GivenUp>(MAX_PRESENT, settle)
@@ -45,16 +45,16 @@ export class Presence {
     const caller = this.#callers.get(callerOf(id, principal))
     if (!caller) return
     caller.running--
-    if (answered) return goOnUntil(caller, performance.now() + GOES_ON.answered)
+    if (answered) return goOnUntil(caller, performance.now() + GRACE.answered)
     caller.givenUp++
-    this.#givenUp.set(id, { caller, until: performance.now() + GOES_ON.givenUp })
+    this.#givenUp.set(id, { caller, until: performance.now() + GRACE.givenUp })
   }
 
   /** Notes that the server has answered a call that was given up. */
   answeredLate(id: number): void {
     const given = this.#givenUp.get(id)
     if (!given) return
-    given.until = performance.now() + GOES_ON.answered
+    given.until = performance.now() + GRACE.answered
     this.#settle(id)
   }
 
