@@ -1,6 +1,7 @@
 /** Servers that are called on behalf of callers: with tokens that their own are exchanged for. */
 import t, { type Test } from 'tap'
 import { parseListen } from '../../src/config/settings.js'
+import { Fault } from '../../src/fault/fault.js'
 import { MemoryStore } from '../../src/oauth/store/memory.js'
 import { ShownToken } from '../../src/protocol/shown-token.js'
 import { createBridge } from '../support/bridge.js'
@@ -256,4 +257,15 @@ t.test('nothing of one caller is kept for another, or for another token of the s
     for (const headers of callers) t.ok((await call(url, 'tools/list', {}, { headers })).message.result)
   const lists = server.seen.filter(({ message, status }) => message.method === 'tools/list' && status === 200)
   t.equal(new Set(lists.map(({ authorization }) => authorization)).size, 3)
+})
+
+t.test('before anybody calls, nothing is exchanged, and the server is not taken for unavailable', async (t) => {
+  const { url, bridge, delegate, server, bearer, log } = await start(t, 'token-exchange')
+  const reports: unknown[] = []
+  await bridge.warmUp((...reported) => reports.push(...reported))
+  t.ok(server.refused.length > 0, 'it was asked what it speaks')
+  t.notOk(reports.some((one) => one instanceof Fault))
+  t.equal(delegate.requests.length, 0)
+  t.notMatch(JSON.stringify(log), /unavailable/)
+  t.match((await greet(url, await bearer())).message, { result: greeting })
 })

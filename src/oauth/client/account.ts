@@ -346,7 +346,10 @@ export class TokenAccount {
     const { issuer } = found.server
     const record = await store.change(this.key, holder, (record) => {
       // Tokens and clients of one issuer are never sent to another.
-      if (record.token && !sameIssuer(record.token.issuer, issuer)) delete record.token
+      if (record.token && !sameIssuer(record.token.issuer, issuer)) {
+        delete record.token
+        delete record.key
+      }
       if (record.client && !sameIssuer(record.client.issuer, issuer)) delete record.client
       return structuredClone(record)
     })

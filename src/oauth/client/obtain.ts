@@ -195,6 +195,7 @@ export class Obtainer {
     if (!server)
       return (now) => {
         delete now.token
+        delete now.key
       }
     if (this.#options.settings.grant !== 'code')
       return kept(await this.#obtain(server, token.resource, token.asked, shown, proof))
