@@ -5,7 +5,7 @@
 import { sha256 } from '../../crypto/digest.js'
 import type { AccountRefusal as Refusal } from '../../fault/fault.js'
 import { Fault, isOfSignIn } from '../../fault/fault.js'
-import { needsProof, type ProvenRequest } from '../../protocol/account.js'
+import type { ProvenRequest } from '../../protocol/account.js'
 import type { ShownToken } from '../../protocol/shown-token.js'
 import type { Signal } from '../../time/hang-up.js'
 import { pause, unlessAborted, within } from '../../time/time.js'
@@ -18,6 +18,7 @@ import { chooseScopes, includesAll } from '../scopes.js'
 import type { Holder, Token, TokenRecord } from '../store/record.js'
 import type { TokenStore } from '../store/store.js'
 import type { Found } from './discover.js'
+import { Nonce } from './nonce.js'
 import type { Obtainer, ObtainOptions, RecordPlace } from './obtain.js'
 import { type ClientSettings, isRenewable } from './settings.js'
 import { type AccountStatus, statusOf } from './status.js'
@@ -39,7 +40,6 @@ export interface AccountOptions extends Pick<ObtainOptions, 'server' | 'settings
 const LOOK_EVERY = 500
 const FRESH = { least: 60_000, part: 0.1 }
 const WAIT = 40_000
-const NONCE = /^[\x21-\x7e]{1,1024}$/
 /** For what authorization servers are asked before a person. Longer takes away from the time for the person. */
 const FOR_SERVERS = 5_000
 const DECLINED_FOR = 60_000
@@ -86,8 +86,7 @@ export class TokenAccount {
   #renewNotBefore = 0
   #obtaining: Promise<Token | Found> | undefined
   #flow: RunningFlow | undefined
-  /** The nonce that the server wants in proofs. */
-  #nonce: string | undefined
+  readonly #nonce = new Nonce()
   /** The challenges of the server's last refusal. */
   #challenges: readonly string[] = []
   /** Why no token was given for the caller's one, and until when that counts. */
@@ -116,7 +115,7 @@ export class TokenAccount {
   async refused(refusal: Refusal, signal: Signal, mayAsk: boolean): Promise<string> {
     const { status, challenges, sent } = refusal
     const began = performance.now()
-    if (this.#takesNonce(refusal, challenges)) return sent as string
+    if (this.#nonce.isWanted(refusal)) return sent as string
     this.#challenges = challenges
     const wanted = wantedBy(readChallenges(challenges))
     if (status === 403 && wanted.error !== 'insufficient_scope') throw notTaken(refusal)
@@ -143,25 +142,16 @@ export class TokenAccount {
     return headerOf(await this.#wait(flow, began, signal))
   }
 
-  /** Whether a refusal is only about the nonce of the proof, and names another one: then the same token is sent again. */
-  #takesNonce({ status, sent, nonce }: Refusal, challenges: readonly string[]): boolean {
-    if (status !== 401 || nonce === undefined || !needsProof(sent)) return false
-    const wants = readChallenges(challenges).some(({ params }) => params.get('error') === 'use_dpop_nonce')
-    return wants && this.nonce(nonce)
-  }
-
-  /** Notes the nonce for the next proof. Returns whether it can be used, and is another one than before. */
-  nonce(nonce: string): boolean {
-    if (!NONCE.test(nonce) || nonce === this.#nonce) return false
-    this.#nonce = nonce
-    return true
+  /** Notes the nonce for the next proof. */
+  nonce(nonce: string): void {
+    this.#nonce.take(nonce)
   }
 
   /** The `DPoP` header for one request. Rejects with a Fault if the token that it is for has gone. */
   async proof(request: ProvenRequest): Promise<string> {
     const { record } = this.#known ?? (await this.#load())
     if (!record?.key) throw new Fault('signInRequired', this.#signInFirst)
-    return (await this.#options.obtainer()).proof(record.key, request, this.#nonce)
+    return (await this.#options.obtainer()).proof(record.key, request, this.#nonce.value)
   }
 
   /**
