@@ -15,10 +15,10 @@ const run = promisify(execFile)
 const script = fileURLToPath(new URL('../.ci/call-path.mjs', import.meta.url))
 /** At most so many files and functions. Whoever takes something off the path lowers them. */
 const CEILINGS: Record<string, { files: number; functions: number }> = {
-  'modern HTTP to a program': { files: 56, functions: 207 },
-  'modern HTTP to legacy HTTP': { files: 62, functions: 229 },
-  'legacy HTTP to modern HTTP': { files: 70, functions: 244 },
-  'modern stdio to legacy stdio': { files: 44, functions: 187 },
+  'modern HTTP to a program': { files: 55, functions: 200 },
+  'modern HTTP to legacy HTTP': { files: 61, functions: 222 },
+  'legacy HTTP to modern HTTP': { files: 69, functions: 239 },
+  'modern stdio to legacy stdio': { files: 43, functions: 181 },
 }
 
 t.test('a warm call passes no more files and functions than before', async (t) => {

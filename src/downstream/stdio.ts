@@ -4,7 +4,7 @@ import type { Readable, Writable } from 'node:stream'
 import { Fault } from '../fault/fault.js'
 import { type Memory, SMALL } from '../limits/memory.js'
 import type { Upstream } from '../protocol/call.js'
-import { type Compat, classifyLine } from '../protocol/classify.js'
+import { type Compat, classifyLine, idToAnswer, readMessage } from '../protocol/classify.js'
 import { methodTraits } from '../protocol/methods.js'
 import { encodeLine, type Line, LineDecoder } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
@@ -18,7 +18,6 @@ import { InFlight } from './legacy/in-flight.js'
 import type { SessionSettings } from './legacy/session.js'
 import { type Logger, tell } from './logger.js'
 import { ModernDownstream } from './modern.js'
-import { idToAnswer, readMessage } from './read-message.js'
 
 /** Options of serving a pipe. */
 export interface PipeOptions {

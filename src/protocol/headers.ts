@@ -14,6 +14,8 @@ export type HeaderLookup = (name: string) => string | readonly string[] | undefi
 /** Prefix of the headers that mirror arguments, in lower case. */
 export const PARAM_PREFIX = 'mcp-param-'
 
+/** White space in a header. */
+const SPACES = ' \t'
 const PLAIN = /^[\t\x20-\x7e]*$/
 const SENTINEL = /^=\?base64\?(.*)\?=$/
 const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
@@ -45,13 +47,9 @@ export function trim<T extends string | undefined>(text: T): T {
   if (text === undefined) return text
   let start = 0
   let end = text.length
-  while (start < end && isSpace(text.charCodeAt(start))) start++
-  while (end > start && isSpace(text.charCodeAt(end - 1))) end--
+  while (start < end && SPACES.includes(text.charAt(start))) start++
+  while (end > start && SPACES.includes(text.charAt(end - 1))) end--
   return text.slice(start, end) as T
-}
-
-function isSpace(c: number): boolean {
-  return c === 0x20 || c === 0x09
 }
 
 /** Checks `Mcp-Method` and `Mcp-Name` against the body. Throws a Fault. `classify` checks the version. */

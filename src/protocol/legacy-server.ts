@@ -58,7 +58,7 @@ export function encodeParams(call: Call, revision: LegacyRevision, progressToken
     progressToken === undefined ? call.meta : edit(call.meta, { progressToken: String(progressToken) }),
   )
   if (meta !== undefined) params = edit(params, { _meta: meta })
-  if (call.method === 'tools/call' && has(params, 'task')) params = edit(params, { task: undefined })
+  if (call.method === 'tools/call') params = edit(params, { task: undefined })
   if (call.method === 'completion/complete' && !traits[revision].completionContext)
     params = edit(params, { context: undefined })
   return params

@@ -123,7 +123,7 @@ const envelopes = new Recent<{ caller: Caller; edits: Payload['edits'] }>()
 
 function decodeMeta(received: Payload): DecodedMeta {
   const { source, start, end } = received
-  const mayRecur = end - start <= MAX_KEY && !has(received, PROGRESS_TOKEN)
+  const mayRecur = end - start <= MAX_KEY && opens(received, PROGRESS_TOKEN) === undefined
   const text = mayRecur ? cut(source, start, end) : ''
   const known = mayRecur ? envelopes.get(text) : undefined
   if (known) return { meta: { ...received, edits: known.edits }, caller: known.caller, progressToken: undefined }
@@ -209,27 +209,26 @@ export function encodeReply(
       return { text: notification(reply.method, write(origin)), origin }
     }
     case 'result': {
-      const stamped = stamp(reply, method)
+      const { result, type, server, cache = NO_CACHING } = reply
+      const isCacheable = type === undefined && methodTraits(method).cacheable
+      const stamped = stamp(result, type ?? 'complete', server, isCacheable ? cache : undefined)
       return encodedResult(id, subscription === undefined ? stamped : ofSubscription(stamped, subscription))
     }
     case 'input':
-      return encodedResult(id, stampType(reply.result, 'input_required', reply.server))
+      return encodedResult(id, stamp(reply.result, 'input_required', reply.server))
     case 'error':
       return { text: errorMessage(id, reply.error), origin: reply.error }
   }
 }
 
 /** Adds what only this revision has: the result's type, the server's name, how long the result may be cached. */
-function stamp({ result, type, server, cache = NO_CACHING }: Reply & { kind: 'result' }, method: string): Payload {
-  if (type !== undefined) return stampType(result, type, server)
-  const stamped = stampType(result, 'complete', server)
-  if (!methodTraits(method).cacheable) return stamped
-  return edit(stamped, { ttlMs: String(cache.ttlMs), cacheScope: JSON.stringify(cache.scope) })
-}
-
-function stampType(result: Payload, type: string, server: Json | undefined): Payload {
+function stamp(result: Payload, type: string, server: Json | undefined, cache?: CacheHint): Payload {
   const edits: Record<string, Value> = { resultType: JSON.stringify(type) }
   if (server !== undefined) edits['_meta'] = withMeta(result, SERVER_INFO, server)
+  if (cache) {
+    edits['ttlMs'] = String(cache.ttlMs)
+    edits['cacheScope'] = JSON.stringify(cache.scope)
+  }
   return edit(result, edits)
 }
 

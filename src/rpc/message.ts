@@ -101,22 +101,23 @@ function shape(source: JsonSource, table: Table): Message {
   }
   const version = textAt(source, table, rows.jsonrpc)
   const idText = textAt(source, table, rows.id)
+  const methodText = textAt(source, table, rows.method)
   const id = idText === undefined ? undefined : readId(idText)
 
   if (twice) return invalid(id, `The member "${twice}" appears twice in the message`)
   if (version !== '"2.0"') return invalid(id, '"jsonrpc" has to be "2.0"')
-  if (rows.method > 0 && !isNull(text, table, rows.method)) {
-    const methodText = textAt(source, table, rows.method)
-    const method = methodText?.startsWith('"') ? unquote(methodText) : undefined
+  if (methodText !== undefined && methodText !== 'null') {
+    const method = methodText.startsWith('"') ? unquote(methodText) : undefined
     if (!method) return invalid(id, '"method" has to be a string')
-    const params = paramsOf(source, table, rows.params)
+    const isAbsent = rows.params === 0 || text.startsWith('null', table[rows.params + START])
+    const params = isAbsent ? 'absent' : (payloadIn(source, table, rows.params) ?? 'not an object')
     const isNotification = idText === undefined || (idText === 'null' && method.startsWith(NOTIFICATIONS))
     if (isNotification) return { kind: 'notification', method, params, source }
     if (!id) return invalid(id, '"id" has to be a string or an integer')
     return { kind: 'request', id, method, params, source }
   }
   if (idText !== undefined && idText !== 'null' && !id) return invalid(id, '"id" has to be a string or an integer')
-  const kind = rows.error > 0 && !isNull(text, table, rows.error) ? 'error' : 'result'
+  const kind = rows.error > 0 && !text.startsWith('null', table[rows.error + START]) ? 'error' : 'result'
   const row = rows[kind]
   if (row === 0) return invalid(id, 'The message has none of "method", "result" and "error"')
   const [start, end] = [table[row + START] as number, table[row + END] as number]
@@ -130,15 +131,6 @@ function invalid(id: Id | undefined, why: string): Invalid {
 /** The text of the value at a row; undefined for no row. */
 function textAt(source: JsonSource, table: Table, row: number): Json | undefined {
   return row === 0 ? undefined : cut(source, table[row + START] as number, table[row + END] as number)
-}
-
-function isNull(text: string, table: Table, row: number): boolean {
-  return text.startsWith('null', table[row + START])
-}
-
-function paramsOf(source: JsonSource, table: Table, row: number): Params {
-  if (row === 0 || isNull(source.text, table, row)) return 'absent'
-  return payloadIn(source, table, row) ?? 'not an object'
 }
 
 /** The id in a JSON text; undefined if it is not a valid one: null, a fraction, an object, or too long. */

@@ -6,7 +6,7 @@
 import { own } from './own.js'
 import { JsonError, type ScanOptions, scan, scanAt } from './scan.js'
 import { cut, type JsonSource, type Piece, pieces, sourceOf, type Wire, weightOf } from './source.js'
-import { AT, END, elementsAt, find, type JsonRange, keyAt, keysAt, NEXT, ROW, START, type Table } from './table.js'
+import { AT, END, elementsAt, find, type JsonRange, keyAt, NEXT, ROW, START, type Table } from './table.js'
 
 /** The JSON text of one value. */
 export type Json = string
@@ -202,7 +202,10 @@ export function keys(payload: Payload): string[] {
 
 /** The keys of the object as it was received, in order, duplicates too. */
 export function receivedKeys({ source, table, row }: Payload): string[] {
-  return keysAt(source, table, row)
+  const keys: string[] = []
+  const end = table[row + NEXT] as number
+  for (let at = row + ROW; at < end; at = table[at + NEXT] as number) keys.push(keyAt(source, table, at))
+  return keys
 }
 
 export function isEmpty(payload: Payload): boolean {

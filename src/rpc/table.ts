@@ -65,20 +65,17 @@ export function isWrittenAsRead(source: JsonSource, start: number, end: number):
   return true
 }
 
-/** The keys of the object at `row`, in order. */
-export function keysAt(source: JsonSource, table: Table, row = 0): string[] {
-  const keys: string[] = []
-  const end = table[row + NEXT] as number
-  for (let at = row + ROW; at < end; at = table[at + NEXT] as number) keys.push(keyAt(source, table, at))
-  return keys
-}
-
 /** The members of the object at `row`, in order. */
 export function membersAt(source: JsonSource, table: Table, row = 0): JsonMember[] {
   const members: JsonMember[] = []
   const end = table[row + NEXT] as number
   for (let at = row + ROW; at < end; at = table[at + NEXT] as number)
-    members.push({ key: keyAt(source, table, at), at: table[at + AT] as number, ...rangeAt(table, at) })
+    members.push({
+      key: keyAt(source, table, at),
+      at: table[at + AT] as number,
+      start: table[at + START] as number,
+      end: table[at + END] as number,
+    })
   return members
 }
 
@@ -86,13 +83,9 @@ export function membersAt(source: JsonSource, table: Table, row = 0): JsonMember
 export function elementsAt(table: Table, row = 0): JsonRange[] {
   const elements: JsonRange[] = []
   const end = table[row + NEXT] as number
-  for (let at = row + ROW; at < end; at = table[at + NEXT] as number) elements.push(rangeAt(table, at))
+  for (let at = row + ROW; at < end; at = table[at + NEXT] as number)
+    elements.push({ start: table[at + START] as number, end: table[at + END] as number })
   return elements
-}
-
-/** Where the value at `row` starts and ends. */
-function rangeAt(table: Table, row: number): JsonRange {
-  return { start: table[row + START] as number, end: table[row + END] as number }
 }
 
 /** The value of a string, from its JSON text. */

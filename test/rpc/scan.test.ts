@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { JsonError, scan, scanAt } from '../../src/rpc/scan.js'
-import { sourceOf } from '../../src/rpc/source.js'
-import { elementsAt, find, keysAt, membersAt, ROW } from '../../src/rpc/table.js'
+import { type JsonSource, sourceOf } from '../../src/rpc/source.js'
+import { elementsAt, find, membersAt, ROW, type Table } from '../../src/rpc/table.js'
 
 /** JSON texts with all that a serialiser leaves out: white space, escapes, numbers in every spelling. */
 const space = fc.constantFrom('', ' ', '\n', '\t ', '\r\n')
@@ -44,6 +44,8 @@ const { value: anyJson } = fc.letrec<{ value: string; object: string; array: str
     .tuple(space, fc.array(fc.tuple(string, space, tie('value'), space), { maxLength: 5 }))
     .map(([gap, members]) => `{${gap}${members.map(([key, a, value, b]) => `${key}${a}:${a}${value}${b}`).join(',')}}`),
 }))
+
+const keysAt = (source: JsonSource, table: Table, row = 0) => membersAt(source, table, row).map(({ key }) => key)
 
 function accepts(text: string, strict: boolean): boolean {
   try {

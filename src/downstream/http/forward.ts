@@ -1,14 +1,15 @@
 /** Forwards a request to the replica that owns its session or call. */
+
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { withoutCredentials } from '../../credentials/credentials.js'
 import { Fault } from '../../fault/fault.js'
 import { type ForwardedAnswer, OwnedByReplica, type Replicas } from '../../ports/replicas.js'
+import { idIn } from '../../protocol/classify.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { error as errorMessage, type Id, result } from '../../rpc/message.js'
 import { encodeEvent } from '../../rpc/sse.js'
 import { type Logger, tell } from '../logger.js'
-import { idIn } from '../read-message.js'
 import type { ForwardedStreams } from './forwarded-streams.js'
 import { type ErrorRendering, refuse, whenOver } from './replies.js'
 

@@ -1,12 +1,14 @@
 /**
  * HTTP+SSE of 2024-11-05 (basic/transports): one stream to the client, whose first event names the address for POST.
  */
+
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { type Memory, SMALL } from '../../limits/memory.js'
 import type { Replicas } from '../../ports/replicas.js'
 import type { Upstream } from '../../protocol/call.js'
+import { idToAnswer, readMessage } from '../../protocol/classify.js'
 import { traits } from '../../protocol/eras.js'
 import { error as errorMessage, type Id, type Message } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
@@ -15,7 +17,6 @@ import { readBatch } from '../legacy/batch.js'
 import { Conversation } from '../legacy/conversation.js'
 import type { SessionSettings } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
-import { idToAnswer, readMessage } from '../read-message.js'
 import { readBodies, reserveUntilClosed, takeOver } from './body.js'
 import { EventConnection } from './connection.js'
 import { checkBody, checkTakesEvents } from './content-type.js'
