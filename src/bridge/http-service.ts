@@ -33,7 +33,6 @@ import type { FrontOptions, MountEndpoint } from './http-app.js'
 import { throwOf } from './listen-error.js'
 import type { Front, Listener, ListenerOptions } from './listener.js'
 import type { Mount } from './mount.js'
-import { signInPageOf } from './sign-in-page.js'
 
 export interface HttpServiceOptions {
   context: BridgeContext
@@ -218,7 +217,7 @@ export class HttpService {
       // An application has paths of its own.
       page: this.#isAttached
         ? undefined
-        : signInPageOf({
+        : (await import('./sign-in-page.js')).signInPageOf({
             settings,
             listen,
             paths: pathsOf(settings, listen, mounts).flatMap(([, paths]) => paths),
