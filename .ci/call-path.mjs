@@ -5,10 +5,14 @@
  * direction. V8 counts which functions run between two looks, with exactly one call in between. `--list` prints them; a
  * function of a class that only initializes fields has no name. `--json` prints the same for programs. Words choose
  * directions: those whose names contain them all.
+ *
+ * Of these functions, it also counts those that make a promise (async functions, and what is given to `new Promise`), and the
+ * constructors: the objects of classes that are made for one call, where one of a class that extends another counts for both.
+ * Object literals and closures are not counted.
  */
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { Session } from 'node:inspector/promises'
 import { join } from 'node:path'
@@ -85,7 +89,7 @@ async function measure({ client, program, server }) {
       await call()
       measured.push(await taken(bridge))
     }
-    return measured.reduce(inBoth)
+    return measured.reduce(inBoth).map(withSources)
   } finally {
     for (const end of ends.reverse()) end()
   }
@@ -97,6 +101,19 @@ function inBoth(one, other) {
   return one
     .map(({ file, functions }) => ({ file, functions: functions.filter(({ at }) => keys.has(`${file}:${at}`)) }))
     .filter(({ functions }) => functions.length > 0)
+}
+
+/** The functions of a file, each with what it makes: a promise, or an object. */
+function withSources({ file, functions }) {
+  const source = readFileSync(join(out, 'src', file.replace(/\.ts$/, '.js')), 'utf8')
+  const of = file.replace(/^.*\/|\.ts$/g, '')
+  return { file, functions: functions.map(({ name, at }) => ({ name, of, makes: madeBy(source, at) })) }
+}
+
+function madeBy(source, at) {
+  if (source.startsWith('constructor', at)) return 'object'
+  const isPromise = source.startsWith('async', at) || source.slice(0, at).endsWith('new Promise(')
+  return isPromise ? 'promise' : undefined
 }
 
 /** What has run in the bridge since it was asked last, by file. */
@@ -112,19 +129,36 @@ function report(measured) {
   const isListed = process.argv.includes('--list')
   if (process.argv.includes('--json')) {
     console.log(
-      JSON.stringify(measured.map(({ name, ran }) => ({ name, files: ran.length, functions: functionsOf(ran) }))),
+      JSON.stringify(
+        measured.map(({ name, ran }) => ({
+          name,
+          files: ran.length,
+          functions: functionsOf(ran).length,
+          promises: makersOf(ran, 'promise').length,
+          objects: makersOf(ran, 'object').length,
+        })),
+      ),
     )
     return
   }
   for (const { name, ran } of measured) {
-    console.log(`${name}: ${ran.length} files, ${functionsOf(ran)} functions`)
+    console.log(`${name}: ${ran.length} files, ${functionsOf(ran).length} functions`)
+    console.log(`  promises: ${makersOf(ran, 'promise').join(', ')}`)
+    console.log(`  objects: ${makersOf(ran, 'object').join(', ')}`)
     for (const { file, functions } of isListed ? ran : [])
       console.log(`  ${file} (${functions.length}): ${functions.map(({ name }) => name || '(anonymous)').join(', ')}`)
   }
 }
 
 function functionsOf(ran) {
-  return ran.reduce((sum, { functions }) => sum + functions.length, 0)
+  return ran.flatMap(({ functions }) => functions)
+}
+
+/** The names of the functions that make this. */
+function makersOf(ran, what) {
+  return functionsOf(ran)
+    .filter(({ makes }) => makes === what)
+    .map(({ name, of }) => (what === 'object' ? name : `${of} ${name || '(anonymous)'}`))
 }
 
 async function build() {

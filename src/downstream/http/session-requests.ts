@@ -82,26 +82,27 @@ export class SessionRequests {
     reply.code(200).send()
   }
 
-  /** Takes a message in a session. */
-  async takeMessage(message: Message, session: HttpSession, { request, reply }: RequestAtEndpoint): Promise<void> {
-    if (message.kind === 'request' || message.kind === 'batch') {
+  /** Takes a message in a session. The promise resolves when it has been answered. */
+  takeMessage(
+    message: Message,
+    session: HttpSession,
+    { request, reply }: RequestAtEndpoint,
+  ): Promise<void> | undefined {
+    const batch = message.kind === 'batch' ? readBatch(message) : undefined
+    if (message.kind === 'request' || batch) {
+      // The session ends with the bridge. A client that knows that opens another one, which a balancer sends to another replica.
+      if (this.#options.sessions.draining && batch?.requests.length !== 0)
+        throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
+      for (const other of batch?.others ?? []) session.client.take(other)
+      const answering =
+        message.kind === 'request' ? session.answerPost(message, reply) : batch && session.answerAll(batch, reply)
       // A disconnected client has not cancelled its calls. They and their memory stay until they are answered.
       const reservation = takeOver(request)
-      try {
-        const batch = message.kind === 'batch' ? readBatch(message) : undefined
-        // The session ends with the bridge. A client that knows that opens another one, which a balancer sends to another replica.
-        if (this.#options.sessions.draining && batch?.requests.length !== 0)
-          throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
-        if (message.kind === 'request') return await session.answerPost(message, reply)
-        if (!batch) return
-        for (const other of batch.others) session.client.take(other)
-        return await session.answerAll(batch, reply)
-      } finally {
-        reservation?.end()
-      }
+      return reservation ? answering?.finally(() => reservation.end()) : answering
     }
-    if (message.kind !== 'invalid') session.client.take(message)
+    if (message.kind === 'notification' || message.kind === 'response') session.client.take(message)
     reply.code(202).send()
+    return undefined
   }
 
   /** Opens a session: a translated one, or one of the server itself, if that is of the legacy era and reached over HTTP. */
