@@ -72,6 +72,7 @@ const openshift = { ...least, ...anybody, redis: anybody }
 const external = { ...least, redis: { mode: 'external' }, secret: { existing: 'mine' }, replicas: 3 }
 const single = { ...least, redis: { mode: 'none' }, replicas: 1, serviceAccount: { create: false } }
 const example = parse(shown('values.yaml')[0]?.[2] ?? '') as object
+const signIn = parse(shown('sign-in.yaml')[0]?.[2] ?? '') as { config: { auth: { issuers: object[] } } }
 const variants: [name: string, values: object][] = [
   ['the least that can be said', least],
   ['everything', everything],
@@ -79,6 +80,7 @@ const variants: [name: string, values: object][] = [
   ['a single replica', single],
   ['users that OpenShift chooses', openshift],
   ['the example of the README', example],
+  ['people who sign in', signIn],
 ]
 
 t.test('helm finds nothing to complain about', { skip: noHelm }, async (t) => {
@@ -238,6 +240,56 @@ t.test('U5: the dashboard is a ConfigMap that the sidecar of Grafana finds', { s
   t.same(JSON.parse(dashboard?.data?.['mcp-bridge.json'] ?? ''), JSON.parse(file))
   const [elsewhere] = found({ ...least, grafanaDashboard: { enabled: true, namespace: 'monitoring' } })
   t.equal(elsewhere?.metadata?.namespace, 'monitoring')
+})
+
+t.test('people sign in with the values of the README, at paths that are routed', { skip: noHelm }, async (t) => {
+  const routed = {
+    ...signIn,
+    httpRoute: { enabled: true, parentRefs: [{ name: 'gateway' }], hostnames: ['mcp.example.com'] },
+  }
+  const rendering = render(t, routed)
+  const { settings } = understood(t, rendering)
+  t.match(settings, {
+    publicUrl: 'https://mcp.example.com',
+    auth: {
+      scopes: ['mcp'],
+      issuers: [
+        { facade: { clientId: 'APPLICATION', clientSecret: secret('entra-secret') } },
+        { claims: { token_use: ['access'] } },
+      ],
+      forwarded: { secret: secret('proxy-secret') },
+    },
+    audit: { stdout: true },
+    limits: { tools: [{ tools: 'orders__create_*', max: 30, every: 60_000 }] },
+  })
+  const prefixes = [
+    ...ofKind(rendering.resources, 'Ingress').map(({ spec }) => spec?.rules?.[0]?.http.paths.map(({ path }) => path)),
+    ...ofKind(rendering.resources, 'HTTPRoute').map(({ spec }) =>
+      spec?.rules[0]?.matches?.map(({ path }) => path?.value),
+    ),
+  ]
+  t.same(prefixes, [['/'], ['/']])
+})
+
+t.test('S9: secrets of identity providers are not for values', { skip: noHelm }, async (t) => {
+  const [entra] = signIn.config.auth.issuers
+  for (const [auth, path] of [
+    [
+      { issuers: [{ ...entra, facade: { clientId: 'a', clientSecret: 'in-plain-text' } }] },
+      'issuers.0.facade.clientSecret',
+    ],
+    [
+      { issuers: [{ ...entra, introspection: { clientId: 'a', clientSecret: 'in-plain-text' } }] },
+      'issuers.0.introspection.clientSecret',
+    ],
+    [
+      { forwarded: { user: 'a', secretHeader: 'b', secret: 'in-plain-text-0123456789-0123456789' } },
+      'forwarded.secret',
+    ],
+  ] as const) {
+    const values = { ...signIn, config: { ...signIn.config, auth } }
+    t.throws(() => render(t, values), { message: new RegExp(`config\\.auth\\.${path.replaceAll('.', '\\.')}`) }, path)
+  }
 })
 
 t.test('a Redis Cluster in "config" replaces "redis.url"', { skip: noHelm }, async (t) => {

@@ -42,6 +42,8 @@ The same of any value. The argument is a dict:
 {{- if eq $path "config.auth.tokens" -}}{{- $name = "token" -}}{{- end -}}
 {{- if eq $at "config.publish.key" -}}{{- $name = "private_key" -}}{{- end -}}
 {{- $isNamed := or $named (has $key (list "args" "auth" "env" "headers" "inspect" "oauth" "publish")) -}}
+{{- /* Names of claims, such as token_use, are chosen by the identity provider. */ -}}
+{{- if regexMatch "^config\\.auth\\.issuers\\.[0-9]+\\.claims$" $at -}}{{- $isNamed = false -}}{{- end -}}
 {{- include "mcp-bridge.plainSecretsIn" (dict "value" $value "path" $at "name" $name "named" $isNamed) -}}
 {{- end -}}
 {{- else if kindIs "slice" .value -}}
