@@ -1,6 +1,8 @@
 /** The plugin for Fastify: endpoints of the bridge among the routes of an application. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
-import { ConfigError, groupPaths, parseListen, servedPaths, ssePaths } from '../config/settings.js'
+import { ConfigError, FACADE, groupPaths, parseListen, servedPaths, ssePaths } from '../config/settings.js'
+import { ISSUER_METADATA } from '../plugins/issuer-metadata.js'
+import { RESOURCE_METADATA } from '../plugins/protected-resource.js'
 import { ENDPOINT } from './create.js'
 import { EmbeddedBridge } from './embedded.js'
 import { logOf } from './log.js'
@@ -22,8 +24,13 @@ export interface PluginOptions extends CommonOptions {
 export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options) => {
   const { principal, prefix: _prefix, ...common } = options as PluginOptions & { prefix?: string }
   const beside = (['passthrough', 'issuers'] as const).find((option) => common.auth?.[option])
-  if (beside)
-    throw new ConfigError([{ path: `auth.${beside}`, message: 'needs paths beside "prefix": use createBridge' }])
+  if (beside && app.prefix !== '')
+    throw new ConfigError([
+      {
+        path: `auth.${beside}`,
+        message: 'needs paths beside "prefix": register the plugin without it, or use createBridge',
+      },
+    ])
   const place = { path: app.prefix || ENDPOINT, isFolder: app.prefix !== '', hasPrincipals: principal !== undefined }
   const embedded = new EmbeddedBridge(common, place, logOf(app.log))
   const routing = await embedded.attach()
@@ -33,7 +40,7 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
   // The bridge reads the body itself: from the connection, as it arrives.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-  for (const path of pathsOf(embedded))
+  for (const path of [...pathsOf(embedded), ...(beside ? BESIDE : [])])
     app.route({
       method: ['GET', 'POST', 'DELETE'],
       url: path.slice(app.prefix.length),
@@ -49,6 +56,12 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
     })
   app.addHook('onReady', async () => embedded.warmUp())
 }
+
+/** Where clients find out how to sign in. What the bridge does not have there, it does not find. */
+const BESIDE: readonly string[] = [
+  ...[RESOURCE_METADATA, ISSUER_METADATA].flatMap((path) => [path, `${path}/*`]),
+  `${FACADE}/*`,
+]
 
 /** The paths of all endpoints, within those of the application. */
 function pathsOf({ settings }: EmbeddedBridge): Set<string> {

@@ -5,10 +5,14 @@ import { fileURLToPath } from 'node:url'
 import { fastify } from 'fastify'
 import t, { type Test } from 'tap'
 import { mcpBridge } from '../../src/embed/fastify.js'
+import { Entra } from '../support/entra.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
+import { freePort } from '../support/free-port.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
+import { Oidc } from '../support/oidc.js'
+import { CALLBACK, kits, provider, signedIn } from '../support/sdk-sign-in.js'
 
 const CALL = ['tools/call', { name: 'echo', arguments: { a: 1 } }] as const
 
@@ -120,4 +124,44 @@ t.test('names mistakes in the options when the application starts', async (t) =>
   await t.rejects(wrong({ upstream: 'https://x.example', auth: { passthrough: true } }), { message: /passthrough/ })
   const twice = { upstream: 'stdio:x', auth: { tokens: { a: 'x'.repeat(16) } }, principal: () => 'a' }
   await t.rejects(wrong(twice), { message: /principal/ })
+})
+
+t.test('without a prefix, clients sign in at the identity provider of the bridge', async (t) => {
+  // Clients keep connections in reserve, on which Node.js waits for a first request.
+  const oidc = await Oidc.start(t, { jwt: true, scopes: 'mcp' })
+  const app = fastify({ forceCloseConnections: true })
+  app.get('/', async () => ({ hello: 'world' }))
+  const port = await freePort()
+  const origin = `http://127.0.0.1:${port}`
+  const auth = { issuers: [{ issuer: oidc.issuer }], scopes: ['mcp'] }
+  app.register(mcpBridge, {
+    mcpServers: { it: legacyStdio(t).server, other: legacyStdio(t).server },
+    publicUrl: origin,
+    auth,
+  })
+  await app.listen({ host: '127.0.0.1', port })
+  t.teardown(() => app.close())
+  for (const [path, name] of Object.entries({ '/mcp': 'it__echo', '/it/mcp': 'echo' })) {
+    const client = await signedIn(t, kits['SDK v1'], origin + path, provider())
+    t.match(await client.callTool({ name, arguments: {} }), { content: [{}] }, path)
+  }
+  t.same(await (await fetch(origin)).json(), { hello: 'world' }, 'other routes need no token')
+  const root = await fetch(`${origin}/.well-known/oauth-authorization-server`)
+  t.match(await root.json(), { issuer: oidc.issuer })
+  for (const path of ['/.well-known/oauth-protected-resource/other/path', '/.well-known/x', '/oauth/token'])
+    t.equal((await fetch(origin + path)).status, path === '/oauth/token' ? 401 : 404, path)
+})
+
+t.test('without a prefix, clients sign in through the facade', async (t) => {
+  const entra = await Entra.start(t, [CALLBACK])
+  const app = fastify({ forceCloseConnections: true })
+  const port = await freePort()
+  const facade = { clientId: Entra.id, clientSecret: Entra.secret, scopes: [`api://${Entra.id}/mcp`] }
+  const auth = { issuers: [{ issuer: entra.issuer, audience: Entra.id, facade }] }
+  const url = `http://127.0.0.1:${port}/mcp`
+  app.register(mcpBridge, { mcpServers: { it: legacyStdio(t).server }, publicUrl: new URL(url).origin, auth })
+  await app.listen({ host: '127.0.0.1', port })
+  t.teardown(() => app.close())
+  const client = await signedIn(t, kits['SDK v2'], url, provider())
+  t.match(await client.callTool({ name: 'echo', arguments: {} }), { content: [{}] })
 })
