@@ -9,10 +9,12 @@ import { Entra } from '../support/entra.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { freePort } from '../support/free-port.js'
+import { Guarded } from '../support/guarded.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { call } from '../support/modern.js'
 import { Oidc } from '../support/oidc.js'
 import { CALLBACK, kits, provider, signedIn } from '../support/sdk-sign-in.js'
+import { startSdkV1 } from '../support/sdk-v1.js'
 
 const CALL = ['tools/call', { name: 'echo', arguments: { a: 1 } }] as const
 
@@ -164,4 +166,22 @@ t.test('without a prefix, clients sign in through the facade', async (t) => {
   t.teardown(() => app.close())
   const client = await signedIn(t, kits['SDK v2'], url, provider())
   t.match(await client.callTool({ name: 'echo', arguments: {} }), { content: [{}] })
+})
+
+t.test('without a prefix, clients sign in where the server says, and it takes their tokens', async (t) => {
+  const oidc = await Oidc.start(t)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}/mcp`
+  const target = await startSdkV1(t, (one) => {
+    one.registerTool('echo', { description: 'Echoes.' }, () => ({ content: [{ type: 'text', text: 'echoed' }] }))
+  })
+  // The server and the bridge are one resource.
+  const guarded = await Guarded.start(t, oidc, target, { origin: new URL(url).origin })
+  const app = fastify({ forceCloseConnections: true })
+  const auth = { passthrough: true }
+  app.register(mcpBridge, { upstream: `${guarded.address}/mcp`, publicUrl: new URL(url).origin, auth })
+  await app.listen({ host: '127.0.0.1', port })
+  t.teardown(() => app.close())
+  const client = await signedIn(t, kits['SDK v1'], url, provider())
+  t.match(await client.callTool({ name: 'echo', arguments: {} }), { content: [{ text: 'echoed' }] })
 })
