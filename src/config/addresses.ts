@@ -35,6 +35,12 @@ export const RESERVED: readonly string[] = [
 /** The path of the authorization server that stands before an identity provider (`facade`). */
 export const FACADE = '/oauth'
 
+/** Where clients find out where they get tokens, as routes. */
+export const TOKEN_ROUTES: readonly string[] = ['protected-resource', 'authorization-server'].flatMap((name) => [
+  `/.well-known/oauth-${name}`,
+  `/.well-known/oauth-${name}/*`,
+])
+
 /** The path of the page where people sign in to servers. */
 export const SIGN_IN = '/sign-in'
 

@@ -1,8 +1,14 @@
 /** The plugin for Fastify: endpoints of the bridge among the routes of an application. */
 import type { FastifyPluginAsync, FastifyRequest } from 'fastify'
-import { ConfigError, FACADE, groupPaths, parseListen, servedPaths, ssePaths } from '../config/settings.js'
-import { ISSUER_METADATA } from '../plugins/issuer-metadata.js'
-import { RESOURCE_METADATA } from '../plugins/protected-resource.js'
+import {
+  ConfigError,
+  FACADE,
+  groupPaths,
+  parseListen,
+  servedPaths,
+  ssePaths,
+  TOKEN_ROUTES,
+} from '../config/settings.js'
 import { ENDPOINT } from './create.js'
 import { EmbeddedBridge } from './embedded.js'
 import { logOf } from './log.js'
@@ -40,7 +46,7 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
   // The bridge reads the body itself: from the connection, as it arrives.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-  for (const path of [...pathsOf(embedded), ...(beside ? BESIDE : [])])
+  for (const path of [...pathsOf(embedded), ...(beside ? besideOf(embedded) : [])])
     app.route({
       method: ['GET', 'POST', 'DELETE'],
       url: path.slice(app.prefix.length),
@@ -57,11 +63,10 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
   app.addHook('onReady', async () => embedded.warmUp())
 }
 
-/** Where clients find out how to sign in. What the bridge does not have there, it does not find. */
-const BESIDE: readonly string[] = [
-  ...[RESOURCE_METADATA, ISSUER_METADATA].flatMap((path) => [path, `${path}/*`]),
-  `${FACADE}/*`,
-]
+/** Where clients get tokens for the endpoints. */
+function besideOf({ settings: { auth } }: EmbeddedBridge): readonly string[] {
+  return [...TOKEN_ROUTES, ...(auth?.issuers?.some(({ facade }) => facade) ? [`${FACADE}/*`] : [])]
+}
 
 /** The paths of all endpoints, within those of the application. */
 function pathsOf({ settings }: EmbeddedBridge): Set<string> {

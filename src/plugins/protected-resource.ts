@@ -28,7 +28,7 @@ export interface ProtectedOptions {
 }
 
 /** The well-known path of the metadata of a protected resource (RFC 9728, section 3.1). */
-export const RESOURCE_METADATA = '/.well-known/oauth-protected-resource'
+const METADATA = '/.well-known/oauth-protected-resource'
 
 /** The endpoints by their paths at the bridge. */
 export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptions): Map<string, ProtectedEndpoint> {
@@ -40,7 +40,7 @@ export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptio
     const addresses = new Set([...paths.values()].map((path) => origin + prefix + path))
     for (const [path, known] of paths) {
       const shown = prefix + known
-      const metadata = origin + RESOURCE_METADATA + shown
+      const metadata = origin + METADATA + shown
       const challengeFor = ({ data }: Fault) =>
         challenge({ error: 'insufficient_scope', scope: String(data['scope'] ?? ''), resource_metadata: metadata })
       found.set(path, { resource: origin + shown, metadata, addresses, scope, challengeFor })
@@ -71,7 +71,7 @@ export function metadataPaths(endpoints: MetadataOptions['endpoints']): Readonly
   const all = [...endpoints]
   // Of two endpoints, one has a path as clients know it.
   return new Map([
-    ...all.map(([path, endpoint]) => [RESOURCE_METADATA + path, endpoint] as const),
+    ...all.map(([path, endpoint]) => [METADATA + path, endpoint] as const),
     ...all.map(([, endpoint]) => [new URL(endpoint.metadata).pathname, endpoint] as const),
   ])
 }
