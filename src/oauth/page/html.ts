@@ -29,8 +29,8 @@ export interface Content {
   onTo?: string | undefined
 }
 
-const STYLE = `:root{color-scheme:light dark;font:1rem/1.5 system-ui,sans-serif;--line:#8888;--dim:#555;--act:#0b57d0;--on:#fff}
-@media(prefers-color-scheme:dark){:root{--dim:#bbb;--act:#a8c7fa;--on:#062e6f}}
+const STYLE = `:root{color-scheme:light dark;font:1rem/1.5 system-ui,sans-serif;--line:#8888;--dim:#555;--act:#0b57d0;--on:#fff;background:#fff;color:#1f1f1f}
+@media(prefers-color-scheme:dark){:root{--dim:#bbb;--act:#a8c7fa;--on:#062e6f;background:#131314;color:#e3e3e3}}
 body{max-width:44rem;margin:0 auto;padding:1.5rem 1rem}
 header{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:baseline;justify-content:space-between}
 h1{font-size:1.5rem;margin:0}
