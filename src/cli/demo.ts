@@ -1,9 +1,11 @@
 /** Runs `mcp-bridge demo`: serves two built-in servers as a group, calls them as a modern client, and opens the inspector. */
+
 import { basename, relative } from 'node:path'
 import { isStdio } from '../config/schema/server.js'
 import { browserOf, type Settings } from '../config/settings.js'
 import { callDemo, paramsOf, requestOf, SAMPLE } from '../demo/client.js'
 import { browser } from '../oauth/person/browser.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import { literal, powershellOf } from '../texts/powershell.js'
 import { quoted, usualShell } from '../texts/shell.js'
 import { discoverCommand } from './announce.js'
@@ -58,7 +60,7 @@ function ofThisProgram(settings: Settings, { node, script }: Program): Settings 
 
 /** A command that calls a tool, for the usual shell of the platform. */
 export function callCommand(url: string, platform: string): string {
-  const { headers, body } = requestOf('tools/call', paramsOf(SAMPLE), 1)
+  const { headers, body } = requestOf(CALL_TOOL, paramsOf(SAMPLE), 1)
   if (usualShell(platform) === 'powershell') {
     const others = Object.entries(headers).filter(([name]) => name !== 'content-type')
     const literals = Object.fromEntries(others.map(([name, value]) => [name, literal(value)]))

@@ -1,6 +1,8 @@
 /** The modern client of `mcp-bridge demo`: it calls tools periodically, and answers questions. */
+
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION } from '../protocol/meta.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { pause } from '../time/time.js'
 
@@ -75,13 +77,13 @@ export async function callDemo(url: string, signal: AbortSignal): Promise<void> 
     return lastIn(new Uint8Array(await response.arrayBuffer()), response.headers.get('content-type'))
   }
   async function run(call: DemoCall): Promise<void> {
-    const { result } = await send('tools/call', paramsOf(call), call)
+    const { result } = await send(CALL_TOOL, paramsOf(call), call)
     const { resultType, inputRequests, requestState } = (result ?? {}) as Json
     if (resultType !== 'input_required') return
     await pause(THINKS, signal)
     const answer = { action: 'accept', content: { time: '19:30' } }
     const inputResponses = Object.fromEntries(Object.keys(inputRequests as Json).map((key) => [key, answer]))
-    await send('tools/call', { ...paramsOf(call), inputResponses, requestState }, call)
+    await send(CALL_TOOL, { ...paramsOf(call), inputResponses, requestState }, call)
   }
 
   await send('tools/list', {}).catch(() => {})

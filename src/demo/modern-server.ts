@@ -1,8 +1,10 @@
 /** The modern server of `mcp-bridge demo`: two tools on stdio, in revision 2026-07-28. It is stateless. */
+
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { SERVER_INFO } from '../protocol/meta.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -59,7 +61,7 @@ function answer(method: string, params: Json): Json {
     }))
     return { result: { resultType: 'complete', tools, ...KEEP } }
   }
-  if (method !== 'tools/call') return { error: { code: -32601, message: `Unknown method: ${method}` } }
+  if (method !== CALL_TOOL) return { error: { code: -32601, message: `Unknown method: ${method}` } }
   const name = String(params['name'])
   const tool = Object.hasOwn(TOOLS, name) ? TOOLS[name] : undefined
   if (!tool) return { error: { code: -32602, message: `Unknown tool: ${name}` } }

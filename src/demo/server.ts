@@ -1,7 +1,9 @@
 /** The legacy server of `mcp-bridge demo`: a few tools on stdio, in revision 2025-11-25. */
+
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { NEWEST_LEGACY } from '../protocol/eras.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 
 type Json = Readonly<Record<string, unknown>>
 type Id = string | number
@@ -132,7 +134,7 @@ export async function serveDemo(input: Readable, output: Writable): Promise<void
     const { id, method, params = {} } = message as { id?: Id; method?: string; params?: Json }
     if (method === undefined) waiting.get(id as Id)?.(message)
     else if (id === undefined) continue
-    else if (method === 'tools/call') call(id, params).catch(() => {})
+    else if (method === CALL_TOOL) call(id, params).catch(() => {})
     else if (results[method]) send({ id, result: results[method]() })
     else send({ id, error: { code: -32601, message: `Unknown method: ${method}` } })
   }

@@ -9,7 +9,7 @@ import { type Cancelled, isFailure, type Outcome } from '../ports/outcome.js'
 import type { CallEnd, CallFields, CallRecorder, Whose } from '../ports/recorder.js'
 import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
-import { methodTraits } from '../protocol/methods.js'
+import { CALL_TOOL, methodTraits } from '../protocol/methods.js'
 import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
 import type { Request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -198,7 +198,7 @@ export class CallLogEntry implements CallLog {
   ): void {
     // `server`: the one of a group that the call was for.
     const { clientEra, serverEra, method, relayed = false, server = isGroup ? '' : own } = this.#fields
-    const tool = names && method === 'tools/call' ? this.#listedName : undefined
+    const tool = names && method === CALL_TOOL ? this.#listedName : undefined
     observe({
       kind: 'call',
       server,

@@ -10,7 +10,7 @@ import type { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import type { Observe } from '../ports/events.js'
 import type { Call, Final, Handler, LegacyRoute, Notice, Told, Upstream } from '../protocol/call.js'
-import { methodTraits } from '../protocol/methods.js'
+import { LISTEN, methodTraits } from '../protocol/methods.js'
 import type { ChangingList } from '../protocol/subscriptions.js'
 import { edit, type Json, parseObject, raw, write } from '../rpc/splice.js'
 import { ECHOED, printable, publicAddress } from '../texts/printable.js'
@@ -39,7 +39,6 @@ export interface GroupOptions {
   observe?: Observe | undefined
 }
 
-const LISTEN = 'subscriptions/listen'
 /** Most names logged as left out, and as too long; and most in one line. */
 const MAX_HIDDEN = 1_000
 const MAX_LONG = 20

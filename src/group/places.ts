@@ -1,4 +1,5 @@
 /** The places of names, URIs and task ids in messages, as data, and their replacement. */
+import { CALL_TOOL } from '../protocol/methods.js'
 import { edit, listIn, mapElements, objectIn, opens, type Payload, type Value, value } from '../rpc/splice.js'
 
 /** The kind of value at a place. */
@@ -82,7 +83,7 @@ export function replaced(method: string, payload: Payload, replace: Replace): Pa
 /** Whether a message of this method may have something to replace. Parsing large results takes time. */
 export function mayHavePlaces(method: string, { source, edits }: Payload): boolean {
   if (!PLACES.has(method)) return false
-  if (edits !== undefined || method !== 'tools/call') return true
+  if (edits !== undefined || method !== CALL_TOOL) return true
   // Escapes in a key are legal.
   return source.text.includes('uri"') || source.text.includes('\\u')
 }

@@ -11,6 +11,7 @@ import { globs } from '../policy/globs.js'
 import { stringIn } from '../policy/unambiguous.js'
 import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler } from '../protocol/call.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import { edit, type Json, OWN, raw } from '../rpc/splice.js'
 import type { ListedItem } from './listings.js'
 import type { Lists, Whole } from './lists.js'
@@ -48,7 +49,7 @@ export class Search {
   handle(call: Call, next: Handler): Promise<Final> {
     const { search } = this.#options.plan()
     if (search && call.method === LIST) return this.#list(call, search)
-    return search && call.method === 'tools/call' ? this.#call(call, next, search) : next(call)
+    return search && call.method === CALL_TOOL ? this.#call(call, next, search) : next(call)
   }
 
   close(): void {

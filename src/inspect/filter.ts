@@ -2,6 +2,7 @@
  * The filter language: words separated by spaces, which all have to match. `server:orders`, `status:error,fault`,
  * `ms>500`, a text anywhere in the call, and `-` before a word to negate it.
  */
+import { CALL_TOOL } from '../protocol/methods.js'
 import { hintOnText, hintOnValues } from './filter-hints.js'
 import { elapsed } from './phases.js'
 import type { CallView } from './views.js'
@@ -25,7 +26,7 @@ type Test = (call: CallView, now: number) => boolean
 
 /** The fields of words like `server:orders`. */
 export const FIELDS = {
-  tool: ({ method, name }) => (method === 'tools/call' ? [name] : []),
+  tool: ({ method, name }) => (method === CALL_TOOL ? [name] : []),
   name: ({ name }) => [name],
   method: ({ method }) => [method],
   server: ({ server }) => [server],

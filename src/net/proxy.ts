@@ -1,4 +1,10 @@
-/** Proxies of the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY. */
+/**
+ * Proxies of the environment: HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
+ *
+ * Neither proxy-from-env nor EnvHttpProxyAgent of undici reads networks (`10.0.0.0/8`) in NO_PROXY, compares IPv6 addresses in
+ * other spellings, or exempts this machine. The tunnels of undici report a refusal of the proxy only in the text of an error,
+ * and leave no place for checks of addresses and pins before a request.
+ */
 import { request } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'

@@ -31,7 +31,7 @@ import {
 import type { Encoded } from '../protocol/encoded.js'
 import { type LegacyRevision, MODERN, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
-import { methodTraits } from '../protocol/methods.js'
+import { CALL_TOOL, LISTEN, methodTraits } from '../protocol/methods.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
@@ -51,7 +51,6 @@ export interface SignInOptions {
   asksElsewhere?: boolean
 }
 
-const LISTEN = 'subscriptions/listen'
 /** Milliseconds between checks for a sign-in, for open subscriptions. */
 const LOOK_EVERY = 500
 /** Milliseconds after a sign-in timed out in which the placeholder answers `server/discover` at once. */
@@ -184,7 +183,7 @@ export class SignIn {
 
   /** Whether a call is for the tool of the placeholder. */
   #isOfTool({ method, params }: Call): boolean {
-    return method === 'tools/call' && raw(params, 'name') === JSON.stringify(SIGN_IN_TOOL)
+    return method === CALL_TOOL && raw(params, 'name') === JSON.stringify(SIGN_IN_TOOL)
   }
 
   /** Sends the call to the server, and again after a sign-in. `hasAccepted`: the person agreed to open the address for that. */
@@ -435,6 +434,6 @@ function clientName(clientInfo: string | undefined): string | undefined {
 
 /** A failed sign-in, in the form that clients and models read. */
 function refused(call: Call, fault: Fault): Final {
-  if (call.method !== 'tools/call') throw fault
+  if (call.method !== CALL_TOOL) throw fault
   return refuse(call, { reason: fault.row.reason ?? 'sign_in_required', text: fault.message })
 }

@@ -1,8 +1,10 @@
 /** Writes who did what: a line for each call that uses something of a server, before its answer is sent. */
+
 import { shortDigest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
 import { OWN } from './refusal.js'
@@ -84,7 +86,7 @@ function whoAndWhat(call: Call, server: string, named: readonly string[]): Audit
     server,
     group,
     method,
-    [method === 'tools/call' ? 'tool' : method === 'prompts/get' ? 'prompt' : 'resource']: shortened(used),
+    [method === CALL_TOOL ? 'tool' : method === 'prompts/get' ? 'prompt' : 'resource']: shortened(used),
     // Texts may be secret. Equal arguments have equal digests.
     digest: given === undefined ? undefined : digestOf(given),
     arguments: named.length === 0 ? undefined : valuesOf(call, named),

@@ -11,6 +11,7 @@
 
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
@@ -102,7 +103,7 @@ export class Quarantine {
 
   async #answer(call: Call, next: Handler): Promise<Final> {
     const trustStatus = await this.#trustStatusFor(call, next)
-    const tool = call.method === 'tools/call' ? toolOf(call) : undefined
+    const tool = call.method === CALL_TOOL ? toolOf(call) : undefined
     switch (this.#handlingOf(call.method, tool, trustStatus)) {
       case 'forward':
         return this.#forward(call, next)
@@ -121,7 +122,7 @@ export class Quarantine {
   ): 'forward' | 'restrict' | 'refuse' {
     if (state === 'refused') return 'refuse'
     const trusted = state === 'trusted'
-    if (method !== 'tools/call')
+    if (method !== CALL_TOOL)
       return trusted && only === undefined ? 'forward' : HARMLESS.has(method) ? 'restrict' : 'refuse'
     if (trusted && !dependsOnTools) return 'forward'
     const fact = tool === undefined ? undefined : this.#known?.list.tools.get(tool)
@@ -134,7 +135,7 @@ export class Quarantine {
   async #trustStatusFor(call: Call, next: Handler): Promise<TrustStatus> {
     const trustStatus = this.trustStatus
     if (HARMLESS.has(call.method) || trustStatus.state === 'refused') return trustStatus
-    const tool = call.method === 'tools/call' ? toolOf(call) : undefined
+    const tool = call.method === CALL_TOOL ? toolOf(call) : undefined
     const mayRead = tool !== undefined && matches(this.#options.readOnly, tool)
     if (!trustStatus.dependsOnTools && !(trustStatus.state === 'quarantined' && mayRead)) return trustStatus
     const known = this.#known
@@ -215,7 +216,7 @@ export class Quarantine {
     })
     const tools = mapElements(result, 'tools', (tool) => {
       const name = value(tool, 'name')
-      if (typeof name === 'string' && this.#handlingOf('tools/call', name, trustStatus) !== 'refuse') return tool
+      if (typeof name === 'string' && this.#handlingOf(CALL_TOOL, name, trustStatus) !== 'refuse') return tool
       return edit(tool, { _meta: edit(objectIn(tool, '_meta') ?? EMPTY, { [MARK]: mark }) })
     })
     return tools === undefined ? reply : { ...reply, result: edit(result, { tools }) }

@@ -1,5 +1,7 @@
 /** Replies that the bridge gives instead of the server, in the form that clients and models read. */
+
 import type { Call, Final } from '../protocol/call.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import { parseObject } from '../rpc/splice.js'
 import { stringIn } from './unambiguous.js'
 
@@ -22,7 +24,7 @@ export const OWN = 'io.github.mcp-bridge/'
  */
 export function refuse(call: Call, { reason, text, data = {} }: CallRefusal): Final {
   call.log.note({ refused: reason })
-  if (call.method !== 'tools/call')
+  if (call.method !== CALL_TOOL)
     return {
       kind: 'error',
       error: { code: -32603, message: text, data: JSON.stringify({ reason, outcome: 'not_executed', ...data }) },

@@ -6,6 +6,7 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Call, Policy } from '../protocol/call.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import { refuse, toolOf } from './refusal.js'
@@ -27,7 +28,7 @@ export function scopes({ required, scopesOf }: ScopesOptions): Policy {
   return (next) =>
     async function scopedCall(call) {
       const { method, grant } = call
-      if (method === 'tools/call') {
+      if (method === CALL_TOOL) {
         const tool = toolOf(call)
         const missing = tool === undefined ? undefined : lacking(tool, call)
         if (tool === undefined || missing === undefined) {

@@ -2,6 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Call, Policy } from '../protocol/call.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import { globs, MAX_MATCHED_NAME } from './globs.js'
 import { refuse, toolOf } from './refusal.js'
 
@@ -43,7 +44,7 @@ export function toolLimits({ server, limits, count }: ToolLimitsOptions): Policy
   return (next) =>
     async function limitedToolCall(call) {
       // The answers of a client continue a call that has been counted.
-      if (call.method !== 'tools/call' || call.answers !== undefined) return next(call)
+      if (call.method !== CALL_TOOL || call.answers !== undefined) return next(call)
       const tool = toolOf(call)
       if (tool === undefined) throw new Fault('invalidParams', 'The call has no valid tool name: send params.name once')
       const over = await exceeded(`${server}__${tool}`, call)

@@ -20,7 +20,7 @@ import type { Call, Final, RpcError } from './call.js'
 import { isLater, type LegacyRevision, legacyRevision, looksModern, MODERN, NEWEST_LEGACY, traits } from './eras.js'
 import { lift } from './lift.js'
 import { TASKS_EXTENSION, unlessEmpty } from './meta.js'
-import { methodTraits } from './methods.js'
+import { CALL_TOOL, methodTraits } from './methods.js'
 import { declaredBy } from './offered.js'
 import { offersTasks } from './tasks.js'
 
@@ -58,7 +58,7 @@ export function encodeParams(call: Call, revision: LegacyRevision, progressToken
     progressToken === undefined ? call.meta : edit(call.meta, { progressToken: String(progressToken) }),
   )
   if (meta !== undefined) params = edit(params, { _meta: meta })
-  if (call.method === 'tools/call') params = edit(params, { task: undefined })
+  if (call.method === CALL_TOOL) params = edit(params, { task: undefined })
   if (call.method === 'completion/complete' && !traits[revision].completionContext)
     params = edit(params, { context: undefined })
   return params

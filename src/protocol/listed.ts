@@ -1,9 +1,11 @@
 /** The lists of tools and prompts: where their names are, and which methods call by them. */
+
 import { own } from '../rpc/own.js'
 import { arrayIn, type Payload, payloadAt, value } from '../rpc/splice.js'
+import { CALL_TOOL } from './methods.js'
 
 const LISTS: Readonly<Record<string, { key: string; calledBy: string }>> = {
-  'tools/list': { key: 'tools', calledBy: 'tools/call' },
+  'tools/list': { key: 'tools', calledBy: CALL_TOOL },
   'prompts/list': { key: 'prompts', calledBy: 'prompts/get' },
 }
 

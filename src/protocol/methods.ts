@@ -20,13 +20,17 @@ export interface MethodTraits {
   eras: 'both' | 'modern' | 'legacy'
 }
 
+/** Methods that code treats in its own way. */
+export const CALL_TOOL = 'tools/call'
+export const LISTEN = 'subscriptions/listen'
+
 export const methods: Readonly<Record<string, MethodTraits>> = {
   'server/discover': { eras: 'modern', idempotent: true, cacheable: true },
-  'subscriptions/listen': { eras: 'modern', endless: true },
+  [LISTEN]: { eras: 'modern', endless: true },
   'tasks/update': { eras: 'modern', named: 'taskId' },
 
   'tools/list': { eras: 'both', capability: 'tools', idempotent: true, cacheable: true },
-  'tools/call': { eras: 'both', capability: 'tools', named: 'name', asks: true },
+  [CALL_TOOL]: { eras: 'both', capability: 'tools', named: 'name', asks: true },
   'prompts/list': { eras: 'both', capability: 'prompts', idempotent: true, cacheable: true },
   'prompts/get': { eras: 'both', capability: 'prompts', named: 'name', asks: true, idempotent: true },
   'resources/list': { eras: 'both', capability: 'resources', idempotent: true, cacheable: true },

@@ -2,7 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
 import { faults } from '../fault/fault.js'
 import type { BridgeEvent, Conditions, Gauge, Observe } from '../ports/events.js'
-import { methods } from '../protocol/methods.js'
+import { CALL_TOOL, methods } from '../protocol/methods.js'
 import { type Tally, Timer } from './timer.js'
 
 /** Most values of a label. Further ones are counted as `other`. */
@@ -224,7 +224,7 @@ export class Metrics {
 
   /** The value of the label `tool`; undefined for none. */
   #toolOf({ method, tool }: CallEvent, server: string): string | undefined {
-    if (this.#tools === 0 || method !== 'tools/call') return undefined
+    if (this.#tools === 0 || method !== CALL_TOOL) return undefined
     if (tool === undefined) return OTHER
     let shown = this.#toolNames.get(server)
     if (!shown) {

@@ -24,7 +24,7 @@ import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trac
 import { proxyAgent } from '../net/agent.js'
 import type { HttpProxy } from '../net/proxy.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
-import { LEGACY_CLIENT_NOTIFICATIONS, methods } from '../protocol/methods.js'
+import { CALL_TOOL, LEGACY_CLIENT_NOTIFICATIONS, methods } from '../protocol/methods.js'
 import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
 import { within } from '../time/time.js'
 import type { Encoding, Tracing, TracingOptions } from './types.js'
@@ -170,7 +170,7 @@ function attributesOf(fields: Fields, peer: 'client' | 'server'): Attributes {
     ...(!isUnnamed(String(method)) && { 'mcp.method.name': String(method) }),
     ...(HTTP_METHODS.has(String(method)) && { 'http.request.method': String(method) }),
     ...textOf('mcp.protocol.version', revision),
-    ...(method === 'tools/call' && { 'gen_ai.operation.name': 'execute_tool', ...textOf('gen_ai.tool.name', name) }),
+    ...(method === CALL_TOOL && { 'gen_ai.operation.name': 'execute_tool', ...textOf('gen_ai.tool.name', name) }),
     ...(method === 'prompts/get' && textOf('gen_ai.prompt.name', name)),
     ...(String(method).startsWith('resources/') && textOf('mcp.resource.uri', name)),
     ...(transport !== undefined && { 'network.transport': transport === 'stdio' ? 'pipe' : 'tcp' }),

@@ -3,7 +3,7 @@
 import { Fault, type FaultOptions } from '../fault/fault.js'
 import type { Call, Final, Sender } from '../protocol/call.js'
 import type { Era } from '../protocol/eras.js'
-import { methodTraits } from '../protocol/methods.js'
+import { CALL_TOOL, methodTraits } from '../protocol/methods.js'
 import { type HttpRefusal, notActedOn, saidIn, saidToCallers } from '../protocol/refusal.js'
 import { type Message, parseMessage, type Response } from '../rpc/message.js'
 import { sourceOf } from '../rpc/source.js'
@@ -214,7 +214,7 @@ export function contradicts(refusal: HttpRefusal, era: Era, said: Said | undefin
  */
 export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off' | 'safe'): boolean {
   if (methodTraits(call.method).idempotent) return true
-  if (retry === 'off' || call.method !== 'tools/call') return false
+  if (retry === 'off' || call.method !== CALL_TOOL) return false
   return tools?.known(textUnder(call.params, 'name'))?.repeatable ?? false
 }
 

@@ -6,7 +6,7 @@
 import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
 import type { Answers, Call, Caller, Final, Handler } from '../../protocol/call.js'
-import { methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks, withTasks } from '../../protocol/tasks.js'
 import type { Wire } from '../../rpc/source.js'
 import { edit, type Json, OWN, type Payload, parseObject } from '../../rpc/splice.js'
@@ -106,7 +106,7 @@ function askClient(input: Payload, signal: Signal, context: Running): Promise<An
 
 /** How a call ends if the client did not answer: a tool call as a failed tool, any other call as an error. */
 function outcomeOf(method: string, { code, message }: Unanswered): TranslatedOutcome {
-  if (method === 'tools/call') {
+  if (method === CALL_TOOL) {
     const text = `{"content":[{"type":"text","text":${JSON.stringify(message)}}],"isError":true}`
     return { kind: 'result', result: parseObject(text) }
   }

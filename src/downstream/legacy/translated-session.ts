@@ -17,7 +17,7 @@ import {
   legacyError,
   type Opening,
 } from '../../protocol/legacy-client.js'
-import { isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../../protocol/methods.js'
 import {
   error as errorMessage,
   type Notification,
@@ -167,7 +167,7 @@ export class TranslatedSession implements ClientSession {
         record.recorder?.began(request, undefined, headers)
         const decoded = decodeRequest(request)
         const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
-        const asTask = method === 'tools/call' && this.#to.tasks && objectIn(decoded.params, 'task')
+        const asTask = method === CALL_TOOL && this.#to.tasks && objectIn(decoded.params, 'task')
         if (answerOwn || asTask) {
           const text = result(id, await (answerOwn?.(decoded.params) ?? this.#startTask(decoded, record, grant)))
           record.answered('ok', text)
@@ -332,12 +332,12 @@ export class TranslatedSession implements ClientSession {
 
   /** Starts a call as an emulated task. */
   #startTask({ params, meta }: DecodedSessionRequest, record: CallLogEntry, grant: Grant | undefined): Json {
-    this.#checkOffered('tools/call')
+    this.#checkOffered(CALL_TOOL)
     const task = objectIn(params, 'task') ?? EMPTY
-    const bare = withoutTask('tools/call', params)
+    const bare = withoutTask(CALL_TOOL, params)
     return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, tell, send }) => {
       const parts = { caller: this.#caller, controller, record, options: this.#options, progress: true, tell, grant }
-      const call = callFrom('tools/call', bare, meta, parts)
+      const call = callFrom(CALL_TOOL, bare, meta, parts)
       const reply = await this.#options.upstream.handle(call)
       return isOutcome(reply) ? reply : this.#goOn(call, reply, record, send, about)
     })
@@ -354,7 +354,7 @@ export class TranslatedSession implements ClientSession {
     const taskId = value(params, 'taskId')
     const called = this.#tasks.paramsOf(taskId)
     const outcome = await this.#tasks.result(taskId, controller, (text) => send({ text }))
-    const call = callFrom('tools/call', called, EMPTY, {
+    const call = callFrom(CALL_TOOL, called, EMPTY, {
       caller: this.#caller,
       controller,
       record,
@@ -472,7 +472,7 @@ function callFrom(
 
 /** Params of a tool call without `task`, which only peers of 2025-11-25 negotiate. */
 function withoutTask(method: string, params: Payload): Payload {
-  return method === 'tools/call' ? edit(params, { task: undefined }) : params
+  return method === CALL_TOOL ? edit(params, { task: undefined }) : params
 }
 
 function uriIn(params: Payload): string {

@@ -10,6 +10,7 @@ import { Fault } from '../../fault/fault.js'
 import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
+import { CALL_TOOL } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
@@ -38,7 +39,7 @@ type Answer = (call: Call, next: Handler) => Promise<Final>
 const NAMELESS = ['server/discover', 'tasks/get', 'tasks/update', 'tasks/cancel']
 /** Methods that do, for kinds without a restriction. */
 const NAMING = [
-  ...['tools/list', 'tools/call', 'prompts/list', 'prompts/get', 'subscriptions/listen'],
+  ...['tools/list', CALL_TOOL, 'prompts/list', 'prompts/get', 'subscriptions/listen'],
   ...['resources/list', 'resources/templates/list', 'resources/read'],
   ...['skills/list', 'skills/get', 'resources/directory/read'],
 ]

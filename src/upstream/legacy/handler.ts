@@ -4,7 +4,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Call, Final, Handler } from '../../protocol/call.js'
 import { checkParamHeaders } from '../../protocol/headers.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
-import { type LogLevel, methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
 import { objectIn, type Payload, raw, textUnder } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
@@ -106,7 +106,7 @@ function askSession(session: LegacySession, call: Call, shared: Shared): Promise
   if (call.method === 'server/discover') return discover(session, shared)
   const { eras, asks = false } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
-  const isTool = call.method === 'tools/call'
+  const isTool = call.method === CALL_TOOL
   const { knowsAll } = session.tools
   const mirrors = isTool && call.paramHeaders !== undefined
   const tool = mirrors && knowsAll ? session.tools.known(textUnder(call.params, 'name')) : undefined

@@ -14,6 +14,7 @@ import type { Memory, Reservation } from '../../limits/memory.js'
 import type { Observe } from '../../ports/events.js'
 import type { Call, Final } from '../../protocol/call.js'
 import { wellFormed } from '../../protocol/input.js'
+import { CALL_TOOL } from '../../protocol/methods.js'
 import { canonical } from '../../rpc/canonical.js'
 import { EMPTY, edit, keys, objectIn, type Payload, parseObject, sizeOf } from '../../rpc/splice.js'
 import { Deadline } from '../../time/time.js'
@@ -174,7 +175,7 @@ export class ParkedCalls {
       if (state.exp <= Date.now()) throw invalid('requestState has expired')
       this.#tell('lost', call.log.recorder?.number)
       if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has shut down, which ended this call')
-      if (call.method !== 'tools/call') return undefined
+      if (call.method !== CALL_TOOL) return undefined
       throw invalid('The call of this requestState has ended or was lost: call the tool again')
     }
     if (answers.responses !== undefined && !answers.responses.startsWith('{'))
@@ -352,7 +353,7 @@ export class ParkedCalls {
 
 /** The reply to a call whose client does not open a URL. */
 function declined(call: Call, session: LegacySession): Final {
-  if (call.method !== 'tools/call')
+  if (call.method !== CALL_TOOL)
     throw new Fault('upstreamRefused', 'The server requires URL elicitation first, which was declined', { status: 200 })
   const text = 'The server requires the user to open a URL first, which was declined'
   const result = parseObject(`{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":true}`)

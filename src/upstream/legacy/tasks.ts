@@ -11,6 +11,7 @@ import type { Memory, Reservation } from '../../limits/memory.js'
 import type { Call, Final } from '../../protocol/call.js'
 import { wellFormed } from '../../protocol/input.js'
 import { decodeReply, encodeParams } from '../../protocol/legacy-server.js'
+import { CALL_TOOL } from '../../protocol/methods.js'
 import { isTerminal, liftTask, statusOf } from '../../protocol/tasks.js'
 import type { Response } from '../../rpc/message.js'
 import {
@@ -99,7 +100,7 @@ export class LegacyTasks {
 
   /** Calls a tool as a task. Resolves to the server's error if it refuses. Rejects with a ChannelError, or a Fault. */
   async create(call: Call, session: LegacySession, required: WhenRequired): Promise<Created | Final> {
-    const response = await session.request('tools/call', this.augmented(call, session))
+    const response = await session.request(CALL_TOOL, this.augmented(call, session))
     return required(call, response, session) ?? createdIn(call, response)
   }
 

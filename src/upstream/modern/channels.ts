@@ -7,6 +7,7 @@
 import { BoundedSet } from '../../limits/bounded.js'
 import type { Occupant } from '../../limits/occupancy.js'
 import { ANONYMOUS, type Sender } from '../../protocol/call.js'
+import { LISTEN } from '../../protocol/methods.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Notification, Params, Request } from '../../rpc/message.js'
 import { type Json, value } from '../../rpc/splice.js'
@@ -22,7 +23,6 @@ import { connect } from './connect.js'
 
 type Caller = Pick<Sender, 'principal' | 'caller'>
 
-export const LISTEN = 'subscriptions/listen'
 /** Stands for all principals together. No principal has this name. */
 const EVERYBODY = ''
 /** The maximum number of principals remembered as wanting logs. */

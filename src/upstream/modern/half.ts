@@ -11,7 +11,7 @@ import { type Call, type Final, type Handler, type Notice, type Told, unheard } 
 import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/headers.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
-import { atLeast, isLogLevel, methodTraits } from '../../protocol/methods.js'
+import { atLeast, CALL_TOOL, isLogLevel, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
 import { isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
@@ -49,7 +49,7 @@ import type { ServerOptions } from '../options.js'
 import type { Peer } from '../peer.js'
 import { ToolCache, type ToolFacts } from '../tools.js'
 import type { ChannelError } from '../transport/channel.js'
-import { LISTEN, ModernChannels, subscriptionEnded } from './channels.js'
+import { ModernChannels, subscriptionEnded } from './channels.js'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -131,7 +131,7 @@ export class ModernHalf implements Half {
   async #askServer(peer: Peer, call: Call, again: boolean): Promise<Final> {
     const { transport } = peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
-    const isTool = call.method === 'tools/call'
+    const isTool = call.method === CALL_TOOL
     const mirrors = isTool && transport === 'http' && call.paramHeaders === undefined
     let tool: ToolFacts | undefined
     if (mirrors) {
