@@ -35,8 +35,10 @@ t.test('the requirements are those of token schemes, whichever of them', async (
     metadata,
     scopes: ['a', 'b'],
     error: 'x',
+    dpop: false,
   })
-  t.same(wanted('Basic realm="x"'), { metadata: undefined, scopes: undefined, error: undefined })
+  t.same(wanted('Basic realm="x"'), { metadata: undefined, scopes: undefined, error: undefined, dpop: false })
+  t.equal(wanted('DPoP algs="ES256"').dpop, true, 'a key is wanted only where a plain token is not enough')
   t.same(wanted('Bearer scope=""').scopes, [])
 })
 
