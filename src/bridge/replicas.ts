@@ -1,4 +1,4 @@
-/** The connection to the other replicas, as configured. Loaded only with Redis. */
+/** The connection to the other replicas, as configured, and the address at which they reach this one. Loaded only with Redis. */
 import { isLoopback, parseListen, type Settings } from '../config/settings.js'
 import { keyOf } from '../crypto/seal.js'
 import type { Log } from '../log/events.js'

@@ -1,4 +1,7 @@
-/** The bridge's own sessions with a legacy server: who shares each session, and how it is opened. */
+/**
+ * The bridge's own sessions with a legacy server: who shares each session (a process, if the server is a program), and how it
+ * is opened.
+ */
 
 import { needsSignIn } from '../../fault/fault.js'
 import { type Reservation, SMALL } from '../../limits/memory.js'

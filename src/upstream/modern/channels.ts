@@ -1,7 +1,8 @@
 /**
- * The channels to a modern server. Over HTTP there is one. With a program, all principals share a process, except those
- * that want logs: each of them has a process of its own, because log messages on stdio name no call. If all clients of a
- * principal have to share one (`single`), each principal has a process of its own from the beginning.
+ * The channels to a modern server, and which callers share the process of a program. Over HTTP there is one channel. With a
+ * program, all principals share a process, except those that want logs: each of them has a process of its own, because log
+ * messages on stdio name no call. If all clients of a principal have to share one (`single`), each principal has a process of
+ * its own from the beginning.
  */
 
 import { BoundedSet } from '../../limits/bounded.js'
