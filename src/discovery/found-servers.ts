@@ -1,5 +1,5 @@
 /**
- * The servers that a running bridge has discovered. It repeats discovery and examines them. A server that is served
+ * The servers that a running bridge has discovered, and how often it looks again. It examines them. A server that is served
  * stays, even if no source names it any more or it is unreachable: then its callers get an error.
  */
 import { type ServerSettings, type Settings, withServers } from '../config/settings.js'

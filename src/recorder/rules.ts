@@ -1,7 +1,4 @@
-/**
- * What the bridge changed in a message, and why: the edits of a message, each with a rule. A rule is the id of a row of
- * docs/translation.md.
- */
+/** Which rule each edit of a message follows. A rule is the id of a row of docs/translation.md, which has the words. */
 
 import { annotationsOfTool } from '../protocol/annotations.js'
 import type { MessageOrigin } from '../protocol/encoded.js'

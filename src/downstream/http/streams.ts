@@ -1,6 +1,6 @@
 /**
- * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability), and how long
- * their events are kept. A client that has lost the connection can resume the stream.
+ * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability), and how many of
+ * their events are kept, and for how long. A client that has lost the connection can resume the stream.
  */
 import type { Readable } from 'node:stream'
 import { type Reservation, SMALL } from '../../limits/memory.js'
