@@ -68,7 +68,9 @@ const packages: Record<string, readonly string[]> = {
   '@opentelemetry/api': ['telemetry/opentelemetry'],
   '@opentelemetry/exporter-trace-otlp-http': ['telemetry/opentelemetry'],
   '@opentelemetry/exporter-trace-otlp-proto': ['telemetry/opentelemetry'],
-  '@opentelemetry/resources': ['telemetry/opentelemetry'],
+  '@opentelemetry/otlp-exporter-base/node-http': ['telemetry/audit-otlp'],
+  '@opentelemetry/otlp-transformer': ['telemetry/audit-otlp'],
+  '@opentelemetry/resources': ['telemetry/resource'],
   '@opentelemetry/sdk-trace-base': ['telemetry/opentelemetry'],
   zod: [
     'config',

@@ -1,4 +1,4 @@
-/** The packages for traces. A file of its own in the build, read when one of its packages is needed. */
+/** The packages for traces, and for an audit log at a collector. A file of its own in the build, read when one of its packages is needed. */
 module.exports = {
   get '@opentelemetry/api'() {
     return require('@opentelemetry/api')
@@ -8,6 +8,12 @@ module.exports = {
   },
   get '@opentelemetry/exporter-trace-otlp-proto'() {
     return require('@opentelemetry/exporter-trace-otlp-proto')
+  },
+  get '@opentelemetry/otlp-exporter-base/node-http'() {
+    return require('@opentelemetry/otlp-exporter-base/node-http')
+  },
+  get '@opentelemetry/otlp-transformer'() {
+    return require('@opentelemetry/otlp-transformer')
   },
   get '@opentelemetry/resources'() {
     return require('@opentelemetry/resources')

@@ -16,7 +16,8 @@ import { keepResults } from '../policy/cache/results.js'
 import type { Conditions, Gauge } from '../ports/events.js'
 import type { ServerStatus } from '../ports/server-status.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
-import { AuditFile } from '../telemetry/audit-file.js'
+import type { AuditLines } from '../telemetry/audit-lines.js'
+import { startAudit } from '../telemetry/audit-log.js'
 import { pause } from '../time/time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
@@ -82,7 +83,7 @@ export class Bridge {
   readonly #refusals: Refusals
   readonly #replicas: RedisReplicas | undefined
   readonly #http: HttpService
-  readonly #audit: AuditFile | undefined
+  readonly #audit: AuditLines | undefined
   #mounts: ReadonlyMap<string, Mount>
   #groups: ReadonlyMap<string, GroupMount>
   #groupUrls: ReadonlyMap<string, string> = new Map()
@@ -107,10 +108,7 @@ export class Bridge {
     const { replicas } = context
     const windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('tool', name, ms)))
     const { audit } = settings
-    this.#audit = audit && new AuditFile(audit.file === undefined ? { fd: 1 } : { file: audit.file })
-    if (this.#audit)
-      this.#audit.onFailure = (error) =>
-        this.#log.error({ event: 'audit_failed', err: error }, 'the audit log cannot be written')
+    this.#audit = audit && startAudit(audit, { ...context, changed: (failure) => this.#logAudit(failure) })
     this.#shared = {
       replicas: this.#replicas,
       audit: this.#audit,
@@ -259,6 +257,11 @@ export class Bridge {
   /** Groups first: what they have begun ends before their servers do. */
   get #all(): readonly Served[] {
     return [...this.#groups.values(), ...this.#mounts.values(), ...this.#retiring]
+  }
+
+  #logAudit(failure: unknown): void {
+    if (failure === undefined) this.#log.info({ event: 'audit_resumed' }, 'the audit log can be written again')
+    else this.#log.error({ event: 'audit_failed', err: failure }, 'the audit log cannot be written')
   }
 
   get #served(): Mounts {

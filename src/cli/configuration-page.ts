@@ -84,6 +84,10 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
   ],
   [['OTEL_SDK_DISABLED'], '"true" turns traces off.'],
   [
+    ['OTEL_EXPORTER_OTLP_LOGS_PROTOCOL'],
+    'Format of the audit log at a collector. Default: that of OTEL_EXPORTER_OTLP_PROTOCOL. The page on access lists the other variables for it.',
+  ],
+  [
     ['XDG_CONFIG_HOME'],
     'Configuration folder of the user, with mcp-bridge/trust.json and mcp-bridge/tokens, and on Linux with the files of other programs. Default: ~/.config.',
   ],

@@ -281,8 +281,8 @@ function inspection({ admin, inspect }: Settings): Issue[] {
 /** An audit log that goes nowhere, or into the messages for the client. */
 function auditing({ audit }: Settings, listen: Listen): Issue[] {
   if (!audit) return []
-  if ((audit.file !== undefined) === audit.stdout)
-    return [{ path: 'audit', message: 'has to have either "file" or "stdout": true' }]
+  if ([audit.file !== undefined, audit.stdout, audit.otlp].filter(Boolean).length !== 1)
+    return [{ path: 'audit', message: 'has to have one of "file", "stdout": true and "otlp": true' }]
   return audit.stdout && listen.kind === 'stdio'
     ? [{ path: 'audit.stdout', message: 'cannot be combined with "listen": "stdio", which uses stdout for the client' }]
     : []

@@ -488,6 +488,8 @@ export interface FileOptions {
     file?: string
     /** Write the lines to stdout instead. */
     stdout?: boolean
+    /** Send the lines to an OpenTelemetry collector instead. The variables OTEL_EXPORTER_OTLP_LOGS_* and OTEL_EXPORTER_OTLP_* say where and how. */
+    otlp?: boolean
     /** Answer calls with an error whose line cannot be written, and send no more to servers until one can be. */
     required?: boolean
     /** Arguments of tools whose values are written, by name. Default: only a digest of all. */

@@ -13,6 +13,7 @@ export const LOG_EVENTS = {
   refusals_left_out: 'More requests were refused than have a line. One line for each `fault` in 10 seconds.',
   request_failed: 'The same, because of a mistake of the bridge.',
   audit_failed: 'The audit log cannot be written. Once, until it can be.',
+  audit_resumed: 'The audit log can be written again.',
   message_refused: 'A line on stdio was refused: it is no valid message, or not one for now.',
   message_failed: 'The bridge made a mistake while it handled a message of a client on stdio or HTTP+SSE.',
   answer_failed: 'The bridge made a mistake while it answered a request on stdio.',

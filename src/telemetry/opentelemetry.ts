@@ -19,7 +19,6 @@ import {
 } from '@opentelemetry/api'
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto'
-import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BasicTracerProvider, BatchSpanProcessor } from '@opentelemetry/sdk-trace-base'
 import { proxyAgent } from '../net/agent.js'
 import type { HttpProxy } from '../net/proxy.js'
@@ -27,6 +26,7 @@ import { NEWEST_MODERN } from '../protocol/eras.js'
 import { CALL_TOOL, LEGACY_CLIENT_NOTIFICATIONS, methods } from '../protocol/methods.js'
 import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
 import { within } from '../time/time.js'
+import { resourceOf } from './resource.js'
 import type { Encoding, Tracing, TracingOptions } from './types.js'
 
 /** Milliseconds for the last export. */
@@ -59,10 +59,8 @@ export class OpenTelemetry implements Tracing {
     )
     const Exporter = encoding === 'http/json' ? JsonExporter : ProtobufExporter
     const exporter = new Exporter(proxy && { httpAgentOptions: (protocol: string) => proxyAgent(proxy, protocol) })
-    const own = resourceFromAttributes({ 'service.name': 'mcp-bridge', 'service.version': version })
-    const said = detectResources({ detectors: [envDetector] })
     this.#provider = new BasicTracerProvider({
-      resource: defaultResource().merge(own).merge(said),
+      resource: resourceOf(version),
       spanProcessors: [new BatchSpanProcessor(exporter)],
     })
     const tracer = this.#provider.getTracer('mcp-bridge', version)

@@ -98,7 +98,7 @@ const WALL = [
   'policy/quarantine.ts',
   'protocol/refusal.ts',
   'replicas/proof.ts',
-  'telemetry/audit-file.ts',
+  'telemetry/audit-lines.ts',
   'telemetry/opentelemetry.ts',
   'upstream/era/shared-verdicts.ts',
   'upstream/legacy/parked.ts',

@@ -9,6 +9,12 @@ export const audit = z
   .strictObject({
     file: text.optional().describe('File to which lines are appended. A file that is moved away is created again.'),
     stdout: z.boolean().default(false).describe('Write the lines to stdout instead.'),
+    otlp: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Send the lines to an OpenTelemetry collector instead. The variables OTEL_EXPORTER_OTLP_LOGS_* and OTEL_EXPORTER_OTLP_* say where and how.',
+      ),
     required: z
       .boolean()
       .default(false)
