@@ -1,4 +1,7 @@
-/** The page where people sign in to servers, as HTML without scripts. All texts are escaped; nothing of a request is in it. */
+/**
+ * The page where people sign in to servers, as HTML without scripts, and its headers. All texts are escaped; nothing of a
+ * request is in it.
+ */
 import { sha256 } from '../../crypto/digest.js'
 
 /** A server, and the person's account there. */

@@ -1,6 +1,6 @@
 /**
- * The steps of a sign-in, wherever its browser comes back: it begins, the browser is sent away with an address, the
- * response is redeemed, and the end is noted in the record.
+ * The steps of a sign-in, wherever its browser comes back, and how long it may take: it begins, the browser is sent away
+ * with an address, the response is redeemed, and the end is noted in the record.
  */
 
 import { Fault } from '../../fault/fault.js'

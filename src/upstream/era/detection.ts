@@ -1,4 +1,7 @@
-/** Detects the era of a server: once for concurrent callers. Remembers the verdict while it is valid. */
+/**
+ * Detects the era of a server, once for concurrent callers, and leaves a server alone for a while after a failure. Remembers
+ * the verdict while it is valid.
+ */
 
 import { withoutCredentials } from '../../credentials/credentials.js'
 import { Fault, isOfSignIn } from '../../fault/fault.js'
