@@ -1,25 +1,21 @@
 /** The audit log at a collector: what arrives, when a line counts as written, and what happens if the collector does not take it. */
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { env } from 'node:process'
 import t, { type Test } from 'tap'
 import { parseSettings } from '../../src/config/settings.js'
 import { startAudit } from '../../src/telemetry/audit-log.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
+import { type Answer, accept, collect, json } from '../support/log-collector.js'
 import { call } from '../support/modern.js'
+import { ForwardProxy } from '../support/proxy.js'
 import { startSdkV1 } from '../support/sdk-v1.js'
 
 type Json = Record<string, unknown>
-type Answer = (response: ServerResponse, count: number) => void
 
 const TOKENS = { alice: { token: 'alice-0123456789abcdef', scopes: ['write'] } }
 const AS_ALICE = { headers: { authorization: `Bearer ${TOKENS.alice.token}` } }
 const WRITE = { name: 'write', arguments: { path: '/tmp/a', text: 'SECRET of the caller' } }
 
-const json = (response: ServerResponse, status: number, body: object = {}) =>
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
-const accept: Answer = (response) => json(response, 200)
 /** Never ends its answer, and never falls silent. */
 const drip: Answer = (response) => {
   response.writeHead(200, { 'content-type': 'application/json' })
@@ -38,78 +34,6 @@ const FAILURES: Record<string, [answer: Answer, says: RegExp]> = {
     (response, count) => json(response, 200, { partialSuccess: { rejectedLogRecords: count } }),
     /rejected 1 of 1 lines/,
   ],
-}
-
-interface Value {
-  stringValue?: string
-  intValue?: number
-  doubleValue?: number
-  kvlistValue?: { values: { key: string; value: Value }[] }
-}
-
-interface Received {
-  path: string
-  headers: IncomingHttpHeaders
-  text: string
-  records: { body: Json; record: Json; resource: Json }[]
-}
-
-function plain({ stringValue, intValue, doubleValue, kvlistValue }: Value): unknown {
-  return kvlistValue ? object(kvlistValue.values) : (stringValue ?? intValue ?? doubleValue)
-}
-
-function object(members: { key: string; value: Value }[]): Json {
-  return Object.fromEntries(members.map(({ key, value }) => [key, plain(value)]))
-}
-
-function recordsIn(text: string): Received['records'] {
-  const { resourceLogs } = JSON.parse(text) as {
-    resourceLogs: {
-      resource: { attributes: { key: string; value: Value }[] }
-      scopeLogs: { logRecords: ({ body: Value } & Json)[] }[]
-    }[]
-  }
-  return resourceLogs.flatMap(({ resource, scopeLogs }) =>
-    scopeLogs.flatMap(({ logRecords }) =>
-      logRecords.map((record) => ({
-        body: plain(record.body) as Json,
-        record,
-        resource: object(resource.attributes),
-      })),
-    ),
-  )
-}
-
-/** A collector of log records, which the variables of the process name. It answers with `answer`, which tests change. */
-async function collect(t: Test, variables: Record<string, string> = {}) {
-  const collector = { answer: accept, requests: [] as Received[], bodies: () => bodies() }
-  const bodies = () => collector.requests.flatMap(({ records }) => records.map(({ body }) => body))
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      const text = Buffer.concat(chunks).toString()
-      const { headers, url: path = '' } = request
-      const records = headers['content-type']?.includes('json') ? recordsIn(text) : []
-      collector.requests.push({ path, headers, text, records })
-      collector.answer(response, records.length)
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const set: Record<string, string> = {
-    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
-    ...variables,
-  }
-  Object.assign(env, set)
-  t.teardown(() => {
-    for (const name of Object.keys(set)) delete env[name]
-  })
-  return collector
 }
 
 async function start(t: Test, variables: Record<string, string> = {}, audit: Json = {}) {
@@ -184,6 +108,18 @@ t.test('lines are sent as Protobuf by default, also to an address of their own',
   t.match(collector.requests[0]?.text, /principal.*alice/s)
 })
 
+t.test('lines go through the proxy of the environment', async (t) => {
+  const collector = await collect(t)
+  const proxy = await ForwardProxy.start(t)
+  const endpoint = env['OTEL_EXPORTER_OTLP_ENDPOINT'] as string
+  env['OTEL_EXPORTER_OTLP_ENDPOINT'] = endpoint.replace('127.0.0.1', 'collector.acme.test')
+  const audit = startAudit({ otlp: true }, { env: { ...env, HTTP_PROXY: proxy.url }, version: '1', changed: () => {} })
+  await audit.write({ outcome: 'ok' })
+  await audit.close()
+  t.match(collector.bodies(), [{ outcome: 'ok' }])
+  t.match(proxy.tunnels[0], /^collector\.acme\.test:/)
+})
+
 t.test('a part that is rejected in Protobuf is a failure too', async (t) => {
   const collector = await collect(t, { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' })
   // ExportLogsServiceResponse { partial_success { rejected_log_records: 2 } }
@@ -195,7 +131,10 @@ t.test('a part that is rejected in Protobuf is a failure too', async (t) => {
 
 for (const [how, [answer, says]] of Object.entries(FAILURES))
   t.test(`if the collector ${how}, calls go on, and the log says so once`, async (t) => {
-    const { at, collector, said, log } = await start(t, { OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: '300' })
+    const { at, collector, said, log } = await start(t, {
+      OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: '300',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20SECRET',
+    })
     collector.answer = answer
     for (let i = 0; i < 3; i++) t.match((await call(at, 'tools/call', WRITE, AS_ALICE)).text, /done/)
     t.equal(said('audit_failed').length, 1)

@@ -1,5 +1,6 @@
 /** The audit log: what its lines say, when they are written, and what happens if they cannot be. */
 import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
@@ -77,6 +78,11 @@ t.test('each call and each refusal has a line, which is written before the answe
   t.match(lines()[5], { principal: 'alice', tool: 'write', outcome: 'ok' })
   t.notMatch(readFileSync(file, 'utf8'), /SECRET|0123456789abcdef/, 'no texts, no tokens')
   t.equal(statSync(file).mode & 0o777, 0o600)
+  const loaded = Object.keys(createRequire(import.meta.url).cache)
+  t.notOk(
+    loaded.some((path) => path.includes('opentelemetry')),
+    'what sends lines to a collector is not loaded',
+  )
 })
 
 t.test('a call through a group is one line, with the group', async (t) => {
@@ -121,5 +127,6 @@ for (const required of [false, true])
       t.equal(calls(), 1)
       renameSync(file, `${file}.1`)
       t.match((await call(at, 'tools/call', { name: 'write' }, as('alice'))).text, /SECRET/, 'and then they go on')
+      t.equal(log.filter(({ event }) => event === 'audit_resumed').length, 1)
     },
   )
