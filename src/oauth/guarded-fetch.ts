@@ -16,7 +16,8 @@ export function guarded(reach: Reach): { [allowInsecureRequests]: true; [customF
       const options = { ...reach, method: method as 'POST', headers }
       const { status, bytes, headers: received } = await guardedRequest(url, { ...options, body: String(body) })
       const type = received['content-type']
-      return new Response(Buffer.from(bytes), {
+      // A response without content must not be given any (Fetch, null body status).
+      return new Response(status === 204 || status === 304 ? null : Buffer.from(bytes), {
         status,
         headers: typeof type === 'string' ? { 'content-type': type } : {},
       })

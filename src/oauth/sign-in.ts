@@ -63,8 +63,11 @@ const MAX_PLACEHOLDERS = 10_000
 const MAX_ASKING_CLIENT = 60
 /** Name of the question that sends a person to the sign-in. */
 const QUESTION = 'sign-in'
-/** State of a call whose client was asked to sign in. A client may forge it: it only repeats the call. */
-const STATE = JSON.stringify('io.github.mcp-bridge/sign-in')
+/**
+ * State of a call whose client was asked to sign in. A client may forge it: it only repeats the call. It is compared as it is
+ * written, so it has no slash, which some clients escape in JSON.
+ */
+const STATE = JSON.stringify('io.github.mcp-bridge.sign-in')
 
 /** What a client has to be able to be asked. */
 const URL_QUESTION = parseObject('{"mode":"url"}')

@@ -122,7 +122,12 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
     if (proxy && path !== undefined && pages.has(path)) {
       const user = forwardedUser(request, proxy)
       withoutForwarded(request, proxy)
-      if (user === 'wrong') throw new Fault('unauthorized', REFUSALS.wrong.message)
+      if (user === 'wrong') {
+        const refuse = () => done(new Fault('unauthorized', REFUSALS.wrong.message))
+        if (app.countWrongToken) app.countWrongToken(request).then(refuse, done)
+        else refuse()
+        return
+      }
       if (user) Object.assign(request, user)
       done()
       return

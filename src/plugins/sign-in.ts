@@ -52,7 +52,7 @@ export async function signInPage(app: FastifyInstance, { path, answer }: SignInR
     const answered = await answer({
       method,
       path: [first, second].filter((one) => one !== undefined),
-      query: new URLSearchParams(url.split('?')[1] ?? ''),
+      query: new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?') + 1) : ''),
       form: body instanceof URLSearchParams ? body : new URLSearchParams(),
       cookies: headers.cookie,
       origin: headers.origin,

@@ -128,9 +128,9 @@ export class TokenAccount {
       return headerOf(token)
     if (isStepUp) await this.#checkLacking(record as TokenRecord, lacking)
     if (isStepUp || !this.#isRenewable(record)) {
+      if (!this.#isMachine) checkDeclined(record, this.#now())
       // Nothing is sent if a person would be needed and may not be asked, or is being asked already.
       if (!mayAsk && !this.#isMachine) throw this.#needsPerson(refusal)
-      if (!this.#isMachine) checkDeclined(record, this.#now())
       if (this.#flow) return headerOf(await this.#wait(this.#flow, began, signal))
     }
     const obtaining = isStepUp ? this.#stepUp(record as TokenRecord, wanted) : this.#again(refusal, wanted)
@@ -190,7 +190,7 @@ export class TokenAccount {
     if (!wanted && this.#challenges.length === 0) this.#challenges = await obtainer.challenges()
     const wishes = wanted ?? wantedBy(readChallenges(this.#challenges))
     const found = await obtainer.find(wishes, record, false)
-    const isStepUp = record?.token !== undefined && wishes.scopes !== undefined
+    const isStepUp = record?.token !== undefined && wishes.error === 'insufficient_scope'
     return { found, asked: this.#scopes(found, wishes, record, isStepUp) }
   }
 
@@ -346,8 +346,9 @@ export class TokenAccount {
     const { token } = record
     const isNew = token !== undefined && headerOf(token) !== refusal.sent && !this.#isOver(token)
     if (isNew) return token
-    if (token && this.#isRenewable(record)) {
-      if (!this.#isOver(token)) this.#checkForced(refusal)
+    const isRenewable = this.#isRenewable(record)
+    if (token && !this.#isOver(token) && (isRenewable || this.#isMachine)) this.#checkForced(refusal)
+    if (token && isRenewable) {
       const renewed = await this.#renew(obtainer, token.access)
       if (renewed) return renewed
     }

@@ -16,10 +16,15 @@ export class Nonce {
     return true
   }
 
-  /** Whether a refusal is only about the nonce, and names another one: then the same token is sent again. */
+  /**
+   * Whether a refusal is only about the nonce: then the same token is sent again. Another request may have brought the same
+   * nonce meanwhile. Whoever sends again counts its attempts.
+   */
   isWanted({ status, challenges, sent, nonce }: AccountRefusal): boolean {
     if (status !== 401 || nonce === undefined || !needsProof(sent)) return false
     const wants = readChallenges(challenges).some(({ params }) => params.get('error') === 'use_dpop_nonce')
-    return wants && this.take(nonce)
+    if (!wants || !NONCE.test(nonce)) return false
+    this.take(nonce)
+    return true
   }
 }

@@ -7,7 +7,7 @@ import { authorizationCodeGrantRequest } from 'oauth4webapi'
 import { randomId } from '../../crypto/seal.js'
 import { printable } from '../../texts/printable.js'
 import { clientAuthOf, configuredMethod } from '../client/client-auth.js'
-import { serverOf } from '../client/grants.js'
+import { AuthorizationRefused, serverOf } from '../client/grants.js'
 import type { IssuerMetadata } from '../documents.js'
 import { failed, networkFault, quoted, unsafe } from '../failure.js'
 import { guarded } from '../guarded-fetch.js'
@@ -88,7 +88,7 @@ export class Company {
   async finish(params: URLSearchParams, secrets: CompanySecrets): Promise<KnownPerson | undefined> {
     if (!isAnswerTo(params, secrets)) return undefined
     const server = await this.#metadata()
-    const response = checkedResponse(params, server, this.#options.clientId)
+    const response = this.#responseIn(params, server)
     const claims = await this.#verified(await this.#redeem(server, response, secrets.verifier))
     const { sub, nonce, azp } = claims
     const { issuer, clientId } = this.#options
@@ -96,6 +96,17 @@ export class Company {
       throw unsafe(`The ID token of ${quoted(issuer)} is not for this sign-in`)
     const name = NAMES.map((claim) => claims[claim]).find((one) => typeof one === 'string' && one !== '')
     return { principal: principalOf({ issuer, subject: sub }), who: printable(String(name), MAX_PERSON_NAME) }
+  }
+
+  /** The answer, if it has a code. Throws a Fault. */
+  #responseIn(params: URLSearchParams, server: IssuerMetadata): URLSearchParams {
+    const { issuer, clientId } = this.#options
+    try {
+      return checkedResponse(params, server, clientId)
+    } catch (error) {
+      if (!(error instanceof AuthorizationRefused)) throw error
+      throw failed(`The identity provider ${quoted(issuer)} answered with the error ${error.code}`)
+    }
   }
 
   #metadata(): Promise<IssuerMetadata> {
@@ -120,7 +131,7 @@ export class Company {
     ).catch((error: unknown) => {
       throw networkFault(error, what)
     })
-    const said = (await answer.json().catch(() => ({}))) as Readonly<Record<string, unknown>>
+    const said = ((await answer.json().catch(() => undefined)) ?? {}) as Readonly<Record<string, unknown>>
     const { error, id_token: token } = said
     if (answer.status !== 200)
       throw failed(`${what} refused the code (${typeof error === 'string' ? printable(error, 64) : answer.status})`)

@@ -11,7 +11,7 @@ export interface Ticket {
   /** The principal whose call was refused. */
   principal: string
   /** What the server wants, as far as it fits. */
-  wanted: Omit<Wanted, 'error'> | undefined
+  wanted: Wanted | undefined
   /** The name of the client that called, as it says. */
   client: string | undefined
 }
@@ -31,6 +31,8 @@ const HOLDS = 600_000
 /** Longest part of a ticket that others have chosen, in characters: an address has no room for more. */
 const MAX_WANTED = 800
 const MAX_CLIENT = 60
+/** Of what a server says of a token, only this decides which scopes are asked for. */
+const STEP_UP = 'insufficient_scope'
 /** Most names that a process remembers without other replicas. */
 const MAX_CLAIMED = 10_000
 
@@ -59,7 +61,8 @@ export class Desk {
   invite(ticket: Ticket): string | undefined {
     if (!this.#place) return undefined
     const { server, principal, wanted, client } = ticket
-    const text = JSON.stringify([wanted?.metadata ?? null, wanted?.scopes ?? null, wanted?.dpop ?? false])
+    const { metadata = null, scopes = null, dpop = false, error } = wanted ?? {}
+    const text = JSON.stringify([metadata, scopes, dpop, error === STEP_UP])
     const sealed = this.#place.sealer.seal({
       id: randomId(),
       until: this.#now() + HOLDS,
@@ -88,8 +91,9 @@ export class Desk {
 
 function wantedIn(text: string | undefined): Ticket['wanted'] {
   if (!text) return undefined
-  const [metadata, scopes, dpop] = JSON.parse(text) as [string | null, string[] | null, boolean]
-  return { metadata: metadata ?? undefined, scopes: scopes ?? undefined, dpop }
+  const [metadata, scopes, dpop, isStepUp] = JSON.parse(text) as [string | null, string[] | null, boolean, boolean]
+  const error = isStepUp ? STEP_UP : undefined
+  return { metadata: metadata ?? undefined, scopes: scopes ?? undefined, dpop, error }
 }
 
 /** Takes names in this process. */

@@ -72,7 +72,7 @@ function escaped(text: string): string {
 export function document({ title, body, onTo }: Content, { base, who, secret }: PageContext): string {
   const refresh = onTo === undefined ? '' : `<meta http-equiv="refresh" content="0;url=${escaped(onTo)}">\n`
   const person =
-    who === undefined
+    who === undefined || onTo !== undefined
       ? ''
       : `<p>You are <strong>${escaped(who)}</strong> ${form(`${base}/browser/out`, secret, 'Not you?')}</p>`
   return `<!doctype html>

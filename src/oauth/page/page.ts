@@ -65,6 +65,9 @@ export interface PageAnswer {
   isWrong?: boolean
 }
 
+/** What may work again later. */
+const AWAY: ReadonlySet<string> = new Set(['storeUnavailable', 'upstreamUnavailable', 'authUnavailable'])
+
 /** The page. */
 export class SignInPage {
   readonly #options: SignInPageOptions
@@ -86,7 +89,7 @@ export class SignInPage {
       return await this.#route(request)
     } catch (error) {
       if (!(error instanceof Fault)) throw error
-      const status = error.fault === 'storeUnavailable' || error.fault === 'upstreamUnavailable' ? 503 : 400
+      const status = AWAY.has(error.fault) ? 503 : 400
       return this.#show(message('Not signed in', error.message, this.#back), this.#context(request), status)
     }
   }
@@ -146,7 +149,7 @@ export class SignInPage {
     const context = this.#contextOf(visitor)
     const invited = await this.#invited(server, ticket, visitor, context)
     if (invited && 'status' in invited) return invited
-    const { found, asked } = await accounts.of(visitor.principal).prospect(wantedBy(invited))
+    const { found, asked } = await accounts.of(visitor.principal).prospect(invited?.wanted)
     const { issuer } = found.server
     const shown = { server, host: hostOf(accounts.url), issuer, scopes: asked, client: invited?.client, ticket }
     return this.#show(agreement(shown, context), context, 200, cookie)
@@ -164,7 +167,7 @@ export class SignInPage {
     if (invited && !(await this.#options.desk.spend(invited))) return this.#show(this.#old(server), context, 400)
     const redirectUri = `${this.#options.address}/callback/${encodeURIComponent(server)}`
     const by = { redirectUri, browser: digest(visitor.id) }
-    const address = await accounts.of(visitor.principal).begin(wantedBy(invited), by)
+    const address = await accounts.of(visitor.principal).begin(invited?.wanted, by)
     return this.#show(leaving(server, address), context)
   }
 
@@ -322,11 +325,6 @@ export class SignInPage {
     const headers = { ...HEADERS, ...leaves, ...(given.length > 0 && { 'set-cookie': given }) }
     return { status, headers, body: document(content, context) }
   }
-}
-
-function wantedBy(ticket: Ticket | undefined) {
-  const { wanted } = ticket ?? {}
-  return wanted && { ...wanted, error: undefined }
 }
 
 function stateOf(status: AccountStatus | undefined): ServerRow['state'] {

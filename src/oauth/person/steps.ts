@@ -100,6 +100,7 @@ export class Steps {
     }
     await store.change(key, holder, (record) => {
       record.pending = pending
+      if (browser !== undefined) delete record.ended
       record.began = [...record.began.filter((moment) => moment + RATE.within > now()), now()].slice(-RATE.most)
       record.client ??= client
     })
@@ -153,7 +154,10 @@ export class Steps {
       log.info({ event: 'signed_in' }, 'signed in')
       return 'signedIn'
     } catch (error) {
-      await this.note(error, pending)
+      const { row, message } = await this.note(error, pending)
+      // On this machine, the flow writes how it ended.
+      if (browser !== undefined)
+        log.warn({ event: 'sign_in_failed', reason: row.reason, why: message }, 'sign-in failed')
       return 'failed'
     }
   }

@@ -24,9 +24,10 @@ export interface Renewal {
 }
 
 /** All in milliseconds. */
-const LEASE = 20_000
+/** Longer than a renewal takes: metadata, and two requests if the issuer wants a nonce. */
+const LEASE = 40_000
 /** Longer than a lease, so that a killed process delays calls but does not fail them. */
-const PATIENCE = 25_000
+const PATIENCE = 45_000
 const INTERVAL = 100
 
 /** Resolves to a token other than `known`; undefined if there is none. Rejects with a Fault. */
