@@ -5,7 +5,7 @@ import { Fault } from '../fault/fault.js'
 import type { Cancelled, Outcome } from '../ports/outcome.js'
 import type { Final, Reply } from '../protocol/call.js'
 import type { Response } from '../rpc/message.js'
-import { EMPTY, raw, value } from '../rpc/splice.js'
+import { EMPTY, raw } from '../rpc/splice.js'
 
 /** The outcome of a call that was answered. */
 export type AnsweredOutcome = Exclude<Outcome, 'cancelled' | 'fault'>
@@ -43,6 +43,7 @@ export function replyIn({ outcome }: Response): Final {
     const asks = raw(payload, 'resultType') === '"input_required"'
     return { kind: asks ? 'input' : 'result', result: payload }
   }
-  const code = value(payload, 'code')
-  return { kind: 'error', error: { code: typeof code === 'number' ? code : -32603, message: '' } }
+  // A string would give NaN, valid or not.
+  const code = Number(raw(payload, 'code') ?? Number.NaN)
+  return { kind: 'error', error: { code: Number.isFinite(code) ? code : -32603, message: '' } }
 }

@@ -1,4 +1,5 @@
 /** What is known of the calls of clients while they are recorded: their numbers, and which call continues which. */
+import { BoundedMap } from '../limits/bounded.js'
 import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import { CLIENT_INFO } from '../protocol/meta.js'
 import { memoize } from '../rpc/memoize.js'
@@ -20,9 +21,9 @@ export class Calls {
   readonly record: RecordEvent
   readonly numbers: CallNumbers
   /** Calls that ended with a question, by whose they are and what the client has to send back. */
-  readonly #asking = new Map<string, number>()
+  readonly #asking = new BoundedMap<string, number>(MAX_ASKING)
   /** What clients call themselves, by their sessions. */
-  readonly #names = new Map<string, string>()
+  readonly #names = new BoundedMap<string, string>(MAX_NAMED)
 
   /** Records at most so many calls within a second. */
   constructor(record: RecordEvent, callsPerSecond: number) {
@@ -46,8 +47,6 @@ export class Calls {
     const name = info === undefined ? undefined : nameIn(info)
     if (session === undefined) return name
     if (method !== 'initialize' || name === undefined) return name ?? this.#names.get(session)
-    const [oldest] = this.#names.keys()
-    if (oldest !== undefined && this.#names.size >= MAX_NAMED) this.#names.delete(oldest)
     this.#names.set(session, name)
     return name
   }
@@ -55,8 +54,6 @@ export class Calls {
   /** Notes that the answer to a call asks its client something. `whose` says whose call of what it is. */
   asks(call: number, whose: string, round: Round): void {
     const key = keyOf(whose, round)
-    const [oldest] = this.#asking.keys()
-    if (oldest !== undefined && this.#asking.size >= MAX_ASKING) this.#asking.delete(oldest)
     if (key !== undefined) this.#asking.set(key, call)
   }
 

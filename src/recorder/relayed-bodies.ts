@@ -15,37 +15,38 @@ const RETRY = ['"requestState"', '"inputResponses"'].map((member) => Buffer.from
 
 /** The revision that an answer to `initialize` has agreed on. */
 export function revisionIn(answer: readonly Uint8Array[]): LegacyRevision | undefined {
-  const message = messageIn(answer)
-  return message?.kind === 'response' ? negotiated(message) : undefined
+  return read(answer, (message) => (message.kind === 'response' ? negotiated(message) : undefined))
 }
 
 /** The id of the request that a server cancels. */
 export function withdrawnIn(cancellation: readonly Uint8Array[]): string | number | undefined {
-  const message = messageIn(cancellation)
-  const id = message?.kind === 'notification' ? cancelledId(message.params) : undefined
+  const id = read(cancellation, (message) =>
+    message.kind === 'notification' ? cancelledId(message.params) : undefined,
+  )
   return id && idValue(id)
 }
 
 /** What a client calls itself in `initialize`. */
 export function clientIn(calls: Calls, body: Uint8Array): string | undefined {
-  const message = messageIn([body])
-  return message?.kind === 'request' ? calls.clientOf(message, undefined) : undefined
+  return read([body], (message) => (message.kind === 'request' ? calls.clientOf(message, undefined) : undefined))
 }
 
 /** The answers in a request that continues another one. */
 export function answersIn(body: Uint8Array): Answers | undefined {
   // Most requests have none and need not be parsed.
   if (!(body instanceof Buffer) || !RETRY.some((member) => body.includes(member))) return undefined
-  const message = messageIn([body])
-  if (message?.kind !== 'request' || typeof message.params === 'string') return undefined
-  const [responses, state] = [raw(message.params, 'inputResponses'), raw(message.params, 'requestState')]
-  return responses === undefined && state === undefined ? undefined : { responses, state }
+  return read([body], (message) => {
+    if (message.kind !== 'request' || typeof message.params === 'string') return undefined
+    const [responses, state] = [raw(message.params, 'inputResponses'), raw(message.params, 'requestState')]
+    return responses === undefined && state === undefined ? undefined : { responses, state }
+  })
 }
 
-function messageIn(body: readonly Uint8Array[]): Message | undefined {
+/** What is read of a message. A large one may have strings that turn out to be invalid when they are read. */
+function read<T>(body: readonly Uint8Array[], what: (message: Message) => T): T | undefined {
   if (lengthOf(body) > MAX_READ) return undefined
   try {
-    return parseMessage(sourceOfBytes(body))
+    return what(parseMessage(sourceOfBytes(body)))
   } catch {
     return undefined
   }

@@ -2,7 +2,7 @@
 import { type SessionRecorder, UNRECORDED } from '../ports/recorder.js'
 import { cancelledId } from '../protocol/cancelled.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
-import { idKey, type Notification, parseMessage, type Response } from '../rpc/message.js'
+import { type Id, idKey, type Notification, parseMessage, type Response } from '../rpc/message.js'
 import { join, sourceOf, type Wire } from '../rpc/source.js'
 import type { RecordEvent } from './events.js'
 import { fillIn, recordReceived, recordSent, TOWARDS, traceOf } from './message.js'
@@ -41,8 +41,17 @@ export class RecordedSession implements SessionRecorder {
 
   /** The server has cancelled one of its requests to the client. */
   #withdrawn(cancellation: Wire): void {
-    const message = parseMessage(sourceOf(join(cancellation)))
-    const id = message.kind === 'notification' ? cancelledId(message.params) : undefined
+    const id = cancelledIn(cancellation)
     if (id !== undefined) this.#questions.withdrawn(idKey(id))
+  }
+}
+
+/** The id in a cancellation. A recorder never throws: a large message of a server may have strings that are invalid. */
+function cancelledIn(cancellation: Wire): Id | undefined {
+  try {
+    const message = parseMessage(sourceOf(join(cancellation)))
+    return message.kind === 'notification' ? cancelledId(message.params) : undefined
+  } catch {
+    return undefined
   }
 }

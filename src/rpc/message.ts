@@ -136,7 +136,16 @@ function textAt(source: JsonSource, table: Table, row: number): Json | undefined
 /** The id in a JSON text; undefined if it is not a valid one: null, a fraction, an object, or too long. */
 export function readId(text: Json): Id | undefined {
   if (text.length > MAX_ID + 2) return undefined
-  return text.startsWith('"') || integerIn(text) !== undefined ? (text as Id) : undefined
+  return (text.startsWith('"') ? isString(text) : integerIn(text) !== undefined) ? (text as Id) : undefined
+}
+
+/** Whether a JSON string is valid: those of large texts are not checked by the scan (`ScanOptions.strict`). */
+function isString(json: Json): boolean {
+  try {
+    return !json.includes('\\') || typeof JSON.parse(json) === 'string'
+  } catch {
+    return false
+  }
 }
 
 /**

@@ -119,6 +119,8 @@ export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, lis
     if (depth === listed) {
       row = table.length
       const isVerbatim = strings === PLAIN || isWrittenAsRead(source, at, keyEnd)
+      // Keys are read later, where nobody expects that they are invalid.
+      if (!isVerbatim && strings === LEAPING) skipString(text, at, STRICT)
       table.push(at, isVerbatim ? keyEnd : -keyEnd, i, 0, row + ROW)
     }
     const c = text.charCodeAt(i)

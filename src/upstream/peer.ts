@@ -427,6 +427,21 @@ export class Peer implements Receiver, ExchangePeer {
     stream: number | undefined,
     http: HttpHead | undefined,
   ): void {
+    try {
+      this.#deliver(source, message, stream, http)
+    } catch (error) {
+      // A string of a large message, which the scan does not check, turns out to be invalid when it is read.
+      if (!(error instanceof SyntaxError)) throw error
+      this.#takeInvalid(source, message)
+    }
+  }
+
+  #deliver(
+    source: JsonSource,
+    message: Message | undefined,
+    stream: number | undefined,
+    http: HttpHead | undefined,
+  ): void {
     if (!message || message.kind === 'invalid' || message.kind === 'batch') return this.#takeInvalid(source, message)
     this.#invalidMessages?.clear()
     this.#received++

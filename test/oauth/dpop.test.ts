@@ -1,6 +1,7 @@
 /** Tokens that are bound to a key, for servers that ask for them (RFC 9449), with a real authorization server. */
 import { decodeJwt, EmbeddedJWK, jwtVerify } from 'jose'
 import t from 'tap'
+import { Nonce } from '../../src/oauth/client/nonce.js'
 import { startModern } from '../interop/modern-servers.js'
 import { startBridge } from '../support/bridge.js'
 import { Guarded } from '../support/guarded.js'
@@ -65,6 +66,13 @@ t.test('each request has a proof of its own, with the nonce that the server want
   t.equal(decodeJwt(await account.proof(request))['nonce'], 'second')
   await account.logout()
   t.match(await reasonOf(account.proof(request)), { reason: 'sign_in_required' })
+})
+
+t.test('two requests at once that are refused for the same nonce are both sent again', async (t) => {
+  const nonce = new Nonce()
+  const refusal = { status: 401, challenges: ['DPoP error="use_dpop_nonce"'], sent: 'DPoP x', nonce: 'n' }
+  for (let nth = 0; nth < 2; nth++) t.ok(nonce.isWanted(refusal as Parameters<Nonce['isWanted']>[0]))
+  t.notOk(nonce.isWanted({ ...refusal, nonce: 'no\nnonce' } as Parameters<Nonce['isWanted']>[0]))
 })
 
 const servers = {

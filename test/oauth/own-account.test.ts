@@ -220,3 +220,14 @@ t.test('whoever declines at the server is told so with the call, and may try aga
   const declined = await whoami(url, token, again(asked, 'decline'))
   t.match(declined.message.result, { isError: true, _meta: { 'io.github.mcp-bridge/sign_in_refused': {} } })
 })
+
+t.test('a person is told when the identity provider answers with an error, and nobody else is to blame', async (t) => {
+  const { origin, becomes } = await startCompany(t)
+  becomes('alice')
+  const browser = new Browser()
+  const leaving = await browser.step(`${origin}/sign-in`)
+  const away = new URL(leaving.headers.get('location') ?? '')
+  const query = `state=${away.searchParams.get('state')}&error=server_error&iss=${away.origin}`
+  const shown = await browser.go(`${origin}/sign-in/browser/callback?${query}`)
+  t.match(shown, { status: 400, page: /answered with the error server_error/ })
+})

@@ -16,6 +16,9 @@ t.test('R7: follows only 307 and 308 on the same origin', async (t) => {
   t.equal(redirectedTo(URL_, asked, to('../y?z')), '/y?z')
   t.equal(redirectedTo(URL_, asked, to('https://example.com/y', 308)), '/y')
   t.equal(redirectedTo(URL_, asked, to('//example.com/y')), '/y')
+  t.equal(redirectedTo(URL_, asked, to('https://example.com//')), '//', 'a path, not a host')
+  t.equal(redirectedTo(URL_, '//', to('/y')), '/y')
+  t.equal(redirectedTo(URL_, '//other.com/x', to('y')), '//other.com/y')
   for (const location of [
     'http://example.com/y',
     '//other.com/y',

@@ -145,3 +145,20 @@ t.test('R10: null written by a client counts as absent on every front', async (t
   const refused = await post(url, '{"jsonrpc":"2.0","id":null,"method":"tools/list"}', headers)
   t.match({ status: refused.status, error: refused.message.error }, { status: 400, error: { code: -32600 } })
 })
+
+const FILL = 'a'.repeat(17_000)
+/** Strings that are no JSON, in messages that are too large for a scan of every character. */
+const INVALID = {
+  'a key of a notification': `{"jsonrpc":"2.0","method":"notifications/progress","params":{"\\q":1,"progressToken":1,"x":"${FILL}"}}`,
+  'a key of its _meta': `{"jsonrpc":"2.0","method":"notifications/message","params":{"_meta":{"\\q":1},"x":"${FILL}"}}`,
+  'a URI': `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"\\q","x":"${FILL}"}}`,
+  'the id of a request': `{"jsonrpc":"2.0","id":"\\q","method":"roots/list","params":{"x":"${FILL}"}}`,
+  'the id of an answer': `{"jsonrpc":"2.0","id":"\\q","result":{"x":"${FILL}"}}`,
+}
+
+for (const [where, line] of Object.entries(INVALID))
+  t.test(`a program that writes an invalid string as ${where} disturbs nobody`, async (t) => {
+    const { server } = legacyStdio(t, { prompt: `${line}\n` })
+    const { url } = await startBridge(t, server)
+    t.match(await call(url, 'tools/call', ECHO), { message: { result: ECHOED } })
+  })

@@ -555,3 +555,42 @@ t.test('R20: relays the answer to a batch with a request, unless it is not JSON'
   ;[type, body] = ['text/html', '<p>OK</p>']
   t.match(await toLegacy(batch), { message: { error: { data: { reason: 'upstream_protocol' } } } })
 })
+
+const callOf = () =>
+  JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'x', _meta: envelope() } })
+
+/** Answers of 17 KiB with a string that is no JSON. */
+for (const body of ['"result":{"\\q":1', '"error":{"code":"\\q"'])
+  t.test(`relays an answer with an invalid string as it is: ${body}`, async (t) => {
+    const text = `{"jsonrpc":"2.0","id":1,${body},"x":"${'a'.repeat(17_000)}"}}`
+    const { url } = await betweenModern(t, (_arrival, response) => sendText(response, text))
+    for (let n = 0; n < 2; n++) {
+      const headers = headersFor('tools/call', { name: 'x' })
+      const answer = await fetch(url, { method: 'POST', headers, body: callOf() })
+      t.equal(answer.status, 200)
+      t.equal(await answer.text(), text)
+    }
+  })
+
+t.test(
+  'an event stream whose length the server gives keeps the connection in step, though events are added',
+  async (t) => {
+    const event = 'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n\n'
+    const { url } = await betweenModern(t, (_arrival, response) =>
+      sendText(response, event, { 'content-type': 'text/event-stream', 'content-length': String(event.length) }),
+    )
+    const { headers, text } = await post(url, callOf(), headersFor('tools/call', { name: 'x' }))
+    t.notOk(headers['content-length'])
+    t.match(text, /"error"/, 'an error is added, because there was no answer')
+  },
+)
+
+t.test('114 removes what `Connection` of an answer names, as its own', async (t) => {
+  const { url } = await betweenModern(t, (_arrival, response) =>
+    sendText(response, '{}', { connection: 'keep-alive, x-hop, content-type', 'x-hop': '1', 'x-kept': '1' }),
+  )
+  const { headers } = await post(url, callOf(), headersFor('tools/call', { name: 'x' }))
+  t.notOk(headers['x-hop'])
+  t.equal(headers['x-kept'], '1')
+  t.match(headers['content-type'], /json/)
+})

@@ -39,7 +39,7 @@ const NOT_SENT_BACK = [
  */
 export function sentOn(headers: RelayedHeaders, inSession: boolean): RelayedHeaders {
   const sent = { ...headers }
-  for (const name of headerOf(headers, 'connection')?.split(',') ?? []) delete sent[name.trim().toLowerCase()]
+  dropNamed(sent, headers)
   for (const name of [...NOT_SENT_ON, ...(inSession ? [] : OF_SESSIONS)]) delete sent[name]
   for (const name of Object.keys(sent)) if (NOT_SENT_ON_LIKE.test(name)) delete sent[name]
   return sent
@@ -48,9 +48,22 @@ export function sentOn(headers: RelayedHeaders, inSession: boolean): RelayedHead
 /** The headers of an answer that are sent to the client. Session headers only if the era has sessions. */
 export function sentBack(headers: RelayedHeaders, hasSessions: boolean): RelayedHeaders {
   const sent = { ...headers }
+  dropNamed(sent, headers)
   for (const name of [...NOT_SENT_BACK, ...(hasSessions ? [] : OF_SESSIONS)]) delete sent[name]
-  if (isEvents(headers)) Object.assign(sent, { 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+  if (isEvents(headers)) {
+    // Events are left out and added: the length is another one.
+    delete sent['content-length']
+    Object.assign(sent, { 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+  }
   return sent
+}
+
+/** Removes the headers that `Connection` names (RFC 9110, 7.6.1), but not the one that says what the body is. */
+function dropNamed(sent: RelayedHeaders, { connection = [] }: RelayedHeaders): void {
+  for (const named of [connection].flat().join(',').split(',')) {
+    const name = named.trim().toLowerCase()
+    if (name !== 'content-type') delete sent[name]
+  }
 }
 
 /** The first value of a header. */

@@ -128,9 +128,9 @@ export class TokenAccount {
       return headerOf(token)
     if (isStepUp) await this.#checkLacking(record as TokenRecord, lacking)
     if (isStepUp || !this.#isRenewable(record)) {
-      if (!this.#isMachine) checkDeclined(record, this.#now())
       // Nothing is sent if a person would be needed and may not be asked, or is being asked already.
       if (!mayAsk && !this.#isMachine) throw this.#needsPerson(refusal)
+      if (!this.#isMachine) checkDeclined(record, this.#now())
       if (this.#flow) return headerOf(await this.#wait(this.#flow, began, signal))
     }
     const obtaining = isStepUp ? this.#stepUp(record as TokenRecord, wanted) : this.#again(refusal, wanted)

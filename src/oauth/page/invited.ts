@@ -30,8 +30,7 @@ export class Invited extends Requesting {
     } catch (error) {
       const { desk, server, principal } = this.#invitation
       const page = desk.addressOf(server)
-      const isDeclined = error instanceof Fault && error.fault === 'signInRefused'
-      if (isDeclined || !needsSignIn(error) || page === undefined) throw error
+      if (!needsSignIn(error) || page === undefined) throw error
       const arrived = asking.hasAccepted ? await this.account.arrived(refusal, signal) : undefined
       if (arrived !== undefined) return arrived
       const wanted = wantedBy(readChallenges(refusal.challenges))

@@ -79,6 +79,6 @@ export class Cookies {
   }
 
   #at(path: string): string {
-    return new URL(path, this.#url).href
+    return new URL(this.#url.origin + path).href
   }
 }

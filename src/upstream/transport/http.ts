@@ -9,7 +9,7 @@ import type { Account } from '../../protocol/account.js'
 import { own } from '../../rpc/own.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
 import { HangUp } from '../../time/hang-up.js'
-import { backoff, Deadline, pause } from '../../time/time.js'
+import { backoff, Deadline, pause, within } from '../../time/time.js'
 import { OneWaySender } from '../one-way.js'
 import { AcceptedCalls } from './accepted-calls.js'
 import {
@@ -203,8 +203,15 @@ class HttpChannel implements Channel {
     const headers = this.#headers(this.#own)
     const request = { method: 'DELETE' as const, path, headers: this.#cookies?.addTo(path, headers) ?? headers }
     const account = this.#account
-    const reader = { onHead: () => 'nothing' as const }
-    await this.#origin.askOrigin(request, reader, account, AbortSignal.timeout(GOODBYE)).catch(() => {})
+    let abort = () => {}
+    const reader = {
+      onStart: (end: () => void) => {
+        abort = end
+      },
+      onHead: () => 'nothing' as const,
+    }
+    const leaving = this.#origin.askOrigin(request, reader, account, AbortSignal.timeout(GOODBYE)).catch(() => {})
+    await within(leaving, GOODBYE, () => abort())
   }
 
   /**

@@ -64,7 +64,7 @@ export class Redirects {
 export function redirectedTo(url: URL, asked: string, { status, headers }: Head): string | undefined {
   const { location } = headers
   if (!KEEPING.has(status) || typeof location !== 'string') return undefined
-  const target = onSameOrigin(location, new URL(asked, url))
+  const target = onSameOrigin(location, new URL(url.origin + asked))
   return target && pathOf(target)
 }
 
