@@ -3,6 +3,7 @@
  * whom it was made, and proves nothing about who brings it.
  */
 import { randomId, Sealer, type SealKey } from '../../crypto/seal.js'
+import { BoundedMap } from '../../limits/bounded.js'
 import type { Wanted } from '../challenge.js'
 
 /** For what a person was asked to sign in. */
@@ -98,13 +99,9 @@ function wantedIn(text: string | undefined): Ticket['wanted'] {
 
 /** Takes names in this process. */
 function claimHere(now: () => number): Claim {
-  const taken = new Map<string, number>()
+  const taken = new BoundedMap<string, number>(MAX_CLAIMED)
   return (name, milliseconds) => {
-    for (const [oldest, until] of taken) {
-      if (taken.size < MAX_CLAIMED && until > now()) break
-      taken.delete(oldest)
-    }
-    if (taken.has(name)) return Promise.resolve(false)
+    if ((taken.get(name) ?? 0) > now()) return Promise.resolve(false)
     taken.set(name, now() + milliseconds)
     return Promise.resolve(true)
   }

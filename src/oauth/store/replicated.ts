@@ -1,4 +1,5 @@
 /** Records that all replicas share, sealed in Redis. Any replica can start a sign-in, finish it and use its token. */
+import { BoundedMap } from '../../limits/bounded.js'
 import { emptyRecord, isEmpty } from './empty.js'
 import { type Holder, recordSchema, type TokenRecord } from './record.js'
 import type { ListedRecord, TokenStore } from './store.js'
@@ -26,7 +27,7 @@ const MAX_REMEMBERED = 10_000
 export class ReplicatedStore implements TokenStore {
   readonly #records: SharedRecords
   /** As last read. */
-  readonly #known = new Map<string, TokenRecord>()
+  readonly #known = new BoundedMap<string, TokenRecord>(MAX_REMEMBERED)
   #changes = 0
 
   constructor(records: SharedRecords) {
@@ -74,9 +75,8 @@ export class ReplicatedStore implements TokenStore {
   }
 
   #remember(key: string, record: TokenRecord | undefined): void {
-    this.#known.delete(key)
     if (record) this.#known.set(key, structuredClone(record))
-    for (const oldest of this.#known.keys()) if (this.#known.size > MAX_REMEMBERED) this.#known.delete(oldest)
+    else this.#known.delete(key)
   }
 }
 
