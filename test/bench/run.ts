@@ -178,11 +178,11 @@ function about(pace: About['pace'], node: string): About {
     cores: 1 + others.length,
     load: loadavg()[0] ?? 0,
     pinned,
-    // Without where the results go.
+    // Without where the results go, and where each Node.js is: its version is said.
     options: process.argv
       .slice(2)
       .join(' ')
-      .replace(/ ?--(?:write|json \S+)/g, ''),
+      .replace(/ ?--(?:write|json \S+|node \S+)/g, ''),
     pace: { rounds: pace.rounds, window: pace.window, warmUp: pace.warmUp, lives: pace.lives },
   }
 }
