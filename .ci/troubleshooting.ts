@@ -346,7 +346,7 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
   ],
   auditUnavailable: [
     'The audit log cannot be written, and `audit.required` is on.',
-    'Look at the disk and the permissions of `audit.file`.',
+    'Look at the disk and the permissions of `audit.file`, or at the collector; `audit_failed` in the log has the reason.',
   ],
   auditLost: ['The server has answered, and the audit log could not be written.', CHECK_FIRST],
   suspendedCallLost: ['The bridge that held a call with an open question has ended.', CHECK_FIRST],

@@ -192,7 +192,7 @@ export const FAULT_ADVICE = {
   ],
   auditUnavailable: [
     'The audit log cannot be written, and `audit.required` is on.',
-    'Look at the disk and the permissions of `audit.file`.',
+    'Look at the disk and the permissions of `audit.file`, or at the collector; `audit_failed` in the log has the reason.',
   ],
   auditLost: [
     'The server has answered, and the audit log could not be written.',

@@ -1,4 +1,8 @@
-/** The audit log: what its lines say, when they are written, and what happens if they cannot be. */
+/**
+ * The audit log: what its lines say, when they are written, and what happens if they cannot be.
+ *
+ * Runs in its own process: it looks at which packages are loaded.
+ */
 import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
