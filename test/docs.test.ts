@@ -61,6 +61,20 @@ t.test('the tests that documents name exist', async (t) => {
   t.ok(names > 50, `${names} names`)
 })
 
+t.test('the tests that run on a second Node.js exist', async (t) => {
+  const [, listed = ''] = /--kind test,slow --again ([^\n]*(?:\\\n[^\n]*)*)/.exec(textOf(join(root, '.ci/run'))) ?? []
+  const names = listed.split(/[\s\\]+/).flatMap((word) => {
+    const [, folder = '', inner] = /^(.*)\{(.*)\}$/.exec(word) ?? []
+    return inner === undefined ? word : inner.split(',').map((name) => folder + name)
+  })
+  t.ok(names.length > 20)
+  for (const name of names.filter((one) => one !== ''))
+    t.ok(
+      ['', '.test.ts', '.slow.ts'].some((ending) => existsSync(join(root, 'test', name + ending))),
+      name,
+    )
+})
+
 t.test('U8: where an unpublished image, chart or package is named, the text says so nearby', async (t) => {
   const files = [...pages, join(root, 'config/kubernetes/kustomization.yaml')]
   let places = 0
