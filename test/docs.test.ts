@@ -62,7 +62,7 @@ t.test('the tests that documents name exist', async (t) => {
 })
 
 t.test('the tests that run on a second Node.js exist', async (t) => {
-  const [, listed = ''] = /--kind test,slow --again ([^\n]*(?:\\\n[^\n]*)*)/.exec(textOf(join(root, '.ci/run'))) ?? []
+  const [, listed = ''] = /--kind test,slow --again ([^\n]*(?:\n {4}[^\n]*)*)/.exec(textOf(join(root, '.ci/run'))) ?? []
   const names = listed.split(/[\s\\]+/).flatMap((word) => {
     const [, folder = '', inner] = /^(.*)\{(.*)\}$/.exec(word) ?? []
     return inner === undefined ? word : inner.split(',').map((name) => folder + name)
