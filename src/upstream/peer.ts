@@ -428,60 +428,51 @@ export class Peer implements Receiver, ExchangePeer {
     http: HttpHead | undefined,
   ): void {
     try {
-      this.#deliver(source, message, stream, http)
+      if (!message || message.kind === 'invalid' || message.kind === 'batch') return this.#takeInvalid(source, message)
+      this.#invalidMessages?.clear()
+      this.#received++
+      switch (message.kind) {
+        case 'response': {
+          const id = message.id === undefined ? undefined : numberOf(message.id)
+          const exchange = this.#exchanges.get(id ?? 0) ?? this.#withoutId(message, stream) ?? this.#first(message)
+          this.#recorder?.received(message, exchange?.number, http)
+          if (exchange && !exchange.answered) {
+            if (exchange.arrive(message)) this.owner.arrived?.(exchange)
+          } else {
+            if (id !== undefined) this.possibleCallers?.answeredLate(id)
+            this.#drop('an answer that nobody waits for')
+          }
+          return
+        }
+        case 'notification': {
+          const { method, params } = message
+          const on = stream === undefined || this.owner.ofSession?.(method) ? undefined : stream
+          const by = method === 'notifications/progress' ? progressOwner(params) : (on ?? listener(params))
+          const exchange = by === undefined ? undefined : this.#exchanges.get(by)
+          if (this.#recorder)
+            this.#recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
+          if (by === undefined) return this.owner.notified(method, params)
+          if (exchange && !exchange.answered) {
+            if (exchange.arrive(message)) this.owner.arrived?.(exchange)
+          } else this.#drop('a notification for a call that is over')
+          return
+        }
+        case 'request': {
+          const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
+          if (this.#recorder) this.#recorder.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
+          if (++this.#asked > MAX_SERVER_REQUESTS) {
+            return this.respond(message.id, {
+              code: -32603,
+              message: `Too many open requests (at most ${MAX_SERVER_REQUESTS})`,
+            })
+          }
+          return this.owner.asked(message, exchange)
+        }
+      }
     } catch (error) {
       // A string of a large message, which the scan does not check, turns out to be invalid when it is read.
       if (!(error instanceof SyntaxError)) throw error
       this.#takeInvalid(source, message)
-    }
-  }
-
-  #deliver(
-    source: JsonSource,
-    message: Message | undefined,
-    stream: number | undefined,
-    http: HttpHead | undefined,
-  ): void {
-    if (!message || message.kind === 'invalid' || message.kind === 'batch') return this.#takeInvalid(source, message)
-    this.#invalidMessages?.clear()
-    this.#received++
-    switch (message.kind) {
-      case 'response': {
-        const id = message.id === undefined ? undefined : numberOf(message.id)
-        const exchange = this.#exchanges.get(id ?? 0) ?? this.#withoutId(message, stream) ?? this.#first(message)
-        this.#recorder?.received(message, exchange?.number, http)
-        if (exchange && !exchange.answered) {
-          if (exchange.arrive(message)) this.owner.arrived?.(exchange)
-        } else {
-          if (id !== undefined) this.possibleCallers?.answeredLate(id)
-          this.#drop('an answer that nobody waits for')
-        }
-        return
-      }
-      case 'notification': {
-        const { method, params } = message
-        const on = stream === undefined || this.owner.ofSession?.(method) ? undefined : stream
-        const by = method === 'notifications/progress' ? progressOwner(params) : (on ?? listener(params))
-        const exchange = by === undefined ? undefined : this.#exchanges.get(by)
-        if (this.#recorder)
-          this.#recorder.received(message, by === undefined ? this.owner.callOf?.(message) : exchange?.number, http)
-        if (by === undefined) return this.owner.notified(method, params)
-        if (exchange && !exchange.answered) {
-          if (exchange.arrive(message)) this.owner.arrived?.(exchange)
-        } else this.#drop('a notification for a call that is over')
-        return
-      }
-      case 'request': {
-        const exchange = stream === undefined ? undefined : this.#exchanges.get(stream)
-        if (this.#recorder) this.#recorder.received(message, exchange?.number ?? this.owner.callOf?.(message), http)
-        if (++this.#asked > MAX_SERVER_REQUESTS) {
-          return this.respond(message.id, {
-            code: -32603,
-            message: `Too many open requests (at most ${MAX_SERVER_REQUESTS})`,
-          })
-        }
-        return this.owner.asked(message, exchange)
-      }
     }
   }
 
