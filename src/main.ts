@@ -14,7 +14,7 @@ import { waitForEachAddress } from './net/families.js'
 import { endPrograms } from './upstream/transport/stdio/process-group.js'
 import { versionOfBridge } from './version.js'
 
-/** Milliseconds at the end in which what waits to be written to stderr may still be read. */
+/** Milliseconds for pending stderr output to be read before the process ends. */
 const LAST_WORDS = 1_000
 const STDERR = new LineWriter({ fd: 2, stream: () => process.stderr })
 const version = versionOfBridge()
@@ -26,9 +26,9 @@ const { env } = process
  * replace the input as well.
  */
 const STREAMS = process.platform === 'linux' ? [0, 1, 2] : [1, 2]
-/** Milliseconds between looks for the terminal, and how many without it show that the process was detached (`disown`). */
+/** Milliseconds between checks for the terminal, and how many failed ones mean a detached process (`disown`). */
 const LOOK = { every: 1_000, most: 5 }
-/** Whether the process has a terminal whose end is its own. */
+/** Whether the process ends with its terminal. */
 let attached = STREAMS.some((fd) => isatty(fd)) && hasTerminal()
 if (attached) lookForTerminal()
 
@@ -86,7 +86,7 @@ const program: Program = {
   abort: () => process.exit(EXIT.failed),
 }
 
-// What is experimental in a package is nothing that a person who runs the bridge could change.
+// Warnings about experimental features of Node.js are nothing that a user of the bridge could act on.
 const [printWarning] = process.listeners('warning')
 process.removeAllListeners('warning')
 process.on('warning', (warning) => {
@@ -101,7 +101,7 @@ main().catch((error: unknown) => {
 async function main(): Promise<void> {
   const code = await run(parseCommand(argv, env))
   if (code === undefined) return
-  // What goes to a slow reader goes out whole.
+  // A slow reader still gets all of the output.
   await new Promise((resolve) => process.stdout.write('', resolve))
   await end(code)
 }
@@ -184,10 +184,10 @@ async function run(command: Command): Promise<number | undefined> {
   }
 }
 
-/** A terminal that is closed sends its signal at once: without one, the process was detached. */
+/** A closing terminal sends a signal at once: if it disappears without one, the process was detached. */
 function lookForTerminal(): void {
   let without = 0
-  // Looks are counted and not the time, because the process may have been stopped (Ctrl-Z) when the terminal was closed.
+  // Counts checks, not time: the process may have been stopped (Ctrl-Z) when the terminal was closed.
   const looking = setInterval(() => {
     without = hasTerminal() ? 0 : without + 1
     if (without < LOOK.most) return
@@ -202,7 +202,7 @@ function hasTerminal(): boolean {
     closeSync(openSync('/dev/tty', 'r'))
     return true
   } catch (error) {
-    // Without a file descriptor for it, there may be one.
+    // If no file descriptor is free, there may be one.
     return /^E[MN]FILE$/.test(String((error as NodeJS.ErrnoException).code))
   }
 }
@@ -222,16 +222,16 @@ async function discovering(
   return (settings) => new Discovery({ settings, host, sources, signIn: signIn?.(settings) })
 }
 
-/** If nobody reads the output of a command, the command ends. */
+/** Ends the command when stdout is closed. */
 function stdoutFailed({ code, message }: NodeJS.ErrnoException): void {
   if (code !== 'EPIPE') STDERR.write(`mcp-bridge: cannot write to stdout: ${message}\n`)
   end(EXIT.failed).catch(program.abort)
 }
 
-/** Ends the process, when what waits for stderr is written or cannot be. */
+/** Ends the process after pending stderr output is written or has failed. */
 async function end(code: number | string = process.exitCode ?? EXIT.ok): Promise<void> {
   const free = await STDERR.flush(LAST_WORDS)
-  // If a terminal has been stopped, the thread that writes to it is blocked, and an exit would wait for that thread.
+  // A stopped terminal (Ctrl-S) blocks the thread that writes to it, and an exit would wait for that thread.
   if (!free && terminal) process.kill(process.pid, 'SIGKILL')
   process.exit(code)
 }

@@ -7,7 +7,7 @@ import { pemOfServer, signInTls } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import type { Shared } from './shared.js'
 
-/** What replaces the defaults for a server that discovery has found. */
+/** Settings that replace the defaults for a discovered server. */
 export type FoundAccounts = Pick<AccountsOptions, 'loginName' | 'reach'>
 
 /** Undefined if the bridge does not sign in to this server, or if the server is a program. */

@@ -87,7 +87,7 @@ export class Bridge {
   #mounts: ReadonlyMap<string, Mount>
   #groups: ReadonlyMap<string, GroupMount>
   #groupUrls: ReadonlyMap<string, string> = new Map()
-  /** Retired mounts, whose calls have not ended yet. */
+  /** Retired mounts that still have calls in progress. */
   readonly #retiring = new Set<Served>()
   /** Makes reloads run one after another. */
   #reloading: Promise<unknown> = Promise.resolve()
@@ -186,7 +186,7 @@ export class Bridge {
     return urls(servedPaths(this.#settings, listen))
   }
 
-  /** Serves HTTP without listening: resolves to what takes the requests that another server of this process has received. */
+  /** Serves HTTP without listening. Resolves to the handler for requests that another server of this process receives. */
   attach(): Promise<Front['routing']> {
     return this.#http.attach(httpListen(this.#settings.listen), this.#settings, this.#served)
   }
@@ -254,7 +254,7 @@ export class Bridge {
     await this.#audit?.close()
   }
 
-  /** Groups first: what they have begun ends before their servers do. */
+  /** Groups come first, so that their calls end before their servers do. */
   get #all(): readonly Served[] {
     return [...this.#groups.values(), ...this.#mounts.values(), ...this.#retiring]
   }
@@ -268,7 +268,7 @@ export class Bridge {
     return { servers: this.#mounts, groups: this.#groups }
   }
 
-  /** The groups of settings. Those that there are stay, unless what they depend on has changed. */
+  /** The groups in the settings. An existing group stays unless a setting that it depends on has changed. */
   #groupsFor(settings: Settings, mounts: ReadonlyMap<string, Mount>): Map<string, GroupMount> {
     const own = commonSettings(settings)
     return new Map(
@@ -289,7 +289,7 @@ export class Bridge {
     )
   }
 
-  /** Whether all clients have their answers, and, without hurry, those that call once more over an open connection. */
+  /** Whether all requests are answered and, unless hurried, all connections closed: clients may use open ones again. */
   get #isAnswered(): boolean {
     return this.#hurried || !this.#http.listening ? this.#http.requests.open === 0 : this.#http.connections === 0
   }

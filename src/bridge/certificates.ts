@@ -1,4 +1,4 @@
-/** Certificates and keys of the configuration: those of servers with an authority or a client certificate of their own. */
+/** Configured certificates and keys, such as a server's certificate authority or client certificate. */
 import { ConfigError, isStdio, type ServerSettings } from '../config/settings.js'
 import type { Log } from '../log/events.js'
 import { bare } from '../net/address.js'
@@ -28,7 +28,7 @@ export function signInTls(url: string, pem: PemFiles | undefined): TlsFor | unde
   }
 }
 
-/** Files that are read again when they change, and otherwise stay as they were. Throws a ConfigError. */
+/** PEM files. They are read again when they change. Throws a ConfigError. */
 export function filesAt(path: string, paths: PemPaths, log: Pick<Log, 'warn'> | undefined): PemFiles {
   try {
     return new PemFiles(paths, ({ option, message }) =>

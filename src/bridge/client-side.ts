@@ -1,4 +1,4 @@
-/** The side of a mount that clients see: over HTTP, which is made when it is asked for, and on stdio. */
+/** The client side of a mount: on stdio, and over HTTP, whose code is loaded on first use. */
 
 import { type PipeOptions, servePipe } from '../downstream/stdio.js'
 import { Admission } from '../policy/admission.js'
@@ -17,7 +17,7 @@ export type Pipe = Pick<PipeOptions, 'input' | 'output' | 'patience' | 'principa
 export class ClientSide {
   readonly #options: ClientSideOptions
   #http: Promise<HttpMount> | undefined
-  /** The HTTP side, once it is made. */
+  /** The HTTP side, once it is created. */
   #served: HttpMount | undefined
 
   constructor(options: ClientSideOptions) {
@@ -29,7 +29,7 @@ export class ClientSide {
     return this.#served?.gauges ?? []
   }
 
-  /** The HTTP side. It is loaded and made when it is asked for the first time. */
+  /** The HTTP side. It is loaded and created on first use. */
   http(): Promise<HttpMount> {
     this.#http ??= this.#makeHttp()
     return this.#http

@@ -1,4 +1,4 @@
-/** What exists before the bridge: its process, its log, metrics and traces. */
+/** What the program gives to a bridge when it creates one: environment, log, metrics and traces. */
 
 import type { FastifyInstance } from 'fastify'
 import type { MountTrust } from '../discovery/trust/mount-trust.js'
@@ -31,11 +31,11 @@ export interface BridgeContext {
   recorder?: Recorder | undefined
   /** Shows what `recorder` records; none by default. */
   inspector?: BridgeInspector | undefined
-  /** What is needed to sign in to servers; by default the bridge does not sign in. */
+  /** The parts of sign-ins to servers; by default the bridge does not sign in. */
   signIn?: SignInParts | undefined
   /** The trust in a discovered server; undefined for configured ones. */
   lead?: ((name: string) => MountTrust | undefined) | undefined
-  /** What serves a server of this very process; undefined for programs and addresses. */
+  /** Connects to a server in this process; undefined for programs and addresses. */
   inProcess?: ((name: string) => Serve | undefined) | undefined
   /** Who sends the requests that `Bridge.attach` gets; by default everybody is one anonymous principal. */
   principalOf?: PrincipalOf | undefined
@@ -45,7 +45,7 @@ export interface BridgeContext {
 interface BridgeInspector {
   /** Its path at the address for operators, as in `/inspect`. */
   readonly path: string
-  /** Serves it at an application, whose hosts and origins are checked, to everybody who has the token. */
+  /** Serves it to everybody who has the token. The application has already checked host and origin. */
   register(app: FastifyInstance, servers: () => ServerStatus[]): Promise<void>
   /** Serves it to the user of this process alone, beside a bridge on stdio. Never rejects. */
   serveSocket(servers: () => ServerStatus[]): Promise<void>

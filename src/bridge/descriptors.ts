@@ -1,17 +1,17 @@
-/** Says that no file descriptors are left: in one line, besides those of the calls that fail because of it. */
+/** Logs that no file descriptors are left, once for all calls that fail because of it. */
 
 import type { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
 import { causeOf } from '../upstream/transport/causes.js'
 
-/** Codes of errors of the system, and of starts of programs that failed with them. */
+/** Error codes of the system, and of programs that failed to start for the same reason. */
 const NONE_LEFT: ReadonlySet<unknown> = new Set(['EMFILE', 'ENFILE', 'ERR_START_EMFILE', 'ERR_START_ENFILE'])
-/** Milliseconds for which it is not said again. */
+/** Milliseconds for which it is not logged again. */
 const QUIET = 600_000
-/** Causes of causes that are looked at. */
+/** Most nested causes that are examined. */
 const MOST = 8
 
-/** Looks at the failures of calls. */
+/** Watches the faults of calls. */
 export class Descriptors {
   readonly #log: Pick<Log, 'error'>
   #saidAt = Number.NEGATIVE_INFINITY
@@ -29,7 +29,7 @@ export class Descriptors {
   }
 }
 
-/** The error of the system that says so. */
+/** The system error for exhausted descriptors among an error and its causes. */
 function exhaustionIn(error: unknown, left = MOST): Error | undefined {
   if (!(error instanceof Error) || left === 0) return undefined
   if ('code' in error && NONE_LEFT.has(error.code)) return error

@@ -1,4 +1,4 @@
-/** What the bridge gives to discovery: its log, and servers and accounts as the bridge makes them of entries. */
+/** What the bridge gives to discovery: its log, and functions that create servers and accounts from entries. */
 import type { DiscoveryHost } from '../discovery/host.js'
 import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
@@ -6,7 +6,7 @@ import { pemOfServer } from './certificates.js'
 import { type BridgeContext, observerOf } from './context.js'
 import { serverOptions } from './server-options.js'
 
-/** Servers that are only met have no metrics and no traces. */
+/** Servers that discovery only examines have no metrics and no traces. */
 export function discoveryHost(context: BridgeContext): DiscoveryHost {
   const { log, env, recorder } = context
   const quiet = { ...context, metrics: undefined, tracer: undefined }

@@ -27,9 +27,9 @@ export interface GroupHealth {
   missing?: Readonly<Record<string, string>>
 }
 
-/** Milliseconds between two looks at whether servers that were found are trusted: decisions about them are in a file. */
+/** Milliseconds between two checks of the trust in discovered servers: people's decisions are in a file. */
 const LOOK_EVERY = 1_000
-/** Most characters of a title that is made of the names of servers. */
+/** Most characters of a title made from the names of servers. */
 const MAX_TITLE = 60
 
 export class GroupMount implements Served {
@@ -43,11 +43,11 @@ export class GroupMount implements Served {
   readonly #clients: ClientSide
   #entry: GroupSettings
   #mounts: readonly Mount[] = []
-  /** Of each mount, what the group has of it. */
+  /** The members of the group, by their mounts. */
   #members = new Map<Mount, Member>()
-  /** Looks at the trust in servers that were found. */
+  /** Checks the trust in discovered servers periodically. */
   #looking: NodeJS.Timeout | undefined
-  /** Which servers were trusted then. */
+  /** The servers that the last check found trusted. */
   #trusted = ''
   #draining = false
   /** Its name in the audit log; undefined without one. */
@@ -193,7 +193,7 @@ export class GroupMount implements Served {
     return Promise.resolve()
   }
 
-  /** Tells clients if a server is trusted now, or no longer. Nobody else asks for the tools that this may depend on. */
+  /** Notifies clients when the trust in a server has changed. Also reads tools for pending verdicts: nobody else does. */
   #look(): void {
     for (const mount of this.#mounts) mount.learnTools()
     const trusted = this.#trustedNow
@@ -224,14 +224,14 @@ export class GroupMount implements Served {
     }
   }
 
-  /** Only what continues a call may begin during shutdown. The bounds of calls are those of the servers. */
+  /** During shutdown, admits only what continues a call. The servers have their own bounds on calls. */
   readonly #admitted: Policy = (next) => (call) =>
     this.#draining && call.answers === undefined && !methodTraits(call.method).endless
       ? Promise.reject(new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 }))
       : next(call)
 }
 
-/** The plan of the mount of a group. What it is made of may change while it stays. */
+/** The plan of the mount of a group. Its servers may change while the mount stays. */
 export function groupPlanOf(name: string, settings: CommonSettings): string {
   return planOf(name, settings)
 }
@@ -243,7 +243,7 @@ function memberOf(mount: Mount, prefix: string, group: string | undefined): Memb
   return { server: mount.name, prefix, upstream, takesPart: () => mount.isTrusted }
 }
 
-/** A title for a group that nobody has named. */
+/** The title of a group without a configured name. */
 function titleOf(members: readonly Member[]): string {
   const names = members.map(({ server }) => server)
   let shown = names.length

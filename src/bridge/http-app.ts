@@ -31,7 +31,7 @@ import { linger } from './linger.js'
 
 /** The requests of clients, counted by all applications of a bridge. */
 interface Requests {
-  /** Those whose answers are not complete. */
+  /** The number of requests with incomplete answers. */
   open: number
   /** The bridge is shutting down. */
   draining: boolean
@@ -43,7 +43,7 @@ export interface MountEndpoint {
   paths: readonly string[]
   /** The server that clients find there, if there is one alone, as of `Reach`. */
   relayed: Relayed | undefined
-  /** By path, the server that had it before. */
+  /** By path, the server that had it before a group took it over. */
   before?: ReadonlyMap<string, HttpMount>
 }
 
@@ -63,9 +63,9 @@ export interface FrontOptions {
   requests: Requests
   /** Checks tokens of identity providers; undefined if there are none. */
   verify: Verify | undefined
-  /** Stands before an identity provider; undefined if clients go there themselves. */
+  /** Stands in front of an identity provider; undefined if clients use the provider directly. */
   facade?: Omit<FacadeRoutes, 'issuer' | 'path'> | undefined
-  /** The metadata of the one identity provider; undefined if there are several or none, or if something stands before it. */
+  /** The metadata of the only identity provider; undefined without exactly one, or with a facade in front of it. */
   issuerDocument?: IssuerMetadataOptions | undefined
   /** The page where people sign in to servers; undefined without one. */
   page?: SignInRoutes | undefined
@@ -77,7 +77,7 @@ export interface FrontOptions {
   attached: { principalOf: PrincipalOf | undefined } | undefined
 }
 
-/** Builds the application for clients. It does not listen: whoever does passes requests to its `routing`. */
+/** Builds the application for clients. It does not listen: the listener passes requests to its `routing`. */
 export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const { settings, listen, endpoints, refusals, requests, replicas } = options
   const { bodyBytes } = settings.limits
@@ -185,7 +185,7 @@ export async function adminFront({
   })
   app.addHook('onRequest', (request, _reply, done) => {
     checkRequest(request.raw)
-    // Refuses what is repeated and must not be: which of two hosts is checked, and which is used?
+    // Refuses repeated headers that must be single: of two hosts, the checked one may not be the used one.
     readHeaders(request.raw)
     done()
   })
@@ -210,7 +210,7 @@ function hostsOf({ publicUrl, allowedHosts }: Settings, { host }: Listen & { kin
   return [...allowedHosts, ...own, ...(isLoopback(host) ? [] : [host])]
 }
 
-/** In place of the compilers that Fastify loads by default: no route of the bridge has a schema. */
+/** Replaces the compilers that Fastify loads by default: no route of the bridge has a schema. */
 const NO_SCHEMAS = { buildValidator: noSchemas, buildSerializer: noSchemas }
 
 function noSchemas(): never {
@@ -248,7 +248,7 @@ function refuseInJsonRpc(
   )
 }
 
-/** Refusals of callers, which are in the audit log. */
+/** Faults of refused callers that the audit log records. */
 const AUDITED: ReadonlySet<FaultName> = new Set(['unauthorized', 'insufficientScope', 'groupsUnknown', 'rateLimited'])
 
 function refusalIn({ fault, row }: Fault, { ip, method, url, principal, grant }: FastifyRequest): AuditLine {
@@ -320,7 +320,7 @@ function authMode({ auth }: Settings, { verify, listen, attached }: FrontOptions
   return { kind: 'tokens', tokens: Object.fromEntries(tokens), verify, forwarded: auth.forwarded }
 }
 
-/** The endpoints for which clients get tokens, and where. */
+/** The endpoints for which clients can get tokens, with their metadata. */
 function protectedBy(
   { auth, publicUrl = '' }: Settings,
   endpoints: readonly MountEndpoint[],
@@ -348,7 +348,7 @@ function protectedBy(
   }
 }
 
-/** Where the bridge stands before an identity provider. */
+/** The facade in front of an identity provider, and its paths. */
 function facadeAt({ publicUrl = '' }: Settings, endpoints: readonly MountEndpoint[]): { issuer: string; path: string } {
   const { origin, pathname } = new URL(publicUrl)
   const prefix = prefixOf(

@@ -45,7 +45,7 @@ export interface ServedAt {
   address(request: FastifyRequest): string
   /** The path of `publicUrl`; `/` without one. */
   publicPath: string
-  /** By path, the server that had it before: sessions that were opened there go on with it. */
+  /** By path, the server that had it before a group took it over: sessions that were opened there continue with it. */
   before?: ReadonlyMap<string, HttpMount> | undefined
 }
 
@@ -145,7 +145,7 @@ export class HttpMount {
     return [...metadata, ...further]
   }
 
-  /** Ends the subscriptions of modern clients, as if they had come to an end: clients begin them again where they belong. */
+  /** Ends the subscriptions of modern clients gracefully: clients open them again, at the new owner of the path. */
   endSubscriptions(): void {
     const endings = this.#endings
     this.#endings = new Admission()

@@ -54,7 +54,7 @@ export interface Mounts {
   groups: ReadonlyMap<string, GroupMount>
 }
 
-/** Which server or group has each path, and which server had it before a group took it. */
+/** The current server or group of each path, and the server that had the path before a group took it over. */
 interface Places {
   now: ReadonlyMap<string, Mount | GroupMount>
   before: ReadonlyMap<string, Mount>
@@ -73,7 +73,7 @@ export class HttpService {
   /** The counts for limits of requests. A reload keeps them. */
   readonly #windows: CountedWindows
   #listen: HttpListen | undefined
-  /** Checks tokens of identity providers, as long as these are configured alike: keys and checked tokens stay. */
+  /** Checks tokens of identity providers. It stays, with keys and checked tokens, until their configuration changes. */
   #verifier: { plan: string; verifier: Verifier } | undefined
   /** Another server of this process receives the requests. */
   #isAttached = false
@@ -133,7 +133,7 @@ export class HttpService {
     return origin
   }
 
-  /** Listens nowhere, and resolves to what takes the requests that another server of this process has received. */
+  /** Does not listen. Resolves to the handler for requests that another server of this process receives. */
   async attach(listen: HttpListen, settings: Settings, mounts: Mounts): Promise<Front['routing']> {
     this.#listen = listen
     this.#isAttached = true
@@ -207,14 +207,14 @@ export class HttpService {
       endpoints: await endpointsOf(settings, listen, mounts, places),
       refusals,
       audit: this.#options.audit,
-      // An application has paths of its own for such things.
+      // The surrounding application has its own paths for these.
       health: settings.admin === undefined && !this.#isAttached ? health : undefined,
       published: this.#isAttached ? undefined : await publisher(settings, listen, mounts.servers),
       requests: this.requests,
       verify: verifier?.verify,
       facade: facadeOf(verifier, settings),
       issuerDocument: verifier?.issuerDocument,
-      // An application has paths of its own.
+      // The surrounding application has its own paths.
       page: this.#isAttached
         ? undefined
         : (await import('./sign-in-page.js')).signInPageOf({
@@ -234,7 +234,7 @@ export class HttpService {
     return app
   }
 
-  /** Loads what checks tokens of identity providers, if there are any. */
+  /** Loads the code that checks tokens of identity providers, if any are configured. */
   async #verifierFor({ auth, oauth: { allow }, mcpServers }: Settings): Promise<Verifier | undefined> {
     const issuers = auth?.issuers
     if (!issuers) return undefined
@@ -294,7 +294,7 @@ export class HttpService {
   }
 }
 
-/** What stands before an identity provider, if something does. */
+/** The facade in front of an identity provider, if there is one. */
 function facadeOf(verifier: Verifier | undefined, { auth }: Settings): FrontOptions['facade'] {
   const facade = verifier?.facade
   return (
@@ -308,7 +308,7 @@ function facadeOf(verifier: Verifier | undefined, { auth }: Settings): FrontOpti
   )
 }
 
-/** Where everything is served: groups first, because people look for what has all of their servers. */
+/** The endpoints with their paths. Groups come first, because people look for the address with all of their servers. */
 function pathsOf(settings: Settings, listen: HttpListen, { servers, groups }: Mounts) {
   const paths = { groups: groupPaths(settings, listen), servers: servedPaths(settings, listen) }
   return [
@@ -317,7 +317,7 @@ function pathsOf(settings: Settings, listen: HttpListen, { servers, groups }: Mo
   ]
 }
 
-/** Who has each path. A server that had one, and is still served, is remembered as long as a group has it. */
+/** The owner of each path. While a group has the path of a server that is still served, that server is remembered. */
 function placesOf(settings: Settings, listen: HttpListen, mounts: Mounts, last: Places): Places {
   const now = new Map(pathsOf(settings, listen, mounts).flatMap(([mount, paths]) => paths.map((path) => [path, mount])))
   const before = new Map<string, Mount>()

@@ -29,7 +29,7 @@ export interface ListenerOptions {
   maxConnections: number
   /** The option with that bound, if there is one. */
   maxConnectionsOption?: string
-  /** Milliseconds after which a client is disconnected that reads nothing of what waits to be written. */
+  /** Milliseconds after which a client is disconnected that reads none of the pending output. */
   write: number
   /** Milliseconds for the headers of a request, and for the whole request. */
   within?: { headers: number; request: number }

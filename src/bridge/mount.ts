@@ -71,9 +71,9 @@ export class Mount implements Served {
   readonly #quarantine: Quarantine | undefined
   /** The server behind the quarantine, which reads its list of tools here. */
   readonly #behind: Handler
-  /** The names of its tools are wanted for metrics or traces, and the bridge may ask for them. */
+  /** Metrics or traces use the names of its tools, and the bridge may list them itself. */
   readonly #learnsNames: boolean
-  /** When the list of tools was last read for a verdict alone. */
+  /** When the bridge last read the list of tools only for a verdict. */
   #learned = Number.NEGATIVE_INFINITY
   /** Its certificates in the configuration, if there are any. */
   readonly #pem: PemFiles | undefined
@@ -161,7 +161,7 @@ export class Mount implements Served {
     const checking = [trust, scoped, chosen, audited, limited]
     const checksCalls = checking.some((one) => one !== undefined)
     // They also give each legacy client a session of its own.
-    // An exchanged token is for one token of a caller, and those change in a session.
+    // A token is exchanged for one token of a caller, and a caller may change its token within a session.
     const translates = checksCalls || own.process === 'single' || accounts?.onBehalf === true
     this.#breaker = trust?.state
     this.#unavailable = trust && unavailable({ name, state: trust.state, memory })
@@ -272,7 +272,7 @@ export class Mount implements Served {
   }
 
   /**
-   * Reads the list of tools if a verdict waits for it: nobody else may do so before the server is trusted. After a
+   * Reads the list of tools if a verdict requires it: nobody else may do so before the server is trusted. After a
    * failure it is tried again later.
    */
   learnTools(): void {
@@ -283,7 +283,7 @@ export class Mount implements Served {
     })
   }
 
-  /** Reads the list of tools for their names in metrics and traces. Without it, they are known when a client has listed them. */
+  /** Reads the list of tools for metrics and traces. Otherwise the names are known once a client has listed them. */
   learnNames(): void {
     if (this.#learnsNames) reading(ownCall(LIST), LIST, this.#behind, this.name, pagesOf).catch(() => {})
   }

@@ -11,7 +11,7 @@ export interface Served {
   readonly busy: { calls: number; parked: number }
   /** The usage of its own bounds. */
   readonly gauges: Gauge[]
-  /** The HTTP side. It is loaded and made when it is asked for the first time. */
+  /** The HTTP side. It is loaded and created on first use. */
   http(): Promise<HttpMount>
   /** Serves a client on stdio until the input ends or the output is closed. */
   pipe(streams: Pipe): Promise<void>

@@ -11,7 +11,7 @@ import { tokenOwner } from '../plugins/auth.js'
 import { prefixOf } from '../plugins/protected-resource.js'
 import type { SignInRoutes } from '../plugins/sign-in.js'
 
-/** What the page is made of. */
+/** What the page needs. */
 export interface SignInPageParts {
   settings: Settings
   listen: Listen

@@ -1,4 +1,4 @@
-/** Closes connections whose client reads nothing of what waits to be written. */
+/** Closes connections whose client reads none of the pending output. */
 import type { Socket } from 'node:net'
 import { lookEvery } from '../time/time.js'
 

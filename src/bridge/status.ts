@@ -42,7 +42,7 @@ export function serversNow(mounts: Mounts): ServerStatus[] {
   return [...mounts].map(([name, mount]) => ({ name, ...mount.health, ...mount.busy, pause: mount.pause }))
 }
 
-/** The certificates of the bridge that expire: its own, and those that servers want of it. */
+/** The certificates of the bridge that can expire: for its own addresses, and for servers that require one. */
 export function certificatesOf(mounts: Mounts, own: readonly (Certificate | undefined)[]): Certificate[] {
   const ofServers = [...mounts].map(([server, { certificateExpiresAt: expiresAt }]) =>
     expiresAt === undefined ? undefined : { use: 'server' as const, server, expiresAt },

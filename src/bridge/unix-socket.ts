@@ -1,10 +1,10 @@
-/** Listening on a unix socket: its mode, and what stands at its path. */
+/** Listens on a unix socket: sets its mode, and replaces a stale socket at its path. */
 import { chmodSync, lstatSync, type Stats, unlinkSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { ListenError } from './listen-error.js'
 
-/** Where a socket is to be, and who may connect to it. */
+/** The path of a socket, and who may connect to it. */
 export interface UnixSocket {
   path: string
   /** Permissions, as of a file. Whoever may write may connect. */
@@ -12,11 +12,11 @@ export interface UnixSocket {
 }
 
 /**
- * Starts to listen. Replaces a socket that a process has left behind when it was killed. Rejects with a ListenError if
+ * Starts to listen. Replaces the socket of a process that was killed. Rejects with a ListenError if
  * another process listens there, or if there is something else.
  */
 export async function listenOn(server: Server, { path, mode }: UnixSocket): Promise<void> {
-  // The system would bind a longer path in part.
+  // The system would truncate a longer path.
   if (Buffer.byteLength(path) > MAX_SOCKET_PATH)
     throw new ListenError(
       `the path of the socket ${path} is too long`,
@@ -68,7 +68,7 @@ function at(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false })
 }
 
-/** Whether a process listens on a socket. If that cannot be found out, it counts as one. */
+/** Whether a process listens on a socket. If that is unknown, the answer is yes. */
 function isLive(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ path })

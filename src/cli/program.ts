@@ -35,13 +35,13 @@ export interface Program {
   onSignal(handle: (signal: EndSignal) => void): void
   /** Calls back when the process is asked to read its configuration again (SIGHUP, while its terminal is open). */
   onReload(handle: () => void): void
-  /** Calls back after an error that nobody has caught. The error has been written, and the exit code set. */
+  /** Calls back after an uncaught error. The error has been written, and the exit code set. */
   onCrash(handle: (error: Error) => void): void
   /** Calls back with the number of log lines that were dropped, as soon as lines can be written again. */
   onDroppedLines(handle: (lines: number) => void): void
   /** Writes an error to stderr, and sets the exit code. */
   fail(error: unknown): void
-  /** Ends the process with the exit code that was set, after what waits for stderr is written or cannot be. */
+  /** Ends the process with the exit code that was set, after pending stderr output is written or has failed. */
   end(): Promise<void>
   /** Ends the process now, as failed. */
   abort(): void

@@ -27,12 +27,12 @@ import { type Flags, flagOf } from './flags.js'
 import { flagAt, serverWithFlags, withFlags } from './from-flags.js'
 import { UsageError } from './usage-error.js'
 
-/** A configuration, and what is to be said of it. */
+/** A configuration, and the notes about it. */
 export interface Configured {
   settings: Settings
-  /** What is left out, because the bridge does not know it. */
+  /** Ignored parts that the bridge does not know. */
   notes: readonly Issue[]
-  /** The program whose format the file has; undefined without a file, and for the format of many programs. */
+  /** The program whose format the file has; undefined without a file, and for the common format of many programs. */
   format: string | undefined
 }
 
@@ -52,7 +52,7 @@ export interface Checked {
   /** Values that are valid, and probably mistakes. */
   warnings: readonly Issue[]
   format: string | undefined
-  /** What clients see of the servers of which they see a part, by name. */
+  /** What clients see of each server that is shown only in part, by its name. */
   chosen: ReadonlyMap<string, string>
 }
 
@@ -129,7 +129,7 @@ function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] 
     upstream !== undefined
       ? parseUpstream(addressIn(upstream, sources.env))
       : command !== undefined
-        ? // A shell, or the client that starts the bridge, has replaced what is to be replaced.
+        ? // The shell or the client that starts the bridge has already replaced variables.
           { command: escaped(command), args: args.map(escaped) }
         : undefined
   if (entry === undefined && file === undefined && flags.discover === undefined)
@@ -160,7 +160,7 @@ function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] 
   return { input, file, name, flags }
 }
 
-/** What `--upstream` says: itself, or the environment variable that it names. Throws a UsageError. */
+/** The address in `--upstream`, or in the environment variable that it names. Throws a UsageError. */
 function addressIn(upstream: string, env: ConfigSources['env']): string {
   const [, name] = /^env:(\w+)$/.exec(upstream) ?? []
   if (name === undefined) return upstream
@@ -169,7 +169,7 @@ function addressIn(upstream: string, env: ConfigSources['env']): string {
   throw new UsageError(`the environment variable ${name}, which --upstream names, is not set`)
 }
 
-/** With the certificates and keys that settings name, and that cannot be used. */
+/** Adds an issue for each certificate or key in the settings that cannot be used. */
 function withFiles({ settings, issues }: ExaminedConfig): ExaminedConfig {
   return { settings, issues: [...issues, ...fileIssues(settings)] }
 }
@@ -195,7 +195,7 @@ function fileIssues({ mcpServers, tls, redis }: Settings): Issue[] {
   })
 }
 
-/** Throws a ConfigError with the issues, each with its place, if there are any; with further ones that are placed. */
+/** Throws a ConfigError if there are issues. Adds the place of each; `further` ones already have theirs. */
 function refuse(issues: readonly Issue[], given: Given, further: readonly Issue[] = []): void {
   if (issues.length === 0) return
   throw new ConfigError([...issues.map((issue) => placed(issue, given)), ...further].toSorted(byPlace))
@@ -218,7 +218,7 @@ function notesOn(given: Given): readonly Issue[] {
   return [...notes, ...unknownKeys({ mcpServers: entries }).map((issue) => placed(issue, given))]
 }
 
-/** An issue as it was given: `mcpServers.<name>.era` may be `--era`, or `servers.<name>.era` in line 3. */
+/** An issue in terms of the user's input: `mcpServers.<name>.era` may be `--era`, or `servers.<name>.era` in line 3. */
 function placed(issue: Issue, { file, name, flags }: Given): Issue {
   const [first = ''] = issue.path.split('.')
   if (name !== undefined && first === 'mcpServers') return atFlag(issue, name, flags)

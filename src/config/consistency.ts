@@ -133,7 +133,7 @@ function authentication({ auth, mcpServers, discover }: Settings): Issue[] {
   return tokens === undefined ? [] : principals(tokens)
 }
 
-/** What is configured about identity providers, and cannot work. */
+/** Settings of identity providers that cannot work. */
 function identity({ auth, publicUrl }: Settings): Issue[] {
   const { issuers, forwarded, browser, scopes = [] } = auth ?? {}
   const issues: Issue[] = []
@@ -168,7 +168,7 @@ function identity({ auth, publicUrl }: Settings): Issue[] {
   return issues
 }
 
-/** Options of a sign-in that only some grants have. Those that have it require it, but for `exchange`. */
+/** Options of a sign-in that only some grants have. Those grants require the option, except `exchange`. */
 const OF_GRANTS = {
   tokenFile: ['token'],
   assertionFile: ['jwt-bearer'],

@@ -49,7 +49,7 @@ export function hasSignInPage(settings: Settings, listen: Listen): boolean {
   })
 }
 
-/** Who may call, as far as their number depends on it. */
+/** The settings that decide how many principals there can be. */
 export interface Callers {
   auth?:
     | {

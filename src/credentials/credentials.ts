@@ -8,11 +8,11 @@ import { areSecret, isHeader, isSecret, reachOf } from './names.js'
 export { HIDDEN } from './forms.js'
 export { isSecret } from './names.js'
 
-/** What may be a name, with the dashes of a flag. */
+/** A possible name, including the dashes of a flag. */
 const NAME = /[\w-]{1,60}/g
 /**
- * What is between a name and its value: the quote after the name, then a sign, a comma before another quote, or the space
- * after a flag. Quotes may be escaped, as in JSON within JSON; signs and brackets encoded, as in addresses.
+ * The text between a name and its value: the quote after the name, then a sign, a comma before another quote, or the
+ * space after a flag. Quotes may be escaped, as in JSON within JSON; signs and brackets encoded, as in addresses.
  */
 const BETWEEN =
   /(?:\]|%5D)?(\\{0,9}["'`])?(?:\s{0,9}(=>|:=|[=:]|%3[DA])\s{0,9}|\s{0,9}(,)\s{0,9}(?=\\{0,9}["'`])|\s{1,9}(?=[^\s-]))/iy
@@ -23,15 +23,15 @@ const UNQUOTED = {
   words: /(?:\\(?!["'`])|[^\r\n"'`&;,<>{}()[\]\\]){1,}/y,
   line: /(?:="[^"\r\n]{0,2000}"|\\(?!["'`])|[^\r\n"'`\\]){1,}/y,
 }
-/** Shorter values after a colon are no secrets: they are more often punctuation. */
+/** Shorter values after a colon do not count as secrets: they are more often punctuation. */
 const SHORTEST = 3
-/** What stands before a name at the start of its line, and the characters of it that are looked at. */
+/** The text before a name at the start of its line, and how many of its characters are examined. */
 const STARTS = /(?:^|[\r\n])[\s-]{0,40}$/
 const LOOKED_AT = 41
 /** An element of XML. */
 const ELEMENT = /(<([\w:.-]{1,60})(?:\s[^<>]{0,200})?>)([^<]{1,2000})/g
 
-/** A text for people with the credentials in it hidden. */
+/** A text for people, with its credentials hidden. */
 export function withoutCredentials(text: string): string {
   let shown = text
   for (const { form, shown: replacement } of FORMS) shown = shown.replace(form, replacement)
@@ -61,7 +61,7 @@ function withoutValues(text: string): string {
   return out + text.slice(copied)
 }
 
-/** Whether a name says that what comes after it is secret. `word` is the one before it. */
+/** Whether the name marks the value after it as secret. `word` is the word before the name. */
 function saysSecret(name: string, word: string, [, quote, sign, comma]: readonly (string | undefined)[]): boolean {
   // Other lists of quoted words are more often lists of names.
   if (comma !== undefined) return quote !== undefined && isHeader(name) && isSecret(name)

@@ -1,4 +1,4 @@
-/** Names of what is secret: of members, headers, parameters, variables and flags. */
+/** Recognises the names of secrets: members, headers, parameters, variables and flags. */
 
 /** Words of names of members whose values are hidden. */
 const SECRET =
@@ -19,7 +19,7 @@ const WHOLE: ReadonlySet<string> = new Set([
   'x_amz_signature',
   'x_goog_signature',
 ])
-/** Names that have such a word, and say nothing secret. */
+/** Names with such a word whose values are not secret. */
 const HARMLESS: ReadonlySet<string> = new Set([
   'progress_token',
   'max_tokens',
@@ -28,7 +28,7 @@ const HARMLESS: ReadonlySet<string> = new Set([
   'total_tokens',
 ])
 /**
- * Names that say something secret with some values only: a `code` may be that of an error, `auth` the name of a method,
+ * Names whose values are only sometimes secret: a `code` may be that of an error, `auth` the name of a method,
  * `pass` a count.
  */
 const BY_VALUE: Readonly<Record<string, readonly RegExp[]>> = {
@@ -47,16 +47,16 @@ const OF_OAUTH: ReadonlySet<string> = new Set([
 /** Names of secrets that often have several words. */
 const PHRASE = /phrase$|mnemonic/
 const PASSWORD = /pass_?(?:word|wd|code)$/
-/** Headers whose value goes on to the end of the line. */
+/** Headers whose value extends to the end of the line. */
 const WHOLE_LINE = /^(?:proxy_)?authorization$|^(?:set_)?cookie$/
 
-/** Whether the name of a value says that it is secret. */
+/** Whether a name marks its value as secret. */
 export function isSecret(name: string): boolean {
   const words = wordsOf(name)
   return (SECRET.test(words) || WHOLE.has(words) || isJoined(words)) && !HARMLESS.has(words)
 }
 
-/** Whether two words say so together, as in `API key`. */
+/** Whether two words together mark a value as secret, as in `API key`. */
 export function areSecret(before: string, name: string): boolean {
   return isJoined(wordsOf(before) + wordsOf(name))
 }
@@ -71,7 +71,7 @@ export function isOfOAuth(name: string): boolean {
   return OF_OAUTH.has(wordsOf(name))
 }
 
-/** Whether a value of this name, which has no quotes, goes on to the end of its line: always, at the start of a line, or never. */
+/** How far an unquoted value of this name extends: to the end of its line always, only at a line start, or never. */
 export function reachOf(name: string): 'line' | 'words' | 'words at the start' | 'word' {
   const words = wordsOf(name)
   if (WHOLE_LINE.test(words)) return 'line'

@@ -1,10 +1,10 @@
-/** SHA-256: of secrets that are compared, and of texts that become keys, names and principals. */
+/** SHA-256 digests: to compare secrets, and to make keys, names and principals from texts. */
 import { hash } from 'node:crypto'
 
-/** What a caller without a name of its own is told apart by: issuer and subject, the user that a proxy names, or a token. */
+/** What identifies a caller without a configured name: issuer and subject, the user that a proxy names, or a token. */
 const KINDS = { subject: 'j', forwarded: 'f', token: 't' } as const
 
-/** As bytes, to compare secrets in the same time whatever they are. */
+/** As bytes, to compare secrets in constant time. */
 export function sha256(data: string | Uint8Array): Buffer {
   return hash('sha256', data, 'buffer')
 }
@@ -19,7 +19,7 @@ export function shortDigest(data: string | Uint8Array): string {
   return hash('sha256', data, 'hex').slice(0, 32)
 }
 
-/** The principal of a caller without a name of its own. */
+/** The principal of a caller without a configured name. */
 export function digestedPrincipal(kind: keyof typeof KINDS, text: string): string {
   return `${KINDS[kind]}:${shortDigest(text)}`
 }

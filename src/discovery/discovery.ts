@@ -62,7 +62,7 @@ export interface DiscoveryOptions {
 
 /** The target that stands for the usual configuration files of other programs. */
 const USUAL_FILES = 'files:'
-/** Bytes of the memory ledger for all servers that are being met. */
+/** Bytes of the memory ledger for all servers that are being examined. */
 const MEMORY = 64 * 1024 * 1024
 /** Milliseconds to meet a server: over the network; or a program, which may have to be downloaded first. */
 const MEETING = { http: 20_000, stdio: 60_000 }
@@ -277,7 +277,7 @@ export class Discovery {
     }
   }
 
-  /** What the bridge has signed in to at this server with `mcp-bridge login`. It asks nobody to sign in. */
+  /** The accounts at this server, with the tokens of `mcp-bridge login`. Nobody is asked to sign in. */
   #accountsOf(
     candidate: Candidate,
     entry: ServerSettings,

@@ -1,4 +1,4 @@
-/** The home folder of the user who runs this. */
+/** The home folder of the user who runs the program. */
 import { homedir, userInfo } from 'node:os'
 
 /** HOME, or the home folder in the user database; undefined if neither is known. */

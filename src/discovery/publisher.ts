@@ -1,4 +1,4 @@
-/** The list of servers that the bridge publishes, from what its mounts know of themselves. */
+/** The list of servers that the bridge publishes, from the descriptions of its mounts. */
 import { ConfigError, type Listen, type Settings, servedPaths } from '../config/settings.js'
 import type { Fronted, Published } from './publish.js'
 

@@ -11,7 +11,7 @@ import type { Front } from '../bridge/listener.js'
 const BOUNDS = { maxHeaderSize: 16 * 1024, maxHeadersCount: 200 }
 /** What belongs to a connection, and not to a request or answer. */
 const OF_CONNECTIONS: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
-/** Statuses of answers that have no body, which a Response must not have then. */
+/** Statuses of answers without a body. A Response with such a status must not have one. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
 
 /** Answers a request of a caller, whose name is undefined if nobody asked for it. */

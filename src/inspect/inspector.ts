@@ -1,4 +1,4 @@
-/** The inspector of a bridge: what it has seen, and how it is served. Loaded only if it is used. */
+/** The inspector of a bridge: its recorded events, and how it is served. Loaded only if it is used. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ export class Inspector {
     this.token = settings.token === undefined ? randomBytes(TOKEN_BYTES).toString('base64url') : undefined
   }
 
-  /** Serves the inspector at an application, whose hosts and origins are checked, to everybody who has the token. */
+  /** Serves the inspector to everybody who has the token. The application has already checked host and origin. */
   async register(app: FastifyInstance, servers: Servers): Promise<void> {
     await app.register(inspector, this.#options(servers, this.#settings.token ?? this.token))
   }

@@ -1,16 +1,16 @@
-/** One ledger for the bytes of all messages that are collected or kept, so that together they have one bound. */
+/** One ledger for the bytes of all collected and stored messages, which share one bound. */
 
 import { Fault } from '../fault/fault.js'
 import { Bound, type BoundOptions, type BoundReached } from './bound.js'
 
 /** Messages in transit of up to this many bytes are not counted: the bounds on calls and connections limit them. */
 export const SMALL = 16 * 1024
-/** The principal for what is kept for several principals, or for none. */
+/** The principal for data that is stored for several principals, or for none. */
 export const NOBODY = ''
 /** Reservations are multiples of this many bytes, so that a message which grows slowly rarely asks for more. */
 const STEP = 4 * 1024
 
-/** Frees about `bytes` of what is kept but can be spared: of one principal, if one is named. */
+/** Frees about `bytes` of stored data that is not required: of one principal, if one is named. */
 export type GiveUp = (bytes: number, principal: string | undefined) => void
 
 /** The ledger. A bound of bytes, reserved by principals. */

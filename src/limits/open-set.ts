@@ -1,9 +1,9 @@
 /**
- * Collections of objects that come and go with calls, which V8 does not keep after they are deleted.
+ * Collections for objects that live as long as a call. V8 does not keep these objects after they are deleted.
  *
  * V8 may keep what was in a Map or a Set although it was deleted long ago. A table that is full is replaced by a new one,
  * and refers to that. Once a table is old, all tables that replace it are made among the old objects, too, and short
- * collections take all of them for living: so the objects of every call stayed in memory until the next full collection,
+ * collections treat all of them as live: so the objects of every call stayed in memory until the next full collection,
  * and were copied twice before that. Here, a table holds small places that are empty when they are deleted.
  */
 
@@ -12,7 +12,7 @@ export interface OpenSetPlace<T> {
   held: T | undefined
 }
 
-/** A set of objects that come and go with calls, in the order in which they came. */
+/** A set of objects that live as long as a call, in the order in which they were added. */
 export class OpenSet<T extends object> implements Iterable<T> {
   readonly #places = new Set<OpenSetPlace<T>>()
 

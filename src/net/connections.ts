@@ -1,4 +1,4 @@
-/** The open connections of HTTP servers, and which of them are silent: those are closed when there are too many. */
+/** Bounds the open connections of HTTP servers: if there are too many, one without a request is closed. */
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
@@ -7,7 +7,7 @@ const EXCESS = 64
 
 interface Connection {
   socket: Socket
-  /** The silent ones among which it is; undefined while it has a request. */
+  /** The set of silent connections that it is in; undefined while it has a request. */
   silent: Silent | undefined
   /** Requests in progress. */
   requests: number
@@ -15,18 +15,18 @@ interface Connection {
   isExcess: boolean
 }
 
-/** Connections are in the order in which they have become silent. */
+/** Connections without a request, in the order in which they became silent. */
 type Silent = Set<Connection>
 
 /**
  * A bound of connections. A new one beyond it takes the place of the one that has been without a request for longest: of
- * those that have sent none yet, else of the others. If none is silent, the first request on the new one is to be refused.
+ * those that have sent none yet, else of the others. If none is silent, the first request on the new one must be refused.
  */
 export class Connections {
   most: number
   readonly #all = new Set<Connection>()
   readonly #bySocket = new WeakMap<Socket, Connection>()
-  /** Connections on which TLS has not begun, by their ends. */
+  /** Connections that have not completed the TLS handshake, by their endpoints. */
   readonly #plain = new Map<string, Connection>()
   readonly #unused: Silent = new Set()
   readonly #idle: Silent = new Set()
@@ -50,7 +50,7 @@ export class Connections {
     })
   }
 
-  /** Notes a request, until its response is closed. Returns whether it may be answered: if not, it is to be refused. */
+  /** Counts a request until its response is closed. Returns whether it may be answered; otherwise it must be refused. */
   requestBegins(socket: Socket, response: { on(event: 'close', listener: () => void): unknown }): boolean {
     const connection = this.#bySocket.get(socket)
     if (!connection || !this.#all.has(connection)) return true
@@ -106,7 +106,7 @@ export class Connections {
   }
 }
 
-/** Both ends of a connection: the same for the connection and for what TLS makes of it. */
+/** Both endpoints of a connection: equal for the TCP socket and for the TLS socket on top of it. */
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`
 }

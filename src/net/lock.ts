@@ -1,7 +1,7 @@
 /**
  * A lock between processes: the process that creates the lock file has it. If a process is killed, its lock file stays,
  * so a lock that has not changed for a while is removed. In the rare case that its owner was only slow, the owner can
- * check that it still has the lock before an irreversible step. What is no lock file of this user is neither read nor
+ * check that it still has the lock before an irreversible step. Anything but a lock file of this user is neither read nor
  * removed.
  */
 import { randomUUID } from 'node:crypto'
@@ -25,7 +25,7 @@ export type StillMine = () => void
 
 class LockLost extends Error {}
 
-/** Something at the path of the lock file cannot be one. The message continues a sentence that ends with a colon. */
+/** The path of the lock file has something else. The message continues a sentence that ends with a colon. */
 export class LockRefused extends Error {
   override name = 'LockRefused'
 
@@ -36,7 +36,7 @@ export class LockRefused extends Error {
 
 /** Most bytes of a lock file, which has the id of its owner. */
 const MAX_LOCK_BYTES = 64
-/** Looks at content alone: the id of an owner is one that nobody else has. */
+/** Checks only the content: the id of an owner is unique. */
 const WHOEVER = -1
 
 /**

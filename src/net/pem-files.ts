@@ -91,7 +91,7 @@ export class PemFiles {
     return this.#read
   }
 
-  /** Changes with any of the files, also with what a symbolic link leads to. */
+  /** Changes with any of the files, including the target of a symbolic link. */
   #look(): string {
     const { ca, cert, key } = this.#paths
     return [ca, cert, key].map((path) => (path === undefined ? '' : stampOf(path))).join(';')

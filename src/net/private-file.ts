@@ -60,7 +60,7 @@ export function readPrivateFile(path: string, rules: PrivateFileRules): PrivateF
     return { kind: 'file', bytes: readFileSync(fd), stamp }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    // A path through something that is not a folder does not exist; a file can go while it is looked at.
+    // A path through something that is not a folder does not exist; a file can disappear while it is checked.
     if (code === 'ENOTDIR' || code === 'ENOENT') return { kind: 'absent', stamp }
     return { kind: 'refused', why: `it cannot be read (${code || String(error)})`, stamp }
   } finally {
@@ -136,7 +136,7 @@ function wrongWith(stats: Stats, { uid, maxBytes, secret = false }: PrivateFileR
   return undefined
 }
 
-/** Why others could put something of theirs into a folder; undefined if they cannot. `uid` is as in the rules. */
+/** Why other users could put files into a folder; undefined if they cannot. `uid` is as in the rules. */
 export function folderProblem(folder: string, uid: number): string | undefined {
   return wrongWithFolder(statSync(folder), { uid })
 }

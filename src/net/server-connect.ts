@@ -78,7 +78,7 @@ export function serverConnector({
   return calling(async (target) => {
     const from = pem()
     if (made?.from !== from) {
-      // Loaded when it is needed. The bundle has no names of a CommonJS package that is imported on demand, only its default.
+      // Loaded on demand. In the bundle, a CommonJS package that is imported on demand has only a default export.
       const { buildConnector } = (await import('undici')).default
       const path = socketPath === undefined ? {} : { socketPath }
       const limit = timeout === undefined ? {} : { timeout }

@@ -75,7 +75,7 @@ export interface AuthOptions {
    * not open a closed one; otherwise the requested path.
    */
   open?: ReadonlySet<string> | undefined
-  /** Routes of pages for people: open, but a proxy may say who is there. */
+  /** Routes of pages for people: open, but a proxy may name the person. */
   pages?: ReadonlySet<string> | undefined
 }
 
@@ -97,7 +97,7 @@ const REFUSALS = {
 
 const NO_PATHS: ReadonlySet<string> = new Set()
 const NO_ENDPOINTS: ReadonlyMap<string, ProtectedEndpoint> = new Map()
-/** Clients that can get a token look here for where: what is not there is not found, rather than refused. */
+/** Clients look here for where to get a token, so a missing path is answered as not found rather than with 401. */
 const WELL_KNOWN = '/.well-known/'
 const ANYBODY: AuthenticatedCaller = { principal: ANONYMOUS }
 const BEARER = /^bearer(?: +|$)/i
@@ -255,7 +255,8 @@ function bearerOf(credential: string | undefined): AuthenticatedCaller {
 }
 
 /**
- * The Authorization of a request. Of two, Node keeps the first, but a proxy before the bridge may have read the other.
+ * The Authorization of a request. If there are two, Node keeps the first, but a proxy in front of the bridge may have
+ * read the other.
  */
 function authorization({ raw: { headers, rawHeaders } }: FastifyRequest): string | undefined {
   const times = rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'authorization').length

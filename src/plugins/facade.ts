@@ -1,8 +1,8 @@
-/** Serves an authorization server that stands before an identity provider where clients cannot register. */
+/** Serves an authorization server in front of an identity provider where clients cannot register. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { ISSUER_METADATA } from './issuer-metadata.js'
 
-/** What answers, and where. */
+/** The handlers and their paths. */
 export interface FacadeRoutes {
   /** Its issuer, as clients know it, and the path of that at the bridge. */
   issuer: string
@@ -25,7 +25,7 @@ export function facadeMetadata({ issuer, path, alone }: Place): readonly string[
   return [...new Set([...own, ...(alone ? [ISSUER_METADATA] : [])])]
 }
 
-/** All its paths, which need no token: here clients get one. */
+/** All its paths. They need no token, because clients get one here. */
 export function facadePaths(routes: Place): readonly string[] {
   return [...facadeMetadata(routes), ...['register', 'authorize', 'token'].map((name) => `${routes.path}/${name}`)]
 }

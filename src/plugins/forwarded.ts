@@ -1,4 +1,4 @@
-/** Users that a proxy before the bridge has signed in, and names in a header. A secret shows that it was the proxy. */
+/** Accepts users that a proxy in front of the bridge has signed in and names in a header. A secret proves the proxy. */
 import { timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { digestedPrincipal, sha256 } from '../crypto/digest.js'
@@ -15,7 +15,7 @@ export interface ForwardedUsers {
 const MAX_USER = 1_024
 
 /**
- * The caller that the proxy names, or `wrong` if something else than the proxy may have named it. Undefined if the request
+ * The caller that the proxy names, or `wrong` if the header may not be from the proxy. Undefined if the request
  * names nobody. `digest` is that of the secret.
  */
 export function forwardedUser(

@@ -22,7 +22,7 @@ export interface ProtectedEndpoint {
 /** What is needed to describe endpoints. */
 export interface ProtectedOptions {
   publicUrl: string
-  /** Of each server or group, its paths, and for each the path of which clients know the address. */
+  /** For each server or group, its paths at the bridge with the paths that clients use for them. */
   served: readonly ReadonlyMap<string, string>[]
   scopes: readonly string[]
 }

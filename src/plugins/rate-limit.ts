@@ -29,7 +29,7 @@ export interface RateLimitOptions {
   isForwarded(request: FastifyRequest): boolean
 }
 
-/** A Fastify plugin that decorates an application with what counts. It refuses nothing by itself. */
+/** A Fastify plugin that decorates an application with the counters. It refuses nothing by itself. */
 export const rateLimit = plugin<RateLimitOptions>(async function rateLimit(app, options) {
   const { requests, wrongTokens, windows, isForwarded } = options
   app.decorate('countRequest', undefined)

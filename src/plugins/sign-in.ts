@@ -1,7 +1,7 @@
 /** Serves the page where people sign in to servers with their own accounts. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
-/** What answers browsers, and where. */
+/** The handler for browsers, and its paths. */
 export interface SignInRoutes {
   path: string
   answer(request: BrowserRequest): Promise<BrowserAnswer>
@@ -26,13 +26,13 @@ interface BrowserAnswer {
   status: number
   headers: Readonly<Record<string, string | string[]>>
   body: string
-  /** A wrong token was shown. */
+  /** A wrong token was entered. */
   isWrong?: boolean
 }
 
 const BODY_BYTES = 64 * 1024
 
-/** All paths of the page. They need no token: the page finds out who is there. */
+/** All paths of the page. They need no token: the page identifies the person itself. */
 export function signInPaths(path: string): readonly string[] {
   return [path, `${path}/:first`, `${path}/:first/:second`]
 }

@@ -34,9 +34,9 @@ export class RecordedCall implements CallRecorder {
   #session: string | undefined
   /** It is a part of another call. */
   readonly #isPart: boolean
-  /** What the client calls itself. */
+  /** The client's name for itself. */
   #client: string | undefined
-  /** What the call named when it began. */
+  /** The tool, prompt or resource that the call named when it began. */
   #name: unknown
   /** The id of the client's message. */
   #messageId: string | number | undefined
@@ -110,7 +110,7 @@ export class RecordedCall implements CallRecorder {
   ended(end: CallEnd): void {
     if (this.number !== UNRECORDED) return this.#end(end)
     if (isFailure(end.outcome)) {
-      // One that is not recorded, and has failed, is recorded all the same, without its messages.
+      // A skipped call that has failed is recorded after all, without its messages.
       this.number = this.#calls.numbers.further()
       this.beganBy(undefined, undefined)
       this.#end(end)
@@ -135,12 +135,12 @@ export class RecordedCall implements CallRecorder {
     this.#calls.record(trace)
   }
 
-  /** The call that one with these answers continues; undefined if it is not known. */
+  /** The number of the call that a call with these answers continues; undefined if unknown. */
   #continued({ state, responses }: Answers): number | undefined {
     return this.#calls.continued(this.#whose, { state, entries: responses })
   }
 
-  /** Whose call of what it is: the calls of one round have that in common. */
+  /** Server, principal, method and name: equal for a call and the calls that continue it. */
   get #whose(): string {
     const { method, name } = this.#fields
     return JSON.stringify([this.#server, this.#principal, method, this.#name ?? name])
@@ -156,7 +156,7 @@ export class RecordedCall implements CallRecorder {
     recordSent(this.#calls.record, text, trace, origin, TOWARDS[this.#fields.clientEra])
   }
 
-  /** The beginning or the end, with what is known of the call by now. */
+  /** The start or end event, with the known facts about the call. */
   #trace(what: CallTrace['what'], now: number): CallTrace {
     const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
     const { method, name, relayed = false, trace_id: traceId } = this.#fields

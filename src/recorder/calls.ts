@@ -1,4 +1,4 @@
-/** What is known of the calls of clients while they are recorded: their numbers, and which call continues which. */
+/** The state of recorded calls: their numbers, and which call continues which. */
 import { BoundedMap } from '../limits/bounded.js'
 import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import { CLIENT_INFO } from '../protocol/meta.js'
@@ -9,7 +9,7 @@ import { type Json, keys, objectIn, parseObject, raw, value } from '../rpc/splic
 import { CallNumbers } from './call-numbers.js'
 import type { RecordEvent } from './events.js'
 
-/** Most calls that are remembered because they wait for answers of their clients. */
+/** Most remembered calls that wait for answers of their clients. */
 const MAX_ASKING = 1_000
 /** Characters of a `requestState`, or of the keys of questions, that identify them, together with their length. */
 const ENOUGH = 256
@@ -20,9 +20,9 @@ const MAX_NAMED = 1_000
 export class Calls {
   readonly record: RecordEvent
   readonly numbers: CallNumbers
-  /** Calls that ended with a question, by whose they are and what the client has to send back. */
+  /** Calls that ended with a question, by their `whose` and what the client must send back. */
   readonly #asking = new BoundedMap<string, number>(MAX_ASKING)
-  /** What clients call themselves, by their sessions. */
+  /** The clients' names for themselves, by session. */
   readonly #names = new BoundedMap<string, string>(MAX_NAMED)
 
   /** Records at most so many calls within a second. */
@@ -35,7 +35,7 @@ export class Calls {
   }
 
   /**
-   * What the client of a request calls itself. Modern clients say it in the `_meta` of each request, legacy ones once
+   * The client's name for itself. Modern clients send it in the `_meta` of each request, legacy ones once
    * in a session, in `initialize`. `clientInfo` saves reading it again.
    */
   clientOf(request: Request, session: string | undefined, clientInfo?: Json): string | undefined {
@@ -51,25 +51,25 @@ export class Calls {
     return name
   }
 
-  /** Notes that the answer to a call asks its client something. `whose` says whose call of what it is. */
+  /** Notes that the answer to a call has a question. `whose` identifies server, principal, method and name. */
   asks(call: number, whose: string, round: Round): void {
     const key = keyOf(whose, round)
     if (key !== undefined) this.#asking.set(key, call)
   }
 
-  /** Whether answers can continue a call: it is not worth looking for them before a call has asked something. */
+  /** Whether any call has asked a question. Before that, no answers need to be looked up. */
   get hasAsked(): boolean {
     return this.#asking.size > 0
   }
 
-  /** The call that a call with these answers continues; undefined if it is not known. */
+  /** The call that a call with these answers continues; undefined if unknown. */
   continued(whose: string, round: Round): number | undefined {
     const key = keyOf(whose, round)
     return key === undefined ? undefined : this.#asking.get(key)
   }
 }
 
-/** What a round of questions and its answers have in common: the state, or else the keys of the questions. */
+/** The key that links a round of questions to its answers: the state, or else the keys of the questions. */
 interface Round {
   state: Json | undefined
   /** An object with a member for each question, or each answer. */

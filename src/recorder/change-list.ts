@@ -13,20 +13,20 @@ export type RuleOf = (op: Op, path: string, became?: Became) => string
 
 /** Maximum number of changes that are listed for one message. `more` counts those beyond. */
 export const MAX_CHANGES = 100
-/** Most lists that are remembered. The others are created each time. */
+/** Most cached lists. Further ones are created each time. */
 const MAX_CHANGE_LISTS = 5_000
-/** Characters of the JSON of a change, about, besides its pointer. */
+/** Approximate characters of the JSON of a change, without its pointer. */
 const CHANGE_JSON = 60
-/** Bytes that a change takes, about, besides its pointer. */
+/** Approximate bytes of a change, without its pointer. */
 const CHANGE_BYTES = 250
 
 /** A list, with the lists that have one more change. */
 export class ChangeList implements Collected<ChangeList> {
   /** Number of further changes, which are not listed. */
   readonly more: number = 0
-  /** Bytes that this list takes if it is kept, about. Lists that are remembered take none. */
+  /** Approximate bytes of this list if an event stores it. Cached lists count as 0. */
   readonly weight: number = 0
-  /** Characters of its JSON, about. */
+  /** Approximate characters of its JSON. */
   readonly size: number = 0
   readonly #ruleOf: RuleOf
   readonly #before: ChangeList | undefined
@@ -36,7 +36,7 @@ export class ChangeList implements Collected<ChangeList> {
   #next: Record<Op, Map<Place, ChangeList>> | undefined
   #all: readonly RuledChange[] | undefined
 
-  /** An empty list; or one with a further change, or with one that is not listed. */
+  /** An empty list, or a list with one more change than `before`. Without `last`, that change is only counted. */
   constructor(ruleOf: RuleOf, before?: ChangeList, last?: RuledChange, isKept = before === undefined) {
     this.#ruleOf = ruleOf
     this.#before = before

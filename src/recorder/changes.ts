@@ -1,21 +1,21 @@
-/** What the edits of an object change in the text that it was received in: read off the edits, not off the texts. */
+/** Derives the changes of a message from the edits of its object, not by comparing its texts as a whole. */
 import { own } from '../rpc/own.js'
 import { cut, type JsonSource } from '../rpc/source.js'
 import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from '../rpc/splice.js'
 
-/** Most places that are remembered, and most characters of their pointers. The others are created each time. */
+/** Most cached places, and most characters of their pointers. Further ones are created each time. */
 const MAX_PLACES = 10_000
 const MAX_CHARACTERS = 1024 * 1024
-/** Most characters of a name that are shown, and that are remembered. */
+/** Most characters of a name that are shown. Places with longer names are not cached. */
 const MAX_SHOWN_NAME = 200
 
-/** A place in a message. Places are compared as objects: messages of a kind are changed at the same ones. */
+/** A place in a message. Messages of a kind share their places, so places are compared by identity. */
 export class Place {
-  /** JSON Pointer (RFC 6901) into the received text; of a new member, where it is put. */
+  /** JSON Pointer (RFC 6901) into the received text, or to where a new member is added. */
   readonly at: string
   /** The pointer with `*` for each position in a list, for tables. */
   readonly path: string
-  /** Whether the same object stands for this place next time. */
+  /** Whether the place is cached, so that the next message gets the same object. */
   readonly isKept: boolean
   readonly #count: { places: number; characters: number }
   #below: Map<string | number, Place> | undefined
@@ -68,11 +68,11 @@ export interface Became {
 
 /** A list of changes. */
 export interface Collected<T> {
-  /** The list with one more. */
+  /** The list with one more change. */
   with(op: Op, place: Place, became?: Became): T
 }
 
-/** The list with the changes of an object that is found at this place, in no particular order. Equal texts are no change. */
+/** Adds the changes of the object at this place to the list, in no particular order. Equal texts are no change. */
 export function changesIn<T extends Collected<T>>(payload: Payload, place: Place, list: T): T {
   if (!payload.edits) return list
   let found = list
@@ -91,7 +91,7 @@ export function changesIn<T extends Collected<T>>(payload: Payload, place: Place
 function inside<T extends Collected<T>>(nested: Payload | List, place: Place, list: T): T {
   if ('table' in nested) return changesIn(nested, place, list)
   const { source, elements, replaced } = nested
-  // One element that became several moves the others: then the list as a whole is another one.
+  // If one element became several, the others have moved: that counts as a replacement of the whole list.
   for (const payloads of replaced.values()) if (payloads.length > 1) return list.with('replace', place)
   let found = list
   for (const [index, [after]] of replaced) {
@@ -107,7 +107,7 @@ function inside<T extends Collected<T>>(nested: Payload | List, place: Place, li
   return found
 }
 
-/** Whether a value is the one at this position, with edits. */
+/** Whether a value is the one at this position, possibly edited. */
 function isFrom(value: Value, source: JsonSource, start: number): value is Payload | List {
   return typeof value === 'object' && value.source === source && value.start === start
 }

@@ -1,4 +1,4 @@
-/** The events that are recorded: everything that happens, in order. */
+/** The recorded events, such as calls, messages, sessions and refusals, in order. */
 
 import type { Blame } from '../fault/fault.js'
 import type { Cancelled, Outcome } from '../ports/outcome.js'
@@ -10,7 +10,7 @@ export interface Side {
   era: Era
   revision?: string | undefined
   transport?: 'http' | 'sse' | 'stdio' | undefined
-  /** What the client or server calls itself. */
+  /** The client's or server's name for itself. */
   name?: string | undefined
 }
 
@@ -31,9 +31,9 @@ export interface Changes {
   readonly all: readonly Change[]
   /** Number of further changes, which are not listed. */
   readonly more: number
-  /** Bytes that they take if they are kept, about; 0 if they are remembered anyway. */
+  /** Approximate bytes if they are stored; 0 if the list is cached anyway. */
   readonly weight: number
-  /** Characters of their JSON, about. */
+  /** Approximate characters of their JSON. */
   readonly size: number
 }
 
@@ -57,7 +57,7 @@ export interface Http<Value> {
   headers: Readonly<Record<string, Value>>
 }
 
-/** What something belongs to. A call is recorded by its number, and shown with a letter: `c81`. */
+/** What an event belongs to. A call is recorded by its number, and shown with a letter: `c81`. */
 interface Belonging<Call extends number | string> {
   server?: string | undefined
   call?: Call | undefined
@@ -178,16 +178,16 @@ type RecordedMessage = Omit<MessageBody, 'changed' | 'http'> & {
   payload?: KeptText | undefined
 }
 
-/** Something that happened, before it is recorded. `now` is `performance.now()` of then, if it is known. */
+/** An event before it is recorded. `now` is its `performance.now()`, if known. */
 export type TraceEvent = Belonging<number> & { now?: number | undefined } & EventBody
 
-/** What all recorded events have. */
+/** Members of all recorded events. */
 interface Event {
   v: 1
   seq: number
   /** Milliseconds since 1970. */
   at: number
-  /** The id of the replica that saw it, if there are several. */
+  /** The id of the recording replica, if there are several. */
   replica?: string | undefined
 }
 

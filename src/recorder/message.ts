@@ -10,7 +10,7 @@ import { changesOf, receivedFor, type Towards } from './rules.js'
 /** A message, before it is recorded. */
 export type MessageTrace = Extract<TraceEvent, { kind: 'message' }>
 
-/** Whom the messages to a client of an era are for. */
+/** The receiver of messages to a client of an era. */
 export const TOWARDS: Readonly<Record<Era, Towards>> = { modern: 'modern client', legacy: 'legacy client' }
 
 /**

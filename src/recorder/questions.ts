@@ -1,4 +1,4 @@
-/** Records questions that pass unchanged: requests of a legacy server, and the answers of its client. */
+/** Records questions that are forwarded unchanged: requests of a legacy server, and the answers of its client. */
 import { UNRECORDED } from '../ports/recorder.js'
 import { isQuestion } from '../protocol/input.js'
 import type { RecordEvent } from './events.js'

@@ -17,7 +17,7 @@ export function describe(message: Request | Notification | Response, into: Recei
   into.id = message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id)
 }
 
-/** The text that a message was read from; undefined if the bridge has made the message. */
+/** The received text of a message; undefined if the bridge has made the message. */
 export function receivedText(message: Request | Notification | Response): JsonSource | undefined {
   return message.kind === 'response' ? message.outcome.source : message.source
 }

@@ -1,4 +1,4 @@
-/** What the recorder reads of relayed bodies. Bodies that cannot be read, and very large ones, say nothing. */
+/** Reads the relayed bodies that the recorder needs. Unreadable and very large bodies yield nothing. */
 import type { Answers } from '../protocol/call.js'
 import { cancelledId } from '../protocol/cancelled.js'
 import type { LegacyRevision } from '../protocol/eras.js'
@@ -13,7 +13,7 @@ export const MAX_READ = 64 * 1024
 /** Members of requests that continue another one. */
 const RETRY = ['"requestState"', '"inputResponses"'].map((member) => Buffer.from(member))
 
-/** The revision that an answer to `initialize` has agreed on. */
+/** The negotiated revision in an answer to `initialize`. */
 export function revisionIn(answer: readonly Uint8Array[]): LegacyRevision | undefined {
   return read(answer, (message) => (message.kind === 'response' ? negotiated(message) : undefined))
 }
@@ -26,7 +26,7 @@ export function withdrawnIn(cancellation: readonly Uint8Array[]): string | numbe
   return id && idValue(id)
 }
 
-/** What a client calls itself in `initialize`. */
+/** The client's name for itself in `initialize`. */
 export function clientIn(calls: Calls, body: Uint8Array): string | undefined {
   return read([body], (message) => (message.kind === 'request' ? calls.clientOf(message, undefined) : undefined))
 }

@@ -25,7 +25,7 @@ interface About {
   listed: Reservation | undefined
 }
 
-/** Most bytes that are read of a list of tools, which says what is secret. */
+/** Most bytes that are read of a list of tools, whose schemas mark secret arguments. */
 const UNCHANGED = new ChangeList(() => '')
 
 /** What passes for one call. */
@@ -41,7 +41,7 @@ export class RelayedMessages implements RelayedRecorder {
   #limit: number | undefined
   /** The client's message, and the number of its event. */
   #request: { text: readonly Uint8Array[]; head: Head | undefined; number: number | undefined } | undefined
-  /** The revision that the answer to `initialize` has agreed on. */
+  /** The negotiated revision in the answer to `initialize`. */
   revision: LegacyRevision | undefined
 
   constructor(record: RecordEvent, server: string, about: About) {
@@ -88,23 +88,23 @@ export class RelayedMessages implements RelayedRecorder {
     this.#events ??= new SseDecoder(this.#most, { cuts: true })
     for (const { data, missing = 0 } of this.#events.push(bytes)) {
       if (data.length === 0) continue
-      // A notification says early what it is. What is large and does not is the answer.
+      // A notification has its method near its beginning. A large message without one is the answer.
       const [form, id] = missing > 0 ? (['result', this.#id] as const) : (['notification', undefined] as const)
       this.#pass(data, { form, id, length: lengthOf(data) + missing })
     }
   }
 
-  /** An answer of the server that is not passed on, because it is no message. */
+  /** An answer of the server that is not forwarded, because it is not a message. */
   refused(bytes: Uint8Array, status: number): void {
     this.#message('server', 'in', [bytes], { form: 'error', received: { status, headers: {} } })
   }
 
-  /** What the bridge itself sends to the client in place of an answer. */
+  /** The bridge's own answer to the client, in place of the server's. */
   own(text: string, status: number): void {
     this.#message('client', 'out', [Buffer.from(text)], { form: 'error', sent: statusOf(status) })
   }
 
-  /** Nothing more passes. */
+  /** The request has ended: no further messages. */
   close(): void {
     this.#about.listed?.end()
   }
@@ -159,7 +159,7 @@ export class RelayedMessages implements RelayedRecorder {
   }
 }
 
-/** What is known of a message that passes, besides its text. */
+/** The known facts about a relayed message, besides its text. */
 interface Passing {
   /** What it is, and its id, if its head cannot be read. */
   form: MessageBody['form']

@@ -1,4 +1,4 @@
-/** Which rule each edit of a message follows. A rule is the id of a row of docs/translation.md, which has the words. */
+/** Maps each edit of a message to its rule: the id of a row of docs/translation.md, which explains it. */
 
 import { annotationsOfTool } from '../protocol/annotations.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
@@ -13,7 +13,7 @@ export type Towards = 'server' | 'modern client' | 'legacy client'
 
 type Form = 'request' | 'notification' | 'result' | 'error'
 
-/** The rule of a change for which there is none in the tables. */
+/** The rule of a change that has no row in the tables. */
 export const UNKNOWN = 'unlisted'
 
 type Row = readonly [ops: string, path: RegExp, rule: string]
@@ -26,9 +26,9 @@ const REWRITTEN: readonly Row[] = [
   ['add replace', /^\/result\/tools\/\*\/annotations(?:\/[^/]*)?$/, 'rewritten-tools'],
   ['remove', /^\/result\/tools\/\*\/inputSchema\/(?:properties\/[^/]*|required\/\*)$/, 'rewritten-tools'],
 ]
-/** Blocks, or what stands in their place. */
+/** Content blocks, or their replacements. */
 const CONTENT = /^\/result\/(?:content(?:\/\*(?:\/type)?)?|messages(?:\/\*\/content(?:\/type)?)?|contents)$/
-/** What has the prefix of its server in a group. */
+/** Values that get the prefix of their server in a group. */
 const OF_GROUPS: readonly Row[] = [['add replace', /\/(?:uri|taskId|logger)$/, 'group-names']]
 const EVERY: readonly Row[] = [
   ['replace', /^\/id$/, 'ids'],
@@ -37,7 +37,7 @@ const EVERY: readonly Row[] = [
 ]
 
 /**
- * For each receiver, in order: the first row that fits counts. A path is that of a change, or what a message became that
+ * For each receiver, in order: the first row that fits counts. A path is that of a change, or the kind of a message that
  * is rebuilt.
  */
 const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
@@ -114,7 +114,7 @@ const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
   ],
 }
 
-/** Rules that an element of a list decides: what it was, and what it became. */
+/** Rules that depend on an element of a list, before and after the change. */
 const OF_ELEMENTS: readonly {
   rule: string
   fits(path: string, before: Payload, after: Payload | undefined): boolean
@@ -186,7 +186,7 @@ export function changesOf(
   return changesIn(origin, place, list)
 }
 
-/** The received text that a message was made of; undefined if that is not known. */
+/** The received text that a message was made from; undefined if unknown. */
 export function receivedFor(origin: MessageOrigin | undefined): JsonSource | undefined {
   if (origin === undefined || origin === 'rebuilt') return undefined
   if ('code' in origin) return origin.from?.source
@@ -203,7 +203,7 @@ function rebuilt(what: string, none: ChangeList): ChangeList | undefined {
   return list.all[0]?.rule === UNKNOWN ? undefined : list
 }
 
-/** Errors are not edited, but rebuilt: what their three members were, and what they are. */
+/** Errors are not edited, but rebuilt, so their three members are compared before and after. */
 function inError({ code, message, data }: RpcError, from: Payload, list: ChangeList): ChangeList {
   const sent: Readonly<Record<string, string | undefined>> = {
     code: String(code),

@@ -46,7 +46,7 @@ export class RecordedSession implements SessionRecorder {
   }
 }
 
-/** The id in a cancellation. A recorder never throws: a large message of a server may have strings that are invalid. */
+/** The id in a cancellation. A recorder never throws, although a large message of a server may have invalid strings. */
 function cancelledIn(cancellation: Wire): Id | undefined {
   try {
     const message = parseMessage(sourceOf(join(cancellation)))

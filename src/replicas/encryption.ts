@@ -18,7 +18,7 @@ export function connectingOptions(
 ): Pick<ConnectionOptions, 'ciphers' | 'minVersion' | 'maxVersion' | 'checkServerIdentity' | 'pskCallback'> {
   return {
     ...PSK,
-    // Who has the key is a replica, whatever its name.
+    // Whoever has the key is a replica, whatever its name.
     checkServerIdentity: () => undefined,
     pskCallback: () => {
       const key = sealer().secret()

@@ -29,7 +29,7 @@ export interface PeersOptions {
 export const ADDRESS = 'address'
 /** Milliseconds between two writes of this record. */
 export const RENEW = 2_000
-/** Milliseconds for which a record is waited for. It can be missing until it is renewed, if Redis came back empty. */
+/** Milliseconds to wait for a record. If Redis lost its data, a record is missing until it is renewed. */
 const MISSING = RENEW + 500
 const LOOK_EVERY = 100
 /** Milliseconds for which a replica that is gone is remembered. */
@@ -122,7 +122,7 @@ export class Peers {
       return undefined
     })
     this.#peers.set(id, found)
-    // Redis is unreachable: the next request looks again.
+    // Redis is unreachable: the next request tries again.
     found.catch(() => this.#peers.delete(id))
     return found
   }
@@ -137,7 +137,7 @@ export class Peers {
     }
   }
 
-  /** Looks a lost replica up again when it has been lost for a while. */
+  /** Forgets a lost replica after a while, so that the next request looks it up again. */
   #forget(id: string): void {
     const known = this.#peers.get(id)
     setTimeout(() => {
@@ -164,7 +164,7 @@ class Peer {
   /** Whether it has been lost, and has not answered since. */
   #lost = false
   #checking: Promise<Trouble | undefined> | undefined
-  /** Answers that are not complete. While there are some, it is asked whether it is still there. */
+  /** Number of incomplete answers. While there are any, the replica is checked periodically. */
   #open = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -176,8 +176,8 @@ class Peer {
   }
 
   /**
-   * Why it cannot be asked now. It has to prove who it is before it gets a request: another program may have its address by
-   * now. One that is lost is asked again meanwhile, because it may only have been cut off.
+   * Why it cannot be used now. It must prove its identity before it gets a request: another program may have its
+   * address by now. A lost replica is checked again meanwhile, because it may only have been cut off.
    */
   async trouble(): Promise<Trouble | undefined> {
     if (performance.now() - this.#heard < SURE) return undefined
@@ -251,7 +251,7 @@ class Peer {
     if (--this.#open === 0) clearInterval(this.#timer)
   }
 
-  /** Asks for a proof that it is this replica, and that it answers. */
+  /** Requests a proof that this replica is there and answers. */
   #check(): Promise<Trouble | undefined> {
     this.#checking ??= this.#prove().finally(() => {
       this.#checking = undefined

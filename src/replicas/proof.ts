@@ -1,6 +1,6 @@
 /**
- * Shows that a request to the internal address comes from another replica: an HMAC with a key that only replicas have, over
- * everything that matters, the time, and a number that is used once.
+ * Proves that a request to the internal address comes from another replica: an HMAC with a key that only replicas
+ * have, over everything that matters, the time, and a number that is used once.
  */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -20,10 +20,10 @@ export type ProofRefusal =
   | 'replayed'
   /** It is for a replica that was at this address before. */
   | 'misdirected'
-  /** More requests arrive than can be told from repeated ones. */
+  /** Too many requests arrive to recognise repeated ones. */
   | 'busy'
 
-/** What is signed of a request. */
+/** The signed parts of a request. */
 export interface Signed {
   method: string | undefined
   path: string | undefined
@@ -33,9 +33,9 @@ export interface Signed {
   body: string
 }
 
-/** Milliseconds between the clocks of two replicas, the way included. */
+/** Most milliseconds between the clocks of two replicas, including the time of transfer. */
 export const SKEW = 15_000
-/** Nonces that are remembered for the time in which their requests are not late. */
+/** Most nonces that are remembered until their requests would be late. */
 const MAX_NONCES = 250_000
 const NONCE_BYTES = 12
 /** Headers that concern a single connection. */
@@ -72,7 +72,7 @@ export function prove(sealer: Sealer, to: string, signed: Signed): string {
   return `${head}:${sealer.sign(textOf(head, signed))}`
 }
 
-/** What is proved by an answer to `HEAD`: that the replica which has the key has answered just this question. */
+/** The proof in an answer to `HEAD`: that the replica with the key has answered exactly this request. */
 export function answerTo(proof: string): string {
   return `answer\n${proof}`
 }
@@ -81,7 +81,7 @@ export function answerTo(proof: string): string {
 export class Proofs {
   readonly #id: string
   readonly #sealer: () => Sealer
-  /** The nonces of this period and of the one before, each as long as a request is not late. */
+  /** The nonces of the current and the previous period. A period is as long as a request can be on time. */
   #nonces = new Set<string>()
   #before = new Set<string>()
   #since = performance.now()

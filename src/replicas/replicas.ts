@@ -1,4 +1,4 @@
-/** The replicas of a bridge: what one of them owns can be reached through all. Redis has what all of them know. */
+/** The replicas of a bridge: what one of them owns can be reached through all. They share their state in Redis. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { Sealer, type SealKey } from '../crypto/seal.js'

@@ -1,4 +1,4 @@
-/** Writes lines of the audit log to where they go: lines that come together, together. Says when that fails, and when it works again. */
+/** Writes lines of the audit log in batches to their destination. Reports when that fails, and when it works again. */
 import { within } from '../time/time.js'
 
 /** A line of the audit log. */
@@ -11,12 +11,12 @@ export interface AuditText {
 
 /** Where lines go. */
 export interface AuditSink {
-  /** Resolves when all lines are written. Rejects if one may not be. Called again only after that. */
+  /** Resolves when all lines are written. Rejects if one may be missing. Called again only after that. */
   write(lines: readonly AuditText[]): Promise<void>
   close(): Promise<void>
 }
 
-/** Most lines that wait, and bytes of them. They are written together. */
+/** Most pending lines, and most bytes of them. They are written together. */
 const MAX_WAITING = 4_096
 const MAX_WAITING_BYTES = 4 * 1024 * 1024
 /** Milliseconds for which a call waits for its line while lines cannot be written. The line may still be written later. */
@@ -68,7 +68,7 @@ export class AuditLines {
     })
   }
 
-  /** Writes what waits, within a few seconds. Never rejects. */
+  /** Writes pending lines, within a few seconds. Never rejects. */
   async close(): Promise<void> {
     if (this.#writing) await within(this.#writing, CLOSE_WITHIN)
     await Promise.resolve(this.#sink)

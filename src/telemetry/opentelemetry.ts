@@ -34,7 +34,7 @@ const CLOSE_WITHIN = 3_000
 const MAX_COMPLAINT = 300
 const TRACEPARENT = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
 
-/** What clients notify servers of. */
+/** Notifications that clients send to servers. */
 const NOTIFICATIONS: ReadonlySet<string> = new Set([...LEGACY_CLIENT_NOTIFICATIONS, 'notifications/cancelled'])
 /** Relayed HTTP requests that carry no message: they open the stream of a session, or end the session. */
 const HTTP_METHODS: ReadonlySet<string> = new Set(['GET', 'DELETE'])

@@ -1,4 +1,4 @@
-/** What a collector is told about the bridge: its name and version, and what the environment variables of OpenTelemetry say. */
+/** The resource attributes for collectors: name and version of the bridge, and those in OpenTelemetry's variables. */
 import {
   defaultResource,
   detectResources,

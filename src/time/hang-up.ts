@@ -1,9 +1,9 @@
 /**
- * How a call is given up: an AbortController and its signal in one light object. Almost every call ends without it, so
- * it makes nothing before somebody listens.
+ * Aborts a call: an AbortController and its signal in one light object. Almost every call ends without an abort, so
+ * it allocates nothing before somebody listens.
  */
 
-/** What ends waiting early. An AbortSignal is one, too. */
+/** Ends waiting early. An AbortSignal is one, too. */
 export interface Signal {
   readonly aborted: boolean
   /** Why it has aborted; undefined before that. */

@@ -246,7 +246,7 @@ export class TokenAccount {
   #isRenewable(record: TokenRecord | undefined): record is TokenRecord {
     const { settings, shown } = this.#options
     if (!record || !isRenewable(record, settings)) return false
-    // Nothing holds longer than the token that it was obtained for.
+    // No token is valid for longer than the caller's token that it was obtained for.
     return !shown || (record.token?.expires ?? 0) < shown.expires
   }
 

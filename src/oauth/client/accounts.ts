@@ -65,7 +65,7 @@ class Tokenless implements Account {
 interface KnownAccount {
   account: TokenAccount
   requesting: Account
-  /** When it can be forgotten, in milliseconds since 1970: the token of the caller is over then. */
+  /** When it can be dropped, in milliseconds since 1970: then the caller's token has expired. */
   until: number
 }
 
@@ -140,8 +140,8 @@ export class Accounts implements AccountsByPrincipal {
   }
 
   /**
-   * The account by a caller's token. Two tokens of one principal may allow different things, so each has its own; and what is
-   * obtained for it is kept in memory only, until it is over.
+   * The account by a caller's token. Two tokens of one principal may allow different things, so each has its own. What is
+   * obtained for a token is stored only in memory, until that token expires.
    */
   #knownBy(principal: string, shown: ShownToken): Account {
     const id = `${principal} ${shown.digest}`

@@ -35,7 +35,7 @@ export interface ObtainOptions {
   /** Whether the server is known to speak 2026-07-28. */
   isModern?: (() => boolean) | undefined
   network?: Network | undefined
-  /** What may be contacted; by default what an operator allows who has configured the server. */
+  /** The hosts that may be contacted; by default those allowed for a configured server. */
   reach?: Reach | undefined
   now?: (() => number) | undefined
 }
@@ -107,7 +107,7 @@ export class Obtainer {
     })
   }
 
-  /** A token that takes no person, to replace `known`. Rejects with a Fault. */
+  /** A token to replace `known`, obtained without a person. Rejects with a Fault. */
   async ask(
     { key, holder, store, shown }: RecordPlace,
     found: Found,
@@ -141,7 +141,7 @@ export class Obtainer {
   /** The proof that a request with a bound token needs. */
   readonly proof = proofFor
 
-  /** What the server challenges a request without credentials with; none if that cannot be found out. */
+  /** The server's challenges to a request without credentials; none if they are unknown. */
   async challenges(): Promise<readonly string[]> {
     const headers = { accept: 'text/event-stream' }
     const asked = { ...this.#reach, headers, timeLimit: CHALLENGED_WITHIN }

@@ -81,7 +81,7 @@ function exchanged(request: MachineRequest, subject: string): Promise<Granted> {
   return grantedBy(EXCHANGE, request, parameters, request.asked, USABLE)
 }
 
-/** What the identity provider asserts to the authorization server of the server: who the caller is (SEP-990). */
+/** The identity provider's assertion of who the caller is, for the server's authorization server (SEP-990). */
 async function asserted(request: MachineRequest): Promise<string> {
   const { server, resource, settings, issuers, network, asked, now } = request
   const idp = settings.idp as IdpSettings
@@ -116,7 +116,7 @@ function usable({ shown, now = Date.now }: MachineRequest): ShownToken {
   throw failed('The token of the caller has expired, so it cannot be exchanged. The client has to renew it')
 }
 
-/** The token, for no longer than the one that it was obtained for. It is not renewed without that. */
+/** The token, valid for no longer than the caller's token that it was obtained for. It cannot be renewed without that. */
 function limited({ refresh: _, ...token }: Token, shown: ShownToken | undefined): Token {
   return shown ? { ...token, expires: Math.min(token.expires ?? Number.POSITIVE_INFINITY, shown.expires) } : token
 }

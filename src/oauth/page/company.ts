@@ -1,5 +1,5 @@
 /**
- * Finds out who is in a browser: the person signs in at the identity provider of the company (OpenID Connect Core, 3.1:
+ * Identifies the person in a browser by a sign-in at the identity provider of the company (OpenID Connect Core, 3.1:
  * code, PKCE, nonce, and an ID token that is checked by the keys of the issuer).
  */
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
@@ -18,7 +18,7 @@ import { LEEWAY_SECONDS } from '../server/claims.js'
 import { KeySet } from '../server/key-set.js'
 import { principalOf } from '../server/verifier.js'
 
-/** The identity provider, and how it knows the bridge. */
+/** The identity provider, and the bridge as its client. */
 export interface CompanyOptions {
   issuer: string
   jwksUri?: string | undefined
@@ -27,7 +27,7 @@ export interface CompanyOptions {
   clientSecret?: string | undefined
   /** Besides `openid`. */
   scopes: readonly string[]
-  /** Where browsers come back. */
+  /** The redirect URI for browsers. */
   redirectUri: string
   /** Hosts and networks of issuers that are not public. */
   allow?: readonly string[] | undefined
@@ -84,7 +84,7 @@ export class Company {
     return { address, secrets }
   }
 
-  /** Who came back. Undefined if it is the answer to another sign-in. Rejects with a Fault. */
+  /** The person who has signed in. Undefined if it is the answer to another sign-in. Rejects with a Fault. */
   async finish(params: URLSearchParams, secrets: CompanySecrets): Promise<KnownPerson | undefined> {
     if (!isAnswerTo(params, secrets)) return undefined
     const server = await this.#metadata()

@@ -6,14 +6,14 @@ import { randomId, Sealer, type SealKey } from '../../crypto/seal.js'
 import { BoundedMap } from '../../limits/bounded.js'
 import type { Wanted } from '../challenge.js'
 
-/** For what a person was asked to sign in. */
+/** The sign-in that a person was asked for. */
 export interface Ticket {
   server: string
   /** The principal whose call was refused. */
   principal: string
   /** What the server wants, as far as it fits. */
   wanted: Wanted | undefined
-  /** The name of the client that called, as it says. */
+  /** The name of the client that called, by its own account. */
   client: string | undefined
 }
 
@@ -29,7 +29,7 @@ export interface DeskPlace {
 
 /** Milliseconds for which a ticket leads to the page. */
 const HOLDS = 600_000
-/** Longest part of a ticket that others have chosen, in characters: an address has no room for more. */
+/** Most characters of each foreign text in a ticket: an address has no room for more. */
 const MAX_WANTED = 800
 const MAX_CLIENT = 60
 /** Of what a server says of a token, only this decides which scopes are asked for. */
@@ -58,7 +58,7 @@ export class Desk {
     return this.#place && `${this.#place.address}/${encodeURIComponent(server)}`
   }
 
-  /** The address of the page for one person. It is theirs alone, so it must not be logged. */
+  /** The address of the page for one person. It is only for that person, so it must not be logged. */
   invite(ticket: Ticket): string | undefined {
     if (!this.#place) return undefined
     const { server, principal, wanted, client } = ticket
@@ -75,7 +75,7 @@ export class Desk {
     return `${this.addressOf(server)}?t=${sealed}`
   }
 
-  /** What a ticket is for; undefined if it is none of this bridge, or too old. */
+  /** The content of a ticket; undefined if it is not from this bridge, or has expired. */
   read(text: string): (Ticket & { id: string }) | undefined {
     const fields = this.#place?.sealer.open(text)
     if (!fields || Number(fields['until']) <= this.#now()) return undefined
@@ -84,7 +84,7 @@ export class Desk {
     return { id, server, principal, wanted: wantedIn(wanted), client: client === '' ? undefined : client }
   }
 
-  /** Spends a ticket. Resolves to whether nobody had. Rejects with a Fault if that cannot be known. */
+  /** Redeems a ticket. Resolves to whether it was unused. Rejects with a Fault if that is unknown. */
   spend({ id }: { id: string }): Promise<boolean> {
     return this.#claim(id, HOLDS)
   }

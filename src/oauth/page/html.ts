@@ -18,7 +18,7 @@ export interface ServerRow {
 export interface PageContext {
   /** The path of the page, as browsers know it. */
   base: string
-  /** Who is in the browser; undefined if nobody is known. */
+  /** The person in the browser; undefined if unknown. */
   who: string | undefined
   /** The secret of the forms in this browser. */
   secret: string | undefined
@@ -165,7 +165,7 @@ export function leaving(server: string, address: string): Content {
   }
 }
 
-/** Asks who is in the browser. */
+/** The page that asks the person to identify. */
 export function welcome(
   ways: { company: string | undefined; tokens: boolean },
   secret: string,

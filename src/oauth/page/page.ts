@@ -61,7 +61,7 @@ export interface PageAnswer {
   status: number
   headers: Readonly<Record<string, string | string[]>>
   body: string
-  /** A wrong token was shown, which has to be counted. */
+  /** A wrong token was entered. It counts towards the limit. */
   isWrong?: boolean
 }
 
@@ -192,7 +192,7 @@ export class SignInPage {
     return redirect(this.#base)
   }
 
-  /** What a ticket is for, or the answer to a ticket that does not count here. Undefined without a ticket. */
+  /** The content of the ticket, or the answer to an unusable one. Undefined without a ticket. */
   async #invited(
     server: string,
     text: string | undefined,
@@ -225,7 +225,7 @@ export class SignInPage {
     })
   }
 
-  // Who is in the browser.
+  // The person in the browser.
 
   async #welcome(to: Destination, wrong = false): Promise<PageAnswer> {
     const { company, ownerOf } = this.#options
@@ -276,14 +276,14 @@ export class SignInPage {
     return this.#show(content, this.#contextOf(undefined), 200, ...this.#visitors.forgotten)
   }
 
-  /** Who is in the browser; with the cookie to set if it is new. A proxy says it with each request. */
+  /** The person in the browser, and the cookie to set for a new one. A proxy names the person with each request. */
   #visitor({ cookies, proxied }: PageRequest): { visitor: Visitor; cookie?: string } | undefined {
     const visitor = this.#visitors.in(cookies)
     if (!proxied || visitor?.principal === proxied.principal) return visitor && { visitor }
     return this.#visitors.admit(proxied)
   }
 
-  /** Who has sent a form of this page; undefined if another page may have. */
+  /** The person who has sent a form of this page; undefined if another page may have sent it. */
   #sender(request: PageRequest): Visitor | undefined {
     const { visitor, cookie } = this.#visitor(request) ?? {}
     if (!visitor || cookie !== undefined || !this.#isOwn(request)) return undefined

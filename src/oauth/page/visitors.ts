@@ -1,6 +1,6 @@
 /**
- * Who is in a browser, as a sealed cookie says, and the secret of its forms. Cookies have the prefix `__Host-`: no other host
- * can set them, and they go over TLS only.
+ * The person in a browser, by a sealed cookie, and the secret of its forms. Cookies have the prefix `__Host-`: no other
+ * host can set them, and they go over TLS only.
  */
 import { randomId, Sealer, type SealKey } from '../../crypto/seal.js'
 import type { CompanySecrets, KnownPerson } from './company.js'
@@ -11,12 +11,12 @@ export interface Visitor extends KnownPerson {
   id: string
 }
 
-/** A browser that is finding out who is there. */
+/** A browser whose person has not been identified yet. */
 export interface ArrivingBrowser {
   id: string
-  /** The secrets of a sign-in at the identity provider; undefined if a token is asked for. */
+  /** The secrets of a sign-in at the identity provider; undefined if the person enters a token instead. */
   secrets: CompanySecrets | undefined
-  /** Where to go on: a server, and a ticket for it. */
+  /** Where to continue: a server, and a ticket for it. */
   to: Destination
 }
 
@@ -28,7 +28,7 @@ export interface Destination {
 
 const COOKIE = '__Host-mcp-bridge'
 const ARRIVAL = '__Host-mcp-bridge-arrival'
-/** Milliseconds for which a browser is known, and in which a person can sign in. */
+/** Milliseconds until a person in a browser must identify again, and to complete that. */
 const KNOWN = 8 * 3_600_000
 const ARRIVES = 600_000
 
@@ -42,29 +42,29 @@ export class Visitors {
     this.#now = now
   }
 
-  /** The person in a browser; undefined if nobody is known. */
+  /** The person in a browser; undefined if unknown. */
   in(cookies: string | undefined): Visitor | undefined {
     return this.#read<Visitor>(COOKIE, cookies)
   }
 
-  /** The cookie for a person who has just shown who they are. */
+  /** The cookie for a person who was just identified. */
   admit(person: KnownPerson): { visitor: Visitor; cookie: string } {
     const visitor = { ...person, id: randomId() }
     return { visitor, cookie: this.#write(COOKIE, visitor, KNOWN) }
   }
 
-  /** What a browser was sent away for; undefined if it was not. */
+  /** The pending identification of a browser; undefined if there is none. */
   arriving(cookies: string | undefined): ArrivingBrowser | undefined {
     return this.#read<ArrivingBrowser>(ARRIVAL, cookies)
   }
 
-  /** The cookie for a browser that is finding out who is there. */
+  /** The cookie for a browser whose person has not been identified yet. */
   expect(to: Destination, secrets: CompanySecrets | undefined): { arrival: ArrivingBrowser; cookie: string } {
     const arrival = { id: randomId(), to, secrets }
     return { arrival, cookie: this.#write(ARRIVAL, arrival, ARRIVES) }
   }
 
-  /** The cookies that make a browser forget who is there. */
+  /** The cookies that make a browser forget its person. */
   get forgotten(): string[] {
     return [COOKIE, ARRIVAL].map((name) => cookieOf(name, '', 0))
   }
@@ -85,7 +85,7 @@ export class Visitors {
 
   #read<T>(name: string, cookies: string | undefined): T | undefined {
     const values = (cookies ?? '').split(/; */).filter((one) => one.startsWith(`${name}=`))
-    // Of two, one may be somebody else's.
+    // If there are two, one may have been set by somebody else.
     const [only, ...others] = values
     if (only === undefined || others.length > 0) return undefined
     const opened = this.#sealer.openBytes(Buffer.from(only.slice(name.length + 1), 'base64url'), name)

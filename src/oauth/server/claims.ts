@@ -1,4 +1,4 @@
-/** What the claims of a verified token say: whose it is, for whom, and what its owner may do. Pure. */
+/** Interprets the claims of a verified token: its owner, its audience and its scopes. No side effects. */
 
 import { Fault } from '../../fault/fault.js'
 import type { Grant } from '../../protocol/call.js'
@@ -19,12 +19,12 @@ export interface TokenOwner {
   audience: readonly string[] | undefined
 }
 
-/** Why a token is not accepted, for the operator: what was expected, and what came. It has nothing secret. */
+/** Why a token is not accepted, for the operator: the expected and the received value. It contains no secret. */
 export interface TokenRefusal {
   why: string
 }
 
-/** Clocks differ: seconds. */
+/** Seconds by which clocks may differ. */
 export const LEEWAY_SECONDS = 60
 const MAX_SUBJECT = 1_024
 /** Most characters of a claim in a message. */
@@ -38,7 +38,7 @@ const FOREIGN: Readonly<Record<string, string>> = {
   s_hash: ID_TOKEN,
   cnf: 'which only counts with a proof of a key',
 }
-/** What other kinds of tokens call themselves, by the claim in which they do: Keycloak's and Cognito's. */
+/** The types of other kinds of tokens, by the claim with the type: those of Keycloak and Cognito. */
 const OTHER_KINDS: Readonly<Record<string, readonly string[]>> = {
   typ: ['ID', 'Refresh', 'Offline', 'Logout'],
   token_use: ['id', 'refresh'],
@@ -67,12 +67,12 @@ export function ownerOf(claims: Claims, settings: IssuerSettings, now: number): 
   }
 }
 
-/** Whether the owner of a token may use it at an endpoint with these addresses. To the byte. */
+/** Whether a token is for an endpoint with these addresses. They are compared byte by byte. */
 export function isFor({ audience }: TokenOwner, addresses: ReadonlySet<string>): boolean {
   return audience === undefined || audience.some((one) => addresses.has(one))
 }
 
-/** Says what a token is for, in place of an endpoint with these addresses. */
+/** The refusal of a token that is for another endpoint than the one with these addresses. */
 export function forAnother(
   { audience }: TokenOwner,
   addresses: ReadonlySet<string>,
@@ -81,7 +81,7 @@ export function forAnother(
   return { why: expected('aud', audience, [...addresses, ...accepted]) }
 }
 
-/** Says that a value is none of those that were expected. */
+/** Says that a value is not one of the expected ones. */
 export function expected(name: string, came: unknown, values: readonly string[]): string {
   const wanted = values.map((one) => JSON.stringify(one)).join(' or ')
   return `expected ${name} to be ${wanted}, got ${came === undefined ? 'none' : printable(JSON.stringify(came), MAX_SHOWN_CLAIM)}`
@@ -104,7 +104,7 @@ function whyRefused(claims: Claims, settings: IssuerSettings, now: number): stri
     ([name, values]) => !textsIn(claims, name).some((one) => values.includes(one)),
   )
   if (required) return expected(required[0], claimOf(claims, required[0]), required[1])
-  // Some issuers name no audience. Then what the operator requires of other claims has to do.
+  // Some issuers name no audience. Then the operator's requirements on other claims must suffice.
   if (claims['aud'] === undefined && Object.keys(settings.claims).length > 0) return undefined
   return audienceIn(claims) ? undefined : `expected aud to be a text or a list of texts, got ${typeof claims['aud']}`
 }

@@ -26,7 +26,7 @@ export interface FacadeOptions {
   reach: Reach
 }
 
-/** An error of OAuth: the client is told its code. */
+/** An error of OAuth: the client receives its code. */
 class FacadeError extends Error {
   override name = 'FacadeError'
   readonly code: string
@@ -79,7 +79,7 @@ export class Facade {
     }
   }
 
-  /** Where the browser goes with an authorization request. */
+  /** The provider's address for the browser, for an authorization request. */
   async authorize(query: URLSearchParams): Promise<string> {
     const { clientId, scopes } = this.#options.settings
     checkOnce(query)

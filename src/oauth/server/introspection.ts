@@ -26,7 +26,7 @@ export class Introspection {
     this.#options = options
   }
 
-  /** The claims of a token that is active. Rejects with a Fault if that cannot be found out. */
+  /** The claims of an active token. Rejects with a Fault if the issuer does not say whether it is active. */
   async claimsOf(token: string): Promise<{ claims: Claims } | TokenRefusal> {
     if (this.#open >= MAX_INTROSPECTIONS) throw unavailable(`Over ${MAX_INTROSPECTIONS} tokens are being checked`)
     this.#open++
@@ -58,7 +58,7 @@ export class Introspection {
     const { iss, token_type } = claims
     if (active !== true) return { why: `${quoted(issuer)} says that it is not active` }
     if (iss !== undefined && iss !== issuer) return { why: expected('iss', iss, [issuer]) }
-    // Such a token counts only with a proof.
+    // Such a token is valid only with a proof of its key.
     if (token_type !== undefined && token_type.toLowerCase() !== 'bearer')
       return { why: expected('token_type', token_type, ['Bearer']) }
     return { claims }

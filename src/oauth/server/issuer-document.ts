@@ -9,7 +9,7 @@ import { sameIssuer } from '../issuer.js'
 import type { Reach } from '../reach.js'
 import { issuerMetadataPlaces } from '../well-known.js'
 
-/** Milliseconds for which a document is given out, and for which a failure is. */
+/** Milliseconds for which a document is cached, and a failure. */
 const KEPT = 600_000
 const KEPT_FAILURE = 5_000
 

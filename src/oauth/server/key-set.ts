@@ -1,4 +1,4 @@
-/** The public keys of an issuer: fetched when they are needed, kept, and looked at again for a key that is new. */
+/** The public keys of an issuer: fetched on demand, cached, and fetched again for an unknown key. */
 import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
 import { Fault } from '../../fault/fault.js'
 import { quoted, quotedAddress } from '../failure.js'
@@ -7,11 +7,11 @@ import type { Issuers } from '../issuers.js'
 import type { Reach } from '../reach.js'
 import type { IssuerSettings } from './settings.js'
 
-/** Milliseconds for which keys are used without looking again. */
+/** Milliseconds for which keys are used without fetching them again. */
 const FRESH = 600_000
-/** Milliseconds for which they are used while the issuer is away. */
+/** Milliseconds for which they are used while the issuer is unreachable. */
 const KEPT = 86_400_000
-/** Milliseconds between two looks, whatever tokens name. */
+/** Least milliseconds between two fetches, whatever keys tokens name. */
 const BETWEEN = 30_000
 /** The same while there are no keys at all. */
 const BETWEEN_FIRST = 5_000
@@ -34,7 +34,7 @@ export class KeySet {
   readonly #options: KeySetOptions
   #keys: Keys | undefined
   #looked = Number.NEGATIVE_INFINITY
-  /** Why the last look has failed; undefined if it has not. */
+  /** Why the last fetch failed; undefined if it succeeded. */
   #failure: unknown
   #looking: Promise<void> | undefined
 
@@ -42,7 +42,7 @@ export class KeySet {
     this.#options = options
   }
 
-  /** The keys as they are known. Rejects with a Fault if there are none. */
+  /** The known keys, fetched again if they are not fresh. Rejects with a Fault if there are none. */
   async known(): Promise<JWTVerifyGetKey> {
     const age = this.#options.now() - (this.#keys?.since ?? Number.NEGATIVE_INFINITY)
     if (age > FRESH) await this.#look(this.#keys ? BETWEEN : BETWEEN_FIRST)
@@ -60,7 +60,7 @@ export class KeySet {
     return this.#keys?.find === before ? undefined : this.#keys?.find
   }
 
-  /** Looks again, unless somebody has within so many milliseconds. */
+  /** Fetches the keys, unless they were fetched within so many milliseconds. */
   async #look(between: number): Promise<void> {
     const { now } = this.#options
     if (!this.#looking && now() - this.#looked < between) return

@@ -1,4 +1,4 @@
-/** What is configured about an identity provider whose tokens clients show. */
+/** The settings of an identity provider whose tokens clients send. */
 import type { FacadeSettings } from './facade.js'
 
 export interface IssuerSettings {
@@ -8,7 +8,7 @@ export interface IssuerSettings {
   audience?: readonly string[] | undefined
   jwksUri?: string | undefined
   algorithms: readonly string[]
-  /** The values that claims have to have: one of them each. */
+  /** Accepted values of claims: each claim must have one of them. */
   claims: Readonly<Record<string, readonly string[]>>
   /** The claim with the scopes; `scope` and `scp` by default. */
   scopes?: string | undefined

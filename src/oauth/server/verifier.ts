@@ -32,13 +32,13 @@ export interface VerifierOptions {
   /** Hosts and networks of issuers that are not public. */
   allow?: readonly string[] | undefined
   network?: Network | undefined
-  /** Whether what is verified has the token with it, for those who exchange it. It is kept for no longer than a request. */
+  /** Whether the result includes the token, for token exchange. It is not stored beyond the request. */
   shows?: boolean | undefined
   /** In milliseconds since 1970. */
   now?: (() => number) | undefined
 }
 
-/** Whose a token is, and what it allows. */
+/** The owner of a token, and what the token allows. */
 export interface Verified {
   principal: string
   grant: Grant
@@ -54,9 +54,9 @@ interface Known {
 
 const MAX_TOKEN = 16_384
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/
-/** What access tokens call themselves, in lower case. Some issuers leave it out. */
+/** The `typ` of access tokens, in lower case. Some issuers leave it out. */
 const TYPES: readonly unknown[] = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']
-/** Milliseconds for which a checked token is not checked again: a JWT, another one, and one that is not active. */
+/** Milliseconds for which the result of a check is cached: of a JWT, an opaque token, and an inactive one. */
 const KEPT = 60_000
 const KEPT_ACTIVE = 30_000
 const KEPT_REFUSED = 5_000
@@ -66,14 +66,14 @@ export class Verifier {
   readonly #now: () => number
   readonly #shows: boolean
   readonly #issuers: ReadonlyMap<string, { settings: IssuerSettings; keys: KeySet }>
-  /** Stands before an issuer where clients cannot register; undefined without one. */
+  /** Stands in front of an issuer where clients cannot register; undefined if there is none. */
   readonly facade: Facade | undefined
-  /** The metadata of the issuer, if there is one alone, and clients go there themselves. */
+  /** The metadata of the only issuer, if clients use it directly. */
   readonly issuerDocument: IssuerDocument | undefined
   readonly #introspection: { settings: IssuerSettings; asked: Introspection } | undefined
   /** By digest, in the order in which they were checked. */
   readonly #known = new BoundedMap<string, Known>(MAX_KNOWN)
-  /** Why tokens were refused, and when they may be asked about again, by digest. */
+  /** Why tokens were refused, and until when that is cached, by digest. */
   readonly #refused = new BoundedMap<string, TokenRefusal & { until: number }>(MAX_KNOWN)
   readonly #running = new Map<string, Promise<Known | TokenRefusal>>()
 
@@ -115,14 +115,14 @@ export class Verifier {
     return this.#check(token, key).then((one) => ('why' in one ? one : this.#shownAt(addresses, one, token, key)))
   }
 
-  /** Whose the token is at an endpoint with these addresses; with the token, if somebody exchanges it. */
+  /** The owner of the token at an endpoint with these addresses; with the token, if it is to be exchanged. */
   #shownAt(addresses: ReadonlySet<string>, known: Known, token: string, digest: string): Verified | TokenRefusal {
     const verified = at(known, addresses)
     if (!this.#shows || 'why' in verified) return verified
     return { ...verified, grant: { ...verified.grant, shown: new ShownToken(token, digest, known.owner.expires) } }
   }
 
-  /** Checks a token, once for all that show it meanwhile. */
+  /** Checks a token. Concurrent requests with the same token share one check. */
   #check(token: string, digest: string): Promise<Known | TokenRefusal> {
     let running = this.#running.get(digest)
     if (!running) {
@@ -157,7 +157,7 @@ export class Verifier {
     return 'noKey' in again ? { why: `none of the keys of ${quoted(settings.issuer)} has its kid and kind` } : again
   }
 
-  /** The configured issuer that a token names, if its header is acceptable. Nothing of it is believed. */
+  /** The configured issuer that a token names, if its header is acceptable. Nothing in the token is trusted yet. */
   #issuerOf(token: string): { settings: IssuerSettings; keys: KeySet } | TokenRefusal {
     const said = saidIn(token)
     if (!said) return { why: 'it looks like a JWT, but its header or claims are no JSON object' }
@@ -171,7 +171,7 @@ export class Verifier {
     return algorithms.includes(String(alg)) ? found : { why: expected('alg', alg, algorithms) }
   }
 
-  /** The claims of a JWT, if it is valid and signed with a key that is there. */
+  /** The claims of a JWT, if it is valid and signed with a known key. */
   async #verified(
     token: string,
     settings: IssuerSettings,
@@ -230,12 +230,12 @@ interface Checked {
   ms: number
 }
 
-/** Whose a token is, if it is for an endpoint with these addresses. */
+/** The owner of a token, if it is for an endpoint with these addresses. */
 function at({ owner, verified, settings }: Known, addresses: ReadonlySet<string>): Verified | TokenRefusal {
   return isFor(owner, addresses) ? verified : forAnother(owner, addresses, settings)
 }
 
-/** What a JWT says in its header and claims; undefined if it is none. */
+/** The header and claims of a JWT, unverified; undefined if it is not a JWT. */
 function saidIn(token: string): Readonly<Record<'alg' | 'typ' | 'crit' | 'iss', unknown>> | undefined {
   try {
     const { alg, typ, crit } = decodeProtectedHeader(token)

@@ -20,7 +20,7 @@ const KIND = 'account'
 const KEPT = 90 * 86_400_000
 /** Milliseconds for which a record counts as unchanged. */
 const FRESH = 500
-/** Most records that are remembered for the time in which Redis is away. */
+/** Most records that are remembered for when Redis is unreachable. */
 const MAX_REMEMBERED = 10_000
 
 /** The store. */
@@ -45,7 +45,7 @@ export class ReplicatedStore implements TokenStore {
       this.#remember(key, record)
       return record
     } catch (error) {
-      // Calls with a token that is known go on.
+      // Calls with a known token continue.
       const known = this.#known.get(key)
       if (known) return structuredClone(known)
       throw error
@@ -80,7 +80,7 @@ export class ReplicatedStore implements TokenStore {
   }
 }
 
-/** The record in a text; undefined if there is none, or one that this version does not know. */
+/** The record in a text; undefined if there is none, or if this version does not support it. */
 function recordIn(text: string | undefined): TokenRecord | undefined {
   const parsed = text === undefined ? undefined : recordSchema.safeParse(JSON.parse(text))
   return parsed?.success ? parsed.data : undefined
