@@ -34,7 +34,7 @@ if (attached) lookForTerminal()
 
 /** What a signal does that ends the process. */
 let onSignal = (signal: EndSignal): void => {
-  const exit = () => end(signal === 'SIGINT' ? 130 : 143)
+  const exit = () => process.exit(signal === 'SIGINT' ? 130 : 143)
   endPrograms().then(exit, exit)
 }
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => onSignal(signal))
