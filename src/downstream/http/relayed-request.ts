@@ -22,7 +22,7 @@ import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedList } from './relayed-list.js'
 import type { RelayedSessions } from './relayed-sessions.js'
 import { RelayedStream } from './relayed-stream.js'
-import { type ErrorRendering, refuse } from './replies.js'
+import { type ErrorRendering, refuse, sendWhole } from './replies.js'
 
 /** What is known about a request without parsing its body again. */
 export interface RelayedRequestOptions {
@@ -287,7 +287,7 @@ export class RelayedRequest {
     this.#span.over(this.#ending)
     this.#parts.messages?.answer(bytes, status)
     this.#parts.list?.answer(bytes)
-    reply.send(bytes)
+    sendWhole(reply, bytes)
   }
 
   /** Whether the request needs no answer: a notification, the answer to a question of the server, or a batch of such. */

@@ -12,10 +12,11 @@ import { EventLength, hasLineEnd } from '../../rpc/event-length.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { DROP_EVENT, encodeEvent, SseError } from '../../rpc/sse.js'
+import { atTurnEnd } from '../../time/turn.js'
 import { replyIn } from '../outcome.js'
 import { RelayedEvents } from './relayed-answer.js'
 import { RelayedEnding } from './relayed-ending.js'
-import { pour, takeResponse } from './replies.js'
+import { pour, takeResponse, writeTogether } from './replies.js'
 
 /** The request that the stream answers. */
 export interface StreamedRequest {
@@ -56,12 +57,13 @@ export class RelayedStream {
     if (request.onChunk) source.on('data', request.onChunk)
     const response = takeResponse(reply)
     this.#response = response
-    source.once('end', () => this.finish())
+    source.once('end', () => atTurnEnd(() => this.finish()))
     source.on('error', (error) => this.#broke(error))
     const length = new EventLength(request.limit)
     pour(source, response, (chunk) => {
       // A source that has been destroyed still gives what it has buffered.
       if (response.writableEnded) return true
+      writeTogether(response, chunk.length)
       const mayEnd = hasLineEnd(chunk)
       const within = length.push(chunk, mayEnd)
       this.#write(within === undefined ? chunk : chunk.subarray(0, within), mayEnd)

@@ -5,21 +5,26 @@ import { Fault } from '../../fault/fault.js'
 import { type Memory, SMALL } from '../../limits/memory.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
+import { atTurnEnd, corkUntilTurnEnd } from '../../time/turn.js'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Sends a JSON text. A large one is in several pieces, which are not joined first, but go to the socket in one write. */
 export function sendJson(reply: FastifyReply, text: Wire): void {
   reply.header('content-type', JSON_TYPE)
-  if (typeof text === 'string') {
-    reply.send(text)
-    return
-  }
+  if (typeof text === 'string') return sendWhole(reply, text)
   const length = text.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
   reply.header('content-length', length)
   const response = takeResponse(reply)
   for (const part of text) response.write(part)
   response.end()
+}
+
+/** Sends a body at the end of the turn, in a row with those of other answers. */
+export function sendWhole(reply: FastifyReply, body: string | Buffer): void {
+  reply.header('content-length', Buffer.byteLength(body))
+  const response = takeResponse(reply)
+  atTurnEnd(() => response.end(body))
 }
 
 /** Reserves memory for an answer until it has been written. Returns whether there is enough. */
@@ -42,10 +47,25 @@ const EVENTS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store
 export function sendEvents(reply: FastifyReply, events: Readable): void {
   for (const name in EVENTS) reply.header(name, EVENTS[name as keyof typeof EVENTS])
   const response = takeResponse(reply)
-  events.once('end', () => response.end())
-  events.once('close', () => response.writableEnded || response.destroy())
+  let isWhole = false
+  events.once('end', () => {
+    isWhole = true
+    atTurnEnd(() => response.end())
+  })
+  events.once('close', () => isWhole || response.writableEnded || response.destroy())
   events.on('error', () => {})
-  pour(events, response, (chunk) => response.write(chunk))
+  pour(events, response, (chunk) => {
+    writeTogether(response, chunk.length)
+    return response.write(chunk)
+  })
+}
+
+/** Most bytes that wait for the end of the turn. A larger chunk costs more than to wake its reader. */
+const SMALL_WRITE = 16 * 1024
+
+/** Before a small write to a client: lets it wait for the end of the turn. */
+export function writeTogether({ socket }: FastifyReply['raw'], length: number): void {
+  if (socket && length <= SMALL_WRITE) corkUntilTurnEnd(socket)
 }
 
 /** Takes the response from Fastify, which forgets it. Its status and its headers are ready to be written. */

@@ -9,6 +9,7 @@ import { Gathering } from '../../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
 import { printable } from '../../texts/printable.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
+import { atTurnEnd } from '../../time/turn.js'
 import { causeOf, whatOf } from './causes.js'
 import { answerTooLarge, ChannelError } from './channel.js'
 import { decoding, isUndecodable } from './decoding.js'
@@ -229,12 +230,20 @@ async function openPool(
     bodyTimeout: 0,
     maxHeaderSize: 16 * 1024,
   })
-  const decoded = pool.compose(decoding(interceptors.decompress))
+  const decoded = pool.compose(decoding(interceptors.decompress), inARow)
   if (!via) return decoded
   return decoded.compose((dispatch) => (options, handler) => {
     const headers = { ...(options.headers as OriginHeaders), host, ...via.headers }
     return dispatch({ ...options, origin: via.origin, path: origin + options.path, headers }, handler)
   })
+}
+
+/** Sends the requests of one turn of the event loop in a row. */
+function inARow(dispatch: Dispatcher.Dispatch): Dispatcher.Dispatch {
+  return (options, handler) => {
+    atTurnEnd(() => dispatch(options, handler))
+    return true
+  }
 }
 
 interface Settle {
