@@ -237,9 +237,11 @@ export class Bridge {
     this.#hurried ||= hurry
     const { drainDelay, drainTimeout } = this.#settings.timeouts
     this.#http.leave()
+    this.#replicas?.leave()
     if (this.#http.listening) await this.#until(performance.now() + drainDelay, () => false)
     this.#http.requests.draining = true
     for (const mount of this.#all) mount.drain()
+    const left = Promise.all(this.#all.map((mount) => mount.leave()))
     this.#logDraining()
     await this.#until(performance.now() + drainTimeout, () => this.#idle)
     for (const mount of this.#all) mount.cut()
@@ -249,6 +251,7 @@ export class Bridge {
     this.#http.stopListening()
     this.#refusals.close()
     await this.#context.inspector?.close()
+    await left
     await this.#replicas?.close()
     await Promise.all([this.#http.close(), ...this.#all.map((mount) => mount.close(this.#hurried))])
     await this.#audit?.close()

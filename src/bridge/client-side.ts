@@ -65,6 +65,10 @@ export class ClientSide {
     this.#served?.drain()
   }
 
+  leave(): Promise<void> {
+    return this.#served?.leave() ?? Promise.resolve()
+  }
+
   cut(): void {
     this.#served?.cut()
   }

@@ -178,6 +178,10 @@ export class GroupMount implements Served {
     this.#clients.drain()
   }
 
+  leave(): Promise<void> {
+    return this.#clients.leave()
+  }
+
   cut(): void {
     this.#admission.cut()
     this.#clients.cut()

@@ -5,9 +5,10 @@ import { shareOf, ssePaths } from '../config/settings.js'
 import { endpoint } from '../downstream/http/endpoint.js'
 import { extraPaths, METADATA } from '../downstream/http/extra-paths.js'
 import { ForwardedStreams } from '../downstream/http/forwarded-streams.js'
+import { HandedSessions } from '../downstream/http/handed-sessions.js'
 import { Relay, type RelayOptions } from '../downstream/http/relay.js'
 import type { HttpSession } from '../downstream/http/session.js'
-import { Sessions } from '../downstream/http/sessions.js'
+import { type KeptSession, Sessions } from '../downstream/http/sessions.js'
 import { type SseSession, sse } from '../downstream/http/sse.js'
 import type { SessionSettings } from '../downstream/legacy/session.js'
 import { SharedListening } from '../downstream/legacy/shared-listening.js'
@@ -54,6 +55,8 @@ export class HttpMount {
   readonly #options: HttpMountOptions
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
+  /** Sessions that replicas leave when they shut down. */
+  readonly #handed: HandedSessions | undefined
   readonly #relay: Relay | undefined
   readonly #listening: SharedListening
   /** Ends the subscriptions of modern clients. */
@@ -70,8 +73,11 @@ export class HttpMount {
     const { clientSessions: max } = settings.limits
     const { clientIdle: idle, clientGone: gone, keepAlive } = settings.timeouts
     const share = shareOf(settings)
+    const handed = replicas && new HandedSessions(replicas, name)
+    this.#handed = handed
+    const ended = (id: string, { from }: KeptSession) => from !== undefined && handed?.forget(id)
     const keeping = { max, share, idle, gone, keepAlive, replicas }
-    this.#sessions = { http: new Sessions(keeping), sse: new Sessions(keeping) }
+    this.#sessions = { http: new Sessions({ ...keeping, ended }), sse: new Sessions(keeping) }
     this.#listening = new SharedListening(options.upstream.handle)
     const known = replicas && { server: name, records: replicas.records, idle }
     this.#relay = relay && new Relay({ ...relay, sessions: { max, share, idle, shared: known } })
@@ -115,6 +121,7 @@ export class HttpMount {
         path,
         subscribe,
         sessions: former ? http.beside(former.#sessions.http) : http,
+        handed: this.#handed,
         events,
         relay: this.#relay ?? (former ? former.#relay?.forSessions : undefined),
         refusing,
@@ -151,6 +158,12 @@ export class HttpMount {
     this.#endings = new Admission()
     endings.end()
     this.#relay?.endSubscriptions()
+  }
+
+  /** Leaves the sessions of legacy clients to other replicas, after `drain`. Resolves when those can continue them. */
+  async leave(): Promise<void> {
+    this.#handed?.leave(this.#sessions.http)
+    await this.#handed?.left
   }
 
   /** Admits nothing new except what continues requests in progress. */

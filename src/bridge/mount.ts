@@ -314,6 +314,10 @@ export class Mount implements Served {
     this.#clients.drain()
   }
 
+  leave(): Promise<void> {
+    return this.#clients.leave()
+  }
+
   cut(): void {
     this.#admission.cut()
     this.#clients.cut()

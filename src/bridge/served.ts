@@ -17,6 +17,8 @@ export interface Served {
   pipe(streams: Pipe): Promise<void>
   /** Lets calls in progress end. Admits nothing new except what continues them. */
   drain(): void
+  /** After `drain`: leaves the sessions of clients to other replicas, as far as these can continue them. */
+  leave(): Promise<void>
   /** Ends the calls in progress with an error. */
   cut(): void
   /** Ends everything, the server last. With `hurry`, at once. */

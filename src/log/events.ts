@@ -43,6 +43,7 @@ export const LOG_EVENTS = {
   server_request_dropped: 'A modern server sent a request, which its revision does not allow. It was dropped.',
   log_message_dropped: 'A log message of a server was dropped: it belongs to no call.',
   notification_failed: 'A notification of a client could not be delivered to a server.',
+  session_continued: 'A session of a legacy client goes on here, because its replica has shut down.',
   session_reopened: 'A server lost the session of a legacy client on stdio or HTTP+SSE. The bridge opened another one.',
   session_reopen_failed: 'An attempt to open another session failed.',
   setting_not_restored:

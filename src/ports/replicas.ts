@@ -22,6 +22,9 @@ export class OwnedByReplica extends Error {
   }
 }
 
+/** In place of an owner: any replica but this one, which shuts down. */
+export const ANOTHER = ''
+
 /** What a replica can own. */
 export type Owned = 'call' | 'session'
 
@@ -101,6 +104,8 @@ export interface Replicas {
   isForwarded(request: IncomingMessage): boolean
   /** Throws a Fault if another replica has forwarded a request with another body. */
   checkBody(request: IncomingMessage, body: unknown): void
+  /** The id of another replica that serves; undefined if there is none. Rejects with a Fault. */
+  another(): Promise<string | undefined>
   /** A new id for a session in this replica. */
   sessionId(): string
   /** The other replica that owns a session; undefined if it is this one or the id is unknown. */

@@ -31,7 +31,8 @@ export const ADDRESS = 'address'
 export const RENEW = 2_000
 /** Milliseconds to wait for a record. If Redis lost its data, a record is missing until it is renewed. */
 const MISSING = RENEW + 500
-const LOOK_EVERY = 100
+/** Milliseconds between two looks for a record. */
+export const BETWEEN_LOOKS = 100
 /** Milliseconds for which a replica that is gone is remembered. */
 const REMEMBERED = 60_000
 /** Milliseconds to connect, and of silence after which a replica is lost. */
@@ -133,7 +134,7 @@ export class Peers {
     for (;;) {
       const address = await this.#options.records.recall(ADDRESS, id)
       if (address !== undefined || performance.now() > until) return address
-      await pause(LOOK_EVERY)
+      await pause(BETWEEN_LOOKS)
     }
   }
 

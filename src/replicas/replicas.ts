@@ -12,10 +12,11 @@ import type {
   OwnedByReplica,
   Replicas,
 } from '../ports/replicas.js'
+import { pause } from '../time/time.js'
 import { Broadcast } from './broadcast.js'
 import type { RedisAddress } from './connection.js'
 import { Internal } from './internal.js'
-import { ADDRESS, Peers, RENEW } from './peers.js'
+import { ADDRESS, BETWEEN_LOOKS, Peers, RENEW } from './peers.js'
 import { digestOf } from './proof.js'
 import { Redis, type RedisLog } from './redis.js'
 import { RedisStore } from './store.js'
@@ -38,6 +39,8 @@ export interface ReplicasOptions extends RedisAddress {
 /** Milliseconds for which Redis remembers where a replica is, or that it has shut down. */
 const LEASE = 3_600_000
 const A_MINUTE = 60_000
+/** The record of the replica that has last renewed its address. */
+const LATEST = 'latest'
 
 /** The `Replicas` over HTTP and Redis. */
 export class RedisReplicas implements Replicas {
@@ -52,6 +55,7 @@ export class RedisReplicas implements Replicas {
   /** Where others reach this replica. */
   #address = ''
   #renewing: NodeJS.Timeout | undefined
+  #leaving = false
 
   constructor({ prefix, keys, certificate, address, ...connecting }: ReplicasOptions) {
     this.certificate = certificate
@@ -99,9 +103,28 @@ export class RedisReplicas implements Replicas {
   async connect(): Promise<void> {
     this.#address = await this.#internal.listen()
     await this.#redis.connect()
-    const renew = () => void this.records.remember(ADDRESS, this.id, this.#address, LEASE)
-    this.#renewing = setInterval(renew, RENEW).unref()
+    this.#renewing = setInterval(() => void this.#renew(), RENEW).unref()
+    await this.#renew()
+  }
+
+  async #renew(): Promise<void> {
     await this.records.remember(ADDRESS, this.id, this.#address, LEASE)
+    if (!this.#leaving) await this.records.remember(LATEST, LATEST, this.id, 3 * RENEW)
+  }
+
+  /** Tells no other replica any more to send requests here that any can answer. */
+  leave(): void {
+    this.#leaving = true
+  }
+
+  async another(): Promise<string | undefined> {
+    const until = performance.now() + 2 * RENEW
+    for (;;) {
+      const id = await this.records.recall(LATEST, LATEST)
+      if (id !== undefined && id !== this.id) return id
+      if (performance.now() > until) return undefined
+      await pause(BETWEEN_LOOKS)
+    }
   }
 
   /** Sets the handler for forwarded requests. */

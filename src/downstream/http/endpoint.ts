@@ -15,9 +15,11 @@ import { Answer } from './answer.js'
 import { forget, readBodies, reserveUntilClosed } from './body.js'
 import { checkMedia } from './content-type.js'
 import { forward } from './forward.js'
+import type { HandedSessions } from './handed-sessions.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { type Refusals, refusedOf } from './refusals.js'
 import { notAllowed, refuse } from './replies.js'
+import type { HttpSession } from './session.js'
 import { passingOf, type RequestAtEndpoint, SessionRequests, type SessionRequestsOptions } from './session-requests.js'
 
 /** Options of the endpoint. */
@@ -34,12 +36,19 @@ export interface EndpointOptions extends SessionRequestsOptions {
   keepAlive: number
 }
 
+/** Most replicas that are asked for one session. */
+const MAX_OWNERS = 3
+
 /** A request at the endpoint. */
 interface Asked extends RequestAtEndpoint {
   /** The message that it has posted, when it has been read. */
   message?: Message
   /** The answer, if the message is a modern request. */
   answer?: Answer
+  /** It belongs to a call in the replica that has had the session before. */
+  isStray?: boolean
+  /** How often a replica was looked for that has the session. */
+  attempts?: number
 }
 
 /** Serves the endpoint. A Fastify plugin with its own context, so that its body parser applies to no other route. */
@@ -93,7 +102,7 @@ class Endpoint {
     const { request, reply, message } = asked
     asked.answer?.leave()
     if (error instanceof OwnedByReplica && this.#options.replicas) {
-      forward(error, request, reply, this.#options).catch((broken: Error) => reply.send(broken))
+      this.#forward(error, asked).catch((broken: unknown) => this.#failed(broken, asked))
       return
     }
     if (request.method !== 'POST') {
@@ -109,6 +118,39 @@ class Endpoint {
     else refuse(reply, fault, { ...refusing, id: message ? idToAnswer(message) : idIn(request.body) })
   }
 
+  #forward(owned: OwnedByReplica, asked: Asked): Promise<void> {
+    const { request, reply } = asked
+    const { handed } = this.#options
+    const { what } = owned
+    const instead = what === 'session' && handed ? (owner: string) => this.#continue(owner, handed, asked) : undefined
+    return forward(owned, request, reply, { ...this.#options, instead })
+  }
+
+  /** Continues a session that its replica has left: here, or where it goes on by now. `without`: a replica that does not have it. */
+  async #continue(without: string, handed: HandedSessions, asked: Asked): Promise<void> {
+    const { request, reply } = asked
+    const { sessions, replicas } = this.#options
+    // What belongs to a call of that replica has nobody to go to any more.
+    if (asked.isStray) return void reply.code(202).send()
+    const id = single(readHeaders(request.raw).lookup, 'mcp-session-id')
+    const isForwarded = replicas?.isForwarded(request.raw) ?? false
+    asked.attempts = (asked.attempts ?? 0) + 1
+    const isLeft = sessions.draining && isForwarded
+    if (isLeft) await handed.left
+    const may = id !== undefined && !isLeft && asked.attempts <= MAX_OWNERS
+    const taken = may
+      ? await handed.take(id, { principal: request.principal, without, mayTake: !sessions.draining })
+      : undefined
+    if (taken && 'record' in taken) {
+      this.#legacy.continue(id as string, taken, request)
+      this.handle(request, reply)
+      return
+    }
+    const owner = taken && !isForwarded ? (taken.owner ?? (await replicas?.another())) : undefined
+    if (owner === undefined) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+    await this.#forward(new OwnedByReplica(owner, 'session'), asked)
+  }
+
   async #post(asked: Asked): Promise<void> {
     const { request, reply, again } = asked
     const { relay, sessions, compat, refusing } = this.#options
@@ -121,6 +163,10 @@ class Endpoint {
     asked.message = message
     const id = single(lookup, 'mcp-session-id')
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
+    if (session?.from !== undefined && isStray(message, session)) {
+      asked.isStray = true
+      throw new OwnedByReplica(session.from, 'session')
+    }
     const version = versionHeader(lookup)
     if (id !== undefined && !session && relay) {
       const opens = message.kind === 'request' && message.method === 'initialize'
@@ -187,6 +233,11 @@ class Endpoint {
 async function untilBegun(answered: Promise<void>, answer: Answer, asked: Asked): Promise<void> {
   await Promise.race([answered, answer.begun()])
   forget(asked.request)
+}
+
+/** Whether a message belongs to no call here, though it belongs to one. */
+function isStray(message: Message, { client }: HttpSession): boolean {
+  return (message.kind === 'response' || message.kind === 'notification') && client.isFor?.(message) === false
 }
 
 /** The revision of a relayed session, as its version header states it. Client and server negotiated it themselves. */

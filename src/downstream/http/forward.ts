@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { withoutCredentials } from '../../credentials/credentials.js'
 import { Fault } from '../../fault/fault.js'
-import { type ForwardedAnswer, OwnedByReplica, type Replicas } from '../../ports/replicas.js'
+import { ANOTHER, type ForwardedAnswer, OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { idIn } from '../../protocol/classify.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { error as errorMessage, type Id, result } from '../../rpc/message.js'
@@ -23,6 +23,8 @@ export interface ForwardOptions {
   forwarded?: ForwardedStreams | undefined
   log: Logger
   refusing?: ErrorRendering
+  /** Answers the request instead if the owner does not have the session, or is gone. Rejects with a Fault. */
+  instead?: ((owner: string) => Promise<void>) | undefined
 }
 
 /** Answers the request through the owner if the error is an OwnedByReplica. Rethrows any other error. */
@@ -30,38 +32,57 @@ export async function forward(
   error: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
-  { replicas, forwarded: streams, log, refusing = {} }: ForwardOptions,
+  options: ForwardOptions,
 ): Promise<void> {
+  const { replicas, instead, log, refusing = {} } = options
   if (!(error instanceof OwnedByReplica) || !replicas) throw error
   const { method, url: path, raw } = request
+  const { owner, what } = error
+  if (instead && (owner === ANOTHER || replicas.isForwarded(raw))) return instead(owner)
   const body = request.body instanceof Uint8Array ? request.body : undefined
-  const id = idIn(body)
   const controller = new AbortController()
   whenOver(reply, () => controller.abort())
   try {
     const forwarded = { method, path, headers: raw.rawHeaders, body, received: raw }
     const answer = await replicas.carry(error, forwarded, controller.signal)
-    tell(log, { kind: 'forwarded', what: 'answered' })
-    reply.code(answer.status)
-    for (const [name, value] of pairs(answer.headers)) reply.header(name, value)
-    const events = String(reply.getHeader('content-type')).startsWith('text/event-stream')
-    if (!events) return void reply.send(isSmall(answer) ? await whole(answer) : answer.body)
-    const isEndless = method === 'GET' || methodTraits(String(raw.headers['mcp-method'] ?? '')).endless === true
-    if (isEndless) streams?.add(answer.body)
-    const ended = () => isEndless && streams?.ended === true
-    reply.send(Readable.from(withFinalEvent(answer, { id, ended, refusing }), { objectMode: false }))
-    // The first event may come late, but the client needs the headers now.
-    reply.raw.flushHeaders()
+    if (!instead || answer.status !== 404) return await sendBack(answer, request, reply, options)
+    answer.body.on('error', () => {}).destroy()
   } catch (cause) {
     const fault = Fault.from(cause)
-    const { owner, what } = error
     if (fault.fault === 'requestTimeout') return
-    tell(log, { kind: 'forwarded', what: fault.fault === 'storeUnavailable' ? 'unavailable' : 'lost' })
-    if (fault.fault === 'suspendedCallLost') tell(log, { kind: 'question', what: 'lost' })
-    const fields = { owner, what, fault: fault.fault, why: withoutCredentials(fault.message) }
-    log.info({ event: 'forward_failed', ...fields }, 'replica that owns the call did not answer')
-    refuse(reply, fault, { ...refusing, id })
+    if (!instead || fault.fault !== 'sessionNotFound') {
+      tell(log, { kind: 'forwarded', what: fault.fault === 'storeUnavailable' ? 'unavailable' : 'lost' })
+      if (fault.fault === 'suspendedCallLost') tell(log, { kind: 'question', what: 'lost' })
+      const fields = { owner, what, fault: fault.fault, why: withoutCredentials(fault.message) }
+      log.info({ event: 'forward_failed', ...fields }, 'replica that owns the call did not answer')
+      refuse(reply, fault, { ...refusing, id: idIn(body) })
+      return
+    }
   }
+  await instead(owner)
+}
+
+async function sendBack(
+  answer: ForwardedAnswer,
+  { method, headers, body }: FastifyRequest,
+  reply: FastifyReply,
+  { forwarded: streams, log, refusing = {} }: ForwardOptions,
+): Promise<void> {
+  tell(log, { kind: 'forwarded', what: 'answered' })
+  reply.code(answer.status)
+  for (const [name, value] of pairs(answer.headers)) reply.header(name, value)
+  const isEvents = String(reply.getHeader('content-type')).startsWith('text/event-stream')
+  if (!isEvents) {
+    reply.send(isSmall(answer) ? await whole(answer) : answer.body)
+    return
+  }
+  const isEndless = method === 'GET' || methodTraits(String(headers['mcp-method'] ?? '')).endless === true
+  if (isEndless) streams?.add(answer.body)
+  const id = idIn(body instanceof Uint8Array ? body : undefined)
+  const ended = () => isEndless && streams?.ended === true
+  reply.send(Readable.from(withFinalEvent(answer, { id, ended, refusing }), { objectMode: false }))
+  // The first event may come late, but the client needs the headers now.
+  reply.raw.flushHeaders()
 }
 
 interface FinalEvent {

@@ -3,6 +3,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
+import { ANOTHER, OwnedByReplica } from '../../ports/replicas.js'
 import type { Upstream } from '../../protocol/call.js'
 import { idToAnswer } from '../../protocol/classify.js'
 import { looksModern, traits } from '../../protocol/eras.js'
@@ -12,11 +13,13 @@ import { EMPTY } from '../../rpc/splice.js'
 import { subject } from '../call-log.js'
 import { readBatch } from '../legacy/batch.js'
 import { openSession } from '../legacy/open-session.js'
-import type { SessionSettings } from '../legacy/session.js'
+import type { ClientSession, OpenOptions, SessionRecord, SessionSettings } from '../legacy/session.js'
+import { TranslatedSession } from '../legacy/translated-session.js'
 import type { Logger } from '../logger.js'
 import { takeOver } from './body.js'
 import { checkTakesEvents } from './content-type.js'
 import type { EventStore } from './event-store.js'
+import type { HandedSessions } from './handed-sessions.js'
 import { readHeaders, traceHeaders } from './headers.js'
 import type { Passing, RelayAt } from './relay.js'
 import { type ErrorRendering, explainInBand, notAllowed, sendJson } from './replies.js'
@@ -29,6 +32,8 @@ export interface SessionRequestsOptions {
   upstream: Upstream
   log: Logger
   sessions: SessionStore<HttpSession>
+  /** Sessions that another replica has left; undefined if there are no other replicas. */
+  handed?: HandedSessions | undefined
   /** Passes on messages that need no translation; undefined if no message of this server may be relayed. */
   relay: RelayAt | undefined
   refusing: ErrorRendering
@@ -77,9 +82,16 @@ export class SessionRequests {
     if (method === 'GET') checkTakesEvents(request)
     if (id === undefined) throw new Fault('invalidRequest', 'Session required: call initialize first')
     if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+    this.#leaveIfLeft(session)
     if (method === 'GET') return session.listen(reply, single(lookup, 'last-event-id'))
     sessions.end(id)
     reply.code(200).send()
+  }
+
+  /** Throws an OwnedByReplica if another replica continues the session, because this one shuts down. */
+  #leaveIfLeft({ client }: HttpSession): void {
+    const { handed, sessions } = this.#options
+    if (handed && sessions.draining && client.record) throw new OwnedByReplica(ANOTHER, 'session')
   }
 
   /** Takes a message in a session. The promise resolves when it has been answered. */
@@ -91,8 +103,10 @@ export class SessionRequests {
     const batch = message.kind === 'batch' ? readBatch(message) : undefined
     if (message.kind === 'request' || batch) {
       // The session ends with the bridge. A client that knows that opens another one, which a balancer sends to another replica.
-      if (this.#options.sessions.draining && batch?.requests.length !== 0)
+      if (this.#options.sessions.draining && batch?.requests.length !== 0) {
+        this.#leaveIfLeft(session)
         throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
+      }
       for (const other of batch?.others ?? []) session.client.take(other)
       const answering =
         message.kind === 'request' ? session.answerPost(message, reply) : batch && session.answerAll(batch, reply)
@@ -107,8 +121,7 @@ export class SessionRequests {
 
   /** Opens a session: a translated one, or one of the server itself, if that is of the legacy era and reached over HTTP. */
   async open(message: Request, { request, reply, again }: RequestAtEndpoint): Promise<void> {
-    const { upstream, sessions, log, memory, settings, commitAfter, refusing, relay } = this.#options
-    const { passthrough } = refusing
+    const { upstream, sessions, refusing, relay } = this.#options
     const { principal, credential } = request
     const caller = { revision: '', capabilities: '{}' }
     const route = await upstream
@@ -118,9 +131,35 @@ export class SessionRequests {
       return relay.pass({ request, reply, passing: { ...passingOf(message), opens: true }, refusing, fallback: again })
     sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
-    const options = {
+    const options = this.#openOptions(request, streams)
+    const { text, session, fault } = await openSession(message, options, route)
+    if (session) {
+      // Another client may have taken the last free place in the meantime.
+      reply.header('mcp-session-id', this.#keep(principal, session, streams))
+    }
+    if (fault) explainInBand(reply, fault, refusing.passthrough)
+    sendJson(reply, text)
+  }
+
+  /** Continues a session that another replica has had. Throws a Fault if there is no room for it. */
+  continue(id: string, { record, from }: { record: SessionRecord; from: string }, request: FastifyRequest): void {
+    const { principal } = request
+    const { sessions, log } = this.#options
+    if (sessions.has(id)) return
+    sessions.makeRoom(principal)
+    const streams = new Streams(principal, this.#options.events)
+    const session = log.telemetry?.recorder && crypto.randomUUID()
+    const continued = TranslatedSession.continue(record, { ...this.#openOptions(request, streams), session })
+    this.#keep(principal, continued, streams, { id, from })
+    log.debug({ event: 'session_continued', replica: from }, 'session of another replica continues here')
+  }
+
+  #openOptions(request: FastifyRequest, streams: Streams): OpenOptions {
+    const { principal, credential, grant } = request
+    const { upstream, log, memory, settings } = this.#options
+    return {
       upstream,
-      sender: { principal, credential, grant: request.grant },
+      sender: { principal, credential, grant },
       outlet: streams,
       transport: 'http',
       log,
@@ -128,21 +167,28 @@ export class SessionRequests {
       settings,
       trace: traceHeaders(request),
       headers: log.telemetry?.recorder && request.headers,
-    } as const
-    const { text, session, fault } = await openSession(message, options, route)
-    if (session) {
-      streams.options = traits[session.revision]
-      const kept = new HttpSession(principal, session, streams, { commitAfter, passthrough, memory, log })
-      try {
-        reply.header('mcp-session-id', kept.keepIn(sessions))
-      } catch (error) {
-        // Another client may have taken the last free place in the meantime.
-        session.close()
-        throw error
-      }
     }
-    if (fault) explainInBand(reply, fault, passthrough)
-    sendJson(reply, text)
+  }
+
+  /** Keeps a session until it ends. Returns its id. Closes it and throws a Fault if there is no room. */
+  #keep(
+    principal: string,
+    session: ClientSession,
+    streams: Streams,
+    { id, from }: { id?: string; from?: string } = {},
+  ): string {
+    const { sessions, commitAfter, memory, log } = this.#options
+    const { passthrough } = this.#options.refusing
+    streams.options = traits[session.revision]
+    try {
+      return new HttpSession(principal, session, streams, { commitAfter, passthrough, memory, log, from }).keepIn(
+        sessions,
+        id,
+      )
+    } catch (error) {
+      session.close()
+      throw error
+    }
   }
 }
 

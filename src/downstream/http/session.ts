@@ -21,12 +21,16 @@ export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> 
   commitAfter: number
   memory: Memory
   log: Logger
+  /** The replica that has had the session before. */
+  from?: string | undefined
 }
 
 /** A session with its streams. */
 export class HttpSession implements KeptSession {
   readonly principal: string
   readonly client: ClientSession
+  /** The replica that has had the session before, where calls may still be in flight; undefined if it began here. */
+  readonly from: string | undefined
   readonly #streams: Streams
   readonly #options: HttpSessionOptions
 
@@ -35,14 +39,15 @@ export class HttpSession implements KeptSession {
     this.client = client
     this.#streams = streams
     this.#options = options
+    this.from = options.from
     const { telemetry } = options.log
     const recorder = telemetry?.recorder
     if (recorder) streams.onConnection = ({ id, request }, what) => recorder.stream(what, id, request, client.session)
   }
 
-  /** Keeps the session until it ends. Returns its id. Throws a Fault if there is no room. */
-  keepIn(sessions: SessionStore<HttpSession>): string {
-    const { id } = sessions.add(this.principal, () => this)
+  /** Keeps the session until it ends, under its `known` id if it has one. Returns its id. Throws a Fault if there is no room. */
+  keepIn(sessions: SessionStore<HttpSession>, known?: string): string {
+    const { id } = sessions.add(this.principal, () => this, known)
     this.#streams.onEnd = () => sessions.end(id)
     return id
   }
@@ -130,8 +135,11 @@ export class HttpSession implements KeptSession {
 
   /** Opens a stream for messages that belong to no request, or resumes one. Throws a Fault if it cannot. */
   listen(reply: FastifyReply, lastEventId: string | undefined): void {
-    const events = lastEventId === undefined ? this.#streams.listen() : this.#streams.resume(lastEventId)
-    if (!events && lastEventId === undefined)
+    const resumed = lastEventId === undefined ? undefined : this.#streams.resume(lastEventId)
+    // The events of another replica are not here. What they may have said is said again.
+    const isNew = lastEventId === undefined || (!resumed && this.from !== undefined)
+    const events = resumed ?? (isNew ? this.#streams.listen() : undefined)
+    if (!events && isNew)
       throw new Fault('rateLimited', `Too many open streams in this session (at most ${MAX_STANDALONE})`, {
         retryAfter: 1,
       })

@@ -13,6 +13,8 @@ export interface KeptSession {
   readonly busy: boolean
   /** Whether the client had opened a GET stream and has closed it. */
   readonly gone?: boolean
+  /** The replica that has had it before. */
+  readonly from?: string | undefined
   /** Sends a keep-alive on its streams. */
   keepAlive(): void
   /** Ends streams without an end of their own. Requests in flight may still be answered. */
@@ -32,6 +34,8 @@ export interface SessionsOptions {
   gone?: number
   /** Milliseconds between keep-alives. */
   keepAlive: number
+  /** Called when a session has ended, unless it may go on in another replica. */
+  ended?: ((id: string, session: KeptSession) => void) | undefined
   /** The other replicas, if there are several. Session ids name the replica that owns the session. */
   replicas?: Pick<Replicas, 'sessionId' | 'ownerOf'> | undefined
 }
@@ -40,7 +44,10 @@ export interface SessionsOptions {
 const ID_BYTES = 24
 
 /** What requests do with sessions. */
-export type SessionStore<S extends KeptSession> = Pick<Sessions<S>, 'add' | 'find' | 'end' | 'makeRoom' | 'draining'>
+export type SessionStore<S extends KeptSession> = Pick<
+  Sessions<S>,
+  'add' | 'has' | 'find' | 'end' | 'makeRoom' | 'draining'
+>
 
 /** All sessions of one server and one transport. */
 export class Sessions<S extends KeptSession> {
@@ -61,10 +68,19 @@ export class Sessions<S extends KeptSession> {
     return this.#sessions.size
   }
 
-  /** Adds a session. If there is no room, ends an idle one; throws a Fault if none is idle. */
-  add(principal: string, make: (id: string) => S): { id: string; session: S } {
+  /** The sessions, by id. */
+  *[Symbol.iterator](): IterableIterator<[id: string, session: S]> {
+    for (const [id, { session }] of this.#sessions) yield [id, session]
+  }
+
+  has(id: string): boolean {
+    return this.#sessions.has(id)
+  }
+
+  /** Adds a session, with a new id or a `known` one. If there is no room, ends an idle one; throws a Fault if none is idle. */
+  add(principal: string, make: (id: string) => S, known?: string): { id: string; session: S } {
     this.makeRoom(principal)
-    const id = this.#options.replicas?.sessionId() ?? randomBytes(ID_BYTES).toString('base64url')
+    const id = known ?? this.#options.replicas?.sessionId() ?? randomBytes(ID_BYTES).toString('base64url')
     const session = make(id)
     const entry = new Entry(session, this.#options, () => this.end(id))
     this.#occupancy.enter(entry)
@@ -92,13 +108,15 @@ export class Sessions<S extends KeptSession> {
     this.#sessions.delete(id)
     this.#occupancy.leave(entry)
     entry.session.close()
+    if (!this.draining) this.#options.ended?.(id, entry.session)
   }
 
   /** These sessions, and those of `others` as long as they last: all new ones are opened here. */
   beside(others: Sessions<S>): SessionStore<S> {
     const own = this
     return {
-      add: (principal, make) => this.add(principal, make),
+      add: (principal, make, known) => this.add(principal, make, known),
+      has: (id) => this.has(id) || others.has(id),
       find: (id, principal) => this.find(id, principal) ?? others.find(id, principal),
       end: (id) => {
         this.end(id)

@@ -63,6 +63,10 @@ export class EmulatedTasks {
     this.#reserve = reserve
   }
 
+  get size(): number {
+    return this.#tasks.size
+  }
+
   /** Starts a tool call as a task. Returns the CreateTaskResult. Throws a Fault if there are too many tasks. */
   start(params: Payload, ttl: unknown, run: Run): Json {
     if (this.#tasks.size >= MAX_SESSION_TASKS)

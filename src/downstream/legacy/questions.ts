@@ -22,6 +22,8 @@ export interface QuestionsOptions {
   /** ClientCapabilities that the client has declared. */
   capabilities: Json
   to: Downlevel
+  /** Number of requests that were sent to the client before; ids go on from there. */
+  asked?: number
   /** Milliseconds for one round of questions. */
   within: number
   /** Counts the start and the end of a round of questions. `call` is the number of the call for the inspector. */
@@ -50,12 +52,13 @@ const CANCELLED: Payload = parseObject('{"action":"cancel"}')
 export class Questions {
   readonly #options: QuestionsOptions
   readonly #open = new Map<string, { settle(outcome: Outcome): void; record: Recorder }>()
-  #lastId = 0
+  #lastId: number
   /** Forms and URLs are shown one after another, because a person looks at one dialogue at a time. */
   #turn: Promise<unknown> = Promise.resolve()
 
   constructor(options: QuestionsOptions) {
     this.#options = options
+    this.#lastId = options.asked ?? 0
   }
 
   /**
@@ -118,6 +121,16 @@ export class Questions {
     signal.throwIfAborted()
     const responses = requests.length === 0 ? undefined : write(edit(EMPTY, answers))
     return { responses, state: stateOf(input) }
+  }
+
+  /** Number of requests that were sent to the client. */
+  get asked(): number {
+    return this.#lastId
+  }
+
+  /** Whether a response answers an open request. */
+  isOpen({ id }: Response): boolean {
+    return id !== undefined && keptKey(this.#open, id) !== undefined
   }
 
   /** Handles an answer of the client. Ignores one to an unknown request. */

@@ -5,12 +5,31 @@ import type { Memory } from '../../limits/memory.js'
 import type { RecordedHeaders } from '../../ports/recorder.js'
 import type { Grant, Handler, Sender, Upstream } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
+import type { LogLevel } from '../../protocol/methods.js'
 import type { TraceContext } from '../../protocol/trace.js'
 import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
 import type { Send } from '../frames.js'
 import type { Logger } from '../logger.js'
+
+/** What another replica needs to continue a session. */
+export interface SessionRecord {
+  revision: LegacyRevision
+  clientInfo?: Json | undefined
+  capabilities: Json
+  logLevel?: LogLevel | undefined
+  /** Capabilities of the server, as sent to the client. */
+  offered: Json
+  /** Names of tools whose results are wrapped. */
+  wrapped: readonly string[]
+  /** Resources that the client has subscribed to. */
+  uris: readonly string[]
+  /** Whether the client has sent `notifications/initialized`. */
+  ready: boolean
+  /** Number of requests that were sent to the client. */
+  asked: number
+}
 
 /** An open session of a legacy client. */
 export interface ClientSession {
@@ -19,6 +38,8 @@ export interface ClientSession {
   readonly session: string | undefined
   /** Number of requests in flight. */
   readonly open: number
+  /** What another replica needs to continue the session; undefined if it can go on only here. */
+  readonly record?: SessionRecord | undefined
   /**
    * Answers a request: passes its frames to `send`, and resolves when the last one is sent. Never rejects: a failure is
    * the last frame.
@@ -26,6 +47,8 @@ export interface ClientSession {
   answerClient(request: Request, send: Send, about?: AboutRequest): Promise<void>
   /** Handles a notification, or the client's answer to a request of the server. */
   take(message: Notification | Response): void
+  /** Whether a message belongs to a request that is in flight here. */
+  isFor?(message: Notification | Response): boolean
   /** The client can now receive messages that belong to no request. */
   listened(): void
   /** Ends the session and aborts its requests. */

@@ -50,6 +50,8 @@ export class SessionChanges {
   #uris: ReadonlySet<string> = new Set()
   #order: Promise<unknown> = Promise.resolve()
   #started = false
+  /** Another replica has had the session: what has changed meanwhile is unknown. */
+  #isContinued = false
   #stopped = false
 
   constructor(options: ChangesOptions) {
@@ -85,7 +87,28 @@ export class SessionChanges {
   start(): void {
     if (this.#started || this.#stopped) return
     this.#started = true
-    if (this.#lists.length > 0) this.#inOrder(() => this.#change(this.#uris)).catch(() => {})
+    if (this.#lists.length > 0) this.#open()
+  }
+
+  /** The resources that the client has subscribed to. */
+  get uris(): ReadonlySet<string> {
+    return this.#uris
+  }
+
+  /** Continues the subscriptions of a session that another replica has had. All is reported as changed. */
+  continue(uris: readonly string[]): void {
+    this.#isContinued = true
+    this.#uris = new Set(uris)
+    this.#options.reservation.resize(weightOf(this.#uris))
+    if (uris.length > 0) this.#open()
+  }
+
+  #open(): void {
+    this.#inOrder(() => this.#change(this.#uris))
+      .then(() => {
+        if (this.#isContinued) this.#tellAll()
+      })
+      .catch(() => {})
   }
 
   /**

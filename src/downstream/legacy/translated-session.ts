@@ -49,7 +49,7 @@ import { cancelledBy } from '../outcome.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight } from './in-flight.js'
 import { Questions } from './questions.js'
-import type { AboutRequest, ClientSession, Opened, OpenOptions } from './session.js'
+import type { AboutRequest, ClientSession, Opened, OpenOptions, SessionRecord } from './session.js'
 import { SessionChanges } from './subscription.js'
 import { wantsTasks } from './task-driver.js'
 import { type CallContext, goOn, type TranslatedOutcome } from './translated-call.js'
@@ -58,13 +58,17 @@ import { withUndeclaredLists } from './undeclared-lists.js'
 /** Notifications of a server that belong to a call. */
 const CALL_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
 
+/** Ids that another replica can still use for requests to the client, while its calls in flight end. */
+const ASKED_SINCE = 1_000_000
+
 /** A session of a legacy client that the bridge itself answers. */
 export class TranslatedSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #options: OpenOptions
   /** Replaced, never changed: calls refer to it. */
   #caller: Caller
-  /** Names of the server's capabilities, as sent to the client. */
+  /** The server's capabilities, as sent to the client, and their names. */
+  readonly #capabilities: Payload
   readonly #offered: ReadonlySet<string>
   readonly #to: Downlevel
   readonly #running = new InFlight()
@@ -84,10 +88,12 @@ export class TranslatedSession implements ClientSession {
     offered: Payload,
     reservation: Reservation,
     options: OpenOptions,
+    asked = 0,
   ) {
     this.revision = revision
     this.#options = options
     this.#caller = { revision: NEWEST_MODERN, clientInfo, capabilities }
+    this.#capabilities = offered
     this.#offered = new Set(keys(offered).filter((name) => objectIn(offered, name)))
     this.#reservation = reservation
     this.#to = to
@@ -95,6 +101,7 @@ export class TranslatedSession implements ClientSession {
     this.#questions = new Questions({
       capabilities,
       to: this.#to,
+      asked,
       within: options.settings.answerWithin,
       report: (what, call) => tell(options.log, { kind: 'question', what, call }),
     })
@@ -131,14 +138,42 @@ export class TranslatedSession implements ClientSession {
     )
     const { answer, offered } = initializeResult(complete, to, options.settings.serverInfo)
     const kept = own(write(offered))
-    const { clientInfo = '', capabilities } = opening
-    const reservation = options.memory.reserve(options.sender.principal, SMALL)
-    // What the client states is in memory twice: by itself, and in the envelope of requests.
-    reservation.mustResize(kept.length + 2 * (clientInfo.length + capabilities.length))
+    const reservation = reserve(opening, kept, options)
     const session = new TranslatedSession(opening, to, parseObject(kept), reservation, options)
     const text = result(request.id, answer)
     record.ended(discovered, text, 'rebuilt')
     return { text, session }
+  }
+
+  /** Continues a session that another replica has had. Throws a Fault if there is no memory for it. */
+  static continue(record: SessionRecord, options: OpenOptions): TranslatedSession {
+    const { revision, clientInfo, capabilities, logLevel, offered, wrapped, uris, ready, asked } = record
+    const opening = { revision, clientInfo, capabilities }
+    const to = downlevelFor(revision, options)
+    for (const name of wrapped) to.memory.wrapped.add(name)
+    const reservation = reserve(opening, offered, options)
+    const session = new TranslatedSession(opening, to, parseObject(offered), reservation, options, asked + ASKED_SINCE)
+    session.#caller = { ...session.#caller, logLevel }
+    session.#ready = ready
+    session.#changes.continue(uris)
+    return session
+  }
+
+  get record(): SessionRecord | undefined {
+    // The calls of emulated tasks run here.
+    if (this.#tasks.size > 0) return undefined
+    const { clientInfo, capabilities, logLevel } = this.#caller
+    return {
+      revision: this.revision,
+      clientInfo,
+      capabilities,
+      logLevel,
+      offered: write(this.#capabilities),
+      wrapped: [...this.#to.memory.wrapped],
+      uris: [...this.#changes.uris],
+      ready: this.#ready,
+      asked: this.#questions.asked,
+    }
   }
 
   get session(): string | undefined {
@@ -217,6 +252,11 @@ export class TranslatedSession implements ClientSession {
       const notice: Notice = { method, params: payload, meta, caller: this.#caller, principal, credential }
       this.#options.upstream.notify(notice)
     }
+  }
+
+  isFor(message: Notification | Response): boolean {
+    if (message.kind === 'response') return this.#questions.isOpen(message)
+    return message.method !== 'notifications/cancelled' || this.#running.named(message.params) !== undefined
   }
 
   listened(): void {
@@ -400,6 +440,18 @@ export class TranslatedSession implements ClientSession {
     log.telemetry?.recorder?.sent(message, origin, 'legacy', session)
     outlet.deliver(message, uri === undefined ? method : `${method} ${uri}`)
   }
+}
+
+/** Reserves the memory that a session needs until its end. Throws a Fault if there is none. */
+function reserve(
+  { clientInfo = '', capabilities }: Opening,
+  offered: Json,
+  { memory, sender }: OpenOptions,
+): Reservation {
+  const reservation = memory.reserve(sender.principal, SMALL)
+  // What the client states is in memory twice: by itself, and in the envelope of requests.
+  reservation.mustResize(offered.length + 2 * (clientInfo.length + capabilities.length))
+  return reservation
 }
 
 /** Whether a reply ends its call, as almost every reply does. The others go through `goOn`. */

@@ -1,0 +1,104 @@
+/** Sessions that replicas leave when they shut down: their records, and which replica has taken one over. */
+import type { Replicas } from '../../ports/replicas.js'
+import type { SessionRecord } from '../legacy/session.js'
+
+/** A session as its replica has left it. */
+interface HandedSession {
+  /** The server or group. */
+  mount: string
+  principal: string
+  /** The replica that has left it. Its calls in flight end there. */
+  from: string
+  record: SessionRecord
+  /** The replica that has taken it over. */
+  owner?: string
+}
+
+/** A session of this replica. */
+interface LeftSession {
+  readonly principal: string
+  readonly client: { readonly record?: SessionRecord | undefined }
+}
+
+/** What happens to a session that is asked for. */
+export type Taken =
+  /** It goes on here. */
+  | { record: SessionRecord; from: string }
+  /** Another replica has it; undefined if no replica has taken it yet. */
+  | { owner: string | undefined }
+
+/** Who asks for a session. */
+export interface Taking {
+  principal: string
+  /** A replica that does not have it, or is gone. */
+  without: string
+  /** Whether it may go on here. */
+  mayTake: boolean
+}
+
+const KIND = 'session'
+/** Milliseconds for which a record is kept. */
+const KEPT = 7 * 24 * 3_600_000
+/** Most records that are written at the same time. */
+const AT_ONCE = 500
+
+/** The handed sessions of one server or group. */
+export class HandedSessions {
+  readonly #replicas: Pick<Replicas, 'id' | 'records'>
+  readonly #mount: string
+  #leaving: Promise<void> = Promise.resolve()
+
+  constructor(replicas: Pick<Replicas, 'id' | 'records'>, mount: string) {
+    this.#replicas = replicas
+    this.#mount = mount
+  }
+
+  /** Leaves sessions to the other replicas. Those without a record, and all while Redis is unreachable, end here. */
+  leave(sessions: Iterable<[id: string, session: LeftSession]>): void {
+    this.#leaving = this.#leave([...sessions])
+  }
+
+  /** Resolves when the other replicas can find what was left. */
+  get left(): Promise<void> {
+    return this.#leaving
+  }
+
+  async #leave(sessions: readonly [id: string, session: LeftSession][]): Promise<void> {
+    const { id: from, records } = this.#replicas
+    for (let at = 0; at < sessions.length; at += AT_ONCE) {
+      const written = sessions.slice(at, at + AT_ONCE).map(
+        ([
+          id,
+          {
+            principal,
+            client: { record },
+          },
+        ]) => {
+          const handed: HandedSession | undefined = record && { mount: this.#mount, principal, from, record }
+          return handed && records.remember(KIND, id, JSON.stringify(handed), KEPT)
+        },
+      )
+      await Promise.all(written)
+    }
+  }
+
+  /** Takes a session over, unless another replica has. Undefined if nobody has left it. Rejects with a Fault. */
+  async take(id: string, { principal, without, mayTake }: Taking): Promise<Taken | undefined> {
+    await this.#leaving
+    const { id: self, records } = this.#replicas
+    return records.change<Taken | undefined>(KIND, id, KEPT, (text) => {
+      const handed = text === undefined ? undefined : (JSON.parse(text) as HandedSession)
+      if (!handed || handed.mount !== this.#mount || handed.principal !== principal) return { text, result: undefined }
+      const { owner, record, from } = handed
+      const isElsewhere = owner !== undefined && owner !== self && owner !== without
+      if (isElsewhere || !mayTake) return { text, result: { owner: isElsewhere ? owner : undefined } }
+      if (owner === self) return { text, result: { record, from } }
+      return { text: JSON.stringify({ ...handed, owner: self }), result: { record, from } }
+    })
+  }
+
+  /** Forgets a session that has ended. */
+  forget(id: string): void {
+    this.#replicas.records.forget(KIND, id)
+  }
+}
