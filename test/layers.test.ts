@@ -18,7 +18,16 @@ const arrows = new Map(
 
 /** Packages and Node modules, and the places that may use them; what is not here, nobody may. */
 const packages: Record<string, readonly string[]> = {
-  fastify: ['bridge', 'plugins', 'downstream/http', 'embed/fastify', 'entry', 'inspect/inspector', 'inspect/routes'],
+  fastify: [
+    'bridge',
+    'plugins',
+    'downstream/http',
+    'embed/fastify',
+    'entry',
+    'inspect/inspector',
+    'inspect/routes',
+    'inspect/try-routes',
+  ],
   'fastify-plugin': ['plugins'],
   '@fastify/cors': ['plugins'],
   '@fastify/http-proxy': ['downstream/http/extra-paths'],
@@ -43,7 +52,6 @@ const packages: Record<string, readonly string[]> = {
     'bridge',
     'cli/tail',
     'cli/tail-connection',
-    'embed/in-memory-http',
     'net/agent',
     'net/connections',
     'net/proxy',
@@ -171,7 +179,9 @@ const packages: Record<string, readonly string[]> = {
   ],
   'node:stream': [
     'embed',
+    'bridge/in-memory-http',
     'inspect/routes',
+    'inspect/try-routes',
     'cli/program',
     'cli/tail',
     'demo/server',
@@ -184,7 +194,7 @@ const packages: Record<string, readonly string[]> = {
   ],
   'node:buffer': ['upstream/peer', 'policy/cache'],
   'node:v8': ['bridge', 'cli/garbage'],
-  'node:stream/promises': ['embed/in-memory-http'],
+  'node:stream/promises': ['bridge/in-memory-http'],
   'node:tty': ['main'],
   'node:util': ['cli', 'log/paint', 'telemetry/audit-file'],
 }

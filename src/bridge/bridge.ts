@@ -14,7 +14,7 @@ import { Desk } from '../oauth/page/desk.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import { keepResults } from '../policy/cache/results.js'
 import type { Conditions, Gauge } from '../ports/events.js'
-import type { ServerStatus } from '../ports/server-status.js'
+import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { AuditLines } from '../telemetry/audit-lines.js'
 import { startAudit } from '../telemetry/audit-log.js'
@@ -25,6 +25,7 @@ import { type BridgeContext, observerOf } from './context.js'
 import { Descriptors } from './descriptors.js'
 import { GroupMount, groupPlanOf } from './group-mount.js'
 import { HttpService, httpListen, type Mounts } from './http-service.js'
+import { InspectorFront } from './inspector-front.js'
 import type { Front } from './listener.js'
 import { Mount } from './mount.js'
 import { commonSettings, mountSettings, planOf } from './mount-settings.js'
@@ -83,6 +84,9 @@ export class Bridge {
   readonly #refusals: Refusals
   readonly #replicas: RedisReplicas | undefined
   readonly #http: HttpService
+  /** What the inspector shows and calls. */
+  readonly #inspected: InspectedBridge
+  #callable: InspectorFront | undefined
   readonly #audit: AuditLines | undefined
   #mounts: ReadonlyMap<string, Mount>
   #groups: ReadonlyMap<string, GroupMount>
@@ -124,6 +128,12 @@ export class Bridge {
       loggedCalls: settings.log.calls,
     }
     const { metrics } = context
+    this.#inspected = {
+      servers: () => serversNow(this.#mounts),
+      targets: () => this.#inspectorFront.targets(),
+      bodyBytes: settings.limits.bodyBytes,
+      call: (name, request) => this.#inspectorFront.call(name, request),
+    }
     this.#http = new HttpService({
       context,
       refusals: this.#refusals,
@@ -135,7 +145,7 @@ export class Bridge {
         contentType: metrics.contentType,
         text: () => metrics.text(this.#gauges, this.#conditions),
       },
-      now: this.#now,
+      inspected: this.#inspected,
     })
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(
@@ -194,7 +204,7 @@ export class Bridge {
   /** Serves the only group, or else the only server, on stdio, until the input ends or the output is closed. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
     const [served] = [...this.#groups.values(), ...this.#mounts.values()]
-    await this.#context.inspector?.serveSocket(this.#now)
+    await this.#context.inspector?.serveSocket(this.#inspected)
     await (served as Served).pipe({ ...streams, patience: this.#settings.timeouts.drainTimeout })
     this.#answerable = false
   }
@@ -297,8 +307,17 @@ export class Bridge {
     return this.#hurried || !this.#http.listening ? this.#http.requests.open === 0 : this.#http.connections === 0
   }
 
-  /** What the inspector shows of the servers now. */
-  readonly #now = (): ServerStatus[] => serversNow(this.#mounts)
+  get #inspectorFront(): InspectorFront {
+    const { requests, windows } = this.#http
+    const { audit } = this.#shared
+    this.#callable ??= new InspectorFront(() => ({ settings: this.#settings, mounts: this.#served }), {
+      refusals: this.#refusals,
+      audit,
+      requests,
+      windows,
+    })
+    return this.#callable
+  }
 
   get #gauges(): Gauge[] {
     const connections = { used: this.#http.connections, limit: this.#settings.limits.connections }

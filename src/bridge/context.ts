@@ -6,9 +6,9 @@ import type { Log } from '../log/events.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { PrincipalOf } from '../plugins/auth.js'
 import type { Observe } from '../ports/events.js'
+import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { Recorder } from '../ports/recorder.js'
-import type { ServerStatus } from '../ports/server-status.js'
 import type { Serve } from '../ports/transport.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
@@ -46,9 +46,9 @@ interface BridgeInspector {
   /** Its path at the address for operators, as in `/inspect`. */
   readonly path: string
   /** Serves it to everybody who has the token. The application has already checked host and origin. */
-  register(app: FastifyInstance, servers: () => ServerStatus[]): Promise<void>
+  register(app: FastifyInstance, bridge: InspectedBridge): Promise<void>
   /** Serves it to the user of this process alone, beside a bridge on stdio. Never rejects. */
-  serveSocket(servers: () => ServerStatus[]): Promise<void>
+  serveSocket(bridge: InspectedBridge): Promise<void>
   close(): Promise<void>
 }
 

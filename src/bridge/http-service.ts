@@ -25,7 +25,7 @@ import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Certificate } from '../ports/events.js'
-import type { ServerStatus } from '../ports/server-status.js'
+import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import { filesAt } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import type { GroupMount } from './group-mount.js'
@@ -44,8 +44,8 @@ export interface HttpServiceOptions {
   /** What health checks report. */
   state: HealthOptions['state']
   metrics: HealthOptions['metrics']
-  /** What the inspector shows of the servers now. */
-  now: () => ServerStatus[]
+  /** What the inspector shows and calls. */
+  inspected: InspectedBridge
 }
 
 /** What is served: servers and groups, each by name. */
@@ -71,7 +71,7 @@ export class HttpService {
   readonly requests = { open: 0, draining: false }
   readonly #options: HttpServiceOptions
   /** The counts for limits of requests. A reload keeps them. */
-  readonly #windows: CountedWindows
+  readonly windows: CountedWindows
   #listen: HttpListen | undefined
   /** Checks tokens of identity providers. It stays, with keys and checked tokens, until their configuration changes. */
   #verifier: { plan: string; verifier: Verifier } | undefined
@@ -89,7 +89,7 @@ export class HttpService {
   constructor(options: HttpServiceOptions) {
     this.#options = options
     const { replicas } = options.context
-    this.#windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('rate', name, ms)))
+    this.windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('rate', name, ms)))
   }
 
   /** The address of the inspector, without its token; undefined without an inspector on HTTP. */
@@ -226,7 +226,7 @@ export class HttpService {
             log: context.log,
             network: context.signIn?.network,
           }),
-      windows: this.#windows,
+      windows: this.windows,
       replicas: context.replicas,
       attached: this.#isAttached ? { principalOf: context.principalOf } : undefined,
     })
@@ -265,7 +265,7 @@ export class HttpService {
   }
 
   async #adminListener(settings: Settings, listen: HttpListen, health?: HealthOptions): Promise<Listener> {
-    const { refusals, now, context } = this.#options
+    const { refusals, inspected, context } = this.#options
     const { inspector } = context
     const { adminFront } = await import('./http-app.js')
     const front = await adminFront({
@@ -274,7 +274,7 @@ export class HttpService {
       refusals,
       ...(health && { health }),
       ...(inspector && {
-        inspector: { path: inspector.path, register: (app: FastifyInstance) => inspector.register(app, now) },
+        inspector: { path: inspector.path, register: (app: FastifyInstance) => inspector.register(app, inspected) },
       }),
     })
     return this.#listenerOf(front, settings, { maxConnections: ADMIN_CONNECTIONS })

@@ -149,7 +149,7 @@ export function configurationPage(): string {
     '',
     '## References',
     '',
-    'References are replaced in the entries of `mcpServers`, and in `auth.tokens`, `inspect.token`, `stateKeys`, `redis`, `replicas` and `publish`.',
+    'References are replaced in the entries of `mcpServers`, and in `auth.tokens`, `inspect.token`, `inspect.tryToken`, `stateKeys`, `redis`, `replicas` and `publish`.',
     '',
     ...table(
       ['Reference', 'Replaced by'],

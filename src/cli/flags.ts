@@ -199,7 +199,7 @@ export const FLAGS = {
   },
   'token-store': { value: '<folder>', option: 'oauth.store', example: '--token-store /var/lib/mcp-bridge/tokens' },
   'no-oauth': { option: `${SERVER}.oauth`, servers: 'url', to: false, about: 'Never sign in to a server.' },
-  inspect: { option: 'inspect', to: {} },
+  inspect: { option: 'inspect', to: { try: 'loopback' } },
   'inspect-payloads': { value: '<which>', option: 'inspect.payloads', example: '--inspect-payloads errors' },
   'log-level': { value: '<level>', option: 'log.level', example: '--log-level debug' },
   'log-format': { value: '<format>', option: 'log.format', example: '--log-format json' },

@@ -5,10 +5,10 @@ import { homeFolder } from '../discovery/home.js'
 import { Inspector } from '../inspect/inspector.js'
 import { socketFolder } from '../inspect/socket.js'
 
-/** `replica` is the id of this replica, if there are several. */
+/** `replica` is the id of this replica, if there are several; `mayTry` is whether viewers may call servers. */
 export function inspectorOf(
   settings: NonNullable<Settings['inspect']>,
-  { env, version, log, replica }: Pick<BridgeContext, 'version' | 'log' | 'env'> & { replica: string | undefined },
+  { env, ...more }: Pick<BridgeContext, 'version' | 'log' | 'env'> & { replica: string | undefined; mayTry: boolean },
 ): Inspector {
-  return new Inspector(settings, { version, log, replica, folder: socketFolder(env, homeFolder()) })
+  return new Inspector(settings, { ...more, folder: socketFolder(env, homeFolder()) })
 }

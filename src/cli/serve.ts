@@ -5,7 +5,7 @@ import { Bridge } from '../bridge/bridge.js'
 import type { BridgeContext } from '../bridge/context.js'
 import type { Mount } from '../bridge/mount.js'
 import type { Issue } from '../config/error.js'
-import { ConfigError, parseListen, type Settings } from '../config/settings.js'
+import { ConfigError, isCallable, parseListen, type Settings } from '../config/settings.js'
 import type { FoundServers } from '../discovery/found-servers.js'
 import { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
@@ -76,7 +76,13 @@ export async function serve(
   const replicas = settings.redis && (await import('../bridge/replicas.js')).replicasOf(settings, log)
   const inspector =
     settings.inspect &&
-    (await import('./inspector.js')).inspectorOf(settings.inspect, { version, log, env, replica: replicas?.id })
+    (await import('./inspector.js')).inspectorOf(settings.inspect, {
+      version,
+      log,
+      env,
+      replica: replicas?.id,
+      mayTry: isCallable(settings),
+    })
   const recorder = inspector?.recorder
   const context = { log, version, env, metrics, tracer: tracing?.tracer, names, replicas, signIn, inspector, recorder }
   const found = await finding(settings, context, listen.kind === 'stdio')

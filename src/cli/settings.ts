@@ -73,7 +73,7 @@ const DEMO = {
     legacy: { command: 'mcp-bridge', args: ['demo', 'server'] },
     modern: { command: 'mcp-bridge', args: ['demo', 'modern-server'] },
   },
-  inspect: { payloads: 'all' },
+  inspect: { payloads: 'all', try: 'loopback' },
   log: { level: 'warn', format: 'pretty' },
   timeouts: { drainTimeout: 1_000 },
 }

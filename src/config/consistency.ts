@@ -1,7 +1,7 @@
 /** Checks combinations of options that the schema cannot express. */
 import { FACADE, isLoopback, type Listen, parseListen, RESERVED, SIGN_IN, servedPaths, ssePaths } from './addresses.js'
 import { chosen } from './chosen.js'
-import { hasSeveral, hasSignInPage, isOnBehalf, secretOf, usualAccount } from './derived.js'
+import { hasSeveral, hasSignInPage, isLocal, isOnBehalf, secretOf, usualAccount } from './derived.js'
 import type { Issue } from './error.js'
 import { groupIssues, groupPaths, groupsOf } from './groups.js'
 import type { Settings } from './schema/schema.js'
@@ -269,13 +269,26 @@ function exposure({ allowUnauthenticated, auth }: Settings, listen: Listen): Iss
   return [{ path: 'listen', message }]
 }
 
-/** An inspector that other machines can reach needs a configured token. */
+/** An inspector that other machines can reach needs configured tokens: one to look, and another one to call servers. */
 function inspection({ admin, inspect }: Settings): Issue[] {
-  if (!inspect || inspect.token !== undefined || admin === undefined) return []
-  const listen = parseListen(admin, 'admin')
-  if (listen.kind === 'stdio' || isLoopback(listen.host)) return []
-  const message = `is required, because other machines can reach the inspector at "admin": set it in the configuration file, to a secret of 16 or more characters`
-  return [{ path: 'inspect.token', message }]
+  if (!inspect) return []
+  const { token, tryToken, try: tries } = inspect
+  const issues: Issue[] = []
+  const secret = 'set it in the configuration file, to a secret of 16 or more characters'
+  if (!isLocal(admin)) {
+    const where = 'because other machines can reach the inspector at "admin"'
+    if (token === undefined) issues.push({ path: 'inspect.token', message: `is required, ${where}: ${secret}` })
+    if (tries === true && tryToken === undefined)
+      issues.push({ path: 'inspect.tryToken', message: `is required with "try": true, ${where}: ${secret}` })
+  }
+  if (tryToken !== undefined && tryToken === token)
+    issues.push({
+      path: 'inspect.tryToken',
+      message: 'is the same as inspect.token, so every viewer could call servers: choose another secret',
+    })
+  if (tryToken !== undefined && tries === false)
+    issues.push({ path: 'inspect.tryToken', message: 'is for "try": true, and calls from the page are off' })
+  return issues
 }
 
 /** An audit log that goes nowhere, or into the messages for the client. */

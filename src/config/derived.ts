@@ -1,6 +1,6 @@
 /** Values that follow from several options together. */
 
-import { isLoopback, type Listen } from './addresses.js'
+import { isLoopback, type Listen, parseListen } from './addresses.js'
 import type { Settings } from './schema/schema.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
 import { type OAuthSettings, oauthOfServer } from './schema/sign-in.js'
@@ -68,6 +68,19 @@ export function hasSeveral({ auth, several = false }: Callers): boolean {
   if (!auth) return several
   const { passthrough, tokens = {}, issuers, forwarded } = auth
   return passthrough || issuers !== undefined || forwarded !== undefined || Object.keys(tokens).length > 1
+}
+
+/** Whether only this machine can reach the inspector: at `admin`, or at its own address, which is a loopback address. */
+export function isLocal(admin: string | undefined): boolean {
+  if (admin === undefined) return true
+  const listen = parseListen(admin, 'admin')
+  return listen.kind === 'stdio' || isLoopback(listen.host)
+}
+
+/** Whether viewers of the inspector may call servers. */
+export function isCallable({ admin, inspect }: Pick<Settings, 'admin' | 'inspect'>): boolean {
+  const tries = inspect?.try ?? false
+  return tries === 'loopback' ? isLocal(admin) || inspect?.tryToken !== undefined : tries
 }
 
 /** The share of each limit that one principal may use of what the others leave free. */

@@ -90,10 +90,15 @@ export function expand(
     ...(isObject(auth) && {
       auth: { ...auth, ...mapped(only(auth, AUTH_KEYS), (value, key) => deep(value, `auth.${key}`)) },
     }),
-    ...(isObject(inspect) && { inspect: { ...inspect, token: deep(inspect['token'], 'inspect.token') } }),
+    ...(isObject(inspect) && {
+      inspect: { ...inspect, ...mapped(only(inspect, INSPECT_KEYS), (value, key) => deep(value, `inspect.${key}`)) },
+    }),
   }
   return { value, issues }
 }
+
+/** Options of `inspect` in which references are replaced. */
+const INSPECT_KEYS: readonly string[] = ['token', 'tryToken']
 
 /** Options of `auth` in which references are replaced. */
 const AUTH_KEYS: readonly string[] = ['tokens', 'issuers', 'forwarded', 'browser']

@@ -11,7 +11,16 @@ import { valueUnder } from './value.js'
 import { didYouMean, meantBy } from './words.js'
 
 export * from './addresses.js'
-export { type Callers, hasSeveral, hasSignInPage, isOnBehalf, secretOf, shareOf, signInOf } from './derived.js'
+export {
+  type Callers,
+  hasSeveral,
+  hasSignInPage,
+  isCallable,
+  isOnBehalf,
+  secretOf,
+  shareOf,
+  signInOf,
+} from './derived.js'
 export * from './error.js'
 export { type ExaminedConfig, examine } from './examine.js'
 export type { ConfigSources } from './expand.js'
@@ -38,7 +47,7 @@ export function examineOffline(input: unknown, sources: ConfigSources): Examined
 
 /** The places where references are replaced. */
 const PUT_IN =
-  /^(?:(?:mcpServers|auth\.(?:tokens|issuers|forwarded|browser)|stateKeys|redis|replicas|publish)\.|inspect\.token$)/
+  /^(?:(?:mcpServers|auth\.(?:tokens|issuers|forwarded|browser)|stateKeys|redis|replicas|publish)\.|inspect\.(?:token|tryToken)$)/
 
 /** A discovered server, as if it were configured, with references resolved by `sources`. Throws a ConfigError. */
 export function foundServer(name: string, entry: unknown, sources: ConfigSources): ServerSettings {

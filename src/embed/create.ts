@@ -1,6 +1,7 @@
 /** `createBridge`: a bridge for handlers of the Fetch API, and for transports in memory. */
+
+import type { InMemoryHandler } from '../bridge/in-memory-http.js'
 import { EmbeddedBridge } from './embedded.js'
-import type { InMemoryHandler } from './in-memory-http.js'
 import { logOf } from './log.js'
 import type { Bridge, BridgeOptions } from './options.js'
 
@@ -14,7 +15,7 @@ export async function createBridge(options: BridgeOptions): Promise<Bridge> {
   embedded.warmUp()
   let answering: Promise<InMemoryHandler> | undefined
   const begin = async () => {
-    const { fetcher } = await import('./in-memory-http.js')
+    const { fetcher } = await import('../bridge/in-memory-http.js')
     return fetcher(await embedded.attach(), embedded.callers)
   }
   return {

@@ -535,6 +535,10 @@ export interface FileOptions {
     hide?: readonly string[]
     /** The token that viewers need. Required if "admin" can be reached from other machines. Default: a new one at each start, which is printed with the address on a terminal. */
     token?: string
+    /** Let viewers call servers from the page, as the principal "inspector": true, false, or "loopback", which is true if only this machine can reach the inspector. The flag --inspect says "loopback". */
+    try?: boolean | 'loopback'
+    /** The token that viewers need to call servers; they can look with it, too. With it, "token" is for looking only. Required with "try": true if "admin" can be reached from other machines. Default: the token of viewers. */
+    tryToken?: string
   }
   /** The log, on stderr. */
   log?: {

@@ -8,14 +8,13 @@ import { listenOn } from '../bridge/unix-socket.js'
 import type { Settings } from '../config/settings.js'
 import type { Log } from '../log/events.js'
 import { folderProblem } from '../net/private-file.js'
+import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import { EventRecorder } from '../recorder/recorder.js'
 import { INSPECT } from './address.js'
 import { PAGE } from './page.js'
 import { Ring } from './ring.js'
 import { type InspectorOptions, inspector } from './routes.js'
 import { pipeName, socketName } from './socket.js'
-
-type Servers = InspectorOptions['servers']
 
 /** 192 random bits. */
 const TOKEN_BYTES = 24
@@ -28,6 +27,8 @@ interface InspectorContext {
   replica?: string | undefined
   /** The folder of the socket beside a bridge on stdio; it is not served there if there is none. */
   folder: string | undefined
+  /** Whether viewers may call servers. */
+  mayTry?: boolean
 }
 
 /** The inspector. */
@@ -41,32 +42,37 @@ export class Inspector {
   readonly #version: string
   readonly #log: Log
   readonly #folder: string | undefined
+  readonly #mayTry: boolean
   #closeSocket: (() => Promise<void>) | undefined
 
-  constructor(settings: NonNullable<Settings['inspect']>, { version, log, replica, folder }: InspectorContext) {
+  constructor(
+    settings: NonNullable<Settings['inspect']>,
+    { version, log, replica, folder, mayTry = false }: InspectorContext,
+  ) {
     this.#settings = settings
     this.#ring = new Ring({ payloads: settings.payloads, replica })
     this.#version = version
     this.#log = log
     this.#folder = folder
+    this.#mayTry = mayTry
     this.recorder = new EventRecorder(this.#ring.record, settings.callsPerSecond)
     this.token = settings.token === undefined ? randomBytes(TOKEN_BYTES).toString('base64url') : undefined
   }
 
   /** Serves the inspector to everybody who has the token. The application has already checked host and origin. */
-  async register(app: FastifyInstance, servers: Servers): Promise<void> {
-    await app.register(inspector, this.#options(servers, this.#settings.token ?? this.token))
+  async register(app: FastifyInstance, bridge: InspectedBridge): Promise<void> {
+    await app.register(inspector, this.#options(bridge, this.#settings.token ?? this.token))
   }
 
   /** Serves the inspector on a socket in its folder, on Windows on a pipe, to the user of this process. Never rejects. */
-  async serveSocket(servers: Servers): Promise<void> {
+  async serveSocket(bridge: InspectedBridge): Promise<void> {
     const folder = this.#folder
     if (folder === undefined) return
     const file = join(folder, socketName(process.pid))
     const path = process.platform === 'win32' ? pipeName(process.pid) : file
     try {
       const app = socketFront()
-      await app.register(inspector, this.#options(servers, undefined))
+      await app.register(inspector, this.#options(bridge, undefined))
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       const problem = folderProblem(folder, process.getuid?.() ?? -1)
       if (problem !== undefined) throw new Error(`the socket is not safe there: ${problem}`)
@@ -92,14 +98,17 @@ export class Inspector {
     await this.#closeSocket?.()
   }
 
-  #options(servers: Servers, token: string | undefined): InspectorOptions {
+  #options(bridge: InspectedBridge, token: string | undefined): InspectorOptions {
     return {
       ring: this.#ring,
       version: this.#version,
       token,
       hide: this.#settings.hide,
       page: PAGE,
-      servers,
+      bridge,
+      mayTry: this.#mayTry,
+      // Only its user can open a socket without a token.
+      tryToken: token === undefined ? undefined : this.#settings.tryToken,
       onViewer: ({ ip }) =>
         this.#log.info(
           { event: 'inspector_opened', from: ip, payloads: this.#ring.kept.payloads },

@@ -1,12 +1,13 @@
 /**
- * The inspector over HTTP: its page and the data for it. Everything is read-only, except how long the texts of messages
- * are stored.
+ * The inspector over HTTP: its page and the data for it. Viewers change nothing, except how long the texts of messages are
+ * stored; those who may can call servers.
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
+import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import type { RecordedEvent } from '../recorder/events.js'
 import { error as errorMessage } from '../rpc/message.js'
 import { INSPECT } from './address.js'
@@ -15,8 +16,9 @@ import { toHar } from './har.js'
 import { inChunks, inTurns } from './in-turns.js'
 import { redactor } from './redact.js'
 import type { Ring } from './ring.js'
+import { tryRoutes } from './try-routes.js'
 import { view } from './viewer.js'
-import { type CallView, type ServerNow, Views } from './views.js'
+import { type CallView, Views } from './views.js'
 
 /** The files of the page, as text. */
 export interface PageFiles {
@@ -35,7 +37,12 @@ export interface InspectorOptions {
   hide: readonly string[]
   /** Undefined if only the terminal reads. */
   page: PageFiles | undefined
-  servers(): readonly ServerNow[]
+  /** What is inspected. */
+  bridge: InspectedBridge
+  /** Whether viewers may call servers. */
+  mayTry: boolean
+  /** The token that viewers need for that, and with which they can look, too; undefined if that of viewers is enough. */
+  tryToken: string | undefined
   /** Called when a viewer starts to read events. */
   onViewer(request: FastifyRequest): void
   /** Called when a viewer turns the storage of all texts on or off. */
@@ -75,7 +82,9 @@ const HEADERS = {
 export async function inspector(app: FastifyInstance, options: InspectorOptions): Promise<void> {
   const { ring, version, page } = options
   const redact = redactor(options.hide)
-  const isToken = tokenCheck(options.token)
+  const { bridge } = options
+  const isViewer = tokenCheck(options.token)
+  const isCaller = options.tryToken === undefined ? isViewer : tokenCheck(options.tryToken)
   const hello = { bridge: randomUUID(), version }
   const viewers = new Set<() => void>()
   const withText = <T extends RecordedEvent>(seen: T): T => {
@@ -102,7 +111,8 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
 
   await app.register(async (secret) => {
     secret.addHook('onRequest', (request, reply, done) => {
-      if (!isToken(request.headers.authorization)) {
+      const { authorization } = request.headers
+      if (!isCaller(authorization) && !isViewer(authorization)) {
         reply.header('www-authenticate', 'Bearer')
         throw new Fault(
           'unauthorized',
@@ -145,12 +155,22 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       return { ...call, events: call.events.map(withText) }
     })
 
-    secret.get(`${INSPECT}/servers`, async () => {
+    const whyNot = (request: FastifyRequest): string | undefined => {
+      if (!options.mayTry)
+        return 'Calls from the inspector are off: set "inspect": { "try": true } in the configuration'
+      return isCaller(request.headers.authorization)
+        ? undefined
+        : 'This token is for looking only: calls from the inspector require inspect.tryToken of the configuration'
+    }
+    await secret.register(tryRoutes, { bridge, whyNot })
+
+    secret.get(`${INSPECT}/servers`, async (request) => {
       const { servers } = await viewsOf(ring)
       const seen = new Map(
         [...servers].map(([name, server]) => [name, { ...server, messages: server.messages.map(withText) }]),
       )
-      const now = options.servers()
+      const now = bridge.servers()
+      const why = whyNot(request)
       const gone = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
       return {
         servers: [
@@ -162,6 +182,8 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
           })),
           ...gone,
         ],
+        try: { allowed: why === undefined, ...(why !== undefined && { why }) },
+        targets: bridge.targets(),
       }
     })
 

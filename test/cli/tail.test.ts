@@ -11,7 +11,7 @@ import type { RecordedEvent } from '../../src/recorder/events.js'
 import { DECEPTIVE } from '../../src/texts/printable.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
-import { startInspector, TOKEN } from '../support/inspector.js'
+import { bridgeOf, startInspector, TOKEN } from '../support/inspector.js'
 import { ToolScope } from '../support/scope.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 import { run } from '../support/tail.js'
@@ -206,8 +206,8 @@ t.test('without an address, finds the bridge of this user by its socket', async 
   tellCall(ring.record, { id: 1, name: 'echo' })
   const one = run({ sockets })
   await until(() => one.said.out.includes('echo'))
-  const servers = () => [{ name: 'notes', state: 'ready', calls: 0, parked: 0 }]
-  await startInspector(t, ring, { token: undefined, servers }, { path: join(sockets, '4712.sock') })
+  const bridge = bridgeOf([{ name: 'notes', state: 'ready', calls: 0, parked: 0 }])
+  await startInspector(t, ring, { token: undefined, bridge }, { path: join(sockets, '4712.sock') })
   await t.rejects(run({ sockets }).ended, {
     message: 'several bridges run: choose one of 4711 (orders), 4712 (notes, orders), as in mcp-bridge tail 4711',
   })

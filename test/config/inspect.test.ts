@@ -1,6 +1,6 @@
 /** The token of the inspector in a configuration: where it may stand, and which texts can be one. */
 import t from 'tap'
-import { type ConfigSources, parseSettings } from '../../src/config/settings.js'
+import { type ConfigSources, isCallable, parseSettings } from '../../src/config/settings.js'
 
 const SECRETS: ConfigSources = {
   env: { VIEWERS: 'a-token-of-an-environment' },
@@ -37,5 +37,35 @@ t.test('accepts only characters that no program encodes after the # of an addres
       () => parse(token),
       { message: /inspect\.token: has to be 16 or more letters.*cannot begin with \// },
       token,
+    )
+})
+
+t.test(
+  'calls from the inspector: off in a file, and with a token of their own if other machines reach them',
+  async (t) => {
+    const of = (inspect: object, more: object = {}) =>
+      parseSettings({ mcpServers: { a: { url: 'https://a.example/mcp' } }, inspect, ...more }, SECRETS)
+    const outside = { admin: 'http://0.0.0.0:9090' }
+    const token = 'a-token-of-the-viewers'
+    const tryToken = '${VIEWERS}'
+    t.equal(isCallable(of({})), false)
+    t.equal(isCallable(of({ try: true })), true)
+    t.equal(isCallable(of({ try: 'loopback' })), true)
+    t.equal(isCallable(of({ try: 'loopback' }, { admin: 'http://127.0.0.1:9090' })), true)
+    t.equal(isCallable(of({ try: 'loopback', token }, outside)), false)
+    t.equal(isCallable(of({ try: true, token, tryToken }, outside)), true)
+    t.equal(of({ try: true, token, tryToken }).inspect?.tryToken, 'a-token-of-an-environment')
+    t.throws(() => of({ try: true, token }, outside), { message: /inspect\.tryToken: is required with "try": true/ })
+    t.throws(() => of({ try: true, token, tryToken: token }), { message: /inspect\.tryToken: is the same/ })
+    t.throws(() => of({ token, tryToken }), { message: /inspect\.tryToken: is for "try": true/ })
+  },
+)
+
+t.test('names of principals that the bridge uses itself are refused', async (t) => {
+  for (const name of ['inspector', 'service', 'local', 'anon'])
+    t.throws(
+      () => parseSettings({ mcpServers: {}, auth: { tokens: { [name]: 'a-secret-of-16-characters' } } }, SECRETS),
+      { message: /is reserved for/ },
+      name,
     )
 })

@@ -17,7 +17,7 @@ import { startBridge } from '../support/bridge.js'
 import { Chromium, noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { messages } from '../support/inspected.js'
-import { TOKEN } from '../support/inspector.js'
+import { bridgeOf, TOKEN } from '../support/inspector.js'
 import { drop, look, lookWith, pictures, problems } from '../support/inspector-page.js'
 import { eventsIn, listed, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
@@ -372,18 +372,18 @@ t.test('marks the changes of the bridge in a real call on both sides, with links
 t.test('servers, sessions and refusals have their tables', { skip }, async (t) => {
   const ring = tickingRing()
   tellEverything(ring)
-  const servers = () => [
+  const bridge = bridgeOf([
     { name: 'orders', state: 'ready', era: 'legacy', calls: 1, parked: 0 },
     { name: 'billing', state: 'down', calls: 0, parked: 0, pause: { failures: 3, ms: 2_100 } },
     { name: 'empty', state: 'down', calls: 0, parked: 0 },
-  ]
+  ])
   const listing = { kind: 'message', server: 'orders', hop: 'server', id: 5, bytes: 2 } as const
   ring.record({ ...listing, dir: 'out', form: 'request', method: 'tools/list' }, '{"method":"tools/list"}')
   const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
   ring.record({ ...listing, dir: 'in', form: 'result' }, tools)
   tellCall(ring.record, { id: 50, server: 'retired' })
   ring.record({ kind: 'verdict', server: 'empty', era: 'unknown', why: 'connection refused', ms: 1 })
-  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { servers })
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { bridge })
   await go('#/servers')
   await shows(
     /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Detected by\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,

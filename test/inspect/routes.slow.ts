@@ -5,7 +5,7 @@ import { Ring } from '../../src/inspect/ring.js'
 import type { CallView } from '../../src/inspect/views.js'
 import type { RecordedEvent } from '../../src/recorder/events.js'
 import { until } from '../support/eventually.js'
-import { follow, startInspector, TOKEN } from '../support/inspector.js'
+import { bridgeOf, follow, startInspector, TOKEN } from '../support/inspector.js'
 import { eventsIn, tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const authorization = `Bearer ${TOKEN}`
@@ -73,7 +73,7 @@ t.test('finds and exports a running call by its duration so far', async (t) => {
 t.test('lists the current servers of the bridge, with their recorded facts', async (t) => {
   const ring = tickingRing()
   const now = { name: 'orders', state: 'ready', era: 'legacy', calls: 3, parked: 1 }
-  const base = await startInspector(t, ring, { servers: () => [now] })
+  const base = await startInspector(t, ring, { bridge: bridgeOf([now]) })
   ring.record({ kind: 'child', server: 'orders', what: 'started', pid: 812 })
   ring.record({ kind: 'verdict', server: 'gone', era: 'modern', why: 'discovered' })
   ring.record({ kind: 'session', server: 'orders', side: 'client', what: 'opened', session: 's1', principal: 'bob' })

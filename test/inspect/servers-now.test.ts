@@ -15,7 +15,7 @@ import { ModernHttp } from '../support/modern-http.js'
 async function start(t: Test, entry: object) {
   const log = pino({ level: 'silent' })
   const inspector = new Inspector(
-    { token: TOKEN, payloads: 'off', callsPerSecond: 500, hide: [] },
+    { token: TOKEN, payloads: 'off', callsPerSecond: 500, hide: [], try: false },
     { version: '0.0.0', log, folder: undefined },
   )
   const { url, bridge } = await startBridge(t, entry, {}, { inspector, recorder: inspector.recorder })

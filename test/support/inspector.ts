@@ -7,11 +7,18 @@ import { Fault } from '../../src/fault/fault.js'
 import type { Ring } from '../../src/inspect/ring.js'
 import { type InspectorOptions, inspector } from '../../src/inspect/routes.js'
 import { origin } from '../../src/plugins/origin.js'
+import type { InspectedBridge } from '../../src/ports/inspected-bridge.js'
+import type { ServerStatus } from '../../src/ports/server-status.js'
 import type { RecordedEvent } from '../../src/recorder/events.js'
 import { SseDecoder } from '../../src/rpc/sse.js'
 import type { Scope } from './scope.js'
 
 export const TOKEN = 'a-token-for-tests-only'
+
+/** A bridge with servers that cannot be called. */
+export function bridgeOf(servers: readonly ServerStatus[]): InspectedBridge {
+  return { servers: () => servers, targets: () => [], bodyBytes: 1_024, call: async () => undefined }
+}
 
 /** Serves an inspector on a port of its own, or elsewhere. Gives the address of a port. */
 export async function startInspector(
@@ -30,7 +37,9 @@ export async function startInspector(
     token: TOKEN,
     hide: [],
     page: undefined,
-    servers: () => [],
+    bridge: bridgeOf([]),
+    mayTry: false,
+    tryToken: undefined,
     onViewer: () => {},
     onPayloads: () => {},
     ...more,

@@ -66,8 +66,11 @@ export const access = {
     .strictObject({
       tokens: z
         .record(
-          // Reserved for callers without a token.
-          entryName.refine((name) => name !== 'anon' && name !== 'local', 'is reserved for callers without a token'),
+          entryName
+            .refine((name) => name !== 'anon' && name !== 'local', 'is reserved for callers without a token')
+            .refine((name) => name !== 'inspector', 'is reserved for calls from the inspector')
+            // The records of sign-in have this name for the account that all callers share.
+            .refine((name) => name !== 'service', 'is reserved for the account of the bridge itself at servers'),
           z.union([
             token,
             z.strictObject({

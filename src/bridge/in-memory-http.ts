@@ -5,7 +5,7 @@
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import { type Duplex, duplexPair, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { Front } from '../bridge/listener.js'
+import type { Front } from './listener.js'
 
 /** As of connections from outside. */
 const BOUNDS = { maxHeaderSize: 16 * 1024, maxHeadersCount: 200 }
