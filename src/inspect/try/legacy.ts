@@ -1,0 +1,175 @@
+/** A client of the legacy revisions for the inspector: a session, in which the server can ask at any time. */
+import { isRecord, messagesIn, resultOf } from './http.js'
+import { eventOf } from './notifications.js'
+import { paused } from './paused.js'
+import {
+  CLIENT,
+  type JsonRecord,
+  type TryCallOptions,
+  type TryClient,
+  type TryClientOptions,
+  TryError,
+} from './types.js'
+
+const ENDED: readonly unknown[] = ['completed', 'failed', 'cancelled']
+
+/** The capabilities of a client of a revision. */
+function capabilitiesOf(revision: string): JsonRecord {
+  return {
+    sampling: {},
+    roots: {},
+    ...(revision >= '2025-06-18' && { elicitation: revision >= '2025-11-25' ? { form: {}, url: {} } : {} }),
+  }
+}
+
+export async function connectLegacy({ send, ask, on, revision: wanted }: TryClientOptions): Promise<TryClient> {
+  let last = 0
+  let session: string | undefined
+  let revision: string | undefined
+  const closing = new AbortController()
+
+  async function post(message: JsonRecord, signal: AbortSignal, call?: number): Promise<JsonRecord | undefined> {
+    const body = { jsonrpc: '2.0', ...message }
+    on?.({ kind: 'sent', message: body })
+    const headers = { ...headersNow(), 'content-type': 'application/json' }
+    const response = await send({ method: 'POST', headers, body: JSON.stringify(body), signal })
+    session ??= response.headers.get('mcp-session-id') ?? undefined
+    for await (const received of messagesIn(response)) {
+      take(received, call)
+      const isAnswer = !('method' in received)
+      if (isAnswer && (received['id'] === message['id'] || received['id'] == null))
+        return resultOf(received, response.status)
+    }
+    if (!('id' in message) || !('method' in message)) return undefined
+    signal.throwIfAborted()
+    throw new TryError('The answer ended without a response', undefined, response.status)
+  }
+
+  function headersNow(): Record<string, string> {
+    return {
+      accept: 'application/json, text/event-stream',
+      ...(session !== undefined && { 'mcp-session-id': session }),
+      ...(revision !== undefined && { 'mcp-protocol-version': revision }),
+    }
+  }
+
+  function take(received: JsonRecord, call: number | undefined): void {
+    on?.({ kind: 'received', message: received })
+    if (!('method' in received)) return
+    if ('id' in received) {
+      answer(received, call).catch(() => {})
+      return
+    }
+    const { params } = received
+    if (received['method'] === 'notifications/cancelled' && isRecord(params)) asked.get(params['requestId'])?.abort()
+    const event = eventOf(received, call)
+    if (event) on?.(event)
+  }
+
+  /** The open questions of the server, by their ids. */
+  const asked = new Map<unknown, AbortController>()
+
+  async function answer({ id, method, params }: JsonRecord, call: number | undefined): Promise<void> {
+    if (method === 'ping') {
+      await post({ id, result: {} }, closing.signal)
+      return
+    }
+    const abort = new AbortController()
+    asked.set(id, abort)
+    const signal = AbortSignal.any([abort.signal, closing.signal])
+    try {
+      const question = { method: String(method), params: isRecord(params) ? params : {}, call }
+      const result = await ask(question, signal)
+      if (!signal.aborted) await post({ id, result }, closing.signal)
+    } catch (error) {
+      const message = error instanceof Error ? error.message : 'refused'
+      if (!signal.aborted) await post({ id, error: { code: -32603, message } }, closing.signal)
+    } finally {
+      asked.delete(id)
+    }
+  }
+
+  async function request(method: string, params: JsonRecord, signal: AbortSignal, call: number): Promise<JsonRecord> {
+    const id = ++last
+    // The abort of the signal must not end the request before the server has been told.
+    const own = new AbortController()
+    const cancel = () => {
+      const told = { method: 'notifications/cancelled', params: { requestId: id, reason: 'cancelled by a person' } }
+      post(told, closing.signal)
+        .catch(() => {})
+        .finally(() => own.abort(signal.reason))
+    }
+    signal.throwIfAborted()
+    signal.addEventListener('abort', cancel, { once: true })
+    const cancelled = new Promise<never>((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
+    try {
+      const answered = post({ id, method, params }, own.signal, call)
+      return (await Promise.race([answered, cancelled])) ?? {}
+    } finally {
+      signal.removeEventListener('abort', cancel)
+      cancelled.catch(() => {})
+    }
+  }
+
+  async function followed(task: JsonRecord, signal: AbortSignal, call: number): Promise<JsonRecord> {
+    const { taskId } = task
+    try {
+      let now = task
+      // A server asks what it has to ask in the answer to this request.
+      while (!ENDED.includes(now['status']) && now['status'] !== 'input_required') {
+        on?.({ kind: 'task', call, task: now })
+        await paused(now['pollInterval'], signal)
+        now = await request('tasks/get', { taskId }, signal, call)
+      }
+      on?.({ kind: 'task', call, task: now })
+      return await request('tasks/result', { taskId }, signal, call)
+    } catch (error) {
+      if (signal.aborted) request('tasks/cancel', { taskId }, closing.signal, call).catch(() => {})
+      throw error
+    }
+  }
+
+  async function call(method: string, params: JsonRecord = {}, options: TryCallOptions = {}): Promise<JsonRecord> {
+    const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal
+    if (options.logLevel !== undefined) await request('logging/setLevel', { level: options.logLevel }, signal, last + 1)
+    const number = last + 1
+    options.begun?.(number)
+    const meta = { ...(isRecord(params['_meta']) ? params['_meta'] : {}), progressToken: number }
+    const more = { _meta: meta, ...(options.task && { task: {} }) }
+    const result = await request(method, { ...params, ...more }, signal, number)
+    return options.task && isRecord(result['task']) ? followed(result['task'], signal, number) : result
+  }
+
+  const opening = { protocolVersion: wanted, capabilities: capabilitiesOf(wanted), clientInfo: CLIENT }
+  const opened = await request('initialize', opening, closing.signal, 0)
+  const { protocolVersion, capabilities, serverInfo, instructions } = opened
+  revision = String(protocolVersion)
+  await post({ method: 'notifications/initialized' }, closing.signal)
+  return {
+    era: 'legacy',
+    revision,
+    server: {
+      ...(isRecord(serverInfo) && { info: serverInfo }),
+      capabilities: isRecord(capabilities) ? capabilities : {},
+      ...(typeof instructions === 'string' && { instructions }),
+    },
+    call,
+    async listen() {
+      try {
+        const response = await send({ method: 'GET', headers: headersNow(), signal: closing.signal })
+        for await (const received of messagesIn(response)) take(received, undefined)
+      } catch (error) {
+        if (!closing.signal.aborted) throw error
+      }
+    },
+    async close() {
+      const ending = new AbortController()
+      const ended =
+        session === undefined ? undefined : send({ method: 'DELETE', headers: headersNow(), signal: ending.signal })
+      closing.abort(new TryError('The client was closed', undefined, 0))
+      await ended?.catch(() => {})
+    },
+  }
+}

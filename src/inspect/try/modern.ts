@@ -1,0 +1,160 @@
+/** A client of 2026-07-28 for the inspector: every request has its envelope, and a result can ask for input. */
+import { NEWEST_MODERN } from '../../protocol/eras.js'
+import {
+  CLIENT_CAPABILITIES,
+  CLIENT_INFO,
+  LOG_LEVEL,
+  PROGRESS_TOKEN,
+  PROTOCOL_VERSION,
+  SERVER_INFO,
+  TASKS_EXTENSION,
+} from '../../protocol/meta.js'
+import { isRecord, messagesIn, resultOf } from './http.js'
+import { eventOf } from './notifications.js'
+import { paused } from './paused.js'
+import {
+  CLIENT,
+  type JsonRecord,
+  type TryCallOptions,
+  type TryClient,
+  type TryClientOptions,
+  TryError,
+} from './types.js'
+
+const CAPABILITIES = {
+  elicitation: { form: {}, url: {} },
+  sampling: {},
+  roots: {},
+  extensions: { [TASKS_EXTENSION]: {} },
+}
+/** Most times that one call can ask for input. */
+const MAX_TRY_INPUTS = 100
+
+export async function connectModern({ send, ask, on }: TryClientOptions): Promise<TryClient> {
+  let last = 0
+  const closing = new AbortController()
+
+  /** Sends a request, and resolves to its result. */
+  async function request(
+    method: string,
+    params: JsonRecord,
+    { signal, call, logLevel }: { signal: AbortSignal; call: number; logLevel?: string | undefined },
+  ): Promise<JsonRecord> {
+    const id = ++last
+    const meta = {
+      ...(isRecord(params['_meta']) ? params['_meta'] : {}),
+      [PROTOCOL_VERSION]: NEWEST_MODERN,
+      [CLIENT_INFO]: CLIENT,
+      [CLIENT_CAPABILITIES]: CAPABILITIES,
+      [PROGRESS_TOKEN]: call,
+      ...(logLevel !== undefined && { [LOG_LEVEL]: logLevel }),
+    }
+    const message = { jsonrpc: '2.0', id, method, params: { ...params, _meta: meta } }
+    on?.({ kind: 'sent', message })
+    const response = await send({
+      method: 'POST',
+      headers: {
+        accept: 'application/json, text/event-stream',
+        'content-type': 'application/json',
+        'mcp-protocol-version': NEWEST_MODERN,
+        'mcp-method': method,
+        ...nameIn(method, params),
+      },
+      body: JSON.stringify(message),
+      signal,
+    })
+    for await (const received of messagesIn(response)) {
+      on?.({ kind: 'received', message: received })
+      if ('result' in received || 'error' in received) return resultOf(received, response.status)
+      const event = eventOf(received, call)
+      if (event) on?.(event)
+    }
+    signal.throwIfAborted()
+    throw new TryError('The answer ended without a response', undefined, response.status)
+  }
+
+  async function answers(inputs: JsonRecord, call: number, signal: AbortSignal): Promise<JsonRecord> {
+    const all = Object.entries(inputs).map(async ([key, one]) => {
+      const { method, params } = isRecord(one) ? one : {}
+      const question = { method: String(method), params: isRecord(params) ? params : {}, call }
+      return [key, await ask(question, signal)] as const
+    })
+    return Object.fromEntries(await Promise.all(all))
+  }
+
+  async function followed(task: JsonRecord, call: number, signal: AbortSignal): Promise<JsonRecord> {
+    const { taskId } = task
+    const answered = new Set<string>()
+    try {
+      for (let now = task; ; now = await request('tasks/get', { taskId }, { signal, call })) {
+        on?.({ kind: 'task', call, task: now })
+        if (now['status'] === 'completed') return isRecord(now['result']) ? now['result'] : {}
+        if (now['status'] === 'failed') return resultOf({ error: now['error'] ?? { message: 'The task failed' } }, 200)
+        if (now['status'] === 'cancelled') throw new TryError('The task was cancelled', undefined, 200)
+        const inputs = isRecord(now['inputRequests']) ? now['inputRequests'] : {}
+        const open = Object.fromEntries(Object.entries(inputs).filter(([key]) => !answered.has(key)))
+        if (Object.keys(open).length > 0) {
+          for (const key of Object.keys(open)) answered.add(key)
+          const inputResponses = await answers(open, call, signal)
+          await request('tasks/update', { taskId, inputResponses }, { signal, call })
+        }
+        await paused(now['pollIntervalMs'], signal)
+      }
+    } catch (error) {
+      if (signal.aborted) request('tasks/cancel', { taskId }, { signal: closing.signal, call }).catch(() => {})
+      throw error
+    }
+  }
+
+  async function call(method: string, params: JsonRecord = {}, options: TryCallOptions = {}): Promise<JsonRecord> {
+    const number = last + 1
+    options.begun?.(number)
+    const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal
+    const about = { signal, call: number, logLevel: options.logLevel }
+    let more: JsonRecord = {}
+    for (let inputs = 0; inputs <= MAX_TRY_INPUTS; inputs++) {
+      const result = await request(method, { ...params, ...more }, about)
+      if (result['resultType'] === 'task') return followed(result, number, signal)
+      if (result['resultType'] !== 'input_required') return result
+      const { inputRequests, requestState } = result
+      const inputResponses = await answers(isRecord(inputRequests) ? inputRequests : {}, number, signal)
+      more = { inputResponses, ...(requestState !== undefined && { requestState }) }
+    }
+    throw new TryError(`The call asked for input more than ${MAX_TRY_INPUTS} times`, undefined, 200)
+  }
+
+  const found = await call('server/discover')
+  const { capabilities, instructions, _meta } = found
+  const info = isRecord(_meta) ? _meta[SERVER_INFO] : undefined
+  return {
+    era: 'modern',
+    revision: NEWEST_MODERN,
+    server: {
+      ...(isRecord(info) && { info }),
+      capabilities: isRecord(capabilities) ? capabilities : {},
+      ...(typeof instructions === 'string' && { instructions }),
+    },
+    call,
+    async listen() {
+      const notifications = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true }
+      await call('subscriptions/listen', { notifications }).catch((error: unknown) => {
+        if (!closing.signal.aborted) throw error
+      })
+    },
+    async close() {
+      closing.abort(new TryError('The client was closed', undefined, 0))
+    },
+  }
+}
+
+/** The header with the name that a request is about. */
+function nameIn(method: string, { name, uri, taskId }: JsonRecord): Record<string, string> {
+  const named = method === 'resources/read' ? uri : method.startsWith('tasks/') ? taskId : name
+  return typeof named === 'string' ? { 'mcp-name': headerValue(named) } : {}
+}
+
+/** A header value: as plain text if possible, otherwise in Base64. */
+function headerValue(text: string): string {
+  if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')) return text
+  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}?=`
+}

@@ -1,0 +1,91 @@
+/** What a client of the inspector is given, and what it tells: for the page and the command line alike. */
+import type { Era } from '../../protocol/eras.js'
+
+/** A JSON object of MCP, as `JSON.parse` makes it. */
+export type JsonRecord = { [key: string]: unknown }
+
+/** A request of Streamable HTTP, without its address. */
+interface TryRequest {
+  method: 'POST' | 'GET' | 'DELETE'
+  headers: Record<string, string>
+  body?: string
+  signal: AbortSignal
+}
+
+/** What `fetch` resolves to has this form. */
+export interface TryResponse {
+  status: number
+  headers: { get(name: string): string | null }
+  body: ReadableStream<Uint8Array> | null
+}
+
+type TrySend = (request: TryRequest) => Promise<TryResponse>
+
+/** A question of the server: `elicitation/create`, `sampling/createMessage` or `roots/list`. */
+export interface TryQuestion {
+  method: string
+  params: JsonRecord
+  /** The call that it belongs to, as far as the client knows. */
+  call: number | undefined
+}
+
+export type TryEvent =
+  | { kind: 'sent' | 'received'; message: JsonRecord }
+  | { kind: 'progress'; call: number; progress: number; total?: number; message?: string }
+  | { kind: 'log'; level: string; logger?: string; data: unknown }
+  /** A state of a task that a call has become. */
+  | { kind: 'task'; call: number; task: JsonRecord }
+  /** A list or a resource has changed. */
+  | { kind: 'changed'; method: string; params: JsonRecord }
+
+export interface TryClientOptions {
+  send: TrySend
+  /** 2026-07-28, or a legacy revision to ask for. */
+  revision: string
+  /** Resolves to the result for a question; if it rejects, the server gets an error. The signal aborts if nobody waits any more. */
+  ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord>
+  on?: ((event: TryEvent) => void) | undefined
+}
+
+export interface TryCallOptions {
+  /** Cancels the call, also at the server. */
+  signal?: AbortSignal | undefined
+  /** Asks for a task; legacy servers only make one if asked. */
+  task?: boolean
+  /** The lowest level of log messages to get; of a legacy server, from now on. */
+  logLevel?: string
+  /** Called with the number that the events of this call have. */
+  begun?: (call: number) => void
+}
+
+export interface TryClient {
+  readonly era: Era
+  /** The revision that both speak. */
+  readonly revision: string
+  readonly server: { info?: JsonRecord; capabilities: JsonRecord; instructions?: string }
+  /** Resolves to the result, also of a task. Rejects with a TryError, or with the reason of the signal. */
+  call(method: string, params?: JsonRecord, options?: TryCallOptions): Promise<JsonRecord>
+  /** Opens the stream of what belongs to no call. Resolves when it ends. */
+  listen(): Promise<void>
+  close(): Promise<void>
+}
+
+/** The name that servers see. */
+export const CLIENT = { name: 'mcp-bridge-inspector', version: '1' }
+
+/** An error of JSON-RPC, or an HTTP status without one. */
+export class TryError extends Error {
+  override name = 'TryError'
+
+  /** The code of JSON-RPC; undefined if there was only an HTTP status. */
+  readonly code: number | undefined
+  readonly status: number
+  readonly data: unknown
+
+  constructor(message: string, code: number | undefined, status: number, data?: unknown) {
+    super(message)
+    this.code = code
+    this.status = status
+    this.data = data
+  }
+}

@@ -1,0 +1,126 @@
+/** The client of the page, in both eras, against server-everything through the bridge. */
+import { createRequire } from 'node:module'
+import { pino } from 'pino'
+import t, { type Test } from 'tap'
+import { Inspector } from '../../src/inspect/inspector.js'
+import { completionsOf, connectTry, listOf } from '../../src/inspect/try/client.js'
+import type { JsonRecord, TryClientOptions, TryEvent, TryQuestion } from '../../src/inspect/try/types.js'
+import { startBridge } from '../support/bridge.js'
+import { until } from '../support/eventually.js'
+import { TOKEN } from '../support/inspector.js'
+
+const REVISIONS = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const
+const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
+
+async function start(t: Test) {
+  const inspector = new Inspector(
+    { token: TOKEN, payloads: 'all', callsPerSecond: 500, hide: [], try: true },
+    { version: '0.0.0', log: pino({ level: 'silent' }), folder: undefined, mayTry: true },
+  )
+  const server = { command: process.execPath, args: [EVERYTHING, 'stdio'] }
+  const { bridge } = await startBridge(t, server, {}, { inspector, recorder: inspector.recorder })
+  const url = `${bridge.inspectUrl}/try?server=test`
+  const send: TryClientOptions['send'] = ({ headers, ...more }) =>
+    fetch(url, { ...more, headers: { ...headers, authorization: `Bearer ${TOKEN}` } })
+  const connect = async (t: Test, revision: string, ask: TryClientOptions['ask'] = answer) => {
+    const events: TryEvent[] = []
+    const client = await connectTry({ send, revision, ask, on: (event) => events.push(event) })
+    t.teardown(() => client.close())
+    return { client, events }
+  }
+  return { connect }
+}
+
+async function answer({ method }: TryQuestion): Promise<JsonRecord> {
+  if (method === 'roots/list') return { roots: [] }
+  if (method === 'elicitation/create') return { action: 'accept', content: { name: 'Zoë', color: 'red' } }
+  return { role: 'assistant', content: { type: 'text', text: 'typed by a person' }, model: 'a person' }
+}
+
+t.test('lists, calls, and shows progress, in each revision', async (t) => {
+  const { connect } = await start(t)
+  for (const revision of REVISIONS)
+    await t.test(revision, async (t) => {
+      const { client, events } = await connect(t, revision)
+      t.equal(client.revision, revision)
+      const lists = await Promise.all(
+        (['tools', 'prompts', 'resources', 'templates'] as const).map((kind) => listOf(client, kind)),
+      )
+      for (const { items, cut } of lists) t.ok(items.length > 0 && !cut)
+      const echoed = await client.call('tools/call', { name: 'echo', arguments: { message: 'hello' } })
+      t.match(JSON.stringify(echoed), /hello/)
+      const long = { name: 'trigger-long-running-operation', arguments: { duration: 0.2, steps: 2 } }
+      let call: number | undefined
+      await client.call('tools/call', long, { begun: (id) => (call = id) })
+      t.same(
+        events.flatMap((event) => (event.kind === 'progress' && event.call === call ? [event.progress] : [])),
+        [1, 2],
+      )
+      await t.rejects(client.call('tools/call', { name: 'no-such-tool', arguments: {} }).then(orThrow))
+      await t.rejects(client.call('no/such/method'), { code: -32601 })
+    })
+})
+
+/** Some revisions answer with a result that is an error. */
+function orThrow(result: JsonRecord): void {
+  if (result['isError']) throw new Error('tool error')
+}
+
+t.test('answers questions of servers', async (t) => {
+  const { connect } = await start(t)
+  for (const revision of REVISIONS)
+    await t.test(revision, async (t) => {
+      const { client } = await connect(t, revision)
+      const sampling = { name: 'trigger-sampling-request', arguments: { prompt: 'Two and two?', maxTokens: 10 } }
+      t.match(JSON.stringify(await client.call('tools/call', sampling)), /typed by a person/)
+      if (revision < '2025-06-18') return
+      const form = await client.call('tools/call', { name: 'trigger-elicitation-request', arguments: {} })
+      t.match(JSON.stringify(form), /Zoë/)
+    })
+})
+
+t.test('a cancelled call rejects, and the server is told', async (t) => {
+  const { connect } = await start(t)
+  for (const revision of ['2026-07-28', '2025-11-25'])
+    await t.test(revision, async (t) => {
+      const { client, events } = await connect(t, revision)
+      const cancel = new AbortController()
+      const long = { name: 'trigger-long-running-operation', arguments: { duration: 600, steps: 6_000 } }
+      const called = client.call('tools/call', long, { signal: cancel.signal })
+      called.catch(() => {})
+      await until(() => events.some(({ kind }) => kind === 'progress'), 'the call runs')
+      cancel.abort(new Error('cancelled here'))
+      await t.rejects(called, { message: 'cancelled here' })
+      const echoed = await client.call('tools/call', { name: 'echo', arguments: { message: 'still there' } })
+      t.match(JSON.stringify(echoed), /still there/)
+    })
+})
+
+t.test('follows a task to its result, with its questions', async (t) => {
+  const { connect } = await start(t)
+  for (const revision of ['2026-07-28', '2025-11-25'])
+    await t.test(revision, async (t) => {
+      let asked = 0
+      const { client, events } = await connect(t, revision, async (question) => {
+        if (question.method === 'elicitation/create') asked++
+        return question.method === 'elicitation/create'
+          ? { action: 'accept', content: { interpretation: 'technical' } }
+          : answer(question)
+      })
+      const research = { name: 'simulate-research-query', arguments: { topic: 'python', ambiguous: true } }
+      const result = await client.call('tools/call', research, { task: true })
+      t.match(JSON.stringify(result), /python/i)
+      t.equal(asked, 1)
+      t.ok(revision === '2026-07-28' || events.some(({ kind }) => kind === 'task'))
+    })
+})
+
+t.test('completes arguments', async (t) => {
+  const { connect } = await start(t)
+  for (const revision of ['2026-07-28', '2025-11-25']) {
+    const { client } = await connect(t, revision)
+    const ref = { type: 'ref/prompt', name: 'completable-prompt' }
+    const values = await completionsOf(client, { ref, argument: { name: 'department', value: 'E' } })
+    t.same(values, ['Engineering'])
+  }
+})
