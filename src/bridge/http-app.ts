@@ -95,8 +95,9 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     requests.open++
     reply.raw.on('close', over)
     checkRequest(request.raw)
-    // A stream that opens now would have to end at once.
-    if (requests.draining && request.method === 'GET' && !OPEN.includes(request.routeOptions.url ?? ''))
+    // A stream that opens now would have to end at once. One of a session may go on at another replica.
+    const isOfSession = request.headers['mcp-session-id'] !== undefined
+    if (requests.draining && request.method === 'GET' && !isOfSession && !OPEN.includes(request.routeOptions.url ?? ''))
       throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     done()
   })

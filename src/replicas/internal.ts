@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Sealer } from '../crypto/seal.js'
+import { within } from '../time/time.js'
 import { listeningOptions } from './encryption.js'
 import { answerTo, PROOF, type ProofRefusal, Proofs } from './proof.js'
 
@@ -26,6 +27,8 @@ const STATUS: Readonly<Record<ProofRefusal, number>> = {
   misdirected: 421,
   busy: 503,
 }
+/** Milliseconds for what is in progress when this replica ends. */
+const LAST_ANSWERS = 2_000
 const MAX_REPLICA_CONNECTIONS = 20_000
 const OPTIONS = {
   maxHeaderSize: 32 * 1024,
@@ -42,6 +45,7 @@ export class Internal {
   readonly #options: InternalOptions
   readonly #proofs: Proofs
   readonly #server: Server
+  #isLeaving = false
   /** The digests that the bodies of requests must have. */
   readonly #digests = new WeakMap<IncomingMessage, string>()
   #answer: RequestListener = (_request, response) => response.writeHead(503).end()
@@ -78,8 +82,15 @@ export class Internal {
     return `${protocol}//${ANY.test(hostname) ? ownHost() : hostname}:${actual}`
   }
 
-  close(): void {
-    this.#server.close()
+  /** From now on each answer ends its connection, so that no request comes on one that is about to be closed. */
+  leave(): void {
+    this.#isLeaving = true
+  }
+
+  /** Resolves when what is in progress is answered, or was not answered in time. */
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    await within(closed, LAST_ANSWERS, () => {})
     this.#server.closeAllConnections()
   }
 
@@ -89,6 +100,7 @@ export class Internal {
   }
 
   #take(request: IncomingMessage, response: ServerResponse): void {
+    if (this.#isLeaving) response.setHeader('connection', 'close')
     const checked = this.#proofs.check(request)
     if (typeof checked === 'string') {
       this.#options.refused(checked, request.socket.remoteAddress)

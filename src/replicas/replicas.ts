@@ -115,6 +115,7 @@ export class RedisReplicas implements Replicas {
   /** Tells no other replica any more to send requests here that any can answer. */
   leave(): void {
     this.#leaving = true
+    this.#internal.leave()
   }
 
   async another(): Promise<string | undefined> {
@@ -171,8 +172,7 @@ export class RedisReplicas implements Replicas {
   async close(): Promise<void> {
     clearInterval(this.#renewing)
     this.#peers.close()
-    this.#internal.close()
-    await this.records.remember(ADDRESS, this.id, '', LEASE)
+    await Promise.all([this.#internal.close(), this.records.remember(ADDRESS, this.id, '', LEASE)])
     this.#redis.close()
   }
 }

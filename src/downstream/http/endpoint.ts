@@ -121,8 +121,9 @@ class Endpoint {
   #forward(owned: OwnedByReplica, asked: Asked): Promise<void> {
     const { request, reply } = asked
     const { handed } = this.#options
-    const { what } = owned
-    const instead = what === 'session' && handed ? (owner: string) => this.#continue(owner, handed, asked) : undefined
+    const instead =
+      owned.what === 'session' && handed ? (owner: string) => this.#continue(owner, handed, asked) : undefined
+    if (instead && !asked.isStray && handed?.hasLeft(owned.owner)) return instead(owned.owner)
     return forward(owned, request, reply, { ...this.#options, instead })
   }
 

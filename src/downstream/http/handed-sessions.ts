@@ -1,4 +1,6 @@
 /** Sessions that replicas leave when they shut down: their records, and which replica has taken one over. */
+
+import { BoundedSet } from '../../limits/bounded.js'
 import type { Replicas } from '../../ports/replicas.js'
 import type { SessionRecord } from '../legacy/session.js'
 
@@ -39,6 +41,8 @@ export interface Taking {
 const KIND = 'session'
 /** Milliseconds for which a record is kept. */
 const KEPT = 7 * 24 * 3_600_000
+/** Replicas that are remembered because they shut down. */
+const MAX_LEFT = 1_000
 /** Most records that are written at the same time. */
 const AT_ONCE = 500
 
@@ -47,6 +51,8 @@ export class HandedSessions {
   readonly #replicas: Pick<Replicas, 'id' | 'records'>
   readonly #mount: string
   #leaving: Promise<void> = Promise.resolve()
+  /** Replicas that have left sessions. */
+  readonly #left = new BoundedSet<string>(MAX_LEFT)
 
   constructor(replicas: Pick<Replicas, 'id' | 'records'>, mount: string) {
     this.#replicas = replicas
@@ -61,6 +67,11 @@ export class HandedSessions {
   /** Resolves when the other replicas can find what was left. */
   get left(): Promise<void> {
     return this.#leaving
+  }
+
+  /** Whether a replica shuts down, or has: it is not asked for sessions any more. */
+  hasLeft(replica: string): boolean {
+    return this.#left.has(replica)
   }
 
   async #leave(sessions: readonly [id: string, session: LeftSession][]): Promise<void> {
@@ -90,6 +101,7 @@ export class HandedSessions {
       const handed = text === undefined ? undefined : (JSON.parse(text) as HandedSession)
       if (!handed || handed.mount !== this.#mount || handed.principal !== principal) return { text, result: undefined }
       const { owner, record, from } = handed
+      this.#left.add(from)
       const isElsewhere = owner !== undefined && owner !== self && owner !== without
       if (isElsewhere || !mayTake) return { text, result: { owner: isElsewhere ? owner : undefined } }
       if (owner === self) return { text, result: { record, from } }

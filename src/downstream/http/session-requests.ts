@@ -71,6 +71,9 @@ export class SessionRequests {
     const { sessions, relay, refusing } = this.#options
     const { method } = request
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
+    if (session && sessions.draining && (method === 'GET' || this.#goesOn(session))) this.#refuseOrLeave(session)
+    if (method === 'GET' && sessions.draining)
+      throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     if (id !== undefined && !session && relay && (await relay.takesSession(id, request.principal))) {
       if (method === 'DELETE' && relay.endOurs(id)) reply.code(200).send()
       else {
@@ -82,16 +85,20 @@ export class SessionRequests {
     if (method === 'GET') checkTakesEvents(request)
     if (id === undefined) throw new Fault('invalidRequest', 'Session required: call initialize first')
     if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
-    this.#leaveIfLeft(session)
     if (method === 'GET') return session.listen(reply, single(lookup, 'last-event-id'))
     sessions.end(id)
     reply.code(200).send()
   }
 
-  /** Throws an OwnedByReplica if another replica continues the session, because this one shuts down. */
-  #leaveIfLeft({ client }: HttpSession): void {
-    const { handed, sessions } = this.#options
-    if (handed && sessions.draining && client.record) throw new OwnedByReplica(ANOTHER, 'session')
+  /** Whether another replica can continue the session. */
+  #goesOn({ client }: HttpSession): boolean {
+    return this.#options.handed !== undefined && client.record !== undefined
+  }
+
+  /** While the bridge shuts down: throws an OwnedByReplica if another replica continues the session, else a Fault. */
+  #refuseOrLeave(session: HttpSession): never {
+    if (this.#goesOn(session)) throw new OwnedByReplica(ANOTHER, 'session')
+    throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
   }
 
   /** Takes a message in a session. The promise resolves when it has been answered. */
@@ -103,10 +110,7 @@ export class SessionRequests {
     const batch = message.kind === 'batch' ? readBatch(message) : undefined
     if (message.kind === 'request' || batch) {
       // The session ends with the bridge. A client that knows that opens another one, which a balancer sends to another replica.
-      if (this.#options.sessions.draining && batch?.requests.length !== 0) {
-        this.#leaveIfLeft(session)
-        throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
-      }
+      if (this.#options.sessions.draining && batch?.requests.length !== 0) this.#refuseOrLeave(session)
       for (const other of batch?.others ?? []) session.client.take(other)
       const answering =
         message.kind === 'request' ? session.answerPost(message, reply) : batch && session.answerAll(batch, reply)
