@@ -132,6 +132,12 @@ async function run(command: Command): Promise<number | undefined> {
       const options = { ...command, sockets: socketsOf(env) }
       return codeOf(await tail(options, { stdout: process.stdout, err: output.err, env }))
     }
+    case 'size': {
+      const { sizeOf, sizingInWords } = await import('./cli/size.js')
+      const sizing = sizeOf(command.load)
+      output.out(command.json ? `${JSON.stringify(sizing, null, 2)}\n` : sizingInWords(sizing))
+      return EXIT.ok
+    }
     case 'demo': {
       const { demo } = await import('./cli/demo.js')
       await demo(command.settings, program)

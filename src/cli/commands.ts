@@ -281,7 +281,7 @@ const COMMANDS = {
   },
   wrap: {
     usage: '[<client> [<server>]]',
-    about: 'put the bridge before the servers of a client on this machine, all or one; without a client, list them',
+    about: 'put the bridge before the servers of a client, all or one; without a client, list them',
     words: 2,
     flags: ['together', 'file', 'dry-run'],
     details: [
@@ -301,6 +301,21 @@ const COMMANDS = {
     words: 2,
     flags: ['file', 'dry-run'],
     examples: [['All servers of a client', 'mcp-bridge unwrap claude-desktop']],
+  },
+  size: {
+    usage: '',
+    about: 'compute the replicas that a load needs, and their CPU, memory and Redis',
+    words: 0,
+    flags: ['calls', 'sessions', 'streams', 'parked', 'forwarded', 'json'],
+    details: ['The figures behind it were measured on one machine: see "Sizing" in docs/operations.md.'],
+    examples: [
+      ['Sessions of legacy clients, each with an open stream', 'mcp-bridge size --sessions 10000 --calls 500'],
+      [
+        'The same behind a load balancer with session affinity',
+        'mcp-bridge size --sessions 10000 --calls 500 --forwarded 0%',
+      ],
+      ['Modern clients alone, which have no sessions', 'mcp-bridge size --calls 2000'],
+    ],
   },
   help: {
     usage: '[<command>]',

@@ -229,6 +229,24 @@ export const FLAGS = {
   },
   together: { about: 'Put one entry in the place of all servers, whose tools it offers together.' },
   'dry-run': { about: 'Show what would change, and change nothing.' },
+  calls: { value: '<number>', about: 'Calls per second, at the busiest time.', example: '--calls 500' },
+  sessions: { value: '<number>', about: 'Sessions of legacy clients at the same time.', example: '--sessions 10000' },
+  streams: {
+    value: '<number>',
+    about: 'Open event streams at the same time. Default: one for each session.',
+    example: '--streams 2000',
+  },
+  parked: {
+    value: '<number>',
+    about: 'Calls of modern clients that wait for an answer of a person. Default: 0.',
+    example: '--parked 50',
+  },
+  forwarded: {
+    value: '<percent>',
+    about:
+      'How many calls of sessions come to another replica than their own: 0 with session affinity. Default: as many as without.',
+    example: '--forwarded 0%',
+  },
   both: { about: 'Show the messages on both wires under each call.' },
   help: { short: 'h', about: 'Show help: of the program, or of the command.' },
   version: { short: 'V', about: 'Print the version.' },

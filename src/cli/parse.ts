@@ -9,6 +9,7 @@ import { type CommandName, rowOf } from './commands.js'
 import { readConfig } from './config-file.js'
 import type { Flags } from './flags.js'
 import { type Checked, type Configured, checked, configured, type Described, demoSettings } from './settings.js'
+import type { Load } from './size.js'
 import { UsageError } from './usage-error.js'
 import type { WrapAction } from './wrap/run.js'
 import { checkWritable } from './writable.js'
@@ -18,6 +19,7 @@ export type Command =
   | { kind: 'probe'; settings: Settings; json: boolean }
   | ({ kind: 'check'; file: string } & Checked)
   | { kind: 'tail'; target: string | undefined; filter: string; json: boolean; both: boolean }
+  | { kind: 'size'; load: Load; json: boolean }
   | { kind: 'demo'; settings: Settings }
   | { kind: 'demo server'; era: 'legacy' | 'modern' }
   | { kind: 'discover'; settings: Settings; json: boolean }
@@ -87,6 +89,8 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
       const filter = (isTarget ? others : words).join(' ')
       return { kind: 'tail', target: isTarget ? first : undefined, filter, json, both: flags.both ?? false }
     }
+    case 'size':
+      return { kind: 'size', load: loadIn(flags), json }
     case 'demo': {
       const [word] = words
       if (word === undefined) return { kind: 'demo', settings: demoSettings(flags, sources) }
@@ -125,6 +129,28 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'trust key add':
     case 'trust key remove':
       return trust(given, command, sources)
+  }
+}
+
+/** The load that `size` is about. Throws a UsageError. */
+function loadIn({ calls, sessions, streams, parked, forwarded }: Flags): Load {
+  if (calls === undefined && sessions === undefined)
+    throw new UsageError('size needs a load: mcp-bridge size --sessions 10000 --calls 500', 'size')
+  const count = (flag: string, given: string | undefined) => {
+    if (given === undefined) return 0
+    const digits = given.replace(/[_,]/g, '')
+    if (/^\d{1,9}$/.test(digits)) return Number(digits)
+    throw new UsageError(`--${flag} needs a whole number up to 999,999,999, not "${given}"`, 'size')
+  }
+  const [, percent] = /^(\d{1,3}(?:\.\d+)?) ?%?$/.exec(forwarded ?? '0') ?? []
+  if (percent === undefined || Number(percent) > 100)
+    throw new UsageError(`--forwarded needs a percentage from 0 to 100, not "${forwarded}"`, 'size')
+  return {
+    calls: count('calls', calls),
+    sessions: count('sessions', sessions),
+    streams: count('streams', streams ?? sessions),
+    parked: count('parked', parked),
+    forwarded: forwarded === undefined ? undefined : Number(percent) / 100,
   }
 }
 
