@@ -143,8 +143,13 @@ export function exported(format: 'jsonl' | 'har', filter: string): Promise<Respo
 }
 
 function get(path: string, more: RequestInit = {}): Promise<Response> {
-  const headers = { authorization: `Bearer ${token ?? ''}` }
-  return fetch(new URL(`inspect/${path}`, location.href), { headers, ...more })
+  return fromBridge(path, more)
+}
+
+/** Asks the bridge for something of the inspector, with the token. */
+export function fromBridge(path: string, { headers, ...more }: RequestInit = {}): Promise<Response> {
+  const authorization = `Bearer ${token ?? ''}`
+  return fetch(new URL(`inspect/${path}`, location.href), { ...more, headers: { ...headers, authorization } })
 }
 
 /** Whether there is a bridge to follow. */

@@ -32,8 +32,9 @@ import {
   togglePause,
 } from './state.js'
 import { Refused, Servers, Sessions } from './tables.js'
+import { Try } from './try/try.js'
 
-const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused' } as const
+const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused', try: 'Try' } as const
 const ERAS: readonly string[] = ['modern', 'legacy']
 /** Milliseconds between two counts for screen readers. */
 const ALOUD = 10_000
@@ -61,6 +62,7 @@ function App() {
       ${place.value === 'servers' && html`<${Servers} />`}
       ${place.value === 'sessions' && html`<${Sessions} />`}
       ${place.value === 'refused' && html`<${Refused} />`}
+      ${place.value === 'try' && html`<${Try} />`}
     </main>
     <p class="note" role="status">${note.value}</p>
     <${Count} />

@@ -5,7 +5,7 @@ import { isRunning } from '../inspect/phases.js'
 import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
 import type { RecordedEvent } from '../recorder/events.js'
 
-export const PLACES = ['calls', 'servers', 'sessions', 'refused'] as const
+export const PLACES = ['calls', 'servers', 'sessions', 'refused', 'try'] as const
 export type PagePlace = (typeof PLACES)[number]
 
 export const TABS = ['messages', 'timeline', 'why', 'raw'] as const

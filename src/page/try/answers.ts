@@ -1,0 +1,99 @@
+/** Questions of servers, and the fields in which a person answers them. */
+
+import { html } from 'htm/preact'
+import { useRef, useState } from 'preact/hooks'
+import type { JsonRecord } from '../../inspect/try/types.js'
+import { shown } from '../../inspect/words.js'
+import { type Asked, asked } from './calling.js'
+import { Form, readForm, useForm } from './form.js'
+import { said } from './said.js'
+
+/** Most characters of a text of a server that are drawn. */
+const MAX_TEXT = 10_000
+
+/** All questions that wait. */
+export function Questions() {
+  return asked.value.map((one) => html`<${Question} key=${one.id} question=${one} />`)
+}
+
+function Question({ question }: { question: Asked }) {
+  const { method, params } = question
+  return html`
+    <section class="card question" aria-label="Question of the server" role="alert">
+      ${method === 'elicitation/create' && (params['mode'] === 'url' ? html`<${Visit} question=${question} />` : html`<${Ask} question=${question} />`)}
+      ${method === 'sampling/createMessage' && html`<${Model} question=${question} />`}
+      ${method === 'roots/list' && html`<${Roots} question=${question} />`}
+    </section>
+  `
+}
+
+function Ask({ question: { params, answer } }: { question: Asked }) {
+  const schema = params['requestedSchema'] ?? {}
+  const { state, change, latest } = useForm(schema)
+  const [problem, setProblem] = useState('')
+  const accept = () => {
+    const { value, wrong } = readForm(schema, latest())
+    if (wrong.length > 0) setProblem(wrong.map(({ at, why }) => `${at || 'the answer'} ${why}`).join('; '))
+    else answer({ action: 'accept', content: value })
+  }
+  return html`
+    <h2>The server asks</h2>
+    <p>${said(params['message'], MAX_TEXT)}</p>
+    <${Form} schema=${schema} state=${state} onChange=${change} />
+    <p class="warning" role="alert">${problem}</p>
+    <${Choices} accept=${accept} answer=${answer} />
+  `
+}
+
+function Visit({ question: { params, answer } }: { question: Asked }) {
+  const url = String(params['url'])
+  const isWeb = /^https?:\/\//i.test(url)
+  return html`
+    <h2>The server asks you to open an address</h2>
+    <p>${said(params['message'], MAX_TEXT)}</p>
+    <p><code>${shown(url, 2_000)}</code>${isWeb && html` <a href=${url} target="_blank" rel="noopener noreferrer">Open in a new tab</a>`}</p>
+    <${Choices} accept=${() => answer({ action: 'accept' })} answer=${answer} />
+  `
+}
+
+function Choices({ accept, answer }: { accept(): void; answer(result: JsonRecord): void }) {
+  return html`
+    <div class="buttons">
+      <button type="button" onClick=${accept}>Accept</button>
+      <button type="button" onClick=${() => answer({ action: 'decline' })}>Decline</button>
+      <button type="button" onClick=${() => answer({ action: 'cancel' })}>Close without an answer</button>
+    </div>
+  `
+}
+
+function Model({ question: { params, answer } }: { question: Asked }) {
+  const field = useRef<HTMLTextAreaElement>(null)
+  const textOf = () => field.current?.value ?? ''
+  const send = () => {
+    const content = { type: 'text', text: textOf() }
+    answer({ role: 'assistant', model: 'a-person', content, stopReason: 'endTurn' })
+  }
+  return html`
+    <h2>The server asks for a message of a model: you answer in its place</h2>
+    <pre tabindex="0">${shown(JSON.stringify(params, null, 2), MAX_TEXT)}</pre>
+    <textarea aria-label="Message of the model" rows="3" ref=${field}></textarea>
+    <div class="buttons"><button type="button" onClick=${send}>Answer</button></div>
+  `
+}
+
+function Roots({ question: { answer } }: { question: Asked }) {
+  const field = useRef<HTMLTextAreaElement>(null)
+  const textOf = () => field.current?.value ?? ''
+  const send = () =>
+    answer({
+      roots: textOf()
+        .split('\n')
+        .filter(Boolean)
+        .map((uri) => ({ uri })),
+    })
+  return html`
+    <h2>The server asks for the roots of the client</h2>
+    <textarea aria-label="Addresses of folders, one a line" rows="3" placeholder="file:///home/ada/project" ref=${field}></textarea>
+    <div class="buttons"><button type="button" onClick=${send}>Answer</button></div>
+  `
+}

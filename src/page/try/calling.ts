@@ -1,0 +1,236 @@
+/** Calls from the page: the client, what a server lists to clients of both eras, the questions, and the calls so far. */
+import { signal } from '@preact/signals'
+import { connectTry, listOf } from '../../inspect/try/client.js'
+import type { JsonRecord, TryClient, TryEvent, TryQuestion } from '../../inspect/try/types.js'
+import { fromBridge } from '../feed.js'
+
+export const KINDS = ['tools', 'prompts', 'resources', 'templates'] as const
+type Kind = (typeof KINDS)[number]
+
+/** The revisions that the page speaks as a client, the newest first. */
+export const REVISIONS = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const
+
+/** Something that a server lists. */
+export interface Item {
+  kind: Kind
+  name: string
+  /** As the chosen client sees it; undefined if only clients of the other era do. */
+  here: JsonRecord | undefined
+  /** As a client of the other era sees it. */
+  there: JsonRecord | undefined
+}
+
+/** A question that waits for an answer of the person. */
+export interface Asked extends TryQuestion {
+  id: number
+  answer(result: JsonRecord): void
+}
+
+/** A call that the page has made. */
+export interface Made {
+  id: number
+  name: string
+  method: string
+  params: JsonRecord
+  revision: string
+  began: number
+  ms?: number
+  events: readonly TryEvent[]
+  result?: JsonRecord
+  error?: { message: string; code?: number | undefined; data?: unknown }
+  cancel?: () => void
+}
+
+/** Which calls the bridge allows, and what can be called. */
+export const allowed = signal<{ allowed: boolean; why?: string }>({ allowed: false })
+export const targets = signal<readonly { name: string; kind: string }[]>([])
+export const target = signal<string | undefined>(undefined)
+export const revision = signal<string>(REVISIONS[0])
+/** What the connection does, for people; undefined when it is ready. */
+export const connecting = signal<string | undefined>(undefined)
+export const server = signal<TryClient['server'] | undefined>(undefined)
+export const items = signal<readonly Item[]>([])
+export const chosenItem = signal<Item | undefined>(undefined)
+export const asked = signal<readonly Asked[]>([])
+export const made = signal<readonly Made[]>([])
+
+/** Most calls of the page that are kept, and events of one. */
+const MAX_MADE = 50
+const MAX_EVENTS = 500
+
+let client: TryClient | undefined
+let attempt = 0
+let lastId = 0
+
+/** Reads what can be called. */
+export async function lookAtTargets(): Promise<void> {
+  const response = await fromBridge('servers').catch(() => undefined)
+  if (!response?.ok) return
+  const body = (await response.json()) as { try?: typeof allowed.value; targets?: typeof targets.value }
+  allowed.value = body.try ?? { allowed: false, why: 'This bridge takes no calls from the page.' }
+  targets.value = body.targets ?? []
+  const [first] = targets.value
+  if (allowed.value.allowed && target.value === undefined && first) await connect(first.name, revision.value)
+}
+
+/** Connects to a server or group, and lists what it has, as both eras see it. */
+export async function connect(name: string, as: string): Promise<void> {
+  const own = ++attempt
+  const before = client
+  client = undefined
+  target.value = name
+  revision.value = as
+  items.value = []
+  chosenItem.value = undefined
+  server.value = undefined
+  connecting.value = 'Connecting …'
+  before?.close().catch(() => {})
+  try {
+    const connected = await open(name, as)
+    if (own !== attempt) return void connected.close().catch(() => {})
+    client = connected
+    server.value = connected.server
+    connected.listen().catch(() => {})
+    connecting.value = 'Listing …'
+    const here = await listAll(connected)
+    const there = await listAsOther(name, connected)
+    if (own !== attempt) return
+    items.value = joined(here, there)
+    connecting.value = undefined
+  } catch (error) {
+    if (own === attempt) connecting.value = `Not connected: ${(error as Error).message}`
+  }
+}
+
+/** Calls the chosen item. */
+export async function callItem({ kind, name, here, there }: Item, args: JsonRecord): Promise<void> {
+  const listed = here ?? there ?? {}
+  if (kind === 'tools') return call(name, 'tools/call', { name, arguments: args })
+  if (kind === 'prompts') return call(name, 'prompts/get', { name, arguments: args })
+  if (kind === 'resources') return call(name, 'resources/read', { uri: listed['uri'] })
+  return call(name, 'resources/read', { uri: expanded(String(listed['uriTemplate']), args) })
+}
+
+/** Makes a call, and keeps what comes of it. */
+async function call(name: string, method: string, params: JsonRecord): Promise<void> {
+  const { value: as } = revision
+  const controller = new AbortController()
+  const id = ++lastId
+  const one: Made = { id, name, method, params, revision: as, began: performance.now(), events: [] }
+  made.value = [
+    { ...one, cancel: () => controller.abort(new Error('You have cancelled the call')) },
+    ...made.value,
+  ].slice(0, MAX_MADE)
+  const end = (how: Partial<Made>) =>
+    change(id, { ...how, ms: performance.now() - one.began, cancel: undefined as never })
+  if (!client) return end({ error: { message: 'Not connected' } })
+  try {
+    const begun = (number: number) => numbers.set(number, id)
+    end({ result: await client.call(method, params, { signal: controller.signal, begun }) })
+  } catch (error) {
+    const { message, code, data } = error as Error & { code?: number; data?: unknown }
+    end({ error: { message, code, data } })
+  }
+}
+
+/** The calls of the page by the numbers of the client. */
+const numbers = new Map<number, number>()
+
+function change(id: number, how: Partial<Made>): void {
+  made.value = made.value.map((one) => (one.id === id ? { ...one, ...how } : one))
+}
+
+function open(name: string, as: string): Promise<TryClient> {
+  return connectTry({
+    revision: as,
+    send: ({ headers, ...request }) => fromBridge(`try?server=${encodeURIComponent(name)}`, { ...request, headers }),
+    ask: (question, signal) => ask(question, signal),
+    on: told,
+  })
+}
+
+function told(event: TryEvent): void {
+  if (event.kind === 'sent' || event.kind === 'received') return
+  const number = 'call' in event ? numbers.get(event.call) : undefined
+  const id = number ?? made.value.find(({ cancel }) => cancel)?.id
+  if (id === undefined) return
+  made.value = made.value.map((one) =>
+    one.id === id ? { ...one, events: [...one.events, event].slice(-MAX_EVENTS) } : one,
+  )
+}
+
+function ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord> {
+  return new Promise((resolve, reject) => {
+    const id = ++lastId
+    const drop = () => {
+      asked.value = asked.value.filter((one) => one.id !== id)
+    }
+    const answer = (result: JsonRecord) => {
+      drop()
+      resolve(result)
+    }
+    signal.addEventListener('abort', () => {
+      drop()
+      reject(new Error('Nobody waits for the answer any more'))
+    })
+    asked.value = [...asked.value, { ...question, id, answer }]
+  })
+}
+
+/** What a client of the other era sees. Its own failure is no failure of the page. */
+async function listAsOther(name: string, { era }: TryClient): Promise<Map<string, JsonRecord> | undefined> {
+  try {
+    const other = await connectTry({
+      revision: era === 'modern' ? REVISIONS[1] : REVISIONS[0],
+      send: ({ headers, ...request }) => fromBridge(`try?server=${encodeURIComponent(name)}`, { ...request, headers }),
+      ask: () => Promise.reject(new Error('No questions while listing')),
+    })
+    const listed = await listAll(other)
+    other.close().catch(() => {})
+    return listed
+  } catch {
+    return undefined
+  }
+}
+
+/** Everything that a server lists, by kind and name. */
+async function listAll(from: TryClient): Promise<Map<string, JsonRecord>> {
+  const found = new Map<string, JsonRecord>()
+  for (const kind of KINDS) {
+    const { items: listed } = await listOf(from, kind).catch(() => ({ items: [] }))
+    for (const item of listed) found.set(`${kind} ${nameOf(kind, item)}`, item)
+  }
+  return found
+}
+
+function joined(here: Map<string, JsonRecord>, there: Map<string, JsonRecord> | undefined): Item[] {
+  const keys = new Set([...here.keys(), ...(there?.keys() ?? [])])
+  return [...keys].map((key) => {
+    const at = key.indexOf(' ')
+    const seen = here.get(key)
+    return { kind: key.slice(0, at) as Kind, name: key.slice(at + 1), here: seen, there: there ? there.get(key) : seen }
+  })
+}
+
+function nameOf(kind: Kind, item: JsonRecord): string {
+  return String(kind === 'resources' ? item['uri'] : kind === 'templates' ? item['uriTemplate'] : item['name'])
+}
+
+/** Variables of a template; operators of RFC 6570 are left out. */
+const VARIABLE = /\{[+#./;?&]?([^}]+)\}/g
+
+/** The names of the variables of a URI template. */
+export function variablesOf(template: string): string[] {
+  return [...template.matchAll(VARIABLE)].flatMap(([, names = '']) =>
+    names.split(',').map((name) => name.replace(/[*:].*$/, '')),
+  )
+}
+
+function expanded(template: string, values: JsonRecord): string {
+  return template.replace(VARIABLE, (_, names: string) =>
+    names
+      .split(',')
+      .map((name) => encodeURIComponent(String(values[name.replace(/[*:].*$/, '')] ?? '')))
+      .join(','),
+  )
+}

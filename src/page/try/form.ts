@@ -1,0 +1,232 @@
+/** A form for a JSON Schema, with fields that can be left out, or the whole as JSON. */
+import { html } from 'htm/preact'
+import { useId, useRef, useState } from 'preact/hooks'
+import { shown } from '../../inspect/words.js'
+import { type Draft, draftOf, filled, readDraft, type Shape, shapeOf, type Wrong } from './shape.js'
+
+/** Members of an object that are drawn before somebody asks for all. */
+const FIRST = 40
+/** Most characters of a title or description that are drawn. */
+const MAX_TEXT = 2_000
+
+/** What a form holds. */
+export interface FormState {
+  draft: Draft
+  /** The whole as text, if that is edited instead. */
+  json: string | undefined
+}
+
+/** A form as it begins: with defaults, or with a value. */
+function formOf(schema: unknown, value?: unknown): FormState {
+  return { draft: draftOf(shapeOf(schema, schema), schema, true, value), json: undefined }
+}
+
+/** The value of a form, and what is wrong. */
+export function readForm(schema: unknown, { draft, json }: FormState): { value: unknown; wrong: Wrong[] } {
+  const wrong: Wrong[] = []
+  const shape: Shape =
+    json === undefined ? shapeOf(schema, schema) : { kind: 'json', title: undefined, about: undefined }
+  const value = readDraft(shape, schema, json === undefined ? draft : { text: json }, true, wrong)
+  return { value: value ?? {}, wrong }
+}
+
+/** Changes what is there by then: several fields may change before the form is drawn again. */
+type Change<T> = (before: T) => T
+
+interface FormProps {
+  schema: unknown
+  state: FormState
+  onChange(change: Change<FormState>): void
+}
+
+/** The state of a form, also for somebody who asks before it is drawn again. */
+export function useForm(schema: unknown): { state: FormState; change: FormProps['onChange']; latest(): FormState } {
+  const [state, setState] = useState(() => formOf(schema))
+  const latest = useRef(state)
+  const change = (next: Change<FormState>) => {
+    latest.current = next(latest.current)
+    setState(latest.current)
+  }
+  return { state, change, latest: () => latest.current }
+}
+
+export function Form({ schema, state, onChange }: FormProps) {
+  const shape = shapeOf(schema, schema)
+  const { json } = state
+  const toggle = () => {
+    if (json === undefined) {
+      onChange((now) => ({ ...now, json: JSON.stringify(readForm(schema, now).value, null, 2) }))
+      return
+    }
+    const { value, wrong } = readForm(schema, state)
+    if (wrong.length === 0) onChange(() => ({ draft: filled(shape, schema, value), json: undefined }))
+  }
+  return html`
+    <div class="form">
+      <button type="button" aria-pressed=${json === undefined ? 'false' : 'true'} onClick=${toggle}>As JSON</button>
+      ${
+        json === undefined
+          ? html`<${Field} schema=${schema} root=${schema} draft=${state.draft} required label="" onChange=${(change: Change<Draft>) => onChange((now) => ({ ...now, draft: change(now.draft) }))} />`
+          : html`<textarea aria-label="Arguments as JSON" rows="10" spellcheck="false" value=${json} onInput=${(
+              event: Event,
+            ) => {
+              const json = textIn(event)
+              onChange((now) => ({ ...now, json }))
+            }}></textarea>`
+      }
+    </div>
+  `
+}
+
+interface FieldProps {
+  schema: unknown
+  root: unknown
+  draft: Draft
+  required: boolean
+  label: string
+  onChange(change: Change<Draft>): void
+}
+
+function Field({ schema, root, draft, required, label, onChange }: FieldProps) {
+  const id = useId()
+  const shape = shapeOf(schema, root)
+  const name = shape.title === undefined || shape.title === label ? label : `${label} (${shape.title})`
+  const about = shape.about && html`<p class="faint" id=${`${id}-about`}>${shown(shape.about, MAX_TEXT)}</p>`
+  const title = html`${shown(name, MAX_TEXT)}${required || label === '' ? '' : html` <span class="faint">optional</span>`}`
+  const described = shape.about === undefined ? undefined : `${id}-about`
+  const isGroup = shape.kind === 'object' || shape.kind === 'array' || shape.kind === 'choice'
+  if (isGroup && draft === undefined && !(required && label === '')) {
+    const add = () => onChange(() => begun(shape, root))
+    return html`<div class="field"><span>${title}</span> <button type="button" onClick=${add}>Add ${shown(label, 60)}</button>${about}</div>`
+  }
+  if (isGroup)
+    return html`
+      <fieldset class=${label === '' ? 'whole' : ''}>
+        ${label !== '' && html`<legend>${title}</legend>`}
+        ${about}
+        <${Group} shape=${shape} root=${root} draft=${draft} onChange=${onChange} />
+        ${!required && html`<button type="button" onClick=${() => onChange(() => undefined)}>Leave out ${shown(label, 60)}</button>`}
+      </fieldset>
+    `
+  return html`
+    <div class="field">
+      <label for=${id}>${title}</label>
+      <${Input} id=${id} described=${described} shape=${shape} draft=${draft} required=${required} onChange=${onChange} />
+      ${about}
+    </div>
+  `
+}
+
+interface InputProps extends Pick<FieldProps, 'draft' | 'required' | 'onChange'> {
+  id: string
+  described: string | undefined
+  shape: Shape
+}
+
+function Input({ id, described, shape, draft, required, onChange }: InputProps) {
+  const text = draft && 'text' in draft ? draft.text : draft && 'value' in draft ? JSON.stringify(draft.value) : ''
+  const typed = (event: Event) => {
+    const given = textIn(event)
+    onChange(() => (given === '' && !required ? undefined : { text: given }))
+  }
+  const values = shape.kind === 'boolean' ? BOOLEANS : shape.values
+  if (values) {
+    const at = draft && 'value' in draft ? values.findIndex(({ value }) => same(value, draft.value)) : -1
+    const choose = (event: Event) => {
+      const chosen = values[Number(textIn(event))]
+      onChange(() => chosen && { value: chosen.value })
+    }
+    return html`
+      <select id=${id} aria-describedby=${described} value=${String(at)} onChange=${choose}>
+        <option value="-1" selected=${at < 0}>${required ? 'choose' : 'leave out'}</option>
+        ${values.map(({ label }, i) => html`<option value=${String(i)} selected=${i === at}>${shown(label, 200)}</option>`)}
+      </select>
+    `
+  }
+  if (shape.kind === 'json')
+    return html`<textarea id=${id} aria-describedby=${described} rows="3" spellcheck="false" placeholder="JSON" value=${text} onInput=${typed}></textarea>`
+  if (shape.kind === 'text' && text.includes('\n'))
+    return html`<textarea id=${id} aria-describedby=${described} rows="5" value=${text} onInput=${typed}></textarea>`
+  const mode = shape.kind === 'text' ? 'text' : 'decimal'
+  return html`<input id=${id} aria-describedby=${described} type="text" inputmode=${mode} autocomplete="off" value=${text} onInput=${typed} />`
+}
+
+const BOOLEANS = [
+  { value: true, label: 'true' },
+  { value: false, label: 'false' },
+]
+
+interface GroupProps extends Pick<FieldProps, 'root' | 'draft' | 'onChange'> {
+  shape: Shape
+}
+
+function Group({ shape, root, draft, onChange }: GroupProps) {
+  const [isWhole, setWhole] = useState(false)
+  if (shape.kind === 'array') {
+    const items = itemsOf(draft)
+    const item = shapeOf(shape.items, root)
+    const set = (at: number, change: Change<Draft>) =>
+      onChange((now) => ({ items: itemsOf(now).map((old, i) => (i === at ? change(old) : old)) }))
+    return html`
+      ${items.map(
+        (one, i) => html`
+          <div class="item">
+            <${Field} schema=${shape.items} root=${root} draft=${one} required label=${String(i + 1)} onChange=${(change: Change<Draft>) => set(i, change)} />
+            <button type="button" onClick=${() => onChange((now) => ({ items: itemsOf(now).filter((_, at) => at !== i) }))}>Remove ${i + 1}</button>
+          </div>
+        `,
+      )}
+      <button type="button" onClick=${() => onChange((now) => ({ items: [...itemsOf(now), draftOf(item, root, true)] }))}>Add an item</button>
+    `
+  }
+  if (shape.kind === 'choice') {
+    const chosen = draft && 'alternative' in draft ? draft : { alternative: 0, draft: undefined }
+    const alternatives = shape.alternatives ?? []
+    const choose = (event: Event) => {
+      const alternative = Number(textIn(event))
+      onChange(() => ({ alternative, draft: draftOf(shapeOf(alternatives[alternative], root), root, true) }))
+    }
+    return html`
+      <select aria-label="Which form" value=${String(chosen.alternative)} onChange=${choose}>
+        ${alternatives.map((one, i) => {
+          const { title, kind } = shapeOf(one, root)
+          return html`<option value=${String(i)} selected=${i === chosen.alternative}>${shown(title ?? `${i + 1}: ${kind}`, 100)}</option>`
+        })}
+      </select>
+      <${Field} schema=${alternatives[chosen.alternative]} root=${root} draft=${chosen.draft} required label="value" onChange=${(change: Change<Draft>) => onChange((now) => ({ ...chosen, draft: change(now && 'alternative' in now ? now.draft : undefined) }))} />
+    `
+  }
+  const members = shape.members ?? []
+  const given = membersOf(draft)
+  const visible = isWhole ? members : members.slice(0, FIRST)
+  return html`
+    ${members.length === 0 && html`<p class="faint">It takes no arguments.</p>`}
+    ${visible.map(
+      ({ key, required, schema }) =>
+        html`<${Field} key=${key} schema=${schema} root=${root} draft=${given.get(key)} required=${required} label=${key} onChange=${(change: Change<Draft>) => onChange((now) => ({ members: new Map([...membersOf(now), [key, change(membersOf(now).get(key))]]) }))} />`,
+    )}
+    ${visible.length < members.length && html`<button type="button" onClick=${() => setWhole(true)}>Show all ${members.length} fields</button>`}
+  `
+}
+
+function itemsOf(draft: Draft): readonly Draft[] {
+  return draft && 'items' in draft ? draft.items : []
+}
+
+function membersOf(draft: Draft): ReadonlyMap<string, Draft> {
+  return draft && 'members' in draft ? draft.members : new Map()
+}
+
+/** The draft of a group that somebody adds. */
+function begun(shape: Shape, root: unknown): Draft {
+  if (shape.kind !== 'choice') return draftOf(shape, root, true) ?? { members: new Map() }
+  return { alternative: 0, draft: draftOf(shapeOf(shape.alternatives?.[0], root), root, true) }
+}
+
+function same(a: unknown, b: unknown): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b)
+}
+
+function textIn({ currentTarget }: Event): string {
+  return (currentTarget as HTMLInputElement).value
+}

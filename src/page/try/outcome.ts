@@ -1,0 +1,108 @@
+/** What came of a call: progress, messages, and its result as what it is. Nothing of it is followed or run. */
+
+import { html } from 'htm/preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { JsonRecord, TryEvent } from '../../inspect/try/types.js'
+import { duration, shown, size } from '../../inspect/words.js'
+import type { Made } from './calling.js'
+import { said } from './said.js'
+
+/** Most characters of one text, and blocks of one result, that are drawn. */
+const MAX_TEXT = 100_000
+const MAX_BLOCKS = 100
+/** Images that a browser decodes without running anything in them. */
+const IMAGES: ReadonlySet<unknown> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
+/** Largest side of a thumbnail in pixels, and largest image in characters of base64. */
+const SIDE = 480
+const MAX_IMAGE = 8 * 1024 * 1024
+
+export function Outcome({ call }: { call: Made }) {
+  const { name, method, revision, ms, events, result, error, cancel, params } = call
+  const state = cancel ? 'in progress' : error ? 'error' : result?.['isError'] === true ? 'error of the tool' : 'done'
+  return html`
+    <section class="card outcome" aria-label=${`Call ${call.id} of ${said(name, 200)}`}>
+      <h2>${said(name, 200)} <span class="faint">${method}, client of ${revision}</span></h2>
+      <p role="status"><span class=${`status ${error || result?.['isError'] === true ? 'error' : cancel ? 'open' : 'ok'}`}>${state}</span>${ms === undefined ? '' : `, ${duration(ms)}`}
+        ${cancel && html` <button type="button" onClick=${cancel}>Cancel</button>`}</p>
+      <details><summary>Sent</summary><pre tabindex="0">${textOf(params)}</pre></details>
+      ${events.length > 0 && html`<ol class="told">${events.map((event) => html`<li>${wordsOf(event)}</li>`)}</ol>`}
+      ${error && html`<p class="warning">${shown(error.message, MAX_TEXT)}${error.code === undefined ? '' : ` (${error.code})`}</p>`}
+      ${error?.data !== undefined && html`<pre tabindex="0">${textOf(error.data)}</pre>`}
+      ${result && html`<${Result} result=${result} />`}
+    </section>
+  `
+}
+
+function wordsOf(event: TryEvent): string {
+  switch (event.kind) {
+    case 'progress':
+      return `${event.progress}${event.total === undefined ? '' : ` of ${event.total}`}${event.message === undefined ? '' : `: ${shown(event.message, 500)}`}`
+    case 'log':
+      return `${shown(event.level)}: ${shown(typeof event.data === 'string' ? event.data : JSON.stringify(event.data), 2_000)}`
+    case 'task':
+      return `task ${said(event.task['taskId'], 80)}: ${said(event.task['status'])}`
+    case 'changed':
+      return shown(event.method)
+    case 'sent':
+    case 'received':
+      return event.kind
+  }
+}
+
+function Result({ result }: { result: JsonRecord }) {
+  const { content, messages, contents, structuredContent } = result
+  const blocks = [content, messages, contents].flatMap((list) => (Array.isArray(list) ? list : []))
+  return html`
+    ${blocks.slice(0, MAX_BLOCKS).map((block) => html`<${Block} block=${block as JsonRecord} />`)}
+    ${blocks.length > MAX_BLOCKS && html`<p class="faint">${blocks.length - MAX_BLOCKS} more blocks are in the JSON.</p>`}
+    ${structuredContent !== undefined && html`<h3>Structured content</h3><pre tabindex="0">${textOf(structuredContent)}</pre>`}
+    <details open=${blocks.length === 0 && structuredContent === undefined}><summary>Result as JSON</summary><pre tabindex="0">${textOf(result)}</pre></details>
+  `
+}
+
+/** A block of content, a message of a prompt, or contents of a resource. */
+function Block({ block }: { block: JsonRecord }) {
+  const { role, content } = block
+  if (typeof role === 'string' && typeof content === 'object' && content !== null)
+    return html`<h3>${shown(role)}</h3><${Block} block=${content as JsonRecord} />`
+  const { type, text, data, blob, mimeType, resource, uri, name } = block
+  if (type === 'resource' && typeof resource === 'object' && resource !== null)
+    return html`<${Block} block=${resource as JsonRecord} />`
+  if (type === 'resource_link') return html`<p>Link: <code>${said(uri, 2_000)}</code> ${said(name, 200)}</p>`
+  const about = uri === undefined ? '' : html`<p class="faint">${said(uri, 2_000)} ${said(mimeType)}</p>`
+  if (typeof text === 'string') return html`${about}<pre class="text" tabindex="0">${cut(text)}</pre>`
+  const bytes = typeof data === 'string' ? data : blob
+  if (typeof bytes !== 'string') return html`<pre tabindex="0">${textOf(block)}</pre>`
+  const words = `${said(mimeType) || 'bytes'}, ${size(Math.floor((bytes.length * 3) / 4))}`
+  if (IMAGES.has(mimeType) && bytes.length <= MAX_IMAGE)
+    return html`${about}<${Picture} type=${mimeType} bytes=${bytes} /><p class="faint">${words}</p>`
+  return html`${about}<p class="faint">${words}</p>`
+}
+
+/** An image, drawn from its bytes: no address is loaded. */
+function Picture({ type, bytes }: { type: string; bytes: string }) {
+  const canvas = useRef<HTMLCanvasElement>(null)
+  useEffect(() => {
+    const draw = async () => {
+      const binary = Uint8Array.from(atob(bytes), (one) => one.charCodeAt(0))
+      const image = await createImageBitmap(new Blob([binary], { type }))
+      const { current: element } = canvas
+      if (!element) return
+      const scale = Math.min(1, SIDE / Math.max(image.width, image.height))
+      element.width = Math.max(1, Math.round(image.width * scale))
+      element.height = Math.max(1, Math.round(image.height * scale))
+      element.getContext('2d')?.drawImage(image, 0, 0, element.width, element.height)
+      image.close()
+    }
+    draw().catch(() => {})
+  }, [bytes])
+  return html`<canvas class="picture" role="img" aria-label="Image of the result" ref=${canvas}></canvas>`
+}
+
+function textOf(value: unknown): string {
+  return cut(JSON.stringify(value, null, 2) ?? '')
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}\n… ${text.length - MAX_TEXT} more characters`
+}

@@ -1,0 +1,237 @@
+/** The form of a JSON Schema: which fields it has, and what a person has put into them as JSON. Pure. */
+
+type Schema = Record<string, unknown>
+
+/** One field of a form. */
+export interface Shape {
+  kind: 'text' | 'number' | 'integer' | 'boolean' | 'one of' | 'object' | 'array' | 'choice' | 'json'
+  title: string | undefined
+  about: string | undefined
+  /** Values to choose from. */
+  values?: readonly { value: unknown; label: string }[]
+  /** Of an object, in their order. A member that is not required may be absent. */
+  members?: readonly { key: string; required: boolean; schema: unknown }[]
+  /** Of an array. */
+  items?: unknown
+  /** Of a choice: its alternatives. */
+  alternatives?: readonly unknown[]
+  initial?: unknown
+}
+
+/** What a person has put into a field; undefined: nothing, so that the value is absent. */
+export type Draft =
+  | undefined
+  | { text: string }
+  | { value: unknown }
+  | { members: ReadonlyMap<string, Draft> }
+  | { items: readonly Draft[] }
+  | { alternative: number; draft: Draft }
+
+/** Where a draft is wrong, as a JSON Pointer, and what is wrong. */
+export interface Wrong {
+  at: string
+  why: string
+}
+
+/** Most references that are followed from one place. */
+const MAX_REFERENCES = 20
+
+/** The shape of a schema. `root` is the schema that references are about. */
+export function shapeOf(schema: unknown, root: unknown): Shape {
+  const found = followed(schema, root)
+  if (!isSchema(found)) return { kind: 'json', title: undefined, about: undefined }
+  const { title, description, default: initial } = found
+  const common = { title: textIn(title), about: textIn(description), initial }
+  const values = valuesIn(found)
+  if (values) return { kind: 'one of', ...common, values }
+  const alternatives = found['anyOf'] ?? found['oneOf']
+  const { properties, required, items } = found
+  const type = typeOf(found)
+  // Without properties, any object is allowed: there is nothing to draw, but its JSON can be edited.
+  if (type === 'object') {
+    const needed = new Set(Array.isArray(required) ? required : [])
+    const members = Object.entries(isSchema(properties) ? properties : {}).map(([key, schema]) => ({
+      key,
+      required: needed.has(key),
+      schema,
+    }))
+    return { kind: 'object', ...common, members }
+  }
+  if (type === 'array') return { kind: 'array', ...common, items: Array.isArray(items) ? true : (items ?? true) }
+  if (type === 'string') return { kind: 'text', ...common }
+  if (type === 'number' || type === 'integer' || type === 'boolean') return { kind: type, ...common }
+  if (Array.isArray(alternatives) && alternatives.length > 0) return { kind: 'choice', ...common, alternatives }
+  return { kind: 'json', ...common }
+}
+
+/** What stands in a field before somebody has touched it: the default, or what is required. */
+export function draftOf(shape: Shape, root: unknown, required: boolean, value: unknown = shape.initial): Draft {
+  if (value !== undefined) return filled(shape, root, value)
+  if (!required) return undefined
+  if (shape.kind === 'object') {
+    const members = new Map<string, Draft>()
+    for (const { key, required, schema } of shape.members ?? []) {
+      const member = shapeOf(schema, root)
+      // A schema may require itself without an end.
+      if (member.kind !== 'object' || member.initial !== undefined)
+        members.set(key, draftOf(member, root, required && member.kind !== 'choice'))
+    }
+    return { members }
+  }
+  if (shape.kind === 'array') return { items: [] }
+  return undefined
+}
+
+/** The draft that stands for a value. */
+export function filled(shape: Shape, root: unknown, value: unknown): Draft {
+  if (value === undefined) return undefined
+  if (shape.kind === 'one of' || shape.kind === 'boolean') return { value }
+  if (shape.kind === 'text' && typeof value === 'string') return { text: value }
+  if ((shape.kind === 'number' || shape.kind === 'integer') && typeof value === 'number') return { text: String(value) }
+  if (shape.kind === 'object' && isSchema(value)) {
+    const known = new Map((shape.members ?? []).map(({ key, schema }) => [key, schema]))
+    const members = Object.entries(value).map(([key, one]): [string, Draft] => {
+      const schema = known.get(key)
+      return [key, schema === undefined ? { value: one } : filled(shapeOf(schema, root), root, one)]
+    })
+    return { members: new Map(members) }
+  }
+  if (shape.kind === 'array' && Array.isArray(value)) {
+    const item = shapeOf(shape.items, root)
+    return { items: value.map((one) => filled(item, root, one)) }
+  }
+  return { text: JSON.stringify(value, null, 2) }
+}
+
+/** The value of a draft; undefined if it is absent. What is wrong is added to `wrong`. */
+export function readDraft(
+  shape: Shape,
+  root: unknown,
+  draft: Draft,
+  required: boolean,
+  wrong: Wrong[],
+  at = '',
+): unknown {
+  if (draft === undefined) {
+    if (required && shape.kind === 'text') return ''
+    if (required) wrong.push({ at, why: 'is required' })
+    return undefined
+  }
+  if ('value' in draft) return draft.value
+  if ('members' in draft) {
+    const known = new Map((shape.members ?? []).map((member) => [member.key, member]))
+    for (const { key, required, schema } of known.values())
+      if (required && draft.members.get(key) === undefined && shapeOf(schema, root).kind !== 'text')
+        wrong.push({ at: `${at}/${pointed(key)}`, why: 'is required' })
+    const entries = [...draft.members].flatMap(([key, member]): [string, unknown][] => {
+      const { schema, required = false } = known.get(key) ?? {}
+      const isMissing = member === undefined
+      const value =
+        isMissing && !(required && shapeOf(schema, root).kind === 'text')
+          ? undefined
+          : readDraft(shapeOf(schema, root), root, member, required, wrong, `${at}/${pointed(key)}`)
+      return value === undefined ? [] : [[key, value]]
+    })
+    // Object.fromEntries makes own members of any name, also of __proto__.
+    return Object.fromEntries(entries)
+  }
+  if ('items' in draft) {
+    const item = shapeOf(shape.items, root)
+    return draft.items.map((one, i) => readDraft(item, root, one, true, wrong, `${at}/${i}`) ?? null)
+  }
+  if ('alternative' in draft) {
+    const chosen = shapeOf(shape.alternatives?.[draft.alternative], root)
+    return readDraft(chosen, root, draft.draft, true, wrong, at)
+  }
+  return textValue(shape, draft.text, required, wrong, at)
+}
+
+function textValue(shape: Shape, text: string, required: boolean, wrong: Wrong[], at: string): unknown {
+  if (shape.kind === 'text') return text === '' && !required ? undefined : text
+  if (text.trim() === '') {
+    if (required) wrong.push({ at, why: 'is required' })
+    return undefined
+  }
+  if (shape.kind === 'number' || shape.kind === 'integer') {
+    const number = Number(text)
+    const isExact = Number.isFinite(number) && (!Number.isInteger(number) || Number.isSafeInteger(number))
+    if (!isExact) wrong.push({ at, why: `is no number that can be sent exactly: ${text}` })
+    else if (shape.kind === 'integer' && !Number.isInteger(number)) wrong.push({ at, why: 'has to be a whole number' })
+    return number
+  }
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    wrong.push({ at, why: `is no JSON: ${(error as Error).message}` })
+    return undefined
+  }
+}
+
+/** The schema that references lead to, within the same document. Others are not followed. */
+function followed(schema: unknown, root: unknown): unknown {
+  let found = schema
+  for (let steps = 0; steps < MAX_REFERENCES; steps++) {
+    if (!isSchema(found)) return found
+    const { $ref: reference, allOf, ...own } = found
+    if (typeof reference === 'string') {
+      const target = reference.startsWith('#') ? pointedAt(root, reference.slice(1)) : undefined
+      if (!isSchema(target)) return own
+      found = { ...target, ...own }
+    } else if (Array.isArray(allOf) && allOf.length === 1) found = { ...(isSchema(allOf[0]) ? allOf[0] : {}), ...own }
+    else return found
+  }
+  return undefined
+}
+
+function pointedAt(root: unknown, pointer: string): unknown {
+  let found = root
+  for (const part of decoded(pointer).split('/').slice(1)) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, key)) return undefined
+    found = (found as Schema)[key]
+  }
+  return found
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function pointed(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1')
+}
+
+function typeOf({ type, properties }: Schema): unknown {
+  if (Array.isArray(type)) {
+    const others = type.filter((one) => one !== 'null')
+    return others.length === 1 ? others[0] : undefined
+  }
+  return type ?? (isSchema(properties) ? 'object' : undefined)
+}
+
+function valuesIn({ enum: values, enumNames: names, const: only, oneOf, anyOf }: Schema) {
+  if (only !== undefined) return [{ value: only, label: labelOf(only) }]
+  if (Array.isArray(values))
+    return values.map((value, i) => ({ value, label: (Array.isArray(names) && textIn(names[i])) || labelOf(value) }))
+  const alternatives = oneOf ?? anyOf
+  if (!Array.isArray(alternatives) || alternatives.length === 0) return undefined
+  const consts = alternatives.map((one) => (isSchema(one) && 'const' in one ? one : undefined))
+  if (consts.includes(undefined)) return undefined
+  return consts.map((one) => ({ value: one?.['const'], label: textIn(one?.['title']) ?? labelOf(one?.['const']) }))
+}
+
+function labelOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

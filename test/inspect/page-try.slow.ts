@@ -1,0 +1,234 @@
+/**
+ * Calls from the page, in a real browser, of real servers through the bridge: lists, forms, results, questions, both eras, and
+ * servers that want out of the page.
+ *
+ * Runs in its own process: its browser ends with it.
+ */
+import { writeFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import { gzipSync } from 'node:zlib'
+import t, { type Test } from 'tap'
+import { noBrowser } from '../support/chromium.js'
+import { says, startProgram } from '../support/cli.js'
+import { until } from '../support/eventually.js'
+import { temporaryFolder } from '../support/folder.js'
+import { TOKEN } from '../support/inspector.js'
+import { newPage, pictures, problems } from '../support/inspector-page.js'
+import { LegacyHttp } from '../support/legacy-http.js'
+
+const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
+const everything = { command: execPath, args: [EVERYTHING, 'stdio'] }
+
+/** The page of the program with these servers, in front of a person. */
+async function open(t: Test, mcpServers: object, more: { width?: number; scheme?: string } = {}) {
+  const file = join(temporaryFolder(t), 'mcp.json')
+  const settings = {
+    listen: 'http://127.0.0.1:0/mcp',
+    admin: 'http://127.0.0.1:0',
+    inspect: { token: TOKEN, try: true, payloads: 'all' },
+    log: { format: 'json', level: 'info' },
+  }
+  writeFileSync(file, JSON.stringify({ ...settings, mcpServers }))
+  const program = startProgram(t, ['--config', file])
+  const [, admin = ''] = await says(program, /"event":"admin_listening"[^\n]*?"url":"([^"]+)"/)
+  const browser = await newPage()
+  await browser.emulate(more)
+  await browser.open('about:blank')
+  browser.mistakes.length = 0
+  browser.requests.length = 0
+  const { origin } = new URL(admin)
+  await browser.open(`${origin}/inspect#${TOKEN}`)
+  await browser.evaluate(`location.hash = '#/try'`)
+  const shows = (text: RegExp) => until(async () => text.test(await browser.text()), `the page shows ${text}`)
+  /** Presses the button with this text, in an element if it is given. */
+  const press = async (text: string, within = 'body') => {
+    const one = `[...document.querySelectorAll(${JSON.stringify(`${within} button`)})].find((one) => one.textContent.trim().startsWith(${JSON.stringify(text)}))`
+    await until(() => browser.evaluate<boolean>(`Boolean(${one})`), `the button ${text}`)
+    await browser.evaluate(`${one}.click()`)
+  }
+  /** The page shows a question; that for roots, which server-everything asks at times of its own, is answered before. */
+  const asks = (text: RegExp) =>
+    until(async () => {
+      await browser.evaluate(
+        `[...document.querySelectorAll('.question')].find((one) => one.textContent.includes('asks for the roots'))?.querySelector('button')?.click()`,
+      )
+      return text.test(await browser.text())
+    }, `the page asks ${text}`)
+  /** Puts a text into the field with this label. */
+  const fill = (label: string, text: string) =>
+    browser.evaluate(`{
+      const label = [...document.querySelectorAll('.trying label')].find((one) => one.textContent.trim().startsWith(${JSON.stringify(label)}))
+      const field = document.getElementById(label.htmlFor)
+      field.value = ${JSON.stringify(text)}
+      field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', { bubbles: true }))
+      0
+    }`)
+  const as = async (revision: string) => {
+    await until(
+      () => browser.evaluate<boolean>(`document.querySelectorAll('.choosing select').length === 2`),
+      'the choice',
+    )
+    await browser.evaluate(`{
+      const choice = [...document.querySelectorAll('.choosing select')][1]
+      choice.value = ${JSON.stringify(revision)}
+      choice.dispatchEvent(new Event('change', { bubbles: true }))
+      0
+    }`)
+  }
+  const withoutMistakes = () => {
+    t.same(browser.mistakes, [], 'no error and no violation of the policy')
+    t.same(
+      browser.requests.filter((url) => !url.startsWith(origin) && url !== 'about:blank' && !url.startsWith('blob:')),
+      [],
+      'no request to another host',
+    )
+  }
+  return { browser, shows, asks, press, fill, as, withoutMistakes }
+}
+
+t.test('the page is at most 120 KB, compressed', async (t) => {
+  const { bundlePage } = await import(new URL('../../.ci/page.mjs', import.meta.url).href)
+  const { script, style, html } = (await bundlePage()).page as Record<string, string>
+  const bytes = gzipSync([script, style, html].join('')).length
+  t.ok(bytes <= 120_000, `${bytes} bytes`)
+})
+
+t.test(
+  'a person calls tools, answers questions and cancels, as a client of either era',
+  { skip: noBrowser },
+  async (t) => {
+    const { browser, asks, press, fill, as, withoutMistakes } = await open(t, { everything })
+    for (const revision of ['2026-07-28', '2025-11-25']) {
+      await as(revision)
+      await asks(/Tools \d+/)
+      await press('echo', '.items')
+      await fill('message', `hello from ${revision}`)
+      await press('Call', '.trying')
+      await asks(new RegExp(`Echo: hello from ${revision}`))
+      await press('get-sum', '.items')
+      await fill('a', '2')
+      await fill('b', 'x')
+      await press('Call', '.trying')
+      await asks(/\/b is no number/)
+      await fill('b', '40')
+      await press('Call', '.trying')
+      await asks(/sum of 2 and 40 is 42/)
+      await press('trigger-sampling-request', '.items')
+      await fill('prompt', 'What is the capital of France?')
+      await press('Call', '.trying')
+      await asks(/you answer in its place/)
+      await browser.evaluate(`{
+      const field = [...document.querySelectorAll('.question textarea')].at(-1)
+      field.value = 'Paris, says a person'
+      field.dispatchEvent(new Event('input', { bubbles: true }))
+      0
+    }`)
+      await press('Answer', '.question')
+      await asks(/Paris, says a person/)
+      await press('trigger-elicitation-request', '.items')
+      await press('Call', '.trying')
+      await asks(/The server asks$/m)
+      t.same(await problems(browser), [], 'axe-core finds nothing while a question waits')
+      await press('Decline', '.question')
+      await asks(/declined/)
+      await press('trigger-long-running-operation', '.items')
+      await fill('duration', '600')
+      await press('Call', '.trying')
+      await asks(/in progress/)
+      await press('Cancel', '.outcome')
+      await asks(/You have cancelled the call/)
+    }
+    await press('get-tiny-image', '.items')
+    await press('Call', '.trying')
+    await until(
+      () => browser.evaluate<boolean>(`(document.querySelector('canvas.picture')?.width ?? 300) !== 300`),
+      'the drawn image',
+    )
+    await browser.screenshot(join(pictures, 'try.png'))
+    t.same(await problems(browser), [], 'axe-core finds nothing')
+    withoutMistakes()
+  },
+)
+
+for (const scheme of ['dark', 'light'])
+  t.test(`it fits on a narrow screen, ${scheme}`, { skip: noBrowser }, async (t) => {
+    const { browser, shows, press, withoutMistakes } = await open(t, { everything }, { width: 400, scheme })
+    await shows(/Tools \d+/)
+    await press('get-structured-content', '.items')
+    await press('Call', '.trying')
+    await until(() => browser.evaluate<boolean>(`document.documentElement.scrollWidth <= 400`), 'no scrolling sideways')
+    await browser.screenshot(join(pictures, `try-narrow-${scheme}.png`))
+    t.same(await problems(browser), [], 'axe-core finds nothing')
+    withoutMistakes()
+  })
+
+/** Texts of a server that wants out of the page. */
+const HOSTILE = [
+  '<img src=x onerror="alert(1)">',
+  '<script>fetch("https://evil.example/")</script>',
+  'javascript:alert(1)',
+  '"><svg onload=alert(1)>',
+  '[link](https://evil.example/)',
+  '\u202Eexe.txt\u202C',
+  '${alert(1)}',
+  '</pre><iframe src="https://evil.example/"></iframe>',
+  '__proto__',
+  'x'.repeat(20_000),
+]
+
+t.test('nothing of a hostile server runs or leaves the page', { skip: noBrowser }, async (t) => {
+  const properties = Object.fromEntries(
+    HOSTILE.map((text) => [text, { type: 'string', title: text, description: text, default: text }]),
+  )
+  const tools = HOSTILE.map((text, i) => ({
+    name: `hostile-${i}`,
+    title: text,
+    description: text,
+    annotations: { title: text },
+    inputSchema: { type: 'object', properties, required: [HOSTILE[i]] },
+  }))
+  const content = HOSTILE.flatMap((text) => [
+    { type: 'text', text },
+    { type: 'resource_link', uri: 'https://evil.example/', name: text, mimeType: text },
+    { type: 'image', data: Buffer.from(text).toString('base64'), mimeType: 'image/svg+xml' },
+    { type: 'image', data: 'AAAA', mimeType: 'image/png' },
+    { type: 'audio', data: 'AAAA', mimeType: text },
+    { type: 'resource', resource: { uri: text, mimeType: 'text/html', text } },
+    { type: text, text: { nested: text } },
+  ])
+  const server = await LegacyHttp.start(t, {
+    override: ({ message }: { message?: Record<string, unknown> }, response: ServerResponse) => {
+      const method = message?.['method']
+      const result =
+        method === 'tools/list'
+          ? { tools }
+          : method === 'tools/call'
+            ? { content, structuredContent: { [HOSTILE[0] as string]: HOSTILE } }
+            : undefined
+      if (result === undefined) return false
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result }))
+      return true
+    },
+  } as never)
+  const { browser, shows, press, withoutMistakes } = await open(t, { hostile: { url: server.url } })
+  await shows(/Tools 10/)
+  for (let i = 0; i < HOSTILE.length; i++) {
+    await press(`hostile-${i}`, '.items')
+    await press('Call', '.trying')
+    await until(
+      () => browser.evaluate<boolean>(`document.querySelectorAll('.outcome').length === ${i + 1}`),
+      `call ${i}`,
+    )
+  }
+  await until(async () => !(await browser.text()).includes('in progress'), 'all answers')
+  t.equal(
+    await browser.evaluate(`document.querySelectorAll('.try iframe, .try img, .try script, .try svg, .try a').length`),
+    0,
+  )
+  t.equal(await browser.evaluate('({}).polluted'), undefined)
+  withoutMistakes()
+})

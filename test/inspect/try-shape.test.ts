@@ -1,0 +1,133 @@
+/** Forms of schemas: every schema has one, and what a person puts in comes out exactly. */
+
+import { createRequire } from 'node:module'
+import { execPath } from 'node:process'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import t from 'tap'
+import { type Draft, draftOf, filled, readDraft, shapeOf, type Wrong } from '../../src/page/try/shape.js'
+
+/** The value of a form that nobody has touched, or of one with a value, and what is wrong. */
+function read(schema: unknown, value?: unknown) {
+  const shape = shapeOf(schema, schema)
+  const wrong: Wrong[] = []
+  return { value: readDraft(shape, schema, draftOf(shape, schema, true, value), true, wrong), wrong }
+}
+
+const TREE = {
+  type: 'object',
+  properties: { name: { type: 'string' }, children: { type: 'array', items: { $ref: '#' } } },
+  required: ['name'],
+}
+
+t.test('a value that fits comes back as it is', async (t) => {
+  const rows: [schema: object, value: unknown][] = [
+    [
+      { type: 'object', properties: { a: { type: 'string' }, b: { type: 'integer' } } },
+      { a: 'x', b: 3 },
+    ],
+    [{ type: 'object', properties: { a: { enum: ['x', 2, null] } } }, { a: null }],
+    [{ type: 'object', properties: { a: { oneOf: [{ const: 'r', title: 'Red' }, { const: 'g' }] } } }, { a: 'g' }],
+    [{ type: 'object', properties: { a: { type: ['string', 'null'] } } }, { a: 'x' }],
+    [
+      { type: 'object', properties: { a: { anyOf: [{ type: 'string' }, { type: 'object', properties: {} }] } } },
+      { a: { b: [1] } },
+    ],
+    [TREE, { name: 'a', children: [{ name: 'b', children: [] }] }],
+    [{ type: 'object', properties: { a: true } }, { a: { b: [1, 'x', null] } }],
+    [{ type: 'object', properties: { a: { $ref: 'https://example.com/x' } } }, { a: [1] }],
+    [{ $ref: '#/$defs/a', $defs: { a: { type: 'object', properties: { b: { type: 'boolean' } } } } }, { b: false }],
+    [
+      { type: 'object', properties: { a: { type: 'string' } } },
+      { a: 'x', unknown: { b: 1 } },
+    ],
+    [
+      { type: 'object', properties: JSON.parse('{"__proto__":{"type":"string"},"constructor":{"type":"string"}}') },
+      JSON.parse('{"__proto__":"x","constructor":"y"}'),
+    ],
+  ]
+  for (const [schema, value] of rows) {
+    const found = read(schema, value)
+    t.same(found.wrong, [], JSON.stringify(schema))
+    t.equal(JSON.stringify(found.value), JSON.stringify(value))
+  }
+  t.equal(({} as Record<string, unknown>)['x'], undefined)
+})
+
+t.test('a form that nobody has touched has its defaults, what is required, and nothing else', async (t) => {
+  const schema = {
+    type: 'object',
+    properties: {
+      text: { type: 'string' },
+      given: { type: 'string', default: 'x' },
+      many: { type: 'array', items: { type: 'string' } },
+      inner: { type: 'object', properties: { n: { type: 'number', default: 2 } } },
+      flag: { type: 'boolean' },
+    },
+    required: ['text'],
+  }
+  t.same(read(schema), { value: { text: '', given: 'x' }, wrong: [] })
+  t.same(read({ type: 'object' }).value, {})
+  t.same(read({ type: 'object', properties: { n: { type: 'number' } }, required: ['n'] }).wrong, [
+    { at: '/n', why: 'is required' },
+  ])
+})
+
+t.test('numbers that cannot be sent exactly, and text that is no JSON, are wrong', async (t) => {
+  const rows: [schema: object, text: string, why: RegExp][] = [
+    [{ type: 'integer' }, '12345678901234567890', /sent exactly/],
+    [{ type: 'integer' }, '1.5', /whole number/],
+    [{ type: 'number' }, 'many', /no number/],
+    [{ type: 'number' }, '1e999', /no number/],
+    [{}, '{"a":', /no JSON/],
+  ]
+  for (const [schema, text, why] of rows) {
+    const wrong: Wrong[] = []
+    readDraft(shapeOf(schema, schema), schema, { text }, true, wrong, '/a')
+    t.match(wrong, [{ at: '/a', why }], text)
+  }
+})
+
+t.test('schemas without an end, with 500 properties and with nonsense have forms', async (t) => {
+  const wide = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`p${i}`, { type: 'string' }]))
+  const rows: unknown[] = [
+    { type: 'object', properties: { self: { $ref: '#' } }, required: ['self'] },
+    { $ref: '#' },
+    { allOf: [{ $ref: '#' }] },
+    { $ref: '#/a/b~1c' },
+    { $ref: '#/%' },
+    { type: 'object', properties: wide },
+    { type: 'object', properties: [] },
+    { type: 7, enum: 'x', oneOf: [], required: 'no' },
+    { enum: [] },
+    { type: 'array', items: [{ type: 'string' }] },
+    null,
+    true,
+    [],
+    'text',
+  ]
+  for (const schema of rows) t.doesNotThrow(() => read(schema), JSON.stringify(schema).slice(0, 60))
+  t.equal(shapeOf({ type: 'object', properties: wide }, {}).members?.length, 500)
+})
+
+t.test('every tool of real servers has a form', async (t) => {
+  const resolve = createRequire(import.meta.url).resolve
+  const servers = [
+    [resolve('@modelcontextprotocol/server-everything/dist/index.js'), 'stdio'],
+    [resolve('@modelcontextprotocol/server-filesystem/dist/index.js'), t.testdir({})],
+    [resolve('@modelcontextprotocol/server-memory/dist/index.js')],
+  ]
+  for (const args of servers) {
+    const client = new Client({ name: 'test', version: '1' })
+    await client.connect(new StdioClientTransport({ command: execPath, args, stderr: 'ignore' }))
+    const { tools } = await client.listTools()
+    await client.close()
+    t.ok(tools.length > 0)
+    for (const { name, inputSchema } of tools) {
+      const shape = shapeOf(inputSchema, inputSchema)
+      t.equal(shape.kind, 'object', name)
+      const draft: Draft = filled(shape, inputSchema, {})
+      t.doesNotThrow(() => readDraft(shape, inputSchema, draft, true, []), name)
+    }
+  }
+})
