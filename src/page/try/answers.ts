@@ -4,19 +4,19 @@ import { html } from 'htm/preact'
 import { useRef, useState } from 'preact/hooks'
 import type { JsonRecord } from '../../inspect/try/types.js'
 import { shown } from '../../inspect/words.js'
-import { type Asked, asked } from './calling.js'
+import { asked, type OpenQuestion } from './calling.js'
 import { Form, readForm, useForm } from './form.js'
 import { said } from './said.js'
 
 /** Most characters of a text of a server that are drawn. */
-const MAX_TEXT = 10_000
+const MAX_SAID = 10_000
 
 /** All questions that wait. */
 export function Questions() {
   return asked.value.map((one) => html`<${Question} key=${one.id} question=${one} />`)
 }
 
-function Question({ question }: { question: Asked }) {
+function Question({ question }: { question: OpenQuestion }) {
   const { method, params } = question
   return html`
     <section class="card question" aria-label="Question of the server" role="alert">
@@ -27,7 +27,7 @@ function Question({ question }: { question: Asked }) {
   `
 }
 
-function Ask({ question: { params, answer } }: { question: Asked }) {
+function Ask({ question: { params, answer } }: { question: OpenQuestion }) {
   const schema = params['requestedSchema'] ?? {}
   const { state, change, latest } = useForm(schema)
   const [problem, setProblem] = useState('')
@@ -38,19 +38,19 @@ function Ask({ question: { params, answer } }: { question: Asked }) {
   }
   return html`
     <h2>The server asks</h2>
-    <p>${said(params['message'], MAX_TEXT)}</p>
+    <p>${said(params['message'], MAX_SAID)}</p>
     <${Form} schema=${schema} state=${state} onChange=${change} />
     <p class="warning" role="alert">${problem}</p>
     <${Choices} accept=${accept} answer=${answer} />
   `
 }
 
-function Visit({ question: { params, answer } }: { question: Asked }) {
+function Visit({ question: { params, answer } }: { question: OpenQuestion }) {
   const url = String(params['url'])
   const isWeb = /^https?:\/\//i.test(url)
   return html`
     <h2>The server asks you to open an address</h2>
-    <p>${said(params['message'], MAX_TEXT)}</p>
+    <p>${said(params['message'], MAX_SAID)}</p>
     <p><code>${shown(url, 2_000)}</code>${isWeb && html` <a href=${url} target="_blank" rel="noopener noreferrer">Open in a new tab</a>`}</p>
     <${Choices} accept=${() => answer({ action: 'accept' })} answer=${answer} />
   `
@@ -66,7 +66,7 @@ function Choices({ accept, answer }: { accept(): void; answer(result: JsonRecord
   `
 }
 
-function Model({ question: { params, answer } }: { question: Asked }) {
+function Model({ question: { params, answer } }: { question: OpenQuestion }) {
   const field = useRef<HTMLTextAreaElement>(null)
   const textOf = () => field.current?.value ?? ''
   const send = () => {
@@ -75,13 +75,13 @@ function Model({ question: { params, answer } }: { question: Asked }) {
   }
   return html`
     <h2>The server asks for a message of a model: you answer in its place</h2>
-    <pre tabindex="0">${shown(JSON.stringify(params, null, 2), MAX_TEXT)}</pre>
+    <pre tabindex="0">${shown(JSON.stringify(params, null, 2), MAX_SAID)}</pre>
     <textarea aria-label="Message of the model" rows="3" ref=${field}></textarea>
     <div class="buttons"><button type="button" onClick=${send}>Answer</button></div>
   `
 }
 
-function Roots({ question: { answer } }: { question: Asked }) {
+function Roots({ question: { answer } }: { question: OpenQuestion }) {
   const field = useRef<HTMLTextAreaElement>(null)
   const textOf = () => field.current?.value ?? ''
   const send = () =>

@@ -21,7 +21,7 @@ export interface Item {
 }
 
 /** A question that waits for an answer of the person. */
-export interface Asked extends TryQuestion {
+export interface OpenQuestion extends TryQuestion {
   id: number
   answer(result: JsonRecord): void
 }
@@ -51,12 +51,12 @@ export const connecting = signal<string | undefined>(undefined)
 export const server = signal<TryClient['server'] | undefined>(undefined)
 export const items = signal<readonly Item[]>([])
 export const chosenItem = signal<Item | undefined>(undefined)
-export const asked = signal<readonly Asked[]>([])
+export const asked = signal<readonly OpenQuestion[]>([])
 export const made = signal<readonly Made[]>([])
 
 /** Most calls of the page that are kept, and events of one. */
 const MAX_MADE = 50
-const MAX_EVENTS = 500
+const MAX_TOLD = 500
 
 let client: TryClient | undefined
 let attempt = 0
@@ -155,7 +155,7 @@ function told(event: TryEvent): void {
   const id = number ?? made.value.find(({ cancel }) => cancel)?.id
   if (id === undefined) return
   made.value = made.value.map((one) =>
-    one.id === id ? { ...one, events: [...one.events, event].slice(-MAX_EVENTS) } : one,
+    one.id === id ? { ...one, events: [...one.events, event].slice(-MAX_TOLD) } : one,
   )
 }
 

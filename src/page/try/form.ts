@@ -2,12 +2,12 @@
 import { html } from 'htm/preact'
 import { useId, useRef, useState } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
-import { type Draft, draftOf, filled, readDraft, type Shape, shapeOf, type Wrong } from './shape.js'
+import { type Draft, draftOf, type FormShape, filled, readDraft, shapeOf, type Wrong } from './shape.js'
 
 /** Members of an object that are drawn before somebody asks for all. */
 const FIRST = 40
 /** Most characters of a title or description that are drawn. */
-const MAX_TEXT = 2_000
+const MAX_ABOUT = 2_000
 
 /** What a form holds. */
 export interface FormState {
@@ -24,7 +24,7 @@ function formOf(schema: unknown, value?: unknown): FormState {
 /** The value of a form, and what is wrong. */
 export function readForm(schema: unknown, { draft, json }: FormState): { value: unknown; wrong: Wrong[] } {
   const wrong: Wrong[] = []
-  const shape: Shape =
+  const shape: FormShape =
     json === undefined ? shapeOf(schema, schema) : { kind: 'json', title: undefined, about: undefined }
   const value = readDraft(shape, schema, json === undefined ? draft : { text: json }, true, wrong)
   return { value: value ?? {}, wrong }
@@ -91,8 +91,8 @@ function Field({ schema, root, draft, required, label, onChange }: FieldProps) {
   const id = useId()
   const shape = shapeOf(schema, root)
   const name = shape.title === undefined || shape.title === label ? label : `${label} (${shape.title})`
-  const about = shape.about && html`<p class="faint" id=${`${id}-about`}>${shown(shape.about, MAX_TEXT)}</p>`
-  const title = html`${shown(name, MAX_TEXT)}${required || label === '' ? '' : html` <span class="faint">optional</span>`}`
+  const about = shape.about && html`<p class="faint" id=${`${id}-about`}>${shown(shape.about, MAX_ABOUT)}</p>`
+  const title = html`${shown(name, MAX_ABOUT)}${required || label === '' ? '' : html` <span class="faint">optional</span>`}`
   const described = shape.about === undefined ? undefined : `${id}-about`
   const isGroup = shape.kind === 'object' || shape.kind === 'array' || shape.kind === 'choice'
   if (isGroup && draft === undefined && !(required && label === '')) {
@@ -120,7 +120,7 @@ function Field({ schema, root, draft, required, label, onChange }: FieldProps) {
 interface InputProps extends Pick<FieldProps, 'draft' | 'required' | 'onChange'> {
   id: string
   described: string | undefined
-  shape: Shape
+  shape: FormShape
 }
 
 function Input({ id, described, shape, draft, required, onChange }: InputProps) {
@@ -157,7 +157,7 @@ const BOOLEANS = [
 ]
 
 interface GroupProps extends Pick<FieldProps, 'root' | 'draft' | 'onChange'> {
-  shape: Shape
+  shape: FormShape
 }
 
 function Group({ shape, root, draft, onChange }: GroupProps) {
@@ -218,7 +218,7 @@ function membersOf(draft: Draft): ReadonlyMap<string, Draft> {
 }
 
 /** The draft of a group that somebody adds. */
-function begun(shape: Shape, root: unknown): Draft {
+function begun(shape: FormShape, root: unknown): Draft {
   if (shape.kind !== 'choice') return draftOf(shape, root, true) ?? { members: new Map() }
   return { alternative: 0, draft: draftOf(shapeOf(shape.alternatives?.[0], root), root, true) }
 }

@@ -8,13 +8,13 @@ import type { Made } from './calling.js'
 import { said } from './said.js'
 
 /** Most characters of one text, and blocks of one result, that are drawn. */
-const MAX_TEXT = 100_000
-const MAX_BLOCKS = 100
+const MAX_SHOWN_TEXT = 100_000
+const MAX_SHOWN_BLOCKS = 100
 /** Images that a browser decodes without running anything in them. */
 const IMAGES: ReadonlySet<unknown> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
 /** Largest side of a thumbnail in pixels, and largest image in characters of base64. */
 const SIDE = 480
-const MAX_IMAGE = 8 * 1024 * 1024
+const MAX_DRAWN = 8 * 1024 * 1024
 
 export function Outcome({ call }: { call: Made }) {
   const { name, method, revision, ms, events, result, error, cancel, params } = call
@@ -26,7 +26,7 @@ export function Outcome({ call }: { call: Made }) {
         ${cancel && html` <button type="button" onClick=${cancel}>Cancel</button>`}</p>
       <details><summary>Sent</summary><pre tabindex="0">${textOf(params)}</pre></details>
       ${events.length > 0 && html`<ol class="told">${events.map((event) => html`<li>${wordsOf(event)}</li>`)}</ol>`}
-      ${error && html`<p class="warning">${shown(error.message, MAX_TEXT)}${error.code === undefined ? '' : ` (${error.code})`}</p>`}
+      ${error && html`<p class="warning">${shown(error.message, MAX_SHOWN_TEXT)}${error.code === undefined ? '' : ` (${error.code})`}</p>`}
       ${error?.data !== undefined && html`<pre tabindex="0">${textOf(error.data)}</pre>`}
       ${result && html`<${Result} result=${result} />`}
     </section>
@@ -53,8 +53,8 @@ function Result({ result }: { result: JsonRecord }) {
   const { content, messages, contents, structuredContent } = result
   const blocks = [content, messages, contents].flatMap((list) => (Array.isArray(list) ? list : []))
   return html`
-    ${blocks.slice(0, MAX_BLOCKS).map((block) => html`<${Block} block=${block as JsonRecord} />`)}
-    ${blocks.length > MAX_BLOCKS && html`<p class="faint">${blocks.length - MAX_BLOCKS} more blocks are in the JSON.</p>`}
+    ${blocks.slice(0, MAX_SHOWN_BLOCKS).map((block) => html`<${Block} block=${block as JsonRecord} />`)}
+    ${blocks.length > MAX_SHOWN_BLOCKS && html`<p class="faint">${blocks.length - MAX_SHOWN_BLOCKS} more blocks are in the JSON.</p>`}
     ${structuredContent !== undefined && html`<h3>Structured content</h3><pre tabindex="0">${textOf(structuredContent)}</pre>`}
     <details open=${blocks.length === 0 && structuredContent === undefined}><summary>Result as JSON</summary><pre tabindex="0">${textOf(result)}</pre></details>
   `
@@ -74,7 +74,7 @@ function Block({ block }: { block: JsonRecord }) {
   const bytes = typeof data === 'string' ? data : blob
   if (typeof bytes !== 'string') return html`<pre tabindex="0">${textOf(block)}</pre>`
   const words = `${said(mimeType) || 'bytes'}, ${size(Math.floor((bytes.length * 3) / 4))}`
-  if (IMAGES.has(mimeType) && bytes.length <= MAX_IMAGE)
+  if (IMAGES.has(mimeType) && bytes.length <= MAX_DRAWN)
     return html`${about}<${Picture} type=${mimeType} bytes=${bytes} /><p class="faint">${words}</p>`
   return html`${about}<p class="faint">${words}</p>`
 }
@@ -104,5 +104,7 @@ function textOf(value: unknown): string {
 }
 
 function cut(text: string): string {
-  return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}\n… ${text.length - MAX_TEXT} more characters`
+  return text.length <= MAX_SHOWN_TEXT
+    ? text
+    : `${text.slice(0, MAX_SHOWN_TEXT)}\n… ${text.length - MAX_SHOWN_TEXT} more characters`
 }

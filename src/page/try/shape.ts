@@ -3,7 +3,7 @@
 type Schema = Record<string, unknown>
 
 /** One field of a form. */
-export interface Shape {
+export interface FormShape {
   kind: 'text' | 'number' | 'integer' | 'boolean' | 'one of' | 'object' | 'array' | 'choice' | 'json'
   title: string | undefined
   about: string | undefined
@@ -37,7 +37,7 @@ export interface Wrong {
 const MAX_REFERENCES = 20
 
 /** The shape of a schema. `root` is the schema that references are about. */
-export function shapeOf(schema: unknown, root: unknown): Shape {
+export function shapeOf(schema: unknown, root: unknown): FormShape {
   const found = followed(schema, root)
   if (!isSchema(found)) return { kind: 'json', title: undefined, about: undefined }
   const { title, description, default: initial } = found
@@ -65,7 +65,7 @@ export function shapeOf(schema: unknown, root: unknown): Shape {
 }
 
 /** What stands in a field before somebody has touched it: the default, or what is required. */
-export function draftOf(shape: Shape, root: unknown, required: boolean, value: unknown = shape.initial): Draft {
+export function draftOf(shape: FormShape, root: unknown, required: boolean, value: unknown = shape.initial): Draft {
   if (value !== undefined) return filled(shape, root, value)
   if (!required) return undefined
   if (shape.kind === 'object') {
@@ -83,7 +83,7 @@ export function draftOf(shape: Shape, root: unknown, required: boolean, value: u
 }
 
 /** The draft that stands for a value. */
-export function filled(shape: Shape, root: unknown, value: unknown): Draft {
+export function filled(shape: FormShape, root: unknown, value: unknown): Draft {
   if (value === undefined) return undefined
   if (shape.kind === 'one of' || shape.kind === 'boolean') return { value }
   if (shape.kind === 'text' && typeof value === 'string') return { text: value }
@@ -105,7 +105,7 @@ export function filled(shape: Shape, root: unknown, value: unknown): Draft {
 
 /** The value of a draft; undefined if it is absent. What is wrong is added to `wrong`. */
 export function readDraft(
-  shape: Shape,
+  shape: FormShape,
   root: unknown,
   draft: Draft,
   required: boolean,
@@ -146,7 +146,7 @@ export function readDraft(
   return textValue(shape, draft.text, required, wrong, at)
 }
 
-function textValue(shape: Shape, text: string, required: boolean, wrong: Wrong[], at: string): unknown {
+function textValue(shape: FormShape, text: string, required: boolean, wrong: Wrong[], at: string): unknown {
   if (shape.kind === 'text') return text === '' && !required ? undefined : text
   if (text.trim() === '') {
     if (required) wrong.push({ at, why: 'is required' })
