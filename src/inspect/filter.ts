@@ -40,6 +40,7 @@ export const FIELDS = {
   status: ({ status, code }) => [status, code?.toString()],
   blame: ({ blame }) => [blame],
   fault: ({ fault }) => [fault],
+  client: ({ client }) => [client?.name, client?.transport],
   principal: ({ principal }) => [principal],
   session: ({ session }) => [session],
   id: (call) => [call.id, ...requestIds(call)],

@@ -209,7 +209,7 @@ export function Sessions() {
       'Time in calls',
     ],
     rows,
-    'No session was seen yet.',
+    current.value.views.lost > 0 ? 'No session is in memory. Older events have left it.' : 'No session was seen yet.',
   )
 }
 
@@ -253,6 +253,8 @@ export function Refused() {
     'Refused requests',
     ['Time', 'Status', 'Why', 'Meaning', 'Path', 'From', 'Server'],
     rows,
-    'Nothing was refused yet.',
+    current.value.views.lost > 0
+      ? 'No refused request is in memory. Older events have left it, and there may have been some.'
+      : 'Nothing was refused yet.',
   )
 }

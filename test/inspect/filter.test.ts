@@ -55,7 +55,7 @@ t.test('reads names of fields regardless of case', async (t) => {
   const views = new Views()
   for (const seen of eventsIn(ring)) views.add(seen)
   const call = views.call('c1') as CallView
-  for (const filter of ['Status:tool_error', 'TOOL:Book', '-Status:ok', 'MS>1'])
+  for (const filter of ['Status:tool_error', 'TOOL:Book', '-Status:ok', 'MS>1', 'client:http', '-client:cursor'])
     t.ok(readFilter(filter).matches(call), filter)
   for (const filter of ['Status:ok', 'Server:billing', 'Ms>1000']) t.notOk(readFilter(filter).matches(call), filter)
 })
