@@ -1,11 +1,11 @@
 /**
  * Three replicas as processes, in front of one server, with one of them killed, one stopped and Redis started anew in the
- * middle: nothing is done or answered twice, every caller is answered, and only what cannot be saved is lost, and said to be.
+ * middle; with REPLICA_KILL_EVERY (milliseconds), one is killed and replaced again and again instead. Nothing is done or answered twice, every caller is answered, and only what cannot be saved is lost, and said to be.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -16,6 +16,8 @@ import { noRedis, RedisServer } from '../support/redis.js'
 type Json = Record<string, unknown>
 
 const CALLS = Number(process.env['REPLICA_CALLS'] ?? 5_000)
+/** Milliseconds between two kills; 0 for one kill, one stop and one start of Redis. */
+const KILL_EVERY = Number(process.env['REPLICA_KILL_EVERY'] ?? 0)
 /** Of so many calls one asks something. */
 const ASKS = 10
 const CALLERS = 48
@@ -68,11 +70,55 @@ t.test(`${CALLS} calls through three replicas`, { skip: noRedis }, async (t) => 
   const [killed, stopped] = replicas as [Replica, Replica]
   for (const { url } of replicas) await call(url, 'tools/list')
 
+  /** Looks at how all calls have ended. `gone`: the replicas that were killed. */
+  function check(t: Test, endings: readonly Ending[], gone: ReadonlySet<string>): void {
+    const of = (kind: Ending['kind']) => endings.filter((ending) => ending.kind === kind)
+    t.comment(
+      `${of('done').length} done, ${of('lost').length} lost, ${of('broken').length} broken, ${storm.refused} refused first`,
+    )
+    t.same(of('other'), [])
+    t.equal(endings.length, CALLS, 'every caller was answered')
+    t.ok(of('lost').length > 0, 'some calls were parked where nobody can fetch them')
+    t.same(
+      of('lost').filter(({ holder }) => !gone.has(String(holder))),
+      [],
+      'and only those were lost',
+    )
+    t.same(
+      of('broken').filter(({ said }) => !gone.has(said)),
+      [],
+      'only connections to it were broken',
+    )
+
+    const executed = readFileSync(executions, 'utf8').split('\n').filter(Boolean)
+    const once = new Set(executed)
+    t.equal(once.size, executed.length, 'nothing was done twice')
+    const missing = of('done').filter(({ key }) => !once.has(key))
+    t.same(missing, [], 'and all that is said to be done')
+    const answers = server.received.flatMap(({ body }) => /"said":"(answer to [^"]+)"/.exec(body)?.[1] ?? [])
+    t.equal(new Set(answers).size, answers.length, 'no question was answered twice')
+  }
   const storm = new Storm(replicas)
   const over = storm.run()
-  await until(() => storm.ended > CALLS * 0.3)
-  killed.kill('SIGKILL')
+  const gone = new Set<string>()
   const killedAt = Date.now()
+  if (KILL_EVERY > 0) {
+    for (let kills = 1; storm.ended < CALLS * 0.95; kills++) {
+      await sleep(KILL_EVERY)
+      const victim = replicas[kills % replicas.length] as Replica
+      gone.add(victim.name)
+      victim.kill('SIGKILL')
+      await sleep(300)
+      victim.up = false
+      replicas[kills % replicas.length] = await start(`${victim.name.replace(/#.*/, '')}#${kills}`)
+    }
+    check(t, await over, gone)
+    t.comment(`${gone.size} were killed`)
+    return
+  }
+  await until(() => storm.ended > CALLS * 0.3)
+  gone.add(killed.name)
+  killed.kill('SIGKILL')
   await sleep(1_000)
   killed.up = false
   await until(() => storm.ended > CALLS * 0.5)
@@ -89,31 +135,8 @@ t.test(`${CALLS} calls through three replicas`, { skip: noRedis }, async (t) => 
     `${Date.now() - killedAt} ms since one was killed; the slowest request took ${storm.slowest} ms, the slowest loss ${storm.slowestLoss} ms`,
   )
 
-  const of = (kind: Ending['kind']) => endings.filter((ending) => ending.kind === kind)
-  t.comment(
-    `${of('done').length} done, ${of('lost').length} lost, ${of('broken').length} broken, ${storm.refused} refused first`,
-  )
-  t.same(of('other'), [])
-  t.equal(endings.length, CALLS, 'every caller was answered')
-  t.ok(of('lost').length > 0, 'some calls were parked where nobody can fetch them')
-  t.same(
-    of('lost').filter(({ holder }) => holder !== killed.name),
-    [],
-    'and only those were lost',
-  )
-  t.same(
-    of('broken').filter(({ said }) => said !== killed.name),
-    [],
-    'only connections to it were broken',
-  )
+  check(t, endings, gone)
   t.ok(storm.carried > CALLS / ASKS / 3, `${storm.carried} answers came to another replica than had asked`)
-
-  const executed = readFileSync(executions, 'utf8').split('\n').filter(Boolean)
-  t.equal(new Set(executed).size, executed.length, 'nothing was done twice')
-  const missing = of('done').filter(({ key }) => !executed.includes(key))
-  t.same(missing, [], 'and all that is said to be done')
-  const answers = server.received.flatMap(({ body }) => /"said":"(answer to [^"]+)"/.exec(body)?.[1] ?? [])
-  t.equal(new Set(answers).size, answers.length, 'no question was answered twice')
 })
 
 /** Waits until a replica says that nothing more is to be sent there, as what stands before it would. */
