@@ -7,7 +7,7 @@ import type { Copies } from './kept.js'
 import { mixed } from './place.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 
-type CallSight = Extract<TraceEvent, { kind: 'call' }>
+type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 
 /** Parts that many calls share, copied out of the received data. */
 export interface CallKind extends Omit<CallBody, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {
@@ -41,21 +41,21 @@ export class CallKinds {
   }
 
   /** The shared parts of a start or end event. */
-  of(sight: CallSight): CallKind {
-    const session = sight.session === undefined ? undefined : this.#copies.digestOf(sight.session)
-    const last = sight.what === 'begun' ? this.#begun : this.#ended
-    if (last && isSame(last, sight, session)) return last
-    const kind = this.#find(sight, session)
-    if (sight.what === 'begun') this.#begun = kind
+  of(event: CallTrace): CallKind {
+    const session = event.session === undefined ? undefined : this.#copies.digestOf(event.session)
+    const last = event.what === 'begun' ? this.#begun : this.#ended
+    if (last && isSame(last, event, session)) return last
+    const kind = this.#find(event, session)
+    if (event.what === 'begun') this.#begun = kind
     else this.#ended = kind
     return kind
   }
 
-  #find(sight: CallSight, session: string | undefined): CallKind {
-    const place = placeOf(sight, session)
+  #find(event: CallTrace, session: string | undefined): CallKind {
+    const place = placeOf(event, session)
     const known = this.#known[place]
-    if (known && isSame(known, sight, session)) return known
-    const kind = this.#copy(sight, session)
+    if (known && isSame(known, event, session)) return known
+    const kind = this.#copy(event, session)
     if (known) {
       known.isRemembered = false
       known.json = undefined
@@ -64,24 +64,24 @@ export class CallKinds {
     return kind
   }
 
-  #copy(sight: CallSight, session: string | undefined): CallKind {
-    const { server, name, upstream } = sight
+  #copy(event: CallTrace, session: string | undefined): CallKind {
+    const { server, name, upstream } = event
     return {
-      what: sight.what,
+      what: event.what,
       server: server === undefined ? undefined : this.#copies.recurring(server),
       session,
-      principal: this.#copies.recurring(sight.principal),
-      client: this.#sideOf(sight.client),
+      principal: this.#copies.recurring(event.principal),
+      client: this.#sideOf(event.client),
       upstream: upstream && this.#sideOf(upstream),
-      method: this.#copies.recurring(sight.method),
+      method: this.#copies.recurring(event.method),
       name: name === undefined ? undefined : this.#copies.recurring(name),
-      relayed: sight.relayed,
-      outcome: sight.outcome,
-      cancelled: sight.cancelled,
-      code: sight.code,
-      fault: sight.fault,
-      blame: sight.blame,
-      weight: [name, sight.method, sight.principal, sight.client.name].reduce(weightWith, OBJECT_BYTES),
+      relayed: event.relayed,
+      outcome: event.outcome,
+      cancelled: event.cancelled,
+      code: event.code,
+      fault: event.fault,
+      blame: event.blame,
+      weight: [name, event.method, event.principal, event.client.name].reduce(weightWith, OBJECT_BYTES),
       json: undefined,
       isRemembered: true,
     }
@@ -105,22 +105,22 @@ function weightWith(weight: number, text: string | undefined): number {
   return weight + Math.min(text?.length ?? 0, MAX_SHORT_TEXT)
 }
 
-function isSame(kind: CallKind, sight: CallSight, session: string | undefined): boolean {
+function isSame(kind: CallKind, event: CallTrace, session: string | undefined): boolean {
   return (
-    kind.name === sight.name &&
-    kind.method === sight.method &&
-    kind.what === sight.what &&
-    kind.outcome === sight.outcome &&
-    kind.cancelled === sight.cancelled &&
+    kind.name === event.name &&
+    kind.method === event.method &&
+    kind.what === event.what &&
+    kind.outcome === event.outcome &&
+    kind.cancelled === event.cancelled &&
     kind.session === session &&
-    kind.principal === sight.principal &&
-    kind.server === sight.server &&
-    kind.code === sight.code &&
-    kind.fault === sight.fault &&
-    kind.blame === sight.blame &&
-    kind.relayed === sight.relayed &&
-    isSameSide(kind.client, sight.client) &&
-    isSameSide(kind.upstream, sight.upstream)
+    kind.principal === event.principal &&
+    kind.server === event.server &&
+    kind.code === event.code &&
+    kind.fault === event.fault &&
+    kind.blame === event.blame &&
+    kind.relayed === event.relayed &&
+    isSameSide(kind.client, event.client) &&
+    isSameSide(kind.upstream, event.upstream)
   )
 }
 
@@ -135,7 +135,7 @@ function isSameSide(one: Side | undefined, other: Side | undefined): boolean {
 }
 
 /** The slot of a kind, by the members that differ most. Starts and ends are next to each other. */
-function placeOf({ what, name, method, principal }: CallSight, session: string | undefined): number {
+function placeOf({ what, name, method, principal }: CallTrace, session: string | undefined): number {
   const place = mixed(name) + 7 * mixed(method) + 31 * mixed(principal) + 61 * mixed(session)
   return ((place << 1) | (what === 'begun' ? 0 : 1)) & (PLACES - 1)
 }

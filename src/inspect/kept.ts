@@ -59,22 +59,22 @@ export class Copies {
   }
 
   /** Another event, without its time. */
-  eventOf(sight: TraceEvent): Other {
+  eventOf(event: TraceEvent): Other {
     const kept: Record<string, unknown> = {}
-    for (const key in sight) {
-      const value = sight[key as keyof TraceEvent] as unknown
+    for (const key in event) {
+      const value = event[key as keyof TraceEvent] as unknown
       if (value !== undefined && key !== 'now') kept[key] = typeof value === 'string' ? short(value) : value
     }
     for (const key of WORDS) {
-      const text = sight[key as keyof TraceEvent] as unknown
+      const text = event[key as keyof TraceEvent] as unknown
       if (typeof text === 'string') kept[key] = short(withoutCredentials(text.slice(0, MAX_EXAMINED_TEXT)))
     }
-    if ('principal' in sight && sight.principal !== undefined) kept['principal'] = shownPrincipal(sight.principal)
-    if (sight.call !== undefined) kept['call'] = callId(sight.call)
-    if (sight.session !== undefined) kept['session'] = this.digestOf(sight.session)
-    if (sight.kind === 'refused' && sight.path !== undefined)
+    if ('principal' in event && event.principal !== undefined) kept['principal'] = shownPrincipal(event.principal)
+    if (event.call !== undefined) kept['call'] = callId(event.call)
+    if (event.session !== undefined) kept['session'] = this.digestOf(event.session)
+    if (event.kind === 'refused' && event.path !== undefined)
       // The query may contain a secret.
-      kept['path'] = short(sight.path.split(/[?#]/, 1)[0] as string)
+      kept['path'] = short(event.path.split(/[?#]/, 1)[0] as string)
     return kept as Other
   }
 }

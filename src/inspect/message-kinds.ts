@@ -44,22 +44,22 @@ export class MessageKinds {
   }
 
   /** The shared parts of a message. */
-  of(sight: MessageTrace): MessageKind {
-    const session = sight.session === undefined ? undefined : this.#copies.digestOf(sight.session)
-    const wire = wireOf(sight)
+  of(event: MessageTrace): MessageKind {
+    const session = event.session === undefined ? undefined : this.#copies.digestOf(event.session)
+    const wire = wireOf(event)
     const last = this.#last[wire]
-    if (last && isSame(last, sight, session) && isHeadOf(last.head, sight.http)) return last
-    const kind = this.#find(sight, session, wire)
+    if (last && isSame(last, event, session) && isHeadOf(last.head, event.http)) return last
+    const kind = this.#find(event, session, wire)
     if (kind.isRemembered) this.#last[wire] = kind
     return kind
   }
 
-  #find(sight: MessageTrace, session: string | undefined, wire: number): MessageKind {
-    const { hop, dir, form, method, server, changed } = sight
-    const head = sight.http && this.#heads.of(sight.http)
-    const place = placeOf(sight, session, head, wire)
+  #find(event: MessageTrace, session: string | undefined, wire: number): MessageKind {
+    const { hop, dir, form, method, server, changed } = event
+    const head = event.http && this.#heads.of(event.http)
+    const place = placeOf(event, session, head, wire)
     const known = this.#known[place]
-    if (known && known.head === head && isSame(known, sight, session)) return known
+    if (known && known.head === head && isSame(known, event, session)) return known
     const size = changed?.size ?? 0
     const isRemembered = size <= MAX_CHANGES_JSON
     const kind = {
@@ -89,15 +89,15 @@ function forget(kind: MessageKind): void {
 }
 
 /** Whether a message is of this kind, apart from its head. */
-function isSame(kind: MessageKind, sight: MessageTrace, session: string | undefined): boolean {
+function isSame(kind: MessageKind, event: MessageTrace, session: string | undefined): boolean {
   return (
-    kind.method === sight.method &&
-    kind.form === sight.form &&
-    kind.dir === sight.dir &&
-    kind.hop === sight.hop &&
-    kind.changed === sight.changed &&
+    kind.method === event.method &&
+    kind.form === event.form &&
+    kind.dir === event.dir &&
+    kind.hop === event.hop &&
+    kind.changed === event.changed &&
     kind.session === session &&
-    kind.server === sight.server
+    kind.server === event.server
   )
 }
 

@@ -168,24 +168,24 @@ export class Ring {
     }
   }
 
-  readonly record: RecordEvent = (sight, text) => {
-    const at = sight.now ?? this.#now()
-    if (sight.kind === 'message') this.#message(at, sight, text)
-    else if (sight.kind === 'call') this.#call(at, sight)
-    else this.#other(at, sight)
+  readonly record: RecordEvent = (event, text) => {
+    const at = event.now ?? this.#now()
+    if (event.kind === 'message') this.#message(at, event, text)
+    else if (event.kind === 'call') this.#call(at, event)
+    else this.#other(at, event)
     this.#evict()
     for (const listener of this.#listeners) listener()
     return this.last
   }
 
-  #message(at: number, sight: MessageTrace, text: Wire | undefined): void {
-    this.secretArguments.note(sight, text)
-    const id = typeof sight.id === 'string' ? short(sight.id) : sight.id
-    const kind = this.#messageKinds.of(sight)
+  #message(at: number, event: MessageTrace, text: Wire | undefined): void {
+    this.secretArguments.note(event, text)
+    const id = typeof event.id === 'string' ? short(event.id) : event.id
+    const kind = this.#messageKinds.of(event)
     const weight = kind.weight + (typeof id === 'string' ? id.length : 0)
     this.#recorded += weight
-    const number = this.#events.addMessage(at, weight, sight, kind, id)
-    if (text !== undefined) this.#keep(text, number, at, sight)
+    const number = this.#events.addMessage(at, weight, event, kind, id)
+    if (text !== undefined) this.#keep(text, number, at, event)
   }
 
   /** Stores the text of a message if the mode asks for it, or may ask for it when the call ends. */
@@ -196,28 +196,28 @@ export class Ring {
     if (position !== undefined) this.#events.addText(number, position, texts === this.#waiting)
   }
 
-  #call(at: number, sight: Extract<TraceEvent, { kind: 'call' }>): void {
-    if (sight.what === 'ended') this.#decide(sight)
-    const kind = this.#callKinds.of(sight)
-    const weight = kind.weight + Math.min(sight.why?.length ?? 0, MAX_SHORT_TEXT)
+  #call(at: number, event: Extract<TraceEvent, { kind: 'call' }>): void {
+    if (event.what === 'ended') this.#decide(event)
+    const kind = this.#callKinds.of(event)
+    const weight = kind.weight + Math.min(event.why?.length ?? 0, MAX_SHORT_TEXT)
     this.#recorded += weight
-    this.#events.addCall(at, weight, sight, kind)
+    this.#events.addCall(at, weight, event, kind)
   }
 
-  #other(at: number, sight: Exclude<TraceEvent, { kind: 'message' | 'call' }>): void {
+  #other(at: number, event: Exclude<TraceEvent, { kind: 'message' | 'call' }>): void {
     const limit =
-      sight.kind === 'refused'
+      event.kind === 'refused'
         ? this.#refusals
-        : sight.kind === 'child' && sight.what === 'stderr'
+        : event.kind === 'child' && event.what === 'stderr'
           ? this.#lines
           : undefined
     if (limit?.admits(at) === false) return limit.leaveOut()
-    if (sight.kind === 'session' && sight.session !== undefined)
-      this.#openSessions.note(sight, this.#copies.digestOf(sight.session))
-    const event = this.#copies.eventOf(sight)
-    const weight = weightOf(event)
+    if (event.kind === 'session' && event.session !== undefined)
+      this.#openSessions.note(event, this.#copies.digestOf(event.session))
+    const copy = this.#copies.eventOf(event)
+    const weight = weightOf(copy)
     this.#recorded += weight
-    this.#events.addOther(at, event, weight)
+    this.#events.addOther(at, copy, weight)
   }
 
   /** With `errors`: keeps the payloads of a failed call. */

@@ -103,17 +103,17 @@ export class Slots {
   }
 
   /** Adds the start or the end of a call, of this many bytes. */
-  addCall(at: number, weight: number, sight: Extract<TraceEvent, { kind: 'call' }>, kind: CallKind): void {
-    const { continues, why, trace } = sight
-    const begins = sight.what === 'begun'
-    const slot = this.#take(at, begins ? BEGUN : ENDED, weight, sight.call)
+  addCall(at: number, weight: number, event: Extract<TraceEvent, { kind: 'call' }>, kind: CallKind): void {
+    const { continues, why, trace } = event
+    const begins = event.what === 'begun'
+    const slot = this.#take(at, begins ? BEGUN : ENDED, weight, event.call)
     if (begins) this.calls++
     const row = slot << SHIFT
-    this.#numbers[row + AMOUNT] = sight.ms ?? Number.NaN
-    this.#numbers[row + FURTHER] = sight.upstreamMs ?? Number.NaN
+    this.#numbers[row + AMOUNT] = event.ms ?? Number.NaN
+    this.#numbers[row + FURTHER] = event.upstreamMs ?? Number.NaN
     const value = slot << VALUE_SHIFT
     this.#values[value + KIND] = kind
-    if (continues !== undefined || why !== undefined || trace !== undefined) this.#values[value + RARE] = rareOf(sight)
+    if (continues !== undefined || why !== undefined || trace !== undefined) this.#values[value + RARE] = rareOf(event)
     this.next++
   }
 

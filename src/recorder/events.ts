@@ -198,4 +198,4 @@ export type RecordedEvent = Event & Belonging<string> & (Exclude<EventBody, Mess
  * Records an event. `text` is the text of a message as it is on the wire: whether it is kept is configured, and a part of it is
  * copied if so. Returns the number of the event. Keeps no reference to the event, except to its changes. Never throws.
  */
-export type RecordEvent = (sight: TraceEvent, text?: Wire) => number
+export type RecordEvent = (event: TraceEvent, text?: Wire) => number
