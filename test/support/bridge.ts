@@ -45,7 +45,9 @@ export function createBridge(
       done()
     },
   })
-  const parsed = settingsOf({ mcpServers: { test: server }, ...settings })
+  // The inspector has a fixed port by default, which a connection of an earlier test may still have.
+  const own = more.inspector && { admin: 'http://127.0.0.1:0' }
+  const parsed = settingsOf({ mcpServers: { test: server }, ...own, ...settings })
   const logger = pino({ level: 'debug' }, sink)
   const replicas = replicasOf(parsed, logger)
   const bridge = new Bridge(parsed, { log: logger, version: '0.0.0', env: process.env, replicas, ...more })
