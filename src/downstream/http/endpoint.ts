@@ -14,7 +14,7 @@ import { ModernDownstream } from '../modern.js'
 import { Answer } from './answer.js'
 import { forget, readBodies, reserveUntilClosed } from './body.js'
 import { checkMedia } from './content-type.js'
-import { forward } from './forward.js'
+import { forward, reportLost } from './forward.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { type Refusals, refusedOf } from './refusals.js'
@@ -148,7 +148,11 @@ class Endpoint {
       return
     }
     const owner = taken && !isForwarded ? (taken.owner ?? (await replicas?.another())) : undefined
-    if (owner === undefined) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+    if (owner === undefined) {
+      const lost = new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+      if (!isForwarded) reportLost(new OwnedByReplica(without, 'session'), lost, this.#options.log)
+      throw lost
+    }
     await this.#forward(new OwnedByReplica(owner, 'session'), asked)
   }
 

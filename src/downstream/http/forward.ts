@@ -37,7 +37,7 @@ export async function forward(
   const { replicas, instead, log, refusing = {} } = options
   if (!(error instanceof OwnedByReplica) || !replicas) throw error
   const { method, url: path, raw } = request
-  const { owner, what } = error
+  const { owner } = error
   if (instead && (owner === ANOTHER || replicas.isForwarded(raw))) return instead(owner)
   const body = request.body instanceof Uint8Array ? request.body : undefined
   const controller = new AbortController()
@@ -51,15 +51,20 @@ export async function forward(
     const fault = Fault.from(cause)
     if (fault.fault === 'requestTimeout') return
     if (!instead || fault.fault !== 'sessionNotFound') {
-      tell(log, { kind: 'forwarded', what: fault.fault === 'storeUnavailable' ? 'unavailable' : 'lost' })
-      if (fault.fault === 'suspendedCallLost') tell(log, { kind: 'question', what: 'lost' })
-      const fields = { owner, what, fault: fault.fault, why: withoutCredentials(fault.message) }
-      log.info({ event: 'forward_failed', ...fields }, 'replica that owns the call did not answer')
+      reportLost(error, fault, log)
       refuse(reply, fault, { ...refusing, id: idIn(body) })
       return
     }
   }
   await instead(owner)
+}
+
+/** Counts and logs that the owner did not answer. */
+export function reportLost({ owner, what }: OwnedByReplica, { fault, message }: Fault, log: Logger): void {
+  tell(log, { kind: 'forwarded', what: fault === 'storeUnavailable' ? 'unavailable' : 'lost' })
+  if (fault === 'suspendedCallLost') tell(log, { kind: 'question', what: 'lost' })
+  const fields = { owner, what, fault, why: withoutCredentials(message) }
+  log.info({ event: 'forward_failed', ...fields }, 'replica that owns the call did not answer')
 }
 
 async function sendBack(
