@@ -80,6 +80,7 @@ t.test('numbers that cannot be sent exactly, and text that is no JSON, are wrong
     [{ type: 'number' }, 'many', /no number/],
     [{ type: 'number' }, '1e999', /no number/],
     [{}, '{"a":', /no JSON/],
+    [{}, '{"a":[12345678901234567890]}', /sent exactly/],
   ]
   for (const [schema, text, why] of rows) {
     const wrong: Wrong[] = []

@@ -217,20 +217,23 @@ function nameOf(kind: Kind, item: JsonRecord): string {
 }
 
 /** Variables of a template; operators of RFC 6570 are left out. */
-const VARIABLE = /\{[+#./;?&]?([^}]+)\}/g
+const VARIABLE = /\{[+#./;?&]?([^{}]+)\}/g
+
+/** The name of a variable, without its modifier. */
+function bare(name: string): string {
+  return name.split(/[*:]/, 1)[0] ?? ''
+}
 
 /** The names of the variables of a URI template. */
 export function variablesOf(template: string): string[] {
-  return [...template.matchAll(VARIABLE)].flatMap(([, names = '']) =>
-    names.split(',').map((name) => name.replace(/[*:].*$/, '')),
-  )
+  return [...template.matchAll(VARIABLE)].flatMap(([, names = '']) => names.split(',').map((name) => bare(name)))
 }
 
 function expanded(template: string, values: JsonRecord): string {
   return template.replace(VARIABLE, (_, names: string) =>
     names
       .split(',')
-      .map((name) => encodeURIComponent(String(values[name.replace(/[*:].*$/, '')] ?? '')))
+      .map((name) => encodeURIComponent(String(values[bare(name)] ?? '')))
       .join(','),
   )
 }

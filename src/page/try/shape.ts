@@ -146,6 +146,16 @@ export function readDraft(
   return textValue(shape, draft.text, required, wrong, at)
 }
 
+/** Digits that may be more than a number can hold. */
+const LARGE = /\d{16}/
+
+/** Whether no whole number in a value has been rounded. */
+function isExact(value: unknown): boolean {
+  if (typeof value === 'number')
+    return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
+  return typeof value !== 'object' || value === null || Object.values(value).every(isExact)
+}
+
 function textValue(shape: FormShape, text: string, required: boolean, wrong: Wrong[], at: string): unknown {
   if (shape.kind === 'text') return text === '' && !required ? undefined : text
   if (text.trim() === '') {
@@ -154,13 +164,14 @@ function textValue(shape: FormShape, text: string, required: boolean, wrong: Wro
   }
   if (shape.kind === 'number' || shape.kind === 'integer') {
     const number = Number(text)
-    const isExact = Number.isFinite(number) && (!Number.isInteger(number) || Number.isSafeInteger(number))
-    if (!isExact) wrong.push({ at, why: `is no number that can be sent exactly: ${text}` })
+    if (!isExact(number)) wrong.push({ at, why: `is no number that can be sent exactly: ${text}` })
     else if (shape.kind === 'integer' && !Number.isInteger(number)) wrong.push({ at, why: 'has to be a whole number' })
     return number
   }
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    if (LARGE.test(text) && !isExact(value)) wrong.push({ at, why: 'has a number that cannot be sent exactly' })
+    return value
   } catch (error) {
     wrong.push({ at, why: `is no JSON: ${(error as Error).message}` })
     return undefined
