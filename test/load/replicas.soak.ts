@@ -184,11 +184,14 @@ class Storm {
     let sent = params
     for (;;) {
       const started = Date.now()
-      const { answer, by, broken } = await this.#send(sent, holder !== undefined)
+      const { answer, by, broken, cut } = await this.#send(sent, holder !== undefined)
       const took = Date.now() - started
       this.slowest = Math.max(this.slowest, took)
       if (!answer) return { kind: 'broken', key, holder: holder?.name, said: String(broken) }
       const { result, error } = answer.message
+      // A retry that a replica forwards ends with that replica, and its call with it, as if the client had left.
+      if (error?.data?.['reason'] === 'invalid_request_state' && cut !== undefined)
+        return { kind: 'lost', key, holder: cut, said: answer.text }
       if (error?.data?.['reason'] === 'suspended_call_lost') {
         this.slowestLoss = Math.max(this.slowestLoss, took)
         return { kind: 'lost', key, holder: holder?.name, said: answer.text }
@@ -217,17 +220,22 @@ class Storm {
   }
 
   /** Sends a request to any of the replicas; to another where it is certain that nothing has come of it, or is told apart. */
-  async #send(params: Json, safe: boolean): Promise<{ answer?: Answer; by: Replica; broken?: string }> {
+  async #send(
+    params: Json,
+    safe: boolean,
+  ): Promise<{ answer?: Answer; by: Replica; broken?: string; cut?: string | undefined }> {
+    let cut: string | undefined
     for (;;) {
       const up = this.#replicas.filter((replica) => replica.up)
       const by = up[Math.floor(Math.random() * up.length)] as Replica
       try {
         const answer = await call(by.url, 'tools/call', params, { meta: { [CAPABILITIES]: { elicitation: {} } } })
-        if (answer.status !== 503) return { answer, by }
+        if (answer.status !== 503) return { answer, by, cut }
       } catch (error) {
         const refused = error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED'
         // Answers can be given again: what came of them is kept.
         if (!refused && !safe) return { by, broken: by.name }
+        if (!refused) cut = by.name
       }
       this.refused++
       await sleep(100)
