@@ -1,5 +1,6 @@
 /** A client of 2026-07-28 for the inspector: every request has its envelope, and a result can ask for input. */
 import { NEWEST_MODERN } from '../../protocol/eras.js'
+import { encodeValue } from '../../protocol/headers.js'
 import {
   CLIENT_CAPABILITIES,
   CLIENT_INFO,
@@ -150,11 +151,5 @@ export async function connectModern({ send, ask, on }: TryClientOptions): Promis
 /** The header with the name that a request is about. */
 function nameIn(method: string, { name, uri, taskId }: JsonRecord): Record<string, string> {
   const named = method === 'resources/read' ? uri : method.startsWith('tasks/') ? taskId : name
-  return typeof named === 'string' ? { 'mcp-name': headerValue(named) } : {}
-}
-
-/** A header value: as plain text if possible, otherwise in Base64. */
-function headerValue(text: string): string {
-  if (/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith('=?base64?')) return text
-  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}?=`
+  return typeof named === 'string' ? { 'mcp-name': encodeValue(named) } : {}
 }

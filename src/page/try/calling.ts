@@ -143,8 +143,8 @@ function change(id: number, how: Partial<Made>): void {
 function open(name: string, as: string): Promise<TryClient> {
   return connectTry({
     revision: as,
-    send: ({ headers, ...request }) => fromBridge(`try?server=${encodeURIComponent(name)}`, { ...request, headers }),
-    ask: (question, signal) => ask(question, signal),
+    send: (request) => fromBridge(`try?server=${encodeURIComponent(name)}`, request),
+    ask,
     on: told,
   })
 }
@@ -182,7 +182,7 @@ async function listAsOther(name: string, { era }: TryClient): Promise<Map<string
   try {
     const other = await connectTry({
       revision: era === 'modern' ? REVISIONS[1] : REVISIONS[0],
-      send: ({ headers, ...request }) => fromBridge(`try?server=${encodeURIComponent(name)}`, { ...request, headers }),
+      send: (request) => fromBridge(`try?server=${encodeURIComponent(name)}`, request),
       ask: () => Promise.reject(new Error('No questions while listing')),
     })
     const listed = await listAll(other)
@@ -226,7 +226,7 @@ function bare(name: string): string {
 
 /** The names of the variables of a URI template. */
 export function variablesOf(template: string): string[] {
-  return [...template.matchAll(VARIABLE)].flatMap(([, names = '']) => names.split(',').map((name) => bare(name)))
+  return [...template.matchAll(VARIABLE)].flatMap(([, names = '']) => names.split(',').map(bare))
 }
 
 function expanded(template: string, values: JsonRecord): string {

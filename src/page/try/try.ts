@@ -130,7 +130,7 @@ function Chosen({ item }: { item: Item }) {
 function schemaOf({ kind, name, here, there }: Item): unknown {
   const listed = here ?? there ?? {}
   if (kind === 'tools') return listed['inputSchema'] ?? {}
-  if (kind === 'templates') return ofNames(variablesOf(name), [])
+  if (kind === 'templates') return ofNames(variablesOf(name))
   if (kind !== 'prompts') return undefined
   const given = Array.isArray(listed['arguments']) ? (listed['arguments'] as Record<string, unknown>[]) : []
   const properties = given.map(({ name, title, description }) => [String(name), { type: 'string', title, description }])
@@ -138,6 +138,6 @@ function schemaOf({ kind, name, here, there }: Item): unknown {
   return { type: 'object', properties: Object.fromEntries(properties), required }
 }
 
-function ofNames(names: readonly string[], required: readonly string[]): unknown {
-  return { type: 'object', properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])), required }
+function ofNames(names: readonly string[]): unknown {
+  return { type: 'object', properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])) }
 }
