@@ -3,8 +3,8 @@
 import type { Cancelled } from '../ports/outcome.js'
 import type { Change, Side } from '../recorder/events.js'
 import { printable } from '../texts/printable.js'
-import { RULE_ROWS } from './explanations.js'
 import { addressIn } from './markdown.js'
+import { RULE_SENTENCES } from './rule-sentences.js'
 import { tokensOf } from './values.js'
 import type { CallView } from './views.js'
 
@@ -54,10 +54,10 @@ export function ruleAddress(rule: string): string {
   return addressIn('translation.md', `#${encodeURIComponent(rule)}`)
 }
 
-/** The row of the documentation in words, as Markdown with links relative to docs/translation.md; undefined if there is none. */
+/** The rule in a sentence, as Markdown with code only; undefined if there is none. */
 export function ruleWords(rule: string): string | undefined {
-  const rows: Readonly<Record<string, string>> = RULE_ROWS
-  return Object.hasOwn(rows, rule) ? rows[rule] : undefined
+  const sentences: Readonly<Record<string, string>> = RULE_SENTENCES
+  return Object.hasOwn(sentences, rule) ? sentences[rule] : undefined
 }
 
 export function clock(at: number): string {

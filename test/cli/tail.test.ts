@@ -64,7 +64,7 @@ t.test('tail filters, shows both sides, and prints events as JSON', async (t) =>
   await until(() => filtered.said.out.split('\n').length === 8)
   t.match(
     filtered.said.out,
-    /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*protocolVersion {2}envelope: From the client: .* https:\S+translation\.md#envelope\n {6}\+ .*progressToken {2}progress\n/,
+    /tools\/call book[^\n]*\n {4}→ tools\/call id 7 +│ → tools\/call id 31\n {6}− .*protocolVersion {2}envelope: Envelope: .* https:\S+translation\.md#envelope\n {6}\+ .*progressToken {2}progress\n/,
   )
   t.notMatch(filtered.said.out, /echo/)
   tellCall(ring.record, { id: 3, outcome: 'fault', why: 'Connection refused' })
@@ -143,7 +143,7 @@ t.test('prints both sides of a question as they arrive, and explains each rule o
   tellCall(ring.record, { id: 3, name: 'last' })
   await until(() => said.out.split('│').length === 10)
   t.equal(said.out.split('→ tools/call id 7 ').length - 1, 3, 'a message is written once')
-  t.equal(said.out.split('From the client: ').length - 1, 1)
+  t.equal(said.out.split('Envelope: ').length - 1, 1)
   t.equal(said.out.split(/ {2}envelope\b/).length - 1, 3)
 })
 

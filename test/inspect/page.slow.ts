@@ -4,10 +4,10 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
-import { RULE_ROWS } from '../../src/inspect/explanations.js'
 import { plainOf } from '../../src/inspect/markdown.js'
 import { phasesOf } from '../../src/inspect/phases.js'
 import { Ring } from '../../src/inspect/ring.js'
+import { RULE_SENTENCES } from '../../src/inspect/rule-sentences.js'
 import { type CallView, Views } from '../../src/inspect/views.js'
 import { duration } from '../../src/inspect/words.js'
 import { EventRecorder } from '../../src/recorder/recorder.js'
@@ -358,13 +358,13 @@ t.test('marks the changes of the bridge in a real call on both sides, with links
   const tips = await browser.evaluate<string[]>(
     `[...document.querySelectorAll('.changes a:not(.rule a)')].map(({ title }) => title)`,
   )
-  const wanted = rules.map((rule) => plainOf(RULE_ROWS[rule as keyof typeof RULE_ROWS]))
+  const wanted = rules.map((rule) => plainOf(RULE_SENTENCES[rule as keyof typeof RULE_SENTENCES]))
   t.same(told.toSorted(), [...new Set(wanted)].toSorted())
   t.same(tips, wanted)
   t.same(await problems(browser), [])
   await go('#/calls/c1?tab=why')
   await shows(/bridge → server: tools\/call.*?replace params\._meta\.progressToken: progress-tokens/s)
-  await shows(/Its rules.*?envelope\s+From the client: clientInfo and capabilities in the envelope\./s)
+  await shows(/Its rules.*?envelope\s+Envelope: legacy servers are told name and capabilities of the client once/s)
   t.same(await problems(browser), [])
   withoutMistakes()
 })
