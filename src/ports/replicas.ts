@@ -7,6 +7,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Fault } from '../fault/fault.js'
 import type { Payload } from '../rpc/splice.js'
+import type { Signal } from '../time/hang-up.js'
 
 /** The request belongs to another replica. Thrown before anything is sent or done. */
 export class OwnedByReplica extends Error {
@@ -16,7 +17,11 @@ export class OwnedByReplica extends Error {
   readonly what: Owned
 
   constructor(owner: string, what: Owned) {
+    // A stack trace would cost as much as the rest of forwarding, and nobody reads it.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(`Owned by the replica ${owner}`)
+    Error.stackTraceLimit = stackTraceLimit
     this.owner = owner
     this.what = what
   }
@@ -42,9 +47,10 @@ export interface ForwardedRequest {
 /** The answer of another replica. */
 export interface ForwardedAnswer {
   status: number
-  headers: readonly string[]
-  /** To be read to its end or destroyed. */
-  body: Readable
+  /** By lower-cased name, without those of a single connection. */
+  headers: Readonly<Record<string, string | string[]>>
+  /** Whole, if it is small. A stream has to be read to its end or destroyed. */
+  body: Buffer | Readable
   /** What to tell the client if the body breaks off. A Fault for each answer would cost more than its signature. */
   lost(): Fault
 }
@@ -99,7 +105,7 @@ export interface Replicas {
   /** The id of this replica, for as long as it runs. */
   readonly id: string
   /** Has another replica answer a request. Rejects with a Fault. */
-  carry(owned: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer>
+  carry(owned: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer>
   /** Whether another replica has forwarded a request. */
   isForwarded(request: IncomingMessage): boolean
   /** Throws a Fault if another replica has forwarded a request with another body. */

@@ -6,10 +6,12 @@ import { type Dispatcher, Pool } from 'undici'
 import type { Sealer } from '../crypto/seal.js'
 import { Fault, type FaultName } from '../fault/fault.js'
 import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica, SharedStore } from '../ports/replicas.js'
+import type { Signal } from '../time/hang-up.js'
 import { pause, within } from '../time/time.js'
 import { connectingOptions } from './encryption.js'
 import { REFUSED } from './internal.js'
 import { answerTo, carriedHeaders, digestOf, PROOF, prove } from './proof.js'
+import { discard, type Received, Receiving } from './received.js'
 
 /** Why a request is not answered. */
 type Trouble =
@@ -93,11 +95,7 @@ export class Peers {
   }
 
   /** Has the owner answer a request. Rejects with a Fault. */
-  async carry(
-    { owner, what }: OwnedByReplica,
-    request: ForwardedRequest,
-    signal: AbortSignal,
-  ): Promise<ForwardedAnswer> {
+  async carry({ owner, what }: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer> {
     if (this.#open >= MAX_FORWARDED) throw new Fault('overloaded', 'Too many forwarded requests', { retryAfter: 1 })
     this.#open++
     try {
@@ -186,39 +184,33 @@ class Peer {
     return this.#lost ? 'lost' : checked
   }
 
-  async ask(what: Owned, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer> {
+  async ask(what: Owned, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer> {
     const { method, path, body } = request
     const headers = carriedHeaders(request.headers, 'content-length')
     const proof = prove(this.#options.sealer(), this.#id, { method, path, headers, body: digestOf(body) })
-    this.#begin()
-    let asked: Dispatcher.ResponseData
+    const dispatched = { method, path, headers: [...headers, PROOF, proof], body: body ?? null }
+    let received: Received
     try {
-      asked = await this.#pool.request({
-        method: method as Dispatcher.HttpMethod,
-        path,
-        headers: [...headers, PROOF, proof],
-        body: body ?? null,
-        signal,
-        responseHeaders: 'raw',
-      })
+      received = await this.#dispatch(dispatched as Dispatcher.DispatchOptions, signal)
     } catch (error) {
-      this.#end()
       if (signal.aborted) throw new Fault('requestTimeout', 'The client has disconnected', { cause: error })
       this.#heard = Number.NEGATIVE_INFINITY
       const { code = '' } = error as NodeJS.ErrnoException
       throw faultOf(OWN_LIMITS.has(code) ? 'refused' : 'lost', what, !UNSENT.has(code))
     }
     this.#heard = performance.now()
-    const answered = carriedHeaders(asked.headers as unknown as string[])
-    const end = () => this.#end()
-    asked.body.once('close', end)
-    const why = headerIn(answered, REFUSED)
-    if (why !== undefined) {
-      asked.body.dump().catch(() => {})
-      this.#heard = Number.NEGATIVE_INFINITY
-      throw faultOf(this.#refusal(why), what, false)
-    }
-    return { status: asked.statusCode, headers: answered, body: asked.body, lost: () => faultOf('lost', what, true) }
+    const why = received.headers[REFUSED]
+    if (why === undefined) return { ...received, lost: () => faultOf('lost', what, true) }
+    discard(received)
+    this.#heard = Number.NEGATIVE_INFINITY
+    throw faultOf(this.#refusal(String(why)), what, false)
+  }
+
+  #dispatch(options: Dispatcher.DispatchOptions, signal: Signal): Promise<Received> {
+    this.#begin()
+    return new Promise((resolve, reject) => {
+      this.#pool.dispatch(options, new Receiving(signal, { resolve, reject, over: () => this.#end() }))
+    })
   }
 
   close(): void {

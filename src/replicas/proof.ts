@@ -37,7 +37,9 @@ export interface Signed {
 export const SKEW = 15_000
 /** Most nonces that are remembered until their requests would be late. */
 const MAX_NONCES = 250_000
-const NONCE_BYTES = 12
+/** A nonce: what distinguishes this process, and a number. */
+const NONCES = randomBytes(12).toString('base64url')
+let nonces = 0
 /** Headers that concern a single connection. */
 const OF_CONNECTION: ReadonlySet<string> = new Set([
   PROOF,
@@ -50,6 +52,11 @@ const OF_CONNECTION: ReadonlySet<string> = new Set([
   'expect',
   'date',
 ])
+
+/** Whether a header, by its lower-cased name, concerns a single connection. */
+export function isOfConnection(name: string): boolean {
+  return OF_CONNECTION.has(name)
+}
 
 /** The digest of a body. */
 export function digestOf(body: Uint8Array | undefined): string {
@@ -68,7 +75,7 @@ export function carriedHeaders(headers: readonly string[], without?: string): st
 
 /** The value of the header that proves where a request to the replica `to` comes from. */
 export function prove(sealer: Sealer, to: string, signed: Signed): string {
-  const head = [to, Date.now(), randomBytes(NONCE_BYTES).toString('base64url'), signed.body].join(':')
+  const head = `${to}:${Date.now()}:${NONCES}${(nonces++).toString(36)}:${signed.body}`
   return `${head}:${sealer.sign(textOf(head, signed))}`
 }
 

@@ -1,6 +1,7 @@
 /** The replicas of a bridge: what one of them owns can be reached through all. They share their state in Redis. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
+import { LRUCache } from 'lru-cache'
 import { Sealer, type SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { Certificate } from '../ports/events.js'
@@ -12,6 +13,7 @@ import type {
   OwnedByReplica,
   Replicas,
 } from '../ports/replicas.js'
+import type { Signal } from '../time/hang-up.js'
 import { pause } from '../time/time.js'
 import { Broadcast } from './broadcast.js'
 import type { RedisAddress } from './connection.js'
@@ -39,6 +41,8 @@ export interface ReplicasOptions extends RedisAddress {
 /** Milliseconds for which Redis remembers where a replica is, or that it has shut down. */
 const LEASE = 3_600_000
 const A_MINUTE = 60_000
+/** Sessions of other replicas whose owners are remembered. */
+const OWNERS = 10_000
 /** The record of the replica that has last renewed its address. */
 const LATEST = 'latest'
 
@@ -49,6 +53,8 @@ export class RedisReplicas implements Replicas {
   readonly records: RedisStore
   readonly #redis: Redis
   #sealer: Sealer
+  /** The owners of sessions that this replica was asked for. */
+  readonly #owners = new LRUCache<string, string>({ max: OWNERS })
   readonly #notices: Broadcast
   readonly #internal: Internal
   readonly #peers: Peers
@@ -89,6 +95,7 @@ export class RedisReplicas implements Replicas {
   /** Replaces the keys. The first one seals, all of them open. */
   set keys(keys: readonly SealKey[]) {
     this.#sealer = new Sealer(keys, 'replica')
+    this.#owners.clear()
   }
 
   /** Whether Redis can be used now. */
@@ -133,7 +140,7 @@ export class RedisReplicas implements Replicas {
     this.#internal.use(answer)
   }
 
-  async carry(owned: OwnedByReplica, request: ForwardedRequest, signal: AbortSignal): Promise<ForwardedAnswer> {
+  async carry(owned: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer> {
     if (this.isForwarded(request.received))
       throw new Fault('internal', `Forwarding loop: this request was already forwarded, and ${owned.owner} owns it`)
     return this.#peers.carry(owned, request, signal)
@@ -155,9 +162,13 @@ export class RedisReplicas implements Replicas {
   }
 
   ownerOf(sessionId: string): string | undefined {
+    const known = this.#owners.get(sessionId)
+    if (known !== undefined) return known
     const [owner, , hash] = sessionId.split('.')
     const ours = owner !== undefined && hash !== undefined && owner !== this.id
-    return ours && this.#sealer.standsFor(hash, sessionId.slice(0, -hash.length - 1)) ? owner : undefined
+    if (!ours || !this.#sealer.standsFor(hash, sessionId.slice(0, -hash.length - 1))) return undefined
+    this.#owners.set(sessionId, owner)
+    return owner
   }
 
   tell(notice: ChangeNotice): void {

@@ -164,10 +164,11 @@ class Endpoint {
     const body = request.body as Buffer | undefined
     const passing = again && relay?.modern(lookup, body)
     if (relay && passing) return relay.pass({ request, reply, passing, refusing, fallback: again })
+    const id = single(lookup, 'mcp-session-id')
+    // A request for another replica is read there.
+    const session = id === undefined ? undefined : sessions.find(id, request.principal)
     const message = readMessage(body ? [body] : [])
     asked.message = message
-    const id = single(lookup, 'mcp-session-id')
-    const session = id === undefined ? undefined : sessions.find(id, request.principal)
     if (session?.from !== undefined && isStray(message, session)) {
       asked.isStray = true
       throw new OwnedByReplica(session.from, 'session')

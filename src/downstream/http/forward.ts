@@ -9,12 +9,10 @@ import { idIn } from '../../protocol/classify.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { error as errorMessage, type Id, result } from '../../rpc/message.js'
 import { encodeEvent } from '../../rpc/sse.js'
+import { HangUp } from '../../time/hang-up.js'
 import { type Logger, tell } from '../logger.js'
 import type { ForwardedStreams } from './forwarded-streams.js'
 import { type ErrorRendering, refuse, whenOver } from './replies.js'
-
-/** Bytes of an answer that is read before it is sent. */
-const SMALL = 64 * 1024
 
 /** Options of forwarding. */
 export interface ForwardOptions {
@@ -40,13 +38,13 @@ export async function forward(
   const { owner } = error
   if (instead && (owner === ANOTHER || replicas.isForwarded(raw))) return instead(owner)
   const body = request.body instanceof Uint8Array ? request.body : undefined
-  const controller = new AbortController()
-  whenOver(reply, () => controller.abort())
+  const leaving = new HangUp()
+  whenOver(reply, () => reply.raw.writableFinished || leaving.abort())
   try {
     const forwarded = { method, path, headers: raw.rawHeaders, body, received: raw }
-    const answer = await replicas.carry(error, forwarded, controller.signal)
+    const answer = await replicas.carry(error, forwarded, leaving)
     if (!instead || answer.status !== 404) return await sendBack(answer, request, reply, options)
-    answer.body.on('error', () => {}).destroy()
+    if (answer.body instanceof Readable) answer.body.on('error', () => {}).destroy()
   } catch (cause) {
     const fault = Fault.from(cause)
     if (fault.fault === 'requestTimeout') return
@@ -75,17 +73,18 @@ async function sendBack(
 ): Promise<void> {
   tell(log, { kind: 'forwarded', what: 'answered' })
   reply.code(answer.status)
-  for (const [name, value] of pairs(answer.headers)) reply.header(name, value)
-  const isEvents = String(reply.getHeader('content-type')).startsWith('text/event-stream')
-  if (!isEvents) {
-    reply.send(isSmall(answer) ? await whole(answer) : answer.body)
+  reply.headers(answer.headers)
+  const { body: answered } = answer
+  const isEvents = String(answer.headers['content-type']).startsWith('text/event-stream')
+  if (!isEvents || !(answered instanceof Readable)) {
+    reply.send(answered)
     return
   }
   const isEndless = method === 'GET' || methodTraits(String(headers['mcp-method'] ?? '')).endless === true
-  if (isEndless) streams?.add(answer.body)
+  if (isEndless) streams?.add(answered)
   const id = idIn(body instanceof Uint8Array ? body : undefined)
   const ended = () => isEndless && streams?.ended === true
-  reply.send(Readable.from(withFinalEvent(answer, { id, ended, refusing }), { objectMode: false }))
+  reply.send(Readable.from(withFinalEvent(answered, { id, ended, refusing, lost: answer.lost }), { objectMode: false }))
   // The first event may come late, but the client needs the headers now.
   reply.raw.flushHeaders()
 }
@@ -95,6 +94,7 @@ interface FinalEvent {
   id: Id | undefined
   /** Whether this replica has ended the stream. */
   ended(): boolean
+  lost: ForwardedAnswer['lost']
   refusing: ErrorRendering
 }
 
@@ -103,8 +103,8 @@ interface FinalEvent {
  * a subscription.
  */
 async function* withFinalEvent(
-  { body, lost }: ForwardedAnswer,
-  { id, ended, refusing: { draftErrorCodes } }: FinalEvent,
+  body: Readable,
+  { id, ended, lost, refusing: { draftErrorCodes } }: FinalEvent,
 ): AsyncGenerator<Uint8Array, void> {
   try {
     yield* body as AsyncIterable<Uint8Array>
@@ -120,32 +120,4 @@ async function* withFinalEvent(
 /** The end of a subscription, as of one that is not forwarded. */
 function completed(id: Id): string {
   return result(id, '{"resultType":"complete"}')
-}
-
-/** Whether an answer has at most so many bytes that it is cheaper to read it first. */
-function isSmall({ headers }: ForwardedAnswer): boolean {
-  const at = headers.findIndex((text, at) => at % 2 === 0 && text.toLowerCase() === 'content-length')
-  return at >= 0 && Number(headers[at + 1]) <= SMALL
-}
-
-async function whole({ body, lost }: ForwardedAnswer): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) chunks.push(chunk)
-  } catch {
-    throw lost()
-  }
-  return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
-}
-
-/** Headers by lower-cased name. A repeated header has all its values. */
-function pairs(headers: readonly string[]): Map<string, string | string[]> {
-  const found = new Map<string, string | string[]>()
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    const name = (headers[at] as string).toLowerCase()
-    const value = headers[at + 1] as string
-    const before = found.get(name)
-    found.set(name, before === undefined ? value : [before, value].flat())
-  }
-  return found
 }
