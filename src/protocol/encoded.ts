@@ -1,7 +1,7 @@
 /** An encoded message, and what it was made of. */
-import { type Id, type RpcError, result } from '../rpc/message.js'
+import type { RpcError } from '../rpc/message.js'
 import type { JsonSource, Wire } from '../rpc/source.js'
-import { type Payload, wire } from '../rpc/splice.js'
+import type { Payload } from '../rpc/splice.js'
 
 /**
  * What a message was made of: the edited params or result, an error, or the text of a received message that was not
@@ -13,9 +13,4 @@ export type MessageOrigin = Payload | RpcError | JsonSource | 'rebuilt'
 export interface Encoded {
   text: Wire
   origin: MessageOrigin
-}
-
-/** The answer to a request with this result. */
-export function encodedResult(id: Id, origin: Payload): Encoded {
-  return { text: result(id, wire(origin)), origin }
 }

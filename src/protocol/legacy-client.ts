@@ -2,7 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import { MAX_CAPABILITIES } from '../limits/constants.js'
-import { error as errorMessage, type Id, notification, type Request, readId } from '../rpc/message.js'
+import { error as errorMessage, type Id, notification, type Request, readId, result } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import {
   EMPTY,
@@ -21,7 +21,7 @@ import { ECHOED } from '../texts/printable.js'
 import type { Call, Reply, RpcError } from './call.js'
 import { carriedCapabilities } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel/downlevel.js'
-import { type Encoded, encodedResult } from './encoded.js'
+import type { Encoded } from './encoded.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
@@ -155,8 +155,9 @@ export function encodeReply(
         )
       const stripped = withoutEnvelope(reply.result, OF_A_MODERN_RESULT)
       const adapted = downlevelResult(call.method, call.params, stripped, to)
-      if (task !== undefined) return encodedResult(id, ofTask(adapted, task))
-      return encodedResult(id, to.tasks && call.method === 'tools/list' ? withTaskSupport(adapted) : adapted)
+      const listed = to.tasks && call.method === 'tools/list' ? withTaskSupport(adapted) : adapted
+      const origin = task === undefined ? listed : ofTask(adapted, task)
+      return { text: result(id, origin), origin }
     }
     case 'error': {
       const origin = legacyError(call, reply.error, to.revision)

@@ -3,7 +3,7 @@
 import { Fault, type FaultOptions } from '../fault/fault.js'
 import { MAX_CAPABILITIES, MAX_SUBSCRIPTION } from '../limits/constants.js'
 import { MAX_KEY, memoize, Recent } from '../rpc/memoize.js'
-import { error as errorMessage, notification, type Params, type Request, readId } from '../rpc/message.js'
+import { error as errorMessage, notification, type Params, type Request, readId, result } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
 import { cut } from '../rpc/source.js'
 import {
@@ -23,7 +23,7 @@ import {
   write,
 } from '../rpc/splice.js'
 import type { Answers, CacheHint, Caller, Reply } from './call.js'
-import { type Encoded, encodedResult } from './encoded.js'
+import type { Encoded } from './encoded.js'
 import { NEWEST_MODERN } from './eras.js'
 import {
   CLIENT_CAPABILITIES,
@@ -209,13 +209,16 @@ export function encodeReply(
       return { text: notification(reply.method, write(origin)), origin }
     }
     case 'result': {
-      const { result, type, server, cache = NO_CACHING } = reply
+      const { type, server, cache = NO_CACHING } = reply
       const isCacheable = type === undefined && methodTraits(method).cacheable
-      const stamped = stamp(result, type ?? 'complete', server, isCacheable ? cache : undefined)
-      return encodedResult(id, subscription === undefined ? stamped : ofSubscription(stamped, subscription))
+      const stamped = stamp(reply.result, type ?? 'complete', server, isCacheable ? cache : undefined)
+      const origin = subscription === undefined ? stamped : ofSubscription(stamped, subscription)
+      return { text: result(id, origin), origin }
     }
-    case 'input':
-      return encodedResult(id, stamp(reply.result, 'input_required', reply.server))
+    case 'input': {
+      const origin = stamp(reply.result, 'input_required', reply.server)
+      return { text: result(id, origin), origin }
+    }
     case 'error':
       return { text: errorMessage(id, reply.error), origin: reply.error }
   }

@@ -84,11 +84,13 @@ export class LineDecoder {
       this.pending = 0
       return
     }
+    const length = this.pending + piece.length
     // Most lines arrive in one piece.
     const pieces = this.pending === 0 ? [piece] : this.#gathered(piece)
     const last = pieces.at(-1)
     if (last?.at(-1) === CARRIAGE_RETURN) pieces[pieces.length - 1] = last.subarray(0, -1)
-    if (!isBlank(pieces)) lines.push(pieces)
+    // One more byte is a carriage return.
+    if (length > MARK_LENGTH + 1 || !isBlank(pieces)) lines.push(pieces)
   }
 
   /** The pieces of the current line, with the last one. */
@@ -108,12 +110,9 @@ function isBlank(pieces: readonly Uint8Array[]): boolean {
 /** The bytes after white space at the beginning: spaces, tabs and carriage returns. */
 function afterSpace(bytes: Uint8Array): Uint8Array {
   let start = 0
-  while (isSpace(bytes[start])) start++
+  let byte = bytes[0]
+  while (byte === SPACE || byte === TAB || byte === CARRIAGE_RETURN) byte = bytes[++start]
   return start === 0 ? bytes : bytes.subarray(start)
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === SPACE || byte === TAB || byte === CARRIAGE_RETURN
 }
 
 /** A message as one line. Raw line breaks, which are legal only between tokens, become spaces. */

@@ -2,7 +2,7 @@
 import { own } from './own.js'
 import { type Listing, type ScanOptions, scan } from './scan.js'
 import { cut, type JsonSource, join, pieces, type Wire } from './source.js'
-import { EMPTY, type Json, type Payload, payloadIn, write } from './splice.js'
+import { EMPTY, type Json, type Payload, payloadIn, wire, write } from './splice.js'
 import { END, elementsAt, type JsonRange, keyAt, NEXT, ROW, START, type Table, unquote } from './table.js'
 
 /** The JSON text of a request id: `7` and `"7"` differ, and 9007199254740993 keeps its value. */
@@ -71,25 +71,16 @@ const NUMBER_PARTS = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$
 export const MAX_BATCH = 100
 const LISTING: Listing = { descend: new Set(['params', 'result', '_meta']), most: MAX_BATCH + 1 }
 
-/** Reads one message. Throws a JsonError if the text is not JSON. */
+/**
+ * Reads one message. Throws a JsonError if the text is not JSON. Members of the envelope must not be duplicated. A member that is
+ * null counts as absent where JSON-RPC allows no null: some libraries write all members that they know.
+ */
 export function parseMessage(source: JsonSource, options?: ScanOptions): Message {
   const table = scan(source, options, LISTING)
-  switch (source.text.charAt(table[START] as number)) {
-    case '{':
-      return shape(source, table)
-    case '[':
-      return { kind: 'batch', source, elements: elementsAt(table) }
-    default:
-      return { kind: 'invalid', id: undefined, why: 'A message must be a JSON object' }
-  }
-}
-
-/**
- * The message with these members. Members of the envelope must not be duplicated. A member that is null counts as absent
- * where JSON-RPC allows no null: some libraries write all members that they know.
- */
-function shape(source: JsonSource, table: Table): Message {
   const { text } = source
+  const first = text.charAt(table[START] as number)
+  if (first === '[') return { kind: 'batch', source, elements: elementsAt(table) }
+  if (first !== '{') return invalid(undefined, 'A message must be a JSON object')
   /** The rows of the members; 0 for those that are absent. */
   const rows = { jsonrpc: 0, id: 0, method: 0, params: 0, result: 0, error: 0 }
   let twice: string | undefined
@@ -202,16 +193,13 @@ export function keptKey(kept: ReadonlyMap<string, unknown>, id: Id): string | un
 export type Sent = Json | Payload | undefined
 
 export function request(id: Id | number, method: string, params: Sent): string {
-  return withParams(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}`, params)
+  const json = jsonOf(params)
+  return `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)}${json === undefined ? '' : `,"params":${json}`}}`
 }
 
 export function notification(method: string, params: Sent): string {
-  return withParams(`{"jsonrpc":"2.0","method":${JSON.stringify(method)}`, params)
-}
-
-function withParams(head: string, params: Sent): string {
   const json = jsonOf(params)
-  return json === undefined ? `${head}}` : `${head},"params":${json}}`
+  return `{"jsonrpc":"2.0","method":${JSON.stringify(method)}${json === undefined ? '' : `,"params":${json}`}}`
 }
 
 /** The text of params; undefined if they are left out. */
@@ -227,9 +215,10 @@ export function isLeftOut(params: Sent): boolean {
 }
 
 export function result(id: Id, json: Json): string
-export function result(id: Id, json: Wire): Wire
-export function result(id: Id, json: Wire): Wire {
+export function result(id: Id, payload: Payload): Wire
+export function result(id: Id, payload: Json | Payload): Wire {
   const head = `{"jsonrpc":"2.0","id":${id},"result":`
+  const json = typeof payload === 'string' ? payload : wire(payload)
   return typeof json === 'string' ? `${head}${json}}` : [head, ...json, '}']
 }
 

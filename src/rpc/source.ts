@@ -40,9 +40,11 @@ const MARKS = new RegExp(`${MARK}(\\d+)"`, 'g')
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** A Source without any string set aside. */
+/** A Source without any string set aside. Leaves out a byte order mark before the text. */
 export function sourceOf(text: string): JsonSource {
-  return { text: withoutMark(text), asides: undefined, plain: false, event: 0 }
+  // A parser may ignore a byte order mark before the text (RFC 8259, section 8.1).
+  const bare = text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
+  return { text: bare, asides: undefined, plain: false, event: 0 }
 }
 
 /** The length of a byte order mark in bytes. */
@@ -51,11 +53,6 @@ export const MARK_LENGTH = 3
 /** Whether bytes begin with a byte order mark. */
 export function startsWithMark([first, second, third]: Uint8Array): boolean {
   return first === 0xef && second === 0xbb && third === 0xbf
-}
-
-/** The text without a byte order mark before it, which parsers may ignore (RFC 8259, section 8.1). */
-function withoutMark(text: string): string {
-  return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
 }
 
 /** The memory that a text keeps alive, in characters and bytes. A part keeps the whole text alive. */
@@ -190,7 +187,7 @@ function setAside(chunks: readonly Uint8Array[]): JsonSource | undefined {
   }
   // A string without an end is invalid JSON. The scanner reports that.
   if (asides.length === 0 || start >= 0) return undefined
-  return { text: withoutMark(text + decodeAll(rest.upTo(seen))), asides, plain: false, event: 0 }
+  return { ...sourceOf(text + decodeAll(rest.upTo(seen))), asides }
 }
 
 function* blocksOf(pieces: readonly Uint8Array[]): Generator<Uint8Array, void> {

@@ -87,32 +87,35 @@ export function objectIn(payload: Payload, key: string): Payload | undefined {
   if (edits?.has(key)) {
     const edited = edits.get(key)
     if (typeof edited === 'string') return edited.startsWith('{') ? parseObject(edited) : undefined
-    return edited && isPayload(edited) ? edited : undefined
+    return edited && 'table' in edited ? edited : undefined
   }
   const member = find(source, table, row, key)
   return member < 0 ? undefined : payloadIn(source, table, member)
 }
 
-/** The positions of the array under `key` and of its elements; undefined if there is none. */
-export function arrayIn(
-  payload: Payload,
-  key: string,
-): (JsonRange & { source: JsonSource; elements: JsonRange[] }) | undefined {
-  const edited = payload.edits?.has(key)
-  const text = edited ? raw(payload, key) : undefined
-  const source = edited ? (text === undefined ? undefined : sourceOf(text)) : payload.source
-  const start = edited ? 0 : startOf(payload, key)
-  if (source === undefined || source.text.charCodeAt(start) !== OPEN_BRACKET) return undefined
-  const table = scanAt(source, start)
-  return { source, start, end: table[END] as number, elements: elementsAt(table) }
+/** The array under `key`, rendered if its elements have edits; undefined if there is none. */
+export function arrayIn(payload: Payload, key: string): List | undefined {
+  const list = listIn(payload, key)
+  return list && list.replaced.size > 0 ? listIn(edit(EMPTY, { [key]: write(list) }), key) : list
 }
 
 /** The array under `key`, with the edits of its elements; undefined if there is none. */
 export function listIn(payload: Payload, key: string): List | undefined {
-  const edited = payload.edits?.get(key)
-  if (typeof edited === 'object' && !isPayload(edited)) return edited
-  const array = arrayIn(payload, key)
-  return array && { ...array, replaced: NOTHING }
+  let { source } = payload
+  let start = 0
+  if (payload.edits?.has(key)) {
+    const edited = payload.edits.get(key)
+    if (typeof edited === 'object') return 'table' in edited ? undefined : edited
+    if (edited === undefined) return undefined
+    source = sourceOf(edited)
+  } else {
+    const member = find(source, payload.table, payload.row, key)
+    if (member < 0) return undefined
+    start = payload.table[member + START] as number
+  }
+  if (source.text.charCodeAt(start) !== OPEN_BRACKET) return undefined
+  const table = scanAt(source, start)
+  return { source, start, end: table[END] as number, elements: elementsAt(table), replaced: NOTHING }
 }
 
 const NOTHING: List['replaced'] = new Map()
@@ -166,10 +169,11 @@ export function raw(payload: Payload, key: string): Json | undefined {
 export function opens(payload: Payload, key: string): string | undefined {
   if (payload.edits?.has(key)) {
     const edited = payload.edits.get(key)
-    return typeof edited === 'object' ? (isPayload(edited) ? '{' : '[') : edited?.charAt(0)
+    return typeof edited === 'object' ? ('table' in edited ? '{' : '[') : edited?.charAt(0)
   }
-  const start = startOf(payload, key)
-  return start < 0 ? undefined : payload.source.text.charAt(start)
+  const { source, table, row } = payload
+  const member = find(source, table, row, key)
+  return member < 0 ? undefined : source.text.charAt(table[member + START] as number)
 }
 
 /** The parsed value under `key`. For values that the bridge uses, not for values that it forwards. */
@@ -187,7 +191,8 @@ export function textUnder(payload: Payload, key: string): string {
 }
 
 export function has(payload: Payload, key: string): boolean {
-  return payload.edits?.has(key) ? payload.edits.get(key) !== undefined : startOf(payload, key) >= 0
+  const { source, table, row, edits } = payload
+  return edits?.has(key) ? edits.get(key) !== undefined : find(source, table, row, key) >= 0
 }
 
 /** Names of all members after the edits, in order. */
@@ -252,7 +257,7 @@ function sizeOfEdits({ edits }: Payload, counted: JsonSource): number {
 
 function sizeOfNested(nested: Payload | List, counted: JsonSource): number {
   const own = nested.source === counted ? 0 : weightOf(nested.source)
-  if (isPayload(nested)) return own + sizeOfEdits(nested, nested.source)
+  if ('table' in nested) return own + sizeOfEdits(nested, nested.source)
   let size = own + nested.end - nested.start
   for (const payloads of nested.replaced.values())
     for (const payload of payloads) size += sizeOfNested(payload, nested.source)
@@ -261,29 +266,31 @@ function sizeOfNested(nested: Payload | List, counted: JsonSource): number {
 
 /** The object with these members set or removed. Nothing is rendered yet. */
 export function edit(payload: Payload, edits: Edits): Payload {
+  const { source, start, end, table, row, edits: before } = payload
   let merged: Map<string, Value | undefined> | undefined
   for (const key in edits) {
     const edited = edits[key]
-    if (payload.edits?.has(key) ? payload.edits.get(key) === edited : edited === undefined && startOf(payload, key) < 0)
-      continue
-    merged ??= new Map(payload.edits)
+    const isSame = before?.has(key)
+      ? before.get(key) === edited
+      : edited === undefined && find(source, table, row, key) < 0
+    if (isSame) continue
+    merged ??= new Map(before)
     merged.set(key, edited)
   }
   if (!merged) return payload
-  const { source, start, end, table, row } = payload
   return { source, start, end, table, row, edits: merged }
 }
 
 /** Renders the object or list as a text. */
 export function write(nested: Payload | List): Json {
   const { source } = nested
-  const parts = isPayload(nested) ? nested.edits && render(nested, nested.edits) : (nested.text ?? renderList(nested))
+  const parts = 'table' in nested ? nested.edits && render(nested, nested.edits) : (nested.text ?? renderList(nested))
   if (!parts) return cut(source, nested.start, nested.end)
   if (typeof parts === 'string') return parts
   let out = ''
   for (const part of parts)
     out += typeof part === 'string' ? part : 'source' in part ? write(part) : cut(source, part.start, part.end)
-  if (!isPayload(nested)) nested.text = out
+  if (!('table' in nested)) nested.text = out
   return out
 }
 
@@ -296,13 +303,9 @@ export function wire(payload: Payload): Wire {
 /** A part of a rendered object or list: a new text, a span of the old one, or something with edits of its own. */
 type Part = string | JsonRange | Payload | List
 
-function isPayload(part: JsonRange | Payload | List): part is Payload {
-  return 'table' in part
-}
-
 function piecesOf(nested: Payload | List): Piece[] {
   const { source, start, end } = nested
-  const parts = isPayload(nested) ? nested.edits && render(nested, nested.edits) : renderList(nested)
+  const parts = 'table' in nested ? nested.edits && render(nested, nested.edits) : renderList(nested)
   if (!parts) return pieces(source, start, end)
   return parts.flatMap((part): Piece[] => {
     if (typeof part === 'string') return [part]
