@@ -44,24 +44,28 @@ export class CallLogEntry implements CallLog {
   /** Whether the call has been sent to the server. */
   #handed = false
 
-  /** Without `whose` the call is not recorded. */
-  constructor(logger: Logger, fields: CallFields, whose?: Whose) {
+  /**
+   * Begins the span of the call: in the trace of the request's `_meta`, or else of its headers. Without `whose` the call is not
+   * recorded.
+   */
+  constructor(
+    logger: Logger,
+    fields: CallFields,
+    whose?: Whose & { trace?: TraceContext | undefined },
+    request?: Pick<Request, 'method' | 'params'>,
+  ) {
     this.#logger = logger
     this.#whose = whose
     // The client chooses the method, and its length.
     this.#fields =
       fields.method.length > MAX_LOGGED_NAME ? { ...fields, method: fields.method.slice(0, MAX_LOGGED_NAME) } : fields
-    this.recorder = whose && logger.telemetry?.recorder?.call(this.#fields, whose, this.#started)
-  }
-
-  /** Notes the subject of a request, and begins the call's span: in the trace of the request's `_meta`, or else of its headers. */
-  beginRecord(request: Pick<Request, 'method' | 'params'> | undefined, headers: TraceContext | undefined): void {
+    const { recorder, tracer } = logger.telemetry ?? {}
+    this.recorder = whose && recorder?.call(this.#fields, whose, this.#started)
     const params = request && typeof request.params !== 'string' ? request.params : EMPTY
     const named = request && subject(request.method, params)
     if (named) this.#fields['name'] = named.name
-    const tracer = this.#logger.telemetry?.tracer
-    if (!tracer) return
-    this.#span = tracer.begin(traceIn(objectIn(params, '_meta') ?? EMPTY) ?? headers, this.#started)
+    if (!tracer || !whose) return
+    this.#span = tracer.begin(traceIn(objectIn(params, '_meta') ?? EMPTY) ?? whose.trace, this.#started)
     Object.assign(this.#fields, this.#span.ids)
   }
 
@@ -185,9 +189,10 @@ export class CallLogEntry implements CallLog {
   }
 
   #line(end: Record<string, unknown>, event: LogEvent = 'call'): LogFields {
-    const upstreamMs = this.#passages > 0 ? tenths(this.#upstreamMs) : undefined
+    const ms = Math.round(10 * (performance.now() - this.#started)) / 10
+    const upstreamMs = this.#passages > 0 ? Math.round(10 * this.#upstreamMs) / 10 : undefined
     const principal = this.#whose && { principal: shownPrincipal(this.#whose.principal) }
-    return { event, ...principal, ...this.#fields, ...end, ms: tenths(performance.now() - this.#started), upstreamMs }
+    return { event, ...principal, ...this.#fields, ...end, ms, upstreamMs }
   }
 
   #count(
@@ -236,25 +241,19 @@ export class CallLogEntry implements CallLog {
   }
 }
 
-/** The subject of a call for the log: the name of its tool or prompt, or its URI without query and user. */
-export function subject(method: string, params: Payload): { name: string } | undefined {
-  const { named } = methodTraits(method)
-  const name = named === undefined ? undefined : value(params, named)
-  return typeof name === 'string' ? namedSubject(method, name) : undefined
-}
-
-/** The same, if the name is known. */
-export function namedSubject(method: string, name: string): { name: string } | undefined {
+/**
+ * The subject of a call for the log, by its params, or by the name in them if that is known: the name of its tool or prompt, or its
+ * URI without query and user.
+ */
+export function subject(method: string, params: Payload | string): { name: string } | undefined {
   const { named } = methodTraits(method)
   if (named === undefined || named === 'taskId') return undefined
+  const name = typeof params === 'string' ? params : value(params, named)
+  if (typeof name !== 'string') return undefined
   return { name: (named === 'uri' ? publicAddress(name) : name).slice(0, MAX_LOGGED_NAME) }
 }
 
 function stderrOf({ cause }: Fault): { stderr?: readonly string[] } {
   const lines = cause instanceof Error && 'stderr' in cause ? (cause.stderr as readonly string[]) : []
   return lines.length === 0 ? {} : { stderr: lines.map(withoutCredentials) }
-}
-
-function tenths(milliseconds: number): number {
-  return Math.round(milliseconds * 10) / 10
 }

@@ -6,7 +6,7 @@ import { error as errorMessage, type Id } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { value } from '../rpc/splice.js'
 
-/** One message. The last one is the answer, with its HTTP status. */
+/** One message. The last one is the answer, with its HTTP status. Who sends it over HTTP with another one sets that. */
 export interface Frame {
   text: Wire
   last?: {

@@ -4,8 +4,9 @@ import { Fault } from '../fault/fault.js'
 import type { Memory, Reservation } from '../limits/memory.js'
 import type { RecordedHeaders } from '../ports/recorder.js'
 import { OwnedByReplica } from '../ports/replicas.js'
-import type { Call, Grant, Tell, Upstream } from '../protocol/call.js'
+import type { Call, Final, Grant, Handler, Tell, Upstream } from '../protocol/call.js'
 import type { Compat } from '../protocol/classify.js'
+import type { MessageOrigin } from '../protocol/encoded.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { TASKS_EXTENSION } from '../protocol/meta.js'
 import { LEGACY_CLIENT_NOTIFICATIONS, methodTraits } from '../protocol/methods.js'
@@ -15,12 +16,14 @@ import {
   decodeNotification,
   decodeRequest,
   detached,
+  type Envelope,
   encodeReply,
 } from '../protocol/modern-client.js'
 import { checkFilter } from '../protocol/subscriptions.js'
 import type { TraceContext } from '../protocol/trace.js'
 import { error as errorMessage, type Id, type Notification, type Request } from '../rpc/message.js'
 import { own } from '../rpc/own.js'
+import type { Wire } from '../rpc/source.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import type { HangUp } from '../time/hang-up.js'
@@ -44,32 +47,31 @@ export interface Arrived {
   transport: 'http' | 'stdio'
   /** `Mcp-Param-*`, if the transport has headers. They must match the arguments. */
   paramHeaders?: ReadonlyMap<string, string>
-  /** A `server/discover` without its envelope. */
-  bare?: boolean
+  /** Undefined for a `server/discover` without one. */
+  envelope: Envelope | undefined
   /** The trace context of the headers. */
   trace?: TraceContext | undefined
   /** All headers, for the inspector. It shows those that cannot be secret. */
   headers?: RecordedHeaders
   /** The request in flight. It gets the number of its call for the inspector. */
   running?: { call: number | undefined }
-  /** The HTTP answer, for the inspector: with which status it would send this last frame now. */
-  answer?: { statusOf(last: NonNullable<Frame['last']>): number } | undefined
+}
+
+/** What the half needs. */
+export interface ModernDownstreamOptions {
+  upstream: Pick<Upstream, 'handle' | 'notify'>
+  /** Handles subscriptions, in place of `upstream`. */
+  subscribe?: Handler | undefined
+  compat: Pick<Compat, 'draftErrorCodes'>
+  memory: Memory
 }
 
 /** The half. One instance serves all clients of a server. */
 export class ModernDownstream {
-  readonly #upstream: Pick<Upstream, 'handle' | 'notify'>
-  readonly #draftErrorCodes: boolean
-  readonly #memory: Memory
+  readonly #options: ModernDownstreamOptions
 
-  constructor(
-    upstream: Pick<Upstream, 'handle' | 'notify'>,
-    { draftErrorCodes }: Pick<Compat, 'draftErrorCodes'>,
-    memory: Memory,
-  ) {
-    this.#upstream = upstream
-    this.#memory = memory
-    this.#draftErrorCodes = draftErrorCodes
+  constructor(options: ModernDownstreamOptions) {
+    this.#options = options
   }
 
   /**
@@ -78,18 +80,27 @@ export class ModernDownstream {
    */
   answerRequest(request: Request, arrived: Arrived, send: Send): Promise<void> {
     const { id, method } = request
-    const { log, transport: clientTransport } = arrived
-    const record = new CallLogEntry(log, { clientEra: 'modern', clientTransport, method }, arrived)
-    const kept = methodTraits(method).endless ? own(id) : id
-    const decoded = decodeModern(request, arrived, record)
-    if (decoded instanceof Fault) record.recorder?.began(request, undefined, arrived.headers)
-    else {
-      if (decoded.answers) record.recorder?.continues(decoded.answers)
-      record.recorder?.began(request, decoded.answers, arrived.headers, decoded.caller.clientInfo)
+    const { log, transport: clientTransport, envelope, headers } = arrived
+    const record = new CallLogEntry(log, { clientEra: 'modern', clientTransport, method }, arrived, request)
+    const { recorder } = record
+    const { eras, endless } = methodTraits(method)
+    let decoded: (DecodedModernRequest & { size?: number }) | Fault
+    try {
+      decoded = envelope ? decodeRequest(request, envelope) : decodeBareDiscover()
+      if (eras === 'legacy' || method.startsWith('tasks/')) refuseUnknown(decoded)
+      if (endless) {
+        checkFilter(decoded.params)
+        decoded = detached(decoded)
+      }
+      if (decoded.answers) recorder?.continues(decoded.answers)
+      recorder?.began(request, decoded.answers, headers, decoded.caller.clientInfo)
+    } catch (error) {
+      decoded = Fault.from(error)
+      recorder?.began(request, undefined, headers)
     }
-    if (arrived.running) arrived.running.call = record.recorder?.number
+    if (arrived.running) arrived.running.call = recorder?.number
     // Not async itself, because that would keep the whole request in memory while it waits.
-    return this.#callAndSend(kept, decoded, arrived, record, send)
+    return this.#callAndSend(endless ? own(id) : id, decoded, arrived, record, send)
   }
 
   async #callAndSend(
@@ -99,13 +110,16 @@ export class ModernDownstream {
     record: CallLogEntry,
     send: Send,
   ): Promise<void> {
+    const { upstream, subscribe, compat, memory } = this.#options
     let reservation: Reservation | undefined
     let ended = false
-    let last: Frame & Required<Pick<Frame, 'last'>>
+    let reply: Final | undefined
+    let encoded: { text: Wire; origin?: MessageOrigin }
+    let fault: Fault | undefined
     try {
       if (decoded instanceof Fault) throw decoded
       // The request is in memory twice: as received, and as sent to the server.
-      if (decoded.size !== undefined) reservation = this.#memory.mustReserve(arrived.principal, 2 * decoded.size)
+      if (decoded.size !== undefined) reservation = memory.mustReserve(arrived.principal, 2 * decoded.size)
       let increasing: ReturnType<typeof onlyIncreasing> | undefined
       const tell: Tell = (told) => {
         increasing ??= onlyIncreasing()
@@ -114,28 +128,55 @@ export class ModernDownstream {
         record.recorder?.sent(text, origin)
         return send({ text })
       }
-      const reply = await this.#upstream.handle(toCall(decoded, arrived, record, tell))
+      const { method, params, meta, caller, progressToken, answers } = decoded
+      const { principal, credential, grant, patient, abort: controller, paramHeaders } = arrived
+      const call: Call = {
+        method,
+        params,
+        meta,
+        progress: progressToken !== undefined,
+        caller,
+        principal,
+        credential,
+        grant,
+        patient,
+        answers,
+        tell,
+        signal: controller,
+        abort: (reason?: unknown) => controller.abort(reason),
+        log: record,
+      }
+      if (paramHeaders) call.paramHeaders = paramHeaders
+      const isSubscription = subscribe !== undefined && methodTraits(method).endless
+      reply = await (isSubscription ? subscribe(call) : upstream.handle(call))
       ended = true
-      const { text, origin } = encodeReply(reply, id, decoded)
-      const status = reply.kind === 'error' ? (reply.status ?? 200) : 200
-      record.ended(reply, text, origin, status === 200 ? undefined : arrived.answer?.statusOf({ status }))
-      last = { text, last: { status } }
+      encoded = encodeReply(reply, id, decoded)
     } catch (error) {
       ended = true
       if (error instanceof OwnedByReplica) {
         record.carried(error.owner)
         throw error
       }
-      const { aborted, reason } = arrived.abort
-      const fault = record.faultOf(reason instanceof Fault ? reason : error)
-      const text = errorMessage(id, fault.toRpcError(this.#draftErrorCodes))
-      last = { text, last: { status: fault.status, fault } }
-      if (aborted && reason !== fault) record.cancelled(cancelledBy(reason, 'disconnected'))
-      else record.failed(fault, text, arrived.answer?.statusOf(last.last))
+      const { reason } = arrived.abort
+      fault = record.faultOf(reason instanceof Fault ? reason : error)
+      encoded = { text: errorMessage(id, fault.toRpcError(compat.draftErrorCodes)) }
     } finally {
       reservation?.end()
     }
-    await send(last)
+    const { text, origin } = encoded
+    const { aborted, reason } = arrived.abort
+    const answered = reply?.kind === 'error' ? (reply.status ?? 200) : 200
+    const last: NonNullable<Frame['last']> = fault ? { status: fault.status, fault } : { status: answered }
+    let held: Promise<void> | undefined
+    try {
+      held = send({ text, last })
+    } finally {
+      const status = arrived.transport === 'http' ? last.status : undefined
+      if (!fault) record.ended(reply as Final, text, origin, status)
+      else if (aborted && reason !== fault) record.cancelled(cancelledBy(reason, 'disconnected'))
+      else record.failed(fault, text, status)
+    }
+    if (held) await held
   }
 
   /** Forwards a notification to the server. Drops `notifications/cancelled`, and those that only the legacy era has. */
@@ -146,49 +187,8 @@ export class ModernDownstream {
     const { method, params } = message
     log.telemetry?.recorder?.received(message, {})
     if (method === 'notifications/cancelled' || LEGACY_CLIENT_NOTIFICATIONS.has(method)) return
-    this.#upstream.notify({ method, ...decodeNotification(params), principal, credential })
+    this.#options.upstream.notify({ method, ...decodeNotification(params), principal, credential })
   }
-}
-
-/** Decodes and checks a request. An endless call keeps nothing of the received text. */
-function decodeModern(request: Request, { bare, trace }: Arrived, record: CallLogEntry): DecodedModernRequest | Fault {
-  const { method } = request
-  try {
-    record.beginRecord(request, trace)
-    const decoded = bare ? decodeBareDiscover() : decodeRequest(request)
-    const { eras, endless } = methodTraits(method)
-    if (eras === 'legacy' || method.startsWith('tasks/')) refuseUnknown(decoded)
-    if (!endless) return decoded
-    checkFilter(decoded.params)
-    return detached(decoded)
-  } catch (error) {
-    return Fault.from(error)
-  }
-}
-
-function toCall(decoded: DecodedModernRequest, arrived: Arrived, log: CallLogEntry, tell: Tell): Call {
-  const { method, params, meta, caller, progressToken, answers } = decoded
-  const { principal, credential, grant, patient, abort: controller, paramHeaders } = arrived
-  const progress = progressToken !== undefined
-  const abort = (reason?: unknown) => controller.abort(reason)
-  const call: Call = {
-    method,
-    params,
-    meta,
-    progress,
-    caller,
-    principal,
-    credential,
-    grant,
-    patient,
-    answers,
-    tell,
-    signal: controller,
-    abort,
-    log,
-  }
-  if (paramHeaders) call.paramHeaders = paramHeaders
-  return call
 }
 
 /** Throws a Fault for a legacy method, which this revision does not have, or for one of tasks whose extension the client did not declare. */

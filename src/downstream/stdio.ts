@@ -6,6 +6,7 @@ import { type Memory, SMALL } from '../limits/memory.js'
 import type { Upstream } from '../protocol/call.js'
 import { type Compat, classifyLine, idToAnswer, readMessage } from '../protocol/classify.js'
 import { methodTraits } from '../protocol/methods.js'
+import type { Envelope } from '../protocol/modern-client.js'
 import { encodeLine, type Line, LineDecoder } from '../rpc/lines.js'
 import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { Outline } from '../rpc/outline.js'
@@ -46,7 +47,7 @@ const LOCAL = 'local'
  */
 export async function servePipe(options: PipeOptions): Promise<void> {
   const { input, output, upstream, compat, log, lineLimit, patience, settings, memory, principal = LOCAL } = options
-  const modern = new ModernDownstream(upstream, compat, memory)
+  const modern = new ModernDownstream({ upstream, compat, memory })
   const disconnected = upstream.connected?.(principal)
   const running = new InFlight()
   /** Ids of the session's requests in flight. No modern request may have the same id at the same time. */
@@ -93,7 +94,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     write,
   })
 
-  function answerModern(request: Request, bare: boolean): Promise<void> {
+  function answerModern(request: Request, envelope: Envelope | undefined): Promise<void> {
     const controller = running.enterRequest(request.id)
     const arrived = {
       principal,
@@ -101,7 +102,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       abort: controller,
       log,
       transport: 'stdio' as const,
-      bare,
+      envelope,
       running: controller,
     }
     const id = methodTraits(request.method).endless ? own(request.id) : request.id
@@ -147,7 +148,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     }
     // An endless call keeps a copy of what it needs, so its line can be dropped.
     if (message.kind === 'request') {
-      const answering = inBackground(answerModern(message, 'bare' in verdict))
+      const answering = inBackground(answerModern(message, 'bare' in verdict ? undefined : verdict.envelope))
       return methodTraits(message.method).endless ? undefined : answering
     }
     if (message.kind === 'notification') modern.notify(message, { principal, log })

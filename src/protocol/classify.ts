@@ -5,14 +5,15 @@
  */
 
 import { Fault } from '../fault/fault.js'
-import { type Id, type Message, type Params, parseMessage, type Request } from '../rpc/message.js'
+import { type Id, type Message, parseMessage, type Request } from '../rpc/message.js'
 import { JsonBoundError, JsonError } from '../rpc/scan.js'
 import { cut, sourceOf, sourceOfBytes } from '../rpc/source.js'
-import { EMPTY, objectIn, type Payload, raw, receivedKeys } from '../rpc/splice.js'
+import { EMPTY, objectIn, type Payload } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MODERN, traits } from './eras.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
 import { methodTraits } from './methods.js'
+import { type Envelope, envelopeIn } from './modern-client.js'
 
 const BOUNDS = { strict: true, maxDepth: 64, maxValues: 200_000 }
 
@@ -68,8 +69,8 @@ export interface Compat {
 
 /** The era of a message, and how to handle it. */
 export type Classification =
-  /** It has an envelope, and the header agrees. */
-  | { era: 'modern' }
+  /** It has an envelope, and the header agrees. Only a notification may have none. */
+  | { era: 'modern'; envelope?: Envelope }
   /** `server/discover` without an envelope. */
   | { era: 'modern'; bare: true }
   | { era: 'legacy'; as: 'initialize' | 'message' | 'batch'; skew?: string }
@@ -86,12 +87,10 @@ export function classify(
 ): Classification {
   if (message.kind === 'invalid') throw new Fault('invalidRequest', message.why)
   if (message.kind === 'batch') return classifyBatch(message, version, session)
-  const claim = message.kind === 'response' ? undefined : claimOf(message.params)
-
-  if (claim !== undefined) {
-    // A notification may come without the header: 2026-07-28 defines none for it.
-    return classifyClaim(claim, version ?? (message.kind === 'notification' ? stringIn(claim) : undefined))
-  }
+  const envelope = message.kind === 'response' ? undefined : envelopeIn(message.params)
+  // A notification may come without the header: 2026-07-28 defines none for it.
+  if (envelope)
+    return classifyEnvelope(envelope, version ?? (message.kind === 'notification' ? envelope.claim : undefined))
   const modernHeader = version !== undefined && looksModern(version)
   if (message.kind === 'response') {
     if (modernHeader || session === 'none')
@@ -146,8 +145,8 @@ export function classifyLine(
     if (typeof session === 'object' && traits[session.revision].batches) return { era: 'legacy', as: 'batch' }
     throw new Fault('invalidRequest', 'This revision has no batches: send one message per line')
   }
-  const claim = message.kind === 'response' ? undefined : claimOf(message.params)
-  if (claim !== undefined) return classifyClaim(claim, stringIn(claim))
+  const envelope = message.kind === 'response' ? undefined : envelopeIn(message.params)
+  if (envelope) return classifyEnvelope(envelope, envelope.claim)
   if (message.kind === 'request' && message.method === 'initialize') {
     if (typeof session === 'object')
       throw new Fault('invalidRequest', 'This process already has a session: initialize was called before')
@@ -162,20 +161,15 @@ export function classifyLine(
   throw new Fault('invalidRequest', 'Session required: call initialize first, or send the envelope of 2026-07-28')
 }
 
-function stringIn(json: string): string | undefined {
-  const value = JSON.parse(json) as unknown
-  return typeof value === 'string' ? value : undefined
-}
-
-/** `claimText` is the protocol version in the body, as JSON; it may be any value. */
-function classifyClaim(claimText: string, version: string | undefined): Classification {
-  const claim = JSON.parse(claimText) as unknown
+/** `version` is that of the header, or what counts as such. */
+function classifyEnvelope(envelope: Envelope, version: unknown): Classification {
+  const { claim, known } = envelope
   if (typeof claim !== 'string')
     throw new Fault('invalidEnvelope', `${PROTOCOL_VERSION} has to be a string`, { data: missingData() })
   if (version === undefined) throw new Fault('headerMismatch', 'Header MCP-Protocol-Version is missing')
   if (version !== claim)
     throw new Fault('headerMismatch', 'Header MCP-Protocol-Version and the version in the body differ')
-  if (isModern(claim)) return { era: 'modern' }
+  if (known || isModern(claim)) return { era: 'modern', envelope }
   const hint = legacyRevision(claim) ? ': this revision starts with initialize' : ''
   throw new Fault('unsupportedRevision', `Unsupported protocol version${hint}`, {
     data: { supported: MODERN, requested: printable(claim, ECHOED) },
@@ -190,7 +184,7 @@ function classifyBatch(
   const refused = (why: string) => new Fault('invalidRequest', why)
   if (elements.length === 0) throw refused('An empty array is not a valid message')
   const messages = elements.map(({ start, end }) => parseMessage(sourceOf(cut(source, start, end))))
-  const claimed = messages.some((one) => 'params' in one && claimOf(one.params) !== undefined)
+  const claimed = messages.some((one) => 'params' in one && envelopeIn(one.params) !== undefined)
   if (claimed || (version !== undefined && looksModern(version)))
     throw refused('This revision has no batches: send one message per request')
   if (session === 'gone') throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
@@ -199,25 +193,6 @@ function classifyBatch(
   if (session === 'none') throw refused('Session required: call initialize first')
   if (!traits[session.revision].batches) throw refused(`${session.revision} has no batches`)
   return { era: 'legacy', as: 'batch' }
-}
-
-/**
- * The protocol version that a body claims, as JSON; undefined if it claims none. Throws a Fault if a key on the way is
- * duplicated.
- */
-function claimOf(params: Params): string | undefined {
-  if (typeof params === 'string') return undefined
-  if (twice(params, '_meta')) throw new Fault('invalidRequest', 'The member "_meta" appears twice in the params')
-  const meta = objectIn(params, '_meta')
-  if (!meta) return undefined
-  if (twice(meta, PROTOCOL_VERSION))
-    throw new Fault('invalidRequest', `The member "${PROTOCOL_VERSION}" appears twice in "_meta"`)
-  return raw(meta, PROTOCOL_VERSION)
-}
-
-function twice(payload: Payload, name: string): boolean {
-  const keys = receivedKeys(payload)
-  return keys.indexOf(name) !== keys.lastIndexOf(name)
 }
 
 function missingData() {

@@ -30,6 +30,7 @@ import {
   CLIENT_INFO,
   LOG_LEVEL,
   PROGRESS_TOKEN,
+  PROTOCOL_VERSION,
   SERVER_INFO,
   SUBSCRIPTION_ID,
   withoutRequestKeys,
@@ -48,21 +49,71 @@ export interface DecodedModernRequest {
   answers?: Answers
 }
 
+/** The `_meta` of a request that claims to be of a modern revision. */
+export interface Envelope {
+  meta: Payload
+  /** The revision that it claims; it may be any value. */
+  claim: unknown
+  /** What it says, if it is nothing but an envelope and has come before, from this client or another one. */
+  known: KnownEnvelope | undefined
+}
+
+interface KnownEnvelope {
+  caller: Caller
+  edits: Payload['edits']
+}
+
 const KNOWN_CAPABILITIES = ['elicitation', 'sampling', 'roots', 'experimental', 'extensions'] as const
 const WITHOUT_RETRY = { _meta: undefined, inputResponses: undefined, requestState: undefined }
 const NO_CACHING: CacheHint = { ttlMs: 0, scope: 'private' }
 
-/** Reads a request that was classified as modern. Throws a Fault if its envelope is invalid. */
-export function decodeRequest({ method, params }: Request): DecodedModernRequest {
-  if (typeof params === 'string') throw new Fault('invalidEnvelope', 'params has to be an object with a _meta')
+/** Envelopes by their texts. Clients send the same one with each request. */
+const envelopes = new Recent<KnownEnvelope>()
+
+/** The envelope in params; undefined if they claim no revision. Throws a Fault if a key on the way is duplicated. */
+export function envelopeIn(params: Params): Envelope | undefined {
+  if (typeof params === 'string') return undefined
+  if (duplicateKey(params, '_meta') !== undefined)
+    throw new Fault('invalidRequest', 'The member "_meta" appears twice in the params')
   const meta = objectIn(params, '_meta')
-  if (!meta) throw new Fault('invalidEnvelope', 'params._meta has to be an object')
-  refuseDuplicate(params)
-  const decoded: DecodedModernRequest = { method, params: edit(params, WITHOUT_RETRY), ...decodeMeta(meta) }
+  if (!meta) return undefined
+  const { source, start, end } = meta
+  const known = end - start > MAX_KEY ? undefined : envelopes.get(cut(source, start, end))
+  if (known) return { meta, claim: known.caller.revision, known }
+  if (duplicateKey(meta, PROTOCOL_VERSION) !== undefined)
+    throw new Fault('invalidRequest', `The member "${PROTOCOL_VERSION}" appears twice in "_meta"`)
+  const claim = value(meta, PROTOCOL_VERSION)
+  return claim === undefined ? undefined : { meta, claim, known }
+}
+
+/** Reads a request that was classified as modern. Throws a Fault if its envelope is invalid. */
+export function decodeRequest(
+  { method, params }: Request,
+  envelope: Envelope | undefined = envelopeIn(params),
+): DecodedModernRequest {
+  if (typeof params === 'string') throw new Fault('invalidEnvelope', 'params has to be an object with a _meta')
+  if (!envelope) throw new Fault('invalidEnvelope', 'params._meta has to be an object with an envelope')
+  const { meta, claim, known } = envelope
+  const twice = duplicateKey(params) ?? (known ? undefined : duplicateKey(meta))
+  if (twice !== undefined) throw new Fault('invalidRequest', `The member "${twice.slice(0, 64)}" appears twice`)
+  const decoded: DecodedModernRequest = {
+    method,
+    params: edit(params, WITHOUT_RETRY),
+    meta: known ? { ...meta, edits: known.edits } : withoutRequestKeys(meta),
+    caller: known?.caller ?? decodeCaller(meta),
+    progressToken: known ? undefined : decodeProgressToken(meta),
+  }
+  if (!known && claim === decoded.caller.revision) remember(meta, decoded)
   const responses = raw(params, 'inputResponses')
   const state = raw(params, 'requestState')
   if (responses !== undefined || state !== undefined) decoded.answers = { responses, state }
   return decoded
+}
+
+/** Remembers a `_meta` that is nothing but a valid envelope. */
+function remember({ source, start, end }: Payload, { meta, caller, progressToken }: DecodedModernRequest): void {
+  if (end - start > MAX_KEY || progressToken !== undefined || !isEmpty(meta)) return
+  envelopes.set(cut(source, start, end), { caller: detachedCaller(caller), edits: meta.edits })
 }
 
 /**
@@ -114,29 +165,6 @@ export function decodeNotification(params: Params): Pick<DecodedModernRequest, '
 export function decodeBareDiscover(): DecodedModernRequest {
   const caller = { revision: NEWEST_MODERN, capabilities: '{}' }
   return { method: 'server/discover', params: EMPTY, meta: EMPTY, caller, progressToken: undefined }
-}
-
-type DecodedMeta = Pick<DecodedModernRequest, 'meta' | 'caller' | 'progressToken'>
-
-/** What a `_meta` says that is nothing but an envelope. Clients send the same one with each request. */
-const envelopes = new Recent<{ caller: Caller; edits: Payload['edits'] }>()
-
-function decodeMeta(received: Payload): DecodedMeta {
-  const { source, start, end } = received
-  const mayRecur = end - start <= MAX_KEY && opens(received, PROGRESS_TOKEN) === undefined
-  const text = mayRecur ? cut(source, start, end) : ''
-  const known = mayRecur ? envelopes.get(text) : undefined
-  if (known) return { meta: { ...received, edits: known.edits }, caller: known.caller, progressToken: undefined }
-  refuseDuplicate(received)
-  const meta = withoutRequestKeys(received)
-  const caller = decodeCaller(received)
-  if (mayRecur && isEmpty(meta)) envelopes.set(text, { caller: detachedCaller(caller), edits: meta.edits })
-  return { meta, caller, progressToken: decodeProgressToken(received) }
-}
-
-function refuseDuplicate(payload: Payload): void {
-  const twice = duplicateKey(payload)
-  if (twice !== undefined) throw new Fault('invalidRequest', `The member "${twice.slice(0, 64)}" appears twice`)
 }
 
 function decodeCaller(meta: Payload): Caller {

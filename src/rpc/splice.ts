@@ -223,20 +223,17 @@ export function isEmpty(payload: Payload): boolean {
   return true
 }
 
-/** A duplicate key of the object: parsers may disagree about its value. */
-export function duplicateKey(payload: Payload): string | undefined {
-  const names = receivedKeys(payload)
-  if (names.length <= FEW) {
-    for (let at = 1; at < names.length; at++) {
-      const name = names[at]
-      if (names.indexOf(name as string) < at) return name
-    }
-    return undefined
-  }
-  const seen = new Set<string>()
-  for (const name of names) {
-    if (seen.has(name)) return name
-    seen.add(name)
+/** A duplicate key of the object, of all or of one name: parsers may disagree about its value. */
+export function duplicateKey({ source, table, row }: Payload, only?: string): string | undefined {
+  const names: string[] = []
+  let seen: Set<string> | undefined
+  const end = table[row + NEXT] as number
+  for (let at = row + ROW; at < end; at = table[at + NEXT] as number) {
+    const name = keyAt(source, table, at)
+    if (only !== undefined && name !== only) continue
+    if (seen ? seen.has(name) : names.includes(name)) return name
+    if (seen) seen.add(name)
+    else if (names.push(name) === FEW) seen = new Set(names)
   }
   return undefined
 }

@@ -6,6 +6,7 @@ import { ModernDownstream } from '../../src/downstream/modern.js'
 import { Fault } from '../../src/fault/fault.js'
 import { unlimited } from '../../src/limits/memory.js'
 import type { Call, Final, Handler, Told } from '../../src/protocol/call.js'
+import { envelopeIn } from '../../src/protocol/modern-client.js'
 import type { Request } from '../../src/rpc/message.js'
 import { join } from '../../src/rpc/source.js'
 import { HangUp } from '../../src/time/hang-up.js'
@@ -32,8 +33,9 @@ async function answer(handle: Handler, send: (frame: Frame) => Promise<void> | u
   const frames: { id?: number; method?: string; params?: { progress: number }; error?: object }[] = []
   const abort = new HangUp()
   const upstream = { handle, notify() {}, legacyRoute: () => Promise.reject(new Fault('internal', 'Not used')) }
-  const modern = new ModernDownstream(upstream, { draftErrorCodes: false }, unlimited())
-  await modern.answerRequest(request, { principal: 'alice', abort, log: LOG, transport: 'http' }, (frame) => {
+  const modern = new ModernDownstream({ upstream, compat: { draftErrorCodes: false }, memory: unlimited() })
+  const envelope = envelopeIn(request.params)
+  await modern.answerRequest(request, { principal: 'alice', abort, log: LOG, transport: 'http', envelope }, (frame) => {
     frames.push(JSON.parse(join(frame.text)) as object)
     return send(frame)
   })

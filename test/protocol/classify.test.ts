@@ -32,7 +32,8 @@ const refused = (code: number, status = 400, ...data: string[]): Outcome => ({
 
 function outcome(classified: () => Classification): Outcome {
   try {
-    return classified()
+    const { envelope, ...others } = { envelope: undefined, ...classified() }
+    return others
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     const data = Object.keys(error.data)

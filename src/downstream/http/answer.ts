@@ -68,7 +68,7 @@ export class Answer {
 
   /** Takes the next frame. */
   readonly sendFrame: Send = (frame) => {
-    if (frame.last && !this.#stream) return this.#sendJson(frame)
+    if (frame.last && !this.#stream) return this.#sendJson(frame.text, frame.last)
     try {
       const event = encodeEvent(this.#reserved(frame))
       const { readable, keepAlive } = this.#stream ?? this.#open()
@@ -78,6 +78,7 @@ export class Answer {
       if (!frame.last) return room === false ? this.#hold() : undefined
       clearInterval(keepAlive)
       readable.push(null)
+      frame.last.status = 200
     } catch (error) {
       // There is no memory left for the event. The client may still get an error as its answer, so its connection does
       // not end the call.
@@ -92,18 +93,15 @@ export class Answer {
     clearTimeout(this.#commit)
   }
 
-  /** The HTTP status with which this last frame would be sent now. */
-  statusOf({ status, fault }: NonNullable<Frame['last']>): number {
-    if (this.#stream) return 200
-    return fault ? statusOf(this.#reply, fault, this.#options.refusing.passthrough) : status
-  }
-
-  #sendJson({ text, last }: Frame): undefined {
+  #sendJson(text: Wire, last: NonNullable<Frame['last']>): undefined {
     clearTimeout(this.#commit)
     const reply = this.#reply
-    const { memory } = this.#options
-    if (last?.fault) explain(reply, last.fault)
-    reply.code(last?.fault ? this.statusOf(last) : (last?.status ?? 200))
+    const { memory, refusing } = this.#options
+    if (last.fault) {
+      explain(reply, last.fault)
+      last.status = statusOf(reply, last.fault, refusing.passthrough)
+    }
+    reply.code(last.status)
     sendJson(reply, reserveAnswer(reply, memory, reply.request.principal, text) ? text : answerLost(this.#id))
   }
 

@@ -4,7 +4,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import type { Handler } from '../../protocol/call.js'
-import { type Compat, classify, idIn, idToAnswer, readMessage, type SessionState } from '../../protocol/classify.js'
+import {
+  type Classification,
+  type Compat,
+  classify,
+  idIn,
+  idToAnswer,
+  readMessage,
+  type SessionState,
+} from '../../protocol/classify.js'
 import { type LegacyRevision, legacyRevision, looksModern } from '../../protocol/eras.js'
 import { checkHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
@@ -81,13 +89,7 @@ class Endpoint {
   constructor(options: EndpointOptions) {
     this.#options = options
     this.#legacy = new SessionRequests(options)
-    const { upstream, subscribe = upstream.handle, compat, memory } = options
-    const answerHttp: Handler = (call) => (methodTraits(call.method).endless ? subscribe(call) : upstream.handle(call))
-    this.#modern = new ModernDownstream(
-      { handle: answerHttp, notify: (notice) => upstream.notify(notice) },
-      compat,
-      memory,
-    )
+    this.#modern = new ModernDownstream(options)
   }
 
   /** Answers a request. Its failure is an answer, too. `isBack`: the relay has handed it back. */
@@ -184,7 +186,7 @@ class Endpoint {
     }
     const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
     const verdict = classify(message, version, state, compat)
-    if (verdict.era === 'modern') await this.#takeModern(message, 'bare' in verdict, headers, asked)
+    if (verdict.era === 'modern') await this.#takeModern(message, verdict, headers, asked)
     else if (verdict.as === 'initialize') await this.#legacy.open(message as Request, asked)
     else if (session) await this.#legacy.takeMessage(message, session, asked)
     else throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
@@ -192,7 +194,7 @@ class Endpoint {
 
   #takeModern(
     message: Message,
-    bare: boolean,
+    verdict: Extract<Classification, { era: 'modern' }>,
     { lookup, params }: RequestHeaders,
     asked: Asked,
   ): Promise<void> | undefined {
@@ -206,12 +208,13 @@ class Endpoint {
     }
     if (message.kind !== 'request')
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
-    if (!bare) checkHeaders(message, lookup)
+    const envelope = 'bare' in verdict ? undefined : verdict.envelope
+    if (envelope) checkHeaders(message, lookup)
     const { endless } = methodTraits(message.method)
     const answer = new Answer(reply, endless ? own(message.id) : message.id, this.#options)
     asked.answer = answer
     const { abort } = answer
-    const trace = traceHeaders(request)
+    const trace = log.telemetry?.tracer && traceHeaders(request)
     const transport = 'http'
     const headers = log.telemetry?.recorder && request.headers
     const arrived = {
@@ -222,10 +225,9 @@ class Endpoint {
       log,
       transport,
       paramHeaders: params,
-      bare,
+      envelope,
       trace,
       headers,
-      answer,
     } as const
     const answered = this.#modern.answerRequest(message, arrived, answer.sendFrame)
     return endless ? untilBegun(answered, answer, asked) : answered

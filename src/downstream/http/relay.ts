@@ -15,7 +15,7 @@ import { isModern, legacyRevision } from '../../protocol/eras.js'
 import { decodeValue, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
 import { callerOf } from '../../protocol/listed.js'
 import { methodTraits } from '../../protocol/methods.js'
-import { CallLogEntry, namedSubject } from '../call-log.js'
+import { CallLogEntry, subject } from '../call-log.js'
 import { type Logger, tell } from '../logger.js'
 import { traceHeaders } from './headers.js'
 import { headerOf, type RelayedHeaders, sentBack } from './relay-headers.js'
@@ -104,7 +104,7 @@ export class Relay {
    * decides this.
    */
   modern(lookup: HeaderLookup, body: Uint8Array | undefined): RelayedRequestOptions | undefined {
-    if (!isModern(versionHeader(lookup)) || this.#options.relayed.speaks() !== 'modern') return undefined
+    if (this.#options.relayed.speaks() !== 'modern' || !isModern(versionHeader(lookup))) return undefined
     const method = single(lookup, 'mcp-method')
     // The bridge may have to change the server's answer to `server/discover`.
     if (method === 'server/discover' || this.#options.keeps?.(method ?? '')) return undefined
@@ -219,8 +219,7 @@ export class Relay {
       ...(revision && { clientRevision: revision }),
       ...(name !== undefined && { name }),
     } as const
-    const record = new CallLogEntry(log, fields, { principal, session, partOf })
-    record.beginRecord(undefined, traceHeaders(request))
+    const record = new CallLogEntry(log, fields, { principal, session, partOf, trace: traceHeaders(request) })
     const messages = recorder?.begin(record.recorder, {
       body: body instanceof Uint8Array ? body : undefined,
       headers,
@@ -309,7 +308,7 @@ export class Relay {
 
 function modernPassing(method: string, name: string | undefined): RelayedRequestOptions {
   const { endless = false } = methodTraits(method)
-  return { era: 'modern', method, ...(name && namedSubject(method, decoded(name))), endless, opens: false }
+  return { era: 'modern', method, ...(name && subject(method, decoded(name))), endless, opens: false }
 }
 
 /** The value of a header; as it is if it is not valid, because the server refuses it. */

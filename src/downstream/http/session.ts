@@ -93,8 +93,10 @@ export class HttpSession implements KeptSession {
       return undefined
     }
     const { grant } = reply.request
-    const headers = this.#options.log.telemetry?.recorder && reply.request.headers
-    return this.client.answerClient(request, send, { trace: traceHeaders(reply.request), headers, grant })
+    const { tracer, recorder } = this.#options.log.telemetry ?? {}
+    const trace = tracer && traceHeaders(reply.request)
+    const headers = recorder && reply.request.headers
+    return this.client.answerClient(request, send, { trace, headers, grant })
   }
 
   /**

@@ -19,11 +19,10 @@ export async function openSession(
 ): Promise<Opened> {
   const { upstream, log, transport } = options
   const session = log.telemetry?.recorder && crypto.randomUUID()
-  const whose = { principal: options.sender.principal, session }
+  const whose = { principal: options.sender.principal, session, trace: options.trace }
   const fields = { clientEra: 'legacy', clientTransport: transport, method: request.method } as const
-  const record = new CallLogEntry(log, fields, whose)
+  const record = new CallLogEntry(log, fields, whose, request)
   const sender: Sender = { ...options.sender, caller: { revision: '', capabilities: '{}' } }
-  record.beginRecord(request, options.trace)
   record.recorder?.began(request, undefined, options.headers)
   try {
     if (known instanceof Fault) throw known

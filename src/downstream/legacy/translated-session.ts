@@ -193,12 +193,11 @@ export class TranslatedSession implements ClientSession {
       clientTransport: transport,
       method,
     } as const
-    const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
+    const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     try {
       let last: Frame
       try {
-        record.beginRecord(request, trace)
         record.recorder?.began(request, undefined, headers)
         const decoded = decodeRequest(request)
         const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined

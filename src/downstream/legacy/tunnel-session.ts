@@ -70,10 +70,9 @@ export class TunnelSession implements ClientSession {
       serverTransport,
       method,
     } as const
-    const record = new CallLogEntry(log, fields, { principal: sender.principal, session })
+    const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
-    record.beginRecord(request, trace)
     record.recorder?.began(request, undefined, headers)
     const span = record.handedOver()
     const say: SayTunnelled = ({ text, origin, answer, dropped }) => {
