@@ -138,7 +138,7 @@ export class Mount implements Served {
       ],
       subscriptions: [{ bound: shared.subscriptions, where: 'with the bridge' }],
       timeouts: { idle: call, total: callTotal },
-      signIn: signIn?.policy,
+      signIn,
     })
     const cache = cacheOf(name, own, settings, shared.results, observe)
     this.#cache = cache

@@ -89,7 +89,6 @@ interface Waiting {
 
 /** The sign-in of all principals to one server. */
 export class SignIn {
-  readonly policy: Policy
   readonly #options: SignInOptions
   readonly #waiting = new BoundedMap<string, Waiting>(MAX_PLACEHOLDERS)
   /** A principal has had the placeholder, so clients may know its tool. */
@@ -101,12 +100,20 @@ export class SignIn {
     this.#options = options
     this.#hasTool = options.asksElsewhere ?? false
     this.#hasAsked = this.#hasTool
-    this.policy = (next) => (call) => {
-      const account = options.accounts.for(call)
-      if (!account) return next(call)
-      if (this.#hasTool || call.answers?.state === STATE) return this.#answerKnown(account, call, next)
-      return this.#answer(account, call, next)
-    }
+  }
+
+  /** Answers a call whose client may have the placeholder, or was asked to sign in; undefined for all others. */
+  ahead(call: Call, next: Handler): Promise<Final> | undefined {
+    if (!this.#hasTool && call.answers?.state !== STATE) return undefined
+    const account = this.#options.accounts.for(call)
+    return account && this.#answerKnown(account, call, next)
+  }
+
+  /** Signs in after a call has failed for want of that, and repeats the call. Rejects with every other error. */
+  async after(call: Call, error: unknown, next: Handler): Promise<Final> {
+    const account = this.#options.accounts.for(call)
+    if (!account) throw error
+    return this.#answer(account, call, next, false, error)
   }
 
   /** Whether a modern request concerns the sign-in and must not be relayed unread to the server. */
@@ -189,8 +196,17 @@ export class SignIn {
     return method === CALL_TOOL && raw(params, 'name') === JSON.stringify(SIGN_IN_TOOL)
   }
 
-  /** Sends the call to the server, and again after a sign-in. `hasAccepted`: the person agreed to open the address for that. */
-  async #answer(account: Account, call: Call, next: Handler, hasAccepted = false): Promise<Final> {
+  /**
+   * Sends the call to the server, and again after a sign-in. `hasAccepted`: the person agreed to open the address for that.
+   * `failure`: the call was sent once, and failed with it.
+   */
+  async #answer(
+    account: Account,
+    call: Call,
+    next: Handler,
+    hasAccepted = false,
+    failure: unknown = undefined,
+  ): Promise<Final> {
     let hasTold = false
     const tell = (told: Told) => {
       hasTold = true
@@ -198,6 +214,7 @@ export class SignIn {
     }
     for (let signIns = 0; ; signIns++) {
       try {
+        if (signIns === 0 && failure !== undefined) throw failure
         return await next({ ...call, tell })
       } catch (error) {
         if (hasTold || !isOfSignIn(error)) throw error

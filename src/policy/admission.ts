@@ -6,7 +6,7 @@
 import { Fault } from '../fault/fault.js'
 import type { Bound, BoundReached } from '../limits/bound.js'
 import { OpenSet } from '../limits/open-set.js'
-import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
+import { type Call, type Final, type Handler, type Policy, type Tell, unheard } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
 import { EMPTY } from '../rpc/splice.js'
 import { HangUp } from '../time/hang-up.js'
@@ -41,8 +41,15 @@ export interface AdmissionOptions {
   calls?: readonly AdmissionPlace[]
   subscriptions?: readonly AdmissionPlace[]
   timeouts?: Timeouts
-  /** Signs in to the server. A person may take longer for that than a call may. */
-  signIn?: Policy | undefined
+  signIn?: CallSignIn | undefined
+}
+
+/** Signs in to the server. A person may take longer for that than a call may, so its time does not run meanwhile. */
+export interface CallSignIn {
+  /** Answers a call that may concern a sign-in; undefined for all others. `next` hands it to the server. */
+  ahead(call: Call, next: Handler): Promise<Final> | undefined
+  /** Answers a call that has failed before it was told anything: signs in first, or rejects with an error. */
+  after(call: Call, error: unknown, next: Handler): Promise<Final>
 }
 
 /** How a call in flight is aborted. */
@@ -54,7 +61,8 @@ const OUTCOME = 'whether it acted on the call is unknown'
 /** The calls in flight of one server, or of one of its clients. */
 export class Admission {
   readonly #options: AdmissionOptions
-  readonly #calls = new OpenSet<Abort>()
+  /** Entries are empty once they are deleted: V8 may keep them for long (see `OpenSet`). */
+  readonly #calls = new Set<{ abort: Abort | undefined }>()
   /** Ends an open subscription. */
   readonly #endless = new OpenSet<() => void>()
   #closed = false
@@ -77,8 +85,12 @@ export class Admission {
 
   /** Registers a call that does not pass the policy, to be aborted at shutdown. The returned function removes it. */
   begin(abort: Abort): () => void {
-    const place = this.#calls.add(abort)
-    return () => this.#calls.delete(place)
+    const entry: { abort: Abort | undefined } = { abort }
+    this.#calls.add(entry)
+    return () => {
+      entry.abort = undefined
+      this.#calls.delete(entry)
+    }
   }
 
   /** Admits nothing new from now on. */
@@ -95,25 +107,31 @@ export class Admission {
   /** Aborts all calls in flight with the fault `interrupted`. */
   cut(): void {
     const fault = new Fault('interrupted', 'The bridge was shut down; whether the server acted on the call is unknown')
-    for (const abort of [...this.#calls]) abort(fault)
+    for (const { abort } of [...this.#calls]) abort?.(fault)
   }
 
   /** Admits a call, or throws a Fault. */
   readonly policy: Policy = (next) => {
     const { signIn, timeouts } = this.#options
-    const inner = signIn ? signIn(timeouts ? within(timeouts, next) : next) : next
+    const timed = timeouts ? within(timeouts, next) : next
+    const endlessly = signIn ? signingIn(signIn, next) : next
     return async (call) => {
       const { principal, method, answers } = call
       const { endless } = methodTraits(method)
       const places = this.#takePlaces({ principal, endless, goesOn: answers !== undefined })
-      if (endless) return this.#untilEnded(call, inner).finally(() => give(places, principal))
-      const place = this.#calls.add(call.abort)
-      const time = timeouts && !signIn ? new Time(call, timeouts) : undefined
+      if (endless) return this.#untilEnded(call, endlessly).finally(() => give(places, principal))
+      const ahead = signIn?.ahead(call, timed)
+      const admitted = new Admitted(call, ahead ? undefined : timeouts)
+      this.#calls.add(admitted)
       try {
-        return await inner(time ? time.call : call)
+        return await (ahead ?? next({ ...call, tell: admitted.tell }))
+      } catch (error) {
+        if (!signIn || ahead || admitted.hasTold) throw error
+        admitted.stopTime()
+        return await signIn.after(call, error, timed)
       } finally {
-        time?.stopTime()
-        this.#calls.delete(place)
+        this.#calls.delete(admitted)
+        admitted.leave()
         for (const { bound } of places) bound.vacate(principal)
       }
     }
@@ -155,42 +173,73 @@ function give(places: readonly AdmissionPlace[], principal: string): void {
   for (const { bound } of places) bound.vacate(principal)
 }
 
-/** The time of a call. It is aborted with the fault `upstreamTimeout` when a limit is exceeded. */
-class Time {
-  /** The call with its time running. */
-  readonly call: Call
-  readonly #silence: Deadline
+/** A call in flight. If it has time limits, it is aborted with the fault `upstreamTimeout` when one is exceeded. */
+class Admitted {
+  /** Undefined when the call has ended. */
+  abort: Abort | undefined
+  /** The `tell` of the call, which resets its idle timeout. */
+  tell: Tell
+  /** Something was told. */
+  hasTold = false
+  #silence: Deadline | undefined
   #overdue: NodeJS.Immediate | undefined
 
-  constructor(call: Call, { idle, total }: Timeouts) {
+  constructor({ abort, tell }: Pick<Call, 'abort' | 'tell'>, timeouts: Timeouts | undefined) {
+    this.abort = abort
+    const giveUp = (why: string) => abort(new Fault('upstreamTimeout', `The server ${why}; ${OUTCOME}`))
     const started = performance.now()
-    const giveUp = (why: string) => call.abort(new Fault('upstreamTimeout', `The server ${why}; ${OUTCOME}`))
-    this.#silence = new Deadline(idle, () => giveUp(`sent nothing for ${idle / 1000} s`))
-    const tell = (told: Told) => {
+    const { idle = 0, total = Number.POSITIVE_INFINITY } = timeouts ?? {}
+    if (timeouts) this.#silence = new Deadline(idle, () => giveUp(`sent nothing for ${idle / 1000} s`))
+    this.tell = (told) => {
+      this.hasTold = true
       // The answer may have arrived together with what is told.
       if (performance.now() - started > total)
         this.#overdue ??= setImmediate(() => giveUp(`did not answer within ${total / 1000} s`))
-      this.#silence.refresh()
-      return call.tell(told)
+      this.#silence?.refresh()
+      return tell(told)
     }
-    this.call = { ...call, tell }
   }
 
   stopTime(): void {
-    this.#silence.clear()
+    this.#silence?.clear()
     clearImmediate(this.#overdue)
+  }
+
+  leave(): void {
+    this.stopTime()
+    this.abort = this.#silence = undefined
+    this.tell = unheard
+  }
+}
+
+/** Signs in where that is necessary, for subscriptions: they have no time limits. */
+function signingIn(signIn: CallSignIn, next: Handler): Handler {
+  return async (call) => {
+    const ahead = signIn.ahead(call, next)
+    if (ahead) return ahead
+    const { tell } = call
+    let hasTold = false
+    const noting: Tell = (told) => {
+      hasTold = true
+      return tell(told)
+    }
+    try {
+      return await next({ ...call, tell: noting })
+    } catch (error) {
+      if (hasTold) throw error
+      return signIn.after(call, error, next)
+    }
   }
 }
 
 /** Times calls alone, without the sign-in before them. */
 function within(timeouts: Timeouts, next: Handler): Handler {
   return async (call) => {
-    if (methodTraits(call.method).endless) return next(call)
-    const time = new Time(call, timeouts)
+    const time = new Admitted(call, timeouts)
     try {
-      return await next(time.call)
+      return await next({ ...call, tell: time.tell })
     } finally {
-      time.stopTime()
+      time.leave()
     }
   }
 }

@@ -3,7 +3,7 @@ import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import { Bound } from '../../src/limits/bound.js'
 import { Admission } from '../../src/policy/admission.js'
-import type { Call, Final, Policy, Told } from '../../src/protocol/call.js'
+import type { Call, Final, Handler, Told } from '../../src/protocol/call.js'
 import { HangUp } from '../../src/time/hang-up.js'
 import { callOf, payload } from '../support/calls.js'
 import { stopClock } from '../support/clock.js'
@@ -65,13 +65,13 @@ t.test('progress resets the idle timeout, but not the total timeout', async (t) 
 t.test('the time of a sign-in does not count', async (t) => {
   const clock = stopClock(t)
   let signedIn = () => {}
-  const signIn: Policy = (next) => async (call) => {
+  const ahead = async (call: Call, next: Handler) => {
     await new Promise<void>((resolve) => {
       signedIn = resolve
     })
     return next(call)
   }
-  const admission = new Admission({ timeouts, signIn })
+  const admission = new Admission({ timeouts, signIn: { ahead, after: (_call, error) => Promise.reject(error) } })
   const { answer, abort } = open(admission)
   await clock.pass(60_000)
   t.equal(abort.aborted, false)
