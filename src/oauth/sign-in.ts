@@ -20,7 +20,6 @@ import {
   type Final,
   type Handler,
   type LegacyRoute,
-  type Policy,
   type SayTunnelled,
   type Sender,
   type Told,
