@@ -45,7 +45,7 @@ export interface AdmissionOptions {
 }
 
 /** Signs in to the server. A person may take longer for that than a call may, so its time does not run meanwhile. */
-export interface CallSignIn {
+interface CallSignIn {
   /** Answers a call that may concern a sign-in; undefined for all others. `next` hands it to the server. */
   ahead(call: Call, next: Handler): Promise<Final> | undefined
   /** Answers a call that has failed before it was told anything: signs in first, or rejects with an error. */
