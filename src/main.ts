@@ -126,6 +126,10 @@ async function run(command: Command): Promise<number | undefined> {
       const { probe } = await import('./cli/probe.js')
       return codeOf(await probe(command.settings, command.json, program))
     }
+    case 'replay': {
+      const { runReplay } = await import('./cli/replay.js')
+      return codeOf(await runReplay(command, program))
+    }
     case 'tail': {
       const { tail } = await import('./cli/tail.js')
       const { socketsOf } = await import('./cli/tail-target.js')

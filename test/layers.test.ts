@@ -278,7 +278,7 @@ t.test('only the inspector, its page and the commands know what records and show
   for (const room of ['recorder', 'inspect', 'page'])
     t.same(
       [...new Set(own.filter((one) => roomOf(target(one)) === room).map(({ from }) => roomOf(from)))].filter(
-        (from) => !['recorder', 'inspect', 'page', 'cli'].includes(from),
+        (from) => !['recorder', 'inspect', 'page', 'replay', 'cli'].includes(from),
       ),
       [],
       room,

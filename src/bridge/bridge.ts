@@ -84,8 +84,8 @@ export class Bridge {
   readonly #refusals: Refusals
   readonly #replicas: RedisReplicas | undefined
   readonly #http: HttpService
-  /** What the inspector shows and calls. */
-  readonly #inspected: InspectedBridge
+  /** What the inspector shows, and a way to call what is served. */
+  readonly inspected: InspectedBridge
   #callable: InspectorFront | undefined
   readonly #audit: AuditLines | undefined
   #mounts: ReadonlyMap<string, Mount>
@@ -128,7 +128,7 @@ export class Bridge {
       loggedCalls: settings.log.calls,
     }
     const { metrics } = context
-    this.#inspected = {
+    this.inspected = {
       servers: () => serversNow(this.#mounts),
       targets: () => this.#inspectorFront.targets(),
       bodyBytes: settings.limits.bodyBytes,
@@ -145,7 +145,7 @@ export class Bridge {
         contentType: metrics.contentType,
         text: () => metrics.text(this.#gauges, this.#conditions),
       },
-      inspected: this.#inspected,
+      inspected: this.inspected,
     })
     const names = Object.keys(settings.mcpServers)
     this.#mounts = new Map(
@@ -204,7 +204,7 @@ export class Bridge {
   /** Serves the only group, or else the only server, on stdio, until the input ends or the output is closed. */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
     const [served] = [...this.#groups.values(), ...this.#mounts.values()]
-    await this.#context.inspector?.serveSocket(this.#inspected)
+    await this.#context.inspector?.serveSocket(this.inspected)
     await (served as Served).pipe({ ...streams, patience: this.#settings.timeouts.drainTimeout })
     this.#answerable = false
   }

@@ -55,7 +55,9 @@ export function readArguments(argv: readonly string[], env: Readonly<Record<stri
   const command = isNamed ? commandIn(said) : 'serve'
   if (command === undefined) throw incomplete(said)
   const words = isNamed ? said.slice(command.split(' ').length) : said
-  if (command === 'probe' && words[0] !== undefined && !SERVER.test(words[0])) throw notProbed(words[0])
+  // The server of these commands is one word.
+  const server = command === 'probe' ? words[0] : command === 'replay' ? words[1] : undefined
+  if (server !== undefined && !SERVER.test(server)) throw notAsked(server, command)
   return { command, words, flags: flagsIn(given, command), program: afterDashes }
 }
 
@@ -209,12 +211,13 @@ function notAProgram(word: string): UsageError {
   return new UsageError(`${is}: ${hint}`)
 }
 
-function notProbed(word: string): UsageError {
+function notAsked(word: string, command: CommandName): UsageError {
+  const line = command === 'replay' ? 'mcp-bridge replay calls.json' : `mcp-bridge ${command}`
   const isFile = /\.(?:jsonc?|toml)$/.test(word)
   const hint = isFile
-    ? `: for a configuration file, write mcp-bridge probe --config ${word}`
-    : addressHint(word, '/mcp') || ': before a program write --, as in mcp-bridge probe -- npx -y some-server'
-  return new UsageError(`"${word}" is no address${hint}`, 'probe')
+    ? `: for a configuration file, write ${line} --config ${word}`
+    : addressHint(word, '/mcp') || `: before a program write --, as in ${line} -- npx -y some-server`
+  return new UsageError(`"${word}" is no address${hint}`, command)
 }
 
 /** The error for `trust` or `auth` without a subcommand, or with an unknown one. */

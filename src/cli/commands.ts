@@ -72,7 +72,7 @@ export const GROUPS: readonly (readonly [title: string, flags: readonly FlagName
   ['How a server is used', SERVER],
   ['Sign-in to a server', SIGN_IN],
   ['Discovery and trust', [...FINDING, 'read-only-tool']],
-  ['Inspector', INSPECT],
+  ['Inspector', [...INSPECT, 'record']],
   ['Log', LOG],
 ]
 
@@ -91,7 +91,7 @@ const COMMANDS = {
     usage: '[<server> | <program> [args]]',
     about: 'serve one server, or all servers of a configuration file; this is the default',
     words: 1,
-    flags: [...TOGETHER, ...BRIDGE],
+    flags: [...TOGETHER, ...BRIDGE, 'record'],
     details: [
       'The server:',
       '  https://…, http://…          Streamable HTTP, or HTTP+SSE if the server supports nothing else',
@@ -165,6 +165,24 @@ const COMMANDS = {
         'mcp-bridge tail --both server:github status:error,fault,tool_error',
       ],
       ['A bridge on HTTP', "mcp-bridge tail 'http://127.0.0.1:9091/inspect#<token>'"],
+    ],
+  },
+  replay: {
+    usage: '<file> [<server>]',
+    about: 'make recorded calls again, and compare the answers',
+    words: 2,
+    flags: [...TOGETHER, 'json', ...SERVER, ...SIGN_IN, ...LOG],
+    details: [
+      'A file is written by "mcp-bridge --record <file>", or copied from the inspector; docs/replay.md describes it. Each call is',
+      'made by a client of the revision that it was recorded with, and the questions of the server get the recorded answers.',
+      '',
+      'Exit codes: 0 if all answers are as recorded, 1 if some are not or the server is unavailable, 2 if the file or a flag is wrong.',
+    ],
+    examples: [
+      ['Calls of a program', 'mcp-bridge replay calls.json -- node my-server.js'],
+      ['Of a server with an address', 'mcp-bridge replay calls.json https://example.com/mcp'],
+      ['Of the servers of a configuration file', 'mcp-bridge replay calls.json --config mcp.json'],
+      ['Record some', 'mcp-bridge --record calls.json -- node my-server.js'],
     ],
   },
   demo: {
@@ -304,7 +322,7 @@ const COMMANDS = {
   },
   size: {
     usage: '',
-    about: 'compute the replicas that a load needs, and their CPU, memory and Redis',
+    about: 'compute the replicas, CPU, memory and Redis that a load needs',
     words: 0,
     flags: ['calls', 'sessions', 'streams', 'parked', 'forwarded', 'json'],
     details: ['The figures behind it were measured on one machine: see "Sizing" in docs/operations.md.'],

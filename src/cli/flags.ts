@@ -201,6 +201,12 @@ export const FLAGS = {
   'no-oauth': { option: `${SERVER}.oauth`, servers: 'url', to: false, about: 'Never sign in to a server.' },
   inspect: { option: 'inspect', to: { try: 'loopback' } },
   'inspect-payloads': { value: '<which>', option: 'inspect.payloads', example: '--inspect-payloads errors' },
+  record: {
+    value: '<file>',
+    about:
+      'Write the calls of clients with their answers into a file, for "mcp-bridge replay". Secrets are hidden. The file may exist if it is a recording: new calls are added.',
+    example: '--record calls.json',
+  },
   'log-level': { value: '<level>', option: 'log.level', example: '--log-level debug' },
   'log-format': { value: '<format>', option: 'log.format', example: '--log-format json' },
   json: { about: 'Print the result as JSON.' },

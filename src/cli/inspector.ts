@@ -4,11 +4,17 @@ import type { Settings } from '../config/settings.js'
 import { homeFolder } from '../discovery/home.js'
 import { Inspector } from '../inspect/inspector.js'
 import { socketFolder } from '../inspect/socket.js'
+import type { RecordEvent } from '../recorder/events.js'
 
-/** `replica` is the id of this replica, if there are several; `mayTry` is whether viewers may call servers. */
-export function inspectorOf(
-  settings: NonNullable<Settings['inspect']>,
-  { env, ...more }: Pick<BridgeContext, 'version' | 'log' | 'env'> & { replica: string | undefined; mayTry: boolean },
-): Inspector {
+interface InspectorOptions extends Pick<BridgeContext, 'version' | 'log' | 'env'> {
+  /** The id of this replica, if there are several. */
+  replica: string | undefined
+  /** Whether viewers may call servers. */
+  mayTry: boolean
+  /** Gets all events, too. */
+  also: RecordEvent | undefined
+}
+
+export function inspectorOf(settings: NonNullable<Settings['inspect']>, { env, ...more }: InspectorOptions): Inspector {
   return new Inspector(settings, { ...more, folder: socketFolder(env, homeFolder()) })
 }

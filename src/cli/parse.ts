@@ -15,8 +15,9 @@ import type { WrapAction } from './wrap/run.js'
 import { checkWritable } from './writable.js'
 
 export type Command =
-  | ({ kind: 'run'; files: readonly string[] } & Configured)
+  | ({ kind: 'run'; files: readonly string[]; record?: string | undefined } & Configured)
   | { kind: 'probe'; settings: Settings; json: boolean }
+  | { kind: 'replay'; file: string; settings: Settings; json: boolean }
   | ({ kind: 'check'; file: string } & Checked)
   | { kind: 'tail'; target: string | undefined; filter: string; json: boolean; both: boolean }
   | { kind: 'size'; load: Load; json: boolean }
@@ -72,9 +73,15 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
   const json = flags.json ?? false
   switch (command) {
     case 'serve':
-      return { kind: 'run', ...configured(flags, sources, described(given)), files: [...files] }
+      return { kind: 'run', ...configured(flags, sources, described(given)), files: [...files], record: flags.record }
     case 'probe':
-      return { kind: 'probe', settings: probed(given, sources), json }
+      return { kind: 'probe', settings: asked(given, sources), json }
+    case 'replay': {
+      const [file, ...others] = words
+      if (file === undefined)
+        throw new UsageError('replay needs a file: mcp-bridge replay calls.json <server>', command)
+      return { kind: 'replay', file, settings: asked({ ...given, words: others }, sources), json }
+    }
     case 'check':
       if (flags.config === undefined) throw new UsageError('check needs --config <file>', command)
       return { kind: 'check', ...checked(flags, sources), file: flags.config }
@@ -197,12 +204,13 @@ function withoutFile(names: readonly string[]): string {
   return `--server chooses a server of a configuration file, and there is none: ${hint}`
 }
 
-function probed(given: Arguments, sources: ConfigSources): Settings {
+/** The servers of a command that asks them something. */
+function asked(given: Arguments, sources: ConfigSources): Settings {
   const { command, flags } = given
   const { upstream, program } = described(given)
   if (upstream === undefined && program?.length === 0 && flags.config === undefined)
     throw new UsageError(
-      'probe needs a server: mcp-bridge probe https://example.com/mcp, or mcp-bridge probe stdio:"command args"',
+      `${command} needs a server: ${example(command)} https://example.com/mcp, or ${example(command)} stdio:"command args"`,
       command,
     )
   const { settings } = configured(flags, sources, { upstream, program: program ?? [] })
@@ -210,6 +218,10 @@ function probed(given: Arguments, sources: ConfigSources): Settings {
   if (names.length === 0)
     throw new UsageError('the configuration file names no server: to find servers, use mcp-bridge discover', command)
   return settings
+}
+
+function example(command: CommandName): string {
+  return command === 'replay' ? 'mcp-bridge replay calls.json' : `mcp-bridge ${command}`
 }
 
 /** The settings for a sign-in to one server: one of the file, or an address. */

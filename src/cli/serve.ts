@@ -19,6 +19,7 @@ import { collectLessOften } from './garbage.js'
 import { inspectorAddress } from './inspector-address.js'
 import { type Command, parseCommand } from './parse.js'
 import { type Program, sourcesOf } from './program.js'
+import type { RecordingFile } from './record.js'
 import { losesHeaders } from './runtime.js'
 import { signInFor } from './sign-in.js'
 import { writableByGroup } from './writable.js'
@@ -47,7 +48,7 @@ const TERMINAL_CLOSED = 'the terminal was closed'
 
 /** Starts the bridge, and follows its configuration until the process ends. Resolves once it serves, or has ended. */
 export async function serve(
-  { settings, files, notes, format }: RunCommand,
+  { settings, files, notes, format, record }: RunCommand,
   program: Program,
   { tries, onListening, onStop }: Serving = {},
 ): Promise<void> {
@@ -74,6 +75,10 @@ export async function serve(
   const names = named ? new (await import('../telemetry/listed-names.js')).ListedToolNames() : undefined
   const signIn = signInFor(program, settings, { log })
   const replicas = settings.redis && (await import('../bridge/replicas.js')).replicasOf(settings, log)
+  const recording =
+    record === undefined
+      ? undefined
+      : (await import('./record.js')).startRecording(record, { hide: settings.inspect?.hide ?? [], log })
   const inspector =
     settings.inspect &&
     (await import('./inspector.js')).inspectorOf(settings.inspect, {
@@ -82,13 +87,14 @@ export async function serve(
       env,
       replica: replicas?.id,
       mayTry: isCallable(settings),
+      also: recording?.record,
     })
-  const recorder = inspector?.recorder
+  const recorder = inspector?.recorder ?? recording?.recorder
   const context = { log, version, env, metrics, tracer: tracing?.tracer, names, replicas, signIn, inspector, recorder }
   const found = await finding(settings, context, listen.kind === 'stdio')
   const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
-  const stop = stopper(bridge, program, { tracing, found, onPipe: listen.kind === 'stdio' })
+  const stop = stopper(bridge, program, { tracing, found, recording, onPipe: listen.kind === 'stdio' })
   program.onSignal((signal) => {
     log.info({ event: 'stopping', signal }, 'shutting down')
     onStop?.()
@@ -249,11 +255,15 @@ async function finding(settings: Settings, context: BridgeContext, onPipe: boole
 /** Stops the bridge and ends the process. Each further cause shortens the remaining time; a repeated cause counts once. */
 type Stop = (cause: unknown, hurry?: boolean) => Promise<void>
 
-function stopper(
-  bridge: Bridge,
-  program: Program,
-  { tracing, found, onPipe }: { tracing: Tracing | undefined; found: FoundServers | undefined; onPipe: boolean },
-): Stop {
+/** What ends with a bridge. */
+interface Stopped {
+  tracing: Tracing | undefined
+  found: FoundServers | undefined
+  recording: RecordingFile | undefined
+  onPipe: boolean
+}
+
+function stopper(bridge: Bridge, program: Program, { tracing, found, recording, onPipe }: Stopped): Stop {
   const causes = new Set<unknown>()
   // Running calls may finish after the input ends; a signal after that is the second cause.
   if (onPipe) program.stdin.once('end', () => causes.add(INPUT_ENDED))
@@ -262,6 +272,7 @@ function stopper(
     if (causes.size > 2) return program.end()
     found?.close()
     await bridge.close(hurry || causes.size > 1)
+    recording?.close()
     await tracing?.close()
     await program.end()
   }

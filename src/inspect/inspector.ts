@@ -9,6 +9,7 @@ import type { Settings } from '../config/settings.js'
 import type { Log } from '../log/events.js'
 import { folderProblem } from '../net/private-file.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
+import type { RecordEvent } from '../recorder/events.js'
 import { EventRecorder } from '../recorder/recorder.js'
 import { INSPECT } from './address.js'
 import { PAGE } from './page.js'
@@ -29,6 +30,8 @@ interface InspectorContext {
   folder: string | undefined
   /** Whether viewers may call servers. */
   mayTry?: boolean
+  /** Gets all events, too. */
+  also?: RecordEvent | undefined
 }
 
 /** The inspector. */
@@ -47,7 +50,7 @@ export class Inspector {
 
   constructor(
     settings: NonNullable<Settings['inspect']>,
-    { version, log, replica, folder, mayTry = false }: InspectorContext,
+    { version, log, replica, folder, mayTry = false, also }: InspectorContext,
   ) {
     this.#settings = settings
     this.#ring = new Ring({ payloads: settings.payloads, replica })
@@ -55,7 +58,12 @@ export class Inspector {
     this.#log = log
     this.#folder = folder
     this.#mayTry = mayTry
-    this.recorder = new EventRecorder(this.#ring.record, settings.callsPerSecond)
+    const { record } = this.#ring
+    const both: RecordEvent = (event, text) => {
+      also?.(event, text)
+      return record(event, text)
+    }
+    this.recorder = new EventRecorder(also ? both : record, settings.callsPerSecond)
     this.token = settings.token === undefined ? randomBytes(TOKEN_BYTES).toString('base64url') : undefined
   }
 

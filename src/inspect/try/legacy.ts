@@ -22,7 +22,13 @@ function capabilitiesOf(revision: string): JsonRecord {
   }
 }
 
-export async function connectLegacy({ send, ask, on, revision: wanted }: TryClientOptions): Promise<TryClient> {
+export async function connectLegacy({
+  send,
+  ask,
+  on,
+  revision: wanted,
+  capabilities: declared = capabilitiesOf(wanted),
+}: TryClientOptions): Promise<TryClient> {
   let last = 0
   let session: string | undefined
   let revision: string | undefined
@@ -142,7 +148,7 @@ export async function connectLegacy({ send, ask, on, revision: wanted }: TryClie
     return options.task && isRecord(result['task']) ? followed(result['task'], signal, number) : result
   }
 
-  const opening = { protocolVersion: wanted, capabilities: capabilitiesOf(wanted), clientInfo: CLIENT }
+  const opening = { protocolVersion: wanted, capabilities: declared, clientInfo: CLIENT }
   const opened = await request('initialize', opening, closing.signal, 0)
   const { protocolVersion, capabilities, serverInfo, instructions } = opened
   revision = String(protocolVersion)

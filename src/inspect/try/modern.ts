@@ -31,7 +31,12 @@ const CAPABILITIES = {
 /** Most times that one call can ask for input. */
 const MAX_TRY_INPUTS = 100
 
-export async function connectModern({ send, ask, on }: TryClientOptions): Promise<TryClient> {
+export async function connectModern({
+  send,
+  ask,
+  on,
+  capabilities: declared = CAPABILITIES,
+}: TryClientOptions): Promise<TryClient> {
   let last = 0
   const closing = new AbortController()
 
@@ -46,7 +51,7 @@ export async function connectModern({ send, ask, on }: TryClientOptions): Promis
       ...(isRecord(params['_meta']) ? params['_meta'] : {}),
       [PROTOCOL_VERSION]: NEWEST_MODERN,
       [CLIENT_INFO]: CLIENT,
-      [CLIENT_CAPABILITIES]: CAPABILITIES,
+      [CLIENT_CAPABILITIES]: declared,
       [PROGRESS_TOKEN]: call,
       ...(logLevel !== undefined && { [LOG_LEVEL]: logLevel }),
     }

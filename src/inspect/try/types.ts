@@ -42,6 +42,8 @@ export interface TryClientOptions {
   send: TrySend
   /** 2026-07-28, or a legacy revision to ask for. */
   revision: string
+  /** What the client can do; by default, everything that the revision has. */
+  capabilities?: JsonRecord | undefined
   /** Resolves to the result for a question; if it rejects, the server gets an error. The signal aborts if nobody waits any more. */
   ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord>
   on?: ((event: TryEvent) => void) | undefined

@@ -1,0 +1,134 @@
+/** Makes a call of a recording of the messages that passed between a client and the bridge. */
+import { isRecord } from '../inspect/try/http.js'
+import type { JsonRecord } from '../inspect/try/types.js'
+import { NEWEST_MODERN } from '../protocol/eras.js'
+import {
+  CLIENT_CAPABILITIES,
+  CLIENT_INFO,
+  LOG_LEVEL,
+  PROGRESS_TOKEN,
+  PROTOCOL_VERSION,
+  SERVER_INFO,
+} from '../protocol/meta.js'
+import type { Side } from '../recorder/events.js'
+import { pointerOf } from './diff.js'
+import type { RecordedAnswer, RecordingCall } from './recording.js'
+
+/** A message between a client and the bridge. `in` is towards the bridge. */
+export interface ClientMessage {
+  dir: 'in' | 'out'
+  form: 'request' | 'result' | 'error' | 'notification'
+  /** The whole text, without secrets. */
+  text: string
+}
+
+/** What is known about a call. */
+export interface CallMessages {
+  server: string
+  client: Side | undefined
+  messages: readonly ClientMessage[]
+  /** What a legacy client said when it opened its session. */
+  capabilities?: JsonRecord | undefined
+}
+
+/** Methods whose calls can be repeated: they need nothing that the client or the server remembers. */
+export const REPEATABLE: ReadonlySet<string> = new Set([
+  'completion/complete',
+  'prompts/get',
+  'prompts/list',
+  'resources/list',
+  'resources/read',
+  'resources/templates/list',
+  'tools/call',
+  'tools/list',
+])
+
+/** What another version of a server, or another moment, changes in any answer. */
+export const USUALLY_IGNORED: readonly string[] = [pointerOf(['result', '_meta', SERVER_INFO])]
+
+/** Keys of `_meta` that every request has anew. */
+const OF_REQUESTS: ReadonlySet<string> = new Set([
+  PROTOCOL_VERSION,
+  CLIENT_INFO,
+  CLIENT_CAPABILITIES,
+  LOG_LEVEL,
+  PROGRESS_TOKEN,
+  'traceparent',
+  'tracestate',
+  'baggage',
+])
+
+/** The call; a sentence that says why not, if it cannot be repeated. */
+export function recordingCallOf({ server, client, messages, capabilities }: CallMessages): RecordingCall | string {
+  const [first, ...others] = messages.filter(({ form }) => form !== 'notification')
+  const request = first?.dir === 'in' && first.form === 'request' ? objectIn(first.text) : undefined
+  if (!request) return 'The text of its request is not kept, or not as a whole'
+  const { method, params } = request
+  const given = isRecord(params) ? params : {}
+  if (typeof method !== 'string' || !REPEATABLE.has(method)) return 'Calls of this method are not repeated'
+  if ('cursor' in given) return 'It asks for a further page of a list, whose cursor may be valid for a while only'
+  if ('task' in given) return 'It asks for a task'
+  const answers: RecordedAnswer[] = []
+  const open = new Map<unknown, string>()
+  let asked: JsonRecord = {}
+  let last: JsonRecord | undefined
+  for (const { dir, form, text } of others) {
+    const message = objectIn(text)
+    if (!message) return 'The text of one of its messages is not kept, or not as a whole'
+    const { id, params: more, result } = message
+    if (dir === 'out' && form === 'request') open.set(id, String(message['method']))
+    else if (dir === 'in' && form === 'request') answers.push(...answersIn(asked, more))
+    else if (dir === 'in') {
+      const question = open.get(id)
+      if (question === undefined) continue
+      if (!isRecord(result)) return 'Its client refused a question of the server'
+      answers.push({ method: question, result })
+    } else {
+      last = message
+      asked = isRecord(result) && isRecord(result['inputRequests']) ? result['inputRequests'] : {}
+    }
+  }
+  const { result, error } = last ?? {}
+  if (!isRecord(result) && !isRecord(error)) return 'It has no answer'
+  if (isRecord(result)) {
+    if (result['resultType'] === 'input_required') return 'Its questions are not answered'
+    if (result['resultType'] === 'task' || isRecord(result['task'])) return 'It became a task'
+  }
+  const meta = isRecord(given['_meta']) ? given['_meta'] : {}
+  const declared = client?.era === 'legacy' ? capabilities : meta[CLIENT_CAPABILITIES]
+  const name = given['name'] ?? given['uri']
+  return {
+    name: typeof name === 'string' ? `${method} ${name}`.slice(0, 200) : method,
+    server,
+    revision: client?.revision ?? NEWEST_MODERN,
+    ...(isRecord(declared) && { capabilities: declared }),
+    method,
+    params: paramsOf(given, meta),
+    ...(answers.length > 0 && { answers }),
+    expect: isRecord(result) ? { result } : { error: error as JsonRecord },
+  }
+}
+
+/** The answers to the questions of a result, which a modern client sends with the request that it repeats. */
+function answersIn(asked: JsonRecord, params: unknown): RecordedAnswer[] {
+  const responses = isRecord(params) && isRecord(params['inputResponses']) ? params['inputResponses'] : {}
+  return Object.entries(asked).flatMap(([key, question]): RecordedAnswer[] => {
+    const { [key]: result } = responses
+    return isRecord(question) && isRecord(result) ? [{ method: String(question['method']), result }] : []
+  })
+}
+
+/** The params without what every request has anew. */
+function paramsOf({ _meta, ...params }: JsonRecord, meta: JsonRecord): JsonRecord {
+  const rest = Object.entries(meta).filter(([key]) => !OF_REQUESTS.has(key))
+  return rest.length === 0 ? params : { ...params, _meta: Object.fromEntries(rest) }
+}
+
+function objectIn(text: string): JsonRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
