@@ -1,9 +1,9 @@
 /**
  * Aborts a call: an AbortController and its signal in one light object. Almost every call ends without an abort, so
- * it allocates nothing before somebody listens.
+ * it allocates nothing until there is a listener.
  */
 
-/** Ends waiting early. An AbortSignal is one, too. */
+/** Ends waiting early. An AbortSignal implements it. */
 export interface Signal {
   readonly aborted: boolean
   /** Why it has aborted; undefined before that. */
@@ -13,7 +13,7 @@ export interface Signal {
   removeEventListener(type: 'abort', listener: () => void): void
 }
 
-/** A Signal that its owner aborts, and that aborts with its parent, if it has one. */
+/** A Signal that aborts when its owner aborts it, or when its parent aborts. */
 export class HangUp implements Signal {
   #aborted = false
   #reason: unknown

@@ -1,4 +1,4 @@
-/** Admits a number of events per second. Counts the others, and reports their number once a second. */
+/** Admits a number of events per second. Counts the dropped ones, and reports their number at most once a second. */
 
 const SECOND = 1_000
 

@@ -9,15 +9,15 @@ export interface Backoff {
 
 /** The longest delay that `setTimeout` accepts, about 25 days. */
 const LONGEST = 2 ** 31 - 1
-/** Most doublings of a delay. Further ones would exceed any timer, and in the end overflow to Infinity. */
+/** Most doublings of a delay. More would exceed the longest timer, and at last overflow to Infinity. */
 const DOUBLINGS = 31
 
 const nothing = (): undefined => undefined
 
 /**
- * A time limit. When it is over, one turn of the event loop passes before `late` is called, in which `clear` or `refresh`
- * is still in time: the process or the machine may have stood still, and what it waits for may have arrived meanwhile.
- * Node runs timers before it reads from sockets.
+ * A time limit. When it is over, it waits for one more turn of the event loop before it calls `late`; `clear` and
+ * `refresh` still work in that turn. The process or the machine may have been suspended while the awaited data arrived,
+ * and Node.js runs timers before it reads from sockets.
  */
 export class Deadline {
   readonly #timer: NodeJS.Timeout
@@ -47,7 +47,7 @@ export class Deadline {
   }
 }
 
-/** Calls `look` periodically, with the same turn of the event loop as a `Deadline`. */
+/** Calls `look` periodically, each time after one more turn of the event loop, as `Deadline` does. */
 export function lookEvery(milliseconds: number, look: () => void): NodeJS.Timeout {
   return setInterval(() => setImmediate(look), milliseconds).unref()
 }

@@ -1,16 +1,17 @@
 /**
- * The end of a turn of the event loop. What is sent then, for all calls of the turn, is sent in a row: a peer that sleeps is
- * woken once. To wake it is most of what a small write costs, and a peer whose messages come one by one sleeps in between.
+ * Delays writes to the end of a turn of the event loop, so that the messages of all calls of the turn are sent in a row.
+ * This wakes a sleeping peer once; otherwise it would sleep again between messages. Waking it is most of the cost of a
+ * small write.
  */
 
 let actions: (() => void)[] = []
 
-/** Calls a function when the events of this turn have been handled, in the order of the calls. It must not throw. */
+/** Calls a function after all events of this turn have been handled. Functions run in order, and must not throw. */
 export function atTurnEnd(action: () => void): void {
   if (actions.push(action) === 1) setImmediate(endTurn)
 }
 
-/** Keeps what is written to a stream until the events of this turn have been handled. */
+/** Buffers writes to a stream until all events of this turn have been handled. */
 export function corkUntilTurnEnd(stream: { cork(): void; uncork(): void }): void {
   stream.cork()
   atTurnEnd(() => stream.uncork())

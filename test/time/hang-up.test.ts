@@ -1,4 +1,4 @@
-/** How a call is given up, in comparison with the AbortController that it stands for. */
+/** How a HangUp aborts, compared with the AbortController that it replaces. */
 import t from 'tap'
 import { HangUp } from '../../src/time/hang-up.js'
 import { pause, within } from '../../src/time/time.js'

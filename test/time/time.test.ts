@@ -1,4 +1,4 @@
-/** What waiting comes to, and that it leaves nothing behind: no timer, and no listener of a signal. */
+/** Waiting, time limits and backoff; no timer and no listener may remain afterwards. */
 import { getEventListeners } from 'node:events'
 import t, { type Test } from 'tap'
 import { backoff, Deadline, pause, unlessAborted, within } from '../../src/time/time.js'
@@ -8,7 +8,7 @@ const MONTH = 31 * 24 * 3_600_000
 const never = new Promise<never>(() => {})
 const REASON = new Error('aborted by the test')
 
-/** A clock that stands still, and a signal. Both have to be as they were in the end. */
+/** A fake clock and a signal. In the end, neither may have a timer or a listener left. */
 function start(t: Test) {
   const clock = stopClock(t)
   const controller = new AbortController()
@@ -21,7 +21,7 @@ function start(t: Test) {
   return { clock, signal, abort, isClean }
 }
 
-/** Work that ends when a test says so. */
+/** Work that the test ends. */
 function work() {
   let resolve: (value: string) => void = () => {}
   let reject: (error: Error) => void = () => {}
@@ -209,7 +209,7 @@ t.test('N8: a deadline lets arrived messages be read before it ends', async (t) 
   const passed = new Promise((resolve) => setTimeout(resolve, 50))
   const arrived = (what: (deadline: Deadline) => void) => {
     const deadline = new Deadline(5, () => late.push(String(what)))
-    // As a socket is read: after the timer, in the same turn.
+    // Node.js reads sockets like this: after the timer, in the same turn.
     setTimeout(() => what(deadline), 6)
     return deadline
   }

@@ -1,4 +1,4 @@
-/** What waits for the end of a turn of the event loop. */
+/** Delaying writes to the end of a turn of the event loop. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
