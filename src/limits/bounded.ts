@@ -1,6 +1,6 @@
 /**
- * A Map and a Set with a bound: a new entry beyond it drops the oldest one. (LRUCache allocates all of its places at once,
- * which is too much where each session or server has one that is mostly empty.)
+ * A Map and a Set with a bound: a new entry beyond it drops the oldest one. They replace LRUCache where each session or
+ * server has a collection that is mostly empty, because LRUCache allocates its full size at once.
  */
 
 /** A Map with a bound. An entry that is set again becomes the newest. */

@@ -1,4 +1,4 @@
-/** One ledger for the bytes of all collected and stored messages, which share one bound. */
+/** Counts the bytes of all collected and stored messages in one ledger with one bound. */
 
 import { Fault } from '../fault/fault.js'
 import { Bound, type BoundOptions, type BoundReached } from './bound.js'
@@ -7,7 +7,7 @@ import { Bound, type BoundOptions, type BoundReached } from './bound.js'
 export const SMALL = 16 * 1024
 /** The principal for data that is stored for several principals, or for none. */
 export const NOBODY = ''
-/** Reservations are multiples of this many bytes, so that a message which grows slowly rarely asks for more. */
+/** Reservations are multiples of this many bytes, so that the reservation of a message that grows slowly is rarely resized. */
 const STEP = 4 * 1024
 
 /** Frees about `bytes` of stored data that is not required: of one principal, if one is named. */
@@ -31,14 +31,12 @@ export class Memory {
     return this.#bound.max
   }
 
-  /** Sets another bound. Reservations beyond it stay. */
+  /** Sets another bound. Reservations that exceed it stay. */
   resize({ max, share }: Required<BoundOptions>): void {
     Object.assign(this.#bound, { max, share })
   }
 
-  /**
-   * Adds a function that can free memory. Functions are called in the order added. Returns one that removes it again.
-   */
+  /** Adds a function that can free memory. Functions are called in the order added. The returned function removes it. */
   addKeeper(giveUp: GiveUp): () => void {
     this.#keepers.add(giveUp)
     return () => this.#keepers.delete(giveUp)
@@ -62,7 +60,7 @@ export class Memory {
     if (reached) throw noMemory(reached)
   }
 
-  /** Reserves `amount` more, or returns why not. For reservations only. */
+  /** Reserves `bytes` more, or returns why not. For reservations only. */
   take(principal: string, bytes: number): BoundReached | undefined {
     const reached = this.#reached(principal, bytes)
     if (!reached) this.#bound.occupy(principal, bytes)

@@ -1,13 +1,13 @@
 /**
- * Collections for objects that live as long as a call. V8 does not keep these objects after they are deleted.
+ * A set for objects that live as long as a call, from which V8 can free deleted objects early.
  *
- * V8 may keep what was in a Map or a Set although it was deleted long ago. A table that is full is replaced by a new one,
- * and refers to that. Once a table is old, all tables that replace it are made among the old objects, too, and short
- * collections treat all of them as live: so the objects of every call stayed in memory until the next full collection,
- * and were copied twice before that. Here, a table holds small places that are empty when they are deleted.
+ * V8 keeps deleted entries of a Map or a Set alive for long. It replaces a full hash table by a new one, and the old table
+ * refers to the new one. Once a table has moved to the old generation, V8 allocates its successors there too, and minor
+ * garbage collections treat all of them as live. So the objects of every call stayed in memory until the next major
+ * collection, and were copied twice before that. Here, a table holds small places, which are emptied on deletion.
  */
 
-/** The place of an object in a collection; empty when it has been deleted. */
+/** The place of an object in a set; empty after it has been deleted. */
 export interface OpenSetPlace<T> {
   held: T | undefined
 }

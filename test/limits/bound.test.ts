@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { Bound } from '../../src/limits/bound.js'
 
-/** Takes one at a time until there is no more to be had; gives how many that were. */
+/** Takes one at a time until the bound refuses; returns how many were taken. */
 function takeAll(bound: Bound, principal: string): number {
   let taken = 0
   for (; bound.reached(principal) === undefined; taken++) bound.occupy(principal)

@@ -1,4 +1,4 @@
-/** The ledger of bytes: what is reserved, who gives way, and that all of it comes back. */
+/** The ledger of bytes: reservations, refusals, holders that free memory, and that everything is returned. */
 import fc from 'fast-check'
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
@@ -6,7 +6,7 @@ import { Memory, unlimited } from '../../src/limits/memory.js'
 
 const KIB = 1024
 
-/** The status of the Fault with which something is refused; undefined where it is not. */
+/** The status of the Fault that an action throws; undefined if it throws none. */
 function refusalOf(act: () => unknown): number | undefined {
   try {
     act()
@@ -65,7 +65,7 @@ t.test('refuses a principal that has used its share, and no others', async (t) =
   )
 })
 
-t.test('holders of memory release it for others, in the order of their names', async (t) => {
+t.test('keepers free memory for others, in the order in which they were added', async (t) => {
   const memory = new Memory({ max: 64 * KIB, share: 0.9 })
   const asked: unknown[] = []
   const [first, second] = [memory.mustReserve('a', 20 * KIB), memory.mustReserve('b', 20 * KIB)]
@@ -90,7 +90,7 @@ t.test('holders of memory release it for others, in the order of their names', a
   ])
 })
 
-t.test('counts a holder right that releases something for itself', async (t) => {
+t.test('counts correctly if a keeper shrinks the reservation that asks', async (t) => {
   const memory = new Memory({ max: 32 * KIB })
   const reservation = memory.mustReserve('a', 32 * KIB)
   memory.addKeeper(() => reservation.resize(8 * KIB))

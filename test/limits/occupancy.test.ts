@@ -1,4 +1,4 @@
-/** Who may have what a bound allows, and what ends for it. Names that begin with H are those of holes. */
+/** How principals share a bound, and which idle places end to make room. Names that begin with H are attacks. */
 import fc from 'fast-check'
 import t from 'tap'
 import { Bound } from '../../src/limits/bound.js'
