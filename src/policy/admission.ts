@@ -1,6 +1,6 @@
 /**
- * Admits calls and ends them: one list of the calls in flight, with their places in the bounds, their time limits, and how to
- * abort them at shutdown.
+ * Admits calls within the bounds, limits their time, and aborts them at shutdown. It has the only list of the calls in
+ * flight.
  */
 
 import { Fault } from '../fault/fault.js'
@@ -12,18 +12,18 @@ import { EMPTY } from '../rpc/splice.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
 
-/** A bound, and the place that it limits, in words for messages. */
+/** A bound, and what it limits, in words for error messages. */
 export interface AdmissionPlace {
   readonly bound: Bound
   readonly where: string
 }
 
-/** What asks to enter. */
+/** A call, or something similar, to be admitted. */
 export interface Entering {
   principal: string
-  /** It stays open for long, and has a bound of its own. */
+  /** It is a subscription, which stays open for long and has bounds of its own. */
   endless?: boolean | undefined
-  /** It continues something that has begun, so it may enter during shutdown. */
+  /** It continues a call that has begun, so it is admitted during shutdown too. */
   goesOn?: boolean | undefined
 }
 
@@ -44,15 +44,15 @@ export interface AdmissionOptions {
   signIn?: CallSignIn | undefined
 }
 
-/** Signs in to the server. A person may take longer for that than a call may, so its time does not run meanwhile. */
+/** Signs in to the server. This may take a person longer than the timeouts allow, so its time does not count. */
 interface CallSignIn {
-  /** Answers a call that may concern a sign-in; undefined for all others. `next` hands it to the server. */
+  /** Answers a call that may concern a sign-in; undefined for other calls. `next` sends it to the server. */
   ahead(call: Call, next: Handler): Promise<Final> | undefined
-  /** Answers a call that has failed before it was told anything: signs in first, or rejects with an error. */
+  /** Answers a call that has failed before any notification: signs in first, or rejects with an error. */
   after(call: Call, error: unknown, next: Handler): Promise<Final>
 }
 
-/** How a call in flight is aborted. */
+/** Aborts a call in flight. */
 type Abort = (reason: Fault) => void
 
 const NO_PLACES: readonly AdmissionPlace[] = []
@@ -63,7 +63,7 @@ export class Admission {
   readonly #options: AdmissionOptions
   /** Entries are empty once they are deleted: V8 may keep them for long (see `OpenSet`). */
   readonly #calls = new Set<{ abort: Abort | undefined }>()
-  /** Ends an open subscription. */
+  /** Functions that end the open subscriptions. */
   readonly #endless = new OpenSet<() => void>()
   #closed = false
   #ended = false
@@ -77,7 +77,7 @@ export class Admission {
     return this.#calls.size
   }
 
-  /** Admits what does not pass the policy, or throws a Fault. The returned function releases its place. */
+  /** Takes a place for something that does not pass the policy, or throws a Fault. The returned function releases it. */
   enter(entering: Entering): () => void {
     const places = this.#takePlaces(entering)
     return () => give(places, entering.principal)
@@ -98,7 +98,7 @@ export class Admission {
     this.#closed = true
   }
 
-  /** Ends subscriptions, the open ones and all later ones, with a result: clients know then that nothing broke. */
+  /** Ends open and later subscriptions with a result, which tells clients that the end was intended. */
   end(): void {
     this.#ended = true
     for (const stop of [...this.#endless]) stop()
@@ -137,7 +137,7 @@ export class Admission {
     }
   }
 
-  /** Takes a place in each bound, or throws a Fault. Returns what has to be given back. */
+  /** Takes a place in each bound, or throws a Fault. Returns the places to give back. */
   #takePlaces({ principal, endless = false, goesOn = false }: Entering): readonly AdmissionPlace[] {
     if (this.#closed && !goesOn) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     const { calls = NO_PLACES, subscriptions = NO_PLACES } = this.#options
@@ -152,7 +152,7 @@ export class Admission {
 
   async #untilEnded(call: Call, next: Handler): Promise<Final> {
     const open = this.#endless
-    // Not the call's own abort: a caller that got an answer has not disconnected.
+    // Not the call's own signal: that would report a disconnected client, but this one gets an answer.
     const over = new HangUp(call.signal)
     let stop = () => {}
     const stopped = new Promise<Final>((resolve) => {
@@ -177,9 +177,9 @@ function give(places: readonly AdmissionPlace[], principal: string): void {
 class Admitted {
   /** Undefined when the call has ended. */
   abort: Abort | undefined
-  /** The `tell` of the call, which resets its idle timeout. */
+  /** The `tell` of the call, which also resets its idle timeout. */
   tell: Tell
-  /** Something was told. */
+  /** There was a notification. */
   hasTold = false
   #silence: Deadline | undefined
   #overdue: NodeJS.Immediate | undefined
@@ -192,7 +192,7 @@ class Admitted {
     if (timeouts) this.#silence = new Deadline(idle, () => giveUp(`sent nothing for ${idle / 1000} s`))
     this.tell = (told) => {
       this.hasTold = true
-      // The answer may have arrived together with what is told.
+      // The answer may have arrived together with this notification.
       if (performance.now() - started > total)
         this.#overdue ??= setImmediate(() => giveUp(`did not answer within ${total / 1000} s`))
       this.#silence?.refresh()
@@ -212,7 +212,7 @@ class Admitted {
   }
 }
 
-/** Signs in where that is necessary, for subscriptions: they have no time limits. */
+/** Signs in where that is necessary, for subscriptions, which have no time limits. */
 function signingIn(signIn: CallSignIn, next: Handler): Handler {
   return async (call) => {
     const ahead = signIn.ahead(call, next)
@@ -232,7 +232,7 @@ function signingIn(signIn: CallSignIn, next: Handler): Handler {
   }
 }
 
-/** Times calls alone, without the sign-in before them. */
+/** Limits the time of calls, without the time of the sign-in before them. */
 function within(timeouts: Timeouts, next: Handler): Handler {
   return async (call) => {
     const time = new Admitted(call, timeouts)

@@ -1,4 +1,4 @@
-/** Writes who did what: a line for each call that uses something of a server, before its answer is sent. */
+/** Writes the audit log: a line for each use of a tool, prompt or resource, before its answer is sent. */
 
 import { shortDigest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
@@ -9,33 +9,33 @@ import { canonical } from '../rpc/canonical.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
 import { OWN } from './refusal.js'
 
-/** What is known of a call or a refused request. Undefined members are left out. */
+/** What the log says about a call or a refused request. Undefined members are omitted. */
 export type AuditLine = Readonly<Record<string, string | number | object | undefined>>
 
-/** Where the lines go. */
+/** The destination of the lines. */
 export interface AuditLog {
-  /** Resolves when the line is written. Rejects if that has failed. */
+  /** Resolves when the line is written. Rejects if writing has failed. */
   write(line: AuditLine): Promise<void>
-  /** Whether lines can be written, as far as the last one shows. */
+  /** Whether the last line could be written. */
   readonly works: boolean
 }
 
 export interface AuditOptions {
   server: string
   log: AuditLog
-  /** A call whose line cannot be written fails. */
+  /** Fail calls whose line cannot be written. */
   required: boolean
-  /** Arguments whose values are written. */
+  /** Names of arguments whose values are written. */
   named: readonly string[]
 }
 
-/** By method, the parameter that says what is used. */
+/** By method, the parameter that names the tool, prompt or resource. */
 const USES: Readonly<Record<string, 'name' | 'uri'>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
   'resources/read': 'uri',
 }
-/** Most characters of a name, and of the value of an argument. */
+/** Most characters of a name, and of an argument's value. */
 const MAX_AUDITED_TEXT = 256
 
 export function audit({ server, log, required, named }: AuditOptions): Policy {
@@ -47,7 +47,7 @@ export function audit({ server, log, required, named }: AuditOptions): Policy {
     async function auditedCall(call: Call): Promise<Final> {
       const began = performance.now()
       if (required && !log.works) {
-        // This line shows whether it works again.
+        // Checks whether lines can be written again.
         await log.write({ outcome: 'resumed' }).catch((error: unknown) => {
           throw new Fault('auditUnavailable', 'The audit log cannot be written, so nothing is called', {
             cause: error,
@@ -59,7 +59,7 @@ export function audit({ server, log, required, named }: AuditOptions): Policy {
       try {
         last = await next(call)
       } catch (error) {
-        // Another replica answers, and writes the line.
+        // The replica that answers the call writes the line.
         if (error instanceof OwnedByReplica) throw error
         const fault = Fault.from(error, true)
         const reason = call.signal.aborted ? 'cancelled' : (fault.row.reason ?? fault.fault)
@@ -87,13 +87,13 @@ function whoAndWhat(call: Call, server: string, named: readonly string[]): Audit
     group,
     method,
     [method === CALL_TOOL ? 'tool' : method === 'prompts/get' ? 'prompt' : 'resource']: shortened(used),
-    // Texts may be secret. Equal arguments have equal digests.
+    // Arguments may be secret. Their digest still shows which calls had the same ones.
     digest: given === undefined ? undefined : digestOf(given),
     arguments: named.length === 0 ? undefined : valuesOf(call, named),
   }
 }
 
-/** Who has sent a request, as far as it is known. */
+/** The known identity of a request's sender. */
 export function whoIs(principal: string, grant: Call['grant']): AuditLine {
   const { issuer, subject, application } = grant ?? {}
   return { principal, issuer, subject, application }
@@ -103,7 +103,7 @@ function endOf(last: Final): AuditLine {
   if (last.kind === 'error') return { outcome: 'error', reason: String(last.error.code) }
   if (last.kind === 'input') return { outcome: 'asks' }
   if (value(last.result, 'isError') !== true) return { outcome: 'ok' }
-  // Refused by a policy, with a reason in the result; else by the tool itself.
+  // A policy marks its refusal with a reason; without one, the tool itself has failed.
   const meta = objectIn(last.result, '_meta')
   const reason = meta && REASONS.find((one) => raw(meta, OWN + one) !== undefined)
   return reason === undefined ? { outcome: 'tool_error' } : { outcome: 'refused', reason }
@@ -132,7 +132,7 @@ function digestOf(given: string): string {
   try {
     text = canonical(given)
   } catch {
-    // As it came.
+    // Not valid JSON: its text is used unchanged.
   }
   return shortDigest(text)
 }

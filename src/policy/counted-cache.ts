@@ -1,4 +1,4 @@
-/** A cache whose bytes count in the ledger. If others need the memory, the least recently used entries are dropped. */
+/** A cache that reserves its bytes in the ledger, and drops the least recently used entries if others need the memory. */
 import { LRUCache } from 'lru-cache'
 import { type Memory, NOBODY, type Reservation } from '../limits/memory.js'
 
@@ -18,7 +18,7 @@ export interface CountedCacheOptions<V> {
 export class CountedCache<V extends { bytes: number }> extends LRUCache<string, V> {
   readonly #reservation: Reservation
   readonly #leave: () => void
-  /** Own count of the bytes: `dispose` runs before the LRUCache has updated its own. */
+  /** Counted here because `dispose` runs before LRUCache has updated its own count. */
   #bytes = 0
 
   constructor({ memory, max, maxBytes, now = () => performance.now(), gone }: CountedCacheOptions<V>) {

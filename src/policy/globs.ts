@@ -1,10 +1,10 @@
-/** Globs of the names of tools and prompts. */
+/** Matches names of tools and prompts against globs. */
 import picomatch from 'picomatch'
 
 /** Longest name that is matched against globs, in characters. */
 export const MAX_MATCHED_NAME = 256
 
-/** Stands for a slash, and is nothing special for globs. No name has it. */
+/** Replaces a slash: globs treat it as an ordinary character, and names do not contain it. */
 const SLASH = '\uffff'
 
 /** Returns a function that tells whether a name matches one of the globs. `*` stands for any characters. */
@@ -14,7 +14,7 @@ export function globs(list: readonly string[]): (name: string) => boolean {
   return (name) => name.length <= MAX_MATCHED_NAME && matches(plain(name))
 }
 
-/** The text as one segment of a path: names are no paths, so "/" separates nothing, and "." and ".." are ordinary. */
+/** The text as a single path segment: names are not paths, so "/", "." and ".." must not be special. */
 function plain(text: string): string {
   return `n${text.replaceAll('/', SLASH)}`
 }

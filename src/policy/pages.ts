@@ -32,7 +32,7 @@ export async function reading<T>(
     hangUp.abort(new Fault('upstreamTimeout', `The server did not answer ${method} within ${LIST_TIMEOUT / 1000} s`))
   const timer = new Deadline(LIST_TIMEOUT, late)
   const { paramHeaders: _none, ...caller } = asked
-  /** The answer; undefined from a server that has nothing to list and does not know the method. */
+  /** The answer; undefined if the server does not know the method, because it has nothing to list. */
   const answered = async (call: Call): Promise<Final | undefined> => {
     try {
       const last = await next(call)

@@ -15,7 +15,7 @@ export interface CallRefusal {
   data?: Readonly<Record<string, unknown>>
 }
 
-/** Prefix of the names that the bridge adds to results. */
+/** Prefix of the `_meta` keys that the bridge adds to results. */
 export const OWN = 'io.github.mcp-bridge/'
 
 /**
@@ -34,8 +34,8 @@ export function refuse(call: Call, { reason, text, data = {} }: CallRefusal): Fi
 }
 
 /**
- * The tool that a call names. Undefined if the name is missing or ambiguous: some programs use the first of two equal
- * members, some ignore case.
+ * The tool that a call names. Undefined if the name is missing or ambiguous: with duplicate members, some programs use
+ * the first one, and some ignore case.
  */
 export function toolOf({ params }: Call): string | undefined {
   return stringIn(params, 'name')

@@ -1,7 +1,7 @@
 /**
- * Restricts tools to callers with the required scopes. Other tools are hidden, too, except from callers that can get
- * further scopes: a hidden tool is never asked for. Callers whose scopes are unknown have none, and may call tools that
- * require none.
+ * Restricts tools to callers with the required scopes. Tools that a caller may not call are hidden, unless it can get
+ * further scopes: it would never request the scopes of a hidden tool. Callers whose scopes are unknown count as having
+ * none, and may call tools that require none.
  */
 
 import { Fault } from '../fault/fault.js'
@@ -15,7 +15,7 @@ import { refuse, toolOf } from './refusal.js'
 export interface ScopesOptions {
   /** All scopes that are required to see and call a tool, by the manifest or the configuration. */
   required(tool: string): readonly string[]
-  /** The scopes of a principal whose calls bring none themselves; undefined if unknown. */
+  /** The scopes of a principal whose calls carry none; undefined if unknown. */
   scopesOf(principal: string): ReadonlySet<string> | undefined
 }
 
@@ -58,7 +58,7 @@ function insufficient(text: string, granted: ReadonlySet<string>, needed: readon
   return new Fault('insufficientScope', text, { data: { scope } })
 }
 
-/** A page without hidden tools. It may become empty: further pages may follow. */
+/** A page without hidden tools. It may become empty, because further pages may follow. */
 function without(page: Payload, hidden: (tool: string) => boolean): Payload {
   const tools = mapElements(page, 'tools', (tool) => {
     const name = value(tool, 'name')

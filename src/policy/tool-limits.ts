@@ -1,4 +1,4 @@
-/** Limits how often tools are called: by one principal, or by all together. Only calls that go to the server count. */
+/** Limits how often tools are called, per principal or in total. Only calls that are sent to the server count. */
 
 import { Fault } from '../fault/fault.js'
 import type { Call, Policy } from '../protocol/call.js'
@@ -19,14 +19,14 @@ interface ToolLimit {
 export interface ToolLimitsOptions {
   server: string
   limits: readonly ToolLimit[]
-  /** Counts one more in the window of a name. Resolves to the count, and the milliseconds until the window ends. */
+  /** Increments the count of a window by name. Resolves to the count, and the milliseconds until the window ends. */
   count(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
 }
 
 export function toolLimits({ server, limits, count }: ToolLimitsOptions): Policy {
   const rules = limits.map((limit) => {
     const isNamed = globs([limit.tools])
-    // Longer names are not matched with globs. All limits apply to such a tool.
+    // Globs do not match names that are too long. All limits apply to such a tool.
     return { limit, applies: (tool: string) => tool.length > MAX_MATCHED_NAME || isNamed(tool) }
   })
 

@@ -1,4 +1,4 @@
-/** Reads the facts of a list of tools that trust depends on: their descriptions and their hints. */
+/** Extracts from a list of tools what trust depends on: their descriptions and hints. */
 
 import { digest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
@@ -9,7 +9,7 @@ import { canonical } from '../rpc/canonical.js'
 import { arrayIn, duplicateKey, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
 import { type FetchPage, pagesOf } from './pages.js'
 
-/** Members that a model or a person reads. */
+/** Members of a tool that a model or a person reads. */
 const TELLING: readonly string[] = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations']
 
 /** Reads all pages of the list of tools. Rejects with a Fault. */
@@ -46,7 +46,7 @@ function listOf(tools: ReadonlyMap<string, ToolFact>): ToolList {
 }
 
 function factOf(tool: Payload): ToolFact {
-  // Another program may read the other one of two equal members, so no hint of such a tool counts.
+  // Programs disagree about which of two duplicate members counts, so no hint of such a tool counts.
   if (duplicateKey(tool) !== undefined) return { digest: digest(canonical(write(tool))), hints: {} }
   const telling = TELLING.flatMap((key) => {
     const text = raw(tool, key)

@@ -1,18 +1,18 @@
 /**
- * Reads members that every program reads in the same way. Some programs use the first of two equal members, some the
- * last, and some ignore case.
+ * Reads only members that every program reads in the same way. Of duplicate members, some programs use the first and some
+ * the last; some programs ignore case.
  */
 import { type Payload, receivedKeys, value } from '../rpc/splice.js'
 
 /**
- * A name without its case, as programs compare names that ignore it. Case is folded both ways, because some characters
- * have an ASCII letter as their other case: U+017F that of s, U+212A that of k.
+ * A name in the form in which programs that ignore case compare names. Case is folded in both directions, because some
+ * characters become ASCII letters in one of them: U+017F becomes S, and U+212A becomes k.
  */
 export function folded(name: string): string {
   return name.toUpperCase().toLowerCase()
 }
 
-/** Whether no received member but the one under `key`, if there is one, can be taken for it. */
+/** Whether no received member other than the one under `key` can be mistaken for it. */
 export function isUnambiguous(payload: Payload, key: string): boolean {
   const wanted = folded(key)
   let found = false

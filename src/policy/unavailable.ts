@@ -1,6 +1,6 @@
 /**
- * Answers for a server that is unreachable. Lists and discovery are repeated to those who asked before, with the tools
- * marked as unavailable. Other calls fail at once, with the reason and the time of the next attempt.
+ * Answers calls while a server is unreachable. A caller gets the last lists and discovery that it received before, with
+ * the tools marked as unavailable. Other calls fail at once, with the reason and the time of the next attempt.
  */
 
 import { digest } from '../crypto/digest.js'
@@ -18,8 +18,8 @@ export interface UnavailableOptions {
   /** The server's name. */
   name: string
   /**
-   * Whether the server is not called now (`open`, as of a circuit breaker); until when, by `now()`; and why, in a few
-   * words.
+   * The state of the circuit breaker. While it is `open`, the server is not called: until when, by `now()`, and why, in a
+   * few words.
    */
   state(): { open: boolean; until: number; reason: string }
   memory: Memory
@@ -32,7 +32,7 @@ interface Last {
   bytes: number
 }
 
-/** Methods whose last result is kept. */
+/** Methods whose last result is remembered. */
 const REMEMBERED: ReadonlySet<string> = new Set([
   'server/discover',
   'tools/list',
@@ -73,7 +73,7 @@ export function unavailable(options: UnavailableOptions): { policy: Policy; clos
   return { policy, close: () => lasts.close() }
 }
 
-/** Results may depend on the caller and its capabilities. Undefined if the result is not to be kept. */
+/** Results may depend on the caller and its capabilities. Undefined if the result must not be remembered. */
 function keyOf({ method, params, caller, principal, credential, paramHeaders }: Call): string | undefined {
   if (!REMEMBERED.has(method)) return undefined
   const text = write(params)
@@ -84,7 +84,7 @@ function keyOf({ method, params, caller, principal, credential, paramHeaders }: 
 }
 
 function repeated({ method }: Call, { result, server }: Last, reason: string, retryAfter: number): Final {
-  // Not to be cached by the client: the server may be back at any time.
+  // The client must not cache this, because the server may be reachable again at any time.
   const reply = { kind: 'result', server, cache: { ttlMs: 0, scope: 'private' } } as const
   if (method !== 'tools/list') return { ...reply, result }
   const mark = JSON.stringify({ reason, retryAfterMs: Math.round(retryAfter * 1000) })

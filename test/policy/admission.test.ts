@@ -1,4 +1,4 @@
-/** How calls are admitted and ended: bounds, time limits, sign-ins and shutdown, with a clock that the test moves. */
+/** Admission and end of calls: bounds, time limits, sign-ins and shutdown, with a fake clock. */
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import { Bound } from '../../src/limits/bound.js'
@@ -12,7 +12,7 @@ const DONE: Final = { kind: 'result', result: payload({ content: [] }) }
 const PROGRESS: Told = { kind: 'notification', method: 'notifications/progress', params: payload({ progress: 1 }) }
 const timeouts = { idle: 1_000, total: 5_000 }
 
-/** A call that its handler answers when the test says so. */
+/** A call that the test answers. */
 function open(admission: Admission, method = 'tools/call') {
   const abort = new HangUp()
   let finish = () => {}

@@ -1,4 +1,4 @@
-/** The audit log at a collector: what arrives, when a line counts as written, and what happens if the collector does not take it. */
+/** The audit log at a collector: what arrives, when a line counts as written, and what happens if the collector refuses it. */
 import { env } from 'node:process'
 import t, { type Test } from 'tap'
 import { parseSettings } from '../../src/config/settings.js'
@@ -16,7 +16,7 @@ const TOKENS = { alice: { token: 'alice-0123456789abcdef', scopes: ['write'] } }
 const AS_ALICE = { headers: { authorization: `Bearer ${TOKENS.alice.token}` } }
 const WRITE = { name: 'write', arguments: { path: '/tmp/a', text: 'SECRET of the caller' } }
 
-/** Never ends its answer, and never falls silent. */
+/** Sends an answer that never ends, without a pause. */
 const drip: Answer = (response) => {
   response.writeHead(200, { 'content-type': 'application/json' })
   const timer = setInterval(() => response.write(' '), 20)
@@ -120,7 +120,7 @@ t.test('lines go through the proxy of the environment', async (t) => {
   t.match(proxy.tunnels[0], /^collector\.acme\.test:/)
 })
 
-t.test('a part that is rejected in Protobuf is a failure too', async (t) => {
+t.test('a partial rejection in Protobuf counts as a failure', async (t) => {
   const collector = await collect(t, { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' })
   // ExportLogsServiceResponse { partial_success { rejected_log_records: 2 } }
   collector.answer = (response) => response.writeHead(200).end(Buffer.from([0x0a, 2, 0x08, 2]))
@@ -149,7 +149,7 @@ for (const [how, [answer, says]] of Object.entries(FAILURES))
     t.notMatch(JSON.stringify(log), /SECRET/)
   })
 
-t.test('a failure that is over within the time limit is no failure', async (t) => {
+t.test('a failure that ends within the time limit loses no line and is not reported', async (t) => {
   const { at, collector, said } = await start(t)
   collector.answer = (response) => {
     collector.answer = accept
@@ -180,7 +180,7 @@ t.test(
   },
 )
 
-t.test('variables that cannot be followed are reported at the start', async (t) => {
+t.test('unsupported variables are reported at the start', async (t) => {
   const wrong: Record<string, string>[] = [
     { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
     { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json', OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: 'console' },
@@ -222,7 +222,7 @@ t.test('lines that come while others are sent are sent together, up to a bound',
   await audit.close()
 })
 
-t.test('what waits is sent when the bridge is closed, which a collector that hangs does not prevent', async (t) => {
+t.test('a closing bridge sends its waiting lines, and a hanging collector does not keep it open', async (t) => {
   const collector = await collect(t)
   const open = () => startAudit({ otlp: true }, { env, version: '1', changed: () => {} })
   const audit = open()

@@ -1,7 +1,7 @@
 /**
- * The audit log: what its lines say, when they are written, and what happens if they cannot be.
+ * The audit log: the content of its lines, when they are written, and what happens if writing fails.
  *
- * Runs in its own process: it looks at which packages are loaded.
+ * Runs in its own process: it checks which packages are loaded.
  */
 import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'

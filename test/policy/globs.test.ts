@@ -1,4 +1,4 @@
-/** Globs of names: they are compared with whole names, which are no paths. */
+/** Globs of names: they match whole names, and treat them as plain text, not as paths. */
 import fc from 'fast-check'
 import t from 'tap'
 import { globs } from '../../src/policy/globs.js'

@@ -1,4 +1,4 @@
-/** What gets through to a server that is not trusted, with a server that a test plays and a clock that it sets. */
+/** What reaches a server that is not trusted, with a scripted server and a fake clock. */
 import t, { type Test } from 'tap'
 import { Quarantine, type QuarantineOptions } from '../../src/policy/quarantine.js'
 import type { ToolList, TrustStatus } from '../../src/ports/trust-status.js'
@@ -53,7 +53,7 @@ function setUp({ tools = [READ, DELETE_ALL, PEEK], trustStatus = () => QUARANTIN
   return { state, server, quarantine, ask }
 }
 
-/** Approves of tools as they are now: as `judge` does it. */
+/** Approves the current tools, as `judge` does. */
 function approving(...tools: object[]) {
   const { digest } = listOf(...tools)
   return (now: ToolList | undefined): TrustStatus => {
@@ -62,7 +62,7 @@ function approving(...tools: object[]) {
   }
 }
 
-/** What a policy may not change in a call that it forwards: all but how its notifications are passed on. */
+/** The parts of a forwarded call that a policy must not change: all but `tell`. */
 const withoutTell = (call: Call | undefined) => ({ ...call, tell: undefined })
 
 t.test('a server in quarantine runs only tools that read', async (t) => {

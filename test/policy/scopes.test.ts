@@ -1,4 +1,4 @@
-/** Tools that take scopes, for those who have them and those who do not. */
+/** Tools that require scopes, for callers with and without them. */
 import t from 'tap'
 import { scopes } from '../../src/policy/scopes.js'
 import { callOf, outcomeOf, Played, result, toolCall } from '../support/calls.js'

@@ -1,4 +1,4 @@
-/** Limits of tools that replicas count together, in a real Redis. */
+/** Tool limits that replicas share, in a real Redis. */
 import t from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'

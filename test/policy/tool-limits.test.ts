@@ -1,4 +1,4 @@
-/** Limits of how often tools are called. */
+/** Limits on how often tools are called. */
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import { CountedWindows } from '../../src/plugins/counted-windows.js'

@@ -1,4 +1,4 @@
-/** What is said in the place of a server that is left alone for a while. */
+/** Answers of the bridge while its circuit breaker for a server is open. */
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import { unlimited } from '../../src/limits/memory.js'

@@ -2,8 +2,7 @@
  * Caches results and answers equal calls from the cache (MCP 2026-07-28, server/utilities/caching). A private result is
  * used only for the principal and the credential that asked for it.
  *
- * A call that asks for log messages or progress can be answered from the cache too: nothing is done that they could
- * report.
+ * A call that asks for log messages or progress can be answered from the cache too: there is no work to report.
  */
 
 import { digest } from '../../crypto/digest.js'
@@ -42,7 +41,7 @@ interface Fetching extends ResultKey {
   stale: boolean
 }
 
-/** The possible keys of a result: for the caller alone, and for everybody if the result may be shared. */
+/** The keys under which a result may be cached: for the caller alone, and for everybody if it may be shared. */
 interface Places {
   own: Place
   everybody: Place | undefined
@@ -72,7 +71,7 @@ const CHANGED: Readonly<Record<string, readonly string[]>> = {
 /** Methods whose result depends on the resource in `uri`. */
 const ABOUT_A_RESOURCE: ReadonlySet<string> = new Set(['resources/read', 'skills/get', 'resources/directory/read'])
 
-/** Whether a method's calls must pass the cache: their results are cached, or they carry notifications of changes. */
+/** Whether calls of a method must pass the cache: their results are cached, or they deliver notifications of changes. */
 export function isOfCache(method: string): boolean {
   return methodTraits(method).cacheable === true || method === 'subscriptions/listen'
 }
@@ -86,7 +85,7 @@ export class Cache {
   readonly #fetching = new Set<Fetching>()
   /** Subscriptions by the scope of the results that they keep valid. */
   readonly #listening = new Map<string, Listening>()
-  /** The places of calls that recur, by what they depend on. */
+  /** The places of recurring calls, by a text of everything that they depend on. */
   readonly #places = new Recent<Places>()
   #closed = false
 
@@ -223,7 +222,7 @@ export class Cache {
       sender,
       heard: (notice) => this.drop(notice),
       lost: () => {
-        // Results in flight may be older than the missed notification, for all principals.
+        // Results in flight, for any principal, may be older than the missed notification.
         for (const fetching of this.#fetching) fetching.stale = true
         this.#forget((kept) => kept.scope === scope)
       },
@@ -273,7 +272,7 @@ function digestOf(...parts: unknown[]): string {
   return digest(JSON.stringify(parts))
 }
 
-/** What stands for a caller's own credential: the server sees it, or a token that it was exchanged for. */
+/** What identifies the caller to the server: the caller's own credential, or the digest of a token exchanged for it. */
 function shownIn({ credential, grant }: Call): string | undefined {
   return credential ?? grant?.shown?.digest
 }

@@ -1,6 +1,6 @@
 /**
- * Subscribes to changes for as long as results are cached for one principal. There is one subscription at a time. When
- * more resources are cached, a new one replaces it; the old one ends when the server has accepted the new one.
+ * Subscribes to changes while results are cached for one principal. There is one subscription at a time. When more
+ * resources are cached, a new subscription replaces it; the old one ends when the server has accepted the new one.
  */
 
 import { MAX_ADDRESS, MAX_URIS } from '../../limits/constants.js'
@@ -27,7 +27,7 @@ export interface ListeningOptions {
 const GATHER = 1_000
 /** Milliseconds before a new subscription after one failed or ended. */
 const REOPEN = { first: 1_000, most: 300_000 }
-/** Milliseconds that a subscription stays open when nothing is cached any more: the same calls may come again. */
+/** Milliseconds that a subscription stays open after the last result has expired: the same calls may come again. */
 const LINGER = 10_000
 
 const LISTS = CHANGING_LISTS.map(({ filter }) => `"${filter}":true`)

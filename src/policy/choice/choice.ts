@@ -37,7 +37,7 @@ type Answer = (call: Call, next: Handler) => Promise<Final>
 
 /** Methods that name no tool, prompt or resource. */
 const NAMELESS = ['server/discover', 'tasks/get', 'tasks/update', 'tasks/cancel']
-/** Methods that do, for kinds without a restriction. */
+/** Methods that name one. They pass unless the choice restricts that kind. */
 const NAMING = [
   ...['tools/list', CALL_TOOL, 'prompts/list', 'prompts/get', 'subscriptions/listen'],
   ...['resources/list', 'resources/templates/list', 'resources/read'],
@@ -149,7 +149,7 @@ function completing(prompts: ChosenList<SeenItem> | undefined, isShown: IsShown 
     if (!ref || (type !== 'ref/prompt' && type !== 'ref/resource'))
       throw new Fault('invalidParams', 'params.ref has to be given once, with the type "ref/prompt" or "ref/resource"')
     let exact = ref
-    // A server may decide by the members that exist.
+    // A server may ignore the type and look at the members instead, so each of them is checked.
     if (prompts && (type === 'ref/prompt' || !isUnambiguous(ref, 'name') || has(ref, 'name')))
       exact = withExactly(exact, 'name', (await found(prompts, 'prompt', call, stringIn(ref, 'name'), next)).name)
     if (isShown && (type === 'ref/resource' || !isUnambiguous(ref, 'uri') || has(ref, 'uri')))

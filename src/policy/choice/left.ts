@@ -1,4 +1,4 @@
-/** What the configuration leaves of a server for its clients, as `probe` and `check` tell it. */
+/** Computes what clients see of a server under its configuration, for `probe` and `check`. */
 import { Fault } from '../../fault/fault.js'
 import { type Payload, value } from '../../rpc/splice.js'
 import { globs } from '../globs.js'
@@ -20,11 +20,11 @@ export interface Left {
   option: Option
   shown: number
   of: number
-  /** Patterns, and names of rewritten tools, that fit nothing of it, as in `deny "x_*"`. */
+  /** Patterns, and names in `override`, that match nothing, as in `deny "x_*"`. */
   unmatched: string[]
-  /** Tools that are hidden because clients know another one by their name. */
+  /** Tools that are hidden because another tool was renamed to their name. */
   displaced: string[]
-  /** Why it could not be listed, if it could not. */
+  /** Why the server could not list it. */
   error?: string
 }
 
@@ -41,7 +41,7 @@ const LISTS: Readonly<Record<Option, readonly (readonly [method: string, key: st
 /** Reads all pages of a list. Rejects with a Fault. */
 type Read = (method: string, option: Option) => Promise<readonly Payload[]> | readonly Payload[]
 
-/** What is left of everything that the configuration chooses from. */
+/** What clients see of each kind that the configuration restricts. */
 export async function leftOf(choice: ServerChoice, read: Read): Promise<Left[]> {
   const left: Left[] = []
   for (const option of ['tools', 'prompts', 'resources'] as const) {

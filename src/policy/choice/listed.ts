@@ -1,6 +1,6 @@
 /**
- * Remembers which names the server has listed to each caller. Nothing else may be called: a server may take a name in
- * another spelling, and know names that it does not list.
+ * Remembers which names the server has listed to each caller. Only these may be called, because a server may accept
+ * other spellings of a name, and names that it does not list.
  */
 
 import { digest } from '../../crypto/digest.js'

@@ -1,4 +1,4 @@
-/** Which tools or prompts of a server clients see, and under which names. It depends on the configuration alone. */
+/** Decides from the configuration which tools or prompts of a server clients see, and under which names. */
 import { globs, MAX_MATCHED_NAME } from '../globs.js'
 
 /** Globs of the names at the server. Without `allow`, all are allowed; `deny` wins. */
@@ -13,7 +13,7 @@ export class ChosenNames {
   readonly #renamed = new Map<string, string>()
   readonly #taken = new Set<string>()
 
-  /** `renamed` has names of clients by names at the server. */
+  /** `renamed` maps names at the server to names for clients. */
   constructor({ allow = ['*'], deny }: Rules, renamed: Iterable<readonly [name: string, shown: string]> = []) {
     this.#allowed = globs(allow)
     this.#denied = globs(deny)

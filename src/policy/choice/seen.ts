@@ -7,7 +7,7 @@ import { type Override, Rewriting, type ToolHeaders } from './tools.js'
 
 /** The tools of a server as clients see them. */
 export interface ToolRules extends Rules {
-  /** By the tool's name at the server. `name` is the one that clients see. */
+  /** By the tool's name at the server. `name` is its name for clients. */
   readonly override: Readonly<Record<string, Override & { readonly name?: string | undefined }>>
 }
 
@@ -27,7 +27,7 @@ interface SeenElement<T> {
   item: T
 }
 
-/** Names of clients, by names at the server. */
+/** Pairs of a tool's name at the server and its name for clients. */
 export function renamed(overrides: ToolRules['override']): [name: string, shown: string][] {
   return Object.entries(overrides).flatMap(([name, { name: shown }]) => (shown === undefined ? [] : [[name, shown]]))
 }

@@ -1,4 +1,4 @@
-/** Rewrites tools: their definitions in lists, and the calls of them. */
+/** Rewrites tools: their definitions in lists, and calls to them. */
 
 import { Fault } from '../../fault/fault.js'
 import { annotationsOfTool } from '../../protocol/annotations.js'
@@ -48,7 +48,7 @@ export class Rewriting {
     const edits: Record<string, Value> = { ...this.#texts }
     const annotations = objectIn(tool, 'annotations')
     const { title } = this.#texts
-    // Older clients read the title here.
+    // Older clients read the title of a tool from its annotations.
     const retitled = title !== undefined && annotations && has(annotations, 'title') ? { title } : {}
     const hints = { ...retitled, ...this.#hints }
     if (Object.keys(hints).length > 0) edits['annotations'] = edit(annotations ?? EMPTY, hints)

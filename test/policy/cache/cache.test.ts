@@ -1,4 +1,4 @@
-/** What is kept of results, for whom and how long, with a server that a test plays and a clock that it sets. */
+/** Which results are cached, for whom and how long, with a scripted server and a fake clock. */
 import t, { type Test } from 'tap'
 import { unlimited } from '../../../src/limits/memory.js'
 import { Cache, type CacheOptions, isOfCache } from '../../../src/policy/cache/cache.js'
@@ -37,12 +37,12 @@ type Answer = (call: Call, nth: number) => Final | Promise<Final>
 const notice = (method: string, params: object = {}) =>
   ({ kind: 'notification', method, params: payload(params) }) as const
 const changed = (list: string) => notice(`notifications/${list}/list_changed`)
-/** A result that says which one it is. */
+/** A result with a number that identifies it. */
 const numbered =
   (cache?: CacheHint): Answer =>
   (_call, nth) => ({ kind: 'result', result: payload({ nth }), server: '{"name":"s","version":"1"}', cache })
 
-/** One subscription, as the server has it. */
+/** One subscription, as the server sees it. */
 class Subscription {
   readonly call: Call
   readonly filter: Filter
@@ -69,7 +69,7 @@ class Subscription {
     this.#wake()
   }
 
-  /** Ends, with a result, with an error, or with no word. */
+  /** Ends the subscription, with a result, an error, or neither. */
   end(last?: Reply): void {
     this.#over = true
     this.say(...(last ? [last] : []))
@@ -111,9 +111,9 @@ function start(t: Test, answer: Answer = numbered(PRIVATE), options: Partial<Cac
     fetched.push(call)
     return answer(call, fetched.length)
   })
-  /** Asks, and gives what comes last. */
+  /** Sends a call, and returns its answer. */
   const ask = (changes: Changes = {}): Promise<Final> => handle(callOf(changes))
-  /** Asks, and gives whether the server was asked. */
+  /** Sends a call, and returns whether the server received it. */
   const reaches = async (changes: Changes = {}): Promise<boolean> => {
     const before = fetched.length
     await ask(changes)
@@ -123,7 +123,7 @@ function start(t: Test, answer: Answer = numbered(PRIVATE), options: Partial<Cac
   return { cache, handle, ask, reaches, fetched, subscriptions, counted, results, pass }
 }
 
-/** What a result says, and how long it may be kept. */
+/** The content of a result, and its cache hint. */
 function said(reply: Reply): object {
   if (reply.kind !== 'result') return reply
   return { ...(JSON.parse(write(reply.result)) as object), cache: reply.cache, server: reply.server }

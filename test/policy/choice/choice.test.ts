@@ -1,4 +1,4 @@
-/** What clients see and can use of a server that a test plays, by `tools`, `prompts` and `resources`. */
+/** What clients see and can use of a scripted server, by `tools`, `prompts` and `resources`. */
 import fc from 'fast-check'
 import t from 'tap'
 import { Fault } from '../../../src/fault/fault.js'
@@ -491,7 +491,7 @@ const rules = fc.record({
   deny: fc.array(glob, { maxLength: 3 }),
 })
 const uriOf = (one: string) => `test://${one.replaceAll('_', '/')}`
-/** Ways in which somebody may write a name who wants through. */
+/** Spellings of a name with which an attacker may try to pass. */
 const spelling = fc.constantFrom<(text: string) => string>(
   (text) => text,
   (text) => text.toUpperCase(),
@@ -578,12 +578,12 @@ t.test('no method can name a denied item, and visible ones can be used', async (
   )
 })
 
-/** Whether a careless server takes a text for one of its URIs. */
+/** Whether a careless server reads a text as one of its URIs. */
 function isOurs(uri: string): boolean {
   return /^\s*test:/i.test(uri)
 }
 
-/** What it takes it for. */
+/** The URI as which it reads the text. */
 function nameIn(uri: string): string {
   const plain = decodeURIComponent(uri).replace(/#.*$/, '').toLowerCase().trim()
   const path: string[] = []
