@@ -1,4 +1,4 @@
-/** Finds the request that a text was meant to answer, although the text is not a valid message. */
+/** Finds out which request an invalid message was meant to answer. */
 import type { JsonSource } from './source.js'
 import type { Json } from './splice.js'
 
@@ -10,9 +10,8 @@ const SCALAR = /[^\s,}\]]{1,300}/y
 const KEYS: ReadonlySet<string> = new Set(['jsonrpc', 'id', 'method', 'result', 'error'])
 
 /**
- * The id of the request that an invalid text answers: for example, it contains NaN or NUL, is nested too deeply, or
- * lacks its result. Undefined if it has no readable id or may be something else: a request, or a line of a log. Reads
- * each character once.
+ * The id of the request that an invalid text answers; the text may contain NaN or NUL, be nested too deeply, or lack its
+ * result. Undefined if it has no readable id, or may be a request or a line of a log. Reads each character once.
  */
 export function brokenAnswerTo({ text }: JsonSource): Json | undefined {
   if (at(text, 0, SPACE) === text.length || text.charAt(at(text, 0, SPACE)) !== '{') return undefined

@@ -1,11 +1,11 @@
-/** A canonical text for a JSON value: equal for texts that mean the same. */
+/** Computes the canonical text of a JSON value: texts with equal meanings have the same one. */
 import { JsonError } from './scan.js'
 import type { Json } from './splice.js'
 
 /**
  * The value without white space, with members sorted by name and strings in their shortest form. Numbers are unchanged,
- * because 9007199254740993 is not 9007199254740992. Each character is read once, at any depth. Expects JSON; throws a
- * JsonError for some invalid texts only.
+ * because JSON.parse would round 9007199254740993. Each character is read once, at any depth. Expects valid JSON; only
+ * some invalid texts throw a JsonError.
  */
 export function canonical(json: Json): Json {
   return new Reader(json).value()

@@ -1,9 +1,8 @@
-/** Measures the events of a stream that passes through in chunks (WHATWG HTML, section 9.2), and keeps nothing of them. */
+/** Measures the events of a stream that passes through in chunks (WHATWG HTML, section 9.2), without storing them. */
 
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 
-/** Whether there is a line end in some bytes. */
 export function hasLineEnd(bytes: Uint8Array): boolean {
   return bytes.includes(LINE_FEED) || bytes.includes(CARRIAGE_RETURN)
 }
@@ -21,8 +20,8 @@ export class EventLength {
   }
 
   /**
-   * Reads the next bytes. Returns how many of them come before an event exceeds the limit; undefined if none does. `hasLineEnd`:
-   * whether there is a line end in them.
+   * Reads the next bytes. Returns the number of bytes before the one at which an event exceeds the limit; undefined if
+   * none does. `hasLineEnd`: whether the bytes contain a line end.
    */
   push(chunk: Uint8Array, hasLineEnd: boolean): number | undefined {
     if (!hasLineEnd && chunk.length > 0 && chunk.length <= this.#limit - this.#length) {
@@ -33,7 +32,7 @@ export class EventLength {
     }
     let at = this.#carriage && chunk[0] === LINE_FEED ? 1 : 0
     if (chunk.length > 0) this.#carriage = false
-    // Each is searched again only after it was passed.
+    // Each kind of line end is searched again only after the last one found was passed.
     let feed = chunk.indexOf(LINE_FEED, at)
     let carriage = chunk.indexOf(CARRIAGE_RETURN, at)
     while (at < chunk.length) {

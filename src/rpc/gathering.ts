@@ -1,6 +1,6 @@
 /**
- * Collects bytes that arrive in pieces. Large pieces are kept as they are; small ones are copied together, because each
- * piece has more overhead than content.
+ * Collects bytes that arrive in pieces. It keeps large pieces as they are, and copies small ones together, because the
+ * overhead of a small piece is larger than its content.
  */
 
 /** The size of blocks for small pieces, and the length from which a piece is large. */

@@ -1,6 +1,6 @@
 /**
- * What a message is, read from its bytes: as few of them as that takes. Nothing is checked, so this is for messages that
- * somebody else reads.
+ * Reads the kind, method and id of a message from as few of its bytes as possible. It validates nothing, so it is for
+ * messages that the receiver validates.
  */
 
 import { MARK_LENGTH, startsWithMark } from './source.js'
@@ -26,13 +26,13 @@ const ZERO = 0x30
 const NINE = 0x39
 /** Most bytes of an id or a method. */
 const LONGEST = 1_024
-/** Digits of a number that is exact. */
+/** Most digits of an integer that a number always represents exactly. */
 const EXACT = 15
 const KEYS = ['id', 'method', 'result', 'error'].map((key) => new TextEncoder().encode(key))
 const [ID, METHOD, RESULT, ERROR] = [0, 1, 2, 3]
 const decoder = new TextDecoder()
 
-/** Reads what a message is; undefined for a batch, and for what is no message. */
+/** The head of a message; undefined for a batch, and for bytes that are not a message. */
 export function headIn(bytes: Uint8Array): Head | undefined {
   let at = space(bytes, startsWithMark(bytes) ? MARK_LENGTH : 0)
   if (bytes[at] !== OPEN_BRACE) return undefined
@@ -70,7 +70,7 @@ export function headIn(bytes: Uint8Array): Head | undefined {
   return form && { form, method: undefined, id }
 }
 
-/** The number of the key between two positions; -1 if it is another one. */
+/** The index in KEYS of the key between two positions; -1 for another key. */
 function keyAt(bytes: Uint8Array, start: number, end: number): number {
   const length = end - start
   for (let number = 0; number < KEYS.length; number++) {
@@ -83,7 +83,7 @@ function keyAt(bytes: Uint8Array, start: number, end: number): number {
   return -1
 }
 
-/** An id: null is none, and an integer that a number cannot represent stays a text. */
+/** The id between two positions: undefined for null; an integer that a number cannot represent stays a text. */
 function idAt(bytes: Uint8Array, start: number, end: number): string | number | undefined {
   if (bytes[start] === QUOTE) return stringAt(bytes, start, end)
   let number = 0

@@ -13,18 +13,18 @@ const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const NOTHING = new Uint8Array(0)
 
-/** The pieces of memory of a line: one, unless a chunk ended in the middle of it; or the outline of one that was not kept. */
+/** The pieces of a line: one, unless a chunk ended in the middle of it. Only the outline of a line that is too long. */
 export type Line = readonly Uint8Array[] | Outline
 
 /**
- * Turns chunks of bytes into lines, without white space before them and their line ends (LF or CRLF). So lines of white
- * space are no lines, and do not begin one. Of a line of more than `limit` bytes, only the outline is kept.
+ * Turns chunks of bytes into lines, without their leading white space and their line ends (LF or CRLF). Blank lines are
+ * skipped. Of a line of more than `limit` bytes, only the outline is kept.
  */
 export class LineDecoder {
   /** Bytes of the current, unfinished line. */
   pending = 0
   readonly #limit: number
-  /** The beginning of the current line, or its outline if it is not kept. */
+  /** The beginning of the current line; its outline, if it is too long. */
   readonly #rest = new Gathering()
   #outline: Outline | undefined
 
@@ -43,7 +43,7 @@ export class LineDecoder {
     return lines
   }
 
-  /** Bytes of the unfinished line that are kept. */
+  /** Bytes of the unfinished line that are in memory. */
   get kept(): number {
     return this.#rest.length
   }
@@ -53,12 +53,12 @@ export class LineDecoder {
     return this.#outline?.beginning.subarray(0, most) ?? this.#rest.copy(most)
   }
 
-  /** Keeps no more of the unfinished line than its outline, also of what is to come. */
+  /** Keeps only the outline of the unfinished line, including the part that has not arrived yet. */
   skip(): void {
     this.#outline ??= new Outline(this.#rest.take())
   }
 
-  /** The rest after the last line end, when the stream has ended. */
+  /** Returns the rest after the last line end. To be called when the stream has ended. */
   end(): Line[] {
     const lines: Line[] = []
     if (this.pending > 0) this.#finish(NOTHING, lines)

@@ -1,4 +1,4 @@
-/** Caches results by text, for texts that recur: a client sends the same capabilities with each request. */
+/** Caches results by text, for recurring texts: a client sends the same capabilities with each request. */
 import { own } from './own.js'
 
 /** The size of a cache. */

@@ -1,5 +1,5 @@
 /**
- * Finds a JSON object at the end of a line that begins with something else: a banner, a prompt, or text that a program
+ * Finds a JSON object at the end of a line that begins with other text: a banner, a prompt, or output that a program
  * printed without a line break.
  */
 
@@ -11,7 +11,7 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 const SPACE = 0x20
 const DELETE = 0x7f
-/** A terminal sequence, such as a colour; and its greatest length. */
+/** A terminal sequence, such as a colour; and the length of the longest. */
 const SEQUENCE = /\p{Cc}\[[0-9;?]*[A-Za-z]$/u
 const LONGEST_SEQUENCE = 32
 

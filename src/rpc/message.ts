@@ -1,4 +1,4 @@
-/** JSON-RPC 2.0 messages, with their ids kept exactly as received. */
+/** Reads and writes JSON-RPC 2.0 messages, and keeps their ids exactly as received. */
 import { own } from './own.js'
 import { type Listing, type ScanOptions, scan } from './scan.js'
 import { cut, type JsonSource, join, pieces, type Wire } from './source.js'
@@ -59,7 +59,7 @@ interface Invalid {
 /** The params if they are an object; otherwise why there are none. */
 export type Params = Payload | 'absent' | 'not an object'
 
-/** What the methods of all notifications of MCP begin with. */
+/** All methods of notifications in MCP begin with this. */
 const NOTIFICATIONS = 'notifications/'
 /** Most characters of an id, without quotes. */
 const MAX_ID = 256
@@ -72,8 +72,8 @@ export const MAX_BATCH = 100
 const LISTING: Listing = { descend: new Set(['params', 'result', '_meta']), most: MAX_BATCH + 1 }
 
 /**
- * Reads one message. Throws a JsonError if the text is not JSON. Members of the envelope must not be duplicated. A member that is
- * null counts as absent where JSON-RPC allows no null: some libraries write all members that they know.
+ * Reads one message. Throws a JsonError if the text is not JSON. Members of the envelope must not be duplicated. A member
+ * that is null counts as absent where JSON-RPC allows no null, because some libraries write all members that they know.
  */
 export function parseMessage(source: JsonSource, options?: ScanOptions): Message {
   const table = scan(source, options, LISTING)
@@ -130,7 +130,7 @@ export function readId(text: Json): Id | undefined {
   return (text.startsWith('"') ? isString(text) : integerIn(text) !== undefined) ? (text as Id) : undefined
 }
 
-/** Whether a JSON string is valid: those of large texts are not checked by the scan (`ScanOptions.strict`). */
+/** Whether a JSON string is valid: the scan does not check strings in large texts (`ScanOptions.strict`). */
 function isString(json: Json): boolean {
   try {
     return !json.includes('\\') || typeof JSON.parse(json) === 'string'
@@ -140,8 +140,8 @@ function isString(json: Json): boolean {
 }
 
 /**
- * The digits of the integer that a JSON number is; undefined for a fraction, another value, or more than 64 digits. 1, 1.0,
- * 1e0 and 10E-1 are the same number (RFC 8259, section 6).
+ * The digits of a JSON number that is an integer; undefined for a fraction, another value, or more than 64 digits. 1,
+ * 1.0, 1e0 and 10E-1 are the same number (RFC 8259, section 6).
  */
 export function integerIn(json: Json): string | undefined {
   if (PLAIN_INTEGER.test(json)) return json
@@ -156,7 +156,7 @@ export function integerIn(json: Json): string | undefined {
   return `${sign}${significant.slice(0, length).padEnd(length, '0')}`
 }
 
-/** A key that is equal for equal ids, regardless of escapes and of how a number is written. */
+/** A key that is the same for equal ids, regardless of escapes and of how a number is written. */
 export function idKey(id: Id): string {
   if (!id.startsWith('"')) return integerIn(id) ?? id
   return id.includes('\\') ? JSON.stringify(JSON.parse(id)) : id
@@ -180,7 +180,8 @@ export function numberOf(id: Json): number | undefined {
 }
 
 /**
- * The key (see `idKey`) under which an id is kept, also if it came back in the other form: `"7"` for 7, or 7 for `"7"`.
+ * The key (see `idKey`) under which an id is stored, even if it was returned in the other form: `"7"` for 7, or 7 for
+ * `"7"`.
  */
 export function keptKey(kept: ReadonlyMap<string, unknown>, id: Id): string | undefined {
   const key = idKey(id)
@@ -189,7 +190,7 @@ export function keptKey(kept: ReadonlyMap<string, unknown>, id: Id): string | un
   return other !== undefined && kept.has(other) ? other : undefined
 }
 
-/** Params to send; undefined for none. */
+/** Params to send; undefined if there are none. */
 export type Sent = Json | Payload | undefined
 
 export function request(id: Id | number, method: string, params: Sent): string {
@@ -202,14 +203,14 @@ export function notification(method: string, params: Sent): string {
   return `{"jsonrpc":"2.0","method":${JSON.stringify(method)}${json === undefined ? '' : `,"params":${json}`}}`
 }
 
-/** The text of params; undefined if they are left out. */
+/** The text of params; undefined if the message has none. */
 export function jsonOf(params: Sent): Json | undefined {
   if (typeof params !== 'object') return params
   const json = write(params)
   return json === '{}' && (params === EMPTY || params.edits) ? undefined : json
 }
 
-/** Whether these params are left out of the message: EMPTY, and an object that its edits have emptied. */
+/** Whether a message with these params is written without params: EMPTY, and an object that its edits have emptied. */
 export function isLeftOut(params: Sent): boolean {
   return typeof params === 'object' && jsonOf(params) === undefined
 }
@@ -223,7 +224,7 @@ export function result(id: Id, payload: Json | Payload): Wire {
 }
 
 /**
- * An error answer. Without an id if none could be read: clients of SDK 1.x reject `null`
+ * An error answer. It has no id if none could be read, because clients of SDK 1.x reject `null`
  * (`JSONRPCErrorResponseSchema`).
  */
 export function error(id: Id | undefined, { code, message, data }: RpcError): string {
@@ -238,7 +239,7 @@ export function response(id: Id, { outcome: { kind, source, start, end } }: Resp
   return source.asides ? wire : join(wire)
 }
 
-/** What the beginning of a message says about it. */
+/** The kind, id and method of a message, as its beginning states them. */
 export interface MessageHead {
   form: 'request' | 'notification' | 'result' | 'error'
   id: Id | undefined
@@ -249,7 +250,7 @@ const STRING = '"(?:[^"\\\\]|\\\\.){0,1024}"'
 const NUMBER = '-?\\d[-+.eE\\d]{0,255}'
 const HEAD = new RegExp(`^{"jsonrpc":"2.0",(?:"id":(${STRING}|${NUMBER}),)?"(?:(result|error)":|method":(${STRING}))`)
 
-/** What an encoded message is, without reading all of it. Undefined for a text that the bridge has not encoded. */
+/** The head of a message that the bridge has encoded, without reading all of it. Undefined for other texts. */
 export function headOf(encoded: Wire): MessageHead | undefined {
   const text = typeof encoded === 'string' ? encoded : encoded[0]
   const [, id, outcome, method] = (typeof text === 'string' && HEAD.exec(text)) || []

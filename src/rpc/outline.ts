@@ -1,13 +1,13 @@
-/** The beginning and the end of a text that is too large to keep: enough to tell which request a message answers. */
+/** Keeps the beginning and the end of a text that is too large to store: enough to find which request it answers. */
 
 const BEGINNING = 4 * 1024
 const ENDING = 1024
 const NOTHING = new Uint8Array(0)
-/** An id that is the last member of a message, or the last but its version. It cannot be within a string or a value. */
+/** An id that is the last member of a message, or the last before its version. It cannot be within a string or a value. */
 const ID_AT_END = /"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/
 const decoder = new TextDecoder()
 
-/** What is known of the text. */
+/** The outline of one text. */
 export class Outline {
   /** Bytes of the whole text. */
   length = 0
@@ -18,14 +18,13 @@ export class Outline {
     for (const piece of pieces) this.add(piece)
   }
 
-  /** Adds the next piece, of which only copies are kept. */
+  /** Adds the next piece. Keeps copies, so that the piece itself can be freed. */
   add(piece: Uint8Array): void {
     this.length += piece.length
     if (this.#beginning.length < BEGINNING) this.#beginning = joined(this.#beginning, piece).slice(0, BEGINNING)
     this.#ending = piece.length < ENDING ? joined(this.#ending, piece).slice(-ENDING) : piece.slice(-ENDING)
   }
 
-  /** The beginning of the text. */
   get beginning(): Uint8Array {
     return this.#beginning
   }

@@ -53,7 +53,7 @@ export class Quotes {
   }
 }
 
-/** What is used of WebAssembly. The types of Node.js 20 have none of it. */
+/** The used part of WebAssembly, which the types of Node.js 20 lack. */
 interface WebAssembly {
   Module: new (code: Uint8Array) => object
   Instance: new (module: object) => { exports: { memory: { buffer: ArrayBuffer }; find: Finder['find'] } }

@@ -17,7 +17,7 @@ export class JsonError extends Error {
   }
 }
 
-/** The text exceeds a bound. It is well-formed up to there. */
+/** The text exceeds a bound. It is well-formed up to that position. */
 export class JsonBoundError extends JsonError {
   override name = 'JsonBoundError'
 }
@@ -36,11 +36,11 @@ export interface ScanOptions {
   strict?: boolean
 }
 
-/** What the table has besides the members or elements of the outermost value. */
+/** What the table lists in addition to the members of the outermost value, and where it stops. */
 export interface Listing {
   /** Keys of objects whose members are listed too, if the enclosing object is the outermost one or such an object. */
   descend?: ReadonlySet<string>
-  /** The scan of an array stops after so many elements, even in the middle of it. Then its END is 0. */
+  /** The scan of an array stops after this many elements. Then its END is 0. */
   most?: number
 }
 
@@ -74,7 +74,7 @@ const WORDS: Readonly<Record<number, string>> = { 116: 'true', 102: 'false', 110
 const PLAIN = 0
 const STRICT = 1
 const LEAPING = 2
-/** For each open object or array of the scan at work: the character that closes it, and its row. */
+/** For each open object or array of the current scan: the character that closes it, and its row. */
 const open: number[] = []
 
 /** Scans a text that is one JSON value, apart from white space around it. Throws a JsonError. */
@@ -99,9 +99,9 @@ export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, lis
   let valuesLeft = bounds.maxValues ?? NO_LIMIT
   let elementsLeft = most
   let depth = 0
-  /** So many of the open objects and arrays are listed: the outer ones. */
+  /** How many of the open objects and arrays are listed, counted from the outermost one. */
   let listed = 0
-  /** What closes the innermost open one: 0 outside. */
+  /** The character that closes the innermost open object or array; 0 if none is open. */
   let close = 0
   let i = space(text, from)
   for (;;) {
@@ -119,7 +119,7 @@ export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, lis
     if (depth === listed) {
       row = table.length
       const isVerbatim = strings === PLAIN || isWrittenAsRead(source, at, keyEnd)
-      // Keys are read later, where nobody expects that they are invalid.
+      // Keys are read later by code that expects them to be valid.
       if (!isVerbatim && strings === LEAPING) skipString(text, at, STRICT)
       table.push(at, isVerbatim ? keyEnd : -keyEnd, i, 0, row + ROW)
     }
@@ -179,7 +179,7 @@ function skipString(text: string, at: number, strings: number): number {
   let i = at + 1
   while (i < text.length) {
     const c = text.charCodeAt(i)
-    // Most characters are lower-case letters, which are above all that need a check.
+    // Most characters are lower-case letters, whose codes are above all that need a check.
     if (c > BACKSLASH) i++
     else if (c === QUOTE) return i + 1
     else if (c < 0x20) throw new JsonError('Control character in a string', i)

@@ -1,7 +1,7 @@
 /**
- * A received JSON text, whose long strings may be set aside as bytes. V8 is fast at searching and slicing strings, but
- * slow at creating large ones. So long strings in a large text are set aside as bytes, and the text to scan has a mark
- * in place of each.
+ * Holds a received JSON text whose long strings may be set aside as bytes. V8 is fast at searching and slicing strings,
+ * but slow at creating large ones. So long strings in a large text stay bytes, and the text to scan has a mark in place of
+ * each.
  */
 import { BLOCK, Quotes } from './quotes.js'
 
@@ -30,7 +30,7 @@ export type Piece = string | Uint8Array
 const LARGE = 32 * 1024
 /** Strings of at least this many bytes are set aside. */
 const LONG = 8 * 1024
-/** Number of strings to examine before giving up if none is long, and the average length below which to give up. */
+/** If none of this many strings is long, and they are shorter than AVERAGE on average, no string is set aside. */
 const SAMPLE = 64
 const AVERAGE = 256
 
@@ -40,7 +40,7 @@ const MARKS = new RegExp(`${MARK}(\\d+)"`, 'g')
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
-/** A Source without any string set aside. Leaves out a byte order mark before the text. */
+/** The source of a text, without its byte order mark, and with no string set aside. */
 export function sourceOf(text: string): JsonSource {
   // A parser may ignore a byte order mark before the text (RFC 8259, section 8.1).
   const bare = text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
@@ -67,8 +67,8 @@ export function lengthOf(wire: Wire): number {
 }
 
 /**
- * A Source from the pieces of bytes in which a text arrived. Throws a TypeError if they are not UTF-8. Strings are set
- * aside only if `isUtf8` is given, a fast test.
+ * The source of a text that arrived in pieces of bytes. Throws a TypeError if they are not UTF-8. Strings are set aside
+ * only if `isUtf8`, a fast test, is given.
  */
 export function sourceOfBytes(pieces: readonly Uint8Array[], isUtf8?: IsUtf8): JsonSource {
   const [only] = pieces
@@ -82,7 +82,10 @@ export function sourceOfBytes(pieces: readonly Uint8Array[], isUtf8?: IsUtf8): J
   return sourceOf(utf8.decode(whole(pieces, length)))
 }
 
-/** Pieces of which each is UTF-8: joined if one ends in the middle of a character. Undefined if they are not UTF-8. */
+/**
+ * Pieces each of which is valid UTF-8: all joined, if one ended in the middle of a character. Undefined if they are not
+ * UTF-8.
+ */
 function inCompleteCharacters(
   pieces: readonly Uint8Array[],
   length: number,
@@ -94,8 +97,7 @@ function inCompleteCharacters(
 }
 
 /**
- * A Source from a server's bytes, decoded as SDK clients do: invalid UTF-8 becomes U+FFFD. `repaired` tells whether
- * there was any.
+ * The source of a server's bytes, decoded as SDK clients do: invalid UTF-8 becomes U+FFFD, and then `repaired` is true.
  */
 export function repairedSourceOf(
   pieces: readonly Uint8Array[],
@@ -158,7 +160,7 @@ export function whole(pieces: readonly Uint8Array[], length = bytesIn(pieces)): 
   return bytes
 }
 
-/** Sets long strings aside. Undefined if there are none, or if the strings are too short on average. */
+/** The source with long strings set aside. Undefined if there are none, or if the strings are too short on average. */
 function setAside(chunks: readonly Uint8Array[]): JsonSource | undefined {
   const asides: Aside[] = []
   const quotes = new Quotes()

@@ -1,7 +1,7 @@
 /**
- * Byte-exact edits of a JSON object. A Payload is a received text with the edits to make; it is rendered once, when
- * sent. Members that no edit names are forwarded as received, so `9007199254740993`, `1.0`, duplicate keys in nested
- * objects and the order of members survive.
+ * Edits JSON objects byte for byte. A Payload is a received text with pending edits; it is rendered once, when it is
+ * sent. Members without edits are forwarded as received, so `9007199254740993`, `1.0`, duplicate keys in nested objects
+ * and the order of members survive.
  */
 import { own } from './own.js'
 import { JsonError, type ScanOptions, scan, scanAt } from './scan.js'
@@ -35,11 +35,11 @@ export interface List {
   readonly end: number
   readonly elements: readonly JsonRange[]
   readonly replaced: ReadonlyMap<number, readonly Payload[]>
-  /** The rendered text, once there is one: lists of tools are kept, and sent again and again. */
+  /** The text, after the first rendering: a list of tools is stored, and sent many times. */
   text?: Json
 }
 
-/** Up to this many members, comparing each with each is faster than a set. */
+/** With at most this many members, comparing all pairs is faster than a set. */
 const FEW = 8
 const QUOTE = 0x22
 const OPEN_BRACE = 0x7b
@@ -48,9 +48,9 @@ const OPEN_BRACKET = 0x5b
 /** The object `{}`, for messages without params. */
 export const EMPTY: Payload = parseObject('{}')
 
-/** The object `{}`, for what the bridge says itself: its edits are no changes of a received message. */
+/** The object `{}`, for messages of the bridge itself: its edits are not recorded as changes of a received message. */
 export const OWN: Payload = parseObject('{}')
-/** Params that a request of the bridge itself has not: as those of EMPTY they are left out, but of no message of a client. */
+/** As EMPTY, for requests of the bridge itself that have no params. */
 export const NO_PARAMS: Payload = { ...OWN, edits: new Map() }
 
 /** The object in a text. Throws a JsonError if it is not one JSON object. */
@@ -65,7 +65,7 @@ export function parseSource(source: JsonSource, options?: ScanOptions): Payload 
   return payload
 }
 
-/** The object at a row of a table; undefined if there is something else. */
+/** The object at a row of a table; undefined for another value. */
 export function payloadIn(source: JsonSource, table: Table, row: number): Payload | undefined {
   const start = table[row + START] as number
   if (source.text.charCodeAt(start) !== OPEN_BRACE) return undefined
@@ -76,7 +76,7 @@ export function payloadIn(source: JsonSource, table: Table, row: number): Payloa
   return { source, start, end, table: scanAt(source, start), row: 0, edits: undefined }
 }
 
-/** The object at a position of a scanned text; undefined if there is something else. */
+/** The object at a position of a scanned text; undefined for another value. */
 export function payloadAt(source: JsonSource, { start }: Pick<JsonRange, 'start'>): Payload | undefined {
   return source.text.charCodeAt(start) === OPEN_BRACE ? payloadIn(source, scanAt(source, start), 0) : undefined
 }
@@ -93,7 +93,7 @@ export function objectIn(payload: Payload, key: string): Payload | undefined {
   return member < 0 ? undefined : payloadIn(source, table, member)
 }
 
-/** The array under `key`, rendered if its elements have edits; undefined if there is none. */
+/** The array under `key`, rendered first if its elements have edits; undefined if there is none. */
 export function arrayIn(payload: Payload, key: string): List | undefined {
   const list = listIn(payload, key)
   return list && list.replaced.size > 0 ? listIn(edit(EMPTY, { [key]: write(list) }), key) : list
@@ -165,7 +165,7 @@ export function raw(payload: Payload, key: string): Json | undefined {
   return member < 0 ? undefined : cut(source, table[member + START] as number, table[member + END] as number)
 }
 
-/** The first character of the value under `key`, which determines its kind. */
+/** The first character of the value under `key`, which determines its type. */
 export function opens(payload: Payload, key: string): string | undefined {
   if (payload.edits?.has(key)) {
     const edited = payload.edits.get(key)
@@ -184,7 +184,7 @@ export function value(payload: Payload, key: string): unknown {
   return isPlain ? own(text.slice(1, -1)) : JSON.parse(text)
 }
 
-/** The string under `key`, or the JSON text of another value. For messages about what a peer sent. */
+/** The string under `key`, or the JSON text of another value. For error messages that quote a peer. */
 export function textUnder(payload: Payload, key: string): string {
   const found = value(payload, key)
   return typeof found === 'string' ? found : String(raw(payload, key))
@@ -205,7 +205,7 @@ export function keys(payload: Payload): string[] {
   return [...names]
 }
 
-/** The keys of the object as it was received, in order, duplicates too. */
+/** The keys of the object as received, in order, including duplicates. */
 export function receivedKeys({ source, table, row }: Payload): string[] {
   const keys: string[] = []
   const end = table[row + NEXT] as number
@@ -223,7 +223,7 @@ export function isEmpty(payload: Payload): boolean {
   return true
 }
 
-/** A duplicate key of the object, of all or of one name: parsers may disagree about its value. */
+/** A duplicate key of the object, or `only` if that is one. Parsers disagree about the value of such a key. */
 export function duplicateKey({ source, table, row }: Payload, only?: string): string | undefined {
   const names: string[] = []
   let seen: Set<string> | undefined
@@ -297,7 +297,7 @@ export function wire(payload: Payload): Wire {
   return piecesOf(payload)
 }
 
-/** A part of a rendered object or list: a new text, a span of the old one, or something with edits of its own. */
+/** A part of a rendered object or list: a new text, a span of the received text, or a value with edits of its own. */
 type Part = string | JsonRange | Payload | List
 
 function piecesOf(nested: Payload | List): Piece[] {
@@ -311,9 +311,8 @@ function piecesOf(nested: Payload | List): Piece[] {
 }
 
 /**
- * The parts of the rendered object: new texts and spans of the old one. Consecutive unchanged members are one span,
- * including white space. A replaced member keeps its place; a new one goes to the end. All duplicates of an edited key
- * are removed.
+ * The parts of the rendered object. Consecutive unchanged members are one span, including white space. A replaced member
+ * keeps its place; a new one is appended. All duplicates of an edited key are removed.
  */
 function render({ source, table, row }: Payload, edits: NonNullable<Payload['edits']>): Part[] {
   const parts: Part[] = []
@@ -352,7 +351,7 @@ function render({ source, table, row }: Payload, edits: NonNullable<Payload['edi
   return parts
 }
 
-/** The parts of the rendered list: replacements, and spans of the old one between them. */
+/** The parts of the rendered list: replacements, and spans of the received text between them. */
 function renderList({ elements, replaced, start, end }: List): Part[] {
   const parts: Part[] = []
   let copied = start
@@ -381,7 +380,7 @@ function renderList({ elements, replaced, start, end }: List): Part[] {
   return parts
 }
 
-/** Where the received member with this name starts, whatever the edits; -1 if there is none. The last one of duplicates. */
+/** Where the value of a received member starts, regardless of edits; the last of duplicates. -1 if there is none. */
 export function startOf({ source, table, row }: Payload, key: string): number {
   const member = find(source, table, row, key)
   return member < 0 ? -1 : (table[member + START] as number)

@@ -25,7 +25,7 @@ const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const BETWEEN_LINES = Uint8Array.of(LINE_FEED)
 const BYTE_ORDER_MARK = Uint8Array.of(0xef, 0xbb, 0xbf)
-/** The fields of events; and a length that each is within, with a byte order mark, its colon and the space after that. */
+/** The fields of events; and the longest that any can be, with a byte order mark, its colon and a space. */
 const FIELDS = ['data', 'event', 'id', 'retry'] as const
 const ENCODED = FIELDS.map((field) => new TextEncoder().encode(field))
 const WITHIN = 16
@@ -133,8 +133,8 @@ function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
 }
 
 /**
- * Ends an event that was begun and will not go on. Readers of MCP take no events with another name than `message`, and the last name
- * counts.
+ * Ends an incomplete event so that the reader ignores it. MCP clients ignore events that are not named `message`, and
+ * the last name of an event counts.
  */
 export const DROP_EVENT = '\nevent: dropped\n\n'
 
@@ -142,15 +142,15 @@ export const DROP_EVENT = '\nevent: dropped\n\n'
 export const KEEP_ALIVE = ': keep-alive\n\n'
 
 /**
- * Decodes an event stream, which may arrive in any chunks. If an event has more than `limit` bytes, throws an SseError, or,
- * if it `cuts`, leaves out the rest of it. An unfinished event at the end of the stream is dropped, as the standard requires.
+ * Decodes an event stream that arrives in chunks. If an event has more than `limit` bytes, throws an SseError; with
+ * `cuts`, omits the rest of it instead. Drops an unfinished event at the end of the stream, as the standard requires.
  */
 export class SseDecoder {
   /** Milliseconds to wait before reconnecting, if the server has set them. */
   retry: number | undefined
   readonly #limit: number
   readonly #cuts: boolean
-  /** Bytes of the current event that are left out. */
+  /** Bytes of the current event that are omitted. */
   #missing = 0
   /** The beginning of the current line. */
   readonly #line = new Gathering()
@@ -159,7 +159,7 @@ export class SseDecoder {
   /** The data of the current event; undefined if it has none. */
   #data: Uint8Array[] | undefined
   #dataLength = 0
-  /** The outline of the data of the current event, if it is not kept; and that of the current line. */
+  /** The outlines of the data of the current event and of the current line, if they are not stored. */
   #dropped: Outline | undefined
   #droppedLine: Outline | undefined
   #event = ''
@@ -176,15 +176,15 @@ export class SseDecoder {
     return this.#line.length + line + (this.#dropped?.length ?? this.#dataLength)
   }
 
-  /** Those of them that are kept. */
+  /** Bytes of the current event that are in memory. */
   get kept(): number {
     return this.#line.length + (this.#dropped ? 0 : this.#dataLength)
   }
 
-  /** Keeps no more of the data of the incomplete event than its outline, also of what is to come. */
+  /** Keeps only the outline of the data of the incomplete event, including the part that has not arrived yet. */
   skip(): void {
     if (this.#data) this.#dropped ??= new Outline(this.#data.splice(0))
-    // A line that has just begun does not say yet what it is.
+    // The field of a line that has just begun is unknown.
     if (this.#line.length < WITHIN) return
     const { field, value } = fieldOf(this.#unmarked(whole(this.#line.take())))
     if (field !== 'data') this.#droppedLine = new Outline()
@@ -234,7 +234,7 @@ export class SseDecoder {
     this.#line.push(piece)
   }
 
-  /** Takes a line. Its field is read in the first piece, so that is made long enough. */
+  /** Reads a line. Its field is read from the first piece, so a short first piece is joined with the others. */
   #take(pieces: readonly Uint8Array[], events: SseEvent[]): void {
     if (this.#droppedLine) {
       this.#droppedLine = undefined
@@ -250,7 +250,7 @@ export class SseDecoder {
     else this.#set(field, forgivingText(all))
   }
 
-  /** A line without the byte order mark that a stream may begin with. */
+  /** A line, without a byte order mark at the start of the stream. */
   #unmarked(line: Uint8Array): Uint8Array {
     const isMarked = this.#atStart && startsWith(line, BYTE_ORDER_MARK)
     this.#atStart = false

@@ -1,6 +1,6 @@
 /**
- * JSON that all programs read alike, for what is signed and what decides about trust. Beyond the grammar, names must be
- * unique in their object regardless of case and escapes, and must not be names with a special meaning in JavaScript.
+ * Reads JSON only if all programs read it alike, for signed documents and decisions about trust. Beyond the grammar, names
+ * must be unique in their object regardless of case and escapes, and must not have a special meaning in JavaScript.
  */
 import { JsonError, scan, scanAt } from './scan.js'
 import { type JsonSource, sourceOf } from './source.js'

@@ -1,4 +1,4 @@
-/** Finds values in the table of positions that a scan has written. */
+/** Finds values in the table of positions that a scan writes. */
 import { cut, type JsonSource } from './source.js'
 
 /** A half-open range of a JSON text. */
@@ -14,13 +14,13 @@ export interface JsonMember extends JsonRange {
 }
 
 /**
- * The positions of values in a text: ROW numbers for each, in the order of the text. The first row is the outermost value.
- * The rows of the members of an object, or of the elements of an array, follow its own row, up to its NEXT: those of the
- * outermost value, and those of objects under the keys of `descend`.
+ * The positions of values in a text: ROW numbers for each, in the order of the text. The first row is the outermost value;
+ * the rows of its members or elements follow. The rows of the members of an object under a key of `descend` follow its own
+ * row, up to its NEXT.
  */
 export type Table = readonly number[]
 
-/** The start of the key; that of the value, if it is an element. */
+/** The start of the key; in an array, the start of the element. */
 export const AT = 0
 /** The end of the key. Negative if the key is not written as it reads: it has an escape, or was set aside. */
 const KEY_END = 1

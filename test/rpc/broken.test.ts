@@ -1,4 +1,4 @@
-/** Whom a text was meant for that cannot be read as a message. */
+/** Finding the request that an invalid message answers. */
 import t from 'tap'
 import { brokenAnswerTo } from '../../src/rpc/broken.js'
 import { sourceOf } from '../../src/rpc/source.js'
@@ -23,6 +23,6 @@ const cases: [name: string, text: string, id: string | undefined][] = [
   ['nothing', '', undefined],
 ]
 
-t.test('finds the id of an answer where it is readable, and of nothing else', async (t) => {
+t.test('finds a readable id in an answer, and in no other text', async (t) => {
   for (const [name, text, id] of cases) t.equal(brokenAnswerTo(sourceOf(text)), id, name)
 })

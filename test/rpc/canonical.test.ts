@@ -3,13 +3,13 @@ import t from 'tap'
 import { canonical } from '../../src/rpc/canonical.js'
 
 const gap = fc.constantFrom('', ' ', '\n', '\t\r\n  ')
-/** A character as JSON can be made to write it: as it is, or by its number. */
+/** A character in one of its spellings in JSON: literal or escaped. */
 const spell = (character: string, escaped: boolean) =>
   escaped || character < ' ' || character === '"' || character === '\\'
     ? `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
     : character
 
-/** A value, written in one of the ways in which JSON lets it be. */
+/** A value in one of its spellings in JSON. */
 function written(value: unknown, choose: (of: number) => number): string {
   const space = () => ['', ' ', '\n', '\t '][choose(4)] as string
   const text = (string: string) =>
@@ -84,7 +84,7 @@ t.test('the text is short: sorted, without space, strings unescaped', async (t) 
   for (const [text, expected] of rows) t.equal(canonical(text), expected)
 })
 
-/** The same for values that mean the same, whatever the order of their members. */
+/** Equal for values that differ only in the order of their members. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value !== 'object' || value === null) return value

@@ -1,9 +1,9 @@
-/** How long events of a passing stream are: the same whatever the stream is cut into. */
+/** Measuring events of a passing stream: the result does not depend on how the stream is split. */
 import fc from 'fast-check'
 import t from 'tap'
 import { EventLength, hasLineEnd } from '../../src/rpc/event-length.js'
 
-/** How many bytes of a stream in these pieces come before an event exceeds the limit. */
+/** The number of bytes of a stream, in these pieces, before an event exceeds the limit. */
 function before(pieces: readonly Uint8Array[], limit: number): number | undefined {
   const length = new EventLength(limit)
   let passed = 0

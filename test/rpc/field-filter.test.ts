@@ -1,4 +1,4 @@
-/** Fields taken out of a stream of events that passes by: the same whatever the stream is cut into. */
+/** Removing fields from a passing stream of events: the result does not depend on how the stream is split. */
 import fc from 'fast-check'
 import t from 'tap'
 import { hasLineEnd } from '../../src/rpc/event-length.js'
@@ -8,7 +8,7 @@ import { FieldFilter, SseDecoder } from '../../src/rpc/sse.js'
 const FIELDS = ['id', 'retry']
 const encoder = new TextEncoder()
 
-/** What passes of a stream that comes in these pieces. */
+/** What the filter passes of a stream that arrives in these pieces. */
 function passing(pieces: readonly Uint8Array[], fields = FIELDS): string {
   const filter = new FieldFilter(fields)
   return Buffer.concat(pieces.flatMap((piece) => filter.push(piece, hasLineEnd(piece)))).toString()
@@ -76,10 +76,10 @@ const streamWith = (...ends: string[]) =>
     .array(fc.tuple(line, fc.constantFrom(...ends)), { maxLength: 12 })
     .map((lines) => lines.map((parts) => parts.join('')).join(''))
 const mixed = streamWith('\n', '\r\n', '\r')
-/** As servers write them: a carriage return alone is nobody's line end who uses line feeds alone as well. */
+/** Streams as servers write them: none mixes lone carriage returns with lone line feeds as line ends. */
 const stream = fc.oneof(streamWith('\n', '\r\n'), streamWith('\r'))
 
-/** The same said in another way: of the lines of a whole text, those that do not begin with a field. */
+/** The expected result, computed from the whole text: its lines that do not begin with one of the fields. */
 function expected(text: string): string {
   const lines = text.match(/[^\r\n]*(?:\r\n|\r|\n)/g) ?? []
   return lines.filter((one) => !/^(?:id|retry):/.test(one)).join('')

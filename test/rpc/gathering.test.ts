@@ -1,4 +1,4 @@
-/** Bytes that are gathered are those that came, however they were cut, and small pieces do not stay small. */
+/** Collecting pieces of bytes: the bytes stay the same however they are split, and small pieces are joined. */
 import fc from 'fast-check'
 import t from 'tap'
 import { Gathering } from '../../src/rpc/gathering.js'

@@ -1,4 +1,4 @@
-/** What a message is, read from as few of its bytes as that takes. */
+/** Reading the head of a message from as few bytes as possible. */
 import t from 'tap'
 import { describe, type ReceivedMessage } from '../../src/recorder/received.js'
 import { headIn } from '../../src/rpc/head.js'

@@ -6,7 +6,7 @@ import { join } from '../../src/rpc/source.js'
 
 const bytes = (text: string) => Buffer.from(text, 'utf8')
 
-/** Decodes bytes cut at the given places. */
+/** Decodes bytes split at the given positions. */
 function decode(data: Uint8Array, cuts: readonly number[], limit = 1_000_000): string[] {
   const decoder = new LineDecoder(limit)
   const places = [...cuts.map((cut) => cut % (data.length + 1)), 0, data.length].sort((a, b) => a - b)

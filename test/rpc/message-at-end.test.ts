@@ -1,4 +1,4 @@
-/** JSON at the end of a line that begins with something else. */
+/** Finding a JSON object at the end of a line that begins with other text. */
 import fc from 'fast-check'
 import t from 'tap'
 import { objectAtEnd } from '../../src/rpc/message-at-end.js'

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { BLOCK, type Finder, fastFinder, plainFinder, Quotes } from '../../src/rpc/quotes.js'
 
-/** The positions that a Finder gives for a text that is read in blocks of these lengths. */
+/** The positions that a Finder returns for a text in blocks of these lengths. */
 function found(finder: Finder, bytes: Uint8Array, lengths: readonly number[]): number[] {
   const quotes = new Quotes(finder)
   const positions: number[] = []
@@ -17,7 +17,7 @@ function found(finder: Finder, bytes: Uint8Array, lengths: readonly number[]): n
   return positions
 }
 
-/** The same, one character at a time. */
+/** The expected positions, computed one character at a time. */
 function expected(bytes: Uint8Array): number[] {
   const positions: number[] = []
   for (let at = 0; at < bytes.length; at++) {

@@ -1,4 +1,4 @@
-/** What is remembered of texts: what is asked for again stays, everything else goes, and no more is kept than was given. */
+/** Caching by text: recently used entries stay, others are dropped, and no entry keeps a larger text in memory. */
 import t from 'tap'
 import { MAX_KEY, memoize, Recent } from '../../src/rpc/memoize.js'
 import { own } from '../../src/rpc/own.js'
@@ -47,6 +47,6 @@ t.test('parts of large texts that are stored do not keep the large texts in memo
   for (let at = 0; at < 100; at++) judge(`${'x'.repeat(500_000)}${at}${'y'.repeat(500_000)}`.slice(499_900, 500_100))
   const after = process.memoryUsage()
   const grown = after.heapUsed + after.external - before.heapUsed - before.external
-  // Had the texts been kept, it would be a hundred megabytes; what is garbage is seen as such long before that.
+  // If the texts were kept, this would be 100 MB; garbage is collected long before that.
   t.ok(grown < 60_000_000, `${grown} bytes more`)
 })

@@ -4,7 +4,7 @@ import { JsonError, scan, scanAt } from '../../src/rpc/scan.js'
 import { type JsonSource, sourceOf } from '../../src/rpc/source.js'
 import { elementsAt, find, membersAt, ROW, type Table } from '../../src/rpc/table.js'
 
-/** JSON texts with all that a serialiser leaves out: white space, escapes, numbers in every spelling. */
+/** JSON texts in spellings that serializers do not write: white space, escapes, all forms of numbers. */
 const space = fc.constantFrom('', ' ', '\n', '\t ', '\r\n')
 const number = fc.constantFrom(
   '0',
@@ -181,7 +181,7 @@ t.test('compares keys by their meaning, not by their spelling', async (t) => {
   t.equal(find(source, table, 0, '\\u005fmeta'), -1)
 })
 
-t.test('stops the scan of an array where it is told to', async (t) => {
+t.test('stops the scan of an array after the given number of elements', async (t) => {
   const source = sourceOf('[1,{"a":[2]},3,oops')
   t.equal(elementsAt(scan(source, {}, { most: 2 })).length, 2)
   t.throws(() => scan(source, {}, { most: 4 }), { name: 'JsonError' })
@@ -208,7 +208,7 @@ t.test('accepts a value at a bound, and refuses one beyond it', async (t) => {
 t.test('strings full of escapes take linear time', async (t) => {
   const measure = (length: number) => {
     const text = JSON.stringify('"\\\n'.repeat(length))
-    // Of the processor, because others may use it meanwhile.
+    // CPU time, because other processes may be running.
     const started = process.cpuUsage()
     const source = sourceOf(text)
     for (let i = 0; i < 5; i++) scan(source)

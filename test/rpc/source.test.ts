@@ -6,7 +6,7 @@ import { edit, objectIn, parseSource, raw, wire, write } from '../../src/rpc/spl
 
 const LARGE = 32 * 1024
 
-/** A source of bytes cut at the given places. */
+/** A source of bytes split at the given positions. */
 function inPieces(text: string, cuts: readonly number[] = []): JsonSource {
   const bytes = Buffer.from(text)
   const places = [...cuts.map((cut) => cut % (bytes.length + 1)), 0, bytes.length].sort((a, b) => a - b)
@@ -26,7 +26,7 @@ t.test('a source is the text of its bytes, however they were split', async () =>
   )
 })
 
-/** Large JSON with strings of all lengths, and with backslashes and quotes where they hurt. */
+/** Large JSON with strings of all lengths, with backslashes and quotes at difficult positions. */
 const large = fc
   .array(
     fc.tuple(
@@ -43,7 +43,7 @@ const large = fc
     JSON.stringify({ items: parts.map(([before, length, after]) => before + 'y'.repeat(length) + after), n: 1 }),
   )
 
-t.test('long strings that were set aside are in everything that is cut out', async (t) => {
+t.test('a part of a text contains its long strings that were set aside', async (t) => {
   let aside = 0
   fc.assert(
     fc.property(large, fc.array(fc.nat(), { maxLength: 6 }), (text, cuts) => {
@@ -101,7 +101,7 @@ t.test('refuses or repairs a long string that is invalid UTF-8', async (t) => {
   t.equal(whole(source), bytes.toString('utf8'))
 })
 
-t.test('a mark in foreign text is a string like any other', async (t) => {
+t.test('a string that looks like a mark stays an ordinary string', async (t) => {
   const mark = /"aside-[^"]*"/.exec(inPieces(JSON.stringify(['x'.repeat(LARGE * 2)])).text)?.[0] ?? ''
   t.not(mark, '')
   t.equal(whole(sourceOf(`[${mark}]`)), `[${mark}]`)

@@ -22,7 +22,7 @@ const object = fc
   .map((members) => `{${members.map(([key, value, gap]) => `${gap}${JSON.stringify(key)}:${gap}${value}`).join(',')}}`)
 const edits = fc.array(fc.tuple(name, fc.option(json, { nil: undefined })), { maxLength: 4 })
 
-/** What the edits come to when values are built and changed: the slow way, which loses bytes but not meaning. */
+/** Applies edits to the parsed value: slow, and it changes bytes, but not the meaning. */
 function modified(text: string, changes: [string, string | undefined][]): Map<string, unknown> {
   const parsed = JSON.parse(text) as object
   const members = new Map<string, unknown>(Object.entries(parsed))
@@ -86,7 +86,7 @@ t.test('edits leave the original payload unchanged', async (t) => {
   t.equal(write(EMPTY), '{}')
 })
 
-t.test('of a duplicate member the last counts, and an edit removes all', async (t) => {
+t.test('the last of duplicate members counts, and an edit removes all of them', async (t) => {
   const twice = parseObject('{"a":1,"b":2,"a":3}')
   t.equal(value(twice, 'a'), 3)
   t.equal(duplicateKey(twice), 'a')
@@ -96,7 +96,7 @@ t.test('of a duplicate member the last counts, and an edit removes all', async (
   t.equal(write(edit(twice, { a: undefined })), '{"b":2}')
 })
 
-t.test('a value in the place of a name is a text, whatever it is', async (t) => {
+t.test('an error message can quote any value in the place of a name', async (t) => {
   const payload = parseObject('{"text":"a\\u0062","number":1.0,"object":{"toString":1,"valueOf":1},"nothing":null}')
   const keys = ['text', 'number', 'object', 'nothing', 'missing', 'constructor']
   t.same(
@@ -105,7 +105,7 @@ t.test('a value in the place of a name is a text, whatever it is', async (t) => 
   )
 })
 
-t.test('a nested object is an object of its own, edited or not', async (t) => {
+t.test('a nested object can be read and edited like any other', async (t) => {
   const outer = parseObject('{"in":{"x":1},"text":"{}"}')
   t.equal(value(objectIn(outer, 'in') ?? EMPTY, 'x'), 1)
   t.equal(objectIn(outer, 'text'), undefined)

@@ -8,7 +8,7 @@ type Decoded = Omit<SseEvent, 'data'> & { data: string }
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** Decodes a text cut at the given bytes. */
+/** Decodes a text split at the given bytes. */
 function decode(text: string, cuts: readonly number[] = [], limit?: number): Decoded[] {
   const decoder = new SseDecoder(limit)
   const stream = bytes(text)
@@ -95,7 +95,7 @@ t.test('keeps the time of a reconnect if it is a number', async (t) => {
   t.equal(decoder.retry, 500)
 })
 
-t.test('an event over its bound ends the reading, whether it ends or not', async (t) => {
+t.test('an event over its bound stops the decoder, whether the event ends or not', async (t) => {
   t.same(decode(`data: ${'x'.repeat(14)}\n\n`, [], 20), [{ event: 'message', data: 'x'.repeat(14) }])
   t.throws(() => decode(`data: ${'x'.repeat(15)}\n\n`, [], 20), { name: 'SseError' })
   t.throws(() => decode('x'.repeat(21), [3, 9], 20), { name: 'SseError' })
