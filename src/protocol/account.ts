@@ -1,4 +1,4 @@
-/** Credentials for a server: getting them, renewing them, and what to do when the server refuses them. */
+/** The credentials of one principal for a server, as a type: obtain, renew, and replace refused ones. */
 import type { AccountRefusal } from '../fault/fault.js'
 import type { Signal } from '../time/hang-up.js'
 import type { ShownToken } from './shown-token.js'
@@ -6,13 +6,13 @@ import type { ShownToken } from './shown-token.js'
 /** One principal's credentials for one server. */
 export interface Account {
   /**
-   * The `Authorization` to send now; not a promise if it is fresh. Undefined if there is none yet. Rejects with a Fault
-   * if one is required and cannot be obtained now.
+   * The current `Authorization`, without a promise if it is still valid. Undefined if there is none yet. Rejects with a
+   * Fault if one is required and cannot be obtained now.
    */
   authorization(signal: Signal): string | undefined | Promise<string | undefined>
   /**
-   * The server has refused `refusal.sent`. Resolves to another `Authorization`, to be tried once. Otherwise rejects
-   * with a Fault; `needsSignIn` tells whether a person must sign in. Never prompts a person.
+   * To be called when the server has refused `refusal.sent`. Resolves to another `Authorization`, to be tried once.
+   * Otherwise rejects with a Fault, whose `needsSignIn` says whether a person must sign in. Never prompts a person.
    */
   refused(refusal: AccountRefusal, signal: Signal): Promise<string>
   /**
@@ -25,11 +25,11 @@ export interface Account {
    * credential of the account needs it.
    */
   proof?(request: ProvenRequest): Promise<string>
-  /** The server has named the nonce for the next proof, in an answer that was no refusal. */
+  /** Stores the nonce that the server requires in the next proof, if it names one without refusing the request. */
   nonce?(nonce: string): void
 }
 
-/** What a proof is for. */
+/** The request that a proof is for. */
 export interface ProvenRequest {
   authorization: string
   method: string
@@ -37,31 +37,31 @@ export interface ProvenRequest {
   url: string
 }
 
-/** Whether a credential is bound to a key, so that each request needs a proof of that. */
+/** Whether a credential is bound to a key, so that each request needs a proof of that key. */
 export function needsProof(credential: string | undefined): credential is string {
   return credential?.startsWith('DPoP ') === true
 }
 
-/** The request for which a person is asked to sign in. */
+/** About the request for which a person is asked to sign in. */
 export interface SignInAsking {
-  /** The person agreed to open the address, so the sign-in may be under way. */
+  /** The person agreed to open the address, so the sign-in may be in progress. */
   hasAccepted?: boolean | undefined
-  /** The name of the client, as it says. */
+  /** The name that the client states. */
   client?: string | undefined
 }
 
-/** How a sign-in to a server would go, for people. Nothing of it is secret. */
+/** Describes a sign-in to a server, for people. Contains no secrets. */
 export interface SignInExplanation {
   /** The authorization server. */
   issuer: string
   resource: string | undefined
   /** Scopes that would be requested; undefined if none are named. */
   scopes: readonly string[] | undefined
-  /** How the bridge would be known to the authorization server; `none` if it cannot be. */
+  /** How the bridge would identify itself to the authorization server; `none` if it cannot. */
   client: 'configured' | 'document' | 'registered' | 'none'
 }
 
-/** Who sends a request: a principal, and the token that it has shown, if the bridge exchanges that. */
+/** The sender of a request: its principal, and its token, if the bridge exchanges that. */
 export interface Requester {
   principal: string
   grant?: { shown?: ShownToken | undefined } | undefined
@@ -69,7 +69,7 @@ export interface Requester {
 
 /** The accounts of one server, by principal. */
 export interface AccountsByPrincipal {
-  /** Tokens are exchanged for those that callers show: each of these has an account of its own, as long as it holds. */
+  /** The bridge exchanges callers' tokens for tokens of the server. Each caller's token has an account until it expires. */
   readonly onBehalf: boolean
   /**
    * The account of a caller; always the same one for the same principal, or for the same token if `onBehalf`.
@@ -80,7 +80,7 @@ export interface AccountsByPrincipal {
   readonly page?: string | undefined
 }
 
-/** The person at this machine. */
+/** The person who uses this machine. */
 export const LOCAL: Requester = { principal: 'local' }
 
 /**
@@ -100,8 +100,8 @@ export function refusedCredential(
 }
 
 /**
- * Times that one request is sent again with another credential. A server that refuses a credential has not acted on the
- * request.
+ * How often one request is repeated with another credential. This is safe, because a server that refuses a credential
+ * has not acted on the request.
  */
 export const MAX_RETRIES = 2
 

@@ -1,4 +1,4 @@
-/** `x-mcp-header` in a tool's input schema (MCP 2026-07-28, streamable-http, schema extension). */
+/** Reads and removes `x-mcp-header` in a tool's input schema (MCP 2026-07-28, streamable-http, schema extension). */
 import { edit, keys, mapElements, objectIn, type Payload, raw, type Value, value } from '../rpc/splice.js'
 
 /** A property whose value is repeated in the header `Mcp-Param-<header>`. */
@@ -13,7 +13,7 @@ export const KEYWORD = 'x-mcp-header'
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const TYPES: readonly unknown[] = ['string', 'integer', 'boolean']
 
-/** Keywords that hold schemas which no chain of `properties` reaches, by the kind of value they hold. */
+/** Keywords whose schemas cannot be reached by `properties` alone, by the kind of their value. */
 const SCHEMA = [
   'items',
   'additionalItems',
@@ -77,7 +77,7 @@ export function annotationsOfTool(tool: Payload): ToolAnnotations {
   }
 }
 
-/** A list of tools without those whose annotations are invalid: clients over HTTP must leave these out. */
+/** A list of tools without those that have invalid annotations: clients over HTTP must drop these. */
 export function withoutMisannotated(list: Payload): Payload {
   if (!raw(list, 'tools')?.includes(KEYWORD)) return list
   const tools = mapElements(list, 'tools', (tool) => (annotationsOfTool(tool).misannotated === undefined ? tool : []))

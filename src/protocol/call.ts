@@ -32,21 +32,21 @@ export interface Caller {
   logLevel?: LogLevel | undefined
 }
 
-/** The principal of callers without a credential. Two of its calls may come from two people. */
+/** The principal of all callers without a credential, who may be different people. */
 export const ANONYMOUS = 'anon'
 
-/** What an identity provider or a proxy says of the caller of one request. */
+/** What an identity provider or a proxy states about the caller of one request. */
 export interface Grant {
   scopes: ReadonlySet<string>
-  /** The caller can get further scopes from its authorization server. So tools that require them are listed. */
+  /** The caller can get further scopes from its authorization server, so tools that require them are listed. */
   extensible: boolean
   /** The answer to this request cannot be an HTTP status, because it belongs to a batch or to another stream. */
   inBand?: boolean
-  /** Who it is, for the audit log: the issuer, the subject there, and the application that it uses. */
+  /** The caller's identity for the audit log: the issuer, the subject there, and the application. */
   issuer?: string | undefined
   subject?: string | undefined
   application?: string | undefined
-  /** The token itself, if the bridge exchanges it for tokens of servers. */
+  /** The caller's token, if the bridge exchanges it for tokens of servers. */
   shown?: ShownToken | undefined
 }
 
@@ -61,7 +61,7 @@ export interface Call {
   /** The caller wants `notifications/progress`. Each half handles its own tokens. */
   progress: boolean
   /**
-   * Whether the caller waits for a program to start, however long that takes. Others are told after a while; this is asked
+   * Whether the caller is willing to wait for a slow start of a program. Called after a while; other callers get an error
    * then.
    */
   patient?: (() => boolean) | undefined
@@ -70,19 +70,19 @@ export interface Call {
   principal: string
   /** The caller's own `Authorization`, if it is to be forwarded. */
   credential?: string | undefined
-  /** What the caller may do by the token of this request; undefined if `auth.tokens` says it, or nobody. */
+  /** What the token of this request grants; undefined if the rights come from `auth.tokens`, or are unknown. */
   grant?: Grant | undefined
   /** The answer cannot be an HTTP status, because the client is legacy: it reads only the message. */
   inBand?: boolean | undefined
-  /** The group at which the call came in, for the audit log. */
+  /** The group that received the call, for the audit log. */
   group?: string | undefined
   /** In a retry: the answers to the server's questions, and the state that came with them. */
   answers?: Answers | undefined
   /** `Mcp-Param-*` headers by lower-cased name, if the transport has headers and the caller must send these. */
   paramHeaders?: ReadonlyMap<string, string>
-  /** Sends what the server says before its answer to the caller. */
+  /** Sends the caller the server's notifications before the answer. */
   tell: Tell
-  /** Aborts when nobody waits for the answer any more, or when a policy ends the call: then the reason is a Fault. */
+  /** Aborts when the client no longer waits for the answer, or when a policy ends the call: then the reason is a Fault. */
   signal: Signal
   abort: (reason?: unknown) => void
   log: CallLog
@@ -113,16 +113,16 @@ export type Reply =
    */
   | { kind: 'error'; error: RpcError; server?: Json | undefined; status?: number | undefined }
 
-/** What is said during a call, before its answer. */
+/** A notification during a call, before its answer. */
 export type Told = Extract<Reply, { kind: 'notification' }>
 
 /** The answer to a call. */
 export type Final = Exclude<Reply, Told>
 
 /**
- * Passes on what is said during a call, in order. Returns a promise if the reader is slow: it resolves when there is
- * room for more, or when the reader has gone, and the sender waits for it before it says more. Undefined if there is
- * room now. After the answer, what is told is dropped. If it throws, the handler gives the call up.
+ * Sends a notification of a call to its reader, in order. Returns undefined if there is room for more. If the reader is
+ * slow, returns a promise that resolves when there is room or when the reader is gone; the sender must wait for it.
+ * Notifications after the answer are dropped. If it throws, the handler cancels the call.
  */
 export type Tell = (told: Told) => Promise<void> | undefined
 
@@ -136,14 +136,14 @@ export interface CacheHint {
 }
 
 /**
- * Answers a call: the promise resolves to the answer. What is said before the answer goes through `call.tell`. Failures
- * reject with a Fault. When `call.signal` aborts, the call is given up, and the promise settles soon.
+ * Answers a call: the promise resolves to the answer. Notifications before the answer go to `call.tell`. Failures reject
+ * with a Fault. When `call.signal` aborts, the call is cancelled, and the promise settles soon.
  */
 export type Handler = (call: Call) => Promise<Final>
 /** Wraps a handler. */
 export type Policy = (next: Handler) => Handler
 
-/** Who sends a message that is not a call. */
+/** The sender of a message that is not a call. */
 export type Sender = Pick<Call, 'caller' | 'principal' | 'credential' | 'grant' | 'patient'>
 
 /** A notification from a client, to be forwarded. */
@@ -189,20 +189,21 @@ interface InitializeOptions {
  * tokens are renamed, so that equal ones of two requests in flight are not confused.
  */
 export interface Tunnel {
-  /** The server's answer to `initialize`, under this id. */
+  /** The server's answer to `initialize`, with this id. */
   opened(id: Id): Encoded
-  /** The negotiated revision; undefined if the server refused `initialize`. Then nothing else can be sent. */
+  /** The negotiated revision; undefined if the server refused `initialize`. Then no other message can be sent. */
   readonly revision: LegacyRevision | undefined
   /**
-   * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` holds
-   * back like a `Tell`. Rejects with a Fault if no answer can come. `call` is the number of the call for the inspector.
+   * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` applies
+   * backpressure like a `Tell`. Rejects with a Fault if there will be no answer. `call` is the number of the call for the
+   * inspector.
    */
   ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void>
   notify(method: string, params: Sent): void
   /** Sends the client's answer to a request of the server. */
   respond(response: Response): void
   /**
-   * Sets the listener for the server's own messages and for the end of the session. It gets earlier messages at once.
+   * Sets the listener for the server's own messages and for the end of the session. It gets the earlier messages at once.
    */
   attach(listener: TunnelListener): void
   close(): void
@@ -211,68 +212,66 @@ export interface Tunnel {
 /** One message that belongs to a request of the client. */
 interface TunnelMessage {
   text: Wire
-  /** What it was made of. */
   origin?: MessageOrigin | undefined
-  /** Set if this is the answer: the last message. */
+  /** Set if this is the answer, which is the last message. */
   answer?: Response
   /** With the answer: number of notifications dropped because earlier ones had not been read. */
   dropped?: number
 }
 
-/** Takes the messages that belong to a request of the client. Holds back like a `Tell`. */
+/** Takes the messages that belong to a request of the client. Applies backpressure like a `Tell`. */
 export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
 
-/** What the inspector is told of a message: the call that it seems to belong to, and what it was made of. */
+/** About a message, for the inspector: the call to which it probably belongs, and its origin. */
 export interface AboutMessage {
   call?: number | undefined
   origin?: MessageOrigin | undefined
 }
 
-/** Receives what belongs to the session but to no request of the client. */
+/** Receives the messages of a session that belong to none of the client's requests. */
 export interface TunnelListener {
   /**
-   * A notification or a request of the server that cannot be assigned to a request of the client. `about` is what the
-   * inspector is told of it.
+   * A notification or a request of the server that cannot be assigned to a request of the client.
    */
   message(text: Wire, about?: AboutMessage): void
-  /** Whether no connected client would notice the end of the session. */
+  /** Whether the session can end without a connected client noticing. */
   isIdle(): boolean
   ended(): void
 }
 
-/** What is needed to relay HTTP messages unchanged to an HTTP server. */
+/** Everything that the relay needs to pass HTTP messages unchanged to an HTTP server. */
 export interface Relayed {
   url: URL
   /** Headers sent with every request; names in lower case. */
   headers: Readonly<Record<string, string>>
-  /** The connections to the server: an undici dispatcher, when undici is loaded. */
+  /** The connections to the server: resolves to an undici dispatcher after undici is loaded. */
   dispatcher: Promise<unknown>
   /** An empty jar for the cookies of a session. */
   cookies(): SessionCookies
-  /** Where the server redirects requests to. */
+  /** The targets of the server's redirects. */
   redirects: KnownRedirects
-  /** The server's era, if it is known now. */
+  /** The server's era; undefined if it is not known yet. */
   speaks(): Era | undefined
-  /** Detects the server's era again. Whether it is no longer `era`; false if it cannot be detected. */
+  /** Detects the server's era again, and returns whether it has changed from `era`; false if it cannot be detected. */
   turned(era: Era, sender: Sender): Promise<boolean>
   /** Most bytes of an answer, or of one event of a stream. */
   bodyLimit: number
   /** The Fault for a failed connection. */
   failed(error: Error): Fault
-  /** Whether a request of this method can be sent once more after such a failure: the server does nothing twice then. */
+  /** Whether a request of this method can be repeated after such a failure without the server acting on it twice. */
   mayRepeat(error: Error, method: string): boolean
   /**
-   * The Fault for an answer that cannot be passed on, of which at least so many bytes come: it is in an unknown encoding,
-   * or larger than `bodyLimit`. Undefined for other answers.
+   * The Fault for an answer that cannot be passed on, because it has an unknown encoding, or because its `bytes` so far
+   * exceed `bodyLimit`. Undefined for other answers.
    */
   unusable(headers: Readonly<Record<string, string | string[] | undefined>>, bytes: number): Fault | undefined
   /** The Fault for a refusal; undefined if its body is the server's own JSON-RPC error. */
   refused(refusal: HttpRefusal): Fault | undefined
-  /** Whether no server of this era answers with such a refusal. */
+  /** Whether such a refusal proves that the server is not of this era. */
   contradicts(refusal: HttpRefusal, era: Era): boolean
   /**
-   * Whether a refusal of this method means that the server has lost the session. If it does not say so, looks with
-   * another request in the session, for this principal and with these headers.
+   * Whether a refusal of this method means that the server has lost the session. If the refusal leaves that open, sends
+   * another request in the session to find out, for this principal and with these headers.
    */
   hasLostSession(
     refusal: HttpRefusal,
@@ -283,23 +282,26 @@ export interface Relayed {
 
 /** The cookies of one session with a server. */
 export interface SessionCookies {
-  /** Resolves when all cookies have been kept; undefined if they have. */
+  /** Resolves when all cookies have been stored; undefined if they are stored already. */
   readonly settled: Promise<void> | undefined
-  /** How many answers have set cookies. */
+  /** The number of answers that have set cookies. */
   readonly taken: number
-  /** Whether any cookies are kept. */
+  /** Whether there are any cookies. */
   readonly any: boolean
-  /** All cookies, for `adopt` in another replica; undefined without any. To be read when they are settled. */
+  /** All cookies, for `adopt` in another replica; undefined if there are none. Read it after `settled`. */
   readonly text: string | undefined
-  /** Replaces the cookies by those of another replica, unless they are of another origin or an answer sets some meanwhile. */
+  /**
+   * Replaces the cookies by those of another replica, unless these belong to another origin, or an answer sets cookies in
+   * the meantime.
+   */
   adopt(text: string): Promise<void>
-  /** Keeps the cookies that an answer from this path sets. */
+  /** Stores the cookies that an answer from this path sets. */
   keepFrom(path: string, headers: Readonly<Record<string, string | string[] | undefined>>): void
   /** These headers with the cookies for a request to this path. */
   addTo<T extends Readonly<Record<string, string | string[] | undefined>>>(path: string, headers: T): T
 }
 
-/** Where requests to the address of a server go, as far as the server redirects them. */
+/** The known redirects of a server. */
 interface KnownRedirects {
   /** The path and query for requests of a principal. */
   pathFor(principal: string): string
@@ -322,7 +324,7 @@ export interface CallLog {
   /** Adds fields to the line that is written when the call ends. Never a secret, a header value or an argument. */
   note(fields: Record<string, string | number | boolean>): void
   warn: Log['warn']
-  /** Notes that the call is sent to the server now. Absent if nothing records it. */
+  /** Starts the span of the request to the server. Absent if calls are not traced or recorded. */
   handedOver?(): UpstreamSpan
 }
 
@@ -331,8 +333,8 @@ export interface UpstreamSpan {
   /** The trace context to send to the server; undefined without tracing. */
   readonly trace: TraceContext | undefined
   /**
-   * Ends the span: with the last reply, with a failure, or without either if nobody waits any more. Later calls do
-   * nothing.
+   * Ends the span: with the last reply, with a failure, or without an argument if the client no longer waits. Later calls
+   * do nothing.
    */
   over(last?: Reply | Fault): void
 }

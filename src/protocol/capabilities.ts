@@ -1,10 +1,10 @@
-/** Capabilities of clients, translated between eras. */
+/** Translates the capabilities of clients between eras. */
 import { memoize } from '../rpc/memoize.js'
 import { EMPTY, edit, has, type Json, keys, objectIn, parseObject, value, write } from '../rpc/splice.js'
 import { TASKS_EXTENSION } from './meta.js'
 
 /**
- * The capabilities to declare to a server of the other era: those that the client declared and the bridge can carry.
+ * The capabilities to declare to a server of the other era: those of the client that the bridge can translate.
  */
 export function carriedCapabilities(capabilities: Json): Json {
   const declared = parseObject(capabilities)
@@ -13,7 +13,7 @@ export function carriedCapabilities(capabilities: Json): Json {
   if (elicitation) {
     const form = has(elicitation, 'form')
     const url = has(elicitation, 'url')
-    // `{}` means form in every revision that has elicitation, so it is kept unless URLs are declared.
+    // `{}` means forms in every revision that has elicitation, so it stays unless URLs are declared.
     out['elicitation'] = url ? (form ? '{"form":{},"url":{}}' : '{"url":{}}') : '{}'
   }
   const sampling = objectIn(declared, 'sampling')
@@ -38,7 +38,7 @@ export const clientName = memoize((clientInfo): string => {
   return JSON.stringify([value(said, 'name'), value(said, 'version')]).slice(0, MAX_CLIENT_NAME)
 })
 
-/** Whether a client has declared any capability that lets a server ask it something during a call. */
+/** Whether a client has declared a capability with which a server may ask it a question during a call. */
 export const canBeAsked = memoize((capabilities): boolean => {
   const declared = parseObject(capabilities)
   return ['elicitation', 'sampling', 'roots'].some((name) => objectIn(declared, name) !== undefined)

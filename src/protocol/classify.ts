@@ -31,17 +31,17 @@ export function readMessage(bytes: readonly Uint8Array[]): Message {
   }
 }
 
-/** The `_meta` of a request that has not been decoded. */
+/** The `_meta` of a request that has not been decoded yet. */
 export function metaOf({ params }: Request): Payload {
   return (typeof params === 'string' ? undefined : objectIn(params, '_meta')) ?? EMPTY
 }
 
-/** The id for the answer to a message; undefined if it has no valid one or needs no answer. */
+/** The id for the answer to a message; undefined if the message has no valid id or needs no answer. */
 export function idToAnswer(message: Message | undefined): Id | undefined {
   return message?.kind === 'request' || message?.kind === 'invalid' ? message.id : undefined
 }
 
-/** The same for the body of a request, which has not been parsed; undefined if it cannot be parsed. */
+/** As `idToAnswer`, for the unparsed body of an HTTP request; undefined if it cannot be parsed. */
 export function idIn(body: unknown): Id | undefined {
   if (!(body instanceof Uint8Array)) return undefined
   try {
@@ -156,7 +156,7 @@ export function classifyLine(
   if (isOpen || message.kind !== 'request' || message.method === 'ping') return { era: 'legacy', as: 'message' }
   if (message.method === 'server/discover' && compat.bareDiscover) return { era: 'modern', bare: true }
   if (methodTraits(message.method).eras === 'modern') throw missingEnvelope()
-  // The client is told why there is no session.
+  // The answer to this message says why there is no session.
   if (session === 'failed') return { era: 'legacy', as: 'message' }
   throw new Fault('invalidRequest', 'Session required: call initialize first, or send the envelope of 2026-07-28')
 }

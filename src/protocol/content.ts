@@ -1,6 +1,6 @@
 /**
- * Content that a server sends in another form than blocks: a text, one block without its list, a block without its type.
- * It becomes blocks, because clients reject or overlook it otherwise.
+ * Repairs content of a server that is not a list of blocks: a text, a block outside a list, a block without a type.
+ * Clients reject or ignore such content.
  */
 import { cut } from '../rpc/source.js'
 import {
@@ -21,7 +21,7 @@ import {
 
 /** Members of a tool result that are not its content. */
 const NO_CONTENT = ['content', 'structuredContent', 'isError', '_meta', 'resultType']
-/** The beginning of a block that certainly has a type, as the official SDKs write it. */
+/** How blocks of the official SDKs begin: they certainly have a type. */
 const TYPED = '{"type":"'
 
 /** A block that shows this text. */
@@ -34,7 +34,7 @@ function quotedBlock(text: Json): Payload {
   return edit(EMPTY, { type: '"text"', text })
 }
 
-/** A block, with the type of a text if it has only a text. */
+/** A block; with the type `text` if it has a text but no type. */
 export function typedBlock(block: Payload): Payload {
   return opens(block, 'text') === '"' && opens(block, 'type') !== '"' ? edit(block, { type: '"text"' }) : block
 }
@@ -45,7 +45,7 @@ function asBlock(object: Payload): Payload {
   return opens(block, 'type') === '"' ? block : textBlock(write(object))
 }
 
-/** Another value in the place of a block: becomes text; null becomes nothing. */
+/** The blocks for a value that is not an object: null becomes none, another value becomes text. */
 export function otherBlock(json: Json): readonly Payload[] {
   if (json === 'null') return []
   return [json.startsWith('"') ? quotedBlock(json) : textBlock(json)]
@@ -57,8 +57,8 @@ function listOf(json: Json): Json {
 }
 
 /**
- * The result of a tool with a list as its content. If it has no content and no structured content, whatever else it has
- * becomes text, such as `toolResult` of 2024-10-07.
+ * The result of a tool with a list as its content. If it has neither content nor structured content, its other members
+ * become text, such as `toolResult` of 2024-10-07.
  */
 export function withContentList(result: Payload): Payload {
   if (opens(result, 'content') === '[') return result
@@ -81,13 +81,13 @@ export function withBlocks(result: Payload): Payload {
   return content ? edit(listed, { content }) : listed
 }
 
-/** An object with a list under `key`, which holds what stands there if it is an object. */
+/** The holder; if it has an object under `key`, with a list of that object instead. */
 export function withList(holder: Payload, key: string): Payload {
   const only = objectIn(holder, key)
   return only ? edit(holder, { [key]: `[${write(only)}]` }) : holder
 }
 
-/** The result of a prompt with one block in each message: a message with several becomes several messages. */
+/** The result of a prompt with one block in each message: a message with several blocks becomes several messages. */
 export function withMessageBlocks(result: Payload): Payload {
   const listed = withList(result, 'messages')
   const messages = mapElements(listed, 'messages', messagesOf)

@@ -1,12 +1,11 @@
-/** An encoded message, and what it was made of. */
+/** An encoded message with its origin. */
 import type { RpcError } from '../rpc/message.js'
 import type { JsonSource, Wire } from '../rpc/source.js'
 import type { Payload } from '../rpc/splice.js'
 
 /**
- * What a message was made of: the edited params or result, an error, or the text of a received message that was not
- * edited. The id of a request or an answer is another one in any case. `rebuilt`: it passes on what a message says, in
- * another form.
+ * The origin of a message: edited params or an edited result, an error, or the text of a received message that only got
+ * another id. `rebuilt`: the bridge wrote the content of a received message in another form.
  */
 export type MessageOrigin = Payload | RpcError | JsonSource | 'rebuilt'
 

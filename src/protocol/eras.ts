@@ -1,4 +1,4 @@
-/** The revisions of MCP by era, and what each supports, as data. */
+/** Lists the revisions of MCP by era, and what each supports. */
 
 export type Era = 'modern' | 'legacy'
 
@@ -166,7 +166,7 @@ export function legacyRevision(version: unknown): LegacyRevision | undefined {
   return Object.hasOwn(ALIASES, version) ? ALIASES[version] : undefined
 }
 
-/** Whether a version string sorts at or after the newest modern revision, as later dates and drafts do. */
+/** Whether a version is not before the newest modern revision in alphabetical order, as later dates and drafts. */
 export function looksModern(version: string): boolean {
   return version >= NEWEST_MODERN
 }
@@ -174,7 +174,7 @@ export function looksModern(version: string): boolean {
 /** Names of revisions: dates, and drafts of them. */
 const NAMED = /^(?:\d{4}-\d{2}-\d{2}|draft)/i
 
-/** Whether a version names a revision that is later than all that the bridge knows. */
+/** Whether a version names a later revision than the bridge knows. */
 export function isLater(version: unknown): version is string {
   return typeof version === 'string' && NAMED.test(version) && version > NEWEST_MODERN
 }

@@ -1,4 +1,4 @@
-/** The HTTP headers that mirror a modern request's body (MCP 2026-07-28, streamable-http, request metadata). */
+/** Writes and checks the HTTP headers that mirror a modern request (MCP 2026-07-28, streamable-http, request metadata). */
 
 import { Fault } from '../fault/fault.js'
 import type { Request } from '../rpc/message.js'
@@ -100,7 +100,7 @@ export function requestHeaders(method: string, params: Payload): Record<string, 
   return headers
 }
 
-/** `Mcp-Param-*` for the arguments that a tool's schema mirrors. Numbers that are not safe integers are left out. */
+/** `Mcp-Param-*` for the arguments that a tool's schema mirrors. Omits numbers that are not safe integers. */
 export function paramHeaders(annotations: readonly Annotation[], args: Payload | undefined): Record<string, string> {
   const headers: Record<string, string> = {}
   for (const { header, path } of annotations) {
@@ -125,7 +125,7 @@ function valueAt(args: Payload | undefined, path: readonly string[]): Json | und
   return at && raw(at, path.at(-1) as string)
 }
 
-/** Compares by the type of the body's value: strings exactly, integers by value, booleans as `true` or `false`. */
+/** Compares a header with a value of the body: strings exactly, integers by value, booleans as `true` or `false`. */
 function sameValue(received: string, expected: Json): boolean {
   if (expected.startsWith('"')) return received === JSON.parse(expected)
   if (expected === 'true' || expected === 'false') return received === expected
@@ -134,7 +134,7 @@ function sameValue(received: string, expected: Json): boolean {
 }
 
 /**
- * Decodes the Base64 form, if the value has it. Throws a Fault if it is neither plain text nor valid Base64 of UTF-8.
+ * Decodes a value in plain text or in the Base64 form. Throws a Fault if it is neither plain text nor Base64 of UTF-8.
  */
 export function decodeValue(text: string, name: string): string {
   if (!PLAIN.test(text)) throw mismatch(`Header ${name} contains characters that need the Base64 form`)
@@ -142,7 +142,7 @@ export function decodeValue(text: string, name: string): string {
   if (encoded === undefined) return text
   try {
     const binary = atob(encoded)
-    // `atob` accepts what the specification does not: missing padding, white space, non-zero trailing bits.
+    // `atob` accepts missing padding, white space and non-zero trailing bits, which the specification does not allow.
     if (btoa(binary) !== encoded) throw new RangeError('not canonical')
     const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0))
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -160,7 +160,7 @@ export function encodeValue(text: string): string {
   return `=?base64?${btoa(binary)}?=`
 }
 
-/** Whether a text can be a header value as it is. */
+/** Whether a text can be a header value without Base64. */
 function isPlain(text: string): boolean {
   return text !== '' && PLAIN.test(text) && trim(text) === text && !SENTINEL.test(text)
 }

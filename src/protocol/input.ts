@@ -1,4 +1,4 @@
-/** Questions that a server asks during a call, and their answers (MCP 2026-07-28, mrtr and client). */
+/** Reads and translates the questions of a server during a call, and their answers (MCP 2026-07-28, mrtr and client). */
 
 import { Fault } from '../fault/fault.js'
 import {
@@ -29,7 +29,7 @@ export interface InputRequest {
   params: Payload
 }
 
-/** The capability that a client must declare to be asked a question, as a member of ClientCapabilities. */
+/** The capability that a client must declare before a server may ask a question, as a member of ClientCapabilities. */
 export interface Needed {
   name: 'elicitation' | 'sampling' | 'roots'
   /** The members that the capability must have, as a JSON object. */
@@ -44,12 +44,12 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   'roots/list': ['roots', '_meta'],
 }
 
-/** Whether a request of a server asks its client something. */
+/** Whether a request of a server is a question to its client. */
 export function isQuestion(method: string | undefined): boolean {
   return method !== undefined && Object.hasOwn(MEMBERS, method)
 }
 
-/** Whether an `input_required` result has questions. If not, the client is to wait and call again. */
+/** Whether an `input_required` result has questions. Without questions, the client should wait and call again. */
 export function asksSomething(input: Payload): boolean {
   const requests = objectIn(input, 'inputRequests')
   return requests !== undefined && !isEmpty(requests)
@@ -100,7 +100,7 @@ export function capabilityFor(method: string, params: Payload): Needed | undefin
   }
 }
 
-/** The capability that a client lacks to be asked this; undefined if it lacks none. */
+/** The capability for a question that a client lacks; undefined if it lacks none. */
 export function uncovered(method: string, params: Payload, capabilities: Payload): string | undefined {
   const needed = capabilityFor(method, params)
   if (!needed) return method
@@ -116,7 +116,7 @@ function payloadOf(json: Json): Payload {
   return objectIn(edit(EMPTY, { it: json }), 'it') ?? EMPTY
 }
 
-/** An answer without members that it may not have; undefined if it is not a valid answer. */
+/** An answer without its undefined members; undefined if the answer is invalid. */
 export function wellFormed(method: string, answer: Payload): Payload | undefined {
   if (!isAnswer(method, answer)) return undefined
   const known = MEMBERS[method] ?? []
@@ -147,8 +147,8 @@ function isRoot(root: Payload | undefined): boolean {
 }
 
 /**
- * Whether the content is an object of strings, numbers, booleans and lists of strings. Clients may also send null for
- * none.
+ * Whether the content is an object of strings, numbers, booleans and lists of strings. Some clients send null for no
+ * content.
  */
 function hasPlainContent(answer: Payload): boolean {
   const text = raw(answer, 'content')

@@ -45,7 +45,7 @@ export interface DecodedSessionRequest {
 }
 
 const OF_A_MODERN_RESULT = { resultType: undefined, ttlMs: undefined, cacheScope: undefined }
-/** A hint to the host. Only servers of 2025-11-25 with tasks use it. */
+/** A hint to the client. Only servers of 2025-11-25 with tasks use it. */
 const IMMEDIATE_RESPONSE = 'io.modelcontextprotocol/model-immediate-response'
 const CAPABILITIES = ['tools', 'prompts', 'resources', 'logging', 'completions', 'experimental'] as const
 
@@ -64,7 +64,7 @@ export function decodeInitialize({ params }: Request): Opening {
   }
 }
 
-/** An object that is kept as long as the session. Throws a Fault if it is too long. */
+/** An object that is stored as long as the session. Throws a Fault if it is too long. */
 function boundedObject(params: Payload, key: 'clientInfo' | 'capabilities'): Json | undefined {
   const text = objectIn(params, key) && raw(params, key)
   if (text !== undefined && text.length > MAX_CAPABILITIES)
@@ -73,8 +73,8 @@ function boundedObject(params: Payload, key: 'clientInfo' | 'capabilities'): Jso
 }
 
 /**
- * The answer to `initialize`, made from a DiscoverResult, and the capabilities that the answer offers. Capabilities
- * that the client's revision does not define are left out. `serverInfo` replaces that of a server which gives none.
+ * The answer to `initialize`, made from a DiscoverResult, and the capabilities that it offers, without those that the
+ * client's revision does not define. `serverInfo` is for servers that state none.
  */
 export function initializeResult(
   { result: discovered, server }: Reply & { kind: 'result' },
@@ -127,8 +127,8 @@ export function decodeRequest({ params }: Request): DecodedSessionRequest {
 }
 
 /**
- * The message for a reply to the request `id`, and what it was made of. `task` is set if it is the result of that task.
- * Throws a Fault if no client could read it.
+ * The message for a reply to the request `id`. `task` is the id of the task whose result it is. Throws a Fault if no
+ * client could read the reply.
  */
 export function encodeReply(
   reply: Exclude<Reply, { kind: 'input' }>,
@@ -172,13 +172,13 @@ function ofTask(payload: Payload, taskId: string): Payload {
   return edit(payload, { _meta: edit(meta, { [RELATED_TASK]: `{"taskId":${JSON.stringify(taskId)}}` }) })
 }
 
-/** Marks every tool as callable as a task, if the bridge makes the tasks. */
+/** The list with a mark on each tool: calls of it can be tasks, which the bridge provides. */
 function withTaskSupport(list: Payload): Payload {
   const tools = mapElements(list, 'tools', (tool) => edit(tool, { execution: '{"taskSupport":"optional"}' }))
   return tools === undefined ? list : edit(list, { tools })
 }
 
-/** An error of the modern era as a legacy client may see it. Codes that its revision does not define are replaced. */
+/** An error of the modern era in the form for a legacy client. Codes that its revision does not define are replaced. */
 export function legacyError(
   call: Pick<Call, 'method' | 'params' | 'caller'>,
   error: RpcError,

@@ -82,7 +82,7 @@ export function decodeReply(call: Call, { outcome }: Response, server: Json | un
 }
 
 /**
- * An error as a modern client may see it. Codes that the modern revision defines otherwise, or not at all, are
+ * An error in the form for a modern client. Codes that the modern revision defines differently or not at all are
  * replaced, and `upstreamCode` in the data has the server's code (MCP 2026-07-28, basic/index, error codes).
  */
 function decodeError(call: Call, error: Payload): RpcError {
@@ -102,7 +102,7 @@ function decodeError(call: Call, error: Payload): RpcError {
     return { code: -32602, message, data: uri.length > ECHOED ? data : withMember(data, 'uri', uri), from: error }
   }
   if (code === -32002) return foreign()
-  // Its data has URLs that a person may see only through an elicitation.
+  // The data is dropped: it has URLs that a person may see only in an elicitation.
   if (code === -32042)
     return { code: -32603, message, data: withMember(undefined, 'upstreamCode', String(code)), from: error }
   if (code <= -32020 && code >= -32099) return foreign()
@@ -116,7 +116,7 @@ function withMember(data: Json | undefined, key: string, json: Json): Json {
   return has(object, key) ? data : write(edit(object, { [key]: json }))
 }
 
-/** Reads the answer to `initialize`. Throws a Fault if server and bridge have no revision in common. */
+/** Reads the answer to `initialize`. Throws a Fault if the server and the bridge have no revision in common. */
 export function decodeHandshake(result: Payload, revision: LegacyRevision | undefined): Handshake {
   if (revision === undefined) throw unsupported(value(result, 'protocolVersion') ?? null)
   return {
@@ -127,7 +127,7 @@ export function decodeHandshake(result: Payload, revision: LegacyRevision | unde
   }
 }
 
-/** The Fault for a server that speaks only revisions that are later than those of the bridge. */
+/** The Fault for a server that supports only later revisions than the bridge. */
 export function speaksOnly(later: readonly string[]): Fault {
   const offered = printable(later.join(', '), ECHOED)
   return new Fault(
@@ -152,7 +152,7 @@ function unsupported(version: unknown): Fault {
   )
 }
 
-/** What the transport to the server can carry. This limits what the bridge may offer to clients. */
+/** The abilities of the transport to the server, which limit what the bridge may offer to clients. */
 export interface TransportAbilities {
   /** Notifications that belong to no call can be received. */
   receives: boolean

@@ -1,4 +1,4 @@
-/** Turns a legacy result into the bridge's form: removes what modern clients must not see, adds what they require. */
+/** Turns a legacy result into the middle form: removes what modern clients must not see, adds what they require. */
 import { edit, mapElements, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './annotations.js'
 import { withBlocks, withList, withMessageBlocks } from './content.js'
@@ -21,7 +21,7 @@ const byMethod: Readonly<Record<string, (result: Payload) => Payload>> = {
   'completion/complete': fewCompletions,
 }
 
-/** The result of a legacy server in the bridge's form. */
+/** The result of a legacy server in the middle form. */
 export function lift(method: string, result: Payload): Payload {
   const specific = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
   const lifted = specific ? specific(result) : result

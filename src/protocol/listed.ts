@@ -1,4 +1,4 @@
-/** The lists of tools and prompts: where their names are, and which methods call by them. */
+/** Reads the names in lists of tools and prompts, and knows the methods that use them. */
 
 import { own } from '../rpc/own.js'
 import { arrayIn, type Payload, payloadAt, value } from '../rpc/splice.js'
@@ -9,7 +9,7 @@ const LISTS: Readonly<Record<string, { key: string; calledBy: string }>> = {
   'prompts/list': { key: 'prompts', calledBy: 'prompts/get' },
 }
 
-/** The method that calls by the names in a list; undefined if `method` lists no such names. */
+/** The method that uses the names in the list of `method`; undefined if `method` lists no such names. */
 export function callerOf(method: string): string | undefined {
   return Object.hasOwn(LISTS, method) ? LISTS[method]?.calledBy : undefined
 }

@@ -1,4 +1,4 @@
-/** Keys of `_meta` that belong to the protocol itself (MCP 2026-07-28, basic/index, `_meta`). */
+/** Names and removes the keys of `_meta` that belong to the protocol itself (MCP 2026-07-28, basic/index, `_meta`). */
 import { type Edits, edit, isEmpty, objectIn, type Payload } from '../rpc/splice.js'
 
 const RESERVED = 'io.modelcontextprotocol/'

@@ -1,4 +1,4 @@
-/** What the bridge knows about each method of MCP, as data. Unknown methods are forwarded unchanged. */
+/** Lists the properties of each method of MCP. Unknown methods are forwarded unchanged. */
 
 /** The properties of a method. */
 export interface MethodTraits {
@@ -20,7 +20,7 @@ export interface MethodTraits {
   eras: 'both' | 'modern' | 'legacy'
 }
 
-/** Methods that code treats in its own way. */
+/** Methods that need special handling. */
 export const CALL_TOOL = 'tools/call'
 export const LISTEN = 'subscriptions/listen'
 

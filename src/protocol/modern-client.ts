@@ -117,8 +117,8 @@ function remember({ source, start, end }: Payload, { meta, caller, progressToken
 }
 
 /**
- * A copy with texts of its own, for a request that stays open for long: it does not keep the received message in
- * memory. Throws a Fault if it is too long.
+ * A copy with texts of its own, for a request that stays open for long: the received message can be freed. Throws a Fault
+ * if it is too long.
  */
 export function detached({
   method,
@@ -195,7 +195,7 @@ function decodeCapabilities(meta: Payload): Json {
   return capabilities
 }
 
-/** These texts are kept and forwarded, so their length is bounded. */
+/** These texts are stored and forwarded, so their length is bounded. */
 function checkLength({ length }: Json, key: string): void {
   if (length > MAX_CAPABILITIES) throw invalid(`${key} is longer than ${MAX_CAPABILITIES / 1024} KiB`)
 }
@@ -222,7 +222,7 @@ function invalid(message: string, data: FaultOptions['data'] = {}): Fault {
   return new Fault('invalidEnvelope', message, { data })
 }
 
-/** The message for a reply to the request `decoded`, which the client sent under `id`, and what it was made of. */
+/** The message for a reply to a request, which the client sent with this id. */
 export function encodeReply(
   reply: Reply,
   id: Request['id'],
@@ -252,7 +252,7 @@ export function encodeReply(
   }
 }
 
-/** Adds what only this revision has: the result's type, the server's name, how long the result may be cached. */
+/** Adds the members that only this revision has: the result's type, the server's Implementation and the cache hint. */
 function stamp(result: Payload, type: string, server: Json | undefined, cache?: CacheHint): Payload {
   const edits: Record<string, Value> = { resultType: JSON.stringify(type) }
   if (server !== undefined) edits['_meta'] = withMeta(result, SERVER_INFO, server)

@@ -16,7 +16,7 @@ const CACHE_HINTS = { ttlMs: undefined, cacheScope: undefined }
 /** Errors with an HTTP status of their own (MCP 2026-07-28, streamable-http, responses). */
 const STATUSES: Readonly<Record<number, number>> = { [-32601]: 404, [-32020]: 400, [-32021]: 400, [-32022]: 400 }
 
-/** `_meta` with nothing but the envelope, by caller: the calls of a legacy session all have the same one. */
+/** `_meta` that contain only an envelope, by caller: all calls of a legacy session have the same one. */
 const envelopes = new WeakMap<Caller, Json>()
 
 /** Params of a request to a modern server. */
@@ -96,7 +96,7 @@ function decodeError(error: Payload): Final {
   return { kind: 'error', error: { code, message, data, from: error }, status: malformed ? 400 : STATUSES[code] }
 }
 
-/** Whether an error says that the envelope of a request was incomplete, and not that its arguments were invalid. */
+/** Whether an error is about an incomplete envelope, not about invalid arguments. */
 export function namesMissingKeys(error: Payload): boolean {
   const data = objectIn(error, 'data')
   return data !== undefined && Array.isArray(value(data, 'missing'))
@@ -110,7 +110,7 @@ function serverOf({ method }: Call, result: Payload): Json | undefined {
   return objectIn(result, 'serverInfo') && raw(result, 'serverInfo')
 }
 
-/** Cache hints of a result. Invalid ones mean: do not cache. */
+/** The cache hint of a result. An invalid one forbids caching. */
 function cacheOf(result: Payload): CacheHint | undefined {
   if (!has(result, 'ttlMs') && !has(result, 'cacheScope')) return undefined
   const ttlMs = value(result, 'ttlMs')

@@ -1,7 +1,7 @@
-/** What servers offer: the capabilities that they declare, and the lists of those that declare nothing. */
+/** Finds out what servers offer: by the capabilities that they declare, or by their lists if they declare none. */
 import { arrayIn, EMPTY, edit, type Json, objectIn, opens, type Payload } from '../rpc/splice.js'
 
-/** The capabilities with lists, and the list that shows whether a server has them. */
+/** Capabilities, and the list that shows whether a server has them. */
 const LISTS = [
   { capability: 'tools', method: 'tools/list', member: 'tools' },
   { capability: 'prompts', method: 'prompts/list', member: 'prompts' },
@@ -10,8 +10,8 @@ const LISTS = [
 const NAMES = [...LISTS.map(({ capability }) => capability), 'logging', 'completions']
 
 /**
- * The capabilities that a server declares. A capability that is no object counts as an empty one, such as `true`, or `[]`
- * from PHP; null and false count as absent.
+ * The capabilities that a server declares. A capability that is not an object, such as `true`, or `[]` from PHP, counts as
+ * an empty object; null and false count as absent.
  */
 export function declaredBy(answer: Payload): Payload {
   const declared = objectIn(answer, 'capabilities') ?? EMPTY
@@ -23,14 +23,14 @@ export function declaredBy(answer: Payload): Payload {
   return edit(declared, edits)
 }
 
-/** Whether a server declares no list at all, though it may have some. */
+/** Whether a server declares none of the capabilities with lists. It may have lists all the same. */
 export function declaresNoList(capabilities: Payload): boolean {
   return LISTS.every(({ capability }) => opens(capabilities, capability) !== '{')
 }
 
 /**
- * Asks a server for the first pages of all lists. `found` is called for each capability that turns out to be offered.
- * Resolves when the list of tools is answered or refused, with a promise for all lists.
+ * Asks a server for the first pages of all lists, and calls `found` for each capability that it has. Resolves when the
+ * list of tools is answered or refused, with a promise for all lists.
  */
 export async function askForLists(
   ask: (method: string) => Promise<Payload | undefined>,

@@ -1,6 +1,6 @@
 /**
- * HTTP responses of a server that are not JSON-RPC answers: what they say, and whether the server may have acted on the
- * request.
+ * Reads HTTP responses of a server that are not JSON-RPC answers: what they say, and whether the server may have acted on
+ * the request.
  */
 import { printable } from '../texts/printable.js'
 
@@ -65,7 +65,7 @@ export function saidIn({ body }: Pick<HttpRefusal, 'body'>): string | undefined 
   return start === '' ? undefined : printable(start, SAID)
 }
 
-/** As `saidIn`, but only if callers may see it. HTML pages are left out: they describe the machines that made them. */
+/** As `saidIn`, but only text that callers may see: not HTML pages, because they describe the machines that wrote them. */
 export function saidToCallers(refusal: HttpRefusal): string | undefined {
   const type = refusal.contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   const plain = type === 'text/plain' || type === 'application/json' || type.endsWith('+json')

@@ -1,6 +1,6 @@
-/** A token that a caller has shown, for those who exchange it for one at a server. */
+/** The token of a caller that the bridge exchanges for a token of a server. */
 
-/** The token. JSON and logs of it do not have its text, which is private. */
+/** The token. Its text is private, so it is in no JSON and in no log. */
 export class ShownToken {
   readonly #text: string
   /** A digest of the text: equal for equal tokens. */
@@ -14,7 +14,7 @@ export class ShownToken {
     this.expires = expires
   }
 
-  /** The text. It goes to the configured issuer alone. */
+  /** The text. Send it only to the configured issuer. */
   open(): string {
     return this.#text
   }

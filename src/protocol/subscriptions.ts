@@ -1,4 +1,4 @@
-/** Changes that clients can subscribe to, in the terms of both eras (MCP 2026-07-28, basic/patterns/subscriptions). */
+/** Reads and writes subscriptions to changes, in both eras (MCP 2026-07-28, basic/patterns/subscriptions). */
 
 import { Fault } from '../fault/fault.js'
 import { MAX_ADDRESS, MAX_ADDRESSES } from '../limits/constants.js'
@@ -39,7 +39,7 @@ export function wants(filter: Payload, method: string, params: Payload): boolean
   )
 }
 
-/** Throws a Fault if the URIs of a subscription are longer than the bridge keeps. */
+/** Throws a Fault if the URIs of a subscription are too long to store. */
 export function checkAddresses(addresses: Iterable<unknown>): void {
   let all = 0
   for (const address of addresses) {
@@ -70,11 +70,11 @@ export function isAbout(uri: string, other: string): boolean {
 export interface SubscriptionFilter {
   lists: readonly ChangingList[]
   uris: readonly string[]
-  /** Ids of tasks, as the client knows them. */
+  /** The client's ids of tasks. */
   tasks: readonly string[]
 }
 
-/** What a `subscriptions/listen` asks for. Throws a Fault if it is invalid, or names more than `most` resources and tasks. */
+/** The filter of a `subscriptions/listen`. Throws a Fault if it is invalid, or names more than `most` resources and tasks. */
 export function filterOf({ params, caller }: Call, most: number): SubscriptionFilter {
   const filter = objectIn(params, 'notifications')
   if (!filter) throw new Fault('invalidParams', 'params.notifications has to be an object')

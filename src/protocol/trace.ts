@@ -1,4 +1,4 @@
-/** The trace context of calls (W3C Trace Context; in `_meta` since SEP-414). telemetry/ records the traces. */
+/** Reads and writes the trace context of calls (W3C Trace Context; in `_meta` since SEP-414). telemetry/ records traces. */
 import { edit, type Payload, value } from '../rpc/splice.js'
 
 /** A position in a trace, as it is sent. */

@@ -1,4 +1,4 @@
-/** The sheet of what a client may post, row by row: what it is taken for, or how it is refused. */
+/** A table of the messages that a client may post: how each is classified or refused. */
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import {

@@ -1,4 +1,4 @@
-/** Content in other forms than blocks, as clients of both eras get it. */
+/** What clients of both eras get for content that is not a list of blocks. */
 import {
   CallToolResultSchema,
   GetPromptResultSchema,
@@ -15,7 +15,7 @@ import { clientOf, REVISIONS, resultFor } from './downlevel/client.js'
 const text = (text: string) => ({ type: 'text', text })
 const message = (content: object) => ({ role: 'user', content })
 
-/** What servers answer, and what the client gets of it: for `tools/call` the content, else the result. */
+/** What servers answer, and what the client gets: for `tools/call` the content, for other methods the result. */
 const FORMS: [method: string, result: object, got: unknown][] = [
   ['tools/call', { content: 'It is 3 degrees' }, [text('It is 3 degrees')]],
   ['tools/call', { content: text('It is 3 degrees') }, [text('It is 3 degrees')]],

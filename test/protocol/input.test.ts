@@ -1,4 +1,4 @@
-/** Questions as they are told across eras, and what counts as an answer. */
+/** Translating questions between eras, and validating answers. */
 import t from 'tap'
 import {
   capabilityFor,
@@ -116,7 +116,7 @@ t.test('removes members of the legacy era from a question of a legacy server', a
     t.equal(liftQuestion(method, parseObject(params), parseObject(declared)), told, `${method} ${params}`)
 })
 
-t.test('a legacy server gets an answer in the form of its revision, as far as that has one', async (t) => {
+t.test('a legacy server gets an answer in the form of its revision, or none that the revision cannot express', async (t) => {
   const text = (said: string) => `{"type":"text","text":"${said}"}`
   const answer = (content: string) => `{"role":"assistant","content":${content},"model":"m"}`
   const rows: [given: string, older: string | undefined][] = [
@@ -162,7 +162,7 @@ t.test('reads valid questions of modern servers, and refuses others', async (t) 
     t.equal(faultOf(() => read(wrong))?.fault, 'upstreamProtocol', wrong)
 })
 
-t.test('allows only encrypted addresses, and those of this machine, for a user to visit', async (t) => {
+t.test('a user may be sent only to https addresses and to this machine', async (t) => {
   for (const good of [
     'https://example.com/x?y#z',
     'http://localhost:1/x',

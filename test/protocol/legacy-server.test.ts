@@ -126,7 +126,7 @@ const declared: [name: string, modern: string, legacy: string][] = [
   ['what nobody knows', '{"frobnicate":{}}', '{}'],
 ]
 
-t.test('36 declares capabilities as far as it can provide them: never tasks, never roots.listChanged', async (t) => {
+t.test('36 declares only capabilities that it can translate: never tasks, never roots.listChanged', async (t) => {
   for (const [name, modern, legacy] of declared) {
     t.equal(carriedCapabilities(modern), legacy, name)
     const params = JSON.parse(initializeParams('2025-11-25', '{"name":"n","version":"1"}', legacy))

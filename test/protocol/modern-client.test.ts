@@ -14,7 +14,7 @@ const withMeta = (meta: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/list
 const VERSION = '"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
 const CAPABILITIES = '"io.modelcontextprotocol/clientCapabilities":{}'
 
-t.test('a memoized envelope decodes the same, whatever else is in the request', async (t) => {
+t.test('a memoized envelope decodes the same for every request', async (t) => {
   const client = '"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}'
   const plain = withMeta(`${VERSION},${CAPABILITIES},${client}`)
   const [first, again] = [decode(plain), decode(plain)]
@@ -37,7 +37,7 @@ t.test('requests of the specification decode to their content, without their env
   for (const definition of requests) {
     for (const { name, text } of examples(definition)) {
       const message = parseText(text)
-      // Of the requests that a server embeds in a result there are examples too; they are no messages.
+      // Some examples are requests that a server embeds in a result, which are not messages.
       if (message.kind !== 'request') continue
       const { method, params, meta, caller } = decodeRequest(message)
       decoded++

@@ -1,4 +1,4 @@
-/** Content blocks for older clients: blocks that a client does not know are replaced by ones that it knows. */
+/** Adapts content blocks to older clients: replaces blocks that a client does not know by blocks that it knows. */
 import { EMPTY, edit, type Json, type Payload, raw, textUnder, value, write } from '../../rpc/splice.js'
 import { otherBlock, textBlock, typedBlock } from '../content.js'
 import { fit, type Shape } from './fit.js'
@@ -13,7 +13,7 @@ interface Kind {
   since?: Feature
   /** The replacement for clients that do not know this kind. */
   instead?: (block: Payload) => Payload
-  /** Adapts what is inside the block. */
+  /** Adapts the content of the block. */
   inside?: (block: Payload, to: Downlevel) => Payload
 }
 
@@ -22,7 +22,7 @@ type Kinds = Readonly<Record<string, Kind>>
 /** Bytes of an unknown block that are shown as text. */
 const MAX_SHOWN_BLOCK = 4 * 1024
 const encoder = new TextEncoder()
-/** Only used to measure how many characters fit into MAX_SHOWN_BLOCK bytes. */
+/** Used only to measure how many characters fit into MAX_SHOWN_BLOCK bytes. */
 const scratch = new Uint8Array(MAX_SHOWN_BLOCK)
 
 /** Blocks in results of tools and prompts. */

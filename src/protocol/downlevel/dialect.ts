@@ -1,4 +1,4 @@
-/** The dialect of JSON Schema that a schema needs. */
+/** Removes the dialect of a JSON Schema that has the same meaning in draft 7. */
 import { edit, type Payload, value, write } from '../../rpc/splice.js'
 
 const DIALECT_2020 = /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/
@@ -8,7 +8,7 @@ const NEWER: ReadonlySet<string> = new Set([
   ...['dependentRequired', 'dependentSchemas', '$anchor', '$dynamicAnchor', '$dynamicRef', '$vocabulary'],
   ...['$recursiveAnchor', '$recursiveRef', '$id'],
 ])
-/** Keywords that may stand beside `$ref`. Draft 7 ignores all others there. */
+/** Keywords that have a meaning beside `$ref`, or need none. Draft 7 ignores all others there. */
 const NOTES: ReadonlySet<string> = new Set([
   ...['$ref', '$schema', '$comment', '$defs', 'definitions', 'title', 'description', 'default', 'examples'],
   ...['deprecated', 'readOnly', 'writeOnly'],

@@ -1,7 +1,6 @@
 /**
- * Adapts results, notifications and questions of a modern server to a legacy revision. Only what clients would reject
- * or misread is changed. What they ignore stays, unless `strict` is set: then everything that the revision does not
- * define goes.
+ * Adapts results, notifications and questions of a modern server to a legacy revision. Changes only what clients would
+ * reject or misread. With `strict`, also removes everything that the revision does not define.
  */
 import type { Payload } from '../../rpc/splice.js'
 import { type AdaptedQuestion, elicitation } from './elicitation.js'
@@ -58,7 +57,7 @@ export function downlevelNotification(method: string, params: Payload, to: Downl
   return shape ? (fit(params, shape, to) ?? params) : params
 }
 
-/** A question as a client of the revision with these capabilities can be asked it. */
+/** A question in the form for a client of the revision with these capabilities. */
 export function downlevelQuestion(
   method: string,
   params: Payload,

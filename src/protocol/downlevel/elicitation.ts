@@ -1,4 +1,4 @@
-/** Elicitation forms for older clients, and their answers for newer servers. */
+/** Adapts elicitation forms to older clients, and their answers to newer servers. */
 import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
 import { withoutIdleDialect } from './dialect.js'
 import { fit } from './fit.js'
@@ -72,7 +72,7 @@ function withTitlesApart(field: Payload): Payload {
   })
 }
 
-/** The options in a list of constants with titles; none if it is something else. */
+/** The options in a list of constants with titles; none for another value. */
 function optionsOf(list: unknown): Omit<Option, 'box'>[] {
   if (!Array.isArray(list)) return []
   const options = list.map((option: { const?: unknown; title?: unknown } | null) => {
@@ -113,7 +113,7 @@ function distinct(list: unknown): Set<unknown> {
   return new Set(Array.isArray(list) ? list : [])
 }
 
-/** A name for a checkbox that no field and no other checkbox has. */
+/** An unused name for a checkbox. */
 function freeName(name: string, at: number, taken: Set<string>): string {
   let box = `${name}__${at}`
   while (taken.has(box)) box += '_'

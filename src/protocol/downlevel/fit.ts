@@ -1,18 +1,18 @@
 /**
- * Removes from objects what a client would reject. The zod schemas of @modelcontextprotocol/sdk 1.x, for example, reject
- * a whole list because of one optional member that is null or has the wrong type.
+ * Removes members that a client would reject. The zod schemas of @modelcontextprotocol/sdk 1.x, for example, reject a
+ * whole list because of one optional member that is null or has the wrong type.
  */
 import { edit, has, opens, type Payload } from '../../rpc/splice.js'
 import { inArray, inObject, keepMembers } from './members.js'
 import { type Downlevel, type Feature, speaks } from './target.js'
 
-/** What a member must be, and what happens to the object if it is not. */
+/** What a member must be, and what happens to an invalid one. */
 export interface Rule {
   /** Whether the value under the key is valid. */
   is(object: Payload, key: string): boolean
-  /** Required: without it the object is dropped. */
+  /** Required: an object without a valid one is dropped. */
   needed?: true
-  /** Optional, but if it is invalid, the object is dropped. */
+  /** Optional, but an object with an invalid one is dropped. */
   vital?: true
   /** The trait of revisions that have this member. Others ignore it, so it is removed only if `strict`. */
   since?: Feature
@@ -27,8 +27,8 @@ export interface Rule {
 export type Shape = Readonly<Record<string, Rule>>
 
 /**
- * The object without what a client would reject; undefined if a required member is missing or invalid. If `strict`,
- * members that the shape or the revision does not define are removed too.
+ * The object without members that a client would reject; undefined if a required member is missing or invalid. With
+ * `strict`, also without members that the shape or the revision does not define.
  */
 export function fit(object: Payload, shape: Shape, to: Downlevel, strict = to.strict): Payload | undefined {
   const defined = strict ? keepMembers(object, (key) => Object.hasOwn(shape, key)) : object

@@ -1,4 +1,4 @@
-/** Changes inside an object. Each is one pass, and returns the same object if nothing changes. */
+/** Changes members inside an object, in one pass. Each function returns the same object if nothing changes. */
 import { cut } from '../../rpc/source.js'
 import {
   edit,
@@ -71,7 +71,7 @@ export function mapMembers(
   const edits = new Map<string, Value>()
   for (const entry of entriesOf(object)) {
     const after = entry.object ? change(entry.object) : others?.(entry)
-    // Of equal names, the last one counts.
+    // The last of duplicate members counts.
     if (after === undefined || after === entry.object) edits.delete(entry.key)
     else edits.set(entry.key, after)
   }

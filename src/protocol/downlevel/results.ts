@@ -1,4 +1,4 @@
-/** Results for older clients, except those of tool calls. */
+/** Adapts results to older clients, except the results of tool calls. */
 import { objectIn, type Payload } from '../../rpc/splice.js'
 import { withList, withMessageBlocks } from '../content.js'
 import { fewCompletions } from '../lift.js'
@@ -12,8 +12,8 @@ import type { Downlevel } from './target.js'
 const OPEN_CAPABILITIES = ['experimental', 'extensions'] as const
 
 /**
- * A page of a list, each item adapted by `adapt`. Items that a client cannot use are dropped, so that it gets the
- * others.
+ * A page of a list, with each item adapted by `adapt`. Items that a client cannot use are dropped, because they would cost
+ * it the whole page.
  */
 export function page(
   result: Payload,

@@ -1,4 +1,4 @@
-/** Sampling requests for older clients. */
+/** Adapts sampling requests to older clients. */
 import { arrayIn, edit, objectIn, type Payload, payloadAt, value } from '../../rpc/splice.js'
 import { sampledBlock } from './content.js'
 import { fit } from './fit.js'
@@ -27,7 +27,7 @@ function withinCapabilities(params: Payload, capabilities: Payload, to: Downleve
   return edit(within, { includeContext: undefined })
 }
 
-/** One message; if a message cannot have several blocks, one for each block. */
+/** The message; one message for each block, if messages of the revision have only one. */
 function samplingMessage(message: Payload, to: Downlevel): Payload | readonly Payload[] {
   const fitting = fit(message, shapes.samplingMessage, to) ?? message
   const blocks = arrayIn(fitting, 'content')

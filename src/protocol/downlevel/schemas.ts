@@ -14,7 +14,7 @@ interface Keyword {
 
 /** Properties of a schema that compiles. */
 export interface Sound {
-  /** It can be moved: its only references to itself are paths from its root. */
+  /** It can be moved, because it refers to itself only by paths from its root. */
   movable: boolean
   /** It has references. */
   referring: boolean
@@ -26,7 +26,7 @@ export const DEFINITIONS = '$defs'
 const MAX_SCHEMA_DEPTH = 32
 
 const TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'null', 'object', 'array']
-/** A URI or relative reference, of characters that all libraries accept. */
+/** A URI or relative reference with characters that all libraries accept. */
 const ID = /^(?:[a-z][a-z\d+.-]*:[\w.~!$&'()*+,;=@/?:-]*|[\w.~!$&'()*+,;=@/?-]+)#?$/i
 const ANCHOR = /^[a-z_][-a-z0-9._]*$/i
 /** Names that schemas give themselves, and references by such names. */
@@ -100,7 +100,7 @@ const keywords: ReadonlyMap<string, Keyword> = new Map([
   ...all({ takes: isAnchor }, '$anchor', '$dynamicAnchor'),
   ...all({ takes: (value) => typeof value === 'string' && ID.test(value) }, '$id'),
   ...all({ takes: () => true }, 'const', 'default'),
-  // The name of `$id` in draft 4. Validators refuse it.
+  // Validators refuse the name that `$id` had in draft 4.
   ...all({ takes: () => false }, 'id'),
 ])
 
@@ -146,7 +146,7 @@ function walk(schema: unknown, level: number, found: Found): boolean {
   found.named ||= OWN_NAMES.some((name) => Object.hasOwn(schema, name))
   // Validators do not resolve an anchor of the root, so it is not recorded.
   if (schema !== found.root) {
-    // `$id` changes the base of references, and equal ones are an error even across tools.
+    // `$id` changes the base of references, and validators reject equal ones, even in different tools.
     if (Object.hasOwn(schema, '$id')) return false
     for (const anchor of [own, dynamic]) {
       if (typeof anchor !== 'string') continue
@@ -196,7 +196,7 @@ function step(at: unknown, name: string | undefined): unknown {
   return Object.hasOwn(at, key) ? (at as Members)[key] : undefined
 }
 
-/** Whether following references leads back to the start. */
+/** Whether references form a cycle. */
 function turnsInCircles(targets: ReadonlyMap<unknown, unknown>): boolean {
   const ends = new Set<unknown>()
   for (const start of targets.keys()) {

@@ -1,4 +1,4 @@
-/** The shapes of protocol objects, member by member, with the revisions that have each member. */
+/** Lists the members of protocol objects, and the revisions that have each member. */
 import { objectIn, opens, value } from '../../rpc/splice.js'
 import type { Rule, Shape } from './fit.js'
 import type { Feature } from './target.js'
@@ -13,7 +13,7 @@ const boolean = parsed((value) => typeof value === 'boolean')
 const number = parsed((value) => typeof value === 'number')
 const strings = parsed((value) => Array.isArray(value) && value.every((element) => typeof element === 'string'))
 
-/** A rule for values that are small enough to be parsed. */
+/** A rule that parses the value, which must be small. */
 function parsed(is: (value: unknown) => boolean): Rule {
   return { is: (object, key) => is(value(object, key)) }
 }

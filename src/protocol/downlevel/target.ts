@@ -1,7 +1,7 @@
-/** The legacy client for which results are adapted. */
+/** Describes the legacy client to which results are adapted. */
 import { type LegacyRevision, type LegacyTraits, traits } from '../eras.js'
 
-/** What earlier lists of this session announced about structured results. */
+/** What the lists of this session have announced about structured results. */
 interface ToolMemory {
   /** Names of tools whose listed `outputSchema` is wrapped: an object with the value under `result`. */
   wrapped: Set<string>

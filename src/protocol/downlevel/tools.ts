@@ -1,4 +1,4 @@
-/** Tools for older clients: their entries in lists, and the results of their calls. */
+/** Adapts tools to older clients: their entries in lists, and the results of their calls. */
 
 import { MAX_NAME, MAX_TOOLS } from '../../limits/constants.js'
 import {
@@ -24,7 +24,6 @@ import * as shapes from './shapes.js'
 import { type Downlevel, speaks } from './target.js'
 import { isObjectOrAbsent, wrapped, wrappedSchema } from './wrap.js'
 
-/** Bound of the names of tools in a session whose results are wrapped. */
 const DIALECT = '"https://json-schema.org/draft/2020-12/schema"'
 const ANY_INPUT = parseObject('{"type":"object"}')
 
@@ -72,7 +71,7 @@ function outputOf(tool: Payload, to: Downlevel, promises: () => boolean): { outp
   return adapted === schema ? {} : { outputSchema: adapted }
 }
 
-/** An object schema as clients before 2026-07-28 check it: only at its root. */
+/** An object schema in the form that clients before 2026-07-28 accept. They check only its root. */
 function described(schema: Payload, to: Downlevel): Payload {
   const edits: Record<string, Json | undefined> = {}
   if (raw(schema, 'type') !== '"object"') edits['type'] = '"object"'
@@ -99,7 +98,7 @@ function isStrings(value: unknown): boolean {
   return Array.isArray(value) && value.every((element) => typeof element === 'string')
 }
 
-/** The result of a call, wrapped if the list announced that. */
+/** The result of a call, wrapped if the listed `outputSchema` was. */
 export function callResult(params: Payload, result: Payload, to: Downlevel): Payload {
   const fitting = relax(withContentList(result), shapes.callResult, to)
   return withStructure(params, shownContent(fitting, to), to)

@@ -1,6 +1,6 @@
 /**
- * Wraps structured results that are not objects. Revisions before 2026-07-28 do not have them, so the value and its
- * schema are moved under a member `result`.
+ * Wraps structured results that are not objects, which revisions before 2026-07-28 do not allow: moves the value and its
+ * schema into a member `result`.
  */
 import { EMPTY, edit, keys, objectIn, opens, type Payload, raw, value, write } from '../../rpc/splice.js'
 import { inArray, inObject, mapMembers } from './members.js'

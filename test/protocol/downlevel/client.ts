@@ -1,4 +1,4 @@
-/** Clients of each legacy revision for the tests of down-levelling, and what a result or a question becomes for them. */
+/** Clients of each legacy revision for the tests of down-levelling, and the results and questions that they get. */
 import { readFileSync } from 'node:fs'
 import {
   type Downlevel,
@@ -44,7 +44,7 @@ export function toolFor(to: Downlevel, tool: string): string | undefined {
   return told.slice('{"tools":['.length, -']}'.length) || undefined
 }
 
-/** What a block of a tool's result becomes. */
+/** The adapted form of a block in a tool's result. */
 export function blockFor(to: Downlevel, block: string): unknown {
   return JSON.parse(resultFor(to, 'tools/call', `{"content":[${block}]}`)).content[0]
 }

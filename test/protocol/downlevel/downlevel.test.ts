@@ -19,7 +19,7 @@ const RESULTS: [method: string, definition: string, schema: { parse(value: unkno
   ['completion/complete', 'CompleteResult', sdk.CompleteResultSchema],
 ]
 
-/** One result of each method with everything in it that some client would choke on. */
+/** For each method, a result with everything that some client would reject. */
 const NASTY: Record<string, string> = {
   'tools/list': `{"nextCursor":null,"_meta":null,"tools":[
     {"name":"nulls","title":null,"description":null,"annotations":null,"icons":null,"_meta":null,"outputSchema":null,
@@ -520,7 +520,7 @@ t.test('without strictness, members of other revisions stay', async (t) => {
   }
 })
 
-t.test('restores the parts that were set aside from a large result, changed or not', async (t) => {
+t.test('a large result, changed or not, has its long strings that were set aside', async (t) => {
   const data = 'UklGRg=='.repeat(20_000)
   const text = `{"content":[{"type":"audio","data":"${data}","mimeType":"audio/wav"},{"type":"text","text":"${data}"}]}`
   const result = parseSource(sourceOfBytes([new TextEncoder().encode(text)], () => true))
@@ -531,7 +531,7 @@ t.test('restores the parts that were set aside from a large result, changed or n
   t.equal(content[1].text, data)
 })
 
-t.test('edits a result further that was edited before', async (t) => {
+t.test('adapts a result that has edits already', async (t) => {
   const payload = parseObject('{"content":[],"structuredContent":[1],"resultType":"complete"}')
   const told = downlevelResult('tools/call', EMPTY, payload, clientOf(R11))
   t.equal(

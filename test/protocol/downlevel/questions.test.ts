@@ -9,7 +9,7 @@ import { clientOf, membersOf, questionFor, R03, R06, R11, R24, REVISIONS } from 
 
 const ELICIT = 'elicitation/create'
 const SAMPLE = 'sampling/createMessage'
-/** Revisions that have forms, and those before them whose clients may have declared them all the same. */
+/** Revisions that have forms, and older ones whose clients may declare forms anyway. */
 const OLDER = [R24, R03, R06] as const
 
 const formOf = (fields: string, more = '') =>
@@ -203,7 +203,7 @@ t.test('a ticked checkbox on one side is a selection on the other', async () => 
       const { asked, answer } = questionFor(clientOf(R06), ELICIT, form)
       const boxes = Object.keys(JSON.parse(asked).requestedSchema.properties)
       const ticks = entries.flatMap(([, options]) => options.map(([, ticked]) => ticked))
-      // Keys that look like numbers come first where objects are built, so the order is that of the text.
+      // Read from the text: JSON.parse would move keys that look like numbers to the front.
       const names = [...asked.matchAll(/("(?:[^"\\]|\\.)*"):\{"type":"boolean"/g)].map(([, key]) => key ?? '')
       const content = `{${names.map((key, at) => `${key}:${ticks[at]}`).join(',')}}`
       const uplifted = JSON.parse(answer(accept(content))).content as object

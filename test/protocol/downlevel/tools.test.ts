@@ -15,14 +15,14 @@ const withOutput = (schema: string) => `{"name":"x","inputSchema":{"type":"objec
 const outputFor = (revision: LegacyRevision, schema: string) =>
   toolFor(clientOf(revision), withOutput(schema))?.match(/"outputSchema":(.*)\}$/s)?.[1]
 
-/** What the client of the first SDK makes of a schema: a validator, or an error that costs it the list. */
+/** What the client of the first SDK does with a schema: it compiles a validator, or fails and rejects the whole list. */
 function validatorOf(schema: unknown): (value: unknown) => boolean {
   const validate = new AjvJsonSchemaValidator().getValidator(schema as { type: 'object' })
   return (value) => {
     try {
       return validate(value).valid
     } catch {
-      // It goes in circles without getting deeper into the value.
+      // It refers to itself without descending into the value.
       return false
     }
   }
@@ -361,7 +361,7 @@ t.test('11.45 a schema does not name 2020-12 if it uses none of its features', a
   t.equal(told(draft7), tool(draft7), 'other dialects stay')
 })
 
-t.test('execution and hints are those of the revision', async (t) => {
+t.test('removes execution and null hints, and loses nothing with them', async (t) => {
   for (const revision of REVISIONS) {
     const client = clientOf(revision)
     t.equal(
