@@ -161,7 +161,7 @@ export function classifyLine(
   throw new Fault('invalidRequest', 'Session required: call initialize first, or send the envelope of 2026-07-28')
 }
 
-/** `version` is that of the header, or what counts as such. */
+/** `version` is the header's value, or the version that counts as the header. */
 function classifyEnvelope(envelope: Envelope, version: unknown): Classification {
   const { claim, known } = envelope
   if (typeof claim !== 'string')

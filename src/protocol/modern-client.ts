@@ -49,12 +49,12 @@ export interface DecodedModernRequest {
   answers?: Answers
 }
 
-/** The `_meta` of a request that claims to be of a modern revision. */
+/** The `_meta` of a request that claims a protocol version, and so a modern revision. */
 export interface Envelope {
   meta: Payload
-  /** The revision that it claims; it may be any value. */
+  /** The revision that it claims, which may be any value. */
   claim: unknown
-  /** What it says, if it is nothing but an envelope and has come before, from this client or another one. */
+  /** Its decoded content, if it contains only an envelope that any client has sent before. */
   known: KnownEnvelope | undefined
 }
 
@@ -110,7 +110,7 @@ export function decodeRequest(
   return decoded
 }
 
-/** Remembers a `_meta` that is nothing but a valid envelope. */
+/** Remembers a `_meta` that contains only a valid envelope. */
 function remember({ source, start, end }: Payload, { meta, caller, progressToken }: DecodedModernRequest): void {
   if (end - start > MAX_KEY || progressToken !== undefined || !isEmpty(meta)) return
   envelopes.set(cut(source, start, end), { caller: detachedCaller(caller), edits: meta.edits })
