@@ -1,6 +1,6 @@
 /**
- * Sends requests to the servers of a group, without waiting for slow ones: a server has a time limit for its first answer,
- * and once it exceeds that, callers no longer wait for it until it answers. Late answers are not lost.
+ * Sends requests to the servers of a group, and waits for each only up to a time limit. After a server has exceeded it,
+ * callers wait less or not at all until the server answers. Late answers are not lost.
  */
 
 import { Fault } from '../fault/fault.js'
@@ -17,7 +17,7 @@ export type Asked = { kind: 'answer'; reply: Final & { kind: 'result' } } | { ki
 export interface Missing {
   kind: 'missing'
   why: Fault
-  /** It may still answer. */
+  /** The server may still answer. */
   isLate: boolean
 }
 
@@ -32,7 +32,7 @@ export interface MemberQuestion {
   patience: number
 }
 
-/** Most calls that continue without a waiting caller. Further ones are cancelled. */
+/** Most calls that continue after their callers have stopped waiting. Further ones are cancelled. */
 const MAX_LATE = 1_000
 
 /** A call in progress. */
@@ -46,7 +46,7 @@ interface Running {
 interface Waiting {
   question: MemberQuestion
   running: Running
-  /** No equal request was in progress. */
+  /** This caller started the request; otherwise it joined an equal one in progress. */
   isOwn: boolean
   /** Milliseconds. */
   left: number
@@ -129,7 +129,7 @@ export class Asking {
     running.answer.then(
       (asked) => {
         this.#late.delete(id)
-        // It answers again, or fails fast.
+        // The server answers again, or fails fast.
         this.#since.delete(key)
         this.#came(question, asked)
       },
@@ -173,7 +173,7 @@ function ofFault(fault: Fault): Asked {
   return ofError(fault.row.code, () => fault)
 }
 
-/** A server without the method has no items. */
+/** An error as an answer. A server that does not know the method has no items. */
 function ofError(code: number, why: () => Fault): Asked {
   return code === -32601 ? { kind: 'none' } : missing(why(), false)
 }

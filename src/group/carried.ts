@@ -1,13 +1,13 @@
 /**
- * Seals cursors and states of questions that clients carry for a group, together with those of a server. The server's text
- * stays readable, as without a group, but is only accepted with its original seal.
+ * Seals cursors and states that clients keep for a group, with the server's cursor or state inside. The server's text stays
+ * readable, as without a group, but is accepted only with its original seal.
  */
 
 import { digest } from '../crypto/digest.js'
 import { Sealer, type SealKey } from '../crypto/seal.js'
 import type { Json } from '../rpc/splice.js'
 
-/** Fields of the group, and the text of the server, if any. */
+/** The fields of the group, and the text of the server, if there is one. */
 export interface Carried {
   fields: Readonly<Record<string, unknown>>
   text: Json | undefined

@@ -39,11 +39,11 @@ export interface GroupOptions {
   observe?: Observe | undefined
 }
 
-/** Most names logged as left out, and as too long; and most in one line. */
+/** Most names that are logged as omitted, and as too long; and most names in one line. */
 const MAX_HIDDEN = 1_000
 const MAX_LONG = 20
 
-/** A tool or prompt that is left out: in a group without prefixes, an earlier server has one of the same name. */
+/** A tool or prompt that is omitted: in a group without prefixes, an earlier server has one with the same name. */
 export interface Hidden {
   server: string
   method: string
@@ -64,7 +64,7 @@ export class Group implements Upstream {
   readonly #listening = new Set<GroupListening>()
   /** Servers whose last list or discovery failed, with the reason. */
   readonly #missing = new Map<string, string>()
-  /** Names left out, because an earlier server has them. */
+  /** Names that are omitted because an earlier server has them. */
   readonly #hidden = new Map<string, Hidden>()
   /** Names that were logged as too long. */
   readonly #long = new Set<string>()
@@ -100,14 +100,14 @@ export class Group implements Upstream {
     return this.#missing
   }
 
-  /** Tools and prompts left out of lists so far. */
+  /** Tools and prompts that have been omitted from lists. */
   get hidden(): readonly Hidden[] {
     return [...this.#hidden.values()]
   }
 
   readonly handle: Handler = (call) => this.#search.handle(call, this.withoutSearch)
 
-  /** Answers as if the tools were listed instead of searched. */
+  /** Answers as a group without tool search. */
   readonly withoutSearch: Handler = async (call) => {
     const { method } = call
     if (method === 'server/discover') return this.#lists.discover(call)
@@ -121,7 +121,7 @@ export class Group implements Upstream {
     for (const { upstream } of this.#lists.members) upstream.notify(notice)
   }
 
-  /** The bridge owns the client's session, because no single server could answer for the group. */
+  /** The bridge has the client's session, because no single server could answer for the group. */
   legacyRoute(): Promise<LegacyRoute> {
     return Promise.resolve('translate')
   }
@@ -133,7 +133,7 @@ export class Group implements Upstream {
     }
   }
 
-  /** Continues with other servers, or with other names for them. Notifies listening clients. */
+  /** Replaces the servers or their names, and notifies clients with a subscription. */
   change(plan: GroupPlan): void {
     this.#plan = plan
     this.#identity = identityOf({ ...this.#options, plan })
@@ -144,7 +144,7 @@ export class Group implements Upstream {
     this.refresh()
   }
 
-  /** Servers became active or inactive. */
+  /** Notifies clients with a subscription: servers have become active or inactive. */
   refresh(): void {
     for (const listening of this.#listening) listening.changed()
   }
@@ -190,7 +190,7 @@ export class Group implements Upstream {
     }
   }
 
-  /** The target of a call that names nothing known to the group: the one server that could understand it. */
+  /** The target of a call whose params name no server: the only server, or the only one with unknown capabilities. */
   async #unnamed(call: Call): Promise<CallTarget> {
     const { members } = this.#lists
     const [only, ...others] = members
@@ -221,7 +221,7 @@ export class Group implements Upstream {
     }
   }
 
-  /** The lists that the group offers: a server that has not answered or is not active yet may offer all. */
+  /** The lists that the group offers. All, if a server has not answered or is not active yet: it may offer any. */
   async #offered(call: Call, lists: readonly ChangingList[]): Promise<readonly ChangingList[]> {
     const described = this.#lists.known(call)
     if (!described || this.#lists.isPartial) return lists
@@ -238,7 +238,7 @@ export class Group implements Upstream {
     for (const listening of this.#listening) if (listening.principal === call.principal) listening.came()
   }
 
-  /** Notes whether a server has answered. */
+  /** Notes whether a server has answered, and reports changes. */
   #heard(member: Member, asked: Asked, principal: string): void {
     const { log, name: group, observe } = this.#options
     const { server } = member
@@ -267,7 +267,7 @@ export class Group implements Upstream {
     this.#options.log.warn({ event: 'group_name_hidden', server, method, name: printable(name) }, message)
   }
 
-  /** Warns once of each tool name that is too long for some clients. */
+  /** Warns once about each tool name that is too long for some clients. */
   #measure({ server }: Member, names: Iterable<string>): void {
     const { name: group, log } = this.#options
     const fresh = [...names].filter((name) => isTooLong(group, name) && !this.#long.has(name))
@@ -302,7 +302,10 @@ export class Group implements Upstream {
     return { ...reply, error, server: this.#identity }
   }
 
-  /** Maps names and URIs of a server to the group. `who` is the caller, who may later request a URI without its prefix. */
+  /**
+   * Maps names and URIs of a server to those of the group. With `who`, URIs are remembered for that caller, which may
+   * request them without their prefix later.
+   */
   #replaceFor(member: Member, who?: () => string, bare?: string): Replace {
     const { bareNames, bareUris } = this.#plan
     const alone = isAlone(this.#plan)

@@ -1,4 +1,4 @@
-/** Caches merged lists, for as long as their parts do not change. */
+/** Caches merged lists until their parts change. */
 
 import type { Memory } from '../limits/memory.js'
 import { CountedCache } from '../policy/counted-cache.js'

@@ -1,6 +1,6 @@
 /**
- * One `subscriptions/listen` of a client to a group (MCP 2026-07-28, basic/patterns/subscriptions), made of a subscription
- * to each server concerned. It survives the failure of any of them.
+ * Serves a `subscriptions/listen` of a client to a group (MCP 2026-07-28, basic/patterns/subscriptions), with a
+ * subscription to each server concerned. It survives the failure of any server.
  */
 
 import { Fault } from '../fault/fault.js'
@@ -57,7 +57,7 @@ export class GroupListening {
   #lists: readonly ChangingList[] = []
   #uris: readonly Subject[] = []
   #tasks: readonly Subject[] = []
-  /** Pending notifications for the client; of equal ones, the last. */
+  /** Pending notifications for the client. Of several about the same subject, only the last is kept. */
   readonly #unread = new Map<string, Told>()
   #gathering: NodeJS.Timeout | undefined
   #telling = false
@@ -99,19 +99,19 @@ export class GroupListening {
     }
   }
 
-  /** The servers of the group, or their names, have changed. */
+  /** To be called when the servers of the group, or their names, have changed. */
   changed(): void {
     if (this.#over) return
     this.#open()
     this.#tellLists()
   }
 
-  /** A server did not answer: its subscription may have ended silently. */
+  /** To be called when a server did not answer: its subscription may have ended without notice. */
   expect(member: Member): void {
     this.#streams.get(member)?.expect()
   }
 
-  /** A late answer of a server has arrived. */
+  /** To be called when a late answer of a server has arrived. */
   came(): void {
     this.#tellLists()
   }

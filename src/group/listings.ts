@@ -1,4 +1,4 @@
-/** The known lists of a group's servers: the last pages that each caller received. */
+/** Remembers the lists of a group's servers: the last pages that each caller received. */
 
 import { digest } from '../crypto/digest.js'
 import { MAX_PAGES } from '../limits/constants.js'
@@ -58,7 +58,7 @@ export class ListPage {
     this.received = own(received)
     this.next = own(nextOf(result))
     this.text = own(itemsOf(raw(replaced(method, result, replace), key) ?? '[]'))
-    // Split into items, the list is in memory a second time.
+    // The items are a second copy of the list.
     this.bytes = this.received.length + 2 * this.text.length
   }
 
@@ -68,7 +68,7 @@ export class ListPage {
     return this.#items
   }
 
-  /** The names or URIs of all items, as the server knows them. */
+  /** The server's names or URIs of all items. */
   get ids(): ReadonlySet<string> {
     this.#ids ??= new Set(this.items.flatMap(({ id }) => id ?? []))
     return this.#ids
@@ -103,19 +103,19 @@ function nextOf(result: Payload): Json | undefined {
 /** Most remembered pages of all callers, and their bytes. */
 const MAX_REMEMBERED_PAGES = 2_048
 const MAX_PAGES_BYTES = 16 * 1024 * 1024
-/** Most remembered callers that are the same person with other capabilities. */
+/** Most remembered callers of one person, which differ in their capabilities. */
 const MAX_KIN = 8
-/** Most pages of one list of one server compared with a new one: most callers get equal pages. */
+/** Most pages of a list that are compared with a new page: usually, callers get equal pages. */
 const RECENT = 4
 
 export class Listings {
   readonly #pages: CountedCache<{ bytes: number; page: ListPage }>
   readonly #discovered: CountedCache<{ bytes: number; result: Payload }>
-  /** The last remembered pages of each list of each server, of all callers. */
+  /** The last pages of each list of each server, for any caller. */
   readonly #recent = new Map<string, readonly WeakRef<ListPage>[]>()
   /** Pages by result object: a cache returns the same result many times. */
   #read = new WeakMap<Payload, { server: string; method: string; page: ListPage }>()
-  /** Callers that are the same person with other capabilities; first the one with the newest page. */
+  /** Callers by person, which differ in their capabilities; first the one with the newest page. */
   readonly #kin = new Recent<readonly string[]>()
 
   constructor(memory: Memory) {
@@ -148,12 +148,12 @@ export class Listings {
     if (kin[0] !== who) this.#kin.set(personIn(who), [who, ...kin.filter((one) => one !== who)].slice(0, MAX_KIN))
   }
 
-  /** The caller's last known page; undefined if there is none. */
+  /** The last page that a caller received; undefined if there is none. */
   known(who: string, { server }: Member, call: Pick<Call, 'method' | 'params'>): ListPage | undefined {
     return this.#pages.get(keyOf(who, server, call))?.page
   }
 
-  /** All known pages of a list for a caller, in order. */
+  /** All remembered pages of a list for a caller, in order. */
   *all(who: string, member: Member, method: string): Generator<ListPage> {
     let params = OWN
     for (let pages = 0; pages < MAX_PAGES; pages++) {
@@ -165,7 +165,7 @@ export class Listings {
     }
   }
 
-  /** All known pages for the same person with other capabilities: they may differ from those of the caller. */
+  /** All remembered pages for the same person with other capabilities. They may differ from the caller's. */
   *ofKin(who: string, member: Member, method: string): Generator<ListPage> {
     for (const one of this.#kin.get(personIn(who)) ?? []) if (one !== who) yield* this.all(one, member, method)
   }
@@ -200,7 +200,8 @@ function keyOf(who: string, server: string, { method, params }: Pick<Call, 'meth
 const digestOfCapabilities = memoize((capabilities) => digest(canonical(capabilities)))
 
 /**
- * The key of callers that get equal lists: principal and credential, which identify the person, and capabilities.
+ * A key that is equal for callers that get equal lists: principal and credential, which identify the person, and
+ * capabilities.
  */
 export function whoOf({
   principal,

@@ -1,4 +1,4 @@
-/** Answers list requests and discovery of a group, from those of its servers. */
+/** Answers list requests and discovery of a group with the merged answers of its servers. */
 
 import { digest } from '../crypto/digest.js'
 import type { SealKey } from '../crypto/seal.js'
@@ -33,15 +33,15 @@ export interface ListsOptions {
   asking: Asking
   listings: Listings
   memory: Memory
-  /** The group as it describes itself: an Implementation as JSON. */
+  /** The group's own Implementation, as JSON. */
   identity(): Json
   /** Maps the names and URIs of a server to those of the group. */
   replaceFor(member: Member): Replace
   /** Called with the answer of each server. */
   heard(member: Member, asked: Asked, principal: string): void
-  /** Called once for a name that is left out, because an earlier server has it. */
+  /** Called for a name that is omitted because an earlier server has it. */
   hidden(member: Member, method: string, name: string): void
-  /** Called with the names of tools as clients see them, once per page. */
+  /** Called once per page with the names of its tools for clients. */
   named(member: Member, names: Iterable<string>): void
 }
 
@@ -57,11 +57,11 @@ interface Part {
 /** A server whose list a caller did not get. */
 export interface Unheard {
   member: Member
-  /** It may still answer. */
+  /** The server may still answer. */
   isLate: boolean
 }
 
-/** A list of all servers. */
+/** The complete list of all servers. */
 export interface Whole {
   pages: readonly ListPage[]
   /** As clients see them. */
@@ -75,14 +75,14 @@ export interface Whole {
 /** Lists in which the names of two servers may collide. */
 const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list'])
 const UNAVAILABLE = `${OURS}unavailable`
-/** Milliseconds for which discovery waits. Slower servers are missing in its capabilities and instructions. */
+/** Milliseconds for which discovery waits. The merged answer lacks slower servers. */
 const DISCOVER_WAIT = 1_000
 
 export class Lists {
   readonly #options: ListsOptions
   readonly #cursors: Carrier
   readonly #joined: JoinedLists
-  /** Pages whose names were checked for their length. */
+  /** Pages whose names have been checked for their length. */
   readonly #measured = new WeakSet<ListPage>()
 
   constructor(options: ListsOptions) {
@@ -165,7 +165,7 @@ export class Lists {
     this.#joined.close()
   }
 
-  /** The whole list of all servers: its items as clients see them, and the other members. Rejects as `page` does. */
+  /** The complete list of all servers. Rejects as `page` does. */
   async whole(call: Call, method: string): Promise<Whole> {
     const who = whoOf(call)
     const { members } = this
@@ -218,7 +218,7 @@ export class Lists {
     return known.length === this.members.length ? known : undefined
   }
 
-  /** The discovery results of the servers for this caller: those known, and those that arrive in time. */
+  /** The discovery results of the servers for this caller: remembered ones, and those that arrive in time. */
   async describe(call: Call): Promise<readonly DiscoverAnswer[]> {
     const known = this.known(call)
     if (known) return known
@@ -226,8 +226,8 @@ export class Lists {
   }
 
   /**
-   * Reads all pages of a list of all servers, and remembers them for the caller. Resolves to the servers that returned
-   * nothing.
+   * Reads all pages of a list of all servers, and remembers them for the caller. Resolves to the servers without any
+   * page.
    */
   async readAll(call: Call, method: string): Promise<readonly Unheard[]> {
     const parts = await this.#readEach(unaddressed(call, method), whoOf(call))
@@ -287,7 +287,7 @@ export class Lists {
     this.#options.listings.learnDiscovered(who, member, result, sizeOf(result))
   }
 
-  /** Remembers a page, unless its server was replaced meanwhile: the new one may hide items of it. */
+  /** Remembers a page, unless its server has been replaced in the meantime: the new one may hide some items. */
   learn(who: string, member: Member, question: Pick<Call, 'method' | 'params'>, result: Payload): ListPage {
     const { listings, plan, replaceFor, named } = this.#options
     const replace = replaceFor(member)
@@ -337,7 +337,7 @@ export class Lists {
       return { member, page: this.learn(who, member, question, result), missing: undefined, result, hint }
     }
     const missing = answer.kind === 'missing' ? answer : undefined
-    // Known items stay listed.
+    // Remembered items of a missing server stay listed.
     const page = missing && this.#options.listings.known(who, member, question)
     return { member, page, missing, result: undefined, hint: undefined }
   }
@@ -346,7 +346,7 @@ export class Lists {
   #check(parts: readonly Part[]): void {
     this.#checkRequired(parts)
     const [first] = parts
-    // An only server decides who may see its lists, including earlier ones.
+    // A single server decides who may see its lists, even remembered ones.
     if (first?.missing?.why.refused && this.#options.plan().members.length === 1) throw first.missing.why
     const isNothing = parts.every(({ page, missing }) => missing && !missing.isLate && !page)
     if (isNothing && first?.missing) throw first.missing.why
@@ -367,7 +367,7 @@ export class Lists {
     return itemsOf(joinedLists(items.map(({ text }) => text)))
   }
 
-  /** The items of a part; without prefixes, names that an earlier server has are left out. */
+  /** The items of a part. Without prefixes, names that an earlier server has are omitted. */
   #itemsOf({ member, page }: Part, method: string, isTaken: (id: string) => boolean): readonly ListedItem[] {
     if (!page || !this.#options.plan().bareNames || !NAMED.has(method)) return page?.items ?? []
     return page.items.filter(({ id }) => {
@@ -377,7 +377,7 @@ export class Lists {
     })
   }
 
-  /** Whether an earlier server has a name, as far as the caller's lists tell. */
+  /** Returns a function that tells whether an earlier server has a name, by the lists that the caller got. */
   #takenBefore(who: string, member: Member, method: string, members: readonly Member[]): (id: string) => boolean {
     const earlier = members.slice(0, members.indexOf(member))
     return (id) => earlier.some((one) => this.#has(who, one, method, id))
@@ -414,7 +414,7 @@ export class Lists {
 const NO_HEADERS: ReadonlyMap<string, string> = new Map()
 const NOT_NOW: CacheHint = { ttlMs: 0, scope: 'private' }
 
-/** A call of the same caller, without the content of the original call, which is not for all servers. */
+/** A call of the same caller without the content of the original call, which is meant for one server. */
 function unaddressed(call: Call, method: string): Call {
   const { paramHeaders } = call
   const headers = paramHeaders && { paramHeaders: NO_HEADERS }

@@ -1,4 +1,4 @@
-/** A client's subscription to one server of a group. It is reopened when it breaks. */
+/** Keeps a client's subscription to one server of a group open: opens it again when it breaks. */
 
 import { Fault } from '../fault/fault.js'
 import { Resubscriber } from '../listening/resubscriber.js'
@@ -18,7 +18,7 @@ export interface MemberStreamOptions {
   missed(): void
 }
 
-/** Milliseconds before it is reopened. */
+/** Milliseconds before the subscription is opened again. */
 const REOPEN = { first: 1_000, most: 30_000 }
 
 export class MemberStream {
@@ -39,7 +39,7 @@ export class MemberStream {
     this.#subscription = new Resubscriber({
       listen: (params, controller, tell) => this.#listen(params, controller, tell),
       heard: options.heard,
-      // A server without anything to report has ended the subscription itself.
+      // A server that accepts nothing ends the subscription. Opening it again would change nothing.
       ended: (filter) => !isEmpty(filter),
       reopen: () => this.#open(),
       failed: (error) => {
@@ -60,7 +60,7 @@ export class MemberStream {
     })
   }
 
-  /** The server did not answer a call: watches for its return, even if it reports no changes. */
+  /** To be called when the server did not answer a call: retries until the server is back, even if it reports no changes. */
   expect(): void {
     if (this.#stopped || this.#subscription.isOpen || this.#subscription.isOpening) return
     this.#isGone = true
@@ -91,7 +91,7 @@ export class MemberStream {
   #listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final> {
     const { member, call } = this.#options
     const abort = (reason?: unknown) => controller.abort(reason)
-    // Log entries of this server would not describe the client's call.
+    // Notes of this server must not appear in the log line of the client's call.
     const log: CallLog = {
       recorder: call.log.recorder,
       note() {},
@@ -101,7 +101,7 @@ export class MemberStream {
   }
 }
 
-/** Whether the server does not support subscriptions, or refuses this one: a retry would not help. */
+/** Whether the server does not support subscriptions or refuses this one, so that a retry would not help. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Fault && (error.fault === 'methodNotFound' || error.fault === 'invalidParams')
 }

@@ -1,4 +1,4 @@
-/** A server as a member of a group. */
+/** A server as a member of a group, and the plan of a group. */
 import type { Upstream } from '../protocol/call.js'
 import type { Prefixed } from './names.js'
 
@@ -6,11 +6,11 @@ export interface Member extends Prefixed {
   /** The name of the server. */
   readonly server: string
   readonly upstream: Upstream
-  /** Whether it is active: a discovered server is not, until it is trusted. */
+  /** Whether it is active: a discovered server is inactive until it is trusted. */
   takesPart(): boolean
 }
 
-/** The definition of a group. It may change while the group is served. */
+/** The definition of a group. It may change while the bridge serves the group. */
 export interface GroupPlan {
   /** In the order of lists. */
   members: readonly Member[]
@@ -21,19 +21,19 @@ export interface GroupPlan {
   instructions: string | undefined
   /** Longest instructions, in bytes. */
   instructionBytes: number
-  /** Tools and prompts have the names that their servers give them; resources have their URIs. */
+  /** Tools and prompts keep their servers' names, and resources their servers' URIs: without a prefix. */
   bareNames: boolean
   bareUris: boolean
   /** Milliseconds for which a list waits for a server. */
   wait: number
-  /** Servers without which a list is an error. */
+  /** Servers without whose answer a list fails. */
   required: ReadonlySet<string>
   /** Tools are searched instead of listed. */
   search: SearchPlan | undefined
 }
 
 export interface SearchPlan {
-  /** Globs of the tools that are listed anyway, by their names in the group. */
+  /** Globs of tools that are listed all the same, by their names in the group. */
   always: readonly string[]
   /** The default number of results. */
   limit: number

@@ -12,7 +12,7 @@ export interface DiscoverAnswer {
   result: Payload
 }
 
-/** Extensions whose messages a group can route: they name a tool, a task or a URI. */
+/** Extensions whose messages a group can route, because they name a tool, a task or a URI. */
 const ROUTED: ReadonlySet<string> = new Set([
   TASKS_EXTENSION,
   'io.modelcontextprotocol/ui',
@@ -42,8 +42,8 @@ export function leastHint(hints: readonly (CacheHint | undefined)[]): CacheHint 
 }
 
 /**
- * The capabilities of all servers. `isComplete`: no server is missing that may add some. `hasTools`: the group itself has
- * tools.
+ * The merged capabilities of all servers. `isComplete`: the answers of all servers are known. `hasTools`: the group itself
+ * has tools.
  */
 export function joinedCapabilities(
   discovered: readonly DiscoverAnswer[],
@@ -54,7 +54,7 @@ export function joinedCapabilities(
   for (const { capability } of CHANGING_LISTS) {
     const given = offered.flatMap((one) => objectIn(one, capability) ?? [])
     if (given.length === 0 && isComplete && !(hasTools && capability === 'tools')) continue
-    // The group itself reports added and removed servers.
+    // Every list can change, because servers are added and removed.
     const subscribes =
       capability === 'resources' && (!isComplete || given.some((one) => value(one, 'subscribe') === true))
     all[capability] = subscribes ? '{"listChanged":true,"subscribe":true}' : '{"listChanged":true}'
@@ -76,7 +76,7 @@ export function joinedCapabilities(
   return edit(OWN, all)
 }
 
-/** The only server with capabilities unknown to the group. Messages that name no server go to it. */
+/** The only server with capabilities that a group cannot route; messages that name no server go to it. */
 export function onlyForeign<D extends Pick<DiscoverAnswer, 'result'>>(discovered: readonly D[]): D | undefined {
   const [only, ...others] = discovered.filter(({ result }) => {
     const capabilities = objectIn(result, 'capabilities')
@@ -91,7 +91,7 @@ function foreignKeys(extensions: Payload): string[] {
   return keys(extensions).filter((key) => !ROUTED.has(key))
 }
 
-/** The settings of the named extensions, each with the values of all servers. */
+/** The settings of the named extensions, each merged from all servers. */
 function joinedSettings(all: readonly Payload[], named: ReadonlySet<string>): Payload {
   const joined: Record<string, Json> = {}
   for (const name of named) {
@@ -116,8 +116,8 @@ function union(one: object, other: object): object {
 }
 
 /**
- * The instructions of the group itself, followed by those of each server under a heading, in at most `most` bytes.
- * Undefined if there are none.
+ * The group's own instructions, followed by those of each server under a heading, in at most `most` bytes. Undefined if
+ * there are none.
  */
 export function joinedInstructions(
   discovered: readonly DiscoverAnswer[],
@@ -141,7 +141,7 @@ export function joinedInstructions(
   return [...(own === undefined ? [] : [own]), ...theirs].join('\n\n')
 }
 
-/** The share of each in `most`: room that a short one does not need goes to the others. */
+/** Divides `most` among texts of these sizes: what a short text does not need goes to the others. */
 function sharesOf(sizes: readonly number[], most: number): number[] {
   const shares = sizes.map(() => 0)
   let left = most
@@ -184,7 +184,7 @@ export function offersIn({ result }: Pick<DiscoverAnswer, 'result'>, capability:
   return capabilities !== undefined && objectIn(capabilities, capability) !== undefined
 }
 
-/** The `_meta` of several results; of equal keys, the first one counts. */
+/** The merged `_meta` of several results: of equal keys, that of the first result counts, unless `own` has it. */
 export function joinedMeta(results: readonly Payload[], own: Readonly<Record<string, Json>> = {}): Json | undefined {
   const all = new Map<string, Json>()
   for (const meta of results.flatMap((result) => objectIn(result, '_meta') ?? []))

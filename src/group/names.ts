@@ -1,13 +1,13 @@
-/** Names of tools, prompts and tasks in a group: `<prefix>__<name>`. Both ways, and nothing else. */
+/** Translates names of tools, prompts and tasks to those in a group, `<prefix>__<name>`, and back. */
 
-/** A server of a group, as its names tell. A prefix has no "_", so it ends before the first separator. */
+/** The prefix of a server. It contains no "_", so it ends before the first separator. */
 export interface Prefixed {
   readonly prefix: string
 }
 
 /**
  * Between prefix and name. APIs of models refuse ".", ":" and "/" in names of tools, and a single "_" would be
- * ambiguous: "a_b" and "c" or "a" and "b_c".
+ * ambiguous: "a_b_c" could be "a_b" and "c", or "a" and "b_c".
  */
 const SEPARATOR = '__'
 
@@ -16,7 +16,7 @@ export function prefixed({ prefix }: Prefixed, name: string): string {
   return `${prefix}${SEPARATOR}${name}`
 }
 
-/** A name of the group as its server knows it, and that server; undefined if no server has the prefix. */
+/** The server of a name in the group, and the server's own name; undefined if no server has the prefix. */
 export function splitName<M extends Prefixed>(
   members: readonly M[],
   name: string,
@@ -31,8 +31,8 @@ export function splitName<M extends Prefixed>(
 const LONGEST = 64
 
 /**
- * Whether a name of a group is too long for clients that put the name of the server, here that of the group, before
- * those of its tools, as in `mcp__team__github__search`.
+ * Whether a name in a group is too long for clients that put the name of the server, here the group, before names of
+ * tools, as in `mcp__team__github__search`.
  */
 export function isTooLong(group: string, name: string): boolean {
   return `mcp__${group}__${name}`.length > LONGEST

@@ -1,4 +1,4 @@
-/** Finds the servers of a group that list a name or URI for a caller. */
+/** Finds the servers of a group that list a name or URI to a caller. */
 import type { Call } from '../protocol/call.js'
 import { Recent } from '../rpc/memoize.js'
 import { unlessAborted } from '../time/time.js'
@@ -9,7 +9,7 @@ import type { Member } from './member.js'
 /** The owners of a name or URI. */
 export interface OwnedName {
   owners: readonly Member[]
-  /** If there is none: servers that may have it, because the caller did not get their list. */
+  /** If there is no owner: servers that may be one, because the caller did not get their list. */
   unheard: readonly Unheard[]
 }
 
@@ -22,7 +22,7 @@ const FRESH = 1_000
 export class Owners {
   readonly #lists: Lists
   readonly #listings: Listings
-  /** When all pages were last read, and the servers without an answer, by caller and list. Undefined if cancelled. */
+  /** By caller and list: when all pages were last read, and the servers without an answer. Undefined if cancelled. */
   readonly #read = new Recent<{ at: number; unheard: Promise<readonly Unheard[] | undefined> }>()
 
   constructor(lists: Lists, listings: Listings) {
@@ -45,7 +45,7 @@ export class Owners {
     return this.#find(call, method, has, false)
   }
 
-  /** Reads the lists if none of the known ones has it. With `isOne`, only the first server counts. */
+  /** Reads the lists if no remembered one has it. With `isOne`, stops at the first server. */
   async #find(call: Call, method: string, has: Has, isOne: boolean): Promise<OwnedName> {
     const who = whoOf(call)
     const some = (pages: Iterable<ListPage>) => {
@@ -62,12 +62,12 @@ export class Owners {
     const unheard = await this.#readAll(call, who, method)
     const found = [find()].flat()
     if (found.length > 0) return { owners: found, unheard: [] }
-    // For a missing list of the caller, one of the same person is used: few servers list by capabilities.
+    // A list of the same person stands in for a missing one: few servers list by capabilities.
     const likely = unheard.flatMap(({ member }) => (some(this.#listings.ofKin(who, member, method)) ? member : []))
     return { owners: likely, unheard }
   }
 
-  /** Reads a list of all servers, unless that was done for the caller a moment ago. */
+  /** Reads a list of all servers, unless it was read for the caller less than FRESH ago. */
   async #readAll(call: Call, who: string, method: string): Promise<readonly Unheard[]> {
     const key = `${who} ${method}`
     const now = performance.now()

@@ -1,7 +1,7 @@
-/** The log of a call that is sent to several servers: entries of one part do not describe the whole call. */
+/** The log for the parts of a call that is sent to several servers: notes about one part do not describe the whole call. */
 import type { CallLog, UpstreamSpan } from '../protocol/call.js'
 
-/** The log for the parts of a call, and a function that ends their common time. */
+/** The log for all parts, and a function that ends their common span. */
 export function partLog(log: CallLog): { log: CallLog; over(): void } {
   let span: UpstreamSpan | undefined
   const handedOver = (): UpstreamSpan => {

@@ -1,4 +1,4 @@
-/** The places of names, URIs and task ids in messages, as data, and their replacement. */
+/** Replaces names, URIs and task ids in messages, whose places are listed by method. */
 import { CALL_TOOL } from '../protocol/methods.js'
 import { edit, listIn, mapElements, objectIn, opens, type Payload, type Value, value } from '../rpc/splice.js'
 
@@ -16,7 +16,7 @@ interface Places {
 }
 
 const CONTENT = ['/content/*/uri', '/content/*/resource/uri']
-/** A skill lists the addresses of its files. */
+/** A skill lists the URIs of its files. */
 const SKILL = ['/uri', '/resources/*/uri']
 /** An ended task contains the result of its call. */
 const TASK = { task: ['/taskId'], uri: CONTENT.map((path) => `/result${path}`) }
@@ -80,11 +80,11 @@ export function replaced(method: string, payload: Payload, replace: Replace): Pa
   return places ? inObject(payload, places, replace) : payload
 }
 
-/** Whether a message of this method may have something to replace. Parsing large results takes time. */
+/** Whether a message may have something to replace. A quick check, because parsing large results takes time. */
 export function mayHavePlaces(method: string, { source, edits }: Payload): boolean {
   if (!PLACES.has(method)) return false
   if (edits !== undefined || method !== CALL_TOOL) return true
-  // Escapes in a key are legal.
+  // A key may be written with escapes.
   return source.text.includes('uri"') || source.text.includes('\\u')
 }
 

@@ -1,4 +1,4 @@
-/** The two tools of a group with tool search: their definitions, and the parsing of their calls. */
+/** Defines the two tools of a group with tool search, and parses calls of them. */
 
 import { Fault } from '../fault/fault.js'
 import { isUnambiguous, stringIn } from '../policy/unambiguous.js'
@@ -15,7 +15,7 @@ const MAX_QUERY = 500
 /** Part of the group's instructions. */
 export const HOW_TO_SEARCH = `Most tools are not listed. Find them with ${SEARCH}, and call them with ${CALL}.`
 
-/** The definitions of both tools. `servers` are those of the group. */
+/** The definitions of both tools for a group of these servers. */
 export function definitions(servers: readonly string[], limit: number): Json[] {
   const search = {
     name: SEARCH,
@@ -63,8 +63,8 @@ export function queryOf({ params }: Call, limit: number): { query: string; limit
 }
 
 /**
- * The call that a call of `call_tool` stands for, as if its client had sent it. Its arguments keep their bytes. Throws a
- * Fault.
+ * The tool call inside a call of `call_tool`, as if the client had sent it directly. Its arguments keep their bytes. Throws
+ * a Fault.
  */
 export function unwrapped(call: Call): Call {
   const { params } = call
@@ -73,7 +73,7 @@ export function unwrapped(call: Call): Call {
   if (name === undefined) throw new Fault('invalidParams', `The name for ${CALL} has to be given once, as a string`)
   if (!isUnambiguous(args, 'arguments') || ![undefined, '{'].includes(opens(args, 'arguments')))
     throw new Fault('invalidParams', `The arguments for ${CALL} have to be given once, as an object`)
-  // The client cannot know which arguments the server also requires as headers: they are derived from the arguments.
+  // The client cannot know which arguments the server also requires as headers, so the bridge makes the headers.
   const { paramHeaders: _none, ...others } = call
   return {
     ...others,

@@ -1,6 +1,6 @@
 /**
- * A group whose tools are searched instead of listed. A call through `call_tool` is answered as if the client had sent it
- * directly, so all rules for calls apply to it.
+ * Lets clients search the tools of a group instead of listing them. A call through `call_tool` is handled as if the client
+ * had sent it directly, so all rules for calls apply to it.
  */
 
 import { Fault } from '../fault/fault.js'
@@ -83,7 +83,7 @@ export class Search {
   async #search(call: Call, search: SearchPlan): Promise<Final> {
     const { query, limit } = queryOf(call, search.limit)
     const { identity, lists } = this.#options
-    // Results are called without headers of the client.
+    // The client will call the found tools through `call_tool`, without headers for their arguments.
     const { paramHeaders: _none, ...caller } = call
     const whole = await lists.whole(caller, LIST)
     const find = await this.#indexOf(whole)
@@ -93,14 +93,14 @@ export class Search {
     return { kind: 'result', result: edit(OWN, { content, structuredContent: texts[0] }), server: identity() }
   }
 
-  /** The call that `call_tool` stands for. The log and the inspector name the actual tool. */
+  /** The tool call inside a call of `call_tool`. The log and the inspector name the actual tool. */
   #unwrapped(call: Call): Call {
     const meant = unwrapped(call)
     call.log.note({ name: (stringIn(meant.params, 'name') ?? '').slice(0, MAX_LOGGED_NAME), through: CALL })
     return meant
   }
 
-  /** The sign-in tool is listed wherever a sign-in is pending; a tool named like one of the group's own two is not. */
+  /** Whether a tool is listed. The sign-in tool always is; a tool with the name of one of the group's own two never is. */
   #isListed({ id, shown }: ListedItem, { always }: SearchPlan): boolean {
     if (id === SIGN_IN_TOOL) return true
     if (shown === undefined || shown === SEARCH || shown === CALL) return false

@@ -1,6 +1,6 @@
 /**
- * The `requestState` of a group (MCP 2026-07-28, basic/patterns/mrtr): a server's state, sealed together with its context.
- * The state of one server never reaches another server, nor another person's call.
+ * Seals the `requestState` of a server together with its context (MCP 2026-07-28, basic/patterns/mrtr). So the state of
+ * one server never reaches another server or another person's call.
  */
 
 import { digest } from '../crypto/digest.js'
@@ -12,15 +12,15 @@ import { canonical } from '../rpc/canonical.js'
 import { edit, type Json, type Payload, write } from '../rpc/splice.js'
 import { Carrier } from './carried.js'
 
-/** Most milliseconds for a client's answer. Servers and the halves of the bridge have shorter limits. */
+/** Milliseconds within which a client must answer. Servers and the halves of the bridge have shorter limits. */
 const LIFETIME = 3_600_000
 
 /** The context of a state. */
 interface Belonging {
-  /** The call as its client sent it. */
+  /** The call, as the client sent it. */
   call: Call
   server: string
-  /** The target of the call, as the server names it. */
+  /** The server's name of the target. */
   name: string
 }
 
@@ -33,7 +33,7 @@ export class States {
     this.#carrier = new Carrier(keys, 'group-state')
   }
 
-  /** A server's question with a sealed state. Without a state, there is nothing to seal. */
+  /** A server's question with its state sealed, if it has one. */
   sealed(input: Payload, { call, server, name }: Belonging): Payload {
     const state = stateOf(input)
     if (state === undefined) return input

@@ -1,4 +1,4 @@
-/** Finds the target server of a call to a group, and translates the call into that server's names. */
+/** Finds the server that a call to a group is for, and translates the call into that server's names. */
 
 import { Fault } from '../fault/fault.js'
 import type { Call } from '../protocol/call.js'
@@ -18,7 +18,7 @@ import { prefixedUri, splitUri } from './uris.js'
 export interface FoundMember {
   member: Member
   id: string
-  /** The client's URI, if it has no prefix: answers show it unchanged. */
+  /** The client's URI, if it has no prefix. Answers show it unchanged. */
   bare?: string | undefined
 }
 
@@ -27,7 +27,7 @@ export interface CallTarget extends FoundMember {
   params: Payload
 }
 
-/** What a method names: a listed tool or prompt, a URI, a task, or one of the first two in `ref`. */
+/** What the params of a method name: a listed tool or prompt, a URI, a task, or a prompt or URI in `ref`. */
 type Naming = Named | { kind: 'uri' } | { kind: 'task' } | { kind: 'ref' }
 interface Named {
   kind: 'name'
@@ -64,7 +64,7 @@ export class Targets {
     this.#owners = owners
   }
 
-  /** The server of a call. Undefined if its method names nothing. Throws or rejects with a Fault if no server has it. */
+  /** The server of a call. Undefined if its params name nothing. Throws or rejects with a Fault if no server has it. */
   of(call: Call): CallTarget | Promise<CallTarget> | undefined {
     const { method, params } = call
     const naming = Object.hasOwn(NAMING, method) ? NAMING[method] : undefined
@@ -128,7 +128,7 @@ export class Targets {
     if (!bareNames) {
       const found = splitName(members, name)
       if (found) return { member: found.member, id: found.name, params: put(JSON.stringify(found.name)) }
-      // A user interface uses its server's names of tools, and its host forwards them unchanged.
+      // A user interface uses its server's own names of tools, and its host forwards them unchanged.
       if (list !== TOOLS.list || !hasApps(call.caller.capabilities)) throw unknown(what, name)
       return this.#only(call, list, what, name)
     }
@@ -163,7 +163,10 @@ export class Targets {
     return found instanceof Promise ? found.then(target) : target(found)
   }
 
-  /** The owner of a URI without a prefix: the only server that listed it, sent it, has a template for it, or has resources. */
+  /**
+   * The owner of a URI without a prefix: the only server that has listed or sent it; else the only one with a template for
+   * it; else the only one with resources.
+   */
   async #ownerOf(call: Call, uri: string): Promise<FoundMember> {
     const sent = this.#sent.get(`${whoOf(call)} ${uri}`)
     const listed = await this.#owners.all(call, 'resources/list', (id) => id === uri)
@@ -224,7 +227,7 @@ function unknown(what: string, name: string, unheard: readonly Unheard[] = []): 
   return mayBeLate(`the ${what} ${shown}`, unheard) ?? new Fault('invalidParams', `Unknown ${what}: ${shown}`)
 }
 
-/** Of the servers without an answer, those that are late may have the target; those that are down cannot be checked. */
+/** The Fault if a server that is late may have the target; undefined if none is late. */
 function mayBeLate(what: string, unheard: readonly Unheard[]): Fault | undefined {
   const late = [...new Set(unheard.flatMap(({ member, isLate }) => (isLate ? member.server : [])))]
   if (late.length === 0) return undefined

@@ -1,8 +1,8 @@
-/** Whether a URI may be one of a template (RFC 6570). */
+/** Checks whether a template of URIs may expand to a URI (RFC 6570). */
 
 /**
- * Whether the fixed parts of the template follow each other in the URI. What variables may stand for is not checked, so
- * it takes linear time whatever a server sends.
+ * Whether the URI contains the fixed parts of the template in order. The values of variables are not checked, so it takes
+ * linear time for any template.
  */
 export function mayExpandTo(template: string, uri: string): boolean {
   const [first = '', ...fixed] = template.split(/\{[^{}]*\}/)

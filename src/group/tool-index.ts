@@ -1,10 +1,10 @@
-/** Finds tools by words (BM25), in their names, titles, descriptions, and the names of their arguments. */
+/** Finds tools by words (BM25) in their names, titles, descriptions and names of arguments. */
 import { type Json, keys, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
 
 /** Finds the best tools for a query, best first: their positions in the list. */
 export type Find = (query: string, limit: number) => number[]
 
-/** Most tools of an index; others are not found. */
+/** Most tools in an index. Further ones cannot be found. */
 export const MAX_INDEXED_TOOLS = 5_000
 /** Longest texts that are indexed, in characters, and most arguments. */
 const MAX_INDEXED_TEXT = 2_000
@@ -12,7 +12,7 @@ const MAX_INDEXED_NAME = 300
 const MAX_INDEXED_ARGUMENTS = 100
 /** Most words of a query. */
 const MAX_QUERY_WORDS = 32
-/** Tools that are indexed before others get a turn. */
+/** Tools that are indexed in one turn of the event loop. */
 const AT_ONCE = 50
 
 /**
@@ -34,7 +34,7 @@ interface Indexed {
   arguments: string
 }
 
-/** Indexes tools: definitions as JSON. The library is loaded when it is first needed. */
+/** Indexes tools, given as their definitions in JSON. Loads the library on first use. */
 export async function indexOf(tools: readonly Json[]): Promise<Find> {
   const { default: MiniSearch } = await import('minisearch')
   const index = new MiniSearch<Indexed>({

@@ -1,6 +1,6 @@
 /**
- * URIs of resources in a group: `<prefix>+<uri>`, which is a legal URI because "+" is legal in a scheme. A host
- * recognizes a user interface by `ui://`, so there the prefix follows the scheme. Both ways, and nothing else.
+ * Translates URIs of resources to those in a group, `<prefix>+<uri>`, and back. That is a legal URI, because a scheme may
+ * contain "+". Hosts recognize user interfaces by `ui://`, so in these the prefix follows the scheme.
  */
 import type { Prefixed } from './names.js'
 
@@ -13,7 +13,7 @@ export function prefixedUri({ prefix }: Prefixed, uri: string): string {
   return isOfApp ? uri.slice(0, OF_APPS.length) + prefix + PLUS + uri.slice(OF_APPS.length) : prefix + PLUS + uri
 }
 
-/** A URI of the group as its server knows it, and that server; undefined if no server has the prefix. */
+/** The server of a URI in the group, and the server's own URI; undefined if no server has the prefix. */
 export function splitUri<M extends Prefixed>(
   members: readonly M[],
   uri: string,
@@ -22,7 +22,7 @@ export function splitUri<M extends Prefixed>(
   const rest = uri.slice(scheme.length)
   const at = rest.indexOf(PLUS)
   if (at < 0) return undefined
-  // A scheme has no case, and programs write it in lower case.
+  // Schemes are case-insensitive, and programs write them in lower case.
   const given = rest.slice(0, at).toLowerCase()
   const member = members.find(({ prefix }) => prefix.toLowerCase() === given)
   return member && { member, uri: scheme + rest.slice(at + PLUS.length) }

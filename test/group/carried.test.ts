@@ -1,4 +1,4 @@
-/** What clients keep for a group: a text of a server with a seal. */
+/** Sealed cursors and states that clients keep for a group. */
 import fc from 'fast-check'
 import t from 'tap'
 import { newKey } from '../../src/crypto/seal.js'

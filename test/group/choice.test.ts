@@ -1,4 +1,4 @@
-/** What the configuration hides of a server is hidden in a group too, from every client, in whatever way it is named. */
+/** Items that the configuration hides are hidden in a group too, from every client and by every name. */
 import t from 'tap'
 import type { Client, Json } from '../matrix/client.js'
 import { CLIENTS, type ClientKind, connect } from '../matrix/clients.js'
@@ -21,13 +21,13 @@ import { ModernHttp } from '../support/modern-http.js'
 interface Form {
   what: string
   options: object
-  /** What names and URIs of the first server begin with. */
+  /** The beginning of names and URIs of the first server. */
   names: string
   uris: string
 }
 const PREFIXED: Form = { what: 'prefixes', options: {}, names: 'one__', uris: 'one+' }
 const BARE: Form = { what: 'no prefixes', options: { prefix: 'never', resources: 'as-is' }, names: '', uris: '' }
-/** All are listed, so that the lists can be compared. */
+/** Lists all tools, so that the lists can be compared. */
 const SEARCHED: Form = { ...PREFIXED, what: 'search', options: { search: { always: ['*'] } } }
 const forms = ({ transport }: ClientKind) => (transport === 'stdio' ? [SEARCHED] : [PREFIXED, BARE])
 
@@ -73,7 +73,7 @@ async function search(client: Client, query: string): Promise<unknown[]> {
   return (JSON.parse(text) as { tools: Json[] }).tools.map(({ name }) => name)
 }
 
-t.test('a header that differs from the body bypasses no choice in a group', async (t) => {
+t.test('a header that differs from the body cannot bypass the choice in a group', async (t) => {
   const [one, two] = [await ModernHttp.start(t), await ModernHttp.start(t)]
   const choice = { tools: { deny: ['act'] } }
   const mcpServers = { one: { url: one.url, ...choice }, two: { url: two.url } }

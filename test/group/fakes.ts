@@ -1,4 +1,4 @@
-/** Servers of a group that are objects in the test, and calls of clients. */
+/** Scripted servers of a group, and calls of clients. */
 
 import { Fault } from '../../src/fault/fault.js'
 import { Group, type GroupOptions } from '../../src/group/group.js'
@@ -11,7 +11,7 @@ import { EMPTY, parseObject, value, write } from '../../src/rpc/splice.js'
 import { HangUp } from '../../src/time/hang-up.js'
 
 type Json = Record<string, unknown>
-/** The answer to a method: a result, or a function that gives the reply. */
+/** The answer to a method: a result, or a function that returns the reply. */
 type Answer = Json | ((call: Call) => Final | Promise<Final>)
 
 export const resultOf = (result: Json, more: Partial<Final & { kind: 'result' }> = {}): Final => ({
@@ -26,16 +26,16 @@ export const errorOf = (code: number, message: string, data?: Json): Final => ({
 })
 export const paramsOf = ({ params }: { params: Call['params'] }): Json => JSON.parse(write(params)) as Json
 
-/** A server. `answers` may be changed while it is used. */
+/** A scripted server. A test may change `answers` at any time. */
 export class FakeServer implements Upstream {
   readonly answers: Record<string, Answer>
-  /** Everything that it was sent, in order. */
+  /** All calls that it received, in order. */
   readonly calls: Call[] = []
   readonly notices: Notice[] = []
-  /** Why nobody can reach it. */
+  /** Why it is unreachable. */
   down: Fault | undefined
   connections = 0
-  /** Subscriptions that are open. */
+  /** Open subscriptions. */
   readonly listening = new Set<Call>()
 
   constructor(answers: Record<string, Answer> = {}) {
@@ -64,7 +64,7 @@ export class FakeServer implements Upstream {
     return () => this.connections--
   }
 
-  /** Tells all open subscriptions. */
+  /** Sends a notification in all open subscriptions. */
   tell(method: string, params: Json = {}): void {
     for (const call of this.listening)
       call.tell({ kind: 'notification', method, params: parseObject(JSON.stringify(params)) })?.catch(() => {})
@@ -78,7 +78,7 @@ export class FakeServer implements Upstream {
     }
   }
 
-  /** The calls of this method, by what they ask for. */
+  /** The received calls of this method, by their params. */
   got(method: string): Json[] {
     return this.calls.filter((call) => call.method === method).map(paramsOf)
   }
@@ -155,7 +155,7 @@ function memberOf(server: string, upstream: FakeServer): Member {
   return known
 }
 
-/** A call of a client, and what it was told. */
+/** A call of a client, and the notifications that it got. */
 export function callOf(
   method: string,
   params: Json = {},
@@ -190,7 +190,7 @@ export async function ask(group: Group, method: string, params: Json = {}, more:
   return JSON.parse(write(reply.result)) as Json
 }
 
-/** The Fault that a call ends with. */
+/** The Fault with which a call fails. */
 export async function faultOf(
   group: Group,
   method: string,

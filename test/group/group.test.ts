@@ -1,4 +1,4 @@
-/** A group of servers that are objects in the test: which of them gets what, and what clients see. */
+/** A group of scripted servers: which server gets a call, and what clients see. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
@@ -49,7 +49,7 @@ t.test('lists the items of all servers, in the order of the configuration', asyn
   t.same(JSON.parse(reply.server ?? ''), { name: 'team', title: 'Team', version: '1.2.3' })
 })
 
-t.test('a merged list expires with the first of its parts', async (t) => {
+t.test('a merged list expires when its first part expires', async (t) => {
   const listing = (ttlMs: number, scope: 'public' | 'private') => () =>
     resultOf({ tools: named('x') }, { cache: { ttlMs, scope } })
   const [a, b] = [
@@ -70,7 +70,7 @@ const paged = (count: number, size: number) => (call: Parameters<typeof paramsOf
   return resultOf({ tools: named(...all.slice(at, at + size)), ...next })
 }
 
-t.test('pages of any size add up to all lists, in order', async (t) => {
+t.test('all pages together are the lists of all servers, in order, for any page size', async (t) => {
   const servers = {
     a: new FakeServer({ 'tools/list': paged(5, 2) }),
     b: new FakeServer({ 'tools/list': paged(1, 1) }),
@@ -327,7 +327,7 @@ t.test('concurrent calls share a request for lists, and cancelling one cancels n
   t.same(await other, content('a'))
 })
 
-t.test('requests for lists to find a name or a URI reveal nothing of the call', async (t) => {
+t.test('requests for lists, made to find a name or URI, contain nothing of the call', async (t) => {
   const lists = { 'tools/list': { tools: named('x') }, 'resources/list': {}, 'resources/templates/list': {} }
   const [a, b] = [new FakeServer({ ...lists, 'tools/call': content('a') }), new FakeServer(lists)]
   const { group } = groupOf({ a, b }, { bareNames: true, bareUris: true })
@@ -385,7 +385,7 @@ t.test('accepts a URI without prefix if exactly one server has it', async (t) =>
   t.match((await faultOf(group, 'resources/read', { uri: 'x:nobody' })).toRpcError(), { code: INVALID })
 })
 
-t.test('rewrites nothing with original URIs', async (t) => {
+t.test('with original URIs, messages keep their URIs', async (t) => {
   const a = new FakeServer({
     'resources/list': { resources: [{ uri: 'x:a' }] },
     'resources/read': { contents: [{ uri: 'x:a' }] },
@@ -441,7 +441,7 @@ t.test('prefixes tasks everywhere', async (t) => {
   t.same([...a.got('tasks/get'), ...a.got('tasks/cancel')], [{ taskId: 't1' }, { taskId: 't1' }])
 })
 
-t.test('what a server says during a call names its loggers with its prefix', async (t) => {
+t.test('log messages during a call name loggers with the prefix of their server', async (t) => {
   const a = new FakeServer({
     'tools/call': async (call) => {
       for (const [method, params] of [
@@ -463,7 +463,7 @@ t.test('what a server says during a call names its loggers with its prefix', asy
   ])
 })
 
-t.test('a question has the state of its server, sealed with what it belongs to', async (t) => {
+t.test('a question has the state of its server, sealed for this call', async (t) => {
   const state = 's'.repeat(5_000)
   const asking = new FakeServer({
     'tools/call': (call) =>
@@ -500,7 +500,7 @@ t.test('a question has the state of its server, sealed with what it belongs to',
   t.equal(other.calls.length, 0)
 })
 
-t.test('each server is told exactly the capabilities of the client', async (t) => {
+t.test('each server gets exactly the capabilities of the client', async (t) => {
   const servers = {
     a: new FakeServer({ 'tools/call': content('x'), 'tools/list': { tools: [] } }),
     b: new FakeServer({ 'tools/list': { tools: [] } }),
@@ -561,7 +561,7 @@ t.test('notifications go to all servers, and connections count for all', async (
   )
 })
 
-t.test('a method that names nothing goes to the one server that may know it, or to none', async (t) => {
+t.test('a method whose params name nothing goes to the only server that may know it, or to none', async (t) => {
   const foreign = { supportedVersions: [], capabilities: { experimental: { x: {} } } }
   const a = new FakeServer({ 'server/discover': { supportedVersions: [], capabilities: {} } })
   const b = new FakeServer({ 'server/discover': foreign, 'x/do': { done: true } })

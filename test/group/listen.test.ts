@@ -1,4 +1,4 @@
-/** Subscriptions to a group: one of the client, and behind it one to each server that is concerned. */
+/** Subscriptions to a group: a client's subscription, made of one to each server concerned. */
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import { until } from '../support/eventually.js'
@@ -135,7 +135,7 @@ t.test('notifies a listening client of added and removed servers', async (t) => 
   t.ok(said().every(([method]) => method === TOOLS))
 })
 
-t.test('watches a server without change notifications after it failed to answer', async (t) => {
+t.test('notices that a server without change notifications is back after it failed to answer', async (t) => {
   const agreed = callOf('x', { notifications: {} }).params
   const mute = new FakeServer({
     'tools/list': { tools: named('x') },

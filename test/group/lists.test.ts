@@ -1,4 +1,4 @@
-/** Lists of a group: equal ones are put together once, and the order in which servers start or answer changes nothing (7.2). */
+/** Lists of a group: equal ones are merged once, and the order in which servers start or answer changes nothing (7.2). */
 import fc from 'fast-check'
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
@@ -70,7 +70,7 @@ t.test(
   },
 )
 
-/** Four servers, which have names in common. Each is down until it is `started`. */
+/** Four servers with some equal names. Each is down until it is `started`. */
 function servers() {
   const tools = [['one', 'both'], ['both', 'two'], [], ['one', 'three', 'both']]
   const all = Object.fromEntries(
@@ -91,7 +91,7 @@ const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'server/discover'
 const MODES = [{}, { bareNames: true }, { bareNames: true, bareUris: true }]
 const order = fc.shuffledSubarray(['a', 'b', 'c', 'd'] as const, { minLength: 4 })
 
-/** All lists, and which server gets a call of each tool that is listed. */
+/** All lists, and the server that gets a call of each listed tool. */
 async function seen(group: ReturnType<typeof groupOf>['group'], principal: string) {
   const lists: Record<string, Result> = {}
   for (const method of LISTS) lists[method] = await ask(group, method, {}, { principal })
@@ -140,7 +140,7 @@ t.test('7.2: the order in which servers answer does not change a list, a name or
           const asked = ask(group, method)
           for (const name of answers) {
             gates.get(name)?.()
-            // All that follows from this answer happens before the next one.
+            // Lets the group handle this answer before the next one.
             await new Promise(setImmediate)
           }
           t.same(await asked, expected.lists[method], method)

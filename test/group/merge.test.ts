@@ -1,4 +1,4 @@
-/** How what several servers say is put together. */
+/** Merging the answers of several servers. */
 import fc from 'fast-check'
 import t from 'tap'
 import {
@@ -127,7 +127,7 @@ t.test('bounds instructions, and truncates long ones before short ones', async (
   t.notMatch(instructions(['é'.repeat(10_000), 'é'], 999) ?? '', '\uFFFD')
 })
 
-t.test('a merged result expires with the first of its parts, and is public if all parts are', async (t) => {
+t.test('a merged result expires when its first part expires, and is public if all parts are', async (t) => {
   const hint = (ttlMs: number, scope: 'public' | 'private') => ({ ttlMs, scope })
   t.same(leastHint([hint(5, 'public'), hint(3, 'public')]), hint(3, 'public'))
   t.same(leastHint([hint(5, 'public'), hint(3, 'private')]), hint(3, 'private'))
@@ -146,7 +146,7 @@ t.test('the answer to server/discover has the revisions of the bridge', async (t
   t.same(answer, { supportedVersions: ['2026-07-28'], capabilities: {} })
 })
 
-/** Where each method has names, URIs and ids of tasks: those that end in `!` are replaced. */
+/** Messages of each method with names, URIs and ids of tasks. Those that end in `!` are replaced. */
 const PLACES: [method: string, before: object, after: object][] = [
   ['tools/list', { tools: [{ name: 'x', title: 'x' }] }, { tools: [{ name: 'x!', title: 'x' }] }],
   [

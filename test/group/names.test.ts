@@ -1,4 +1,4 @@
-/** Names and URIs of a group, there and back. */
+/** Translating names and URIs into those of a group, and back. */
 import fc from 'fast-check'
 import t from 'tap'
 import { prefixOf } from '../../src/config/groups.js'
@@ -7,7 +7,7 @@ import { mayExpandTo } from '../../src/group/templates.js'
 import { prefixedUri, splitUri } from '../../src/group/uris.js'
 
 const prefix = fc.stringMatching(/^[A-Za-z][A-Za-z0-9-]{0,31}$/)
-/** Servers with prefixes that differ, whatever their case. */
+/** Servers whose prefixes differ in more than case. */
 const members = fc
   .uniqueArray(prefix, { minLength: 1, maxLength: 8, selector: (one) => one.toLowerCase() })
   .map((all) => all.map((one) => ({ prefix: one })))
@@ -96,7 +96,7 @@ t.test('a prefixed URI can be parsed where the URI could', async () => {
   )
 })
 
-t.test('every name of a server makes a legal prefix', async () => {
+t.test('every name of a server is a legal prefix', async () => {
   fc.assert(
     fc.property(fc.stringMatching(/^[\w.-]{1,64}$/), (server) => /^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(prefixOf(server))),
   )

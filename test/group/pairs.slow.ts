@@ -1,4 +1,4 @@
-/** A real group: servers of both eras on all transports, and one that is dead, for every kind of client. */
+/** A group of real servers of both eras on all transports, one of which is dead, for every kind of client. */
 import t, { type Test } from 'tap'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { QUESTIONS } from '../fixtures/modern-questions.mjs'
@@ -41,7 +41,7 @@ async function together(t: Test, kind: ClientKind): Promise<Together> {
   return { servers, bridge: started, clients, open }
 }
 
-/** What the client is told of a server, without what its era puts on every result. */
+/** What the client gets from a server, without the members that its era adds to every result. */
 function resultOf({ message, text }: Answer): Json {
   if (!message.result) throw new Error(`There is no result: ${text}`)
   const { resultType, ttlMs, cacheScope, _meta, ...result } = message.result

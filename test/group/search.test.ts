@@ -1,4 +1,4 @@
-/** A group whose tools are searched: what is listed, what is found, and what a call through `call_tool` passes. */
+/** A group with tool search: what is listed and found, and how a call through `call_tool` is handled. */
 import fc from 'fast-check'
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
@@ -50,7 +50,7 @@ t.test('lists two tools, and those that are always listed', async (t) => {
   t.same(namesIn(await ask(groupOf({ a, b }).group, 'tools/list')).length, 4, 'it is off by default')
 })
 
-t.test('reads all pages of all servers, and expires a list with the first of them', async (t) => {
+t.test('reads all pages of all servers, and the list expires when the first page expires', async (t) => {
   const { a } = setUp()
   const paged = new FakeServer({
     'tools/list': (call) =>
@@ -95,7 +95,7 @@ t.test('bounds the results by the caller or the configuration', async (t) => {
   )
 })
 
-t.test('finds changes at the next search', async (t) => {
+t.test('the next search finds changed tools', async (t) => {
   const { a, b } = setUp()
   const { group } = groupOf({ a, b }, { search: SEARCH })
   t.same(await found(group, 'issue'), ['a__get_issue'])

@@ -11,7 +11,7 @@ import { createBridge } from '../support/bridge.js'
 const TASKS = 'io.modelcontextprotocol/tasks'
 const PREFIXES = SERVERS.map(({ era, transport }) => `${era}-${transport.replace('+', '-')}`)
 
-/** What the client is told, without what its era puts on every result. */
+/** What the client gets, without the members that its era adds to every result. */
 function resultOf({ message, text }: Answer): Json {
   if (!message.result) throw new Error(`There is no result: ${text}`)
   const { resultType, ttlMs, cacheScope, _meta, ...result } = message.result

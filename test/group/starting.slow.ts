@@ -1,4 +1,4 @@
-/** A group of ten programs that npx starts: real servers, and one that says nothing until it is told to. */
+/** A group of ten programs that npx starts: real servers, and one that is silent until the test releases it. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -9,7 +9,7 @@ import { legacyStdio } from '../support/legacy-stdio.js'
 import { ALL_LISTS, changed, listen, told } from '../support/listening.js'
 import { call } from '../support/modern.js'
 
-/** Milliseconds that a list waits: the default. */
+/** The default time that a list waits, in milliseconds. */
 const WAIT = 5_000
 const UNAVAILABLE = 'io.github.mcp-bridge/unavailable'
 

@@ -1,4 +1,4 @@
-/** Which tools are found by which words. */
+/** Which words find which tools. */
 import t from 'tap'
 import { indexOf, MAX_INDEXED_TOOLS } from '../../src/group/tool-index.js'
 
