@@ -1,4 +1,4 @@
-/** A subscription that is kept open. What it is kept for is in test/downstream/changes and test/policy/cache. */
+/** Keeping a subscription open. test/downstream/changes and test/policy/cache test what uses it. */
 import t, { type Test } from 'tap'
 import { Resubscriber, type ResubscriberOptions } from '../../src/listening/resubscriber.js'
 import type { Reply } from '../../src/protocol/call.js'
@@ -11,7 +11,7 @@ import { stopClock } from '../support/clock.js'
 const PARAMS = parseObject('{"notifications":{"toolsListChanged":true}}')
 const CHANGED = 'notifications/tools/list_changed'
 
-/** One subscription, as a server serves it. */
+/** One subscription, as the server sees it. */
 class Served {
   readonly signal: HangUp
   readonly #replies: Reply[] = []
@@ -73,7 +73,7 @@ function start(t: Test, options: Partial<ResubscriberOptions> = {}) {
     delays: { first: 1_000, most: 4_000 },
     ...options,
   })
-  /** What a subscription comes to that the server agrees to at once. */
+  /** Opens a subscription that the server acknowledges at once. */
   const opened = async () => {
     const opening = open()
     const one = served.at(-1) as Served
@@ -138,7 +138,7 @@ t.test('does not reopen a subscription that is no longer wanted', async (t) => {
   t.notOk(resubscriber.isOpen)
 })
 
-t.test('stops retrying when a failure says so', async (t) => {
+t.test('stops retrying when `failed` returns false', async (t) => {
   const { clock, served, resubscriber, opened } = start(t, { failed: () => false })
   ;(await opened()).break()
   await clock.pass(1_000)
@@ -148,7 +148,7 @@ t.test('stops retrying when a failure says so', async (t) => {
   t.notOk(resubscriber.isOpening)
 })
 
-t.test('leaves nothing when it stops: no subscription, no timer, no attempt', async (t) => {
+t.test('leaves no subscription, timer or attempt when it stops', async (t) => {
   const { clock, served, resubscriber, opened, open } = start(t)
   await opened()
   const opening = t.rejects(open())
