@@ -116,29 +116,32 @@ t.test('removes members of the legacy era from a question of a legacy server', a
     t.equal(liftQuestion(method, parseObject(params), parseObject(declared)), told, `${method} ${params}`)
 })
 
-t.test('a legacy server gets an answer in the form of its revision, or none that the revision cannot express', async (t) => {
-  const text = (said: string) => `{"type":"text","text":"${said}"}`
-  const answer = (content: string) => `{"role":"assistant","content":${content},"model":"m"}`
-  const rows: [given: string, older: string | undefined][] = [
-    [text('a'), text('a')],
-    [`[${text('a')}]`, text('a')],
-    [`[${text('a')},${text('b')}]`, text('a\\nb')],
-    ['[{"type":"image","data":"","mimeType":"image/png"}]', '{"type":"image","data":"","mimeType":"image/png"}'],
-    [`[${text('a')},{"type":"image"}]`, undefined],
-    ['[]', '{"type":"text","text":""}'],
-  ]
-  for (const [given, older] of rows) {
-    for (const revision of ['2024-11-05', '2025-03-26', '2025-06-18'] as const) {
-      const lowered = lowerAnswer(MODEL, parseObject(answer(given)), revision)
-      t.equal(lowered && write(lowered), older && answer(older), `${revision}: ${given}`)
+t.test(
+  'a legacy server gets an answer in the form of its revision, or none that the revision cannot express',
+  async (t) => {
+    const text = (said: string) => `{"type":"text","text":"${said}"}`
+    const answer = (content: string) => `{"role":"assistant","content":${content},"model":"m"}`
+    const rows: [given: string, older: string | undefined][] = [
+      [text('a'), text('a')],
+      [`[${text('a')}]`, text('a')],
+      [`[${text('a')},${text('b')}]`, text('a\\nb')],
+      ['[{"type":"image","data":"","mimeType":"image/png"}]', '{"type":"image","data":"","mimeType":"image/png"}'],
+      [`[${text('a')},{"type":"image"}]`, undefined],
+      ['[]', '{"type":"text","text":""}'],
+    ]
+    for (const [given, older] of rows) {
+      for (const revision of ['2024-11-05', '2025-03-26', '2025-06-18'] as const) {
+        const lowered = lowerAnswer(MODEL, parseObject(answer(given)), revision)
+        t.equal(lowered && write(lowered), older && answer(older), `${revision}: ${given}`)
+      }
+      const newest = lowerAnswer(MODEL, parseObject(answer(given)), '2025-11-25')
+      t.equal(newest && write(newest), answer(given))
     }
-    const newest = lowerAnswer(MODEL, parseObject(answer(given)), '2025-11-25')
-    t.equal(newest && write(newest), answer(given))
-  }
-  const form = '{"action":"accept","_meta":{"io.modelcontextprotocol/serverInfo":{},"v/k":1}}'
-  const lowered = lowerAnswer(FORM, parseObject(form), '2025-06-18')
-  t.equal(lowered && write(lowered), '{"action":"accept","_meta":{"v/k":1}}')
-})
+    const form = '{"action":"accept","_meta":{"io.modelcontextprotocol/serverInfo":{},"v/k":1}}'
+    const lowered = lowerAnswer(FORM, parseObject(form), '2025-06-18')
+    t.equal(lowered && write(lowered), '{"action":"accept","_meta":{"v/k":1}}')
+  },
+)
 
 t.test('reads valid questions of modern servers, and refuses others', async (t) => {
   const read = (input: string) => readInputRequests(parseObject(input))
