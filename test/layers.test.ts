@@ -25,6 +25,7 @@ const packages: Record<string, readonly string[]> = {
     'embed/fastify',
     'entry',
     'inspect/inspector',
+    'inspect/keep-routes',
     'inspect/routes',
     'inspect/try-routes',
   ],

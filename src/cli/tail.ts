@@ -75,10 +75,17 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
         if (seen) told(seen)
         else err('mcp-bridge tail: this is no event of mcp-bridge, or one of another version: it is left out\n')
       }
+      if (event === 'hello') views.first = firstIn(Buffer.concat(data).toString())
       if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
     }
   err('mcp-bridge tail: the bridge has ended the connection\n')
   return true
+}
+
+/** The number of the event from which on a bridge has all. Older bridges do not say it: they have no earlier ones. */
+function firstIn(hello: string): number {
+  const { first } = JSON.parse(hello) as { first?: unknown }
+  return typeof first === 'number' ? first : 0
 }
 
 /** An event, with its text only if needed: the text of an answer to the client has its error message. */

@@ -6,9 +6,11 @@ import { openQuestions } from './questions.js'
 
 /**
  * Most stored calls, most calls that continue them, and most events in total. The oldest calls are dropped, with their
- * events. A ring holds fewer events.
+ * events; those that are running, failed or asked something stay until they are half of the calls.
  */
-export const KEPT_OF_CALLS = { calls: 2_000, parts: 2_000, events: 25_000 }
+export const KEPT_OF_CALLS = { calls: 2_500, parts: 2_000, events: 30_000 }
+/** Of so many calls, the oldest one is dropped that is quiet. */
+const EXAMINED = KEPT_OF_CALLS.calls / 2
 /** Most stored events of one call. */
 const MAX_EVENTS = 500
 /** Of a call with more events, this many of the first ones stay. */
@@ -64,6 +66,8 @@ export interface CallView {
 /** The calls that events are about. */
 export class CallViews {
   readonly byId = new Map<string, CallView>()
+  /** Ids of calls that a viewer has pinned. */
+  pinned: ReadonlySet<string> = new Set()
   /** Calls that continue others, by id. */
   readonly #parts = new Map<string, string>()
   /** Stored events of all calls. */
@@ -152,9 +156,17 @@ export class CallViews {
     while (this.#events > KEPT_OF_CALLS.events && this.byId.size > 1) this.#forget()
   }
 
-  /** Drops the oldest call. */
+  /** Drops the oldest quiet call, or the oldest call if too many are not quiet. */
   #forget(): void {
-    const [call] = this.byId.values()
+    let oldest: CallView | undefined
+    let call: CallView | undefined
+    let examined = 0
+    for (const one of this.byId.values()) {
+      oldest ??= one
+      if (isQuiet(one) && !this.pinned.has(one.id)) call = one
+      if (call || ++examined >= EXAMINED) break
+    }
+    call ??= oldest
     if (!call) return
     this.byId.delete(call.id)
     for (const part of call.parts) this.#parts.delete(part)
@@ -168,6 +180,11 @@ export class CallViews {
     const isIn = (call: CallView) => call.session === session && call.server === server
     return [...this.byId.values()].findLast((call) => isIn(call) && call.events.some(isRequest))
   }
+}
+
+/** Whether nobody is likely to look for a call later. */
+function isQuiet({ status, rounds }: CallView): boolean {
+  return status === 'ok' && rounds === 0
 }
 
 function isNotification(seen: RecordedEvent): boolean {

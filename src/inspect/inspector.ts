@@ -132,6 +132,8 @@ export class Inspector {
           },
           'somebody changed whose messages the inspector keeps',
         ),
+      onClear: ({ ip }) =>
+        this.#log.info({ event: 'inspector_cleared', from: ip }, 'somebody cleared the memory of the inspector'),
     }
   }
 }

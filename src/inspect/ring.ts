@@ -1,56 +1,55 @@
-/** The newest events of the inspector, in a bounded ring. It never holds a secret. */
+/** The newest events of the inspector, in a bounded ring, and rooms for those that it keeps longer. It never holds a secret. */
 
 import { isFailure } from '../ports/outcome.js'
-import type { KeptText, RecordEvent, RecordedEvent, TraceEvent } from '../recorder/events.js'
+import {
+  callId,
+  callNumber,
+  type KeptText,
+  type RecordEvent,
+  type RecordedEvent,
+  type TraceEvent,
+} from '../recorder/events.js'
 import type { MessageTrace } from '../recorder/message.js'
 import type { Wire } from '../rpc/source.js'
 import { PerSecond } from '../time/per-second.js'
+import { BYTES, RING, type RingBounds } from './bounds.js'
 import { CallKinds } from './call-kinds.js'
+import { Fates } from './fates.js'
 import { Copies, weightOf } from './kept.js'
+import { Leaving } from './leaving.js'
 import { MESSAGE_BYTES, MessageKinds } from './message-kinds.js'
 import { OpenSessions, type SessionCounts } from './open-sessions.js'
+import { type KeptEvent, type Room, Rooms } from './rooms.js'
 import { SecretArguments } from './secret-arguments.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 import { Slots } from './slots.js'
-import { Texts } from './texts.js'
-
-/** Which payloads are stored: none, those of failed calls, or all. */
-export type Payloads = 'off' | 'errors' | 'all'
-
-/** Bounds of a ring. At a bound, the oldest entries are dropped; events and texts each have a share of the bytes. */
-export interface RingBounds {
-  calls: number
-  /** Messages, and all other events that do not begin a call. */
-  messages: number
-  bytes: number
-}
-
-export const RING: RingBounds = { calls: 2_000, messages: 20_000, bytes: 16 * 1024 * 1024 }
+import { type Payloads, StoredTexts } from './stored-texts.js'
 
 /** Most refusals, and most lines of stderr, recorded per second. */
 const MOST = { refusals: 20, lines: 50 }
-/** The share of the bytes for texts, and, with `errors`, the part of it for texts of running calls. */
-const TEXTS = 3 / 4
-const WAITING = 1 / 4
+/** Calls whose fate is remembered, for each call that the ring holds: a call may run while many others end. */
+const FATES = 4
+/** What stays when a viewer clears the rest: it is about what goes on. */
+const UNCLEARED: readonly Room[] = ['running', 'opening', 'servers', 'sessions', 'pinned']
 
 /** The events of one bridge. */
 export class Ring {
   readonly #bounds: RingBounds
-  readonly #payloads: Payloads
-  /** The payloads of all calls are stored until then, in milliseconds since the origin. */
-  #allUntil = Number.NEGATIVE_INFINITY
   readonly #now: () => number
   /** Event times count from here, in milliseconds since 1970. */
   readonly #origin: number
   readonly #events: Slots
-  readonly #texts: Texts
-  /** With `errors`: texts of running calls, and of calls that succeeded. */
-  readonly #waiting: Texts | undefined
+  readonly #rooms: Rooms
+  readonly #fates: Fates
+  readonly #leaving: Leaving
+  readonly #texts: StoredTexts
   readonly #copies = new Copies()
   readonly #messageKinds = new MessageKinds(this.#copies)
   readonly #callKinds = new CallKinds(this.#copies)
   readonly #openSessions = new OpenSessions()
   #recorded = 0
+  /** When a viewer cleared it, in milliseconds since 1970. */
+  cleared: number | undefined
   /** Anyone can cause refusals, and programs write any number of lines: neither may push calls out of the ring. */
   readonly #refusals = this.#perSecond('refusals', 'Refused requests')
   readonly #lines = this.#perSecond('lines', 'Lines of stderr')
@@ -75,16 +74,19 @@ export class Ring {
     replica?: string | undefined
   } = {}) {
     this.#bounds = bounds
-    this.#payloads = payloads
     this.#now = now
     this.#origin = origin
     // One more, because an event is added before the ones it replaces are removed.
-    const most = Math.min(bounds.calls + bounds.messages, (bounds.bytes * (1 - TEXTS)) / MESSAGE_BYTES)
+    const most = Math.min(bounds.calls + bounds.messages, (bounds.bytes * BYTES.events) / MESSAGE_BYTES)
     this.#events = new Slots(Math.ceil(most) + 1, origin, replica)
-    const bytes = Math.floor(bounds.bytes * TEXTS)
-    const waiting = payloads === 'errors' ? Math.floor(bytes * WAITING) : 0
-    this.#texts = new Texts(bytes - waiting)
-    this.#waiting = waiting > 0 ? new Texts(waiting) : undefined
+    this.#rooms = new Rooms(bounds.bytes * BYTES.rooms)
+    this.#fates = new Fates(FATES * Math.min(bounds.calls, most))
+    this.#leaving = new Leaving(this.#events, this.#fates)
+    const { passing, lasting } = BYTES
+    this.#texts = new StoredTexts(this.#events, payloads, {
+      passing: bounds.bytes * passing,
+      lasting: bounds.bytes * lasting,
+    })
   }
 
   /** The current time on the clock of the events, in milliseconds since 1970. */
@@ -99,7 +101,7 @@ export class Ring {
 
   /** Approximate bytes of the stored events. */
   get bytes(): number {
-    return this.#events.bytes + this.#texts.bytes + (this.#waiting?.bytes ?? 0)
+    return this.#events.bytes + this.#rooms.bytes + this.#texts.bytes
   }
 
   /** Approximate bytes of all events ever recorded. */
@@ -109,9 +111,8 @@ export class Ring {
 
   /** Which payloads are stored now, and until when (milliseconds since 1970) if that is temporary. */
   get kept(): { payloads: Payloads; until?: number } {
-    if (this.#payloads !== 'all' && this.#now() < this.#allUntil)
-      return { payloads: 'all', until: this.#origin + this.#allUntil }
-    return { payloads: this.#payloads }
+    const { until, ...kept } = this.#texts.keptAt(this.#now())
+    return until === undefined ? kept : { ...kept, until: this.#origin + until }
   }
 
   /** Whether the text of any message is stored. */
@@ -121,7 +122,7 @@ export class Ring {
 
   /** Stores the payloads of all calls for this many milliseconds. 0 returns to the configured mode. */
   keepAll(milliseconds: number): void {
-    this.#allUntil = this.#now() + milliseconds
+    this.#texts.keepAll(this.#now() + milliseconds)
   }
 
   /** Open sessions of a server, including those whose events were dropped. */
@@ -129,35 +130,69 @@ export class Ring {
     return this.#openSessions.of(server)
   }
 
-  /** The number of the oldest stored event; `last` + 1 without any. */
+  /** The number of the event from which on all are stored; `last` + 1 if none is. Of earlier ones, some are stored. */
   get first(): number {
     return this.#events.first
   }
 
-  /** Events after the one with this number, oldest first. Skips those dropped before they are read. */
-  *after(number: number): Generator<RecordedEvent, void> {
-    let next = number
-    for (;;) {
-      next = Math.max(next + 1, this.first)
-      if (next > this.last) return
-      yield this.event(next)
-    }
+  /** The number of the next stored event after this number. */
+  next(number: number): number | undefined {
+    const next = Math.max(this.first, number + 1)
+    const earlier = next > number + 1 ? this.#rooms.next(number) : undefined
+    if (earlier !== undefined && earlier < next) return earlier
+    return next <= this.last ? next : undefined
   }
 
-  /** The event with this number, which must not be below `first` or above `last`, without its text. */
+  /** Events after the one with this number, oldest first. Skips those dropped before they are read. */
+  *after(number: number): Generator<RecordedEvent, void> {
+    for (let next = this.next(number); next !== undefined; next = this.next(next)) yield this.event(next)
+  }
+
+  /** The event with this number, which must be stored, without its text. */
   event(number: number): RecordedEvent {
     return JSON.parse(this.json(number)) as RecordedEvent
   }
 
   /** The JSON of the event with this number, in one line. The number is as in `event`. */
   json(number: number): string {
-    return this.#events.json(number)
+    return number < this.first ? (this.#rooms.get(number)?.json ?? '') : this.#events.json(number)
   }
 
   /** The text of the event with this number; undefined if it is not stored. */
   text(number: number): KeptText | undefined {
-    const position = number < this.first ? undefined : this.#events.textOf(number)
-    return position === undefined ? undefined : this.#texts.read(position)
+    const event = this.#rooms.get(number) ?? (number < this.first ? undefined : this.#storedOf(number))
+    return event?.isHidden ? undefined : event?.text?.()
+  }
+
+  /** The ids of the pinned calls. */
+  get pinned(): string[] {
+    return this.#rooms.pinned.map(callId)
+  }
+
+  /** Keeps the events of a call until it is unpinned. Returns whether there is room for them; undefined without such a call. */
+  pin(id: string): boolean | undefined {
+    const call = callNumber(id)
+    const numbers = [...this.#events.eventsOf(call)].toReversed()
+    const [first] = numbers
+    if (first === undefined && !this.#rooms.has(call)) return undefined
+    const server = first === undefined ? '' : this.#events.groupOf(first).server
+    const events = numbers.map((number) => this.#storedOf(number))
+    const isPinned = this.#rooms.pin(call, events, server, this.#fates.of(call))
+    if (isPinned) this.#fates.set(call, 'pinned')
+    return isPinned
+  }
+
+  /** The events of the call leave as those of others like it do. */
+  unpin(id: string): void {
+    const call = callNumber(id)
+    if (this.#rooms.pinned.includes(call)) this.#fates.set(call, this.#rooms.unpin(call, this.first))
+  }
+
+  /** Drops what has happened, but not pinned calls, and not what goes on: running calls, open sessions, states of servers. */
+  clear(): void {
+    while (this.#events.length > 0) this.#shift(UNCLEARED)
+    this.#rooms.clear(UNCLEARED)
+    this.cleared = this.time
   }
 
   /** Calls back after each event, until the returned function is called. */
@@ -185,19 +220,14 @@ export class Ring {
     const weight = kind.weight + (typeof id === 'string' ? id.length : 0)
     this.#recorded += weight
     const number = this.#events.addMessage(at, weight, event, kind, id)
-    if (text !== undefined) this.#keep(text, number, at, event)
-  }
-
-  /** Stores the text of a message if the mode asks for it, or may ask for it when the call ends. */
-  #keep(text: Wire, number: number, at: number, { call, bytes }: MessageTrace): void {
-    const all = this.#payloads === 'all' || at < this.#allUntil
-    const texts = all ? this.#texts : call === undefined ? undefined : this.#waiting
-    const position = texts?.add(text, bytes)
-    if (position !== undefined) this.#events.addText(number, position, texts === this.#waiting)
+    if (text !== undefined) this.#texts.add(text, number, at, event)
   }
 
   #call(at: number, event: Extract<TraceEvent, { kind: 'call' }>): void {
-    if (event.what === 'ended') this.#decide(event)
+    if (event.call !== undefined) {
+      if (event.what === 'begun') this.#fates.begin(event.call, event.continues)
+      else this.#end(event.call, event)
+    }
     const kind = this.#callKinds.of(event)
     const weight = kind.weight + Math.min(event.why?.length ?? 0, MAX_SHORT_TEXT)
     this.#recorded += weight
@@ -214,17 +244,24 @@ export class Ring {
     if (limit?.admits(at) === false) return limit.leaveOut()
     if (event.kind === 'session' && event.session !== undefined)
       this.#openSessions.note(event, this.#copies.digestOf(event.session))
+    if (event.call !== undefined) this.#fates.ask(event.call)
     const copy = this.#copies.eventOf(event)
     const weight = weightOf(copy)
     this.#recorded += weight
-    this.#events.addOther(at, copy, weight)
+    this.#events.addOther(at, copy, weight, event.call)
   }
 
-  /** With `errors`: keeps the payloads of a failed call. */
-  #decide({ call, outcome }: Extract<TraceEvent, { kind: 'call' }>): void {
-    const waiting = this.#waiting
-    if (!waiting || call === undefined || !isFailure(outcome)) return
-    this.#events.moveTexts(call, (position) => this.#texts.copy(waiting, position))
+  /** A call has ended. Of a failed one, the payloads stay longer, and become visible. */
+  #end(call: number, event: Extract<TraceEvent, { kind: 'call' }>): void {
+    this.#rooms.move(call, this.#fates.end(call, event))
+    if (!isFailure(event.outcome) || !this.hasTexts) return
+    for (const number of this.#events.eventsOf(call)) this.#texts.makeLasting(number)
+  }
+
+  /** An event of the ring, and how its text is read. */
+  #storedOf(number: number): KeptEvent {
+    const text = this.#texts.of(number)
+    return { number, json: this.#events.json(number), text: text?.read, isHidden: text?.isHidden ?? false }
   }
 
   #perSecond(what: 'refusals' | 'lines', words: string): PerSecond {
@@ -238,8 +275,21 @@ export class Ring {
     while (
       events.calls > calls ||
       events.length - events.calls > messages ||
-      (events.bytes > bytes * (1 - TEXTS) && events.length > 0)
+      (events.bytes > bytes * BYTES.events && events.length > 0)
     )
-      events.shift()
+      this.#shift()
+  }
+
+  /** Removes the first event, and keeps it in one of these rooms if it belongs into it. */
+  #shift(rooms?: readonly Room[]): void {
+    const events = this.#events
+    const { first } = events
+    const room = this.#leaving.roomOf(first)
+    if (room !== undefined && (rooms?.includes(room) ?? true)) {
+      const { isHidden } = this.#storedOf(first)
+      this.#texts.makeLasting(first)
+      this.#rooms.add(room, { ...this.#storedOf(first), isHidden }, events.groupOf(first))
+    }
+    events.shift()
   }
 }

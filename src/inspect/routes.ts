@@ -1,19 +1,19 @@
 /**
- * The inspector over HTTP: its page and the data for it. Viewers change nothing, except how long the texts of messages are
- * stored; those who may can call servers.
+ * The inspector over HTTP: its page and the data for it. Viewers change nothing, except what of it is kept; those who may can
+ * call servers.
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import type { RecordedEvent } from '../recorder/events.js'
-import { error as errorMessage } from '../rpc/message.js'
 import { INSPECT } from './address.js'
 import { readFilter } from './filter.js'
 import { toHar } from './har.js'
 import { inChunks, inTurns } from './in-turns.js'
+import { answer, keepRoutes, NO_CALL, queryOf } from './keep-routes.js'
 import { redactor } from './redact.js'
 import type { Ring } from './ring.js'
 import { tryRoutes } from './try-routes.js'
@@ -47,12 +47,12 @@ export interface InspectorOptions {
   onViewer(request: FastifyRequest): void
   /** Called when a viewer turns the storage of all texts on or off. */
   onPayloads(request: FastifyRequest, kept: Ring['kept']): void
+  /** Called when a viewer clears what is stored. */
+  onClear(request: FastifyRequest): void
 }
 
 /** Most streams of events at once. */
 const MAX_VIEWERS = 16
-/** Milliseconds for which a viewer can have the texts of all calls stored. */
-const KEPT_FOR = 5 * 60 * 1_000
 /** Most calls in one answer. */
 const MAX_CALLS = 2_000
 
@@ -150,8 +150,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
 
     secret.get<{ Params: { id: string } }>(`${INSPECT}/calls/:id`, async ({ params: { id } }, reply) => {
       const call = (await viewsOf(ring)).call(id)
-      if (!call)
-        return answer(reply, 'noSuchPath', 'There is no such call: it may have left the memory of the inspector')
+      if (!call) return answer(reply, 'noSuchPath', NO_CALL)
       return { ...call, events: call.events.map(withText) }
     })
 
@@ -187,15 +186,15 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       }
     })
 
-    const kept = () => ({ ...ring.kept, hasTexts: ring.hasTexts })
-    secret.get(`${INSPECT}/payloads`, async () => kept())
-
-    secret.post(`${INSPECT}/payloads`, async (request, reply) => {
-      const keep = queryOf(request).get('keep')
-      if (keep !== 'all' && keep !== 'configured') return answer(reply, 'invalidRequest', 'keep is all or configured')
-      ring.keepAll(keep === 'all' ? KEPT_FOR : 0)
-      options.onPayloads(request, ring.kept)
-      return kept()
+    await secret.register(keepRoutes, {
+      ring,
+      callOf: async (id) => (await viewsOf(ring)).call(id),
+      whyNot: ({ headers }) =>
+        isCaller(headers.authorization)
+          ? undefined
+          : 'This token is for looking only: to pin and to clear require inspect.tryToken of the configuration',
+      onPayloads: options.onPayloads,
+      onClear: options.onClear,
     })
 
     secret.get(`${INSPECT}/sessions`, async () => ({ sessions: (await viewsOf(ring)).sessions }))
@@ -220,12 +219,6 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
   })
 }
 
-/** Answers a viewer with an error. It does not count as a refused request, which the log and the inspector show. */
-function answer(reply: FastifyReply, name: 'noSuchPath' | 'invalidRequest', message: string): FastifyReply {
-  const fault = new Fault(name, message)
-  return reply.code(fault.status).type('application/json').send(errorMessage(undefined, fault.toRpcError()))
-}
-
 /** A constant-time check of an Authorization header. */
 function tokenCheck(token: string | undefined): (authorization: string | undefined) => boolean {
   if (token === undefined) return () => true
@@ -235,6 +228,7 @@ function tokenCheck(token: string | undefined): (authorization: string | undefin
 
 async function viewsOf(ring: Ring): Promise<Views> {
   const views = new Views()
+  views.first = ring.first
   for await (const seen of inTurns(ring.after(0))) views.add(seen)
   return views
 }
@@ -259,10 +253,6 @@ async function* linesOf(
 
 function summaryOf({ events, ...call }: CallView): Omit<CallView, 'events'> {
   return { ...call, more: call.more + events.length }
-}
-
-function queryOf({ url }: FastifyRequest): URLSearchParams {
-  return new URL(url, 'http://localhost').searchParams
 }
 
 /** The number of an event, or a count; 0 if the text is not a number. */

@@ -45,7 +45,7 @@ export interface ServerView {
 }
 
 /** Requests of the bridge itself: to detect the era of a server, and to open a session. */
-const OPENING: readonly (string | undefined)[] = ['server/discover', 'initialize', 'notifications/initialized']
+export const OPENING: readonly (string | undefined)[] = ['server/discover', 'initialize', 'notifications/initialized']
 
 /** The last message of this method sent to a server, and its answer, if any. */
 function lastOf(messages: readonly Of<'message'>[], method: string | undefined): Of<'message'>[] {

@@ -15,10 +15,10 @@ import { short } from './short.js'
 type Rare = Pick<RecordedEvent, 'continues'> & Pick<CallBody, 'why' | 'trace'>
 
 /** The codes of events. */
-const MESSAGE = 0
+export const MESSAGE = 0
 const BEGUN = 1
 const ENDED = 2
-const OTHER = 3
+export const OTHER = 3
 /** The bits of a size in a code, and their position. */
 const CODE_BITS = 2
 const CODE_MASK = 2 ** CODE_BITS - 1
@@ -27,20 +27,30 @@ const SHIFT = 3
 const VALUE_SHIFT = 2
 /** The columns with numbers. */
 const AT = 0
-/** The number of the call; 0 if it belongs to none. */
-const CALL = 1
 /** Bytes of a message, or milliseconds of a call. */
-const AMOUNT = 2
+const AMOUNT = 1
 /** The number of the forwarded message, or milliseconds spent waiting for the server. */
-const FURTHER = 3
-const TEXT = 4
-const WAITS = 5
+const FURTHER = 2
+/** The position of the text, and where it is. */
+const TEXT = 3
+const PLACE = 4
 /** The columns with other values: first the kind of a message or call, or another event. */
 const KIND = 0
 const ID = 1
 const RARE = 2
 /** The position of a text that is not stored. */
 const NONE = -1
+
+/** Where a text is: among the texts of all calls, visible or not, or among those that are kept longer. */
+export type TextPlace = typeof PASSING | typeof HIDDEN | typeof LASTING
+export const PASSING = 0
+export const HIDDEN = 1
+export const LASTING = 2
+
+export interface PlacedText {
+  position: number
+  place: TextPlace
+}
 
 export class Slots {
   /** The numbers of the first event and of the one after the last. The slot of an event is its number modulo the capacity. */
@@ -55,6 +65,8 @@ export class Slots {
   readonly #mask: number
   /** The size and the code of each event: all that its removal reads. */
   readonly #sizes: Int32Array
+  /** The number of the call of each event; 0 if it belongs to none. */
+  readonly #calls: Float64Array
   readonly #numbers: Float64Array
   readonly #values: unknown[]
 
@@ -68,6 +80,7 @@ export class Slots {
     const slots = 2 ** Math.ceil(Math.log2(most))
     this.#mask = slots - 1
     this.#sizes = new Int32Array(slots)
+    this.#calls = new Float64Array(slots)
     this.#numbers = new Float64Array(slots << SHIFT)
     this.#values = new Array<unknown>(slots << VALUE_SHIFT).fill(undefined)
   }
@@ -95,11 +108,11 @@ export class Slots {
     return this.next++
   }
 
-  /** Notes the position of a message's text, and whether it stays hidden until the call ends. */
-  addText(number: number, position: number, waits: boolean): void {
+  /** Notes where a message's text is. */
+  addText(number: number, position: number | undefined, place: TextPlace): void {
     const row = this.#slotOf(number) << SHIFT
-    this.#numbers[row + TEXT] = position
-    this.#numbers[row + WAITS] = waits ? 1 : 0
+    this.#numbers[row + TEXT] = position ?? NONE
+    this.#numbers[row + PLACE] = place
   }
 
   /** Adds the start or the end of a call, of this many bytes. */
@@ -118,8 +131,8 @@ export class Slots {
   }
 
   /** Adds another event. */
-  addOther(at: number, other: Other, weight: number): void {
-    this.#values[(this.#take(at, OTHER, weight) << VALUE_SHIFT) + KIND] = other
+  addOther(at: number, other: Other, weight: number, call?: number): void {
+    this.#values[(this.#take(at, OTHER, weight, call) << VALUE_SHIFT) + KIND] = other
     this.next++
   }
 
@@ -134,11 +147,52 @@ export class Slots {
     values[value + KIND] = values[value + ID] = values[value + RARE] = undefined
   }
 
-  /** The position of an event's text; undefined if none is visible. */
-  textOf(number: number): number | undefined {
+  /** Where an event's text is; undefined if it has none. */
+  textOf(number: number): PlacedText | undefined {
     const row = this.#slotOf(number) << SHIFT
-    const text = this.#numbers[row + TEXT] as number
-    return text === NONE || this.#numbers[row + WAITS] ? undefined : text
+    const position = this.#numbers[row + TEXT] as number
+    return position === NONE ? undefined : { position, place: this.#numbers[row + PLACE] as TextPlace }
+  }
+
+  /** The code of an event. */
+  codeOf(number: number): number {
+    return this.#codeAt(this.#slotOf(number))
+  }
+
+  /** The number of the call of an event; 0 if it belongs to none. */
+  callOf(number: number): number {
+    return this.#calls[this.#slotOf(number)] as number
+  }
+
+  /** The shared parts of a message. */
+  messageKindOf(number: number): MessageKind {
+    return this.#values[this.#slotOf(number) << VALUE_SHIFT] as MessageKind
+  }
+
+  /** The id of a message. */
+  messageIdOf(number: number): string | number | undefined {
+    return this.#values[(this.#slotOf(number) << VALUE_SHIFT) + ID] as string | number | undefined
+  }
+
+  /** An event that is neither a message nor part of a call. */
+  otherOf(number: number): Other {
+    return this.#values[this.#slotOf(number) << VALUE_SHIFT] as Other
+  }
+
+  /** What an event belongs to: the number of its call, or 0, and its server; and whether it is the end of the call. */
+  groupOf(number: number): { call: number; server: string; isEnd: boolean } {
+    const { server = '' } = this.#values[this.#slotOf(number) << VALUE_SHIFT] as { server?: string | undefined }
+    return { call: this.callOf(number), server, isEnd: this.codeOf(number) === ENDED }
+  }
+
+  /** The numbers of the events of a call, newest first, until its start. */
+  *eventsOf(call: number): Generator<number, void> {
+    for (let number = this.next - 1; number >= this.first; number--) {
+      const slot = this.#slotOf(number)
+      if (this.#calls[slot] !== call) continue
+      yield number
+      if (this.#codeAt(slot) === BEGUN) return
+    }
   }
 
   /** The JSON of the event with this number, without its text. */
@@ -163,20 +217,6 @@ export class Slots {
     return `${begin}${messageKindJson(values[value + KIND] as MessageKind)}${more}${shownId},"bytes":${amount}${of}}`
   }
 
-  /** Makes the texts of a call visible. `move` returns the new position of a text. */
-  moveTexts(call: number, move: (text: number) => number | undefined): void {
-    const numbers = this.#numbers
-    for (let number = this.next - 1; number >= this.first; number--) {
-      const slot = this.#slotOf(number)
-      const row = slot << SHIFT
-      if (numbers[row + CALL] !== call) continue
-      if (this.#codeAt(slot) === BEGUN) return
-      if (!numbers[row + WAITS]) continue
-      numbers[row + TEXT] = move(numbers[row + TEXT] as number) ?? NONE
-      numbers[row + WAITS] = 0
-    }
-  }
-
   #slotOf(number: number): number {
     return number & this.#mask
   }
@@ -188,9 +228,8 @@ export class Slots {
     const numbers = this.#numbers
     numbers[row + AT] = at
     this.#sizes[slot] = (weight << CODE_BITS) | code
-    numbers[row + CALL] = call
+    this.#calls[slot] = call
     numbers[row + TEXT] = NONE
-    numbers[row + WAITS] = 0
     this.bytes += weight
     return slot
   }
@@ -200,7 +239,7 @@ export class Slots {
   }
 
   #callAt(slot: number): string | undefined {
-    const call = this.#numbers[(slot << SHIFT) + CALL] as number
+    const call = this.#calls[slot] as number
     return call === 0 ? undefined : callId(call)
   }
 }

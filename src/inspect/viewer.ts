@@ -9,7 +9,10 @@ export interface ViewerOptions {
   ring: Ring
   /** The number of the last event that it received. */
   after: number
-  /** Identifies the ring, because a viewer that reconnects to another one starts over; and its clock. */
+  /**
+   * Identifies the ring, because a viewer that reconnects to another one starts over; and its clock. The viewer also gets
+   * the number of the event from which on all are stored, and the time when the ring was cleared.
+   */
   hello: object
   /** Formats an event with its text; undefined if texts are not sent. */
   show: ((seen: RecordedEvent) => RecordedEvent) | undefined
@@ -43,13 +46,14 @@ export function view(response: ServerResponse, { ring, after, hello, show }: Vie
   }
   const flush = () => {
     gathering = undefined
-    let next = Math.max(cursor + 1, ring.first)
-    while (blockedAt === undefined && next <= ring.last && !response.writableEnded) {
+    let next = ring.next(cursor)
+    while (blockedAt === undefined && next !== undefined && !response.writableEnded) {
       let text = ''
-      while (next <= ring.last && text.length < CHUNK) {
+      while (next !== undefined && text.length < CHUNK) {
         // This JSON has no line breaks, because it was made here.
         text += `id: ${next}\ndata: ${show ? JSON.stringify(show(ring.event(next))) : ring.json(next)}\n\n`
-        cursor = next++
+        cursor = next
+        next = ring.next(next)
       }
       write(text)
     }
@@ -74,7 +78,7 @@ export function view(response: ServerResponse, { ring, after, hello, show }: Vie
   }
 
   response.once('close', stop)
-  write(`event: hello\ndata: ${JSON.stringify(hello)}\n\n`)
+  write(`event: hello\ndata: ${JSON.stringify({ ...hello, first: ring.first, cleared: ring.cleared })}\n\n`)
   flush()
   return () => {
     stop()

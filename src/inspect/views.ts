@@ -21,9 +21,12 @@ export class Views {
   readonly refused: Of<'refused'>[] = []
   /** Newest last. */
   readonly notes: BridgeNote[] = []
-  /** The number of the last event, and how many are missing before it. */
+  /** The number of the last event. */
   last = 0
+  /** Number of events that are missing between others. */
   lost = 0
+  /** Events before this one may have left the memory of the inspector before these views began: they are not lost. */
+  first = 0
   seen = 0
   /** Number of calls that were not recorded, because there were too many. */
   unrecorded = 0
@@ -48,7 +51,7 @@ export class Views {
   /** Adds the next event. Events that were added before are ignored. */
   add(seen: RecordedEvent): void {
     if (seen.seq <= this.last) return
-    if (this.last > 0) this.lost += seen.seq - this.last - 1
+    if (this.last > 0) this.lost += Math.max(0, seen.seq - Math.max(this.last + 1, this.first))
     this.last = seen.seq
     this.at = seen.at
     this.seen++
@@ -82,6 +85,11 @@ export class Views {
   /** The call with this id, or the one that the id continues. */
   call(id: string): CallView | undefined {
     return this.#calls.get(id)
+  }
+
+  /** These calls stay when others are dropped. */
+  pin(ids: ReadonlySet<string>): void {
+    this.#calls.pinned = ids
   }
 
   /** The session of a call. */

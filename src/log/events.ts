@@ -76,6 +76,7 @@ export const LOG_EVENTS = {
   inspector_listening: 'The inspector is served.',
   inspector_opened: 'Somebody looks at the events of the inspector.',
   inspector_payloads: 'Somebody changed whose messages the inspector keeps as text.',
+  inspector_cleared: 'Somebody cleared the memory of the inspector.',
   inspector_failed: 'The socket or pipe of the inspector cannot be opened. The bridge works without it.',
   recording_started: 'Calls are written into the file of `--record`.',
   recording_full: 'The file of `--record` is full. Further calls are not written.',

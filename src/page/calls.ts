@@ -7,7 +7,7 @@ import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
 import { addressOf } from './address.js'
 import { whyNothing } from './nothing.js'
-import { current, following, seenUntil, selected, shownCalls, timeOf } from './state.js'
+import { current, following, pinned, seenUntil, selected, shownCalls, timeOf } from './state.js'
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 32
@@ -152,6 +152,7 @@ interface RowProps {
 }
 
 function Row({ call, index, time }: RowProps) {
+  const isPinned = pinned.value.has(call.id)
   const { sign, words } = statusOf(call)
   const isSelected = selected.value === call.id
   const choose = () => {
@@ -163,7 +164,7 @@ function Row({ call, index, time }: RowProps) {
   const blame = call.blame === undefined ? '' : ` (blame: ${shown(call.blame)})`
   return html`
     <tr aria-rowindex=${index + 2} aria-current=${isSelected ? 'true' : undefined} class=${isSelected ? 'selected' : ''} onClick=${choose}>
-      <td>${clock(call.at)}</td>
+      <td>${isPinned && html`<span class="pin" role="img" aria-label="pinned">★ </span>`}${clock(call.at)}</td>
       <td title=${[method, name].filter(Boolean).join(' ')}><a href=${addressOf('calls', call.id)}><span class=${call.method === USUAL ? 'method usual' : 'method'}>${method}</span> <b>${name}</b></a></td>
       <td title=${server}>${server}</td>
       <td title=${`${full(call.client)} → ${full(call.upstream)}${call.relayed ? ', relayed' : ''}`}>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>

@@ -3,7 +3,7 @@ import { eventIn } from '../inspect/event.js'
 import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
 import type { KeptText, RecordedEvent } from '../recorder/events.js'
 import { SseDecoder } from '../rpc/sse.js'
-import { add, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
+import { add, beginAt, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
 
 /** Shortest and longest delay before reconnecting, in milliseconds. */
 const FIRST = 500
@@ -20,6 +20,13 @@ let stream: AbortController | undefined
 /** The bridge that the events are from, and the last event. */
 let bridge: string | undefined
 let last = 0
+
+const whenLive: (() => void)[] = []
+
+/** Calls back each time the bridge is reached. */
+export function onLive(told: () => void): void {
+  whenLive.push(told)
+}
 
 /** Reads events until a file is opened. Reconnects when the connection breaks. */
 export async function follow(given: string | undefined): Promise<void> {
@@ -50,10 +57,14 @@ export async function follow(given: string | undefined): Promise<void> {
 interface Hello {
   bridge: string
   at: number
+  /** The number of the event from which on the bridge has all. */
+  first: number
+  /** When its memory was cleared. */
+  cleared?: number
 }
 
 /** Reads one stream. Resolves to the reason of its end. */
-async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
+async function read(signal: AbortSignal, onReached: () => void): Promise<string> {
   const response = await get(`events?after=${last}`, { signal })
   if (response.status === 401) {
     source.value = { kind: 'refused', why: 'the bridge does not know this token' }
@@ -74,9 +85,11 @@ async function read(signal: AbortSignal, onLive: () => void): Promise<string> {
         const hello = JSON.parse(data) as Hello
         if (isOther(hello)) return 'the bridge was started again'
         setClock(hello.at)
+        if (last === 0) beginAt(hello)
         source.value = { kind: 'live' }
-        onLive()
+        onReached()
         lookAtPayloads().catch(() => {})
+        for (const told of whenLive) told()
       }
     }
     last = events.at(-1)?.seq ?? last
@@ -150,6 +163,11 @@ function get(path: string, more: RequestInit = {}): Promise<Response> {
 export function fromBridge(path: string, { headers, ...more }: RequestInit = {}): Promise<Response> {
   const authorization = `Bearer ${token ?? ''}`
   return fetch(new URL(`inspect/${path}`, location.href), { ...more, headers: { ...headers, authorization } })
+}
+
+/** The token of the bridge. */
+export function tokenNow(): string | undefined {
+  return token
 }
 
 /** Whether there is a bridge to follow. */

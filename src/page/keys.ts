@@ -1,5 +1,6 @@
 /** Keyboard shortcuts and the clipboard. */
 import { addressNow } from './address.js'
+import { togglePin } from './pins.js'
 import { helpOpen, move, moveTab, place, say, selected, source, togglePause } from './state.js'
 
 /** The keys and their actions. */
@@ -11,6 +12,7 @@ export const KEYS: readonly (readonly [key: string, about: string])[] = [
   ['[ ]', 'previous and next part of the detail'],
   ['/', 'filter'],
   ['p', 'pause the list, or go on'],
+  ['*', 'pin the call, or unpin it'],
   ['y', 'copy a link to what is shown'],
   ['?', 'this help'],
 ]
@@ -25,6 +27,7 @@ const ACTIONS: Readonly<Record<string, () => void>> = {
   ']': () => moveTab(1),
   '/': () => document.getElementById('filter')?.focus(),
   p: togglePause,
+  '*': togglePin,
   y: () => copyLink(),
   '?': () => {
     helpOpen.value = !helpOpen.value

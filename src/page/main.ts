@@ -7,10 +7,11 @@ import { clock, counted, shown } from '../inspect/words.js'
 import { addressOf, followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
-import { follow, followAnew, goBack, hasBridge, lookAtPayloads } from './feed.js'
+import { follow, followAnew, goBack, hasBridge, lookAtPayloads, onLive } from './feed.js'
 import { acceptFiles, save, show } from './files.js'
 import { Help, toggleHelp } from './help.js'
 import { followKeys } from './keys.js'
+import { Keeping, lookAtPins } from './pins.js'
 import {
   CHOICES,
   choices,
@@ -49,6 +50,7 @@ function App() {
       </nav>
       <div class="buttons">
         ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
+        <${Keeping} />
         <${Texts} />
         <${Exports} />
         ${source.value.kind === 'file' && hasBridge() && html`<button type="button" onClick=${goBack}>Back to the bridge</button>`}
@@ -161,5 +163,8 @@ followAddress(followAnew)
 followKeys()
 acceptFiles()
 followClock()
+onLive(() => {
+  lookAtPins().catch(() => {})
+})
 render(html`<${App} />`, document.body)
 follow(token).catch(() => {})

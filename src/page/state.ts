@@ -35,6 +35,10 @@ export const note = signal('')
 export const serversNow = signal<readonly (ServerNow | ServerView)[]>([])
 /** Which payloads the bridge stores, until when if that is temporary, and whether it has any texts. */
 export const kept = signal<{ payloads: string; until?: number; hasTexts: boolean } | undefined>(undefined)
+/** Ids of the calls that stay in the memory of the bridge. */
+export const pinned = signal<ReadonlySet<string>>(new Set())
+/** When the memory of the bridge was cleared, in milliseconds since 1970. */
+export const cleared = signal<number | undefined>(undefined)
 /** Whether the list follows the newest call. */
 export const following = signal(true)
 /** The index of the first call below the visible part of the list. */
@@ -165,9 +169,22 @@ function draw(began: number): void {
   })
 }
 
+/** These calls stay in the memory of the bridge, and of the page. */
+export function setPinned(ids: Iterable<string>): void {
+  pinned.value = new Set(ids)
+  views.pin(pinned.value)
+}
+
+/** Events before this number may have left the memory of the bridge: they are not lost. It was cleared at this time. */
+export function beginAt({ first, cleared: at }: { first: number; cleared?: number }): void {
+  views.first = first
+  cleared.value = at
+}
+
 /** Drops all events: they are from another bridge, or from a file. */
 export function forget(): void {
   views = new Views()
+  views.pin(pinned.peek())
   others = []
   batch(() => {
     pausedCalls.value = undefined

@@ -10,7 +10,7 @@ import { Advised } from './documented.js'
 import { lookAtServers } from './feed.js'
 import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
-import { current, now, serversNow, source } from './state.js'
+import { cleared, current, now, serversNow, source } from './state.js'
 
 /** Most tool names shown per server. */
 const TOOLS = 50
@@ -209,7 +209,7 @@ export function Sessions() {
       'Time in calls',
     ],
     rows,
-    current.value.views.lost > 0 ? 'No session is in memory. Older events have left it.' : 'No session was seen yet.',
+    nothing('session was seen'),
   )
 }
 
@@ -237,6 +237,14 @@ function streamsOf({ state, transport, streams, at }: SessionView, now: number):
   return `${open.length}, for ${open.map(({ since }) => duration(Math.max(0, now - since))).join(', ')}`
 }
 
+/** Says that there is nothing of a kind. Calls do not push it out, but the page may have missed it. */
+function nothing(what: string): string {
+  if (source.value.kind === 'file') return `No ${what}, as far as the file says.`
+  const { lost } = current.value.views
+  const since = cleared.value === undefined ? 'yet' : `since the memory was cleared at ${clock(cleared.value)}`
+  return `No ${what} ${since}.${lost > 0 ? ` But this page has missed ${lost} events.` : ''}`
+}
+
 export function Refused() {
   const rows = current.value.views.refused
     .toReversed()
@@ -253,8 +261,6 @@ export function Refused() {
     'Refused requests',
     ['Time', 'Status', 'Why', 'Meaning', 'Path', 'From', 'Server'],
     rows,
-    current.value.views.lost > 0
-      ? 'No refused request is in memory. Older events have left it, and there may have been some.'
-      : 'Nothing was refused yet.',
+    nothing('request was refused'),
   )
 }

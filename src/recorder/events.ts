@@ -42,6 +42,12 @@ export function callId(call: number): string {
   return `c${call}`
 }
 
+/** The number of a call with this id; 0 if it is none. */
+export function callNumber(id: string): number {
+  const [, digits] = /^c(\d{1,15})$/.exec(id) ?? []
+  return Number(digits ?? 0)
+}
+
 /** The text of a message, as far as it is kept. */
 export interface KeptText {
   text: string

@@ -55,3 +55,33 @@ t.test('bounds the memory of a call that a client continues without end', async 
   t.equal(views.call('c1')?.parts.length, KEPT_OF_CALLS.parts)
   t.equal(views.call(`c${KEPT_OF_CALLS.parts + 100}`)?.id, 'c1')
 })
+
+t.test('quiet calls push out neither failed ones nor questions, as long as these are not half of all', async (t) => {
+  const views = new Views()
+  let seq = 0
+  const ended = (call: string, outcome: 'ok' | 'error' | 'asks') =>
+    views.add({
+      v: 1,
+      at: 1,
+      seq: ++seq,
+      kind: 'call',
+      what: 'ended',
+      call,
+      outcome,
+      principal: 'p',
+      client: { era: 'modern' },
+      method: 'm',
+      relayed: false,
+    })
+  ended('c1', 'error')
+  ended('c2', 'asks')
+  ended('c3', 'ok')
+  views.pin(new Set(['c4']))
+  ended('c4', 'ok')
+  for (let i = 10; i < 10 + 2 * KEPT_OF_CALLS.calls; i++) ended(`c${i}`, 'ok')
+  t.same([...views.calls.keys()].slice(0, 3), ['c1', 'c2', 'c4'])
+  t.equal(views.calls.size, KEPT_OF_CALLS.calls)
+  for (let i = 100_000; i < 100_000 + KEPT_OF_CALLS.calls; i++) ended(`c${i}`, 'error')
+  t.notOk(views.calls.has('c1'))
+  t.equal(views.calls.size, KEPT_OF_CALLS.calls)
+})

@@ -42,6 +42,7 @@ export async function startInspector(
     tryToken: undefined,
     onViewer: () => {},
     onPayloads: () => {},
+    onClear: () => {},
     ...more,
   })
   await app.listen(where)

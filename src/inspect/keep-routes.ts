@@ -1,0 +1,87 @@
+/** What viewers change of the memory of the inspector: whose texts are kept, which calls are pinned, and that it is cleared. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Fault } from '../fault/fault.js'
+import { error as errorMessage } from '../rpc/message.js'
+import { INSPECT } from './address.js'
+import type { Ring } from './ring.js'
+import { MAX_PINNED_CALLS } from './rooms.js'
+import type { CallView } from './views.js'
+
+export interface KeepOptions {
+  ring: Ring
+  /** The call with this id, or the one that the id continues. */
+  callOf(id: string): Promise<CallView | undefined>
+  /** Why the sender of a request may neither pin nor clear; undefined if it may. */
+  whyNot(request: FastifyRequest): string | undefined
+  /** Called when a viewer turns the storage of all texts on or off. */
+  onPayloads(request: FastifyRequest, kept: Ring['kept']): void
+  /** Called when a viewer clears the memory. */
+  onClear(request: FastifyRequest): void
+}
+
+/** Milliseconds for which a viewer can have the texts of all calls stored. */
+const KEPT_FOR = 5 * 60 * 1_000
+
+export async function keepRoutes(app: FastifyInstance, options: KeepOptions): Promise<void> {
+  const { ring } = options
+  const kept = () => ({ ...ring.kept, hasTexts: ring.hasTexts })
+  app.get(`${INSPECT}/payloads`, async () => kept())
+
+  app.post(`${INSPECT}/payloads`, async (request, reply) => {
+    const keep = queryOf(request).get('keep')
+    if (keep !== 'all' && keep !== 'configured') return answer(reply, 'invalidRequest', 'keep is all or configured')
+    ring.keepAll(keep === 'all' ? KEPT_FOR : 0)
+    options.onPayloads(request, ring.kept)
+    return kept()
+  })
+
+  const pinned = () => ({ calls: ring.pinned, most: MAX_PINNED_CALLS })
+  app.get(`${INSPECT}/pins`, async () => pinned())
+
+  app.route({
+    method: ['POST', 'DELETE'],
+    url: `${INSPECT}/pins`,
+    handler: async (request, reply) => {
+      refuseOthers(request)
+      const id = queryOf(request).get('call') ?? ''
+      const call = await options.callOf(id)
+      if (!call) return answer(reply, 'noSuchPath', NO_CALL)
+      const ids = [call.id, ...call.parts]
+      if (request.method === 'DELETE') for (const one of ids) ring.unpin(one)
+      else if (!ids.every((one) => ring.pin(one) ?? true)) {
+        for (const one of ids) ring.unpin(one)
+        return answer(
+          reply,
+          'invalidRequest',
+          `There is no room for another pinned call (at most ${MAX_PINNED_CALLS}, and less if their texts are long): unpin one first`,
+        )
+      }
+      return pinned()
+    },
+  })
+
+  app.post(`${INSPECT}/clear`, async (request) => {
+    refuseOthers(request)
+    ring.clear()
+    options.onClear(request)
+    return { last: ring.last }
+  })
+
+  function refuseOthers(request: FastifyRequest): void {
+    const why = options.whyNot(request)
+    if (why !== undefined) throw new Fault('insufficientScope', why)
+  }
+}
+
+/** The message about a call that is not stored. */
+export const NO_CALL = 'There is no such call: it may have left the memory of the inspector'
+
+/** Answers a viewer with an error. It does not count as a refused request, which the log and the inspector show. */
+export function answer(reply: FastifyReply, name: 'noSuchPath' | 'invalidRequest', message: string): FastifyReply {
+  const fault = new Fault(name, message)
+  return reply.code(fault.status).type('application/json').send(errorMessage(undefined, fault.toRpcError()))
+}
+
+export function queryOf({ url }: FastifyRequest): URLSearchParams {
+  return new URL(url, 'http://localhost').searchParams
+}

@@ -1,0 +1,44 @@
+/** Pinned calls, which stay in the memory of the bridge, and the button that clears the rest of it. */
+import { html } from 'htm/preact'
+import { followAnew, fromBridge, tokenNow } from './feed.js'
+import { pinned, place, say, selected, selectedCall, setPinned, source } from './state.js'
+
+/** Reads which calls are pinned, after pinning or unpinning one if it is given. */
+export async function lookAtPins(change?: { call: string; isPinned: boolean }): Promise<void> {
+  const query = change ? `?${new URLSearchParams({ call: change.call })}` : ''
+  const method = change ? (change.isPinned ? 'POST' : 'DELETE') : 'GET'
+  const response = await fromBridge(`pins${query}`, { method })
+  const body = (await response.json()) as { calls?: string[]; error?: { message?: string } }
+  if (response.ok) setPinned(body.calls ?? [])
+  else if (change) say(body.error?.message ?? 'The bridge does not pin the call')
+}
+
+/** Pins the selected call, or unpins it. */
+export function togglePin(): void {
+  const call = selectedCall.value?.call
+  if (!call || source.value.kind !== 'live') return
+  lookAtPins({ call: call.id, isPinned: !pinned.value.has(call.id) }).catch(() => say(NO_ANSWER))
+}
+
+const NO_ANSWER = 'The bridge does not answer'
+
+async function clear(): Promise<void> {
+  const response = await fromBridge('clear', { method: 'POST' })
+  if (!response.ok) {
+    const { error } = (await response.json()) as { error?: { message?: string } }
+    return say(error?.message ?? NO_ANSWER)
+  }
+  selected.value = undefined
+  followAnew(tokenNow())
+}
+
+/** The buttons that pin the selected call, and clear the memory. */
+export function Keeping() {
+  if (source.value.kind !== 'live' || place.value !== 'calls') return null
+  const id = selectedCall.value?.call?.id
+  const isPinned = id !== undefined && pinned.value.has(id)
+  return html`
+    ${id !== undefined && html`<button type="button" aria-pressed=${isPinned ? 'true' : 'false'} title="A pinned call stays in the memory of the bridge" onClick=${togglePin}>${isPinned ? 'Unpin call' : 'Pin call'}</button>`}
+    <button type="button" title="Removes what the bridge has recorded, for all viewers: not pinned and running calls" onClick=${() => clear().catch(() => say(NO_ANSWER))}>Clear</button>
+  `
+}
