@@ -51,7 +51,7 @@ export class Capacity {
   }
 
   /**
-   * Milliseconds after which an idle session of a principal ends; undefined for never. A process does not end while a
+   * Milliseconds after which an idle session of a principal ends; undefined if it does not. A process does not end while a
    * client of the principal is connected.
    */
   readonly idleLimit = (principal: string): number | undefined =>

@@ -1,4 +1,4 @@
-/** An exchange: one request to a server, with the rest of its call and its unread messages. */
+/** An exchange: one request to a server, the call that it belongs to, and its unread messages. */
 
 import type { Fault } from '../fault/fault.js'
 import { NOBODY, type Reservation } from '../limits/memory.js'
@@ -19,7 +19,7 @@ export type Arrival =
 /** A request that the server sends to the client during a call. */
 export interface ServerQuestion {
   request: Request
-  /** It arrived on the stream of its call, or names its task: it belongs to that call only. */
+  /** It certainly belongs to one call: it arrived on that call's stream, or names its task. */
   addressed: boolean
   /** The call through which the client is asked; undefined while it waits for one. */
   carrier?: Exchange | undefined
@@ -33,16 +33,16 @@ export interface ServerQuestion {
 
 /** A request of the server that was refused because the client had not declared the capability for it. */
 export interface Refusal {
-  /** The required capability, and what has to be declared under it. */
+  /** The required capability, and the members that it must have. */
   name: string
   needed: Json
-  /** The error message to the server. If several calls were running, the failed one may repeat it. */
+  /** The error message to the server. If several calls were running, it identifies the one whose failure repeats it. */
   said: string
-  /** Only this call can have caused the request. */
+  /** The request was certainly caused by this call. */
   certain: boolean
 }
 
-/** What an exchange needs of its peer. */
+/** The part of a peer that an exchange needs. */
 export interface ExchangePeer {
   /** Begins a reservation for messages that a principal has not read. */
   reserve(principal: string): Reservation
@@ -58,7 +58,7 @@ interface Reader {
 }
 
 /**
- * The reason of a call that was given up because of its timeout. The server sees it, and `HangDetector` counts such calls.
+ * The reason for cancelling a call that timed out. The server sees it, and `HangDetector` counts such calls.
  */
 export const TIMED_OUT = 'The call timed out'
 
@@ -70,28 +70,28 @@ export class Exchange {
   answered = false
   /** The answer is a result. */
   succeeded = false
-  /** The server has said something for it before its answer, so that is not about the session. */
+  /** The server has sent a message for it, so a later error is not about a lost session. */
   isServed = false
   /** The number of notifications that were dropped because earlier messages had not been read. */
   dropped = 0
-  /** A reader waits, or will soon. False while the call waits for its client. */
+  /** A reader waits or will wait soon. False while the call waits for its client. */
   read = true
-  /** When it was sent, by `performance.now()`, and how many messages its channel had received by then. */
+  /** When it was sent, by `performance.now()`, and how many messages its channel had received before. */
   sentAt = 0
   receivedBefore = 0
   /** The account for the request, if it is not that of the peer. */
   account: Account | undefined
-  /** Called when the answer arrives and nobody reads. */
+  /** Called when the answer arrives and no reader waits. */
   onUnreadAnswer: (() => unknown) | undefined
   /** The call; undefined for requests of the bridge itself, and when the exchange has ended. */
   call: Call | undefined
-  /** Its method, once it is sent. */
+  /** Its method; undefined before it is sent. */
   method: string | undefined
   /** The id of the server's task that it waits for, if any. */
   task: string | undefined
   /** Requests of the server that were refused during the call. Created with the first one. */
   refusals: Refusal[] | undefined
-  /** For the inspector: the number of the call, and the message that passes without edits as the request. */
+  /** For the inspector: the number of the call, and the received message that is forwarded without edits. */
   number: number | undefined
   origin: JsonSource | undefined
   readonly #peer: ExchangePeer
@@ -123,14 +123,14 @@ export class Exchange {
     this.#peer.sendRequest(this, method, params, headers)
   }
 
-  /** Goes on for the next leg of its call. */
+  /** Continues with the next leg of its call. */
   resume(call: Call): void {
     if (this.#released !== undefined) return
     this.call = call
     this.number = call.log.recorder?.number
   }
 
-  /** The next message, in the order of arrival. Rejects with a ChannelError or a Fault if none can arrive. */
+  /** Resolves to the next message, in the order of arrival. Rejects with a ChannelError or a Fault if none can arrive. */
   nextArrival(): Promise<Arrival> {
     const arrival = this.#arrivals?.shift()
     if (arrival) return Promise.resolve(arrival)
@@ -141,7 +141,7 @@ export class Exchange {
     })
   }
 
-  /** The answer. Skips other messages before it. Rejects with a ChannelError or a Fault if none can arrive. */
+  /** Resolves to the answer, and drops other messages. Rejects with a ChannelError or a Fault if none can arrive. */
   async answer(): Promise<Response> {
     for (;;) {
       const arrival = await this.nextArrival()
@@ -150,7 +150,7 @@ export class Exchange {
   }
 
   /**
-   * The answer, if it arrives within so many milliseconds. Rejects with a ChannelError or a Fault if none can arrive.
+   * As `answer`, but resolves to undefined after `milliseconds`.
    */
   async answerWithin(milliseconds: number): Promise<Response | undefined> {
     const deadline = performance.now() + milliseconds
@@ -173,7 +173,7 @@ export class Exchange {
     }
   }
 
-  /** The next message, if it arrives within so many milliseconds. */
+  /** As `nextArrival`, but resolves to undefined after `milliseconds`. */
   nextWithin(milliseconds: number): Promise<Arrival | undefined> {
     return within(this.nextArrival(), milliseconds, () => {
       // Later messages are for the next reader.
@@ -187,7 +187,7 @@ export class Exchange {
     return this.#arrivals?.takeOut('question').map(({ question }) => question) ?? []
   }
 
-  /** Gives a message to the reader, or keeps it. Returns false if it was dropped. */
+  /** Gives a message to the reader, or stores it until one reads. Returns false if it was dropped. */
   arrive(arrival: Arrival): boolean {
     const reader = this.#reader
     if (!reader && !this.#waiting().push(arrival)) {
@@ -205,7 +205,7 @@ export class Exchange {
     return true
   }
 
-  /** Notes that the answer cannot arrive any more. Messages that have arrived can still be read. */
+  /** Notes that the answer can no longer arrive. Messages that have arrived can still be read. */
   fail(error: ChannelError | Fault): void {
     if (this.answered || this.#failure) return
     this.#failure = error
@@ -214,7 +214,7 @@ export class Exchange {
     reader?.reject(error)
   }
 
-  /** Gives up the answer without a cancellation. */
+  /** Ends the exchange without a cancellation. */
   drop(): void {
     this.fail(new ChannelError('The answer is not needed any more'))
     this.endExchange()

@@ -15,20 +15,20 @@ import type { ToolCache } from './tools.js'
 import { ChannelError } from './transport/channel.js'
 
 const UNKNOWN = 'whether it acted on the call is unknown'
-/** Milliseconds: a refusal that asks to wait no longer than this is waited out. */
+/** Maximum milliseconds of `Retry-After` for which the bridge itself waits and repeats a call. */
 const PATIENCE = 5_000
 
-/** The reason to cancel an aborted call with: TIMED_OUT after its timeout, else undefined. */
+/** The reason for cancelling an aborted call: TIMED_OUT after its timeout, otherwise undefined. */
 export function givenUpFor({ reason }: Signal): string | undefined {
   return reason instanceof Fault && reason.fault === 'upstreamTimeout' ? TIMED_OUT : undefined
 }
 
-/** A server may be of another era than its verdict says. Nothing has been done for the call that found out. */
+/** Thrown if a server seems to be of another era than its verdict says. The server has not acted on the call. */
 export class Contradiction extends Error {
   override name = 'Contradiction'
   /** The era of the verdict. */
   readonly era: Era
-  /** The reply for the caller if detection confirms the era. Without it, the call is made again. */
+  /** The reply for the caller if detection confirms the era. Without it, the call is repeated. */
   readonly instead: Final | Fault | undefined
 
   constructor(era: Era, message: string, instead?: Final | Fault) {
@@ -38,7 +38,7 @@ export class Contradiction extends Error {
   }
 }
 
-/** Errors that only servers of the modern era give, with HTTP 400 (MCP 2026-07-28, basic/index, error codes). */
+/** Errors that only modern servers send, with HTTP 400 (MCP 2026-07-28, basic/index, error codes). */
 export const MODERN_ERRORS: ReadonlySet<number> = new Set([-32020, -32021, -32022])
 /** Words in errors of legacy servers that require a session, or do not support the version in the header. */
 const LEGACY_WORDS = /session|initiali[sz]|protocol.?version/i
@@ -171,9 +171,8 @@ export function saidBy(answer: Response): Said | undefined {
 }
 
 /**
- * Returns the JSON-RPC error in the body of a refusal as the answer to the call, whatever the status; except 401 and
- * 403. `other` returns an error to throw instead if the refusal is not about the call. Rethrows errors without an
- * answer.
+ * The JSON-RPC error in the body of a refusal, as the answer to the call; for any status but 401 and 403. `other` returns
+ * an error to throw instead if the refusal is not about the call. Rethrows errors without an answer.
  */
 export function answerOf(
   error: unknown,
@@ -188,7 +187,7 @@ export function answerOf(
   return said
 }
 
-/** A Contradiction if no legacy server sends such a refusal. */
+/** A Contradiction if legacy servers do not send such a refusal; otherwise undefined. */
 export function notLegacy({ refusal }: ChannelError): Contradiction | undefined {
   return refusal && contradicts(refusal, 'legacy')
     ? new Contradiction('legacy', 'The server answered with an error of 2026-07-28')
@@ -197,7 +196,7 @@ export function notLegacy({ refusal }: ChannelError): Contradiction | undefined 
 
 /**
  * Whether servers of this era do not send such a refusal, so that the era has to be detected again. A wrong guess costs
- * one probe: only its answer decides.
+ * only one probe, whose answer decides.
  */
 export function contradicts(refusal: HttpRefusal, era: Era, said: Said | undefined = errorIn(refusal)): boolean {
   const { status } = refusal
@@ -209,8 +208,8 @@ export function contradicts(refusal: HttpRefusal, era: Era, said: Said | undefin
 }
 
 /**
- * Whether a call may be sent twice. Methods that only read may. Tools may only if they declare it and the operator
- * trusts such declarations (`retry`: `safe`), because a server can declare anything.
+ * Whether a call may be sent twice: methods that only read, and tools that declare it, if the operator trusts such
+ * declarations (`retry`: `safe`), because a server can declare anything.
  */
 export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off' | 'safe'): boolean {
   if (methodTraits(call.method).idempotent) return true
@@ -219,8 +218,8 @@ export function repeatable(call: Call, tools: ToolCache | undefined, retry: 'off
 }
 
 /**
- * Milliseconds after which a failed call may be sent again without the risk of doing something twice; undefined for
- * never.
+ * Milliseconds after which a failed call may be repeated without the risk that the server acts on it twice; undefined if
+ * it must not be.
  */
 export function worthRepeating(error: unknown, repeatable: boolean): number | undefined {
   if (!(error instanceof ChannelError) || error.protocol || error.noMemory) return undefined

@@ -6,13 +6,13 @@ import type { Detection } from './era/detection.js'
 
 export interface Half {
   /**
-   * Answers a call. Throws a Contradiction if the server turns out to be of the other era: then nothing has been done
-   * for the call, and the other half can answer it.
+   * Answers a call. Throws a Contradiction if the server turns out to be of the other era. Then the server has not acted
+   * on the call, and the other half can answer it.
    */
   readonly handle: Handler
   /** Sends a notification of a client to the server. Rejects if the server is unreachable. */
   notify(notice: Notice): Promise<void>
-  /** Passes a change that another replica received to the subscriptions here. */
+  /** Passes a change that another replica received to the subscriptions of this one. */
   onReplicaChange(notice: ChangeNotice): void
   /** Closes all sessions, channels and calls of the half. `hurry`: at once. */
   close(hurry: boolean): Promise<void>

@@ -1,6 +1,6 @@
 /**
- * Detects programs that may hang, and streams of HTTP+SSE that may be dead: calls were given up in a row, and no message
- * has arrived since they were sent.
+ * Detects programs that may hang, and HTTP+SSE streams that may be dead: several calls in a row were cancelled, and no
+ * message has arrived since they were sent.
  */
 import { type Exchange, TIMED_OUT } from './exchange.js'
 import type { Channel } from './transport/channel.js'
@@ -8,7 +8,7 @@ import type { Channel } from './transport/channel.js'
 interface Limits {
   /** Number of such calls in a row after which the server should be tested. */
   calls: number
-  /** A call that its client gave up counts if it ran for this many milliseconds and no other call is open. */
+  /** A call that its client cancelled counts if it ran for this many milliseconds and no other call is open. */
   patience: number
   /** Milliseconds that the server has to answer the test. */
   answer: number
@@ -17,15 +17,15 @@ interface Limits {
 /** A program that fails the test is killed. A dead stream is reopened, which costs less. */
 const LIMITS: Readonly<Partial<Record<Channel['transport'], Limits>>> = {
   stdio: { calls: 2, patience: 30_000, answer: 10_000 },
-  // A connection without a FIN ends nowhere: the machine slept, or a balancer has forgotten it.
+  // A connection can be dead without a FIN: the machine slept, or a load balancer has dropped it.
   sse: { calls: 1, patience: 2_000, answer: 5_000 },
 }
 
 export class HangDetector {
   readonly #limits: Limits | undefined
-  /** Calls given up in a row, without a message since they were sent. */
+  /** Calls cancelled in a row, without a message since they were sent. */
   #inARow = 0
-  /** The number of received messages when the last of them was given up. */
+  /** The number of received messages when the last of them was cancelled. */
   #received = 0
 
   constructor(transport: Channel['transport']) {
@@ -42,8 +42,8 @@ export class HangDetector {
   }
 
   /**
-   * Notes that a call was given up. Returns whether to test if the server still answers. `received`: the number of
-   * messages received so far. `alone`: no other call is open; while one is, the server may be busy with it.
+   * Notes that a call was cancelled. Returns whether to test if the server still answers. `received`: the number of
+   * messages received so far. `alone`: no other call is open with which the server may be busy.
    */
   givenUp({ sentAt, receivedBefore }: Exchange, reason: string, received: number, alone: boolean): boolean {
     if (!this.#limits || receivedBefore !== received) return false

@@ -1,9 +1,9 @@
 /**
- * Counts what a server sends that is not a valid message. It is skipped and logged; too much of it ends the channel.
+ * Counts and logs invalid messages of a server, which are skipped. Too many of them end the channel.
  */
 import type { Log } from '../log/events.js'
 
-/** Limits without a valid message in between: UTF-16 units, and milliseconds while a request is open. */
+/** Limits of invalid messages in a row: UTF-16 units, and milliseconds while a request is open. */
 const MOST = { length: 16 * 1024 * 1024, time: 600_000 }
 /** Milliseconds after which the count starts again while no request is open: an idle program may print for hours. */
 const WHILE_IDLE = 60_000

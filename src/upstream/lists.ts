@@ -1,5 +1,5 @@
 /**
- * Remembers the translated results of the last lists of tools: clients request them often, and servers change them
+ * Remembers the translated results of the last lists of tools, because clients request them often and servers change them
  * rarely.
  */
 import type { Reservation } from '../limits/memory.js'
@@ -10,7 +10,7 @@ import { type Payload, sizeOf } from '../rpc/splice.js'
 export type Lift = (method: string, result: Payload) => Payload
 
 /**
- * Maximum characters of all remembered lists of one server, as received. The translated ones take about as much again.
+ * Maximum characters of all remembered lists of one server, as received. The translated lists are about as large again.
  */
 const MOST = 1024 * 1024
 /** Maximum number of remembered lists. A server may show different tools to different principals. */
@@ -28,7 +28,7 @@ export function rememberingLists(lift: Lift, reservation: Reservation): Lift {
     if (found) return found.lifted
     const lifted = lift(method, result)
     let room = MOST - text.length
-    // The most recent ones are kept, as many as there is room for.
+    // Keeps the most recent lists for which there is room.
     const others = known.slice(0, LISTS - 1).filter((one) => {
       room -= one.text.length
       return room >= 0

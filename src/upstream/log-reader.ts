@@ -1,4 +1,4 @@
-/** Which call gets a log message that names none. */
+/** Decides which call gets a log message, which names none itself. */
 import { atLeast, isLogLevel } from '../protocol/methods.js'
 import type { Params } from '../rpc/message.js'
 import { value } from '../rpc/splice.js'

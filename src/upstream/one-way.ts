@@ -1,6 +1,6 @@
 /**
- * Sends messages without an answer (notifications and answers to the server) over HTTP. No bound on calls limits them,
- * so their bytes are reserved.
+ * Sends messages that get no answer (notifications, and answers to the server) over HTTP. The bounds on calls do not limit
+ * them, so their bytes are reserved.
  */
 import { type Memory, NOBODY, type Reservation, SMALL } from '../limits/memory.js'
 import { ChannelError, type OutgoingMessage } from './transport/channel.js'
@@ -14,7 +14,7 @@ export class OneWaySender {
   }
 
   /**
-   * Sends a message, and reserves its size until that has settled. Rejects with a ChannelError if there is no memory.
+   * Sends a message, and reserves its size until it is sent. Rejects with a ChannelError if there is no memory.
    */
   async send({ text }: OutgoingMessage, send: () => Promise<void>): Promise<void> {
     if (this.#reservation.resize(this.#bytes + text.length))

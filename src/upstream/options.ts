@@ -27,14 +27,14 @@ export interface ServerOptions {
   fallback?: Transport
   era: 'auto' | Era
   isolation: Isolation
-  /** Whether calls of what has asked before have sessions of their own. */
+  /** Calls of tools, prompts and resources that have caused questions get sessions of their own. */
   asksAlone?: boolean
-  /** All clients that may share anything share one session, whatever they declare, or one process of a program. */
+  /** All clients that may share a session or process share a single one, whatever they declare. */
   single?: boolean
   tasks: TaskMode
   /** `safe`: a tool that declares repetition harmless is called again when its answer was lost. */
   retry: 'off' | 'safe'
-  /** Callers bring credentials for the server, which are passed through. */
+  /** The bridge passes the callers' own credentials to the server. */
   passthrough: boolean
   /** The accounts that the bridge uses, if it signs in to the server. */
   accounts?: AccountsByPrincipal | undefined
@@ -45,7 +45,7 @@ export interface ServerOptions {
   log: ServerLog
   /** Receives events for metrics. */
   observe?: Observe | undefined
-  /** The inspector, which is told all messages. */
+  /** Records all messages, for the inspector. */
   recorder?: ServerRecorder | undefined
   timeouts: ServerTimeouts
   /** The maximum number of concurrent sessions, or processes of a program. */
@@ -67,11 +67,11 @@ export interface ServerOptions {
 interface ServerTimeouts {
   probe: number
   initialize: number
-  /** Until a program must have answered, while it writes. By default it has no more time than other servers. */
+  /** Until a program must have answered, as long as it writes. By default it has no more time than other servers. */
   start?: number | undefined
-  /** For which a call waits for a program to start before its caller is told so. Infinite by default. */
+  /** How long a call waits for a program to start before it fails. Infinite by default. */
   startWait?: number | undefined
-  /** Without it, idle sessions end only when others need the room. */
+  /** After which idle sessions end. Without it, they end only if others need the room. */
   idle?: number | undefined
 }
 

@@ -1,16 +1,16 @@
-/** What a peer tells its owner: a session, a modern channel or a tunnel. */
+/** The events that a peer reports to its owner: a session, a modern channel or a tunnel. */
 import type { Notification, Params, Request, Sent } from '../rpc/message.js'
 import type { Exchange } from './exchange.js'
 import type { ChannelError } from './transport/channel.js'
 
 export interface Owner {
-  /** A request of the server, on the stream of an exchange or on none. It has to be answered with `respond`. */
+  /** A request of the server, possibly on the stream of an exchange. It has to be answered with `respond`. */
   asked(request: Request, exchange: Exchange | undefined): void
   /** A notification that names no exchange and did not arrive on the stream of one. */
   notified(method: string, params: Params): void
   /** The channel has ended. */
   ended(error: ChannelError): void
-  /** The id for the inspector of the call that a message seems to belong to, if it arrived on no stream and names none. */
+  /** The number, for the inspector, of the call to which a message without a stream or a name probably belongs. */
   callOf?(message: Request | Notification): number | undefined
   /** Whether notifications of this method belong to no exchange, even on the stream of one. */
   ofSession?(method: string): boolean
@@ -22,6 +22,6 @@ export interface Owner {
   streamLost?(): void
   /** Messages that belong to no exchange may have been lost. */
   missed?(): void
-  /** A request to test if the server still answers. Without it, a program that hangs is never ended. */
+  /** A request that tests whether the server still answers. Without it, a program that hangs is never ended. */
   readonly ping?: { method: string; params: Sent }
 }

@@ -53,13 +53,13 @@ export type PeerLog = Pick<Log, 'debug' | 'warn'>
 
 type Headers = Readonly<Record<string, string>>
 
-/** What a request of the bridge itself has if it is not that of the peer. */
+/** Options of a request of the bridge itself. The peer has defaults for headers and account. */
 export interface CallOptions {
   headers?: Headers | undefined
   account?: Account | undefined
-  /** The number of the call for the inspector that the request belongs to. */
+  /** The number, for the inspector, of the call that the request belongs to. */
   call?: number | undefined
-  /** Milliseconds that a program may take to start: until then it is waited for while it writes. */
+  /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
   start?: number | undefined
 }
 
@@ -73,15 +73,15 @@ export class Peer implements Receiver, ExchangePeer {
   headers: Headers = {}
   /** Default account of messages. */
   account: Account | undefined
-  /** Why the channel has ended; undefined while it has not. */
+  /** Why the channel has ended; undefined before. */
   end: ChannelError | undefined
-  /** Until somebody else handles them, requests of the server are answered all the same: it may wait for a `ping`. */
+  /** By default, requests of the server are refused, except `ping`: the server may wait for its answer. */
   owner: Owner = { asked: (request) => this.refuse(request), notified: () => {}, ended: () => {} }
-  /** When its last request was over, by `performance.now()`. */
+  /** When its last request ended, by `performance.now()`. */
   lastUsed = performance.now()
   /** The server has answered a call. */
   hasServed = false
-  /** Whose calls may be running at the server, if several callers may share the channel. */
+  /** The callers whose calls may be running in the server, if several callers share the channel. */
   possibleCallers: PossibleCallers | undefined
   readonly #log: PeerLog
   /** Created when the first one arrives. */
@@ -92,9 +92,9 @@ export class Peer implements Receiver, ExchangePeer {
   /** The number of messages received so far. */
   #received = 0
   readonly #hangDetector: HangDetector
-  /** Requests that wait while the server is tested, and how they are sent. Undefined if it is not. */
+  /** Requests that wait while the server is tested, and functions that send them. Undefined without a test. */
   #held: Map<Exchange, () => void> | undefined
-  /** What has been repaired, so that each kind is logged once. */
+  /** Kinds of repairs that have been logged. */
   readonly #repaired = new Set<string>()
   readonly #recorder: ChannelRecorder | undefined
 
@@ -128,7 +128,7 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /**
-   * Sends a request and waits for its answer, within `timeout` milliseconds; of a program that is starting, longer with
+   * Sends a request and waits for its answer for `timeout` milliseconds, or longer for a program that is starting, with
    * `start`. Rejects with a ChannelError.
    */
   async call(
@@ -196,7 +196,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.channel.sendMessage({ text, headers, account }).catch(() => this.#drop('a question that cannot be answered'))
   }
 
-  /** Notes that a request of the server is not open any more. */
+  /** Notes that a request of the server is no longer open. */
   settled(): void {
     this.#asked--
   }
@@ -232,7 +232,7 @@ export class Peer implements Receiver, ExchangePeer {
       })
   }
 
-  /** Records an answer that came with an HTTP status of its own. */
+  /** Records the refusal of a request by HTTP. */
   #recordRefusal(error: ChannelError | Fault, { number: call }: Exchange): void {
     const refusal = error instanceof ChannelError ? error.refusal : undefined
     const said = refusal && errorIn(refusal)
@@ -325,8 +325,8 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /**
-   * Takes the message at the end of a line that begins with a banner or a prompt. Returns whether there is one. A program
-   * that prints what its callers say gains nothing by this: a line break in it would do the same.
+   * Takes the message at the end of a line that begins with a banner or a prompt. Returns whether there is one. This is no
+   * risk for a program that prints texts of its callers: with a line break, such a text could forge a message anyway.
    */
   #takeFromEnd(source: JsonSource, what: string): boolean {
     const text = cut(source, 0, source.text.length)
@@ -339,7 +339,7 @@ export class Peer implements Receiver, ExchangePeer {
     return true
   }
 
-  /** Whether a program may send this message now. A log of messages also has those of the bridge, and old ones. */
+  /** Whether a program may send this message now. A line of a log may contain messages of the bridge, and old ones. */
   #isExpected(message: Message): boolean {
     switch (message.kind) {
       case 'response':
@@ -354,7 +354,7 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
-  /** Fails the call that a text answers, although it is no valid message. */
+  /** Fails the call that an invalid message answers. */
   #failAnswer(source: JsonSource, what: string): void {
     const id = brokenAnswerTo(source)
     const exchange = id === undefined ? undefined : this.#exchanges.get(numberOf(id) ?? 0)
@@ -385,7 +385,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.respond(id, { code: -32603, message })
   }
 
-  /** The exchange that is answered by a message which has not been read. Some servers write its id last. */
+  /** The exchange that an unread message answers. Some servers write the id last. */
   #answeredBy(head: Head | undefined, last?: string, stream?: number): Exchange | undefined {
     const on = stream === undefined ? undefined : this.#exchanges.get(stream)
     if (head?.form !== 'result' && head?.form !== 'error') return head ? undefined : on
@@ -395,15 +395,15 @@ export class Peer implements Receiver, ExchangePeer {
     return on ?? only
   }
 
-  /** Ends the channel, and a program at once, so that it begins no further work. */
+  /** Ends the channel. Ends a program at once, so that it begins no further work. */
   #giveUp(why: string, options?: ChannelErrorOptions): void {
     this.ended(new ChannelError(why, options))
     this.channel.close(true).catch(() => {})
   }
 
   /**
-   * Tests if the server still answers. Ends the channel if no message of any kind arrives. Requests wait for the result,
-   * so that they are not lost on a channel that is dead.
+   * Tests whether the server still answers. Ends the channel if no message of any kind arrives. Requests wait for the
+   * result, so that they are not lost on a dead channel.
    */
   async #check(): Promise<void> {
     const { ping } = this.owner
@@ -470,7 +470,7 @@ export class Peer implements Receiver, ExchangePeer {
         }
       }
     } catch (error) {
-      // A string of a large message, which the scan does not check, turns out to be invalid when it is read.
+      // The scan does not check the strings of a large message, and reading one has shown that it is invalid.
       if (!(error instanceof SyntaxError)) throw error
       this.#takeInvalid(source, message)
     }
@@ -482,15 +482,15 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /**
-   * The exchange that an error with an unknown id answers: the first one, as long as there has been no other. The
-   * server of @effect/ai answers an unknown method with the id -32603, others with null.
+   * The exchange that an error with an unknown id answers: the first one, as long as there has been no other. For an
+   * unknown method, the server of @effect/ai answers with the id -32603, others with null.
    */
   #first({ outcome: { kind } }: Response): Exchange | undefined {
     return kind === 'error' && this.#lastId === 1 ? this.#exchanges.get(1) : undefined
   }
 }
 
-/** What params were made of, if that is known. */
+/** The origin of params, if it is known. */
 function originOf(params: Sent): Payload | undefined {
   return typeof params === 'object' ? params : undefined
 }

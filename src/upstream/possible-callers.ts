@@ -1,18 +1,18 @@
 /**
- * Remembers whose calls may be running in a server that several callers share. A call may continue in the server after
- * it was answered or given up, and log messages do not name their call.
+ * Remembers the callers whose calls may be running in a server that several callers share. A call may continue in the
+ * server after its answer or cancellation, and log messages do not name their call.
  */
 import { BoundedMap } from '../limits/bounded.js'
 import { ANONYMOUS } from '../protocol/call.js'
 
-/** Milliseconds for which a call may continue: after its answer; after it was given up, unless it is answered late. */
+/** Milliseconds for which a call may continue: after its answer; after its cancellation, unless it is answered late. */
 export const GRACE = { answered: 10_000, givenUp: 600_000 }
-/** The maximum number of callers, and of given-up calls, that are remembered individually. */
+/** The maximum number of callers, and of cancelled calls, that are remembered individually. */
 const MAX_PRESENT = 1_000
 
 interface Caller {
   running: number
-  /** The number of calls that were given up and may be answered late. */
+  /** The number of cancelled calls that may be answered late. */
   givenUp: number
   /** When its answered calls have ended at the latest, by `performance.now()`. */
   until: number
@@ -50,7 +50,7 @@ export class PossibleCallers {
     this.#givenUp.set(id, { caller, until: performance.now() + GRACE.givenUp })
   }
 
-  /** Notes that the server has answered a call that was given up. */
+  /** Notes that the server has answered a cancelled call. */
   answeredLate(id: number): void {
     const given = this.#givenUp.get(id)
     if (!given) return
@@ -74,14 +74,14 @@ export class PossibleCallers {
     return true
   }
 
-  /** Forgets a given-up call. */
+  /** Forgets a cancelled call. */
   #settle(id: number): void {
     const given = this.#givenUp.get(id)
     this.#givenUp.delete(id)
     if (given) settle(given)
   }
 
-  /** Forgets callers without a running call. Only the latest of their time limits is kept. */
+  /** Forgets callers without a running call, except for the latest of their time limits. */
   #forgetOver(): void {
     for (const id of [...this.#givenUp.keys()]) this.#settle(id)
     for (const [key, { running, until }] of this.#callers) {
@@ -97,7 +97,7 @@ function callerOf(id: number, principal: string): string {
   return principal === ANONYMOUS ? `${principal} ${id}` : principal
 }
 
-/** A given-up call is forgotten. Only its time limit is kept, with its caller. */
+/** Forgets a cancelled call, except for its time limit, which its caller keeps. */
 function settle({ caller, until }: GivenUp): void {
   caller.givenUp--
   goOnUntil(caller, until)

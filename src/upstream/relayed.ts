@@ -1,4 +1,4 @@
-/** What the relay needs to pass messages unchanged to a server over Streamable HTTP. */
+/** Gives the relay everything that it needs to pass messages unchanged to a server over Streamable HTTP. */
 import type { Relayed } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
 import type { Detection } from './era/detection.js'
@@ -42,7 +42,7 @@ export function relayedBy(transport: HttpTransport, detection: Detection): Relay
       const { status } = refusal
       const failure = new ChannelError(`The server answered with HTTP ${status}`, { refusal })
       const doubt = doubtIn(failure, method)
-      // Without a new session, a refusal of credentials is not told from that of a session.
+      // In the same session, a refusal of credentials cannot be distinguished from a refusal of the session.
       if (doubt !== 'lost' && !doubt?.speaks && (status === 401 || status === 403)) return false
       const check = new SessionCheck(
         { hasServed: true },

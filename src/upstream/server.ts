@@ -39,7 +39,7 @@ export class Server implements Upstream {
       ...options,
       timeout: timeouts.probe,
       idle: timeouts.idle,
-      // The transport of some servers shows only when a session opens. This is all that detection needs of a half.
+      // Only opening a session shows the transport of some servers. Detection needs nothing else of a half.
       resolveTransport: (verdict, sender) => this.#legacy.resolveTransport(verdict, sender),
       shared: replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback }),
     })
@@ -61,7 +61,7 @@ export class Server implements Upstream {
     return this.#detection.currentVerdict
   }
 
-  /** The server has answered once, even if only that it requires a credential. Its verdict may have expired. */
+  /** The server has answered at least once, even if only to require a credential. Its verdict may have expired. */
   get met(): boolean {
     return this.#met || this.#detection.currentVerdict !== undefined
   }
@@ -71,7 +71,7 @@ export class Server implements Upstream {
     return this.#detection.down
   }
 
-  /** The backoff after failures: how many there were, and the milliseconds that are left of it. */
+  /** The backoff after failures: their number, and the milliseconds that remain. */
   get pause(): { failures: number; ms: number } | undefined {
     return this.#detection.pause
   }
@@ -87,8 +87,8 @@ export class Server implements Upstream {
   }
 
   /**
-   * Milliseconds to wait for a server without a verdict: for the answer to the probe, then for that to `initialize`; and
-   * from the start of a program, while it writes.
+   * Milliseconds to wait for a server without a verdict: for the answer to the probe, then for the answer to `initialize`;
+   * and, for a program that writes, from its start.
    */
   get patience(): { probe: number; initialize: number; start: number | undefined } {
     const { timeouts, transport } = this.#options
@@ -110,7 +110,7 @@ export class Server implements Upstream {
     return [this.#capacity.gauge, ...this.#legacy.gauges]
   }
 
-  /** What the relay needs; undefined if the server is not reached over Streamable HTTP. */
+  /** The access of the relay; undefined if the server is not reached over Streamable HTTP. */
   get relayed(): Relayed | undefined {
     const { transport } = this.#options
     return transport instanceof HttpTransport ? relayedBy(transport, this.#detection) : undefined
@@ -191,7 +191,7 @@ export class Server implements Upstream {
   /** The answer of the half for this era. */
   #half({ era }: Verdict, call: Call): Promise<Final> {
     if (era === 'legacy') return this.#legacy.handle(call)
-    // Over HTTP, a client opens a broken subscription again by itself. With a program, the bridge does, in either era.
+    // Over HTTP, a client opens a broken subscription again by itself. With a program, the bridge does it.
     if (call.method === LISTEN && this.isProgram)
       return keepListening(call, (listen) =>
         this.#modern.handle(listen).catch((error: unknown) => this.#answerInOtherEra(listen, error)),
@@ -205,8 +205,8 @@ export class Server implements Upstream {
   }
 
   /**
-   * Answers a call that has failed with a Contradiction: detects the era again and gives the call to the half for it. If the
-   * era is confirmed, the caller gets `instead`. A call is moved only once. Rejects with every other error.
+   * Answers a call that has failed with a Contradiction: detects the era again, and gives the call to the half for that era.
+   * If detection confirms the era, the caller gets `instead`. A call is moved only once. Rethrows other errors.
    */
   async #answerInOtherEra(call: Call, error: unknown): Promise<Final> {
     if (!(error instanceof Contradiction)) throw error
@@ -231,7 +231,7 @@ export class Server implements Upstream {
   }
 }
 
-/** What a failed call ends with in its trace: a Fault; undefined if nobody waits, or if another replica answers. */
+/** The Fault of a failed call for its trace; undefined if the client no longer waits, or if another replica answers. */
 function endOf({ signal: { aborted, reason } }: Call, error: unknown): Fault | undefined {
   const why: unknown = aborted ? reason : error
   const failed = why instanceof Fault || (!aborted && !(error instanceof OwnedByReplica))

@@ -1,4 +1,4 @@
-/** Finds out whether a server still knows a session: one look with a request that changes nothing. */
+/** Finds out whether a server still knows a session, with a request that changes nothing: a look. */
 import type { Response } from '../rpc/message.js'
 import { type Doubt, doubtIn, type Loss, lossShownBy } from './session-loss.js'
 import { ChannelError } from './transport/channel.js'
@@ -6,7 +6,7 @@ import { ChannelError } from './transport/channel.js'
 /** Sends a request in the session, with a timeout in milliseconds. Rejects with a ChannelError. */
 export type Ask = (method: string, timeout: number) => Promise<Response>
 
-/** What a look has brought; undefined if it could not be sent. */
+/** The result of a look; undefined if it could not be sent. */
 type Answer = Response | ChannelError | undefined
 
 /** Methods that a server answers in an initialized session only. */
@@ -33,8 +33,8 @@ export class SessionCheck {
 
   /**
    * Whether a failure, or an error that the server answered to this method, means that the server has lost the session;
-   * undefined if not. An answer that only may mean that is looked into, once the session has worked: a server that
-   * refuses everything would otherwise get a new session for each call.
+   * undefined if not. If the answer leaves that open, and the session has worked before, a look decides. Without that
+   * condition, a server that refuses everything would get a new session for each call.
    */
   async lossBehind(failure: ChannelError | Response, method: string): Promise<Loss | undefined> {
     const doubt = doubtIn(failure, method)
@@ -48,7 +48,7 @@ export class SessionCheck {
     return list === undefined ? undefined : this.#look(list, doubt)
   }
 
-  /** Whether the server has lost the session, though it has refused nothing. */
+  /** Whether the server has lost the session, although it has not refused a request. */
   async isLost(): Promise<boolean> {
     const answer = await this.#answerTo('ping')
     return answer !== undefined && (await this.lossBehind(answer, 'ping')) !== undefined

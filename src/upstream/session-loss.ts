@@ -1,6 +1,6 @@
 /**
- * Whether a server has lost a session, by what it answers. Few servers say so as the specification wants it (404: MCP
- * 2025-11-25, basic/transports), so most answers only raise a doubt, which `SessionCheck` resolves with a look.
+ * Judges by the answers of a server whether it has lost a session. Few servers answer 404 as the specification requires
+ * (MCP 2025-11-25, basic/transports), so most answers only raise a doubt, which `SessionCheck` resolves with a look.
  */
 import type { Final } from '../protocol/call.js'
 import { notActedOn } from '../protocol/refusal.js'
@@ -9,14 +9,14 @@ import { cut } from '../rpc/source.js'
 import { errorIn, MODERN_ERRORS, type Said, saidBy } from './failure.js'
 import { ChannelError } from './transport/channel.js'
 
-/** What a server has answered instead of a result. It may mean that the server does not know the session any more. */
+/** An answer of a server that may mean that it no longer knows the session. */
 export interface Doubt {
   /** The HTTP status; 200 for a JSON-RPC error that came as an answer, over any transport. */
   status: number
   code: number | undefined
-  /** The server's text, without what differs from one request to the next. */
+  /** The server's text, without the parts that differ between requests. */
   text: string
-  /** It speaks of a session or of initialization. */
+  /** It mentions a session or initialization. */
   speaks: boolean
 }
 
@@ -27,7 +27,7 @@ export type Loss = 'acted' | 'unacted'
 export class SessionLost extends Error {
   override name = 'SessionLost'
   readonly loss: Loss
-  /** The server's own error, for a caller whose call is not sent again. Without it, `cause` is the failure. */
+  /** The server's own error, for a caller whose call is not repeated. Without it, `cause` is the failure. */
   readonly answer: Final | undefined
 
   constructor(loss: Loss, { cause, answer }: { cause?: unknown; answer?: Final | undefined }) {
@@ -39,26 +39,26 @@ export class SessionLost extends Error {
 
 /** Codes of servers for a lost session: of the SDKs, and -32002 of LSP for a server that has not been initialized. */
 const CODES: ReadonlySet<number> = new Set([-32001, -32002, -32600])
-/** A code for anything: it raises a doubt, but does not speak of sessions. */
+/** A code for any error: it raises a doubt, but is not specific to sessions. */
 const ANY = -32000
-/** What the Python SDK says to requests before `initialize`, and to malformed ones (mcp 1.12, shared/session.py). */
+/** The Python SDK's answer to requests before `initialize`, and to malformed ones (mcp 1.12, shared/session.py). */
 const BEFORE_INITIALIZE = /"Invalid request parameters"/
 /**
- * Session and initialization in languages that servers speak. A missing language costs some calls their repetition, and
- * nothing more: a look decides whether the session is lost.
+ * Session and initialization in the languages of servers' messages. If a language is missing, some calls are not repeated;
+ * whether a session is lost is decided by a look.
  */
 const WORDS =
   /session|sesi|sessão|sessie|sesja|sitzung|сесс|сеанс|会话|會話|セッション|세션|initiali[sz]|inicializ|handshake|инициализ|初始化|初期化|초기화/iu
 /** Statuses that never mean a lost session, because they say what else is wrong. */
 const OTHER_REASONS: ReadonlySet<number> = new Set([307, 308, 407, 408, 413, 414, 425, 429, 431])
-/** Statuses of gateways: about the session only if they say so. */
+/** Statuses of gateways. They are about the session only if their text says so. */
 const OF_GATEWAYS: ReadonlySet<number> = new Set([502, 503, 504])
 /** Characters of a text that are read. */
 const READ = 10_000
 
 /**
- * What an answer to a request of this method says about the session: that it is lost, a doubt, or nothing (undefined).
- * `failure` is an error of a channel or a JSON-RPC answer. A lost session has certainly not acted on the request.
+ * What an answer to a request of this method shows about the session: that it is lost, a doubt, or nothing (undefined).
+ * `failure` is an error of a channel or a JSON-RPC answer. `lost` means that the server has not acted on the request.
  */
 export function doubtIn(failure: ChannelError | Response, method: string): Doubt | 'lost' | undefined {
   if (failure instanceof ChannelError) return doubtAbout(failure, method)
@@ -67,8 +67,8 @@ export function doubtIn(failure: ChannelError | Response, method: string): Doubt
 }
 
 /**
- * Whether the answer to a look shows that the server has lost the session in which `doubt` arose; undefined if not. No
- * call may run twice: where the server may have acted on it, only an equal refusal of the look shows that it has not.
+ * Whether the answer to a look shows that the server has lost the session in which `doubt` arose; undefined if not. A call
+ * must not run twice: if the server may have acted on it, only an equal refusal of the look shows that it has not.
  */
 export function lossShownBy(doubt: Doubt, found: Doubt | 'lost'): Loss | undefined {
   const { status } = doubt
@@ -90,7 +90,7 @@ function doubtAbout({ refusal, said }: ChannelError, method: string): Doubt | 'l
   if (status === 404) return answered?.code === -32601 ? undefined : 'lost'
   if (status === 400 && answered && MODERN_ERRORS.has(answered.code)) return 'lost'
   if (OTHER_REASONS.has(status) || challenge !== undefined) return undefined
-  // An error with the id of the request is about the request, unless it says something else.
+  // An error with the id of the request is about the request, unless its text is about the session.
   if (answered?.id !== undefined && !isAboutSession(answered, method)) return undefined
   const text = answered ? textOf(answered) : refusal.body
   const doubt = doubtOf(status, answered?.code, text, method)
@@ -123,7 +123,7 @@ function textOf({ outcome: { source, start, end } }: Said): string {
   return cut(source, start, end)
 }
 
-/** The beginning of a text, with the characters that JSON escapes. */
+/** The beginning of a text, with JSON's escapes of characters decoded. */
 function readable(text: string): string {
   const unescaped = text
     .slice(0, READ)

@@ -1,4 +1,4 @@
-/** How long a program may take to start: longer than others take to answer, while it shows that it is at work. */
+/** Computes how long a program may take to start: longer than the usual timeout, as long as it shows activity. */
 import { type Channel, ChannelError } from './transport/channel.js'
 
 /** Milliseconds for which a program may write nothing, and from its start until it must have answered. */
@@ -7,12 +7,12 @@ export interface StartLimits {
   start: number
 }
 
-/** Milliseconds that a program is still given to start; 0 if it is given none. */
+/** Milliseconds that a program still has to start; 0 if its time is over. */
 export function leftToStart(channel: Channel, { silence, start }: StartLimits): number {
   return Math.max(0, (channel.startingUntil?.(silence, start) ?? 0) - performance.now())
 }
 
-/** The failure of a program that has not answered its first request in time. It names the option. Nothing but that request was sent. */
+/** The failure of a program that has not answered its first request in time. It names the option to change. */
 export function notStarted(channel: Channel, method: string, { silence, start }: StartLimits): ChannelError {
   const isAtWork = leftToStart(channel, { silence, start: Number.POSITIVE_INFINITY }) > 0
   const options = { late: true, delivered: 'no' } as const

@@ -1,4 +1,4 @@
-/** Remembers facts about a server's tools that calls need. Lists the tools only if they have not been listed yet. */
+/** Remembers the facts about a server's tools that calls need. Lists the tools only if no client has done so. */
 
 import { MAX_NAME, MAX_PAGES, MAX_TOOLS } from '../limits/constants.js'
 import type { Reservation } from '../limits/memory.js'
@@ -20,13 +20,13 @@ type Facts = Map<string, ToolFacts>
 
 /** Maximum characters of their names, and of the arguments to mirror into headers. */
 const MAX_FACTS = 1024 * 1024
-/** Pages that are kept unread until a fact is needed. Beyond these limits they are read at once. */
+/** Limits of pages that are stored unread until a fact is needed. Beyond them, pages are read at once. */
 const MAX_UNREAD_PAGES = { pages: 8, characters: 256 * 1024 }
 /** Assumed bytes of a tool's facts beside its name. */
 const PER_TOOL = 200
 
 export class ToolCache {
-  /** All tools are known, so that `known` is enough. */
+  /** All tools are known, so `known` is enough. */
   knowsAll = false
   readonly #fetchPage: (cursor: Json | undefined) => Promise<Payload>
   #asked: Promise<Facts | undefined> | undefined
@@ -35,11 +35,11 @@ export class ToolCache {
   #unread: Payload[] = []
   /** The cursor of the next page, while a client lists page by page. */
   #next: Json | undefined
-  /** The tools have been listed since they were forgotten, or that has failed. */
+  /** The bridge has listed the tools, or tried to, since they were forgotten. */
   #wasListed = false
   readonly #reservation: Reservation
 
-  /** `fetchPage` requests a page of `tools/list`. Facts are kept as long as `reservation` has room for them. */
+  /** `fetchPage` requests a page of `tools/list`. Facts are remembered if `reservation` has room for them. */
   constructor(fetchPage: (cursor: Json | undefined) => Promise<Payload>, reservation: Reservation) {
     this.#fetchPage = fetchPage
     this.#reservation = reservation
@@ -58,7 +58,7 @@ export class ToolCache {
     this.#asked ??= this.#walk().catch(() => undefined)
     const asked = this.#asked
     const facts = await asked
-    // A change or another list that arrived meanwhile makes this one stale.
+    // A change, or another list that has arrived in the meantime, makes this one stale.
     if (this.#asked === asked) {
       this.#asked = undefined
       if (facts) this.#take(facts)
@@ -78,7 +78,7 @@ export class ToolCache {
     return this.#known.get(name)
   }
 
-  /** Takes a page that a client has listed. Ignores a page that does not follow the last one. */
+  /** Takes a page that a client has listed, unless it does not follow the last one. */
   learn(page: Payload, cursor: Json | undefined): void {
     if (cursor === undefined) this.forget()
     else if (cursor !== this.#next) return
@@ -110,7 +110,7 @@ export class ToolCache {
     this.#reserve()
   }
 
-  /** Reserves memory for all facts and pages. Without memory they are forgotten: the tools can be listed again. */
+  /** Reserves memory for all facts and pages. Without memory, forgets them: the tools can be listed again. */
   #reserve(): void {
     if (this.#reservation.resize(weightOfPages(this.#unread) + weightOfFacts(this.#known)) === undefined) return
     this.#known = new Map()

@@ -1,6 +1,6 @@
 /**
- * Messages that have arrived for a call and wait for its reader. Notifications are dropped beyond a number or without
- * memory.
+ * A queue of messages that have arrived for a call and wait for its reader. Drops notifications beyond a number, or if
+ * there is no memory.
  */
 import { MAX_UNREAD } from '../limits/constants.js'
 import { type Reservation, SMALL } from '../limits/memory.js'
@@ -12,7 +12,7 @@ export class Unread<Arrival extends { kind: string }> {
   #bytes = 0
   #reservation: Reservation | undefined
 
-  /** `weigh` returns the bytes of a message. `reserve` begins the reservation, once more than a small amount waits. */
+  /** `weigh` returns the bytes of a message. `reserve` begins the reservation, when more than a small amount waits. */
   constructor(weigh: (arrival: Arrival) => number, reserve: () => Reservation) {
     this.#weigh = weigh
     this.#reserve = reserve
@@ -22,7 +22,7 @@ export class Unread<Arrival extends { kind: string }> {
     return this.#arrivals.length
   }
 
-  /** Keeps a message. Returns whether there was room. A question has a reservation of its own, so it always has room. */
+  /** Adds a message. Returns whether there was room. A question has its own reservation, so there is always room for it. */
   push(arrival: Arrival): boolean {
     const bytes = this.#weigh(arrival)
     const full = arrival.kind === 'notification' && this.#arrivals.length >= MAX_UNREAD
@@ -47,7 +47,7 @@ export class Unread<Arrival extends { kind: string }> {
     return taken
   }
 
-  /** Drops all messages, because nobody reads any more. */
+  /** Drops all messages, because there is no reader any more. */
   clear(): void {
     this.#arrivals = []
     this.#bytes = 0

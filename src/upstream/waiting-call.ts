@@ -1,4 +1,4 @@
-/** Reduces a call that waits for long to what is still needed: its request has been sent, so its params can go. */
+/** Reduces a call that waits for long to the parts that are still needed, so that its params can be freed. */
 
 import { MAX_NAME } from '../limits/constants.js'
 import { type Call, unheard } from '../protocol/call.js'
@@ -7,8 +7,8 @@ import { own } from '../rpc/own.js'
 import { EMPTY, parseObject, raw } from '../rpc/splice.js'
 
 /**
- * Returns the call with only the name of what it is about as params. Its texts are copies, so they keep no message in
- * memory.
+ * The call with params that contain only the name of its tool, prompt or resource. Its texts are copies, so they keep no
+ * message in memory.
  */
 export function waitingCall(call: Call): Call {
   const { named } = methodTraits(call.method)
@@ -21,7 +21,7 @@ export function waitingCall(call: Call): Call {
     meta: EMPTY,
     answers: undefined,
     caller: { revision, clientInfo: own(clientInfo), capabilities: own(capabilities), logLevel },
-    // Its own one refers to the client's request, which is over.
+    // The original `tell` refers to the client's request, which has ended.
     tell: unheard,
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Detects the era of a server, once for concurrent callers, and leaves a server alone for a while after a failure. Remembers
- * the verdict while it is valid.
+ * Detects the era of a server, once for concurrent callers, and remembers the verdict while it is valid. After a failure,
+ * it waits before it contacts the server again.
  */
 
 import { withoutCredentials } from '../../credentials/credentials.js'
@@ -39,13 +39,13 @@ export interface DetectionOptions {
   accounts?: AccountsByPrincipal | undefined
   log: PeerLog
   observe?: Observe | undefined
-  /** The inspector, which is told all messages. */
+  /** Records all messages, for the inspector. */
   recorder?: ServerRecorder | undefined
 }
 
 /** Milliseconds for which a verdict is valid. Those on programs and on modern servers do not expire. */
 const LIFETIME = { sure: 3_600_000, weak: 300_000, always: Number.POSITIVE_INFINITY }
-/** Milliseconds after a failure in which nothing is tried. They double with each further failure. */
+/** Milliseconds after a failure during which calls fail at once. They double with each further failure. */
 const BACKOFF = { http: { first: 1_000, most: 5_000 }, stdio: { first: 1_000, most: 30_000 } }
 
 export class Detection {
@@ -53,14 +53,14 @@ export class Detection {
   #verdict: Verdict | undefined
   /** Running detections by account, so that a sign-in of one account does not delay the others. */
   readonly #detecting = new Map<Account | undefined, Promise<Verdict>>()
-  /** A channel that was used for the probe only, and that the next session or call can use. */
+  /** A channel that has been used only for the probe, so that the next session or call can use it. */
   #spare: Peer | undefined
   #spareTimer: NodeJS.Timeout | undefined
   /** Channels that have not been probed. */
   readonly #unprobed = new WeakSet<Peer>()
   /** A program that has not answered the probe yet, perhaps because it is slow to start. */
   #starting: Starting | undefined
-  /** The verdict of other replicas is not used, because the last one has been revoked. */
+  /** The verdict of other replicas is ignored, because it has been revoked. */
   #ignoresShared = false
   #failures = 0
   #down: { until: number; fault: Fault } | undefined
@@ -115,7 +115,7 @@ export class Detection {
     return detecting
   }
 
-  /** Changes a verdict in place, because more has become known about the server. Nothing else changes a verdict. */
+  /** Changes a verdict in place, because more is known about the server. This is the only place that changes verdicts. */
   amend(verdict: Verdict, more: Partial<Omit<Verdict, 'since' | 'lifetime'>>): void {
     Object.assign(verdict, more)
   }
@@ -151,7 +151,7 @@ export class Detection {
     return this.#isModern(verdict)
   }
 
-  /** Reads the era again: a verdict changes in place, which TypeScript's narrowing does not see. */
+  /** Reads the era again: a verdict changes in place, which TypeScript does not expect. */
   #isModern({ era }: Verdict): boolean {
     return era === 'modern'
   }
@@ -161,7 +161,7 @@ export class Detection {
     if (this.#starting?.peer === peer) this.#starting.probe.drop()
   }
 
-  /** Notes that a program was given up because it had not started in time: what waits for it fails, too. */
+  /** Notes that a program did not start in time, so that calls which wait for it fail too. */
   givenUp(peer: Peer, fault: Fault): void {
     if (this.#starting?.peer === peer) this.#starting.fault = fault
   }
@@ -210,7 +210,7 @@ export class Detection {
     this.#report('modern', why, { revision: NEWEST_MODERN })
   }
 
-  /** Keeps a channel for the next session or call. If none comes, the program ends as one whose session is idle. */
+  /** Keeps a channel for the next session or call. If none comes, the program ends like one with an idle session. */
   #keep(peer: Peer): void {
     this.#spare = peer
     const { idle } = this.#options
@@ -247,7 +247,7 @@ export class Detection {
     while (!this.hasSpare && this.#starting) {
       const awaited = this.#starting
       await awaited.over
-      // Another one would take as long, and each call would start one.
+      // Another process would take as long, and each call would start one.
       if (awaited.fault) throw awaited.fault
       if (this.#isModern(awaited.verdict)) throw new Contradiction('legacy', 'The server has no sessions')
     }
@@ -263,7 +263,7 @@ export class Detection {
     return peer
   }
 
-  /** Takes back an unused channel: keeps it as the spare one, or closes it. */
+  /** Takes back an unused channel: keeps it as the spare, or closes it. */
   giveBack(peer: Peer): void {
     if (peer === this.#spare) return
     if (!this.hasSpare && peer.channel.transport === 'stdio' && !this.#closed) this.#keep(peer)
@@ -369,7 +369,7 @@ interface Starting {
   probe: Exchange
   /** Resolves when the probe has been answered or is no longer needed. */
   over: Promise<void>
-  /** Why it was given up. */
+  /** Why nobody waits for it any more. */
   fault?: Fault
 }
 

@@ -23,7 +23,7 @@ export interface Probing {
   clientInfo: Json
   /** Milliseconds for the answer. */
   timeout: number
-  /** Milliseconds that a program may take to start: until then it is waited for while it writes. */
+  /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
   start?: number | undefined
   /** An open channel to use. */
   peer?: Peer
@@ -35,13 +35,13 @@ export interface Probing {
   recorder?: ServerRecorder | undefined
 }
 
-/** The result of a probe. `why` is in words that follow "because". */
+/** The result of a probe. `why` completes a sentence after "because". */
 export type ProbeResult =
   | {
       era: 'modern'
       why: string
       peer: Peer
-      /** It lists legacy revisions, too. */
+      /** It also lists legacy revisions. */
       alsoLegacy: boolean
       /**
        * It refused the revision of the probe, and lists no legacy revision as supported. A successful answer does not
@@ -57,19 +57,19 @@ export type ProbeResult =
       peer: Peer | undefined
       /** It answered in JSON-RPC, which confirms its transport. */
       spoke: boolean
-      /** Its answer does not show its era: if it refuses `initialize`, too, the probe may be repeated. */
+      /** Its answer does not show its era: if it also refuses `initialize`, the probe may be repeated. */
       weak: boolean
       /** The probe, if a program has not answered it yet: it may be slow to start. */
       unanswered?: Exchange
     }
 
-/** HTTP statuses that do not show the era: they are about credentials, load or a gateway. The probe fails with them. */
+/** HTTP statuses about credentials, load or a gateway. They do not show the era, so the probe fails. */
 const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429, 502, 503, 504])
 /** HTTP statuses that a modern server may send by mistake, so the verdict is weak. */
 const WEAK_EVIDENCE: ReadonlySet<number> = new Set([500])
 /** HTTP statuses of an address that accepts no POST, such as that of an HTTP+SSE stream. Their body is ignored. */
 const METHOD_REFUSED: ReadonlySet<number> = new Set([405, 501])
-/** Errors that only servers of the modern era give. */
+/** Errors that only modern servers send. */
 const HEADER_MISMATCH = -32020
 const MISSING_CAPABILITY = -32021
 const UNSUPPORTED_REVISION = -32022
@@ -117,7 +117,7 @@ async function probeOnce({
       left = leftToStart(peer.channel, { silence: timeout, start })
       if (left === 0) break
     }
-    // The program may still be starting. `initialize` can be sent meanwhile: the ids tell the two answers apart.
+    // The program may still be starting. `initialize` can be sent all the same: the ids distinguish the two answers.
     if (!answer && transport.kind === 'stdio') return { ...legacy(SILENT, peer, { weak: true }), unanswered: exchange }
     exchange.drop()
     if (answer) return orThrow(readAnswer(answer, peer))

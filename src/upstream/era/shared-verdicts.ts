@@ -1,4 +1,4 @@
-/** Shares the verdict on a server's era between replicas, so that not every replica has to probe it. */
+/** Shares the verdict on a server's era between replicas, so that only one of them has to probe it. */
 
 import type { SharedStore } from '../../ports/replicas.js'
 import type { Era } from '../../protocol/eras.js'
@@ -9,7 +9,7 @@ export interface SharedVerdictsOptions {
   records: SharedStore
   /** The server's name. */
   server: string
-  /** Its transports: the configured one, and the one to try if that fails. */
+  /** The configured transport, and the one to try if it fails. */
   transport: Transport
   fallback: Transport | undefined
 }

@@ -1,4 +1,4 @@
-/** Tells callers that their call waits for a program to start: by progress if they want it, else by an error in time. */
+/** Reports to callers that a program is starting: by progress if they want it, otherwise by an error after a while. */
 
 import { Fault } from '../../fault/fault.js'
 import type { Call } from '../../protocol/call.js'
@@ -8,9 +8,9 @@ import { unlessAborted, within } from '../../time/time.js'
 
 /** Milliseconds until the first progress notification, and between later ones. */
 const TELL = { after: 3_000, every: 5_000 }
-/** The increment of progress. It is so small that any later progress of the server is greater. */
+/** The increment of progress, so small that any later progress of the server is greater. */
 const STEP = 1e-9
-/** Seconds after which a call that was told so may be sent again. */
+/** Seconds after which a caller that got this error may try again. */
 const AGAIN = 5
 
 let steps = 0
@@ -20,18 +20,18 @@ const waitingSince = new WeakMap<Signal, number>()
 const isSettled = () => true
 const isLate = () => false
 
-/** How the caller of a call is told. */
+/** How to report to the caller. */
 export interface Telling<T> {
-  /** Milliseconds after which a caller that wants no progress is told by an error. Infinite by default. */
+  /** Milliseconds after which a caller that wants no progress gets an error. Infinite by default. */
   startWait?: number | undefined
-  /** Gets the value of `opening` if the call does not wait for it any more. */
+  /** Gets the value of `opening` if the call no longer waits for it. */
   unused?: (opened: T) => void
 }
 
 /**
- * Waits for `opening`, which a call needs before it can be sent. Tells progress meanwhile, which also resets the call's
- * idle timeout. A caller that wants no progress gets a Fault after `startWait`, before it gives up by itself; the program
- * goes on starting.
+ * Waits for `opening`, which a call needs before it can be sent. Reports progress, which also resets the call's idle
+ * timeout. A caller that wants no progress gets a Fault after `startWait`, before its own timeout; the program continues to
+ * start.
  */
 export async function starting<T>(
   call: Call,

@@ -1,6 +1,6 @@
 /**
- * A call during which a legacy server asks its client. Each round of questions begins another leg; for the server it stays
- * one open request.
+ * A call during which a legacy server asks its client questions. Each round of questions begins another leg; for the
+ * server it stays one open request.
  */
 
 import { Fault } from '../../fault/fault.js'
@@ -23,7 +23,7 @@ export type LegEnd = Final | { kind: 'asks' }
 
 /** Milliseconds to wait for further questions for the same round: after each question, and in total. */
 const GATHER = { quiet: 25, most: 250 }
-/** Milliseconds for which the client of a call that has been answered may still answer a question that it was asked. */
+/** Milliseconds for which the client of an answered call may still answer a question, before another client is asked. */
 const PASS_ON = 1_000
 const NO_ROOM = { code: -32603, message: 'Too many calls wait for answers of their clients' }
 
@@ -37,9 +37,9 @@ export type Decode = (call: Call, response: Response, exchange: Exchange, sessio
 
 export interface AskedOptions {
   decode: Decode
-  /** The question that has made it one. */
+  /** The first question of the server, if it has arrived. */
   question?: ServerQuestion
-  /** Called when the call is given up without an answer. */
+  /** Called when the call ends without an answer. */
   onGivenUp?: (() => void) | undefined
 }
 
@@ -52,12 +52,12 @@ export class AskedCall {
   readonly #onGivenUp: AskedOptions['onGivenUp']
   /** Unanswered questions, by their keys in `inputRequests`. */
   readonly #questions = new Map<string, ServerQuestion>()
-  /** The question that has made it one, until it is read. */
+  /** The first question, until it is read. */
   #first: ServerQuestion | undefined
   /** The request, until it is sent. Questions that arrived before it are answered first. */
   #unsent: { method: string; params: Sent } | undefined
   #asked = 0
-  /** A question was refused, because too many calls wait for answers. */
+  /** A question was refused because too many calls wait for answers. */
   #hadNoRoom = false
 
   constructor(session: LegacySession, exchange: Exchange, { decode, question, onGivenUp }: AskedOptions) {
@@ -66,7 +66,7 @@ export class AskedCall {
     this.#decode = decode
     this.#first = question
     this.#onGivenUp = onGivenUp
-    // It may outlive the leg that took the session into use.
+    // The call may outlive the leg that acquired the session.
     session.use()
   }
 
@@ -86,7 +86,7 @@ export class AskedCall {
     return this
   }
 
-  /** Runs one leg, until the call is answered or the server asks. `mayAsk`: whether there is room for a parked call. */
+  /** Runs one leg: until the call is answered, or the server asks. `mayAsk`: whether there is room for a parked call. */
   async leg(call: Call, mayAsk: () => boolean): Promise<LegEnd> {
     const exchange = this.#exchange
     exchange.resume(call)
@@ -190,7 +190,7 @@ export class AskedCall {
     const open = [...first, ...this.#questions.values(), ...this.#exchange.takeQuestions()]
     const { serverRequests } = this.session
     const { answered } = this.#exchange
-    // A question that names no call belongs to another call if this one is answered, and may do so if it was given up.
+    // A question that names no call belongs to another call if this one is answered, and may do so if it was cancelled.
     const movesOn = answered || serverRequests.hasOther(this.#exchange)
     const moving = open.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
     this.#questions.clear()
@@ -199,9 +199,8 @@ export class AskedCall {
   }
 
   /**
-   * The server has answered this call, although its client has not: the open questions belong to other calls, which may have
-   * been given the question of this one. They get theirs if this client does not answer soon, so that none waits for the
-   * client of another.
+   * Moves the open questions to other calls. The server has answered this call although the client has not, so the
+   * questions belong to other calls; these may have got the questions of this one.
    */
   #passOn(): void {
     for (const [key, question] of this.#open()) {
@@ -284,8 +283,8 @@ export async function answerIn(
 }
 
 /**
- * What an answer may mean besides what it says. Rejects with SessionLost if an error says that the session is lost, and
- * with a Fault if the call has failed for want of an answer of its client (`hadNoRoom`). Tells late log messages.
+ * Handles what an answer implies. Rejects with SessionLost if an error shows that the session is lost, and with a Fault if
+ * the call failed because its client could not be asked (`hadNoRoom`). Waits for late log messages.
  */
 export async function settle(
   session: LegacySession,
@@ -297,8 +296,8 @@ export async function settle(
 ): Promise<void> {
   const loss = last.kind === 'error' && (await lossBehind(response, session, exchange, call))
   if (loss) throw new SessionLost(loss, { answer: last })
-  // The question may have been given to another call; then the failure repeats the refusal. A server may also do without
-  // an answer: then its result counts.
+  // The refused question may have been given to another call; then the failure repeats the refusal. If the server managed
+  // without an answer, its result counts.
   const failure = failureIn(last)
   if (failure !== undefined && (hadNoRoom || failure.includes(NO_ROOM.message))) throw noRoom()
   if (call.caller.logLevel !== undefined && session.trailing > 0) await tellTrailing(session, exchange, call)
@@ -315,7 +314,7 @@ async function lossBehind(
   return loss && task !== undefined ? 'acted' : loss
 }
 
-/** Tells log messages that were sent before the answer, but arrive after it on another connection. */
+/** Passes on log messages that were sent before the answer, but arrive after it on another connection. */
 async function tellTrailing({ trailing }: LegacySession, exchange: Exchange, call: Call): Promise<void> {
   for (;;) {
     const arrival = await exchange.nextWithin(trailing)

@@ -11,7 +11,7 @@ import { within } from '../../time/time.js'
 /** Receives changes. */
 export interface Watcher {
   changed(method: string, params: Payload): void
-  /** Changes may have been lost for a while: anything may have changed. */
+  /** Changes may have been lost, so anything may have changed. */
   missed(): void
   /** No more changes will arrive: the session or its stream is lost. */
   lost(): void
@@ -32,7 +32,7 @@ interface Subscription {
 
 /** Milliseconds for which an unused subscription stays. A client may replace its subscription in that time. */
 const GRACE = 2_000
-/** Milliseconds to wait until a server has accepted the subscriptions of a lost session again. */
+/** Milliseconds to wait until a server has accepted the renewed subscriptions of a lost session. */
 const AGREE_AGAIN_WITHIN = 1_000
 /** Milliseconds within which changes of the same list are reported once. */
 const TOGETHER = 100
@@ -46,7 +46,7 @@ export class ChangeFeed {
   readonly #watchers = new Set<Watcher>()
   readonly #subscriptions = new Map<string, Subscription>()
   readonly #together = new Map<string, NodeJS.Timeout>()
-  /** When each change last arrived here, by `performance.now()`. Kept only if there are other replicas. */
+  /** When each change last arrived, by `performance.now()`. Used only if there are other replicas. */
   readonly #heard = new BoundedMap<string, number>(MAX_HEARD)
   /** The subscriptions at the time when the session was lost. */
   #lost: readonly string[] | undefined
@@ -120,8 +120,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Passes on a change that another replica received. `same`: the server reports it here, too, so duplicates are
-   * dropped.
+   * Passes on a change that another replica received. `same`: the server reports the same changes to this replica, so
+   * duplicates are dropped.
    */
   onReplicaChange(method: string, params: Payload, same: boolean): void {
     const at = this.#heard.get(changeOf(method, params))

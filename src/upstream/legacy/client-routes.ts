@@ -1,4 +1,4 @@
-/** How legacy clients are served: through a tunnel if the server supports sessions, by translation otherwise. */
+/** Decides how legacy clients are served: through a tunnel if the server supports sessions, otherwise by translation. */
 
 import { isOfSignIn } from '../../fault/fault.js'
 import type { ForwardInitialize, LegacyRoute, Sender } from '../../protocol/call.js'
@@ -20,7 +20,7 @@ export class ClientRoutes {
   readonly #sessions: LegacySessions
   readonly #tunnels: Tunnels
   readonly #starting = new StartingTunnels()
-  /** The running check whether a modern server supports sessions, too. */
+  /** The running check whether a modern server also supports sessions. */
   #checking: Promise<boolean> | undefined
 
   constructor(options: ServerOptions, access: Access, sessions: LegacySessions) {
@@ -85,9 +85,9 @@ export class ClientRoutes {
   }
 
   /**
-   * Whether a modern HTTP server supports sessions, too: whether it answers `initialize` with a session id.
-   * `initialize` is sent only if the server lists legacy revisions or misses a session on a GET: a server of 2026-07-28
-   * alone takes it for a malformed request.
+   * Whether a modern HTTP server also supports sessions: whether it answers `initialize` with a session id. `initialize`
+   * is sent only if the server lists legacy revisions or refuses a GET for lack of a session, because it is a malformed
+   * request for other servers of 2026-07-28.
    */
   async #supportsSessions({ transport, listsLegacy }: Verdict, sender: Sender): Promise<boolean> {
     const { clientInfo, capabilities, account } = this.#sessions.identityOf(sender)

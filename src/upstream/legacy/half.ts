@@ -59,7 +59,7 @@ export class LegacyHalf implements Half {
     await session.notify(notice.method, params).finally(() => session.unuse())
   }
 
-  /** How a legacy client is served. Answers for servers of both eras: a modern server may support sessions, too. */
+  /** How a legacy client is served; for servers of both eras, because a modern server may also support sessions. */
   routeOf(sender: Sender): Promise<LegacyRoute> {
     return this.#routes.routeOf(sender)
   }

@@ -27,13 +27,13 @@ const TASK_METHODS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 
 
 /** What has to be done before a call is sent; usually nothing. */
 interface Preparation {
-  /** To wait until it is known whether the server can ask. */
+  /** Wait until it is known whether the server can send requests to its client. */
   listens: boolean
-  /** The level at which the server has to log. */
+  /** Set the log level of the server. */
   logLevel: LogLevel | undefined
-  /** To look up the tool, because its arguments are mirrored into headers. */
+  /** Look up the tool, because its arguments are mirrored into headers. */
   looksUp: boolean
-  /** The tool may have to run as a task. */
+  /** Find out whether the tool has to run as a task. */
   mayBeTask: boolean
 }
 
@@ -44,7 +44,7 @@ interface Shared {
   taskMode: ServerOptions['tasks']
   /** Asks the client to open URLs, if an answer requires that. */
   required: WhenRequired
-  /** How the answers to calls that are no tasks are read. */
+  /** Reads the answers to calls that are not tasks. */
   decode: Decode
 }
 
@@ -139,7 +139,7 @@ async function prepared(session: LegacySession, call: Call, shared: Shared, firs
   return sendAndWait(session, call, shared)
 }
 
-/** Sends a call to the server, and waits for its answer. Once the server asks, it is an asked call, which may be parked. */
+/** Sends a call to the server, and waits for its answer. If the server asks, continues as an AskedCall, which may park. */
 async function sendAndWait(session: LegacySession, call: Call, shared: Shared, asTask?: Payload): Promise<Final> {
   const { parked, decode } = shared
   const { serverRequests, handshake } = session
@@ -147,7 +147,7 @@ async function sendAndWait(session: LegacySession, call: Call, shared: Shared, a
   const exchange = session.beginCall(call)
   const hangUp = () => {
     const reason = givenUpFor(call.signal)
-    // Questions that it has not read are answered, or given to another call.
+    // Unread questions are answered, or given to another call.
     if (exchange.unread) new AskedCall(session, exchange, { decode }).end(reason)
     else exchange.endExchange(reason)
   }
@@ -196,7 +196,7 @@ async function taskSupportOf({ tools }: LegacySession, call: Call): Promise<unkn
   return (tools.known(name) ?? (await tools.find(name)))?.taskSupport
 }
 
-/** Whether to call a tool as a task: it requires that, or it allows that and both configuration and client want it. */
+/** Whether to call a tool as a task: it requires that, or it allows that and both the configuration and the client do. */
 function isTask(support: unknown, call: Call, { taskMode }: Shared): boolean {
   return (
     support === 'required' || (support === 'optional' && taskMode === 'async' && knowsTasks(call.caller.capabilities))
@@ -230,7 +230,7 @@ function whenRequired(parked: ParkedCalls, visit: Visit | undefined): WhenRequir
   }
 }
 
-/** Reads the answers to calls that are no tasks. */
+/** Reads the answers to calls that are not tasks. */
 function decoderFor(required: WhenRequired): Decode {
   return function decodeAnswer(call, response, exchange, session) {
     const { kind, payload: page } = response.outcome
@@ -249,7 +249,8 @@ function decoderFor(required: WhenRequired): Decode {
 }
 
 /**
- * Milliseconds after which the call may be sent again without the risk of doing something twice; undefined for never.
+ * Milliseconds after which the call may be repeated without the risk that the server acts on it twice; undefined if it
+ * must not be.
  */
 function retryDelay(
   error: unknown,
@@ -262,7 +263,7 @@ function retryDelay(
   return worthRepeating(error, isRepeatable)
 }
 
-/** How a call ends that is not sent again: with the server's own error, or by throwing a Fault. */
+/** The end of a call that is not repeated: the server's own error, or a thrown Fault. */
 function lastOf(error: unknown): Final {
   if (!(error instanceof SessionLost)) throw callFault(error)
   if (error.answer) return error.answer

@@ -1,4 +1,4 @@
-/** The handshake with a legacy server: `initialize`, with the revisions to offer. */
+/** Performs the handshake with a legacy server: sends `initialize`, and falls back to older revisions. */
 import { isLater, isModern, LEGACY, type LegacyRevision, legacyRevision, NEWEST_LEGACY } from '../../protocol/eras.js'
 import { decodeHandshake, type Handshake, initializeParams, speaksOnly } from '../../protocol/legacy-server.js'
 import type { Response } from '../../rpc/message.js'
@@ -8,15 +8,15 @@ import { errorIn } from '../failure.js'
 import type { Peer } from '../peer.js'
 import { ChannelError } from '../transport/channel.js'
 
-/** Maximum bytes of the answer to `initialize`, which is kept as long as the session. */
+/** Maximum bytes of the answer to `initialize`, which is stored as long as the session. */
 const MAX_HANDSHAKE = 1024 * 1024
-/** HTTP statuses with which servers refuse a revision that they do not know. The server has not opened a session then. */
+/** HTTP statuses with which servers refuse an unknown revision. They have not opened a session then. */
 const REVISION_REFUSED: ReadonlySet<number> = new Set([400, 406, 422, 426, 500])
 
 /**
- * Sends `initialize` with the newest legacy revision. If the server refuses it, tries the first one that it names, else
- * all older ones. `timeout` is in milliseconds, for each attempt; `start` is the time that a program may take to start. Rejects with a
- * ChannelError, or with a Fault if server and bridge have no revision in common.
+ * Sends `initialize` with the newest legacy revision. If the server refuses it, tries the first one that the server names,
+ * or else all older ones. `timeout` is for each attempt, `start` for the start of a program, in milliseconds. Rejects with
+ * a ChannelError, or with a Fault if the server and the bridge have no revision in common.
  */
 export async function shakeHands(
   peer: Peer,
@@ -62,7 +62,7 @@ export async function sendOpening(
   }
 }
 
-/** How `initialize` was answered: by a result, unless it was `refused`. Rejects with a ChannelError if the revision is not the reason. */
+/** The outcome of `initialize`: a result, or a refusal. Rejects with a ChannelError that is not about the revision. */
 async function outcomeOf(
   answering: Promise<Response>,
 ): Promise<{ answer: Response | undefined; refused?: ChannelError }> {
@@ -82,7 +82,7 @@ function refusesRevision(error: unknown): error is ChannelError & { refusal: Non
   return error instanceof ChannelError && error.refusal !== undefined && REVISION_REFUSED.has(error.refusal.status)
 }
 
-/** The revisions to try after a refusal. Throws a Fault if the server names later ones alone. */
+/** The revisions to try after a refusal. Throws a Fault if the server names only later ones. */
 function alternatives(refusal: Response | undefined): readonly LegacyRevision[] {
   const older = LEGACY.slice(1)
   const error = refusal?.outcome.payload

@@ -1,4 +1,4 @@
-/** Remembers what a legacy client has set in its session, and sets it again in a replacement session. */
+/** Remembers the settings that a legacy client has made in its session, and repeats them in a replacement session. */
 import type { Log } from '../../log/events.js'
 import type { Params, Response } from '../../rpc/message.js'
 import { type Json, value, write } from '../../rpc/splice.js'
@@ -13,7 +13,7 @@ const MAX_SUBSCRIBE_PARAMS = 8 * 1024
 type SettingsLog = Pick<Log, 'warn'>
 
 export class KeptSettings {
-  /** Parameters of `notifications/initialized`, once the client has sent it. */
+  /** Parameters of `notifications/initialized`; undefined until the client has sent it. */
   #initialized: { params: Json | undefined } | undefined
   /** Parameters of the last `logging/setLevel`. */
   #level: Json | undefined

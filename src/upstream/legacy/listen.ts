@@ -21,7 +21,7 @@ import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'
 
-/** Milliseconds for which attempts to open another session go on, and between two attempts. */
+/** Milliseconds for which to try to open another session, and between two attempts. */
 const BLIP = 30_000
 const ATTEMPT = 1_000
 /** Milliseconds that a server has to accept a subscription to a resource. */
@@ -157,7 +157,7 @@ class Listening {
     this.#wake()
   }
 
-  /** Tells changes until the session is lost or the call is given up. */
+  /** Sends changes until the session is lost or the call is cancelled. */
   async tellChanges(): Promise<void> {
     const { signal, tell } = this.#call
     const wake = () => this.#wake()
@@ -214,7 +214,7 @@ async function useAgain(sessions: LegacySessions, call: Call): Promise<LegacySes
   return undefined
 }
 
-/** Whether another session accepts as many lists and resources as the lost one. Its tasks are lost. */
+/** Whether another session accepts as many lists and resources as the lost one. The tasks of the lost one are gone. */
 function isAsMuch(honoured: SubscriptionFilter, { lists, uris }: SubscriptionFilter): boolean {
   return honoured.lists.length === lists.length && honoured.uris.length === uris.length && !isNothing(honoured)
 }

@@ -1,5 +1,6 @@
 /**
- * Open requests of the server to a legacy client in one session, with ids that are unique across the client's sessions.
+ * The open requests of the server to a legacy client, in one of the client's successive sessions. Gives them ids that are
+ * unique across these sessions.
  */
 import {
   type Id,
@@ -16,7 +17,7 @@ import type { Wire } from '../../rpc/source.js'
 import { edit, raw, write } from '../../rpc/splice.js'
 
 export class OpenServerRequests {
-  /** The number of this session among those that the client has had, from 1. */
+  /** The number of this session among the client's successive sessions, from 1. */
   readonly #session: number
   /** The server's ids, by the keys of the ids that the client sees. The peer bounds their number. */
   readonly #open = new Map<string, Id>()

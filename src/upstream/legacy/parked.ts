@@ -33,7 +33,7 @@ export interface ParkedOptions extends Parking, RetryStatesOptions {
   observe?: Observe | undefined
 }
 
-/** The reply to a round, kept for a client that repeats its request. */
+/** The reply to a round, stored for a client that repeats its request. */
 interface Answered {
   round: number
   responses: string
@@ -42,7 +42,7 @@ interface Answered {
   reservation: Reservation
 }
 
-/** What is parked: an open call, or a call to make again when the client has accepted to open these URLs. */
+/** What is parked: an open call, or a call to repeat after the client has accepted to open these URLs. */
 type Waiting = { kind: 'call'; running: AskedCall } | WaitingForUrls
 
 interface WaitingForUrls {
@@ -70,9 +70,9 @@ interface Parked {
   reservation: Reservation
 }
 
-/** Milliseconds for which a reply is kept for a repeated request. */
+/** Milliseconds for which a reply is stored for a repeated request. */
 const REPLAY = 60_000
-/** Milliseconds after which a call is given up, even if its client has answered every round. */
+/** Milliseconds after which a call is cancelled, even if its client has answered every round. */
 const AT_MOST = 3_600_000
 /** Milliseconds between progress notifications to a server that waits for an answer. */
 const PROGRESS_EVERY = 15_000
@@ -81,7 +81,7 @@ export class ParkedCalls {
   readonly #options: ParkedOptions
   readonly #states: RetryStates
   readonly #parked = new Map<string, Parked>()
-  /** Final replies of calls that have ended, by their ids, oldest first. */
+  /** Final replies of ended calls, by their ids, oldest first. */
   readonly #finished: BoundedMap<string, Answered>
   readonly #bound: Bound
   readonly #leave: () => void
@@ -106,8 +106,8 @@ export class ParkedCalls {
   }
 
   /**
-   * Runs a leg of a call: the first one, or another one of a parked call. `said` is the digest of the answers that
-   * continue it.
+   * Runs a leg of a call: the first one, or another one of a parked call. `said` is the digest of the answers with which
+   * it continues.
    */
   async run(running: AskedCall, call: Call, parked?: Parked, said?: string): Promise<Final> {
     const hangUp = () => running.end(givenUpFor(call.signal))
@@ -142,8 +142,8 @@ export class ParkedCalls {
   }
 
   /**
-   * Parks a call until the client has accepted to open these URLs; then it is made again. `accepted` are others, which it
-   * has accepted before. Returns the result that asks for it.
+   * Parks a call until the client has accepted to open these URLs; then the call is repeated. `accepted`: URLs that it has
+   * accepted before. Returns the result that asks the client.
    */
   afterVisit(
     session: LegacySession,
@@ -160,9 +160,9 @@ export class ParkedCalls {
   }
 
   /**
-   * Continues the call that a retry belongs to. Undefined if the call has to be made from the start: the retry has no
-   * state, or a call other than `tools/call` is lost. A Visit if it has to be made again, because the client has accepted
-   * all URLs. Throws a Fault for an invalid state; then nothing is sent to the server.
+   * Continues the call that a retry belongs to. Undefined if the call has to start from the beginning: the retry has no
+   * state, or the call is lost and is not `tools/call`. A Visit if the call has to be repeated because the client has
+   * accepted all URLs. Throws a Fault for an invalid state, before anything is sent to the server.
    */
   async resume(call: Call): Promise<Final | Visit | undefined> {
     const { answers } = call
@@ -171,7 +171,7 @@ export class ParkedCalls {
     const parked = this.#parked.get(state.x)
     const finished = this.#finished.get(state.x)
     if (!parked && !finished) {
-      // The wall clock decides only for calls that are not parked in this process: those have a timer.
+      // Calls that are parked in this process have a timer. Only for others does the wall clock decide.
       if (state.exp <= Date.now()) throw invalid('requestState has expired')
       this.#tell('lost', call.log.recorder?.number)
       if (this.#closed) throw new Fault('suspendedCallLost', 'The bridge has shut down, which ended this call')
@@ -181,7 +181,7 @@ export class ParkedCalls {
     if (answers.responses !== undefined && !answers.responses.startsWith('{'))
       throw new Fault('invalidParams', 'inputResponses has to be an object')
     const said = digest(canonical(answers.responses ?? '{}'))
-    // Of a call that has ended, and of an earlier round, only the last reply can be fetched again.
+    // For an ended call and for an earlier round, only the last reply can be fetched again.
     if (!parked || state.r !== parked.round) return replayed(finished ?? parked?.last, state, said)
     if (parked.busy) throw invalid('requestState is in use by another request')
     const responses = parseObject(answers.responses ?? '{}')
@@ -193,7 +193,7 @@ export class ParkedCalls {
     return this.run(running, call, parked, said)
   }
 
-  /** Gives up all calls and cancels their requests. */
+  /** Ends all calls, and cancels their requests. */
   close(): void {
     this.#closed = true
     this.#leave()
@@ -233,8 +233,8 @@ export class ParkedCalls {
   }
 
   /**
-   * Takes answers about URLs. Asks again for those that have none. If one was not accepted, returns a failed result, or
-   * throws a Fault.
+   * Takes answers about URLs, and asks again about URLs without an answer. If one was declined, returns a failed result,
+   * or throws a Fault.
    */
   #accept(parked: Parked, waiting: WaitingForUrls, call: Call, responses: Payload, said: string): Final | Visit {
     const { session, open } = waiting
@@ -300,7 +300,7 @@ export class ParkedCalls {
     parked.last = this.#answered(parked, { round: parked.round - 1, responses: said, reply })
   }
 
-  /** Keeps a reply that the client may not have received, if there is memory for it. */
+  /** Stores a reply that the client may not have received, if there is memory for it. */
   #answered({ principal }: Parked, answered: Omit<Answered, 'at' | 'reservation'>): Answered | undefined {
     const { reply } = answered
     const reservation = this.#options.memory.reserve(principal)
@@ -309,7 +309,7 @@ export class ParkedCalls {
     return { ...answered, at: performance.now(), reservation }
   }
 
-  /** Discards kept replies, oldest first, until so many bytes are free. */
+  /** Discards stored replies, oldest first, until `bytes` are free. */
   #giveUp(bytes: number, principal: string | undefined): void {
     let given = 0
     for (const [id, { reservation }] of this.#finished) {
@@ -351,7 +351,7 @@ export class ParkedCalls {
   }
 }
 
-/** The reply to a call whose client does not open a URL. */
+/** The reply to a call whose client declined to open a URL. */
 function declined(call: Call, session: LegacySession): Final {
   if (call.method !== CALL_TOOL)
     throw new Fault('upstreamRefused', 'The server requires URL elicitation first, which was declined', { status: 200 })
@@ -360,7 +360,7 @@ function declined(call: Call, session: LegacySession): Final {
   return { kind: 'result', result, server: session.handshake.serverInfo }
 }
 
-/** The valid answers to open questions. Throws a Fault if there are invalid answers only. */
+/** The valid answers to open questions. Throws a Fault if all answers are invalid. */
 function wellFormedAnswers(running: AskedCall, responses: Payload): [string, Payload][] {
   const given: [string, Payload][] = []
   let malformed = 0
@@ -378,7 +378,7 @@ function wellFormedAnswers(running: AskedCall, responses: Payload): [string, Pay
 }
 
 /**
- * The reply that the client has been given for the same round and the same answers. Throws a Fault if there is none.
+ * The reply that the client got before for the same round and the same answers. Throws a Fault if there is none.
  */
 function replayed(last: Answered | undefined, { r }: RetryState, said: string): Final {
   if (last && last.round === r && last.responses === said && performance.now() - last.at < REPLAY) return last.reply

@@ -17,15 +17,15 @@ export interface PoolKey {
   principal: string
 }
 
-/** A session of a pool. It counts its users: while it has none, it is idle. */
+/** A session of a pool. It counts its users; without users, it is idle. */
 export abstract class Pooled {
   /** Calls, tasks and subscriptions that use it. */
   users = 0
   /** When its last user left, by `performance.now()`. */
   lastUsed = performance.now()
-  /** It has left the pool: nobody else gets it, and it ends when its last user leaves. */
+  /** It has left the pool: it gets no new users, and ends when its last user leaves. */
   alone = false
-  /** Set by the pool: takes it out of the pool, and ends it when nobody uses it. */
+  /** Set by the pool: takes it out of the pool, and ends it if it has no users. */
   leavePool = () => {}
 
   /** Whether calls can still be sent. */
@@ -33,7 +33,7 @@ export abstract class Pooled {
   abstract readonly changeFeed: { readonly wanted: readonly string[]; keep(uris: readonly string[]): Promise<unknown> }
   abstract close(hurry?: boolean): Promise<void>
 
-  /** Notes one more user. Each calls `unuse` once. */
+  /** Adds a user, which must call `unuse` once. */
   use(): void {
     this.users++
   }
@@ -73,7 +73,7 @@ export class SessionPool<S extends Pooled> {
     return [...this.#entries.values()].flatMap(({ session }) => session ?? [])
   }
 
-  /** Takes the session of a key, at once if it is open; opens it if needed. Throws or rejects with a Fault. */
+  /** The session of a key, at once if it is open; opens it if needed. Throws or rejects with a Fault. */
   acquire(wanted: PoolKey, open: () => Promise<S>): S | Promise<S> {
     const session = this.#entries.get(wanted.key)?.session
     if (!session?.alive) return this.#use(this.#usable(wanted.key) ?? this.#add(wanted, open))
@@ -81,7 +81,7 @@ export class SessionPool<S extends Pooled> {
     return session
   }
 
-  /** Takes a session of a key that no other call uses into use; opens one if needed. Throws or rejects with a Fault. */
+  /** A session of a key that no other call uses; opens one if needed. Throws or rejects with a Fault. */
   acquireUnused(wanted: PoolKey, open: () => Promise<S>): S | Promise<S> {
     for (let n = 0; ; n++) {
       const key = n === 0 ? wanted.key : `${wanted.key} #${n}`
@@ -126,7 +126,7 @@ export class SessionPool<S extends Pooled> {
     }
   }
 
-  /** Takes a session out of the pool, and ends it if nobody uses it. */
+  /** Takes a session out of the pool, and ends it if it has no users. */
   #remove(entry: Entry<S>, session: S): void {
     if (this.#entries.get(entry.key) === entry) this.#lose(entry.key, session)
     if (session.users > 0) return
@@ -176,7 +176,7 @@ export class SessionPool<S extends Pooled> {
     this.#entries.set(key, entry)
     entry.opening
       .then((session) => {
-        // Those who wait use it from now on, though they get it later.
+        // Waiting calls count as users from now on, although they get the session later.
         session.users = entry.waiting
         session.leavePool = () => this.#remove(entry, session)
         entry.session = session

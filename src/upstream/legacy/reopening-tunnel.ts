@@ -47,7 +47,7 @@ const NOTED: ReadonlySet<string> = new Set([
   'resources/list',
   'resources/templates/list',
 ])
-/** Attempts to open another session before the client asks for anything, and milliseconds before each. */
+/** Attempts to open another session without a request of the client, and milliseconds before each. */
 const MAX_ATTEMPTS = 8
 const WAIT = { first: 100, most: 12_800 }
 /** Milliseconds after which a session counts as stable: when it is lost, the attempts are counted from zero. */
@@ -123,7 +123,7 @@ export class ReopeningTunnel implements Tunnel {
 
   notify(method: string, params: Sent): void {
     if (method === 'notifications/initialized') this.#settings.initialized(jsonOf(params))
-    // Between two sessions, a notification can only be about the lost one.
+    // A notification between two sessions can only be about the lost one.
     if (!this.#tunnel.over) this.#tunnel.notify(method, params)
   }
 
@@ -244,7 +244,8 @@ export class ReopeningTunnel implements Tunnel {
   }
 
   /**
-   * Reports to the client what may have changed without a session, as far as it subscribed to it or was promised it.
+   * Reports to the client everything that may have changed in the meantime, if the client has subscribed to it or the
+   * server's capabilities promise a notification.
    */
   async #reportChanges(tunnel: DirectTunnel, listener: TunnelListener): Promise<void> {
     for (const uri of this.#settings.uris) listener.message(notification(UPDATED, `{"uri":${JSON.stringify(uri)}}`))

@@ -25,14 +25,14 @@ export interface RequiredUrl {
 export type WhenRequired = (call: Call, response: Response, session: LegacySession) => Final | undefined
 
 const URL_ELICITATION_REQUIRED = -32042
-/** Milliseconds that a user who has agreed to open the URLs gets for what they lead to. */
+/** Milliseconds that a user who has agreed to open the URLs has for what they require. */
 const VISIT = 45_000
-/** Milliseconds until the call is sent again if the server reports nothing. They double each time. */
+/** Milliseconds until the call is repeated if the server reports nothing. They double each time. */
 const SEND_AGAIN = 5_000
 /** Query parameters of OAuth with another value for each visit. */
 const OF_ONE_VISIT = ['state', 'nonce', 'code_challenge'] as const
 
-/** The server still requires URLs that the client has accepted: the user has not finished there. It did nothing. */
+/** Thrown if the server still requires URLs that the client has accepted, because the user has not finished there. */
 export class StillRequired extends Error {
   override name = 'StillRequired'
   readonly urls: readonly RequiredUrl[]
@@ -43,7 +43,7 @@ export class StillRequired extends Error {
   }
 }
 
-/** What the client of a call has accepted, and the time that the user has for it. */
+/** The URLs that the client of a call has accepted, and the time that the user has for them. */
 export class Visit {
   readonly accepted: readonly RequiredUrl[]
   readonly #until = performance.now() + VISIT
@@ -53,14 +53,14 @@ export class Visit {
     this.accepted = accepted
   }
 
-  /** Those of the URLs for which the client has to be asked: all others wait for the user, while there is time. */
+  /** The URLs about which the client has to be asked. The others wait for the user, while there is time. */
   toAsk(urls: readonly RequiredUrl[], visits: Visits): readonly RequiredUrl[] {
     if (performance.now() >= this.#until) return urls
     const pending = this.accepted.filter(({ id }) => !visits.has(id))
     return urls.filter((one) => !pending.some((other) => isSame(one, other)))
   }
 
-  /** Waits until the server reports that the user is done somewhere, or until it is time to send the call again. */
+  /** Waits until the server reports that the user has finished one visit, or until it is time to repeat the call. */
   async wait(urls: readonly RequiredUrl[], visits: Visits, signal: Signal): Promise<void> {
     const ids = [...this.accepted, ...urls].map(({ id }) => id).filter((id) => !visits.has(id))
     await visits.next(ids, Math.min(this.#pause, this.#until - performance.now()), signal)
@@ -68,7 +68,7 @@ export class Visit {
   }
 }
 
-/** Whether two requirements are for the same visit: servers make a new id each time, and often put it into the URL. */
+/** Whether two requirements are for the same visit. Servers create a new id each time, and often put it into the URL. */
 function isSame(one: RequiredUrl, other: RequiredUrl): boolean {
   return (one.id !== '' && one.id === other.id) || pageOf(one) === pageOf(other)
 }
@@ -117,7 +117,7 @@ export function urlRequests(urls: ReadonlyMap<string, RequiredUrl>): Json {
   return JSON.stringify(Object.fromEntries(requests))
 }
 
-/** The valid answers about URLs: whether each was accepted. Throws a Fault if there are invalid answers only. */
+/** The valid answers about URLs: whether each was accepted. Throws a Fault if all answers are invalid. */
 export function urlAnswers(urls: ReadonlyMap<string, RequiredUrl>, responses: Payload): Map<string, boolean> {
   const answers = new Map<string, boolean>()
   const given = [...urls.keys()].filter((key) => raw(responses, key) !== undefined)

@@ -14,7 +14,7 @@ import type { Askers } from './askers.js'
 export interface ServerRequestsOptions {
   /** Capabilities declared to the server. */
   capabilities: Json
-  /** Whether a refused request is due to what the client of a call lacks. */
+  /** Whether a request is refused because the client of a call lacks a capability. */
   blames: boolean
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   roots: Json | undefined
@@ -24,14 +24,14 @@ export interface ServerRequestsOptions {
   askers: Pick<Askers, 'add' | 'has'>
 }
 
-/** What requests of a server need of its peer. */
+/** The part of a peer that ServerRequests needs. */
 export type AskingPeer = Pick<Peer, 'open' | 'reserve' | 'respond' | 'settled'>
 
 /** Milliseconds for which a question waits for a call that it can belong to. */
 const HOLD = { 'roots/list': 55_000, others: 2_000 }
-/** The same while another request is open, such as a list: that may wait for the answer. */
+/** The same while another request is open, such as a list, which may wait for the answer. */
 const HOLD_BESIDE_OTHER = 1_000
-/** Milliseconds after `initialize` in which a server may ask for what it needs for the whole session. */
+/** Milliseconds after `initialize` in which a question may concern the whole session. */
 const BEGINNING = 5_000
 
 /** The maximum number of refusals remembered per call. */
@@ -87,7 +87,7 @@ export class ServerRequests {
         message: 'The client request on this stream allows no requests to the client',
       })
     const addressee = this.#waitingFor(params) ?? exchange
-    // The first request may be due to the beginning of the session instead of an open list.
+    // The first request may be about the new session, not about an open list.
     const mayWait = !this.#hasAsked && performance.now() - this.#began < BEGINNING
     if (!exchange) this.#hasAsked = true
     if (!addressee && !mayWait && candidates.length === 0 && this.#others().length > 0)
@@ -106,7 +106,7 @@ export class ServerRequests {
     this.#give(question, addressee)
   }
 
-  /** The call that a request of the server seems to belong to, by its id for the inspector. */
+  /** The number, for the inspector, of the call to which a request of the server probably belongs. */
   callOf({ params }: Request): number | undefined {
     const related = typeof params === 'string' ? undefined : this.#waitingFor(params)
     return (related ?? this.#mostLikely())?.number
@@ -141,7 +141,7 @@ export class ServerRequests {
   respond(question: ServerQuestion, answer: Json | RpcError, origin?: MessageOrigin): void {
     const { id } = question.request
     question.reservation.end()
-    // The server may have used the same id for another request meanwhile.
+    // The server may have used the id for another request in the meantime.
     if (this.#open.get(idKey(id)) !== question) return
     this.#open.delete(idKey(id))
     this.#peer.respond(id, answer, origin)
@@ -198,11 +198,10 @@ export class ServerRequests {
   }
 
   /**
-   * The call that gets a question which names none: the oldest one whose tool, prompt or resource has made the server
-   * ask before, else the oldest one. Calls whose client waits come before parked ones, and calls without a question
-   * before those with one. Questions about a task usually name it, so calls that wait for tasks come last. The choice
-   * can be wrong, but not harmful: a session has one principal and one client, and the answer goes back to the server's
-   * request in any case.
+   * The call that gets a question which names none: the oldest one whose tool, prompt or resource has made the server ask
+   * before, or else the oldest one. Calls whose client waits come before parked ones, and calls without a question before
+   * calls with one. Questions about a task usually name it, so calls that wait for tasks come last. A wrong choice does no
+   * harm: a session has one principal and one client, and the answer goes back to the server's request in any case.
    */
   #mostLikely(): Exchange | undefined {
     const candidates = this.#candidates()
@@ -233,7 +232,7 @@ export class ServerRequests {
     this.held.set(question, setTimeout(wait, HOLD_BESIDE_OTHER).unref())
   }
 
-  /** Whether a request is open for so long that it seems to wait for the answer to a held question. */
+  /** Whether another request has been open for so long that it probably waits for the answer to a held question. */
   #delaysOther(): boolean {
     const now = performance.now()
     return this.#others().some(({ sentAt }) => sentAt > 0 && now - sentAt >= HOLD_BESIDE_OTHER - 1)

@@ -28,7 +28,7 @@ import { Pooled } from './pool.js'
 import { ServerRequests } from './server-requests.js'
 import { Visits } from './visits.js'
 
-/** What is declared to the server in a session, and whose credentials it uses. */
+/** What a session declares to the server, and whose credentials it uses. */
 export interface SessionIdentity {
   /**
    * The principal, or '' if all principals share the session. Sessions with the same value receive the same changes.
@@ -36,7 +36,7 @@ export interface SessionIdentity {
   who: string
   /** Several callers may share the session. */
   several: boolean
-  /** Clients with any capabilities share the session, so nothing is declared in which they differ. */
+  /** Clients with different capabilities share the session, so it declares none of them. */
   single: boolean
   clientInfo: Json
   /** Capabilities declared to the server. */
@@ -50,7 +50,7 @@ export interface SessionIdentity {
 export interface SessionOptions {
   identity: SessionIdentity
   log: ServerLog
-  /** Where each call finds its own account, if callers' tokens are exchanged: the session outlives them. */
+  /** The accounts of single calls, if callers' tokens are exchanged: the session outlives these tokens. */
   accounts?: AccountsByPrincipal | undefined
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
@@ -78,7 +78,7 @@ export interface SessionOptions {
 const LIST_TIMEOUT = 10_000
 const REQUEST_TIMEOUT = 60_000
 const SET_LEVEL_TIMEOUT = 1_000
-/** Milliseconds that a server which declares nothing may take for its other lists, after that of its tools. */
+/** Milliseconds to wait for other lists after the list of tools, if a server declares no capabilities. */
 const OTHER_LISTS = 1_000
 /** Milliseconds to wait for the stream of the server's own messages to open. */
 const LISTEN_WAIT = 1_000
@@ -89,16 +89,16 @@ const TRAILING = 25
 
 export class LegacySession extends Pooled implements Owner {
   readonly ping = { method: 'ping', params: undefined }
-  /** Replaced if it turns out what a server offers that has declared nothing. */
+  /** Replaced when the lists show what a server without declared capabilities offers. */
   handshake: Handshake
   readonly tools: ToolCache
   /** The server supports tasks for `tools/call`. */
   readonly makesTasks: boolean
   /** Translates lists of tools into the middle form. */
   readonly liftList: Lift
-  /** What the log of a call says of its server. */
+  /** The fields about the server for the log of a call. */
   readonly described: { serverEra: string; serverRevision: string; serverTransport: string }
-  /** Whether the server can send messages that belong to no call; undefined while that is unknown. */
+  /** Whether the server can send messages that belong to no call; undefined until that is known. */
   receives: boolean | undefined
   /** Passes changes on to subscriptions. */
   readonly changeFeed: ChangeFeed
@@ -120,7 +120,7 @@ export class LegacySession extends Pooled implements Owner {
   #over = false
   #listening: Promise<void> | undefined
   readonly #check: SessionCheck
-  /** The server does not know the session any more. */
+  /** The server no longer knows the session. */
   #isForgotten = false
   #closing = false
   #level: LogLevel | undefined
@@ -211,11 +211,11 @@ export class LegacySession extends Pooled implements Owner {
     return this.#peer.end === undefined && this.#peer.channel.alive && !this.#isForgotten
   }
 
-  /** Begins a call. Requests of the server about `task` belong to it, whichever stream they arrive on. */
+  /** Begins a call. Requests of the server about `task` belong to it, on any stream. */
   beginCall(call: Call, task?: string): Exchange {
     const exchange = this.#peer.beginExchange(call.principal, call)
     exchange.task = task
-    // The newest one is also for the session's own messages.
+    // The newest account is also used for the session's own messages.
     if (this.#accounts) this.#peer.account = exchange.account = this.#accounts.for(call)
     if (this.serverRequests.held.size > 0 && methodTraits(call.method).asks) this.serverRequests.giveHeld(exchange)
     return exchange
@@ -255,8 +255,8 @@ export class LegacySession extends Pooled implements Owner {
   }
 
   /**
-   * Makes the server log at `level` or a lower one. While the session is in use, the level is only lowered; messages
-   * below a caller's level are dropped on their way back.
+   * Makes the server log at `level` or a lower one. While the session is in use, the level is only lowered; callers do not
+   * get messages below their own level.
    */
   async logAt(level: LogLevel): Promise<void> {
     if (!offers(this.handshake, 'logging/setLevel')) return
@@ -268,7 +268,7 @@ export class LegacySession extends Pooled implements Owner {
     await this.#levelSet
   }
 
-  /** Notes that the server does not know the session any more. */
+  /** Notes that the server no longer knows the session. */
   forgotten(): void {
     this.#isForgotten = true
     this.changeFeed.lose()
@@ -308,7 +308,7 @@ export class LegacySession extends Pooled implements Owner {
     if (!this.#isOpen) return
     this.receives = false
     this.changeFeed.lose()
-    // A server that has been restarted refuses the stream. Then it has lost the session, too.
+    // A restarted server refuses the stream, and has lost the session too.
     this.#check
       .isLost()
       .then((isLost) => isLost && this.forgotten())
@@ -353,7 +353,7 @@ export class LegacySession extends Pooled implements Owner {
     }
   }
 
-  /** Asks a server that declares no list for its lists. What it answers counts, also what it answers later. */
+  /** Asks a server that declares no lists for them, and adds the capabilities that its answers show, early or late. */
   async #askForLists(): Promise<void> {
     const { all } = await askForLists(
       (method) => this.#list(method),

@@ -1,6 +1,6 @@
 /**
- * The bridge's own sessions with a legacy server: who shares each session (a process, if the server is a program), and how it
- * is opened.
+ * The bridge's own sessions with a legacy server: decides which callers share a session (a process, if the server is a
+ * program), and opens them.
  */
 
 import { needsSignIn } from '../../fault/fault.js'
@@ -47,7 +47,7 @@ export class LegacySessions {
   readonly #declared: (capabilities: Json) => Json
   /** The answer to `roots/list` if the configuration gives it; undefined if the client answers. */
   readonly #roots: Json | undefined
-  /** The last key of each caller: a client says the same of itself with each request. */
+  /** The last key of each caller: a client states the same about itself in each request. */
   readonly #keys = new WeakMap<Caller, { principal: string; key: string }>()
 
   constructor(options: ServerOptions, access: Access) {
@@ -63,8 +63,8 @@ export class LegacySessions {
   }
 
   /**
-   * Takes the session of a sender into use, at once if it is open; opens it if needed. `unuse` ends that. Throws
-   * or rejects with a Fault, or with a Contradiction if the server is modern.
+   * The session for a sender, at once if it is open; opens it if needed. The caller must call `unuse` later. Throws or
+   * rejects with a Fault, or with a Contradiction if the server is modern.
    */
   use(sender: Sender & Partial<Pick<Call, 'method' | 'params'>>): LegacySession | Promise<LegacySession> {
     const { principal, caller, method } = sender
@@ -73,7 +73,7 @@ export class LegacySessions {
     // Anonymous callers may be different people. With a session of its own, each sees only the requests caused by its
     // call.
     const asks = method !== undefined && methodTraits(method).asks
-    // What is known to ask has a session that no other call uses, so a question in it can only be its own.
+    // A call that is known to cause questions gets a session that no other call uses, so a question in it is its own.
     const hasAsked = asks && this.#options.asksAlone === true && this.#askers.has(sender)
     if (hasAsked) owner.key += ' asks'
     const alone = asks && (principal === ANONYMOUS || hasAsked) && this.#canBeAsked(caller)
@@ -81,7 +81,7 @@ export class LegacySessions {
     return this.#options.isolation === 'per-request' ? this.#ofOneCall(session) : session
   }
 
-  /** The session that is being opened for a call. Its caller is told while a program is starting. */
+  /** Waits for the session that is being opened for a call. Reports to the caller while a program is starting. */
   opened(call: Call, opening: Promise<LegacySession>): Promise<LegacySession> {
     const { transport, timeouts } = this.#options
     if (transport.kind !== 'stdio') return opening
@@ -111,13 +111,13 @@ export class LegacySessions {
   }
 
   /**
-   * Checks that a legacy server accepts `initialize`: opens a session and ends it, unless a caller opens one meanwhile.
-   * Rejects with a Fault.
+   * Checks that a legacy server accepts `initialize`: opens a session and ends it, unless a caller opens one at the same
+   * time. Rejects with a Fault.
    */
   async prove(verdict: Verdict): Promise<void> {
     const { detection } = this.#access
     const { weak } = verdict
-    // A second process would be in the way of the first client's, which shows it as well.
+    // A second process would block the one for the first client, which shows the same.
     if (this.#options.single) return
     // Callers that already wait for the server get its process first.
     await new Promise((resolve) => setImmediate(resolve))
@@ -142,7 +142,7 @@ export class LegacySessions {
   async resolveTransport(verdict: Verdict, sender: Sender = NOBODY): Promise<void> {
     const { fallback, timeouts } = this.#options
     const identity = this.identityOf(sender)
-    // An address that did not answer the probe gets no longer for `initialize` than for the probe.
+    // An address that did not answer the probe gets no more time for `initialize` than it got for the probe.
     const patience = verdict.weak ? Math.min(timeouts.probe, timeouts.initialize) : undefined
     const openSession = async () => {
       const opened = await this.#shakeHands(verdict, identity, patience)
@@ -167,8 +167,8 @@ export class LegacySessions {
   }
 
   /**
-   * Reports a change that another replica received to the sessions of the same `who`. Over HTTP, the server may report
-   * the same change here, too; a process of another replica reports only there.
+   * Reports a change that another replica received to the sessions of the same `who`. Over HTTP, the server may also
+   * report it to this replica; a process reports it only to its own replica.
    */
   onReplicaChange({ who, method, params }: ChangeNotice): void {
     const same = this.#options.transport.kind !== 'stdio'
@@ -177,7 +177,7 @@ export class LegacySessions {
     }
   }
 
-  /** Changes reported by processes of other replicas may have been lost: anything may have changed. */
+  /** To be called when changes from other replicas may have been lost: anything may have changed. */
   missed(): void {
     if (this.#options.transport.kind === 'stdio') for (const session of this.#pool.sessions) session.changeFeed.missed()
   }
@@ -192,7 +192,7 @@ export class LegacySessions {
     return this.#options.isolation === 'shared' && !this.#canBeAsked(caller) ? EVERYBODY : principal
   }
 
-  /** Whether the server may ask this client. In the only session it asks nobody: it could mean any of the clients. */
+  /** Whether the server may ask this client. In the only session it may not, because it could mean any of the clients. */
   #canBeAsked({ capabilities }: Caller): boolean {
     return !this.#options.single && canBeAsked(capabilities)
   }
@@ -221,7 +221,7 @@ export class LegacySessions {
     const who = this.#whoShares(principal, caller)
     if (single) return who
     const capabilities = this.#capabilitiesFor(caller)
-    // Only clients that the server cannot ask share a session: its requests could reach the wrong principal otherwise.
+    // Only clients that the server cannot ask share a session. Otherwise its requests could reach the wrong principal.
     if (who === EVERYBODY) return capabilities
     return `${principal} ${capabilities} ${clientName(caller.clientInfo ?? clientInfo)}`
   }
@@ -300,8 +300,8 @@ export class LegacySessions {
         throw new Contradiction('legacy', 'The server has no sessions')
       if (error instanceof ChannelError && error.late) detection.givenUp(peer, openingFault(error, name))
       await peer.channel.close()
-      // A program that got the probe before `initialize` may fail because of that, so a new process is tried. A program
-      // that has answered nothing yet is slow to start: a new process would be as slow.
+      // A program may fail because it got the probe before `initialize`, so a new process is tried. But if it has answered
+      // nothing yet, it is slow to start, and a new process would be as slow.
       const slow = verdict.weak && error instanceof ChannelError && error.late
       if (reused && !slow) return this.#shakeHands(verdict, identity, timeout)
       throw error

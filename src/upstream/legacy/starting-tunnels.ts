@@ -1,6 +1,6 @@
 /**
- * Tunnels whose clients were told that the program is starting, or have gone. The next equal `initialize` of the same
- * principal gets such a tunnel. Otherwise a client that waits for less time than the program needs would never be served.
+ * Keeps tunnels whose client has left, or got the error that the program is starting. The next equal `initialize` of the
+ * same principal gets such a tunnel. Otherwise, a client with a timeout shorter than the start would never be served.
  */
 import type { Sender, Tunnel } from '../../protocol/call.js'
 import { jsonOf, type Request } from '../../rpc/message.js'
@@ -11,7 +11,7 @@ type Opening = Promise<Tunnel | undefined>
 /** The maximum number of such tunnels, and characters of their principal and `initialize`. */
 const MAX_TUNNELS = 100
 const MAX_TUNNEL_KEY = 8 * 1024
-/** Milliseconds for which an open one waits for its client. */
+/** Milliseconds for which an open tunnel waits for its client. */
 const KEPT = 60_000
 
 export class StartingTunnels {

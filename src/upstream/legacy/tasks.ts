@@ -1,7 +1,6 @@
 /**
- * Tasks of a legacy server (MCP 2025-11-25, basic/utilities/tasks) for modern clients with the tasks extension, or as
- * plain calls for others. A server knows a task only in the session that created it, so each known task keeps hold
- * of its session.
+ * Runs tasks of a legacy server (MCP 2025-11-25, basic/utilities/tasks) for modern clients: as tasks of the extension, or
+ * as plain calls. A server knows a task only in the session that created it, so each task keeps its session in use.
  */
 
 import { randomId } from '../../crypto/seal.js'
@@ -67,12 +66,12 @@ interface Task {
   call: Call
   /** The open `tasks/result`, during which the server sends its requests to the client. */
   waiting: AskedCall | undefined
-  /** The result, once it has been fetched and kept. */
+  /** The result, after it has been fetched, if there is memory for it. */
   result: Final | undefined
   /** Called when the client has sent answers. */
   answered: () => void
   timer: NodeJS.Timeout
-  /** The reservation for the kept parts of the call, and for its result. */
+  /** The reservation for the stored parts of the call, and for its result. */
   reservation: Reservation
 }
 
@@ -141,7 +140,7 @@ export class LegacyTasks {
     return { kind: 'result', type: 'task', result: liftTask(task, this.#ids.seal(known.id, call.principal)), server }
   }
 
-  /** Takes room for one more task of so many bytes. Throws a Fault if there is none. */
+  /** Takes room for one more task of `bytes`. Throws a Fault if there is none. */
   #room(principal: string, bytes: number): Reservation {
     const { max } = this.#bound
     const reached = this.#bound.reached(principal)
@@ -155,8 +154,7 @@ export class LegacyTasks {
   }
 
   /**
-   * Waits for the result of a task, for a client that does not support tasks. If the call is given up, cancels the
-   * task.
+   * Waits for the result of a task, for a client that does not support tasks. Cancels the task if the call is cancelled.
    */
   drive(call: Call, session: LegacySession, { id }: Created, required: WhenRequired): AskedCall {
     return new AskedCall(session, session.beginCall(call, id), {
@@ -205,7 +203,7 @@ export class LegacyTasks {
         this.#update(task, call.answers?.responses)
         return { kind: 'result', result: EMPTY, server }
       case 'tasks/cancel':
-        // An error is ignored: a task that has ended already needs no cancellation.
+        // An error is ignored, because a task that has already ended needs no cancellation.
         await session.request('tasks/cancel', idOf(task.upstreamId))
         return { kind: 'result', result: EMPTY, server }
       default:
@@ -275,7 +273,7 @@ export class LegacyTasks {
     return { status: '"failed"', error }
   }
 
-  /** Fetches the result of a task. Keeps it if there is memory for it; otherwise each poll fetches it again. */
+  /** Fetches the result of a task. Stores it if there is memory for it; otherwise each poll fetches it again. */
   async #fetched(task: Task): Promise<Final> {
     const response = await task.session.request('tasks/result', idOf(task.upstreamId))
     const result = decodeReply(task.call, response, undefined)
@@ -288,7 +286,7 @@ export class LegacyTasks {
     if (task.reservation.resize(weightOfWaiting(task.call) + bytes) === undefined) task.result = result
   }
 
-  /** Sends `tasks/result`, unless it is open: the server sends its requests to the client while it is. */
+  /** Sends `tasks/result`, unless it is open already: only while it is open does the server ask its client. */
   #awaitResult(task: Task): AskedCall {
     if (task.waiting) return task.waiting
     const { session } = task

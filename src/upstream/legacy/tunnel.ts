@@ -1,4 +1,4 @@
-/** A legacy client's own session with a legacy server. Messages pass unchanged, except for ids and progress tokens. */
+/** Gives a legacy client its own session with a legacy server. Only ids and progress tokens of messages are changed. */
 
 import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
@@ -37,7 +37,7 @@ import { OrderedDelivery } from './ordered-delivery.js'
 
 export interface TunnelOptions {
   principal: string
-  /** The number of the call for the inspector that `initialize` belongs to. */
+  /** The number, for the inspector, of the call that `initialize` belongs to. */
   call?: number | undefined
   /** Milliseconds for the answer to `initialize`. */
   timeout: number
@@ -73,9 +73,9 @@ export class DirectTunnel implements Tunnel, Owner {
   readonly #delivery: OrderedDelivery<Exchange> | undefined
   #listener: TunnelListener | undefined
   readonly #check: SessionCheck
-  /** The client has sent `notifications/initialized`. Without it, a server refuses requests with good reason. */
+  /** The client has sent `notifications/initialized`. Before that, a server may refuse requests. */
   #isInitialized = false
-  /** Settles when `notifications/initialized` has been delivered; undefined before it is sent and after that. */
+  /** Settles when `notifications/initialized` has been delivered; undefined before it is sent and after its delivery. */
   #beginning: Promise<void> | undefined
   /** The session has ended. Answers to open requests may still arrive until the channel is closed. */
   #over = false
@@ -162,7 +162,7 @@ export class DirectTunnel implements Tunnel, Owner {
         if (arrival.kind === 'question') continue
         if (arrival.kind === 'response') {
           const text = responseMessage(request.id, arrival)
-          // Awaited here, because messages that came after the answer are sent when this ends.
+          // Awaited here, because messages that arrived after the answer are sent when this function ends.
           return await say({ text, answer: arrival, dropped: exchange.dropped, origin: arrival.outcome.source })
         }
         const progress = arrival.method === 'notifications/progress' && token !== undefined
@@ -209,7 +209,7 @@ export class DirectTunnel implements Tunnel, Owner {
     this.#delivery?.leave(exchange)
   }
 
-  /** A restarted server refuses the stream. Then it has lost the session, too. */
+  /** A restarted server refuses the stream, and has lost the session too. */
   streamLost(): void {
     this.#check
       .isLost()
@@ -275,7 +275,7 @@ export class DirectTunnel implements Tunnel, Owner {
 
   /**
    * The first message for a request of this method. Rejects with a Fault if the server has lost the session and the
-   * request may be sent again. If it may not, the server's refusal stands.
+   * request may be repeated. If it may not, the server's refusal is the answer.
    */
   async #unlessLost<T extends Arrival>(first: Promise<T>, method: string): Promise<T | Response> {
     let arrival: T | Response
@@ -307,14 +307,14 @@ export class DirectTunnel implements Tunnel, Owner {
   }
 
   /**
-   * Notes that the server does not know the session any more. Open calls may still be answered, or fail by themselves.
+   * Notes that the server no longer knows the session. Open calls may still be answered, or fail by themselves.
    */
   #forget(): void {
     this.#lose(undefined, true)
     this.#closeUnused()
   }
 
-  /** The id for the inspector of the only open call; undefined if there are several. */
+  /** The number, for the inspector, of the only open call; undefined if there are several. */
   get #onlyCall(): number | undefined {
     const { open } = this.#peer
     const call = open.next().value?.number
@@ -381,7 +381,7 @@ function plain(message: Request | Notification): Wire {
   return message.kind === 'request' ? requestMessage(message.id, method, text) : notification(method, text)
 }
 
-/** What a message that passes without edits was made of, for the inspector. */
+/** The origin of a message that is forwarded without edits, for the inspector. */
 function originOf({ params, source }: Pick<Request, 'params' | 'source'>): MessageOrigin | undefined {
   return typeof params === 'string' ? (source ?? EMPTY) : params
 }

@@ -1,4 +1,4 @@
-/** Opens tunnels: legacy clients' own sessions with a legacy server. Idle ones are ended when others need the room. */
+/** Opens tunnels, the sessions of single legacy clients with a legacy server. Ends idle ones if others need the room. */
 
 import { Fault, isOfSignIn } from '../../fault/fault.js'
 import type { Occupant } from '../../limits/occupancy.js'
@@ -127,7 +127,7 @@ export class Tunnels {
     }
   }
 
-  /** Whether a server that refused `initialize` is modern. It may have become modern since it was detected. */
+  /** Whether a server that refused `initialize` is modern. It may have become modern since its detection. */
   async #isModern(verdict: Verdict, peer: Peer, sender: Sender): Promise<boolean> {
     const { detection } = this.#access
     if (verdict.era === 'modern') return true

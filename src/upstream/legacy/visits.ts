@@ -1,4 +1,4 @@
-/** URL elicitations of a session that the server has reported as complete, and who waits for them. */
+/** Remembers the URL elicitations of a session that the server has reported as complete, and lets calls wait for them. */
 
 import { BoundedSet } from '../../limits/bounded.js'
 import { MAX_NAME } from '../../limits/constants.js'
@@ -14,7 +14,7 @@ export class Visits {
   readonly #isAlive: () => boolean
   /** The ids of completed elicitations. */
   readonly #ids = new BoundedSet<string>(MAX_VISITED)
-  /** Callbacks of those who wait for one. */
+  /** Callbacks of waiting calls. */
   readonly #waiting = new Set<() => void>()
 
   /** `isAlive`: whether the server can still report anything. */
@@ -35,12 +35,12 @@ export class Visits {
     return this.#ids.has(id)
   }
 
-  /** Forgets that these are complete: the server requires them again. */
+  /** Forgets that these are complete, because the server requires them again. */
   forget(ids: readonly string[]): void {
     for (const id of ids) this.#ids.delete(id)
   }
 
-  /** Resolves when one of these is complete, after so many milliseconds, or when `signal` aborts. */
+  /** Resolves when one of these is complete, after `milliseconds`, or when `signal` aborts. */
   async next(ids: readonly string[], milliseconds: number, signal: Signal): Promise<void> {
     const waits = new HangUp(signal)
     const changed = () => {

@@ -1,8 +1,7 @@
 /**
- * The channels to a modern server, and which callers share the process of a program. Over HTTP there is one channel. With a
- * program, all principals share a process, except those that want logs: each of them has a process of its own, because log
- * messages on stdio name no call. If all clients of a principal have to share one (`single`), each principal has a process of
- * its own from the beginning.
+ * The channels to a modern server: over HTTP one, for a program one for each process. All principals share a process of a
+ * program, but a principal that wants logs gets its own, because log messages on stdio name no call. With `single`, where
+ * all clients of a principal have to share a process, each principal has its own from the beginning.
  */
 
 import { BoundedSet } from '../../limits/bounded.js'
@@ -48,7 +47,7 @@ export class ModernChannels {
     this.#isSeparate = transport.kind === 'stdio' && several === true && isolation !== 'shared'
   }
 
-  /** Requests on all channels that are not over. */
+  /** Open requests on all channels. */
   *running(): Generator<Exchange> {
     for (const { running } of this.#channels.values()) yield* running
   }
@@ -113,8 +112,7 @@ export class ModernChannels {
   }
 
   /**
-   * Ends a principal's subscriptions in the shared process, which does not report changes in the principal's own
-   * process.
+   * Ends a principal's subscriptions in the shared process, because it does not report changes in the principal's own one.
    */
   #moveSubscriptions(principal: string): void {
     for (const exchange of [...(this.#channels.get(EVERYBODY)?.running ?? [])]) {
@@ -169,7 +167,7 @@ export class ModernChannel implements Occupant, Owner {
     return this.#opening
   }
 
-  /** Requests that are not over. */
+  /** Open requests. */
   get running(): Iterable<Exchange> {
     return this.peer?.open ?? []
   }

@@ -1,4 +1,4 @@
-/** The upstream half of the modern era. Every call is complete in itself, so only channels are kept. */
+/** The upstream half of the modern era. Every call is complete in itself, so there are channels, but no sessions. */
 
 import { digest } from '../../crypto/digest.js'
 import { Fault } from '../../fault/fault.js'
@@ -97,7 +97,7 @@ export class ModernHalf implements Half {
     await peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice))
   }
 
-  /** Passes a change of another replica's process to subscriptions here. Over HTTP, the server itself reports it. */
+  /** Passes a change from another replica's process to subscriptions. Over HTTP, the server itself reports it. */
   onReplicaChange({ who, method, params }: ChangeNotice): void {
     if (!this.#isProgram) return
     for (const exchange of this.#channels.running()) {
@@ -121,13 +121,13 @@ export class ModernHalf implements Half {
     return this.#channels.close(hurry)
   }
 
-  /** Opens the channel for a call. Tells its caller while a program is starting. */
+  /** Opens the channel for a call. Reports to the caller while a program is starting. */
   #opened(call: Call): Promise<Peer> {
     const opening = this.#channels.open(call)
     return this.#isProgram ? starting(call, opening, this.#options.timeouts) : opening
   }
 
-  /** Sends a call, and waits for its answer. `again`: its tool was not as known, and has been listed once more. */
+  /** Sends a call, and waits for its answer. `again`: a second attempt, after the tools have been listed again. */
   async #askServer(peer: Peer, call: Call, again: boolean): Promise<Final> {
     const { transport } = peer.channel
     call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
@@ -179,7 +179,7 @@ export class ModernHalf implements Half {
     const { code, data, message } = last.error
     if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction('modern', message, last)
     if (code === -32601 && call.method === 'server/discover') throw new Contradiction('modern', message, last)
-    // The tool's schema says which arguments are mirrored into headers. It is unknown or has changed: list the tools
+    // The tool's schema, which says which arguments are mirrored into headers, is unknown or has changed: list the tools
     // again.
     if (code === HEADER_MISMATCH && mirrors && !again) {
       const tools = this.#toolsOf(call)
@@ -210,8 +210,8 @@ export class ModernHalf implements Half {
   }
 
   /**
-   * The headers of a call, over HTTP. What all calls of the same method, name and principal have in common is built once.
-   * `tool`: if its arguments are mirrored into headers here, and not by the client.
+   * The headers of a call, over HTTP. Headers that all calls of the same method, name and principal share are built once.
+   * `tool`: set if the bridge mirrors its arguments into headers, and not the client.
    */
   #headersOf(call: Call, tool: ToolFacts | undefined): Headers {
     if (tool?.misannotated !== undefined)
@@ -270,7 +270,7 @@ function toolsKey({ principal, caller: { capabilities } }: Call): string {
   return `${principal} ${capabilities.length > SHORT ? digest(capabilities) : capabilities}`
 }
 
-/** A call that lists the tools for the same caller. It does not refer to the given call, which may be large. */
+/** A call that lists the tools for the same caller. It keeps no reference to the given call, which may be large. */
 function listingFor({ caller, principal, credential }: Call): Call {
   const { revision, clientInfo, capabilities } = caller
   return {

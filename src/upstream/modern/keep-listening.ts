@@ -1,6 +1,6 @@
 /**
  * Keeps a subscription with a modern program open. If it ends without a result, because the server has cancelled it or
- * the process has ended, it is opened again, and everything is reported to the client as changed.
+ * the process has ended, opens it again, and reports everything as changed.
  */
 import type { Call, Final, Handler, Told } from '../../protocol/call.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, UPDATED } from '../../protocol/subscriptions.js'
@@ -9,12 +9,12 @@ import { backoff, pause } from '../../time/time.js'
 
 /** Milliseconds between attempts: none before the first one, then doubling. */
 const WAIT = { first: 1_000, most: 30_000 }
-/** Milliseconds after which attempts to open it again end, and after which an open one counts as stable. */
+/** Milliseconds after which to stop opening it again, and after which an open subscription counts as stable. */
 const GIVE_UP = 30_000
 const STABLE = 30_000
 const ENDED: Final = { kind: 'result', result: EMPTY }
 
-/** Thrown to a subscription that reports less than the first one did, to end it. */
+/** Thrown by `tell` to end a subscription that reports less than the first one. */
 class ReportsLess extends Error {}
 
 /** `listen` sends the `subscriptions/listen` of the call. */

@@ -1,4 +1,4 @@
-/** Calls that a server has accepted without an answer (HTTP 202): their answers come on the stream for its own messages. */
+/** Calls that a server has accepted with HTTP 202: their answers arrive on the stream for the server's own messages. */
 import type { ChannelError, Receiver } from './channel.js'
 
 interface Waiting {
@@ -7,10 +7,10 @@ interface Waiting {
 }
 
 export class AcceptedCalls {
-  /** By exchange. Those that have been answered stay until the next call is accepted. */
+  /** By exchange. Answered calls stay until the next one is accepted. */
   readonly #waiting = new Map<number, Waiting>()
 
-  /** Resolves when the answer is not awaited any more. Rejects if it cannot arrive. */
+  /** Resolves when the answer is no longer awaited. Rejects if it cannot arrive. */
   wait(exchange: number, receiver: Pick<Receiver, 'isWaiting'>): Promise<void> {
     for (const other of [...this.#waiting.keys()]) if (!receiver.isWaiting(other)) this.forget(other)
     return new Promise((resolve, reject) => this.#waiting.set(exchange, { resolve, reject }))
@@ -21,7 +21,7 @@ export class AcceptedCalls {
     this.#waiting.delete(exchange)
   }
 
-  /** The answers cannot arrive any more. */
+  /** Rejects all waiting calls, because their answers can no longer arrive. */
   fail(error: ChannelError): void {
     for (const { reject } of this.#waiting.values()) reject(error)
     this.#waiting.clear()

@@ -1,6 +1,5 @@
 /**
- * Explains why connections fail, by the error codes of Node.js, OpenSSL and undici: what happened, and what to do about
- * it.
+ * Explains the error codes of Node.js, OpenSSL and undici for failed connections: what happened, and what to do next.
  */
 
 export interface Cause {
@@ -8,7 +7,7 @@ export interface Cause {
   what: string
   /** What to try next, for the operator. */
   next?: string
-  /** It happens before any byte of the request has been sent. */
+  /** It happens only before any byte of the request has been sent. */
   notSent?: true
 }
 
@@ -43,7 +42,7 @@ const NO_TLS: Cause = {
   notSent: true,
 }
 
-/** What is known about errors, by their codes and names. */
+/** By the code or name of the error. */
 export const CAUSES: Readonly<Record<string, Cause>> = {
   ECONNREFUSED: {
     what: 'Connection refused',
@@ -62,7 +61,7 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
   },
   EMFILE: TOO_MANY_FILES,
   ENFILE: TOO_MANY_FILES,
-  // Without `notSent`: TCP keep-alive ends open connections with it, too.
+  // Without `notSent`, because TCP keep-alive also ends open connections with it.
   ETIMEDOUT: { what: 'The connection timed out', next: CHECK_NETWORK },
   ENETUNREACH: { what: 'The network of the host is unreachable', next: CHECK_NETWORK, notSent: true },
   UND_ERR_CONNECT_TIMEOUT: {
@@ -167,7 +166,7 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
   },
 }
 
-/** What happened to a connection, for people. Never empty. */
+/** Describes the failure of a connection, for people. Never empty. */
 export function whatOf(error: Error): string {
   return causeOf(error)?.what ?? (error.message || ('code' in error && String(error.code)) || error.name)
 }
@@ -175,14 +174,14 @@ export function whatOf(error: Error): string {
 /** Explains an error of a connection; undefined if it is unknown. */
 export function causeOf(error: unknown): Cause | undefined {
   if (!(error instanceof Error)) return undefined
-  // A host with several addresses fails once for each of them.
+  // A connection to a host with several addresses fails once for each address.
   if (error instanceof AggregateError) return firstKnown(error.errors)
   const code = 'code' in error ? String(error.code) : ''
   const known = Object.hasOwn(CAUSES, code) ? CAUSES[code] : undefined
-  // Only the error knows which proxy it was. Clients are not told: `next` is for the operator.
+  // Only the message of the error names the proxy. It goes into `next`, which is for the operator, not for clients.
   if (known && code.startsWith('ERR_PROXY_')) return { ...known, next: `${error.message}. ${known.next}` }
   if (known) return known
-  // What the server says in the handshake. Versions of OpenSSL differ in what stands before it.
+  // An alert that the server sent in the handshake. Versions of OpenSSL differ in the text before it.
   const [, alert = ''] = /^ERR_SSL_.*?(ALERT_\w+)$/.exec(code) ?? []
   if (Object.hasOwn(CAUSES, alert)) return CAUSES[alert]
   if (Object.hasOwn(CAUSES, error.name)) return CAUSES[error.name]

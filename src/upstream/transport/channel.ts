@@ -1,5 +1,5 @@
 /**
- * The types of a channel, which carries JSON-RPC messages to and from one server. It knows framing and delivery, no
+ * The types of a channel, which carries JSON-RPC messages to and from one server. It knows framing and delivery, but no
  * methods.
  */
 
@@ -14,7 +14,7 @@ export interface OutgoingMessage {
   text: string
   /** The id of the exchange that a request begins; absent for notifications and answers. */
   exchange?: number
-  /** The principal that waits for the answer, and reserves for it. */
+  /** The principal that waits for the answer. Memory for it is reserved in its name. */
   principal?: string | undefined
   /** Headers of this message, if the transport has headers. Names in lower case. */
   headers?: Readonly<Record<string, string>>
@@ -30,7 +30,7 @@ export interface Channel {
    * fail.
    */
   readonly shared: boolean
-  /** Exchanges are given up by `abandon` alone, without a cancellation message. */
+  /** `abandon` alone cancels an exchange, without a cancellation message. */
   readonly stateless: boolean
   /** Whether anything can still be sent. */
   readonly alive: boolean
@@ -39,22 +39,22 @@ export interface Channel {
   /** Sets the receiver. Called once, before anything is sent. */
   attach(receiver: Receiver): void
   /**
-   * Sends one message. For a request, resolves when the channel does nothing more for it, which may be as soon as it is
-   * written. Rejects with a ChannelError if its answer can no longer arrive, and with a Fault if it was not sent
-   * because there are no credentials for it.
+   * Sends one message. For a request, resolves when the channel has nothing more to do for it, which may be as soon as it
+   * is written. Rejects with a ChannelError if its answer can no longer arrive, and with a Fault if it was not sent for
+   * lack of credentials.
    */
   sendMessage(message: OutgoingMessage): Promise<void>
   /** Notes that the answer of this exchange is no longer needed: connections that wait for it are closed. */
   abandon(exchange: number): void
   /**
-   * Only of programs: until when one that has not answered counts as starting, by `performance.now()`. It does as long as
-   * it writes something to stdout or stderr every `silence` milliseconds, or may be downloading what it runs; and `most`
-   * milliseconds after its start at the latest.
+   * Only for programs: the time, by `performance.now()`, until which a program without an answer counts as starting. It
+   * does so while it writes to stdout or stderr at least every `silence` milliseconds, or may be downloading what it runs;
+   * but no longer than `most` milliseconds after its start.
    */
   startingUntil?(silence: number, most: number): number
   /** Whether the server has opened a session on the channel. */
   readonly hasSession?: boolean
-  /** Whether the server refuses a GET for want of a session, as servers that support sessions do. */
+  /** Whether the server refuses a GET for lack of a session, as servers that support sessions do. */
   wantsSession?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
   /** Opens the stream for the server's own messages, if it is a separate one. Resolves to whether it is open. */
   listen?(headers: Readonly<Record<string, string>>, account?: Account): Promise<boolean>
@@ -71,12 +71,12 @@ export interface HttpHead {
 export interface Receiver {
   /**
    * A message has arrived, in these pieces of bytes; on the stream of this exchange, if the transport has such streams.
-   * `http` is the head of the response that it came in.
+   * `http` is the head of the response that contains it.
    */
   receive(bytes: readonly Uint8Array[], exchange: number | undefined, http?: HttpHead): void
-  /** There was no memory for a message, of which this is the outline. `exchange` is as for `message`. */
+  /** A message was dropped for lack of memory; this is its outline. `exchange` as in `receive`. */
   dropped(outline: Outline, exchange: number | undefined): void
-  /** A message that begins with these bytes has not been completed for long: what it answers fails. */
+  /** A message that begins with these bytes has stayed incomplete for too long. The call that it answers fails. */
   stalled(beginning: Uint8Array): void
   /** Whether an exchange still waits for its answer. */
   isWaiting(exchange: number): boolean
@@ -90,13 +90,13 @@ export interface Receiver {
 
 export interface ChannelErrorOptions {
   cause?: unknown
-  /** Whether the server may have seen the message: decides whether it may be sent again. */
+  /** Whether the server may have received the message, which decides whether it may be sent again. */
   delivered?: 'no' | 'maybe'
   /** The HTTP refusal of the message. */
   refusal?: HttpRefusal
   /** The server violated the protocol, so it is to blame, not the connection. */
   protocol?: boolean
-  /** What the server said where a message was due. */
+  /** The server's text in the place of a message. */
   said?: string
   /** There is no memory for the message, or for what the server answers. */
   noMemory?: boolean
@@ -115,7 +115,7 @@ export class ChannelError extends Error {
   readonly said: string | undefined
   readonly noMemory: boolean
   readonly late: boolean
-  /** A few lines of the program's stderr. The first one looks like the reason of its end. */
+  /** A few lines of the program's stderr, first the one that looks like the reason for its end. */
   readonly stderr: readonly string[]
   readonly #allStderr: readonly string[]
 
@@ -147,13 +147,13 @@ export class ChannelError extends Error {
   }
 }
 
-/** The failure of a request that there is no memory for. */
+/** The failure of a request for which there is no memory. */
 export function requestTooLarge(): ChannelError {
   const said = 'The bridge has no memory left for messages (limits.memory)'
   return new ChannelError(said, { noMemory: true, delivered: 'no' })
 }
 
-/** The failure of a request whose answer there is no memory for. */
+/** The failure of a request for whose answer there is no memory. */
 export function answerTooLarge(): ChannelError {
   return new ChannelError('The bridge has no memory left for the answer of the server (limits.memory)', {
     noMemory: true,

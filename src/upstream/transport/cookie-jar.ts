@@ -1,9 +1,9 @@
-/** A bounded jar of cookies (RFC 6265) for one origin. Loaded when a server sets a cookie: it knows all public suffixes. */
+/** A bounded jar of cookies (RFC 6265) for one origin. Loaded only when a server sets a cookie, because it is large. */
 import { Cookie, CookieJar } from 'tough-cookie'
 
 /** Cookies that are kept. */
 const MAX_COOKIES = 20
-/** Characters of a cookie with its attributes; browsers keep as many. */
+/** Characters of a cookie with its attributes: the limit of browsers. */
 const MAX_COOKIE = 4_096
 
 export class Jar {
@@ -23,7 +23,7 @@ export class Jar {
     return JSON.stringify(this.#jar.serializeSync())
   }
 
-  /** Keeps a cookie of an answer from this address, unless it is invalid, too long or one too many. */
+  /** Stores a cookie of an answer from this address, unless it is invalid or too long, or there are too many. */
   keep(url: string, text: string): void {
     const cookie = text.length <= MAX_COOKIE ? Cookie.parse(text) : undefined
     if (!cookie) return

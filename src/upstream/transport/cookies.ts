@@ -9,37 +9,40 @@ export type WithHeaders = Readonly<Record<string, string | string[] | undefined>
 export class Cookies {
   readonly #url: URL
   #jar: Jar | undefined
-  /** Loads the jar. Cookies that come meanwhile are kept in order. */
+  /** Resolves when the jar is loaded and the cookies that arrived in the meantime are stored, in order. */
   #loading: Promise<void> | undefined
   #taken = 0
-  /** What was adopted last, unless an answer has set a cookie since. */
+  /** The text that was adopted last, unless an answer has set a cookie since then. */
   #adopted: string | undefined
 
   constructor(url: URL) {
     this.#url = url
   }
 
-  /** Resolves when all cookies have been kept; undefined if they have. */
+  /** Resolves when all cookies have been stored; undefined if they are stored already. */
   get settled(): Promise<void> | undefined {
     return this.#loading
   }
 
-  /** How many answers have set cookies. */
+  /** The number of answers that have set cookies. */
   get taken(): number {
     return this.#taken
   }
 
-  /** Whether any cookies are kept. */
+  /** Whether there are any cookies. */
   get any(): boolean {
     return this.#jar !== undefined
   }
 
-  /** All cookies, for `adopt` in another replica; undefined without any. To be read when they are settled. */
+  /** All cookies, for `adopt` in another replica; undefined if there are none. Read it after `settled`. */
   get text(): string | undefined {
     return this.#jar && JSON.stringify({ origin: this.#url.origin, jar: this.#jar.text })
   }
 
-  /** Replaces the cookies by those of another replica, unless they are of another origin or an answer sets some meanwhile. */
+  /**
+   * Replaces the cookies by those of another replica, unless these belong to another origin, or an answer sets cookies in
+   * the meantime.
+   */
   async adopt(text: string): Promise<void> {
     if (text === this.#adopted) return
     const { origin, jar } = JSON.parse(text) as { origin: string; jar: string }
@@ -50,7 +53,7 @@ export class Cookies {
     this.#adopted = text
   }
 
-  /** Keeps the cookies that an answer from this path sets. */
+  /** Stores the cookies that an answer from this path sets. */
   keepFrom(path: string, headers: WithHeaders): void {
     const { 'set-cookie': set } = headers
     if (set === undefined) return
@@ -70,7 +73,7 @@ export class Cookies {
     this.#loading = loading
   }
 
-  /** These headers with the cookies for a request to this path, beside those of the configuration. */
+  /** These headers with the cookies for a request to this path, in addition to configured cookies. */
   addTo<T extends WithHeaders>(path: string, headers: T): T {
     const own = this.#jar?.headerFor(this.#at(path))
     if (!own) return headers

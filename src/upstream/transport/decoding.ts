@@ -1,6 +1,6 @@
 /**
- * Decodes answers that are compressed although nobody asked for it, as direct clients do (undici). What follows counts the
- * decoded bytes, and takes them as fast as it can use them, so that a few bytes cannot fill the memory.
+ * Decodes answers that are compressed although the request does not allow it, as direct clients do (undici). The readers
+ * behind it count decoded bytes and apply backpressure, so that a few compressed bytes cannot fill the memory.
  */
 import type { Dispatcher, interceptors } from 'undici'
 

@@ -38,7 +38,7 @@ import {
 } from './origin.js'
 import type { Redirects } from './redirects.js'
 
-/** Milliseconds to wait before a stream is resumed: by default, and the bounds of what a server may set. */
+/** Milliseconds to wait before a stream is resumed: the default, and the bounds for a server's value. */
 const RETRY = { usual: 1_000, least: 100, most: 30_000 }
 /** Milliseconds that a server may keep a stream open after the answer. */
 const AFTER_ANSWER = 1_000
@@ -65,7 +65,7 @@ export class HttpTransport implements Transport {
     return Promise.resolve(new HttpChannel(this.#origin, stateless))
   }
 
-  /** What the relay needs to send requests to the server itself. */
+  /** The parts of the origin with which the relay sends requests itself. */
   get address(): {
     url: URL
     headers: OriginHeaders
@@ -101,7 +101,7 @@ class HttpChannel implements Channel {
   /** Whether the stream for the server's own messages is open, or may be. */
   #listens = false
   readonly #accepted = new AcceptedCalls()
-  /** The path and query where the session is. Redirects of other sessions do not move it. */
+  /** The path and query of the session. Redirects of other sessions do not change it. */
   #path: string | undefined
   #receiver: Receiver | undefined
   #sessionId: string | undefined
@@ -110,7 +110,7 @@ class HttpChannel implements Channel {
    */
   #own: OriginHeaders = NONE
   #account: Account | undefined
-  /** The cookies of the session. Without one, requests of several principals use the channel. */
+  /** The cookies of the session. Undefined without a session, because several principals may use the channel. */
   readonly #cookies: Cookies | undefined
   #postHeaders = new WeakMap<OriginHeaders, OriginHeaders>()
 
@@ -164,7 +164,7 @@ class HttpChannel implements Channel {
 
   /**
    * A server that supports sessions answers a GET without a session with 400 (MCP 2025-11-25, basic/transports, session
-   * management). A server of 2026-07-28 alone answers every GET with 405.
+   * management). A server that supports only 2026-07-28 answers every GET with 405.
    */
   async wantsSession(headers: OriginHeaders, account?: Account): Promise<boolean> {
     const reading = new Reading(undefined, undefined, this.#cookies, () => reading.abort())
@@ -215,8 +215,8 @@ class HttpChannel implements Channel {
   }
 
   /**
-   * Resumes a stream that ended before the answer: the server closed it to be polled (SEP-1699), or the connection
-   * broke. Needs an event id. Rejects with a ChannelError if the stream cannot be resumed.
+   * Resumes a stream that ended before the answer, because the server wants to be polled (SEP-1699) or the connection
+   * broke. Rejects with a ChannelError if the stream cannot be resumed, for example if it had no event id.
    */
   async #resume(headers: OriginHeaders, reading: Reading, account: Account | undefined): Promise<void> {
     let failures = 0
@@ -234,7 +234,7 @@ class HttpChannel implements Channel {
     }
   }
 
-  /** Resolves when the server has no stream, or has none any more. */
+  /** Resolves when the server has no stream, or no longer has one. */
   async #listen(headers: OriginHeaders, account: Account | undefined, opened: (open: boolean) => void): Promise<void> {
     let failures = 0
     let heard = false
@@ -242,7 +242,7 @@ class HttpChannel implements Channel {
     let openedAt = 0
     const reading = new Reading(this.#receiver, undefined, this.#cookies, (_headers, kind) => {
       hasNone = kind !== 'events'
-      // A page or a JSON text is no stream. It is not read: it may have no end.
+      // The body of another kind is not read, because it may have no end.
       if (hasNone) return reading.abort()
       openedAt = performance.now()
       // A stream with event ids continues where it stopped; without them, messages may have been lost.
@@ -253,10 +253,10 @@ class HttpChannel implements Channel {
     while (this.alive) {
       try {
         const { status, kind } = await this.#get(headers, reading, this.#account ?? account)
-        // A server that ends every stream at once is asked less and less often.
+        // If a server ends every stream at once, the pauses grow.
         if (kind === 'events')
           failures = performance.now() - openedAt < RETRY.usual && !reading.heard ? failures + 1 : 0
-        // 409: the server has not noticed yet that the last stream has broken.
+        // 409: the server has not noticed yet that the last stream is broken.
         hasNone ||= status >= 300 && (status !== 409 || ++failures > MAX_FAILURES)
       } catch (error) {
         hasNone ||= error instanceof Fault
@@ -282,7 +282,7 @@ class HttpChannel implements Channel {
     return this.#askFollowing({ method: 'GET', headers: this.#headersToListen(headers, reading) }, reading, account)
   }
 
-  /** Asks where the server has the session, and follows its redirects. */
+  /** Sends a request to the path of the session, and follows redirects. */
   async #askFollowing(request: HttpRequest, reading: Reading, account: Account | undefined): Promise<OriginAnswer> {
     const key = reading.exchange ?? --this.#withoutExchange
     this.#readings.set(key, reading)
@@ -300,7 +300,7 @@ class HttpChannel implements Channel {
         reading.path = next
       }
     } catch (error) {
-      // A stream that broke after an event id can be resumed, so this is not a failure yet.
+      // A stream that broke after an event with an id can be resumed, so this is not a failure yet.
       if (!(error instanceof ChannelError) || reading.lastId === undefined || this.stateless || !this.alive) throw error
       return { status: 200, kind: 'events', headers: NONE, body: [] }
     } finally {
@@ -310,7 +310,7 @@ class HttpChannel implements Channel {
   }
 
   /**
-   * Takes the session id from the headers, before the body is read: messages sent because of the body need it already.
+   * Takes the session id from the headers before the body is read, because replies to messages in the body need it.
    */
   readonly #adoptSession = (headers: ResponseHeaders): void => {
     if (this.#sessionId !== undefined) return
@@ -349,17 +349,17 @@ class HttpChannel implements Channel {
 const NONE: OriginHeaders = {}
 const nothing = () => {}
 /**
- * Reads the answer to one message, over several connections if its stream is resumed. Aborts with all of them, and with the
- * credentials that are obtained before the message is sent.
+ * Reads the answer to one message, over several connections if its stream is resumed. `abort` ends all of them, and also
+ * stops obtaining credentials for the message.
  */
 class Reading extends HangUp implements Reader {
   readonly exchange: number | undefined
   principal = NOBODY
-  /** Where the message was sent last. */
+  /** The path to which the message was sent last. */
   path = ''
   /**
-   * A message without an answer is started although it was aborted: it may tell the server that a call has ended because the
-   * channel is closed.
+   * A message that gets no answer is sent even after an abort: it may be the cancellation of a call, sent because the
+   * channel is being closed.
    */
   startsAnyway = false
   /** An event has arrived in the stream. */
@@ -389,7 +389,7 @@ class Reading extends HangUp implements Reader {
     this.#onSuccess = onSuccess
   }
 
-  /** Whether the answer is still awaited. */
+  /** Whether the answer is still expected. */
   get waited(): boolean {
     return this.exchange !== undefined && this.#receiver?.isWaiting(this.exchange) === true
   }
@@ -399,7 +399,7 @@ class Reading extends HangUp implements Reader {
     if (this.aborted) abort()
   }
 
-  /** Ends all requests for this answer, also one that has not been started. */
+  /** Ends all requests for this answer, including one that has not started yet. */
   override abort(): void {
     if (!this.startsAnyway) super.abort(new ChannelError('The request was aborted'))
     this.#end()
@@ -417,7 +417,7 @@ class Reading extends HangUp implements Reader {
 
   onEvent(event: SseEvent, decoder: SseDecoder): void {
     this.heard = true
-    // An id that is too long for a header is not kept.
+    // An id that is too long for a header is ignored.
     if (event.id !== undefined) this.lastId = event.id.length <= MAX_NAME ? own(event.id) : undefined
     this.retry = decoder.retry ?? this.retry
     if (event.event === 'message') {
@@ -435,12 +435,12 @@ class Reading extends HangUp implements Reader {
   }
 }
 
-/** Whether an answer says only that the message has arrived. */
+/** Whether an answer only confirms that the message has arrived. */
 function isAcceptance({ status, headers }: OriginAnswer): boolean {
   return status === 202 || status === 204 || headerOf(headers, 'content-type') === undefined
 }
 
-/** The failure of a request that was answered with something else than a message. */
+/** The failure of a request whose answer is not a message. */
 function noMessage(answer: OriginAnswer): ChannelError {
   const { status, kind, headers } = answer
   const options = { protocol: true, said: textIn(answer) }

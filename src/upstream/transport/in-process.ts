@@ -1,4 +1,4 @@
-/** The transport to servers in this very process: messages are handed over as objects, as by the InMemoryTransport of the SDKs. */
+/** The transport to servers in the same process: passes messages as objects, as InMemoryTransport of the SDKs does. */
 
 import { type Memory, unlimited } from '../../limits/memory.js'
 import type { Serve, SdkTransport as ServerEnd } from '../../ports/transport.js'
@@ -55,7 +55,7 @@ class InProcessChannel implements Channel {
   #receiver: Receiver | undefined
   /** Messages for a server that has not started to read. */
   #early: string[] | undefined = []
-  /** Senders that wait until what they have sent is delivered. */
+  /** Senders that wait until their messages have been delivered. */
   #waiting: (() => void)[] = []
   #over = false
 
@@ -89,7 +89,7 @@ class InProcessChannel implements Channel {
   sendMessage({ text }: OutgoingMessage): Promise<void> {
     if (this.#over) return Promise.reject(new ChannelError('The server has exited', { delivered: 'no' }))
     if (this.#early) this.#early.push(text)
-    // The server may answer at once, and nobody expects that before the message has been sent.
+    // Delayed, because the server may answer at once, before the sender is ready for the answer.
     else queueMicrotask(() => this.#deliver(text))
     return Promise.resolve()
   }
@@ -126,14 +126,14 @@ class InProcessChannel implements Channel {
     for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
-  /** Ends the channel; because of the server, if there is an error. */
+  /** Ends the channel. If the server caused the end, `error` says why. */
   #end(error: ChannelError | undefined): void {
     if (this.#over) return
     this.#over = true
     const last = () => {
       this.#goOn()
       const ended = error ?? new ChannelError('The channel is closed')
-      // As of a program: what was refused before arrives first.
+      // As with a program, rejections of earlier messages arrive first.
       setImmediate(() => this.#receiver?.ended(ended))
     }
     if (error) this.#messages.finish(last)

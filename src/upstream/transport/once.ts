@@ -1,4 +1,4 @@
-/** One request over Streamable HTTP without a channel, in a session that belongs to somebody else. */
+/** Sends one request over Streamable HTTP without a channel, for example in the session of a relayed client. */
 import { type Id, parseMessage, type Response, request as requestMessage } from '../../rpc/message.js'
 import { sourceOf } from '../../rpc/source.js'
 import { Deadline } from '../../time/time.js'

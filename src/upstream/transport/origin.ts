@@ -32,7 +32,7 @@ interface ForwardProxy {
 
 export interface OriginOptions {
   url: URL
-  /** How the server is called in messages; by default its address without the query. */
+  /** The name of the server in messages; by default its address without the query. */
   target?: string | undefined
   /** Sent with every request, for example credentials. Names in lower case. */
   headers?: OriginHeaders
@@ -58,11 +58,11 @@ export interface HttpRequest {
   /** All headers, including those of the origin. */
   headers: OriginHeaders
   body?: string | undefined
-  /** The principal that waits for the answer, and reserves for it. */
+  /** The principal that waits for the answer. Memory for it is reserved in its name. */
   principal?: string | undefined
 }
 
-/** Takes an answer piece by piece. An error that it throws ends the request. */
+/** Receives an answer piece by piece. An error that it throws ends the request. */
 export interface Reader {
   /** The request has been started. `abort` ends it at any time. */
   onStart?(abort: () => void): void
@@ -70,7 +70,7 @@ export interface Reader {
   onEvent?(event: SseEvent, decoder: SseDecoder): void
 }
 
-/** How to read a body: as events one by one, as a whole, its beginning only (for people), or not at all. */
+/** How to read a body: as single events, as a whole, only its beginning (for people), or not at all. */
 export type BodyKind = 'events' | 'whole' | 'beginning' | 'nothing'
 
 /** Headers of an answer. Names in lower case. */
@@ -80,7 +80,7 @@ export interface OriginAnswer {
   status: number
   kind: BodyKind
   headers: ResponseHeaders
-  /** The body in its received pieces, if it was read as a whole or its beginning. */
+  /** The pieces of the body, if its beginning or all of it was read. */
   body: readonly Uint8Array[]
 }
 
@@ -91,13 +91,13 @@ const DEFAULTS = {
   streamLimit: 64 * 1024 * 1024,
 }
 /**
- * Milliseconds of silence on a connection after which the system asks whether the other side is still there. So a stream
- * that has died without a FIN ends within a minute.
+ * Milliseconds of silence on a connection before TCP keep-alive probes it, so that a stream that died without a FIN ends
+ * within a minute.
  */
 const KEEP_ALIVE = 30_000
 /** For requests that nothing ends early. */
 const NEVER: Signal = new HangUp()
-/** Bytes of a text for people that are examined: of a refusal, and of what comes instead of a message. */
+/** Bytes that are read of a text for people: of a refusal, or of an answer that is not a message. */
 const TEXT = 64 * 1024
 
 export class Origin {
@@ -107,7 +107,7 @@ export class Origin {
   readonly memory: Memory
   /** Where requests to the address go. */
   readonly redirects: Redirects
-  /** The connections, once undici is loaded. Most programs never need it, because their servers are on stdio. */
+  /** The connections, after undici is loaded. A bridge with only stdio servers never loads it. */
   #pool: Dispatcher | undefined
   readonly #opened: Promise<Dispatcher>
   readonly #limits: { body: number; stream: number }
@@ -140,8 +140,8 @@ export class Origin {
 
   /**
    * Sends a request, with the credential of an account if there is one, and gives the pieces of the answer to `reader`. If
-   * the server refuses the credential, it has not acted on the request: then sends it again with another one. Rejects with
-   * a ChannelError, or with a Fault if there is no credential.
+   * the server refuses the credential, repeats the request with another one; that is safe, because the server has not acted
+   * on it. Rejects with a ChannelError, or with a Fault if there is no credential.
    */
   async askOrigin(
     request: HttpRequest,
@@ -168,7 +168,7 @@ export class Origin {
       const refusal = refusedCredential(answer.status, answer.headers['www-authenticate'], authorization, nonce)
       if (!refusal) return answer
       authorization = await account.refused(refusal, signal).catch((error: unknown) => {
-        // The server's own refusal is kept as the cause, for the operator.
+        // The server's own refusal becomes the cause, for the operator.
         if (needsSignIn(error)) error.cause ??= refused(answer)
         throw error
       })
@@ -193,7 +193,7 @@ export class Origin {
     })
   }
 
-  /** Most bytes of an answer that is no stream. */
+  /** Most bytes of an answer that is not a stream. */
   get bodyLimit(): number {
     return this.#limits.body
   }
@@ -217,7 +217,7 @@ async function openPool(
     connectTimeout: timeout,
   }: { connections: number; connect: Connect | undefined; via: ForwardProxy | undefined; connectTimeout: number },
 ): Promise<Dispatcher> {
-  // The bundle has no names of a CommonJS package that is imported on demand, only its default.
+  // In the bundle, a CommonJS package that is imported on demand has only a default export.
   const { buildConnector, interceptors, Pool } = (await import('undici')).default
   const pool = new Pool(via?.origin ?? origin, {
     connections,
@@ -238,7 +238,7 @@ async function openPool(
   })
 }
 
-/** Sends the requests of one turn of the event loop in a row. */
+/** Delays requests to the end of the turn of the event loop, so that they are sent in a row (see time/turn.ts). */
 function inARow(dispatch: Dispatcher.Dispatch): Dispatcher.Dispatch {
   return (options, handler) => {
     atTurnEnd(() => dispatch(options, handler))
@@ -259,7 +259,7 @@ class Answering implements Dispatcher.DispatchHandler {
   readonly #reserve: () => Reservation
   /** The reservation for received and undelivered bytes. Small amounts are free. */
   #reservation: Reservation | undefined
-  /** The body, if it is read: its first piece, and the others. */
+  /** The first piece of the body, and the others. */
   #first: Buffer | undefined
   #others: Gathering | undefined
   #kind: BodyKind = 'nothing'
@@ -352,7 +352,7 @@ class Answering implements Dispatcher.DispatchHandler {
     const slices = this.#slices as Slices<SseEvent>
     slices.deliver(decoder.push(chunk))
     if (slices.busy) controller.pause()
-    // One event that there is no memory for does not end the stream, on which others may come.
+    // Without memory for an event, only this event is dropped: other events may follow in the stream.
     if (this.#hasRoom(decoder.kept)) return
     decoder.skip()
     this.#hasRoom(decoder.kept)
@@ -367,7 +367,7 @@ class Answering implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Reserves so many bytes in total. Returns whether there is memory for them. */
+  /** Reserves `bytes` in total. Returns whether there is memory for them. */
   #hasRoom(bytes: number): boolean {
     if (bytes <= SMALL && !this.#reservation) return true
     this.#reservation ??= this.#reserve()
@@ -381,7 +381,7 @@ export function headerOf(headers: ResponseHeaders, name: string): string | undef
   return typeof value === 'string' ? value : value?.[0]
 }
 
-/** The failure of an answer in an encoding that the bridge does not know; undefined if it has none, or was decoded. */
+/** The failure of an answer in an unknown encoding; undefined if the answer has no encoding or was decoded. */
 export function undecodedIn(headers: ResponseHeaders): ChannelError | undefined {
   const encoding = headerOf(headers, 'content-encoding')?.trim().toLowerCase() || 'identity'
   if (encoding === 'identity') return undefined
@@ -391,7 +391,7 @@ export function undecodedIn(headers: ResponseHeaders): ChannelError | undefined 
   })
 }
 
-/** The failure of an answer of more than so many bytes. */
+/** The failure of an answer of more than `bytes`. */
 export function overLimit(bytes: number): ChannelError {
   return new ChannelError(`The server sent an answer of more than ${bytes} bytes (limits.answerBytes)`, {
     protocol: true,
@@ -435,7 +435,7 @@ function keptAlive(connect: Connect): Connect {
     })
 }
 
-/** Wraps a connector: its failures become ChannelErrors that say that the server has received nothing. */
+/** Wraps a connector: its failures become ChannelErrors of requests that were not delivered. */
 function withUndelivered(connect: Connect): Connect {
   return (target, done) =>
     connect(target, (...[error, socket]) => {
@@ -445,7 +445,7 @@ function withUndelivered(connect: Connect): Connect {
 }
 
 /**
- * Turns an error of undici or of the system into a ChannelError, which says whether the server may have got the
+ * Turns an error of undici or of the system into a ChannelError, which says whether the server may have received the
  * request.
  */
 export function channelError(error: Error): ChannelError {

@@ -1,17 +1,17 @@
-/** Redirects of a server: followed on its own origin, with the same method, and remembered. */
+/** Follows redirects of a server on its own origin, with the same method, and remembers them. */
 
 import { BoundedMap } from '../../limits/bounded.js'
 import { parseUrl } from '../../texts/parse-url.js'
 
 /** Statuses of redirects that keep the method and the body (RFC 9110, 15.4.8 and 15.4.9). */
 const KEEPING: ReadonlySet<number> = new Set([307, 308])
-/** Redirects of one request that are followed. */
+/** Maximum redirects that are followed for one request. */
 export const MAX_REDIRECTS = 3
-/** Statuses that mean that a path does not exist any more, unless the answer is JSON: that may be about the session. */
+/** Statuses of a path that no longer exists, unless the answer is JSON, which may be about the session. */
 const GONE: ReadonlySet<number> = new Set([404, 410])
-/** Principals whose paths are remembered. */
+/** Maximum principals whose paths are remembered. */
 const MAX_PATHS = 1_000
-/** Characters of a path that is remembered. */
+/** Maximum characters of a remembered path. */
 const MAX_REDIRECT_PATH = 8 * 1024
 
 /** The head of an answer. Names of headers are in lower case. */
@@ -21,8 +21,8 @@ interface Head {
 }
 
 /**
- * Where requests to the address of a server go. A path that the server has redirected a principal to is used for all
- * requests of that principal, because a server may redirect each one to another path.
+ * The known redirects of a server. If it has redirected a principal to a path, all requests of that principal use the
+ * path, because a server may redirect each principal to another one.
  */
 export class Redirects {
   readonly #url: URL
@@ -41,9 +41,9 @@ export class Redirects {
   }
 
   /**
-   * The path to which a request has to be sent again; undefined if the answer is final. That is the target of a
-   * redirect, or the address of the server if a remembered path does not exist any more. `asked`: the path where the
-   * request was sent. `times`: how often it has been sent before.
+   * The path to which a request has to be sent again: the target of a redirect, or the address of the server if a
+   * remembered path no longer exists. Undefined if the answer is final. `asked`: the path to which the request was sent.
+   * `times`: how often it has been sent before.
    */
   next(principal: string, asked: string, answer: Head, times: number): string | undefined {
     if (times >= MAX_REDIRECTS) return undefined
@@ -58,8 +58,8 @@ export class Redirects {
 }
 
 /**
- * The path to which a server redirects a request that was sent to the path `asked`; undefined if it does not, or not
- * within its origin. Another origin must not get the credentials.
+ * The path to which a server redirects a request that was sent to the path `asked`; undefined if it does not, or if the
+ * target is on another origin, which must not get the credentials.
  */
 export function redirectedTo(url: URL, asked: string, { status, headers }: Head): string | undefined {
   const { location } = headers
@@ -74,7 +74,7 @@ export function redirectedTo(url: URL, asked: string, { status, headers }: Head)
  */
 export function onSameOrigin(location: string | undefined, base: URL): URL | undefined {
   const target = location === undefined ? undefined : parseUrl(location, base)
-  // A `blob:` address has the origin of the address in it.
+  // The origin of a `blob:` address is that of the address inside it, so the protocol is compared too.
   return target?.origin === base.origin && target.protocol === base.protocol ? target : undefined
 }
 

@@ -1,5 +1,5 @@
 /**
- * Delivers what one channel has read in slices, one per turn of the event loop, so that a flood does not delay other
+ * Delivers the messages of a channel in slices, one per turn of the event loop, so that a flood does not delay other
  * channels.
  */
 
@@ -11,9 +11,9 @@ export class Slices<T> {
   readonly #take: (item: T) => void
   readonly #drained: () => void
   #waiting: readonly T[] = NONE
-  /** Delivered in this turn. */
+  /** The number of items delivered in this turn. */
   #taken = 0
-  /** The next slice waits for the next turn. */
+  /** This turn's slice is complete; the next one waits for the next turn. */
   #yielding = false
   #last: (() => void) | undefined
 
@@ -28,14 +28,14 @@ export class Slices<T> {
     return this.#waiting.length > 0
   }
 
-  /** Delivers as many items as this turn allows. The others follow in order. Returns whether some wait. */
+  /** Delivers as many items as this turn allows; the others follow in order. Returns whether items wait. */
   deliver(items: readonly T[]): boolean {
     this.#waiting = this.#waiting.length > 0 ? [...this.#waiting, ...items] : items
     if (!this.#yielding) this.#deliverSlice()
     return this.#waiting.length > 0
   }
 
-  /** Calls `last` when all pushed items have been delivered: at once if none wait. `take` may call it, too. */
+  /** Calls `last` when all items have been delivered, at once if none wait. `take` may call `finish` too. */
   finish(last: () => void): void {
     if (this.busy) this.#last ??= last
     else last()
@@ -46,7 +46,7 @@ export class Slices<T> {
     this.#waiting = NONE
   }
 
-  /** Returns whether that was the end: all items are delivered, and `finish` was called. */
+  /** Delivers a slice. Returns whether that was the end: all items are delivered, and `finish` was called. */
   #deliverSlice(): boolean {
     const items = this.#waiting
     let at = 0

@@ -1,6 +1,6 @@
 /**
- * The HTTP+SSE transport of 2024-11-05 to servers: one stream for all received messages, which names the address for
- * POSTs.
+ * The HTTP+SSE transport of 2024-11-05 to servers: one stream for all received messages, whose first event names the
+ * endpoint for POSTs.
  */
 
 import { Fault } from '../../fault/fault.js'
@@ -135,7 +135,7 @@ class SseChannel implements Channel {
     this.#answeredByPost(answer.body, exchange)
   }
 
-  /** Asks with the cookies of the session, and asks again where the server redirects to. Returns the last answer and its path. */
+  /** Sends a request with the cookies of the session, and follows redirects. Returns the last answer and its path. */
   async #follow(
     request: HttpRequest & { path: string },
     { onHead: head, ...reader }: Reader,
@@ -161,7 +161,7 @@ class SseChannel implements Channel {
     }
   }
 
-  /** Takes the answer to a request from the response to its POST: some servers send it there, and not on the stream. */
+  /** Takes the answer to a request from the response to its POST: some servers send it there, not on the stream. */
   #answeredByPost(body: readonly Uint8Array[], exchange: number | undefined): void {
     if (exchange === undefined || !this.#receiver?.isWaiting(exchange)) return
     if (answersIn(body, exchange)) this.#receiver.receive(body, undefined)
@@ -178,11 +178,11 @@ class SseChannel implements Channel {
   }
 
   /**
-   * Reads the stream until it ends. Then the channel ends, because this transport cannot resume a stream. `onSent` is
-   * called for each request for the stream, `onEndpoint` with the endpoint.
+   * Reads the stream until its end, and then ends the channel, because this transport cannot resume a stream. Calls
+   * `onSent` for each request for the stream, and `onEndpoint` with the endpoint.
    */
   async #read(account: Account | undefined, onSent: () => void, onEndpoint: (endpoint: string) => void): Promise<void> {
-    // Redirects may move it. The endpoint is resolved against it.
+    // The address of the stream after redirects. The endpoint is resolved against it.
     let stream = this.#origin.url
     const event = ({ event, data, dropped }: SseEvent) => {
       if (event === 'endpoint') {
@@ -216,7 +216,7 @@ class SseChannel implements Channel {
       if (error instanceof Fault && this.#endpoint === '') throw error
       this.#finish(error instanceof ChannelError ? error : new ChannelError('The stream failed', { cause: error }))
     }
-    // This matters only to `open`, while it waits for the endpoint. An open channel reports the end to its receiver.
+    // Only for `open`, while it waits for the endpoint. An open channel reports the end to its receiver.
     if (this.#end) throw this.#end
   }
 
@@ -238,7 +238,7 @@ class SseChannel implements Channel {
   }
 }
 
-/** How the response to a POST is read. Most only say that the message has arrived. */
+/** How to read the response to a POST. Most only confirm that the message has arrived. */
 function kindOf(status: number, headers: ResponseHeaders, isRequest: boolean): BodyKind {
   if (status >= 300) return 'whole'
   if (!isRequest) return 'nothing'

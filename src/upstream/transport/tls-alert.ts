@@ -1,6 +1,6 @@
 /**
- * Keeps what a server says when it refuses a client certificate. With TLS 1.3 that arrives after the handshake, as an error of the
- * connection, and undici replaces it by "other side closed" when the connection ends.
+ * Preserves the TLS alert with which a server refuses a client certificate. With TLS 1.3 it arrives after the handshake, as
+ * an error of the connection, and undici would replace it by "other side closed" when the connection ends.
  */
 import type { buildConnector } from 'undici'
 

@@ -1,4 +1,4 @@
-/** Explains why a program cannot be started. Almost always its entry in the configuration is wrong, and this says where. */
+/** Explains why a program cannot be started: usually its entry in the configuration is wrong, and this says where. */
 import { accessSync, constants, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { ChannelError } from '../channel.js'
@@ -13,7 +13,7 @@ export interface ProgramStart {
   cwd?: string | undefined
 }
 
-/** Bytes from which Linux does not take an argument or a variable (MAX_ARG_STRLEN in its sources, which counts a NUL). */
+/** Bytes from which Linux refuses an argument or a variable (MAX_ARG_STRLEN in its sources, which counts a NUL). */
 const TOO_LONG = 128 * 1024 - 1
 
 /** What an error of the system means, by its code. */
@@ -38,12 +38,12 @@ export function cannotStart(start: ProgramStart, cause: NodeJS.ErrnoException): 
   const { code = '' } = cause
   const reason = Object.hasOwn(REASONS, code) ? REASONS[code] : undefined
   const why = whyNotThere(start) ?? reason?.(start) ?? cause.message
-  // Without that prefix, the code could be about a connection.
+  // The prefix distinguishes the code from the same code of a connection.
   const known = Object.assign(new Error(cause.message), { code: `ERR_START_${code}` })
   return new ChannelError(`Cannot start ${start.command}: ${why}`, { delivered: 'no', cause: known })
 }
 
-/** The failure of a command that does not exist. For Windows, where cmd.exe starts, and does not find it. */
+/** The failure of a command that does not exist. For Windows, where cmd.exe starts but does not find it. */
 export function missing(start: ProgramStart): ChannelError {
   return cannotStart(start, Object.assign(new Error('no such program'), { code: 'ENOENT' }))
 }
@@ -73,7 +73,7 @@ function whyRefused({ command, cwd }: ProgramStart): string {
   return isFolder(resolve(cwd ?? '.', command)) ? 'it is a folder' : 'this user may not execute it'
 }
 
-/** What this user may not look at is no folder for this user. */
+/** Whether a path is a folder; false if this user may not look at it. */
 function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory()
@@ -91,7 +91,7 @@ function whyTooBig({ args, env }: ProgramStart): string {
   return 'its arguments and environment variables are too long together'
 }
 
-/** No text for a program can contain NUL. */
+/** Names the text that contains NUL, which no text for a program may. */
 function whyInvalid({ command, args, env, cwd }: ProgramStart): string {
   const has = (text: string | undefined) => text?.includes('\0') === true
   const variable = Object.entries(env).findIndex(([key, value]) => has(key) || has(value))

@@ -1,6 +1,6 @@
 /**
- * A channel to one child process: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio), and its
- * gentle end: input closed, SIGTERM, SIGKILL.
+ * A channel to one child process: one JSON-RPC message per line on its pipes (MCP, basic/transports/stdio). Ends it in
+ * steps: closes its input, then SIGTERM, then SIGKILL.
  */
 import type { ChildProcess } from 'node:child_process'
 import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../../limits/memory.js'
@@ -22,24 +22,24 @@ import { StderrTail } from './stderr-tail.js'
 export interface StdioChannelOptions {
   /** Maximum bytes of one received line. */
   lineLimit?: number
-  /** Milliseconds for which an incomplete line may stand still before the call that it answers fails. */
+  /** Milliseconds without a further part of an incomplete line after which the call that it answers fails. */
   partialLine?: number
   /** Milliseconds from closing the child's input to SIGTERM, and from there to SIGKILL. */
   grace?: { term: number; kill: number }
-  /** The child may download what it runs, without a word, before it writes to stdout. */
+  /** The child may download what it runs, without any output, before it writes to stdout. */
   downloads?: boolean
   /** Called with each line that the child writes to stderr. */
   onStderr?: (line: string) => void
   /** The ledger for bytes that have been read from the child, or wait to be written to it. */
   memory?: Memory
-  /** Called when the child has ended. `wanted`: because the channel is closing. */
+  /** Called when the child has ended. `wanted`: the channel was being closed. */
   onExit(wanted: boolean): void
   /** Called when the child and its descendants have ended, or have been killed. */
   onGone?(): void
 }
 
 const DEFAULTS = { lineLimit: 16 * 1024 * 1024, partialLine: 30_000, grace: { term: 2_000, kill: 3_000 } }
-/** The grace if the bridge has to end at once: its parent may kill it within a second. */
+/** The grace if the bridge has to end at once, because its parent may kill it within a second. */
 const NO_TIME = { term: 0, kill: 300 }
 /** Maximum bytes that wait to be written to a child. */
 const MAX_QUEUED_BYTES = 8 * 1024 * 1024
@@ -52,7 +52,7 @@ const LAST_WORDS = 100
 
 type Child = ChildProcess & { stdin: NonNullable<ChildProcess['stdin']>; stdout: NonNullable<ChildProcess['stdout']> }
 
-/** Lines that are written together, and the promise that they have been. */
+/** Lines that are written together, and a promise that resolves when they are written. */
 interface Write {
   text: string
   written?: Promise<void>
@@ -196,8 +196,8 @@ export class StdioChannel implements Channel {
   }
 
   /**
-   * Reserves memory for the incomplete line. Without memory, the rest of it is read and not kept. If the child were not read, its
-   * other callers would wait until those who hold the memory have read their answers.
+   * Reserves memory for the incomplete line. Without memory, the rest of the line is read and dropped. If reading paused
+   * instead, all callers of the child would wait for the holders of the memory.
    */
   #reserve(): void {
     const { line } = this.#reservations
@@ -206,7 +206,7 @@ export class StdioChannel implements Channel {
     line.resize(0)
   }
 
-  /** Waits for the next part of an incomplete line. A line that goes on arriving may take long. */
+  /** Restarts the time limit for the next part of an incomplete line. A line may take long while its parts arrive. */
   #watchPartial(): void {
     this.#partial?.clear()
     this.#partial = undefined
@@ -241,7 +241,7 @@ export class StdioChannel implements Channel {
     }
   }
 
-  /** Ends the channel because a pipe has broken; a little later, because the exit of the child explains it better. */
+  /** Ends the channel because a pipe has broken. Waits a little first, because the exit of the child explains it better. */
   #suspect(why: string): void {
     setTimeout(() => this.#end(why), 2 * LAST_WORDS)
   }

@@ -1,9 +1,9 @@
-/** Programs that download what they run. Most do so without a word: `npx -y` writes nothing. */
+/** Recognizes programs that download what they run. Most do so without any output, as `npx -y`. */
 import type { ProgramStart } from './cannot-start.js'
 
 const RUNNERS =
   /(?:^|[\s"'/\\])(?:npx|npm|pnpm|pnpx|yarn|bunx?|uvx?|pipx|docker|podman|nerdctl|deno|dnx)(?:\.(?:cmd|exe))?(?=$|[\s"'])/i
-/** Programs that run the one that their arguments name. */
+/** Programs that run another program, which their arguments name. */
 const OUTER = /(?:^|[/\\])(?:sh|bash|dash|ash|zsh|fish|env|cmd|powershell|pwsh|wsl)(?:\.exe)?$/i
 
 /** Whether a program may download what it runs, so that its first start takes long. */

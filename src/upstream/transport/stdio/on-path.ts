@@ -1,4 +1,4 @@
-/** Whether a command is a program of this machine. */
+/** Checks whether a command is a program on this machine. */
 import { statSync } from 'node:fs'
 import { platform } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
@@ -6,8 +6,8 @@ import { delimiter, join, resolve } from 'node:path'
 const WINDOWS = platform() === 'win32'
 
 /**
- * A command with a slash is a path, from the folder `cwd`. Any other one is looked for on the PATH of `env`. On Windows the
- * ending may be left out, as in `npx` for `npx.cmd`.
+ * Whether a command exists. A command with a slash is a path relative to `cwd`; others are searched on the PATH of `env`.
+ * On Windows the extension may be missing, as in `npx` for `npx.cmd`.
  */
 export function isProgram(
   command: string,
@@ -21,7 +21,7 @@ export function isProgram(
   return path.split(delimiter).some((folder) => folder !== '' && isFile(join(folder, command)))
 }
 
-/** A folder that this user may not read has no programs for this user. */
+/** Whether there is a file at a path; false if this user may not read its folder. */
 function isFileAt(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false })?.isFile() === true

@@ -1,4 +1,4 @@
-/** The process group of a child and its descendants: ended together, at the latest when the bridge ends. */
+/** Ends a child and its descendants together, as a process group, at the latest when the bridge ends. */
 import { type ChildProcess, spawnSync } from 'node:child_process'
 import process from 'node:process'
 import { pause, within } from '../../../time/time.js'
@@ -14,14 +14,13 @@ const WINDOWS = process.platform === 'win32'
 /** Groups that may still have processes. */
 const living = new Set<ProcessGroup>()
 
-/** Kills all remaining groups when the bridge exits. Nothing asynchronous is possible then. */
+/** Kills all remaining groups when the bridge exits; then nothing asynchronous is possible. */
 function endAll(): void {
   for (const group of living) group.signal('SIGKILL')
 }
 
 /**
- * Sends SIGTERM to all running groups, and waits a moment. For a bridge that has to end at once: its exit kills the
- * rest.
+ * Sends SIGTERM to all running groups, and waits a moment. For a bridge that has to end at once; its exit kills the rest.
  */
 export async function endPrograms(): Promise<void> {
   const groups = [...living]
@@ -30,8 +29,8 @@ export async function endPrograms(): Promise<void> {
 }
 
 /**
- * Ends a process and its descendants on Windows, which has neither process groups nor signals: a program that has to end
- * is killed. Blocks until that is done, because the exit of the bridge waits for nothing else.
+ * Kills a process and its descendants on Windows, which has neither process groups nor signals. Blocks until that is done,
+ * because an exit of the bridge does not wait for anything asynchronous.
  */
 function endTree(child: ChildProcess): void {
   const { status } = spawnSync('taskkill', ['/pid', String(child.pid), '/t', '/f'], {
@@ -65,11 +64,11 @@ export class ProcessGroup {
     try {
       this.#send(signal)
     } catch {
-      // The group has no processes any more.
+      // The group has no processes left.
     }
   }
 
-  /** Waits until the group has no processes. Resolves to false if it still has some after so many milliseconds. */
+  /** Waits until the group has no processes. Resolves to false if it still has some after `milliseconds`. */
   async goneWithin(milliseconds: number): Promise<boolean> {
     const deadline = performance.now() + milliseconds
     await within(this.exited, milliseconds)

@@ -11,7 +11,7 @@ export interface StartsOptions {
 
 /** Maximum milliseconds that a start waits. */
 const PATIENCE = 5_000
-/** Number of remembered principals from which on those that may start a full burst again are forgotten. */
+/** With this many remembered principals, those that may start a full burst again are forgotten. */
 const MAX_STARTERS = 1_000
 
 export class Starts {

@@ -6,13 +6,13 @@ const MAX_STDERR_LINE = 1_000
 /** Lines of an excerpt, from the beginning and from the end. */
 const SHOWN = { first: 4, last: 6 }
 
-/** Lines of npm that are no reason: a code alone, and where to read more. */
+/** Lines of npm that state no reason: a code alone, or where to read more. */
 const NO_REASON = /^npm (?:notice|(?:error|ERR!)\s*(?:\d+|(?:code|errno|syscall|path) .*|A complete log .*)?$)/
 
 /**
- * Patterns of lines that say why a program ended, the most certain first: what npm says of a package; an exception or a
- * panic; "error" or "fatal" at the beginning; something missing or refused. The last matching line counts, because a Python traceback ends with
- * it. Lines of a stack trace are indented, so they do not match those.
+ * Patterns of lines that say why a program ended, the most certain first: npm about a package; an exception or a panic;
+ * "error" or "fatal" at the beginning; something missing or refused. The last matching line counts, because a Python
+ * traceback ends with the exception. Lines of a stack trace are indented, so they match none of the first patterns.
  */
 const REASONS: readonly RegExp[] = [
   /^npm (?:error|ERR!) +(?:404 .*(?:could not be found|is not in this registry)|notarget No matching|could not determine executable|\w*Error: )/,
@@ -64,7 +64,7 @@ export class StderrTail {
   }
 }
 
-/** A few of the lines: the one that looks like the reason, then some from the beginning and the end. */
+/** A few of the lines: the one that looks most like the reason, then some from the beginning and the end. */
 export function excerpt(lines: readonly string[]): string[] {
   const reason = reasonIn(lines)
   const others = lines.filter((line) => line !== reason)

@@ -10,7 +10,7 @@ import { isProgram } from './on-path.js'
 
 export interface StdioOptions extends Omit<StdioChannelOptions, 'onExit' | 'downloads'>, ProgramStart {
   /**
-   * Reports starts and ends of children, and how many run since. `restarted`: in place of a child that ended by itself.
+   * Reports starts and ends of children, and how many run now. `restarted`: in place of a child that ended by itself.
    */
   onChild?: (what: 'started' | 'restarted' | 'ended', pid: number, running: number) => void
 }
@@ -35,7 +35,7 @@ export class StdioTransport implements Transport {
     const { command, env, cwd } = start
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new ChannelError('The bridge is shutting down', { delivered: 'no' }))
-      // On Windows the error would come late: cmd.exe starts, and does not find the program.
+      // On Windows the error would come late, because cmd.exe starts even if it does not find the program.
       if (platform === 'win32' && !isProgram(command, env, cwd)) return reject(missing(start))
       const child = begin(start)
       child.once('error', (cause: NodeJS.ErrnoException) => reject(cannotStart(start, cause)))
@@ -51,7 +51,7 @@ export class StdioTransport implements Transport {
         onExit,
         onGone: () => this.#channels.delete(channel),
       })
-      // At once, so that the child ends with the bridge from now on.
+      // Added before the child has spawned, so that it ends with the bridge from now on.
       this.#channels.add(channel)
       child.once('spawn', () => {
         this.#options.onChild?.(this.#missing > 0 ? 'restarted' : 'started', pid, ++this.#running)
@@ -67,12 +67,12 @@ export class StdioTransport implements Transport {
   }
 }
 
-/** Starts a program. Throws a ChannelError: some errors of the system are thrown, others are events of the child. */
+/** Starts a program. Throws a ChannelError; some errors of the system are not thrown, but become events of the child. */
 function begin(start: ProgramStart): ChildProcess {
   const { command, args, env, cwd } = start
   try {
-    // Without a shell, except for `.cmd` and `.bat` on Windows, which only cmd.exe can run: its arguments are escaped. In a
-    // process group of its own, so that its descendants can be ended with it.
+    // Without a shell. Only for `.cmd` and `.bat` on Windows, cross-spawn uses cmd.exe, and escapes the arguments. The
+    // program gets a process group of its own, so that its descendants can be ended with it.
     return spawn(command, args, {
       env,
       stdio: 'pipe',

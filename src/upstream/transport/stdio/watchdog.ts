@@ -1,7 +1,7 @@
 /**
- * A small process that ends the bridge's programs if the bridge is killed. It is a shell (about a megabyte), started
- * with the first program, that waits until its pipe from the bridge closes. Without a shell, as in an image with
- * Node.js only, there is no watchdog.
+ * Starts a small process that ends the bridge's programs if the bridge is killed: a shell (about a megabyte) that waits
+ * until its pipe from the bridge closes. It starts with the first program. Without a shell, as in an image with only
+ * Node.js, there is no watchdog.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import process from 'node:process'
@@ -44,7 +44,7 @@ export function unwatch(group: number): void {
 
 function start(): void {
   const { PATH = '/usr/bin:/bin' } = process.env
-  // In a session of its own, so that Ctrl-C at the terminal does not end it.
+  // Detached: in a session of its own, so that Ctrl-C at the terminal does not end it.
   const child = spawn('/bin/sh', ['-c', SCRIPT, 'mcp-bridge-watchdog'], {
     cwd: '/',
     env: { PATH },
@@ -56,7 +56,7 @@ function start(): void {
     unavailable = true
     watchdog = undefined
   })
-  // If it was killed, the next program starts another one, which gets all groups.
+  // If the watchdog was killed, the next program starts another one, which gets all groups.
   child.once('exit', () => {
     watchdog = undefined
   })
