@@ -27,8 +27,7 @@ export function wasLogged(fault: Fault): boolean {
 }
 
 /**
- * The log line, the metrics event and the span of one call. It begins, gets notes, and ends once: then all are written.
- * Without a recorder nothing is done for it.
+ * The log line, the metrics event, the span and the record of one call. They are written when the call ends.
  */
 export class CallLogEntry implements CallLog {
   /** Records the call; undefined without a recorder. */
@@ -38,15 +37,15 @@ export class CallLogEntry implements CallLog {
   readonly #started = performance.now()
   readonly #fields: CallFields
   #span: Span | undefined
-  /** How often the server has answered the call or given it up, and the milliseconds that this took in total. */
+  /** How often the call was sent to the server, and the milliseconds that this took in total. */
   #passages = 0
   #upstreamMs = 0
   /** Whether the call has been sent to the server. */
   #handed = false
 
   /**
-   * Begins the span of the call: in the trace of the request's `_meta`, or else of its headers. Without `whose` the call is not
-   * recorded.
+   * Begins the span of the call, in the trace of the request's `_meta` or else of its headers. Without `whose`, the call is
+   * neither recorded nor traced.
    */
   constructor(
     logger: Logger,
@@ -73,7 +72,7 @@ export class CallLogEntry implements CallLog {
     Object.assign(this.#fields, fields)
   }
 
-  /** The call has asked the server for a list, and this is its answer. */
+  /** Takes the answer to a request for a list, to learn the names in it. */
   listed(reply: Final): void {
     const { names, server } = this.#logger.telemetry ?? {}
     if (reply.kind === 'result' && server !== undefined) names?.learn(server, this.#fields.method, reply.result)
@@ -106,8 +105,8 @@ export class CallLogEntry implements CallLog {
   }
 
   /**
-   * Ends the call with the server's reply: a result, an input request or an error. `text` is the answer as sent, `origin`
-   * what it was made of, and `status` its HTTP status, if it has one that is not 200.
+   * Ends the call with the server's reply: a result, an input request or an error. `text` is the sent answer, `origin` its
+   * origin, and `status` its HTTP status, if it has one other than 200.
    */
   ended(reply: Final, text?: Wire, origin?: MessageOrigin, status?: number): void {
     this.recorder?.answered(reply, text, origin, status)
@@ -125,7 +124,7 @@ export class CallLogEntry implements CallLog {
     this.#end('cancelled', { cancelled: why })
   }
 
-  /** Ends the call with a fault. `text` is the answer as sent, `status` its HTTP status, if it has one that is not 200. */
+  /** Ends the call with a fault. `text` is the sent answer, `status` its HTTP status, if it has one other than 200. */
   failed(fault: Fault, text?: Wire, status?: number): void {
     logged.add(fault)
     this.#logger.noticed?.(fault)
@@ -133,7 +132,7 @@ export class CallLogEntry implements CallLog {
     this.#end('fault', { fault })
   }
 
-  /** Ends the call here, because another replica answers and logs it. */
+  /** Ends this entry, because another replica answers and logs the call. */
   carried(owner: string): void {
     this.#logger.debug(this.#line({ replica: owner }, 'call_forwarded'), 'call forwarded to another replica')
     this.recorder?.left('Another replica answers this call', this.#upstreamTotal)
@@ -178,7 +177,7 @@ export class CallLogEntry implements CallLog {
       why: withoutCredentials(fault.message),
     })
     if (fault.blame === 'caller') this.#logger.info(line, 'call')
-    // A full bound deserves a warning, but it is no error of the bridge.
+    // A full bound deserves a warning, but is not an error of the bridge.
     else if (fault.fault === 'overloaded' || fault.fault === 'answerLost') this.#logger.warn(line, 'call')
     else if (fault.blame === 'upstream')
       this.#logger.warn(
@@ -201,7 +200,7 @@ export class CallLogEntry implements CallLog {
     outcome: Outcome,
     fault: Fault | undefined,
   ): void {
-    // `server`: the one of a group that the call was for.
+    // In a group, `server` is the one that the call was for.
     const { clientEra, serverEra, method, relayed = false, server = isGroup ? '' : own } = this.#fields
     const tool = names && method === CALL_TOOL ? this.#listedName : undefined
     observe({
@@ -215,13 +214,13 @@ export class CallLogEntry implements CallLog {
       outcome,
       blame: fault?.blame,
       ms: performance.now() - this.#started,
-      // With several passages the client was asked in between, so the bridge's own time cannot be computed.
+      // With several passages, the total includes the time of the client's answers, so the bridge's own is unknown.
       upstreamMs: this.#passages === 1 ? this.#upstreamMs : undefined,
       relayed,
     })
   }
 
-  /** Milliseconds that the server has taken; undefined if it did not get the call. */
+  /** Milliseconds that the server has taken; undefined if the call was not sent to it. */
   get #upstreamTotal(): number | undefined {
     return this.#passages > 0 ? this.#upstreamMs : undefined
   }
@@ -242,8 +241,8 @@ export class CallLogEntry implements CallLog {
 }
 
 /**
- * The subject of a call for the log, by its params, or by the name in them if that is known: the name of its tool or prompt, or its
- * URI without query and user.
+ * The subject of a call for the log: the name of its tool or prompt, or its URI without query and user. `params` may be the
+ * name itself, if it is known.
  */
 export function subject(method: string, params: Payload | string): { name: string } | undefined {
   const { named } = methodTraits(method)

@@ -1,4 +1,4 @@
-/** Frames: the messages that answer one request, as the halves hand them to the transports. */
+/** Frames: the messages that answer one request, which the halves pass to the transports. */
 
 import { Fault } from '../fault/fault.js'
 import type { Told } from '../protocol/call.js'
@@ -6,7 +6,7 @@ import { error as errorMessage, type Id } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { value } from '../rpc/splice.js'
 
-/** One message. The last one is the answer, with its HTTP status. Who sends it over HTTP with another one sets that. */
+/** One message. The last one is the answer, with its HTTP status. A transport that uses another status changes it. */
 export interface Frame {
   text: Wire
   last?: {

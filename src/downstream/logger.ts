@@ -17,10 +17,10 @@ export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 
   readonly noticed?: ((fault: Fault) => void) | undefined
 }
 
-/** Which calls are logged when they end. `failed`: those with a tool error, an error or a fault. */
+/** Which calls are logged when they end. `failed`: calls with a tool error, an error or a fault. */
 export type LoggedCalls = 'all' | 'failed' | 'none'
 
-/** Where events and spans of a server go. */
+/** Receives the events and spans of a server. */
 export interface Telemetry {
   /** The name of the server or group in the configuration. */
   server: string
@@ -31,7 +31,7 @@ export interface Telemetry {
   tracer?: Tracer | undefined
   /** Which names of tools and prompts may be in metrics and in names of spans; none without both. */
   names?: ListedNames | undefined
-  /** Records what its clients do; nothing is recorded by default. */
+  /** Records the messages of its clients, for the inspector. */
   recorder?: ClientRecorder | undefined
 }
 
@@ -42,7 +42,7 @@ export function tell({ telemetry }: Logger, event: Unnamed<BridgeEvent>): void {
   telemetry?.observe?.({ ...event, ...whoseOf(telemetry) } as BridgeEvent)
 }
 
-/** Whose an event is. */
+/** The server or group of an event. */
 export function whoseOf({ server, isGroup }: Pick<Telemetry, 'server' | 'isGroup'>): {
   server: string
   group?: string

@@ -37,9 +37,9 @@ export interface Arrived {
   principal: string
   /** The client's own `Authorization`, if credentials are passed through. */
   credential?: string | undefined
-  /** What the caller may do by the token of this request. */
+  /** What the token of this request grants. */
   grant?: Grant | undefined
-  /** Whether the client waits for a program to start, however long that takes. */
+  /** Whether the client is willing to wait for a slow start of a program. */
   patient?: () => boolean
   /** Aborts when the client disconnects. */
   abort: HangUp
@@ -57,7 +57,7 @@ export interface Arrived {
   running?: { call: number | undefined }
 }
 
-/** What the half needs. */
+/** Options of the half. */
 export interface ModernDownstreamOptions {
   upstream: Pick<Upstream, 'handle' | 'notify'>
   /** Handles subscriptions, in place of `upstream`. */

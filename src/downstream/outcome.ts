@@ -1,4 +1,4 @@
-/** How a call ended: the outcome of every kind of answer, for the log, the metrics, the traces and the inspector. */
+/** Determines the outcome of a call from its answer, for the log, the metrics, the traces and the inspector. */
 
 import { withoutCredentials } from '../credentials/credentials.js'
 import { Fault } from '../fault/fault.js'
@@ -10,7 +10,7 @@ import { EMPTY, raw } from '../rpc/splice.js'
 /** The outcome of a call that was answered. */
 export type AnsweredOutcome = Exclude<Outcome, 'cancelled' | 'fault'>
 
-/** Why a call was cancelled that was aborted for this reason. `otherwise`: the client has sent no notification. */
+/** Why a call with this abort reason was cancelled. `otherwise`: the cause if the client has sent no notification. */
 export function cancelledBy(reason: unknown, otherwise: 'disconnected' | 'session'): Cancelled {
   return typeof reason === 'string' ? 'notification' : otherwise
 }
@@ -23,8 +23,8 @@ export function outcomeOf(reply: Final): AnsweredOutcome {
 }
 
 /**
- * The fields of a span at its end. Of a server's error they have only the code, not the text. The message of a fault,
- * which may have the text of an HTTP refusal, is as in the log.
+ * The fields of a span at its end. They contain only the code of a server's error, not its text. They contain the message
+ * of a fault, as the log does, which may include the text of an HTTP refusal.
  */
 export function endOf(last: Reply | Fault | undefined): Record<string, unknown> {
   if (last === undefined) return { outcome: 'cancelled' }
@@ -36,7 +36,7 @@ export function endOf(last: Reply | Fault | undefined): Record<string, unknown> 
   return { outcome: outcomeOf(last), ...(last.kind === 'error' && { code: last.error.code }) }
 }
 
-/** The reply in a JSON-RPC response that passes unchanged, as far as its outcome needs it. */
+/** The reply in a JSON-RPC response that passes unchanged, with only what its outcome depends on. */
 export function replyIn({ outcome }: Response): Final {
   const payload = outcome.payload ?? EMPTY
   if (outcome.kind === 'result') {

@@ -37,13 +37,12 @@ export interface PipeOptions {
   principal?: string | undefined
 }
 
-/** Whoever started the process is its only client, unless it has others in memory. */
+/** The only client is the one that started the process, unless there are others in memory. */
 const LOCAL = 'local'
 
 /**
- * Serves a client until the input ends or the client closes the output. After the input has ended, `initialize` is
- * still answered. Then requests in flight have `patience` milliseconds before they are aborted. Resolves when all have
- * ended.
+ * Serves a client until the input ends or the client closes the output. After the end of the input, `initialize` is still
+ * answered; then requests in flight have `patience` milliseconds before they are aborted. Resolves when all have ended.
  */
 export async function servePipe(options: PipeOptions): Promise<void> {
   const { input, output, upstream, compat, log, lineLimit, patience, settings, memory, principal = LOCAL } = options
@@ -80,7 +79,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     })
   }
 
-  /** A client that has ended its input cannot ask again. */
+  /** The client has ended its input, so it cannot repeat a request. */
   let hasEnded = false
   const patient = () => hasEnded
 
@@ -176,7 +175,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     return settled
   }
 
-  /** Refuses a line. By default, no answer is sent if the line has no valid id: no request could be matched with it. */
+  /** Refuses a line. By default, a line without a valid id gets no answer, because no request could be matched with it. */
   async function refuse(error: unknown, id: Id | undefined, answers = id !== undefined): Promise<void> {
     const fault = Fault.from(error)
     tell(log, { kind: 'refusal', reason: fault.fault, status: fault.status, said: fault.message })

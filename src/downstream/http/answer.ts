@@ -1,6 +1,6 @@
 /**
- * The answer to one modern request over Streamable HTTP: JSON if it comes first and soon, otherwise an event stream.
- * The only place where what is said during a call waits for a reader: the stream pulls, and its sender is held back.
+ * The answer to one modern request over Streamable HTTP: JSON if the answer is the first message and comes soon, otherwise
+ * an event stream. Applies the client's backpressure to the notifications of a call.
  */
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
@@ -32,14 +32,14 @@ interface Stream {
 
 /** The answer. `send` takes its frames. */
 export class Answer {
-  /** Aborts when the client disconnects before the answer is complete, and if its event stream cannot go on. */
+  /** Aborts when the client disconnects before the answer is complete, or if the event stream cannot continue. */
   readonly abort = new HangUp()
   readonly #reply: FastifyReply
   #id: Id
   readonly #options: AnswerOptions
   readonly #commit: NodeJS.Timeout
   #stream: Stream | undefined
-  /** For the bytes that wait to be written. Reserved when something is sent before the answer. */
+  /** For the bytes that wait to be written. Created for the first message before the answer. */
   #reservation: Reservation | undefined
   #begin = () => {}
   /** The promise of a sender that waits for the reader, and the function that resolves it. */
@@ -80,15 +80,14 @@ export class Answer {
       readable.push(null)
       frame.last.status = 200
     } catch (error) {
-      // There is no memory left for the event. The client may still get an error as its answer, so its connection does
-      // not end the call.
+      // There is no memory left for the event. The call fails, and the client may still get the error as its answer.
       this.#stream?.readable.destroy(error as Error)
       this.abort.abort(error)
     }
     return undefined
   }
 
-  /** Gives the answer up: the request is answered in another way. */
+  /** Does nothing more, because the request is answered in another way. */
   leave(): void {
     clearTimeout(this.#commit)
   }
@@ -129,7 +128,7 @@ export class Answer {
   }
 
   /**
-   * Reserves memory for a message, in addition to what waits already. Returns the message. If there is no memory,
+   * Reserves memory for a message, in addition to the bytes that wait already. Returns the message. Without memory,
    * returns an error in place of an answer, and throws a Fault for any other message.
    */
   #reserved({ text, last }: Frame): Wire {
@@ -145,7 +144,7 @@ export class Answer {
   #reserve(): Reservation {
     const reservation = this.#options.memory.reserve(this.#reply.request.principal, SMALL)
     this.#reservation = reservation
-    // The answer may stay open for long: it does not keep the request in memory.
+    // Copied, so that an answer that stays open for long does not keep the request in memory.
     this.#id = own(this.#id)
     whenOver(this.#reply, () => reservation.end())
     return reservation

@@ -1,6 +1,5 @@
 /**
- * Reads the bodies of requests: each into one buffer that grows as bytes arrive. Large ones reserve memory of the
- * ledger.
+ * Reads the body of a request into one buffer, which grows as bytes arrive. Large bodies reserve memory in the ledger.
  */
 import type { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -21,8 +20,8 @@ type Done = (error: Error | null, body?: Buffer) => void
 const COPIES = 2
 const NOTHING: Buffer = Buffer.alloc(0)
 /**
- * Most pieces of a body: a fixed number, and one more for each so many bytes. Each piece costs the HTTP parser two
- * microseconds. That is nothing for pieces of usual size, but seconds for 4 MB in chunks of one byte.
+ * Most pieces of a body: a fixed number, and one more for each 256 bytes. Each piece costs the HTTP parser two
+ * microseconds: nothing for pieces of usual size, but seconds for 4 MB in chunks of one byte.
  */
 const PIECES = { free: 8_192, bytes: 256 }
 
@@ -36,19 +35,19 @@ export function readBodies(app: FastifyInstance, memory: Memory): void {
   app.addContentTypeParser(['application/json', '*'], readerWith(memory))
 }
 
-/** Ends the reservation of a request, if it has one, when its reply is over, at the latest. */
+/** Ends the reservation of a request when its reply is over, unless it was taken over. */
 export function reserveUntilClosed(request: FastifyRequest, reply: FastifyReply): void {
   whenOver(reply, () => request.reservation?.end())
 }
 
-/** Takes the reservation of a request. The caller ends it, and may keep the message longer than the answer takes. */
+/** Takes the reservation of a request. The caller must end it, and may do so after the answer. */
 export function takeOver(request: FastifyRequest): Reservation | undefined {
   const { reservation } = request
   request.reservation = undefined
   return reservation
 }
 
-/** Drops the body of a request that is no longer needed, while the answer goes on. */
+/** Drops the body of a request whose answer is still in progress. */
 export function forget(request: FastifyRequest): void {
   request.body = undefined
   takeOver(request)?.end()

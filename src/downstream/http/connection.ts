@@ -1,6 +1,6 @@
 /**
- * One connection that sends events to a client. Bytes that wait are reserved from the memory ledger, and a sender that
- * is faster than the client has to wait.
+ * One connection that sends events to a client. Waiting bytes reserve memory in the ledger, and a sender that is faster
+ * than the client has to wait.
  */
 import { Readable } from 'node:stream'
 import type { Reservation } from '../../limits/memory.js'
@@ -10,7 +10,7 @@ import { KEEP_ALIVE } from '../../rpc/sse.js'
 /** Bytes that may wait for the client before the sender has to wait, and before the connection is closed. */
 const WAIT_AT = 1024 * 1024
 const CUT_AT = 16 * 1024 * 1024
-/** Most bytes that are handed to the socket at once. They no longer count as waiting. */
+/** Most bytes that are given to the socket at once. Then they no longer count as waiting. */
 const PIECE = 256 * 1024
 
 /** A connection with events. `readable` is the body of the HTTP answer. */
@@ -58,12 +58,12 @@ export class EventConnection {
     if (this.readable.readableLength === 0) this.readable.push(KEEP_ALIVE)
   }
 
-  /** Ends the stream after what has been written. */
+  /** Ends the stream after the written events. */
   end(): void {
     this.readable.push(null)
   }
 
-  /** Closes the connection at once and drops what has not been read. */
+  /** Closes the connection at once, and drops unread events. */
   cut(): void {
     this.readable.destroy()
   }

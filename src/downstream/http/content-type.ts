@@ -1,4 +1,4 @@
-/** Checks `Content-Type`, `Content-Encoding` and `Accept` of a request, exactly and in one place. */
+/** Checks `Content-Type`, `Content-Encoding` and `Accept` of requests. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { trim } from '../../protocol/headers.js'

@@ -49,13 +49,13 @@ const MAX_OWNERS = 3
 
 /** A request at the endpoint. */
 interface Asked extends RequestAtEndpoint {
-  /** The message that it has posted, when it has been read. */
+  /** The posted message, after it has been read. */
   message?: Message
   /** The answer, if the message is a modern request. */
   answer?: Answer
-  /** It belongs to a call in the replica that has had the session before. */
+  /** The message belongs to a call in the replica that had the session before. */
   isStray?: boolean
-  /** How often a replica was looked for that has the session. */
+  /** How often the request has looked for a replica that has the session. */
   attempts?: number
 }
 
@@ -72,7 +72,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
 
   const { handle: handler } = served
   app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler })
-  // A client may know the server's own address, with a slash at its end.
+  // A client may use the server's own address, with a slash at its end.
   if (relay && !path.endsWith('/')) app.route({ method: ['GET', 'POST', 'DELETE'], url: `${path}/`, handler })
   app.route({
     method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
@@ -92,7 +92,7 @@ class Endpoint {
     this.#modern = new ModernDownstream(options)
   }
 
-  /** Answers a request. Its failure is an answer, too. `isBack`: the relay has handed it back. */
+  /** Answers a request, also if it fails. `isBack`: the relay has returned the request. */
   readonly handle = (request: FastifyRequest, reply: FastifyReply, isBack = false): void => {
     if (request.reservation) reserveUntilClosed(request, reply)
     const asked: Asked = { request, reply, again: isBack ? undefined : () => this.handle(request, reply, true) }
@@ -129,11 +129,14 @@ class Endpoint {
     return forward(owned, request, reply, { ...this.#options, instead })
   }
 
-  /** Continues a session that its replica has left: here, or where it goes on by now. `without`: a replica that does not have it. */
+  /**
+   * Continues a session that its replica has left: in this replica, or by forwarding to the one that has taken it over.
+   * `without`: a replica that does not have the session.
+   */
   async #continue(without: string, handed: HandedSessions, asked: Asked): Promise<void> {
     const { request, reply } = asked
     const { sessions, replicas } = this.#options
-    // What belongs to a call of that replica has nobody to go to any more.
+    // The call that the message belongs to is gone with its replica, so the message is accepted and dropped.
     if (asked.isStray) return void reply.code(202).send()
     const id = single(readHeaders(request.raw).lookup, 'mcp-session-id')
     const isForwarded = replicas?.isForwarded(request.raw) ?? false
@@ -167,7 +170,7 @@ class Endpoint {
     const passing = again && relay?.modern(lookup, body)
     if (relay && passing) return relay.pass({ request, reply, passing, refusing, fallback: again })
     const id = single(lookup, 'mcp-session-id')
-    // A request for another replica is read there.
+    // Throws if another replica owns the session. That replica reads the message.
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
     const message = readMessage(body ? [body] : [])
     asked.message = message
@@ -235,20 +238,20 @@ class Endpoint {
 }
 
 /**
- * Waits until an endless call has ended, or its event stream begins. Such a call keeps a copy of what it needs. The rest
- * is forgotten as soon as nobody can answer instead.
+ * Waits until an endless call has ended or its event stream has begun, and then drops the request's body: the call has a
+ * copy of what it needs, and no other replica can answer instead any more.
  */
 async function untilBegun(answered: Promise<void>, answer: Answer, asked: Asked): Promise<void> {
   await Promise.race([answered, answer.begun()])
   forget(asked.request)
 }
 
-/** Whether a message belongs to no call here, though it belongs to one. */
+/** Whether a message answers or cancels something that is not in this replica. */
 function isStray(message: Message, { client }: HttpSession): boolean {
   return (message.kind === 'response' || message.kind === 'notification') && client.isFor?.(message) === false
 }
 
-/** The revision of a relayed session, as its version header states it. Client and server negotiated it themselves. */
+/** The revision of a relayed session, by its version header, because the client and the server negotiated it. */
 function assumedRevision(version: string | undefined): LegacyRevision {
   return legacyRevision(version) ?? '2025-03-26'
 }

@@ -1,13 +1,13 @@
 /**
- * Bounds the memory of the events that all sessions together keep for resuming. If others need memory, the
- * sessions that keep most give up theirs.
+ * Bounds the memory of the events that all sessions store for resuming. If others need memory, the sessions that store
+ * most drop events.
  */
 import type { Memory } from '../../limits/memory.js'
 
-/** A session that keeps events. */
+/** A session that stores events. */
 export interface Keeper {
   readonly principal: string
-  /** Bytes that it keeps. */
+  /** Bytes of its stored events. */
   readonly kept: number
   /** Drops its oldest event. */
   forgetOldest(): void
@@ -16,7 +16,7 @@ export interface Keeper {
 /** Least part of the ledger that is freed at once, because finding the largest keepers takes time. */
 const AT_ONCE = 1 / 64
 
-/** All sessions that keep events. */
+/** All sessions that store events. */
 export class EventStore {
   readonly memory: Memory
   readonly #keepers = new Set<Keeper>()
@@ -26,12 +26,12 @@ export class EventStore {
     memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
   }
 
-  /** Adds a session that keeps events. */
+  /** Adds a session that stores events. */
   add(keeper: Keeper): void {
     this.#keepers.add(keeper)
   }
 
-  /** Removes a session that keeps no events. */
+  /** Removes a session that stores no events any more. */
   remove(keeper: Keeper): void {
     this.#keepers.delete(keeper)
   }

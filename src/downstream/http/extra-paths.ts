@@ -1,4 +1,4 @@
-/** Configured paths in addition to the MCP endpoint, whose requests are passed on to the server's origin. */
+/** Passes requests to configured paths beside the MCP endpoint to the server's origin. */
 import type { FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
@@ -14,7 +14,7 @@ export interface ExtraPathsOptions {
    * Paths at the bridge, and the path of each at the server. A path that ends with `/*` includes all paths below it.
    */
   paths: ReadonlyMap<string, string>
-  /** Whether the client's credential is for the server. If not, it is for the bridge, and is not passed on. */
+  /** Whether the client's credential is for the server. Otherwise it is for the bridge, and is not passed on. */
   passthrough: boolean
   /** The address of the endpoint as clients see it: the `resource` of the metadata. */
   resource(request: FastifyRequest): string

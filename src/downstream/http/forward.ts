@@ -17,7 +17,7 @@ import { type ErrorRendering, refuse, whenOver } from './replies.js'
 /** Options of forwarding. */
 export interface ForwardOptions {
   replicas: Replicas | undefined
-  /** Where streams without an end of their own are noted. */
+  /** Registers endless streams. */
   forwarded?: ForwardedStreams | undefined
   log: Logger
   refusing?: ErrorRendering
@@ -117,7 +117,7 @@ async function* withFinalEvent(
   }
 }
 
-/** The end of a subscription, as of one that is not forwarded. */
+/** The result that ends a subscription. */
 function completed(id: Id): string {
   return result(id, '{"resultType":"complete"}')
 }

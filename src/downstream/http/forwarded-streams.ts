@@ -1,6 +1,6 @@
 /**
- * Streams without an end of their own that clients read here and other replicas write. When this replica shuts down it ends
- * them, so that their clients open them again at another one. What the owners have does not end.
+ * Ends forwarded endless streams when this replica shuts down, so that the clients open them again at another replica. The
+ * subscriptions in the replicas that own them do not end.
  */
 import type { Readable } from 'node:stream'
 import { OpenSet } from '../../limits/open-set.js'
@@ -10,7 +10,7 @@ export class ForwardedStreams {
   /** Whether this replica shuts down. */
   ended = false
 
-  /** Notes a stream. */
+  /** Registers a stream. */
   add(body: Readable): void {
     const stop = () => body.destroy(new Error('The bridge is shutting down'))
     const place = this.#open.add(stop)
@@ -18,7 +18,7 @@ export class ForwardedStreams {
     if (this.ended) setImmediate(stop)
   }
 
-  /** Ends all of them, and all later ones. */
+  /** Ends all registered and all later streams. */
   end(): void {
     this.ended = true
     for (const stop of [...this.#open]) stop()

@@ -1,15 +1,15 @@
-/** Sessions that replicas leave when they shut down: their records, and which replica has taken one over. */
+/** Hands sessions over to other replicas when this one shuts down, and takes over those of others, by records in a store. */
 
 import { BoundedSet } from '../../limits/bounded.js'
 import type { Replicas } from '../../ports/replicas.js'
 import type { SessionRecord } from '../legacy/session.js'
 
-/** A session as its replica has left it. */
+/** The record of a session that its replica has left. */
 interface HandedSession {
   /** The server or group. */
   mount: string
   principal: string
-  /** The replica that has left it. Its calls in flight end there. */
+  /** The replica that has left it, where its calls in flight still run. */
   from: string
   record: SessionRecord
   /** The replica that has taken it over. */
@@ -22,26 +22,26 @@ interface LeftSession {
   readonly client: { readonly record?: SessionRecord | undefined }
 }
 
-/** What happens to a session that is asked for. */
+/** The result of taking over a session. */
 export type Taken =
-  /** It goes on here. */
+  /** The session continues in this replica. */
   | { record: SessionRecord; from: string }
   /** Another replica has it; undefined if no replica has taken it yet. */
   | { owner: string | undefined }
 
-/** Who asks for a session. */
+/** A request to take over a session. */
 export interface Taking {
   principal: string
-  /** A replica that does not have it, or is gone. */
+  /** A replica that does not have the session, or is gone. */
   without: string
-  /** Whether it may go on here. */
+  /** Whether the session may continue in this replica. */
   mayTake: boolean
 }
 
 const KIND = 'session'
 /** Milliseconds for which a record is kept. */
 const KEPT = 7 * 24 * 3_600_000
-/** Replicas that are remembered because they shut down. */
+/** Most replicas that are remembered as shutting down. */
 const MAX_LEFT = 1_000
 /** Most records that are written at the same time. */
 const AT_ONCE = 500
@@ -59,17 +59,17 @@ export class HandedSessions {
     this.#mount = mount
   }
 
-  /** Leaves sessions to the other replicas. Those without a record, and all while Redis is unreachable, end here. */
+  /** Leaves sessions to the other replicas. Sessions without a record end, and all end while Redis is unreachable. */
   leave(sessions: Iterable<[id: string, session: LeftSession]>): void {
     this.#leaving = this.#leave([...sessions])
   }
 
-  /** Resolves when the other replicas can find what was left. */
+  /** Resolves when the other replicas can find the left sessions. */
   get left(): Promise<void> {
     return this.#leaving
   }
 
-  /** Whether a replica shuts down, or has: it is not asked for sessions any more. */
+  /** Whether a replica is shutting down or gone, so that it must not be asked for sessions. */
   hasLeft(replica: string): boolean {
     return this.#left.has(replica)
   }
@@ -93,7 +93,7 @@ export class HandedSessions {
     }
   }
 
-  /** Takes a session over, unless another replica has. Undefined if nobody has left it. Rejects with a Fault. */
+  /** Takes over a session, unless another replica has done so. Undefined if no replica has left it. Rejects with a Fault. */
   async take(id: string, { principal, without, mayTake }: Taking): Promise<Taken | undefined> {
     await this.#leaving
     const { id: self, records } = this.#replicas

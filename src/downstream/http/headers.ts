@@ -1,6 +1,6 @@
 /**
- * Checks the target and the headers of a request, and reads its raw headers. Node joins or drops repeated headers, so
- * another reader could see other values.
+ * Checks the target and the headers of a request, and reads its raw headers: Node.js joins or drops repeated headers, so
+ * proxies and servers could see other values.
  */
 import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
@@ -9,7 +9,7 @@ import type { TraceContext } from '../../protocol/trace.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 
 const MAX_HEADER_NAMES = 100
-/** Headers that must not be repeated, because they decide where a request goes and what it means. */
+/** Headers that must not be repeated, because they decide about the target and the meaning of a request. */
 const ONCE: ReadonlySet<string> = new Set(['host', 'authorization', 'origin', 'content-type', 'content-length'])
 const NO_PARAMS: Map<string, string> = new Map()
 
@@ -44,7 +44,7 @@ export function readHeaders({
     if (params === NO_PARAMS) params = new Map()
     params.set(name, headers[name] as string)
   }
-  // Node keeps each header as it is if none is repeated.
+  // If no header is repeated, Node.js leaves each unchanged.
   if (2 * names === rawHeaders.length) return { lookup: (name) => headers[name], params }
   return readRepeated(rawHeaders)
 }

@@ -1,6 +1,6 @@
 /**
- * Counts and logs requests that are refused before they become calls. All are counted. The first of each kind are
- * logged in full, and then only their number: a refused client may retry at once and endlessly.
+ * Counts and logs requests that are refused before they become calls. The first of each kind are logged in full, later
+ * ones only as a number, because a refused client may retry at once and endlessly.
  */
 import type { FastifyRequest } from 'fastify'
 import { withoutCredentials } from '../../credentials/credentials.js'
@@ -18,7 +18,7 @@ export interface Refused {
   path?: string | undefined
   /** The IP address of the client. */
   from?: string | undefined
-  /** Who sent it; undefined if the request was refused before that was known. */
+  /** The sender; undefined if the request was refused before it was known. */
   principal?: string | undefined
   /** The name of the server that it was sent to. */
   server?: string | undefined
@@ -29,9 +29,9 @@ export function refusedOf({ method, url, ip, principal }: FastifyRequest): Refus
   return { method, path: url, from: ip, principal: principal === ANONYMOUS ? undefined : principal }
 }
 
-/** How many refusals of one kind are logged in full. They are again after an interval in which none was left out. */
+/** How many refusals of one kind are logged in full per interval, after an interval without omissions. */
 const IN_FULL = 5
-/** Milliseconds of an interval, for which the number of the others is logged. */
+/** Milliseconds of an interval, at whose end the number of omitted refusals is logged. */
 const INTERVAL = 10_000
 
 /** The refusals of one kind in the current interval. */
@@ -39,7 +39,7 @@ interface Kind {
   fault: FaultName
   /** How many may still be logged in full. */
   full: number
-  /** How many were left out, and the last of them. */
+  /** How many were omitted, and the last of them. */
   more: number
   last: Record<string, unknown>
   timer: NodeJS.Timeout
@@ -50,7 +50,7 @@ export class Refusals {
   readonly #log: Pick<Log, 'info' | 'error'>
   readonly #observe: Observe | undefined
   readonly #interval: number
-  /** By fault, and whether the operator is told more: what that says must not be lost among the others. */
+  /** By fault; and separately for faults with a text for the operator, which must not be lost among the others. */
   readonly #kinds = new Map<string, Kind>()
 
   /** `interval` is in milliseconds. */
@@ -77,7 +77,7 @@ export class Refusals {
     this.#write(fault, refused)
   }
 
-  /** Logs what was left out so far. */
+  /** Logs the number of refusals that were omitted so far. */
   close(): void {
     for (const kind of this.#kinds.values()) {
       clearTimeout(kind.timer)

@@ -1,4 +1,4 @@
-/** Which headers the relay passes on: those of the message, but not those of a connection or for the bridge itself. */
+/** Selects the headers that the relay passes on: not those of a connection, and not those for the bridge itself. */
 
 /** Headers by lower-cased name. */
 export type RelayedHeaders = Record<string, string | string[] | undefined>
@@ -51,14 +51,14 @@ export function sentBack(headers: RelayedHeaders, hasSessions: boolean): Relayed
   dropNamed(sent, headers)
   for (const name of [...NOT_SENT_BACK, ...(hasSessions ? [] : OF_SESSIONS)]) delete sent[name]
   if (isEvents(headers)) {
-    // Events are left out and added: the length is another one.
+    // Fields are removed and events added, so the length changes.
     delete sent['content-length']
     Object.assign(sent, { 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
   }
   return sent
 }
 
-/** Removes the headers that `Connection` names (RFC 9110, 7.6.1), but not the one that says what the body is. */
+/** Removes the headers that `Connection` names (RFC 9110, 7.6.1), except `Content-Type`. */
 function dropNamed(sent: RelayedHeaders, { connection = [] }: RelayedHeaders): void {
   for (const named of [connection].flat().join(',').split(',')) {
     const name = named.trim().toLowerCase()

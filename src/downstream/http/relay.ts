@@ -1,6 +1,6 @@
 /**
- * The relay: passes HTTP messages unchanged between a client and a server of the same era. The server validates them. The
- * bridge checks who owns a session, filters headers, and writes the log.
+ * The relay: passes HTTP messages unchanged between a client and a server of the same era. The server validates the
+ * messages; the bridge checks the owner of a session, filters headers and writes the log.
  */
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -42,7 +42,7 @@ export interface RelayOptions {
   isOurs?: ((name: string | undefined, body: Uint8Array | undefined) => boolean) | undefined
 }
 
-/** What an endpoint needs of the relay. */
+/** The part of the relay that an endpoint uses. */
 export type RelayAt = Pick<Relay, 'ready' | 'modern' | 'takesSession' | 'endOurs' | 'pass'>
 
 /** A request that is relayed. */
@@ -55,7 +55,7 @@ export interface Relaying {
   fallback?: (() => void) | undefined
 }
 
-/** An answer, as undici gives it. */
+/** An answer of undici. */
 interface Answered {
   statusCode: number
   headers: RelayedHeaders
@@ -76,11 +76,11 @@ export class Relay {
   readonly #options: RelayOptions
   /** Requests whose answers are not complete. See `OpenSet` for why this is no Set. */
   readonly #open = new OpenSet<RelayedRequest>()
-  /** Records what is relayed; undefined without a recorder. */
+  /** Records relayed messages; undefined without a recorder. */
   readonly #recorder: RelayRecorder | undefined
   /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
-  /** The connections to the server, once undici is loaded. */
+  /** The connections to the server; undefined until undici is loaded. */
   #connections: Requestable | undefined
 
   constructor(options: RelayOptions) {
@@ -100,8 +100,7 @@ export class Relay {
   }
 
   /**
-   * What the relay needs to know about a modern request; undefined if it is not relayed. Its headers contain everything that
-   * decides this.
+   * What the relay needs to know about a modern request, by its headers; undefined if the request must not be relayed.
    */
   modern(lookup: HeaderLookup, body: Uint8Array | undefined): RelayedRequestOptions | undefined {
     if (this.#options.relayed.speaks() !== 'modern' || !isModern(versionHeader(lookup))) return undefined
@@ -121,12 +120,12 @@ export class Relay {
     return open && this.#options.relayed.speaks() === 'legacy'
   }
 
-  /** The relay at an endpoint that is no longer its own: sessions that it knows go on, and nothing else is relayed. */
+  /** The relay for an endpoint that now belongs to another mount: only sessions that this relay knows continue. */
   get forSessions(): RelayAt {
     return {
       ready: () => this.ready(),
       modern: () => undefined,
-      // A session that is not known may be one of the endpoint itself, which has ended.
+      // An unknown session may be an ended one of the endpoint itself.
       takesSession: (id, principal) => this.sessions.isOf(principal, id, true),
       endOurs: (id) => this.endOurs(id),
       pass: (relaying) => this.pass(relaying),
@@ -142,17 +141,17 @@ export class Relay {
     else send()
   }
 
-  /** Ends the streams that have no end of their own. */
+  /** Ends endless streams. */
   drain(): void {
     for (const one of [...this.#open]) one.drain()
   }
 
-  /** Ends the subscriptions of modern clients. They belong to no session. */
+  /** Ends the subscriptions of modern clients, which belong to no session. */
   endSubscriptions(): void {
     for (const one of [...this.#open]) if (one.passing.era === 'modern') one.drain()
   }
 
-  /** Ends all unanswered requests with an error, as far as an error can still be sent. */
+  /** Ends all unanswered requests, with an error if one can still be sent. */
   cut(): void {
     const message = 'The bridge was shut down; whether the server acted on the call is unknown'
     for (const one of [...this.#open]) one.cut(new Fault('interrupted', message))
@@ -199,7 +198,7 @@ export class Relay {
     return relayedRequest
   }
 
-  /** Begins the log of a request. `messages` records what passes; undefined if it is not recorded. */
+  /** Begins the log of a request. `messages` records the relayed messages; undefined if they are not recorded. */
   #record(
     request: FastifyRequest,
     { era, method, name, opens, answers }: RelayedRequestOptions,
@@ -232,7 +231,7 @@ export class Relay {
     return { record, messages }
   }
 
-  /** Reads the list that a request asks for; undefined if it asks for another thing, or nobody needs the names. */
+  /** A reader for the list that a request asks for; undefined for other requests, or if the names are not needed. */
   #listOf(principal: string, { method }: RelayedRequestOptions, record: CallLogEntry): RelayedList | undefined {
     const { log, memory } = this.#options
     if (!log.telemetry?.names || callerOf(method) === undefined) return undefined
@@ -286,8 +285,8 @@ export class Relay {
   }
 
   /**
-   * Sends a request, and sends it again where the server redirects it. Once more after a failed connection, if the server does
-   * nothing twice then: it may have closed one that was kept open for the next request.
+   * Sends a request, and follows redirects. Repeats it once after a failed connection, because the server may have closed
+   * a kept-alive one; but only if it cannot act on the request twice.
    */
   #request(sent: object, principal: string, { signal, passing: { method } }: RelayedRequest, done: Done): void {
     const { relayed } = this.#options
@@ -311,7 +310,7 @@ function modernPassing(method: string, name: string | undefined): RelayedRequest
   return { era: 'modern', method, ...(name && subject(method, decoded(name))), endless, opens: false }
 }
 
-/** The value of a header; as it is if it is not valid, because the server refuses it. */
+/** The decoded value of a header. An invalid value stays unchanged, because the server will refuse it. */
 function decoded(value: string): string {
   try {
     return decodeValue(value, 'Mcp-Name')

@@ -1,5 +1,5 @@
 /**
- * Reads a relayed answer as it passes: how the call ended, and whether an error can be added if the server sends no
+ * Reads a relayed answer while it passes: how the call ended, and whether an error can be added if the server sends no
  * answer.
  */
 import type { Readable } from 'node:stream'
@@ -11,7 +11,7 @@ import { RelayedEnding } from './relayed-ending.js'
 
 /** Most bytes of an answer that are read before any of them is sent. */
 export const READ_FIRST = 64 * 1024
-/** Milliseconds for which an event stream that needs no message is held back, because it may have none. */
+/** Milliseconds for which an event stream is held back if the request needs no answer, because it may have no message. */
 const HELD = 1_000
 /** How JSON-RPC messages begin. Some have an id or a method before the version. */
 const BEGINNING = /^\s*(?:\[\s*)?\{\s*(?:"(?:id|method)"\s*:\s*(?:"[^"]*"|[^\s"{}[\],]+)\s*,\s*)*"jsonrpc"\s*:/
@@ -19,7 +19,7 @@ const BEGINNING = /^\s*(?:\[\s*)?\{\s*(?:"(?:id|method)"\s*:\s*(?:"[^"]*"|[^\s"{
 const REMEMBERED = 16 * 1024
 /** Most pieces of the remembered bytes before they are joined. */
 const MAX_PIECES = 64
-/** Fields of events that the modern era does not have, and that are removed for modern clients. */
+/** Fields of events that the modern era does not have. They are removed for modern clients. */
 const FOREIGN_FIELDS = ['id', 'retry']
 /** The separators between two events, and the length of the longest. */
 const BETWEEN = ['\n\n', '\r\r', '\r\n\r\n', '\n\r\n']
@@ -88,8 +88,8 @@ function holdsMessage(message: Message | undefined): boolean {
 }
 
 /**
- * Waits for the first message in an event stream, and calls `then` with what has come put back into the stream: `ended` if
- * it has ended without a message, or with an error if it has broken off. One that goes on is held back for HELD at most.
+ * Waits for the first message in an event stream, puts the read bytes back into it, and calls `then`: with `ended` if the
+ * stream has ended without a message, with an error if it has broken off. Waits no longer than HELD.
  */
 export function awaitMessage(events: Readable, then: (error: Error | undefined, ended: boolean) => void): void {
   const chunks: Buffer[] = []
@@ -163,8 +163,8 @@ export class RelayedEvents {
   }
 
   /**
-   * The response in the stream, if there was one. Of one that is larger than the remembered part, only its ending. To be read
-   * once, at the end.
+   * The response in the stream, if there was one; only its ending, if it is larger than the remembered part. Read it once,
+   * at the end.
    */
   get answer(): Response | RelayedEnding | undefined {
     const bytes = joined(this.#remembered)
@@ -198,7 +198,7 @@ export class RelayedEvents {
     }
   }
 
-  /** Reads what will be forgotten, if it belongs to the last event in it. */
+  /** Reads bytes before they are forgotten, if they belong to the last event in them. */
   #forget(bytes: Buffer, hasLineEnd: boolean): void {
     // Most of a large event has no line end.
     const start = hasLineEnd ? lastEvent(this.#before, bytes) : undefined
@@ -212,7 +212,7 @@ function joined(pieces: readonly Piece[]): Buffer {
   return Buffer.concat(pieces.map(({ bytes }) => bytes))
 }
 
-/** Where the first event begins in a piece: its length if there is none. A separator may begin in the bytes before it. */
+/** Where the first event in a piece begins; the length of the piece if none does. A separator may begin in `before`. */
 function firstEvent(before: string, piece: Buffer): number {
   const bytes = Buffer.concat([Buffer.from(before, 'latin1'), piece])
   const ends = BETWEEN.map((between) => {
@@ -222,7 +222,7 @@ function firstEvent(before: string, piece: Buffer): number {
   return Math.min(...ends) - before.length
 }
 
-/** Where the last event begins in a piece; undefined if none does. A separator may begin in the bytes before it. */
+/** Where the last event in a piece begins; undefined if none does. A separator may begin in `before`. */
 function lastEvent(before: string, piece: Buffer): number | undefined {
   // Searches for one byte are much faster than those for several.
   if (!hasLineEnd(piece)) return undefined

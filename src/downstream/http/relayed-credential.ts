@@ -1,4 +1,4 @@
-/** The credential of the account that a relayed request is sent for: obtained before, and replaced if the server refuses it. */
+/** The account's credential for a relayed request: obtained before it is sent, and replaced if the server refuses it. */
 
 import { type AccountRefusal, needsSignIn } from '../../fault/fault.js'
 import { type Account, MAX_RETRIES, needsProof, type ProvenRequest, refusedCredential } from '../../protocol/account.js'
@@ -20,7 +20,7 @@ export class RelayedCredential {
     this.#at = at
   }
 
-  /** Obtains it. Returns undefined if it is known at once. Throws or rejects with a Fault. */
+  /** Obtains the credential. Returns undefined if it is known at once. Throws or rejects with a Fault. */
   obtain(): Promise<void> | undefined {
     const credential = this.#account.authorization(this.#signal)
     if (typeof credential === 'object') return this.#take(credential)
@@ -29,7 +29,7 @@ export class RelayedCredential {
     return undefined
   }
 
-  /** The server's refusal of it; undefined if the answer is another one, or if it was replaced too often. */
+  /** The server's refusal of the credential; undefined for other answers, or if it was replaced too often. */
   refusedBy(
     status: number,
     challenge: string | string[] | undefined,
@@ -40,8 +40,8 @@ export class RelayedCredential {
   }
 
   /**
-   * Replaces it after a refusal. With `mayAsk`, a person may be asked to sign in, because a client's request is waiting.
-   * Rejects with a Fault.
+   * Replaces the credential after a refusal. With `mayAsk`, a person may be asked to sign in, because a client's request is
+   * waiting. Rejects with a Fault.
    */
   async replace(refusal: AccountRefusal, mayAsk: boolean): Promise<void> {
     try {

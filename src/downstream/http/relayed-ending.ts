@@ -1,6 +1,6 @@
 /**
- * Reads how a call ended from a JSON-RPC response that is too large to keep, as its bytes pass. It looks only at a few
- * members, and checks nothing.
+ * Finds out how a call ended from a JSON-RPC response that is too large to store, while its bytes pass. Reads only a few
+ * members, and validates nothing.
  */
 import type { Final } from '../../protocol/call.js'
 import { BLOCK, Quotes } from '../../rpc/quotes.js'
@@ -15,7 +15,7 @@ export class RelayedEnding {
   #depth = 0
   readonly #quotes = new Quotes()
   #inString = false
-  /** The current or last string, as far as it may matter. */
+  /** The beginning of the current or last string. */
   #text = ''
   /** The member of the response, and the member in it, whose value comes next. */
   #outer = ''
@@ -23,7 +23,7 @@ export class RelayedEnding {
   #code = ''
   #kind: 'result' | 'tool error' | 'input' | 'error' | undefined
 
-  /** How the call ended, once all pieces have come; undefined if no result and no error was recognized. */
+  /** How the call ended, after the last piece; undefined if neither a result nor an error was recognized. */
   get final(): Final | undefined {
     if (this.#kind === undefined) return undefined
     if (this.#kind === 'error') return { kind: 'error', error: { code: Number(this.#code) || -32603, message: '' } }

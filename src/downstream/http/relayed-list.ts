@@ -1,4 +1,4 @@
-/** Reads the answer to a relayed request for a list, for the names that metrics and traces may have. */
+/** Reads the answer to a relayed request for a list, to learn the names that metrics and traces may contain. */
 import { MAX_RELAYED_LIST } from '../../limits/constants.js'
 import type { Reservation } from '../../limits/memory.js'
 import { Gathering } from '../../rpc/gathering.js'
@@ -16,29 +16,29 @@ export class RelayedList {
   /** Whether there is memory for an answer in parts; undefined before it is needed. */
   #hasRoom: boolean | undefined
 
-  /** `reservation` reserves memory for an answer that comes in parts. It ends with `close`. */
+  /** `reservation` is for an answer that arrives in parts. It ends with `close`. */
   constructor(record: CallLogEntry, reservation: Reservation) {
     this.#record = record
     this.#reservation = reservation
   }
 
-  /** The whole answer. */
+  /** Takes a whole answer. */
   answer(bytes: Uint8Array): void {
     this.#learn([bytes])
   }
 
-  /** A part of an answer that is one message. */
+  /** Takes a part of an answer that is one message. */
   part(bytes: Uint8Array): void {
     this.#parts ??= new Gathering()
     if (this.#reserved && this.#parts.length <= MAX_RELAYED_LIST) this.#parts.push(bytes)
   }
 
-  /** All parts have come. */
+  /** To be called after the last part. */
   partsEnded(): void {
     if (this.#parts && this.#parts.length <= MAX_RELAYED_LIST) this.#learn(this.#parts.take())
   }
 
-  /** A part of an answer that is a stream of events. */
+  /** Takes a part of an answer that is a stream of events. */
   chunk(bytes: Uint8Array): void {
     if (!this.#reserved) return
     this.#events ??= new SseDecoder(MAX_RELAYED_LIST, { cuts: true })
@@ -60,7 +60,7 @@ export class RelayedList {
       const message = parseMessage(sourceOfBytes(text))
       if (message.kind === 'response') this.#record.listed(replyIn(message))
     } catch {
-      // What cannot be read lists nothing.
+      // An unreadable answer lists nothing.
     }
   }
 }

@@ -30,11 +30,11 @@ export interface RelayedRequestOptions {
   method: string
   name?: string | undefined
   id?: Id | undefined
-  /** The answer is a stream without an end of its own. */
+  /** The answer is an endless stream. */
   endless: boolean
-  /** Nothing in the request needs an answer, though it has no `id` of its own: set for a batch. */
+  /** Set for a batch, which has no `id`: whether none of its messages needs an answer. */
   silent?: boolean | undefined
-  /** The request is `initialize`: the answer brings the id of a session. */
+  /** The request is `initialize`, whose answer has the id of a session. */
   opens: boolean
   /** It continues a call in progress: the client answers a request of the server. */
   goesOn?: boolean
@@ -59,7 +59,7 @@ interface Parts {
   record: CallLogEntry
   /** Records the messages; undefined if they are not recorded. */
   messages: RelayedRecorder | undefined
-  /** Reads the list that is asked for; undefined if nobody needs its names. */
+  /** Reads the requested list; undefined if its names are not needed. */
   list: RelayedList | undefined
   relayed: Relayed
   sessions: RelayedSessions
@@ -81,14 +81,14 @@ export class RelayedRequest {
   readonly #onOver: () => void
   readonly #leaveSession: () => void
   #over = false
-  /** How the call ended, as far as the server's answer shows. */
+  /** How the call ended, according to the server's answer. */
   #ending = OK
   /** Why the server's answer is missing. */
   #fault: Fault | undefined
   /** The event stream from the server. */
   #stream: RelayedStream | undefined
   #draining = false
-  /** The credential of the account that the request is sent for. */
+  /** The account's credential for the request. */
   #credential: RelayedCredential | undefined
   #send: () => void = () => {}
   /** The cookies of the session; undefined in the modern era, which has none. */
@@ -120,7 +120,7 @@ export class RelayedRequest {
   headersSentOn(headers: RelayedHeaders): RelayedHeaders {
     const { request, relayed, sessions } = this.#parts
     const { era, opens } = this.passing
-    // `initialize` opens a session. A session id sent with it could give the client a session of somebody else.
+    // `initialize` opens a session. A session id in it could give the client somebody else's session.
     const sent = sentOn(headers, era === 'legacy' && !opens)
     const session = headerOf(sent, 'mcp-session-id')
     if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
@@ -132,7 +132,7 @@ export class RelayedRequest {
     return this.#cookies?.addTo(this.#path, all) ?? all
   }
 
-  /** Sends it with the credential of an account, as soon as the account has one. */
+  /** Sends the request with the credential of an account, after that has been obtained. */
   sendAs(account: Account, send: () => void): void {
     this.#credential = new RelayedCredential(account, this.signal, {
       method: this.#parts.request.method,
@@ -165,30 +165,30 @@ export class RelayedRequest {
     this.#refuse(this.#fault, this.#id === undefined ? 502 : this.#fault.status)
   }
 
-  /** Sends it again with another credential, if there is one. The server has not acted on the first attempt. */
+  /** Sends the request again with another credential. The server has not acted on the first attempt. */
   #sendAgain(credential: RelayedCredential, refusal: AccountRefusal): void {
     const { reply, fallback } = this.#parts
-    // Modern requests go back to the policies, where `sign-in` can answer for the server.
+    // Modern requests go back to the endpoint, where the sign-in can answer for the server.
     if (fallback && this.passing.era === 'modern') return this.#handBack(fallback)
     clearHeaders(reply)
     this.#sendAfter(credential.replace(refusal, !this.passing.endless))
   }
 
-  /** Ends a stream without an end of its own: now, or when it has begun. */
+  /** Ends an endless stream: now, or as soon as it has begun. */
   drain(): void {
     if (!this.passing.endless) return
     this.#draining = true
     this.#stream?.drain()
   }
 
-  /** Ends the request with an error, unless a part of the answer was sent that no error can follow. */
+  /** Ends the request: with an error, unless a sent part of the answer makes that impossible. */
   cut(fault: Fault): void {
     this.#fault ??= fault
     if (this.#stream) this.#stream.finish()
     else this.#hangUp.abort()
   }
 
-  /** Handles the server's answer, once its headers have come. */
+  /** Handles the server's answer when its headers have arrived. */
   answered({ statusCode, headers, stream }: RelayedResponse): void {
     this.#cookies?.keepFrom(this.#path, headers)
     const refusal = this.#credential?.refusedBy(
@@ -204,7 +204,7 @@ export class RelayedRequest {
     const session = this.#inSession
     const kept = (session && this.#parts.sessions.cookiesTaken(session)) ?? this.#cookies?.settled
     if (!known && !kept) return this.#pass({ statusCode, headers, stream })
-    // With the answer, the client may send to any replica, and its next request has the cookies.
+    // Once it has the answer, the client may send its next request to any replica, which must know the cookies.
     const noted = () => {}
     stream.on('error', noted)
     Promise.all([known, kept]).then(() => {
@@ -259,7 +259,7 @@ export class RelayedRequest {
       return
     }
     const fault = this.#lose(error)
-    // Without an id there is no call whose outcome could be unknown.
+    // Without an id, there is no call with an unknown outcome.
     this.#refuse(fault, this.#id === undefined ? 502 : fault.status)
   }
 
@@ -297,8 +297,8 @@ export class RelayedRequest {
   }
 
   /**
-   * Answers a request that needs no answer. Some servers answer it with `null`, an object or a page, which clients would take
-   * for a message.
+   * Answers a request that needs no answer with 202. Some servers answer it with `null`, an object or a page, which clients
+   * would mistake for a message.
    */
   #accept(): void {
     const { reply } = this.#parts
@@ -306,7 +306,7 @@ export class RelayedRequest {
     reply.code(202).send()
   }
 
-  /** Sends an event stream on that answers a request without need of an answer, unless it has no message. */
+  /** Passes on an event stream for a request that needs no answer, if the stream has any message. */
   #sendEventsIfAny(stream: Readable): void {
     awaitMessage(stream, (error, ended) => {
       if (error) return this.failed(error)
@@ -317,8 +317,8 @@ export class RelayedRequest {
   }
 
   /**
-   * The server answers a GET with something else than a stream, so it has none. With 405, which says so, clients do not ask
-   * again and again.
+   * Answers a GET with 405, because the server has answered it with something other than a stream. The status tells clients
+   * that there is no stream, so that they do not retry.
    */
   #sayNoStream(body: Readable): void {
     body.on('error', () => {}).destroy()
@@ -327,7 +327,7 @@ export class RelayedRequest {
     this.#refuse(new Fault('methodNotAllowed', 'The server has no stream for its own messages'), 405)
   }
 
-  /** Answers with a fault instead of an answer that cannot be passed on. */
+  /** Answers with a fault in place of an answer that cannot be passed on. */
   #drop(stream: Readable, fault: Fault): void {
     // The unread body emits an error when it is destroyed, which must not be thrown.
     stream.on('error', () => {}).destroy()
@@ -336,8 +336,8 @@ export class RelayedRequest {
   }
 
   /**
-   * Sends an answer on as it comes, and reads how the call ended. One that turns out to be too large breaks off: its
-   * beginning has been sent.
+   * Passes on an answer while it arrives, and reads how the call ended. If it turns out to be too large, the answer breaks
+   * off, because its beginning has been sent.
    */
   #sendLarge(stream: Readable, status: number, headers: RelayedHeaders): void {
     const { messages, list, relayed } = this.#parts
@@ -384,7 +384,8 @@ export class RelayedRequest {
   }
 
   /**
-   * The server has changed its era and has not acted on the request. The endpoint answers it, or its session is lost.
+   * Handles a request whose server has changed its era, and so has not acted on it. The endpoint answers it, or the session
+   * is lost.
    */
   #changeEra(refusal: HttpRefusal, bytes: Buffer): void {
     const { fallback } = this.#parts
@@ -393,7 +394,7 @@ export class RelayedRequest {
     else this.#passRefusal(refusal, bytes)
   }
 
-  /** Passes a refusal on, unless it means that the server has lost the session: only 404 tells that to every client. */
+  /** Passes on a refusal. If it means that the server has lost the session, sends 404, which every client understands. */
   #unlessLost(refusal: HttpRefusal, bytes: Buffer): void {
     const { reply, request, relayed } = this.#parts
     const session = this.#inSession
@@ -434,7 +435,7 @@ export class RelayedRequest {
     const answers = this.#id !== undefined
     if (answers || status < 400 || status >= 500) this.#fault = fault
     else this.#ending = errorOf(status)
-    // The server's status is passed on. But a 5xx would invite a retry, so not if the outcome is unknown.
+    // The server's status is passed on, but not if the outcome is unknown: a 5xx would invite a retry.
     const own = status < 400 || (answers && fault.row.outcome === 'unknown') ? fault.status : status
     this.#refuse(fault, fault.refused ? undefined : own)
   }
@@ -497,7 +498,7 @@ export class RelayedRequest {
   }
 
   /**
-   * Remembers the owner of a new session. If the server opened none, the bridge creates an id, by which it knows the
+   * Remembers the owner of a new session. If the server opened none, the bridge creates an id, by which it recognizes the
    * client. Resolves when all replicas know it; returns undefined if there is nothing to wait for.
    */
   #noteSession(headers: RelayedHeaders): Promise<void> | undefined {
@@ -522,7 +523,7 @@ export class RelayedRequest {
     return this.passing.era === 'legacy' && !this.passing.opens ? this.#session : undefined
   }
 
-  /** Where the request goes. */
+  /** The path of the request at the server. */
   get #path(): string {
     const { relayed, request } = this.#parts
     return relayed.redirects.pathFor(request.principal)
@@ -561,7 +562,7 @@ function errorOf(status: number): Final {
   return { kind: 'error', error: { code: status, message: `HTTP ${status}` } }
 }
 
-/** Removes the server's headers, because they belong to a body that is not sent. `Allow` stays. */
+/** Removes the server's headers, because they belong to a body that is not sent. Keeps `Allow`. */
 function clearHeaders(reply: FastifyReply): void {
   for (const name of Object.keys(reply.getHeaders())) if (name !== 'allow') reply.removeHeader(name)
 }

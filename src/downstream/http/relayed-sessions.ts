@@ -11,11 +11,11 @@ import { lookEvery } from '../../time/time.js'
 export interface RelayedSessionsOptions {
   /** Most sessions that are remembered. */
   max: number
-  /** One principal's share of what others leave of the bound; 1 by default. */
+  /** One principal's share of the room that others leave; 1 by default. */
   share?: number
   /** Milliseconds without a request and without an open stream after which a session is forgotten; never by default. */
   idle?: number
-  /** The store of all replicas, if there are several. `idle`: milliseconds for which it keeps an unused session. */
+  /** The shared store, if there are several replicas. `idle`: milliseconds for which it keeps an unused session. */
   shared?: { server: string; records: SharedStore; idle: number } | undefined
   /** An empty jar, for the cookies of a session that another replica has opened. */
   cookies?(): SessionCookies
@@ -37,7 +37,7 @@ interface Shared extends Owner {
 type Session = Owner &
   Occupant & {
     cookies: SessionCookies | undefined
-    /** `SessionCookies.taken` of the cookies that the shared store has, as far as they came here. */
+    /** `SessionCookies.taken` when the cookies were last written to the shared store. */
     cookiesShared: number
     /** When it was last written to the shared store, by `performance.now()`. */
     shared: number
@@ -46,11 +46,11 @@ type Session = Owner &
     idleSince: number
   }
 
-/** Milliseconds between two writes of a session in use: so long it can be missing after the store has lost it. */
+/** Milliseconds between two writes of a session in use: the longest time for which it is missing in a store that lost it. */
 const RENEW = 5_000
 /** Milliseconds after which sessions that could not be written are written again. */
 const RETRY = 1_000
-/** Milliseconds between looks for idle sessions, at most. */
+/** Most milliseconds between two searches for idle sessions. */
 const LOOK = 10_000
 /** Sessions that are written at once when the store may have lost all. */
 const TOGETHER = 100
@@ -87,7 +87,7 @@ export class RelayedSessions {
   }
 
   /**
-   * Remembers the owner of a new session, and the cookies that came when it was opened. Resolves when all replicas know
+   * Remembers the owner of a new session, and the cookies that were set when it was opened. Resolves when all replicas know
    * it, or when the shared store has failed; returns undefined without such a store.
    */
   opened(
@@ -124,9 +124,9 @@ export class RelayedSessions {
   }
 
   /**
-   * Whether the session is known and belongs to this principal. Throws a Fault if it belongs to another principal, or
-   * if the shared store is unreachable. With `open`, unknown sessions are open to anybody, so an unreachable store is
-   * no error.
+   * Whether the session is known and belongs to this principal. Throws a Fault if it belongs to another principal, or if
+   * the shared store is unreachable. With `open`, anybody may use unknown sessions, so an unreachable store is not an
+   * error.
    */
   async isOf(principal: string, id: string, open: boolean): Promise<boolean> {
     const session = this.#sessions.get(id) ?? (await this.#recall(id, open))
@@ -157,7 +157,7 @@ export class RelayedSessions {
     this.#drop(id)
   }
 
-  /** Forgets idle sessions. One with an open stream is in use, and stays known to all replicas. */
+  /** Forgets idle sessions. A session with an open stream is in use, and is renewed in the shared store. */
   #look(): void {
     for (const [id, session] of this.#sessions) {
       if (session.open === 0) continue
@@ -186,8 +186,8 @@ export class RelayedSessions {
   }
 
   /**
-   * Takes the cookies that have been set in other replicas: before each request if the session has any, and before its
-   * record is renewed. Those known here stay if the store is unreachable. Returns undefined if there is nothing to do.
+   * Takes the cookies that have been set in other replicas: before each request if the session has cookies, and before its
+   * record is renewed. If the store is unreachable, the known cookies stay. Returns undefined if there is nothing to do.
    */
   #catchUp(id: string, session: Session): Promise<void> | undefined {
     const { cookies } = session

@@ -1,6 +1,6 @@
 /**
- * The event stream of a relayed answer: passes it on to the client. If the bridge ends it, or the server ends it without an
- * answer, the bridge adds the last message.
+ * Passes the event stream of a relayed answer to the client. Adds the last message if the bridge ends the stream, or if the
+ * server ends it without an answer.
  */
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
@@ -21,7 +21,7 @@ import { pour, takeResponse, writeTogether } from './replies.js'
 /** The request that the stream answers. */
 export interface StreamedRequest {
   era: Era
-  /** The stream has no end of its own. */
+  /** The stream is endless. */
   endless: boolean
   draftErrorCodes: boolean | undefined
   /** Most bytes of one event. */
@@ -61,7 +61,7 @@ export class RelayedStream {
     source.on('error', (error) => this.#broke(error))
     const length = new EventLength(request.limit)
     pour(source, response, (chunk) => {
-      // A source that has been destroyed still gives what it has buffered.
+      // A destroyed source may still emit buffered data.
       if (response.writableEnded) return true
       writeTogether(response, chunk.length)
       const mayEnd = hasLineEnd(chunk)
@@ -80,7 +80,7 @@ export class RelayedStream {
     this.finish()
   }
 
-  /** Ends the stream, with the message that is missing. */
+  /** Ends the stream, with the last message if it is missing. */
   finish(): void {
     const response = this.#response
     if (response.writableEnded) return
@@ -95,7 +95,7 @@ export class RelayedStream {
     for (const part of this.#events.push(chunk, mayEnd)) this.#response.write(part)
   }
 
-  /** Ends the stream because of an event that is too large. The client drops what it has of it. */
+  /** Ends the stream because of an event that is too large, in such a way that the client drops the received part. */
   #drop(why: SseError): void {
     this.#tooLarge = why
     this.#write(Buffer.from(DROP_EVENT))
@@ -133,8 +133,7 @@ export class RelayedStream {
   }
 
   /**
-   * Whether an error may end the call. It may not if the client can resume the stream, because the answer may still
-   * come.
+   * Whether an error may end the call. It may not if the client can resume the stream, because the answer may follow.
    */
   get #canEndWithError(): boolean {
     return this.#request.id() !== undefined && !this.#events.isResumable

@@ -9,7 +9,7 @@ import { atTurnEnd, corkUntilTurnEnd } from '../../time/turn.js'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Sends a JSON text. A large one is in several pieces, which are not joined first, but go to the socket in one write. */
+/** Sends a JSON text. The pieces of a large one are written together, without being joined first. */
 export function sendJson(reply: FastifyReply, text: Wire): void {
   reply.header('content-type', JSON_TYPE)
   if (typeof text === 'string') return sendWhole(reply, text)
@@ -20,7 +20,7 @@ export function sendJson(reply: FastifyReply, text: Wire): void {
   response.end()
 }
 
-/** Sends a body at the end of the turn, in a row with those of other answers. */
+/** Sends a body at the end of the turn of the event loop, in a row with other answers (see time/turn.ts). */
 export function sendWhole(reply: FastifyReply, body: string | Buffer): void {
   reply.header('content-length', Buffer.byteLength(body))
   const response = takeResponse(reply)
@@ -37,12 +37,12 @@ export function reserveAnswer(reply: FastifyReply, memory: Memory, principal: st
   return true
 }
 
-/** Headers of an event stream, against buffering by proxies. */
+/** Headers of an event stream. They also keep proxies from buffering it. */
 const EVENTS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
 
 /**
- * Sends an event stream. Its headers go out with its first bytes. A stream may stay open for days, so nothing of Fastify
- * is kept for it: neither the request nor the reply, nor the listeners of its own way to send a stream.
+ * Sends an event stream, its headers with the first bytes. A stream may stay open for days, so it bypasses Fastify, which
+ * would keep the request, the reply and listeners in memory.
  */
 export function sendEvents(reply: FastifyReply, events: Readable): void {
   for (const name in EVENTS) reply.header(name, EVENTS[name as keyof typeof EVENTS])
@@ -60,22 +60,22 @@ export function sendEvents(reply: FastifyReply, events: Readable): void {
   })
 }
 
-/** Most bytes that wait for the end of the turn. A larger chunk costs more than to wake its reader. */
+/** Most bytes of a write that waits for the end of the turn. A larger write costs more than waking its reader. */
 const SMALL_WRITE = 16 * 1024
 
-/** Before a small write to a client: lets it wait for the end of the turn. */
+/** To be called before a write to a client: delays a small write to the end of the turn. */
 export function writeTogether({ socket }: FastifyReply['raw'], length: number): void {
   if (socket && length <= SMALL_WRITE) corkUntilTurnEnd(socket)
 }
 
-/** Takes the response from Fastify, which forgets it. Its status and its headers are ready to be written. */
+/** Takes the response from Fastify, which forgets it, with its status and headers set. */
 export function takeResponse(reply: FastifyReply): FastifyReply['raw'] {
   reply.hijack()
   return reply.raw.writeHead(reply.statusCode, reply.getHeaders() as Record<string, string>)
 }
 
 /**
- * Reads a stream for a response, as fast as its client reads that, and destroys it when the client has gone. `write`
+ * Reads a stream for a response as fast as the client reads, and destroys it when the client has disconnected. `write`
  * returns whether there is room for more.
  */
 export function pour(from: Readable, to: FastifyReply['raw'], write: (chunk: Buffer) => boolean): void {
@@ -125,8 +125,8 @@ export function notAllowed(reply: FastifyReply, allow: string): never {
 }
 
 /**
- * The HTTP status of a fault, with a challenge if the client can get another token. If the server refused the client's own
- * credential, its status and its challenge.
+ * The HTTP status of a fault. Sets a challenge if the client can get another token. If the server refused the client's own
+ * credential, uses the server's status and challenge.
  */
 export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): number {
   if (fault.fault === 'insufficientScope') {
@@ -151,8 +151,8 @@ export function explainInBand(reply: FastifyReply, fault: Fault, passthrough: Er
 }
 
 /**
- * The server's challenge with the bridge's metadata document. The server's own names an address that the client does
- * not use.
+ * The server's challenge with the address of the bridge's metadata document, because the server's own document names an
+ * address that the client does not use.
  */
 function ourChallenge(challenge: string, metadata: string): string {
   const ours = `resource_metadata="${metadata}"`

@@ -1,4 +1,4 @@
-/** What legacy clients ask at the endpoint: to open, to use and to end a session. */
+/** Answers the requests of legacy clients at the endpoint: to open, use and end a session. */
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
@@ -27,14 +27,14 @@ import { HttpSession } from './session.js'
 import type { SessionStore } from './sessions.js'
 import { Streams } from './streams.js'
 
-/** What the requests of sessions need. */
+/** Options of SessionRequests. */
 export interface SessionRequestsOptions {
   upstream: Upstream
   log: Logger
   sessions: SessionStore<HttpSession>
   /** Sessions that another replica has left; undefined if there are no other replicas. */
   handed?: HandedSessions | undefined
-  /** Passes on messages that need no translation; undefined if no message of this server may be relayed. */
+  /** Passes on messages that need no translation; undefined if messages of this server must not be relayed. */
   relay: RelayAt | undefined
   refusing: ErrorRendering
   /**
@@ -43,7 +43,7 @@ export interface SessionRequestsOptions {
   commitAfter: number
   settings: SessionSettings
   memory: Memory
-  /** Events kept for legacy clients that resume a stream. */
+  /** Stored events, for legacy clients that resume a stream. */
   events: EventStore
 }
 
@@ -51,7 +51,7 @@ export interface SessionRequestsOptions {
 export interface RequestAtEndpoint {
   request: FastifyRequest
   reply: FastifyReply
-  /** Answers it once more, after the relay has handed it back: the server has changed its era. Undefined then. */
+  /** Answers the request again if the relay returns it, because the server has changed its era. Undefined the second time. */
   again: (() => void) | undefined
 }
 
@@ -95,7 +95,7 @@ export class SessionRequests {
     return this.#options.handed !== undefined && client.record !== undefined
   }
 
-  /** While the bridge shuts down: throws an OwnedByReplica if another replica continues the session, else a Fault. */
+  /** To be called while the bridge shuts down: throws OwnedByReplica if another replica continues the session, else a Fault. */
   #refuseOrLeave(session: HttpSession): never {
     if (this.#goesOn(session)) throw new OwnedByReplica(ANOTHER, 'session')
     throw new Fault('sessionNotFound', 'Session not found: the bridge is shutting down; call initialize again')
@@ -109,12 +109,13 @@ export class SessionRequests {
   ): Promise<void> | undefined {
     const batch = message.kind === 'batch' ? readBatch(message) : undefined
     if (message.kind === 'request' || batch) {
-      // The session ends with the bridge. A client that knows that opens another one, which a balancer sends to another replica.
+      // The session ends with the bridge. With this error, the client opens another one, which a load balancer sends to
+      // another replica.
       if (this.#options.sessions.draining && batch?.requests.length !== 0) this.#refuseOrLeave(session)
       for (const other of batch?.others ?? []) session.client.take(other)
       const answering =
         message.kind === 'request' ? session.answerPost(message, reply) : batch && session.answerAll(batch, reply)
-      // A disconnected client has not cancelled its calls. They and their memory stay until they are answered.
+      // A disconnected client has not cancelled its calls, so they keep their memory until they are answered.
       const reservation = takeOver(request)
       return reservation ? answering?.finally(() => reservation.end()) : answering
     }
@@ -123,7 +124,7 @@ export class SessionRequests {
     return undefined
   }
 
-  /** Opens a session: a translated one, or one of the server itself, if that is of the legacy era and reached over HTTP. */
+  /** Opens a session: one of the server itself, if the server is legacy and reached over HTTP, or else a translated one. */
   async open(message: Request, { request, reply, again }: RequestAtEndpoint): Promise<void> {
     const { upstream, sessions, refusing, relay } = this.#options
     const { principal, credential } = request
@@ -145,7 +146,7 @@ export class SessionRequests {
     sendJson(reply, text)
   }
 
-  /** Continues a session that another replica has had. Throws a Fault if there is no room for it. */
+  /** Continues a session that another replica has left. Throws a Fault if there is no room for it. */
   continue(id: string, { record, from }: { record: SessionRecord; from: string }, request: FastifyRequest): void {
     const { principal } = request
     const { sessions, log } = this.#options
@@ -174,7 +175,7 @@ export class SessionRequests {
     }
   }
 
-  /** Keeps a session until it ends. Returns its id. Closes it and throws a Fault if there is no room. */
+  /** Stores a session until it ends. Returns its id. Without room, closes it and throws a Fault. */
   #keep(
     principal: string,
     session: ClientSession,
@@ -213,7 +214,7 @@ export function passingOf(message: Message): Passing {
   }
 }
 
-/** Whether a batch has nothing that needs an answer. */
+/** Whether no message of a batch needs an answer. */
 function isSilent(batch: Message & { kind: 'batch' }): boolean {
   const { requests, errors } = readBatch(batch)
   return requests.length === 0 && errors.length === 0

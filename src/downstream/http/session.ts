@@ -21,7 +21,7 @@ export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> 
   commitAfter: number
   memory: Memory
   log: Logger
-  /** The replica that has had the session before. */
+  /** The replica that had the session before. */
   from?: string | undefined
 }
 
@@ -29,7 +29,7 @@ export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> 
 export class HttpSession implements KeptSession {
   readonly principal: string
   readonly client: ClientSession
-  /** The replica that has had the session before, where calls may still be in flight; undefined if it began here. */
+  /** The replica that had the session before, where calls may still be in flight; undefined if there was none. */
   readonly from: string | undefined
   readonly #streams: Streams
   readonly #options: HttpSessionOptions
@@ -45,7 +45,7 @@ export class HttpSession implements KeptSession {
     if (recorder) streams.onConnection = ({ id, request }, what) => recorder.stream(what, id, request, client.session)
   }
 
-  /** Keeps the session until it ends, under its `known` id if it has one. Returns its id. Throws a Fault if there is no room. */
+  /** Adds the session to `sessions` until it ends, with its `known` id or a new one. Throws a Fault if there is no room. */
   keepIn(sessions: SessionStore<HttpSession>, known?: string): string {
     const { id } = sessions.add(this.principal, () => this, known)
     this.#streams.onEnd = () => sessions.end(id)
@@ -100,8 +100,8 @@ export class HttpSession implements KeptSession {
   }
 
   /**
-   * Answers the requests of a batch: with one array if nothing else is sent and in time, otherwise with an event
-   * stream.
+   * Answers the requests of a batch: with one array if no other message is sent before and it is in time, otherwise with an
+   * event stream.
    */
   async answerAll({ requests, errors }: SortedBatch, reply: FastifyReply): Promise<void> {
     const answering = new PostAnswer(reply, this.#streams, this.#options.commitAfter)
@@ -138,7 +138,7 @@ export class HttpSession implements KeptSession {
   /** Opens a stream for messages that belong to no request, or resumes one. Throws a Fault if it cannot. */
   listen(reply: FastifyReply, lastEventId: string | undefined): void {
     const resumed = lastEventId === undefined ? undefined : this.#streams.resume(lastEventId)
-    // The events of another replica are not here. What they may have said is said again.
+    // This replica does not have the events of another one, so it opens a new stream, which reports all changes.
     const isNew = lastEventId === undefined || (!resumed && this.from !== undefined)
     const events = resumed ?? (isNew ? this.#streams.listen() : undefined)
     if (!events && isNew)
@@ -154,7 +154,7 @@ export class HttpSession implements KeptSession {
   }
 }
 
-/** How the answer to one POST is sent: it becomes an event stream if something comes before it, or if it takes long. */
+/** Sends the answer to one POST. It becomes an event stream if another message comes first, or if it takes long. */
 class PostAnswer {
   readonly #reply: FastifyReply
   readonly #streams: Streams
@@ -163,7 +163,7 @@ class PostAnswer {
   /** The answer is an event stream. */
   isOpen = false
 
-  /** `request`: the one that is answered, if it is a single one. */
+  /** `request`: the id of the answered request, if it is a single one. */
   constructor(reply: FastifyReply, streams: Streams, commitAfter: number, request?: Id) {
     this.#reply = reply
     this.#streams = streams
@@ -185,20 +185,20 @@ class PostAnswer {
 
   /** Sends the last frame on the event stream. */
   async endStream({ text, last }: Frame, lost: () => Wire): Promise<void> {
-    // A cancelled request needs no answer. But a resumable stream must end with one, or the client tries to resume it.
+    // A cancelled request needs no answer, but a resumable stream must end with one: otherwise the client resumes it.
     if (last?.cancelled && !this.#streams.options.resumable) this.#stream.end()
     else await this.#stream.push(text, true, lost)
     this.#streams.forgetStream(this.#stream)
   }
 
-  /** Ends without the stream: the answer is sent in another way, or complete. */
+  /** To be called when the answer is complete, or sent in another way: removes the stream. */
   leaveStream(): void {
     clearTimeout(this.#commit)
     if (!this.isOpen && this.#reply.raw.destroyed) this.#streams.onConnection(this.#stream, 'left')
     this.#streams.forgetStream(this.#stream)
   }
 
-  /** A client that disconnected before it got a stream cannot resume. Its call goes on. */
+  /** Ends the stream of a client that disconnected before it got one: it cannot resume. Its call continues. */
   #leave(): void {
     this.#stream.end()
     this.#streams.onConnection(this.#stream, 'left')

@@ -1,4 +1,4 @@
-/** The sessions of legacy clients over HTTP, by id: their principals, their idle timeouts, and their bound. */
+/** Stores the sessions of legacy clients over HTTP by id: checks their principals, idle timeouts and bound. */
 import { randomBytes } from 'node:crypto'
 import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
@@ -6,18 +6,18 @@ import { Occupancy, type Occupant } from '../../limits/occupancy.js'
 import { OwnedByReplica, type Replicas } from '../../ports/replicas.js'
 import { lookEvery } from '../../time/time.js'
 
-/** A session that can be kept here. */
+/** A session that can be stored. */
 export interface KeptSession {
   readonly principal: string
   /** Whether the client is connected or waits for an answer. Such a session is not idle. */
   readonly busy: boolean
-  /** Whether the client had opened a GET stream and has closed it. */
+  /** Whether the client has closed its last GET stream. */
   readonly gone?: boolean
-  /** The replica that has had it before. */
+  /** The replica that had it before. */
   readonly from?: string | undefined
   /** Sends a keep-alive on its streams. */
   keepAlive(): void
-  /** Ends streams without an end of their own. Requests in flight may still be answered. */
+  /** Ends endless streams. Requests in flight may still be answered. */
   drain(): void
   /** Ends everything that belongs to it. Called once. */
   close(): void
@@ -26,15 +26,15 @@ export interface KeptSession {
 /** Bounds and timeouts of sessions. */
 export interface SessionsOptions {
   max: number
-  /** One principal's share of what others leave of the bound; 1 by default. */
+  /** One principal's share of the room that others leave; 1 by default. */
   share?: number
   /** Milliseconds without a request and without an open stream after which a session ends. */
   idle: number
-  /** The same for a session with `gone`; `idle` by default. */
+  /** The same, for a session with `gone`; `idle` by default. */
   gone?: number
   /** Milliseconds between keep-alives. */
   keepAlive: number
-  /** Called when a session has ended, unless it may go on in another replica. */
+  /** Called when a session has ended, unless it may continue in another replica. */
   ended?: ((id: string, session: KeptSession) => void) | undefined
   /** The other replicas, if there are several. Session ids name the replica that owns the session. */
   replicas?: Pick<Replicas, 'sessionId' | 'ownerOf'> | undefined
@@ -43,7 +43,7 @@ export interface SessionsOptions {
 /** 192 random bits, which cannot be guessed. */
 const ID_BYTES = 24
 
-/** What requests do with sessions. */
+/** The part of Sessions that requests use. */
 export type SessionStore<S extends KeptSession> = Pick<
   Sessions<S>,
   'add' | 'has' | 'find' | 'end' | 'makeRoom' | 'draining'
@@ -55,7 +55,7 @@ export class Sessions<S extends KeptSession> {
   readonly #sessions = new Map<string, Entry<S>>()
   readonly #occupancy: Occupancy
   readonly #timer: NodeJS.Timeout
-  /** Whether they will end with the bridge. */
+  /** Whether the bridge is shutting down. */
   draining = false
 
   constructor(options: SessionsOptions) {
@@ -89,8 +89,8 @@ export class Sessions<S extends KeptSession> {
   }
 
   /**
-   * The session with this id, if it belongs to the principal. The sessions of others look like unknown ones. Throws an
-   * OwnedByReplica if another replica owns it; that replica checks the principal.
+   * The session with this id, if it belongs to the principal; undefined for an unknown session or one of another
+   * principal. Throws OwnedByReplica if another replica owns it, which then checks the principal.
    */
   find(id: string, principal: string): S | undefined {
     const entry = this.#sessions.get(id)
@@ -111,7 +111,7 @@ export class Sessions<S extends KeptSession> {
     if (!this.draining) this.#options.ended?.(id, entry.session)
   }
 
-  /** These sessions, and those of `others` as long as they last: all new ones are opened here. */
+  /** A store with these sessions and the remaining ones of `others`. New sessions are added to these. */
   beside(others: Sessions<S>): SessionStore<S> {
     const own = this
     return {

@@ -1,5 +1,5 @@
 /**
- * HTTP+SSE of 2024-11-05 (basic/transports): one stream to the client, whose first event names the address for POST.
+ * Serves HTTP+SSE of 2024-11-05 (basic/transports): one stream to the client, whose first event names the address for POST.
  */
 
 import type { Readable } from 'node:stream'
@@ -130,8 +130,8 @@ export class SseSession implements KeptSession {
   }
 
   /**
-   * Handles a posted message. An invalid message is refused in the answer to the POST; every other answer goes to the
-   * stream. A message that comes while `initialize` is in progress is accepted when that has been answered.
+   * Handles a posted message. The answer to the POST refuses an invalid message; all other answers go to the stream. A
+   * message that arrives during `initialize` waits until that has been answered.
    */
   async post(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const body = request.body instanceof Uint8Array ? [request.body] : []

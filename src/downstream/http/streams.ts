@@ -1,6 +1,6 @@
 /**
- * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability), and how many of
- * their events are kept, and for how long. A client that has lost the connection can resume the stream.
+ * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability). Stores their last
+ * events, so that a client that has lost the connection can resume a stream.
  */
 import type { Readable } from 'node:stream'
 import { type Reservation, SMALL } from '../../limits/memory.js'
@@ -11,7 +11,7 @@ import type { Outlet } from '../legacy/session.js'
 import { EventConnection } from './connection.js'
 import type { EventStore, Keeper } from './event-store.js'
 
-/** What the client's revision has. */
+/** Features of the client's revision. */
 export interface StreamOptions {
   /** Events have ids, and streams can be resumed. */
   resumable: boolean
@@ -27,25 +27,25 @@ interface Kept {
   at: number
 }
 
-/** Bounds on the events that a session keeps for resuming. */
+/** Bounds of the events that a session stores for resuming. */
 const KEEP = { events: 1_000, bytes: 4 * 1024 * 1024, milliseconds: 300_000 }
 /** Most GET streams that a session may have open. */
 export const MAX_STANDALONE = 4
 /** Most messages that wait for a stream. More are dropped. */
 const MAX_QUEUED_MESSAGES = 256
-/** Milliseconds that a client is asked to wait before it resumes. */
+/** Milliseconds that a client should wait before it resumes. */
 const RETRY = 1_000
 
-/** What happens to the connection of a stream. `left`: it was closed before the end of the stream. */
+/** A change of the connection of a stream. `left`: it was closed before the end of the stream. */
 export type ConnectionChange = 'opened' | 'left' | 'resumed' | 'ended'
 
 const NO_REVISION: StreamOptions = { resumable: false, priming: false }
 const nothing = () => {}
 
-/** One event stream. Resuming continues it on another connection. */
+/** One event stream. A client that resumes it continues on another connection. */
 export class EventStream {
   readonly id: string
-  /** The request that it answers, if it is a single one. */
+  /** The id of the request that it answers, if it is a single one. */
   readonly request: Id | undefined
   readonly #owner: Streams
   #number = 0
@@ -74,7 +74,7 @@ export class EventStream {
     return this.#number
   }
 
-  /** Opens a connection: with the kept events in `after`, or at the beginning of the stream. */
+  /** Opens a connection: with the stored events in `after`, or at the beginning of the stream. */
   connect(after?: readonly Kept[]): Readable {
     this.#connection?.end()
     const connection = new EventConnection(this.#owner.reserve(SMALL), () => {
@@ -94,8 +94,8 @@ export class EventStream {
   }
 
   /**
-   * Sends one message; the last one ends the stream. If there is no memory for it, sends `instead`, or closes the
-   * connection without one. The promise resolves when there is room for more; undefined if there is room now.
+   * Sends one message; the last one ends the stream. Without memory for it, sends `instead`, or else closes the connection.
+   * The promise resolves when there is room for more; undefined if there is room now.
    */
   push(message: Wire, last = false, instead?: () => Wire): Promise<void> | undefined {
     if (this.ended) return undefined
@@ -125,19 +125,19 @@ export class EventStream {
   }
 }
 
-/** All streams of a session, and the events kept for resuming. */
+/** All streams of a session, and the events stored for resuming. */
 export class Streams implements Keeper, Outlet {
   /** Set when the session is open. */
   options: StreamOptions = NO_REVISION
   /** Ends the session, if it is open. */
   onEnd: () => void = nothing
-  /** Called when a stream is connected or is not any more, except for the first connection of an answer. */
+  /** Called when a stream is connected or disconnected, except for the first connection of an answer. */
   onConnection: (stream: EventStream, change: ConnectionChange) => void = nothing
   readonly principal: string
   readonly #store: EventStore
   readonly #kept: Kept[] = []
   #keptBytes = 0
-  /** For kept events, and for messages that wait for a stream. */
+  /** For stored events, and for messages that wait for a stream. */
   readonly #reservations: { kept: Reservation; queued: Reservation }
   #lastId = 0
   /** Streams that answer a request, newest last. */
@@ -152,7 +152,7 @@ export class Streams implements Keeper, Outlet {
     this.#reservations = { kept: this.reserve(), queued: this.reserve(SMALL) }
   }
 
-  /** Bytes of the kept events. */
+  /** Bytes of the stored events. */
   get kept(): number {
     return this.#keptBytes
   }
@@ -167,12 +167,12 @@ export class Streams implements Keeper, Outlet {
     return [...this.#answering, ...this.#standalone].some(({ connected }) => connected)
   }
 
-  /** Whether the client had opened a GET stream and none is connected now. */
+  /** Whether the client has opened GET streams, and none is connected now. */
   get left(): boolean {
     return this.#standalone.length > 0 && !this.#standalone.some(({ connected }) => connected)
   }
 
-  /** Creates a stream for the answer to a request, or to those of a batch. */
+  /** Creates a stream for the answer to a request or a batch. */
   streamFor(request?: Id): EventStream {
     const stream = new EventStream(this, `p${++this.#lastId}`, request)
     this.#answering.add(stream)
@@ -199,7 +199,7 @@ export class Streams implements Keeper, Outlet {
 
   /**
    * Resumes a stream after an event. Undefined if that is impossible: the event is unknown, later events are no longer
-   * kept, or it was the last one of an ended stream.
+   * stored, or it was the last one of an ended stream.
    */
   resume(lastEventId: string): Readable | undefined {
     const [, id, digits] = /^([pg][0-9]{1,9})-([0-9]{1,9})$/.exec(lastEventId) ?? []
@@ -215,7 +215,7 @@ export class Streams implements Keeper, Outlet {
   }
 
   /**
-   * Sends a message that belongs to no request on exactly one stream, or keeps it until there is one. While it waits, a
+   * Sends a message that belongs to no request on exactly one stream, or stores it until there is one. While it waits, a
    * later message with the same key replaces it.
    */
   deliver(text: Wire, key?: string): void {
@@ -242,7 +242,7 @@ export class Streams implements Keeper, Outlet {
     this.onEnd()
   }
 
-  /** Keeps an event for resuming, and drops the oldest events over the bounds. */
+  /** Stores an event for resuming, and drops the oldest events beyond the bounds. */
   keep(stream: EventStream, number: number, event: Wire): void {
     const size = lengthOf(event)
     this.#kept.push({ stream, number, event, size, at: performance.now() })
@@ -253,7 +253,7 @@ export class Streams implements Keeper, Outlet {
     this.#keptLess()
   }
 
-  /** Drops the oldest kept event. */
+  /** Drops the oldest stored event. */
   forgetOldest(): void {
     this.#forgetOldest()
     this.#keptLess()
@@ -262,7 +262,7 @@ export class Streams implements Keeper, Outlet {
   /** Handles the end of a connection. */
   disconnected(stream: EventStream): void {
     if (stream.ended) this.forgetStream(stream)
-    // Another connection may have taken over.
+    // Another connection may have replaced this one.
     if (!stream.connected) this.onConnection(stream, stream.ended ? 'ended' : 'left')
   }
 
@@ -278,7 +278,7 @@ export class Streams implements Keeper, Outlet {
     for (const stream of this.#standalone) stream.end()
   }
 
-  /** Ends all streams and drops all kept events. */
+  /** Ends all streams and drops all stored events. */
   close(): void {
     for (const stream of [...this.#answering, ...this.#standalone]) stream.end()
     this.#kept.length = 0
@@ -312,7 +312,7 @@ export class Streams implements Keeper, Outlet {
     this.#keptBytes -= this.#kept.shift()?.size ?? 0
   }
 
-  /** Returns the memory of events that are no longer kept. */
+  /** Returns the memory of dropped events. */
   #keptLess(): void {
     this.#reservations.kept.resize(this.#keptBytes)
     if (this.#kept.length === 0) this.#store.remove(this)

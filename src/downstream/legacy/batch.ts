@@ -1,4 +1,4 @@
-/** Batches: several messages in one array, which only 2025-03-26 has (basic, batching). */
+/** Reads and answers batches: several messages in one array, which only 2025-03-26 has (basic, batching). */
 import { Fault } from '../../fault/fault.js'
 import {
   error as errorMessage,

@@ -1,4 +1,4 @@
-/** A legacy session that is identified by its channel (HTTP+SSE or stdio): all messages to the client go out there. */
+/** A legacy session on a channel of its own (HTTP+SSE or stdio), which carries all messages to the client. */
 
 import { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
@@ -15,7 +15,7 @@ import { readBatch, together } from './batch.js'
 import { openSession } from './open-session.js'
 import type { AboutRequest, ClientSession, SessionSettings } from './session.js'
 
-/** What a conversation needs. */
+/** Options of a conversation. */
 export interface ConversationOptions {
   upstream: Upstream
   sender: Omit<Sender, 'caller'>
@@ -38,15 +38,15 @@ const MAX_BEFORE_INITIALIZED = 256
 /** Requests that are answered while `initialize` is in progress; the second `initialize` with an error. */
 const EARLY: ReadonlySet<string> = new Set(['initialize', 'ping'])
 
-/** One client on one channel: answers what it sends, and writes what is for it. */
+/** One client on one channel: handles its messages, and writes the messages for it. */
 export class Conversation {
   readonly #options: ConversationOptions
   #session: ClientSession | undefined
-  /** Why the last `initialize` failed. Clients that go on all the same are told so, too. */
+  /** Why the last `initialize` failed. Later requests of the client get the same error. */
   #failed: Fault | undefined
-  /** `initialize` has not been answered yet. */
+  /** `initialize` is in progress. */
   #opening = false
-  /** What continues when it has been answered, in order. */
+  /** Callbacks that wait for its answer, in order. */
   readonly #waiting: (() => void)[] = []
   #closed = false
 
@@ -59,7 +59,7 @@ export class Conversation {
     return this.#session?.revision
   }
 
-  /** The state of the session. It is open when its client has got the answer to `initialize`. */
+  /** The state of the session. It is open when the answer to `initialize` has been written. */
   get state(): ProcessSession {
     if (this.#opening) return 'opening'
     if (this.#session) return { revision: this.#session.revision }
@@ -71,14 +71,14 @@ export class Conversation {
     return this.#opening ? new Promise((resolve) => this.#waiting.push(resolve)) : undefined
   }
 
-  /** What to wait for before another message is read; undefined if there is room for more. */
+  /** A promise to wait for before another message is read; undefined if there is room for more. */
   get room(): Promise<void> | undefined {
     return this.#waiting.length < MAX_BEFORE_INITIALIZED ? undefined : this.opened
   }
 
   /**
-   * What this message waits for before it is taken; undefined if it need not wait. Scripts send all their messages at
-   * once, without waiting for the answer to `initialize`. Throws a Fault if too many messages wait.
+   * A promise that this message has to wait for; undefined if it need not wait. Scripts send all their messages at once,
+   * without waiting for the answer to `initialize`. Throws a Fault if too many messages wait.
    */
   turn(message: Message): Promise<void> | undefined {
     if (!this.#opening || (message.kind === 'request' && EARLY.has(message.method))) return undefined
@@ -140,7 +140,7 @@ export class Conversation {
         else if (early.length < MAX_EARLY) early.push(text)
       },
       isIdle: () => false,
-      // Nothing to do: if the server loses its session, the tunnel opens another one.
+      // Nothing to do, because the tunnel opens another session if the server loses this one.
       ended: () => {},
     }
     const { text, session, fault } = await openSession(request, { ...this.#options, outlet, headers })

@@ -1,6 +1,6 @@
 /**
- * Emulates tasks of 2025-11-25 (basic/utilities/tasks) for a client whose server need not support them: the bridge
- * makes the call in the background, and the session keeps its result.
+ * Emulates tasks of 2025-11-25 (basic/utilities/tasks) for a client, whether or not its server supports them: makes the
+ * call in the background, and stores its result.
  */
 
 import { Fault } from '../../fault/fault.js'
@@ -15,7 +15,7 @@ import { EMPTY, edit, type Json, type Payload, parseObject, raw, sizeOf, value, 
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import type { CallContext, TranslatedOutcome } from './translated-call.js'
 
-/** How the call of a task is made: `about` is the `_meta` of its requests to the client, which go through `send`. */
+/** What the call of a task gets: `about` is the `_meta` of its requests to the client, which `send` sends. */
 interface RunTask extends Required<Pick<CallContext, 'send' | 'about'>> {
   tell: Tell
   controller: HangUp
@@ -46,11 +46,11 @@ interface Task {
   reservation: Reservation
 }
 
-/** Tasks of one session. */
+/** Most tasks of one session. */
 const MAX_SESSION_TASKS = 100
-/** Milliseconds for which a task is kept. */
+/** Milliseconds for which a task is stored. */
 const TTL = { usual: 3_600_000, most: 3_600_000 }
-/** Milliseconds between two polls that the client is asked to keep. */
+/** Milliseconds that a client should wait between two polls. */
 const POLL_INTERVAL = 1_000
 
 /** The emulated tasks of one session. */
@@ -124,8 +124,8 @@ export class EmulatedTasks {
   }
 
   /**
-   * Waits for the result. Until then passes the requests to the client to `send`. Rejects with a Fault if the task has
-   * no result.
+   * Waits for the result, and sends the requests to the client with `send` in the meantime. Rejects with a Fault if the
+   * task has no result.
    */
   async result(id: unknown, signal: Signal, send: CallContext['send']): Promise<TranslatedOutcome> {
     const task = this.#find(id)
@@ -168,7 +168,7 @@ export class EmulatedTasks {
     const send = (text: Wire) => this.#ask(task, text)
     try {
       const outcome = await run({ about: relatedTo(task.id), controller: task.controller, tell, send })
-      // The result is kept until the task expires, because the client may fetch it at any time.
+      // The result is stored until the task expires, because the client may fetch it at any time.
       const bytes = outcome.kind === 'result' ? sizeOf(outcome.result) : (outcome.error.data?.length ?? 0)
       if (task.reservation.resize(bytes))
         throw new Fault('answerLost', 'The bridge has no memory left for the result of the task (limits.memory)')

@@ -1,4 +1,4 @@
-/** The requests of a session that are in flight, by id, so that the client can cancel them. */
+/** Keeps the requests of a session that are in flight by id, so that the client can cancel them. */
 
 import { cancelledId } from '../../protocol/cancelled.js'
 import { type Id, idKey, type Params } from '../../rpc/message.js'
@@ -36,7 +36,7 @@ export class InFlight {
   /** Adds a request. `call` is the number of its call for the inspector. */
   enterRequest(id: Id, call?: number): RunningRequest {
     const controller = new RunningRequest(call)
-    // A deleted key may be kept for long (see `OpenSet`): it must not keep the message that it is a part of.
+    // Copied, because V8 may keep a deleted key for long (see `OpenSet`), and with it the message that it is a part of.
     const key = own(idKey(id))
     const others = this.#controllers.get(key)
     this.#controllers.set(key, others ? [...listOf(others), controller] : controller)
@@ -57,8 +57,8 @@ export class InFlight {
   }
 
   /**
-   * The request that `notifications/cancelled` names. Undefined if two requests have this id, because the notification
-   * does not say which one is meant.
+   * The request that `notifications/cancelled` names. Undefined if two requests have this id, because it is not clear which
+   * one is meant.
    */
   named(params: Params): RunningRequest | undefined {
     const id = cancelledId(params)

@@ -9,8 +9,8 @@ import { TranslatedSession } from './translated-session.js'
 import { TunnelSession } from './tunnel-session.js'
 
 /**
- * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has it already.
- * Never rejects: a failure is in `fault`.
+ * Answers `initialize` and opens the session. `known` is the result of `legacyRoute`, if the caller has called it already.
+ * Never rejects; returns a failure as `fault`.
  */
 export async function openSession(
   request: Request,

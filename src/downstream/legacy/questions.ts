@@ -17,12 +17,12 @@ import { HangUp, type Signal } from '../../time/hang-up.js'
 import { Deadline, unlessAborted } from '../../time/time.js'
 import type { CallLogEntry } from '../call-log.js'
 
-/** What is needed to ask a client. */
+/** Options of Questions. */
 export interface QuestionsOptions {
   /** ClientCapabilities that the client has declared. */
   capabilities: Json
   to: Downlevel
-  /** Number of requests that were sent to the client before; ids go on from there. */
+  /** The number of earlier requests to the client, from which the ids continue. */
   asked?: number
   /** Milliseconds for one round of questions. */
   within: number
@@ -31,7 +31,7 @@ export interface QuestionsOptions {
 }
 
 /**
- * The client did not answer, and the modern era has no way to tell the server so. The call ends with the client's
+ * Thrown if the client did not answer, which the modern era cannot report to the server. The call ends with the client's
  * error.
  */
 export class Unanswered extends Error {
@@ -62,8 +62,9 @@ export class Questions {
   }
 
   /**
-   * Sends the requests to the client, each when it may be sent. Resolves to the answers for the repeated call. Rejects with a Fault if the server requests something that the client did not declare, and an Unanswered if the client
-   * did not answer a request that has no form for that.
+   * Sends the requests to the client, those for a person one after another. Resolves to the answers for the repeated call.
+   * Rejects with a Fault if the server requests something that the client did not declare, and with an Unanswered if the
+   * client did not answer and its answer cannot be replaced by `cancel`.
    */
   async ask(input: Payload, { signal, send, about, reservation, record }: Round): Promise<Answers> {
     signal.throwIfAborted()
@@ -211,13 +212,13 @@ export class Questions {
   }
 }
 
-/** Sends a message to the client. Holds back like a `Tell`. */
+/** Sends a message to the client. Applies backpressure like a `Tell`. */
 type SendText = (text: Wire) => Promise<void> | undefined
 
-/** Tells the inspector the messages of a call with its client. */
+/** Records the messages between a call and its client, for the inspector. */
 type Recorder = Pick<CallLogEntry, 'recorder'>
 
-/** What a round of questions needs from its call. */
+/** What a call gives to a round of questions. */
 interface Round {
   record: Recorder
   signal: Signal

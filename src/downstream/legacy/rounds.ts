@@ -1,4 +1,4 @@
-/** Limits how often a server may request input in one call, and for how long it may ask to be called again. */
+/** Limits how often a server may request input in one call, and how long it may postpone its answer with a mere state. */
 
 import { Fault } from '../../fault/fault.js'
 import { MAX_ROUNDS } from '../../limits/constants.js'
@@ -7,7 +7,7 @@ import type { Payload } from '../../rpc/splice.js'
 import type { Signal } from '../../time/hang-up.js'
 import { backoff, pause } from '../../time/time.js'
 
-/** Milliseconds before a server that asks nothing is called again. */
+/** Milliseconds before a server that sent only a state is called again. */
 const WAIT = { first: 250, most: 5_000 }
 
 /** The rounds of one call. */
@@ -18,14 +18,14 @@ export class Rounds {
   #waits = 0
   #waited = 0
 
-  /** `patience`: milliseconds for which a server may ask to be called again without asking anything else. */
+  /** `patience`: milliseconds for which a server may postpone its answer without requesting input. */
   constructor(patience: number) {
     this.#patience = patience
   }
 
   /**
-   * Counts a round of input requests. If the server gave only a state, it asks to be called again: then waits before
-   * the next call (MCP 2026-07-28, basic/patterns/mrtr). Rejects with a Fault when a limit is reached, and with the
+   * Counts a round of input requests. If the server sent only a state, which means that it wants to be called again, waits
+   * before the next call (MCP 2026-07-28, basic/patterns/mrtr). Rejects with a Fault when a limit is reached, and with the
    * signal's reason when it aborts.
    */
   async next(input: Payload, signal: Signal): Promise<void> {

@@ -38,7 +38,7 @@ export interface ClientSession {
   readonly session: string | undefined
   /** Number of requests in flight. */
   readonly open: number
-  /** What another replica needs to continue the session; undefined if it can go on only here. */
+  /** What another replica needs to continue the session; undefined if no other replica can. */
   readonly record?: SessionRecord | undefined
   /**
    * Answers a request: passes its frames to `send`, and resolves when the last one is sent. Never rejects: a failure is
@@ -47,7 +47,7 @@ export interface ClientSession {
   answerClient(request: Request, send: Send, about?: AboutRequest): Promise<void>
   /** Handles a notification, or the client's answer to a request of the server. */
   take(message: Notification | Response): void
-  /** Whether a message belongs to a request that is in flight here. */
+  /** Whether a message belongs to a request in flight in this replica. */
   isFor?(message: Notification | Response): boolean
   /** The client can now receive messages that belong to no request. */
   listened(): void
@@ -61,7 +61,7 @@ export interface AboutRequest {
   trace?: TraceContext | undefined
   /** All headers, for the inspector. */
   headers?: RecordedHeaders
-  /** What the caller may do by the token of this request, whatever opened the session. */
+  /** What the token of this request grants; another request may have opened the session. */
   grant?: Grant | undefined
 }
 
@@ -69,13 +69,13 @@ export interface AboutRequest {
 export interface Outlet {
   /** Sends a message. While it waits, a later message with the same key replaces it. */
   deliver(text: Wire, key?: string): void
-  /** Whether no connected client would notice the end of the session. */
+  /** Whether the session can end without a connected client noticing. */
   isIdle(): boolean
   /** The server has ended the session. */
   ended(): void
 }
 
-/** What is needed to open a session. */
+/** Options for opening a session. */
 export interface OpenOptions {
   upstream: Upstream
   sender: Omit<Sender, 'caller'>
@@ -102,7 +102,7 @@ export interface SessionSettings {
   answerWithin: number
   /** The bridge's own Implementation, for servers that do not name themselves. */
   serverInfo: Json
-  /** Sends the `subscriptions/listen` of a session, perhaps one for several sessions. By default, the upstream does. */
+  /** Sends the `subscriptions/listen` of a session, possibly one for several sessions. By default, the upstream does. */
   listen?: Handler
   /**
    * Registers a call in a tunnel, so that it can be aborted when the bridge shuts down. Returns the function that

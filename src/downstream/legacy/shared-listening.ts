@@ -1,6 +1,6 @@
 /**
- * One `subscriptions/listen` for all sessions of legacy clients that would send the same one: with the same principal,
- * credential, client, capabilities and filter. Each idle session would otherwise cost a connection to the server.
+ * Shares one `subscriptions/listen` among the sessions of legacy clients that would send an equal one: with the same
+ * principal, credential, client, capabilities and filter. Otherwise each idle session would cost a connection to the server.
  */
 
 import { ANONYMOUS, type Call, type Final, type Handler, type Told } from '../../protocol/call.js'
@@ -11,7 +11,7 @@ import { HangUp } from '../../time/hang-up.js'
 /** The subscriptions of all sessions with one server. */
 export class SharedListening {
   readonly #handle: Handler
-  /** Subscriptions that have not ended, by what they have in common. */
+  /** Open subscriptions, by `keyOf`. */
   readonly #open = new Map<string, Subscription>()
 
   /** `handle` sends a `subscriptions/listen` to the server. */
@@ -25,9 +25,9 @@ export class SharedListening {
   }
 
   /**
-   * Joins the subscription that others have opened, or opens it. What it has been told already, its acknowledgement, is
-   * told to the call at once. Ends with the subscription; rejects with the reason of the call's signal when that aborts.
-   * Nobody is waited for: `call.tell` must not hold back.
+   * Joins an open subscription, or opens one. A call that joins gets the acknowledgement at once. Resolves when the
+   * subscription ends; rejects with the reason of the call's signal when that aborts. Ignores the backpressure of
+   * `call.tell`, so that no call delays the others.
    */
   readonly listen: Handler = (call) => {
     if (call.signal.aborted) return Promise.reject(call.signal.reason as Error)
@@ -44,12 +44,12 @@ export class SharedListening {
   }
 }
 
-/** What the server may base its answer on. */
+/** A key of everything that the server's answer may depend on. */
 function keyOf({ principal, credential, caller: { revision, clientInfo, capabilities }, params }: Call): string {
   return JSON.stringify([principal, credential, revision, clientInfo, capabilities, write(params)])
 }
 
-/** A call that takes part, and how to settle it. */
+/** Settles a call that takes part. */
 interface Part {
   resolve(last: Final): void
   reject(error: unknown): void
@@ -62,7 +62,7 @@ class Subscription {
   readonly #ended: () => void
   #acknowledged: Told | undefined
 
-  /** `ended` is called when nobody can join any more. */
+  /** `ended` is called when no more calls can join. */
   constructor(ended: () => void) {
     this.#ended = ended
   }
@@ -75,7 +75,7 @@ class Subscription {
     })
   }
 
-  /** Sends the subscription as the first call has it, without what ends that call alone. */
+  /** Sends the subscription of the first call, with a signal of its own. */
   begin({ method, params, meta, progress, caller, principal, credential, log }: Call, handle: Handler): void {
     const tell = (told: Told) => {
       if (told.method === ACKNOWLEDGED) this.#acknowledged = told

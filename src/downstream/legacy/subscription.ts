@@ -1,6 +1,6 @@
 /**
- * The subscription of one legacy session at a modern server: one `subscriptions/listen` for everything. When the
- * client's subscriptions change, a new one is opened before the previous one is closed.
+ * The subscription of one legacy session with a modern server: one `subscriptions/listen` for everything. When the client's
+ * subscriptions change, opens a new one before it closes the previous one.
  */
 
 import { Fault } from '../../fault/fault.js'
@@ -41,7 +41,7 @@ const REOPEN = { first: 1_000, most: 30_000 }
 /** Most subscribed resources of a session. */
 const MAX_SESSION_URIS = 1_000
 
-/** The changes that one session hears of. */
+/** Reports changes to one session. */
 export class SessionChanges {
   readonly #options: ChangesOptions
   readonly #lists: readonly ChangingList[]
@@ -50,7 +50,7 @@ export class SessionChanges {
   #uris: ReadonlySet<string> = new Set()
   #order: Promise<unknown> = Promise.resolve()
   #started = false
-  /** Another replica has had the session: what has changed meanwhile is unknown. */
+  /** Another replica had the session, so changes may have been missed in the meantime. */
   #isContinued = false
   #stopped = false
 
@@ -95,7 +95,7 @@ export class SessionChanges {
     return this.#uris
   }
 
-  /** Continues the subscriptions of a session that another replica has had. All is reported as changed. */
+  /** Continues the subscriptions of a session that another replica had. Reports everything as changed. */
   continue(uris: readonly string[]): void {
     this.#isContinued = true
     this.#uris = new Set(uris)

@@ -23,11 +23,11 @@ import {
 import { HangUp } from '../../time/hang-up.js'
 import { pause } from '../../time/time.js'
 
-/** What a task needs of its client before it ends. */
+/** The client of a task. */
 export interface TaskClient {
   /** Asks the client for the input that the server requests. */
   ask(input: Payload): Promise<Answers>
-  /** Takes a new status message. Holds back like a `Tell`. */
+  /** Takes a new status message. Applies backpressure like a `Tell`. */
   say(message: Json): Promise<void> | undefined
 }
 
@@ -110,7 +110,7 @@ function unanswered(task: Payload, answered: ReadonlySet<string>): Payload | und
 
 function outcomeOf(task: Payload, status: string): Final {
   const result = objectIn(task, 'result')
-  // A text of its own: it is not the result of a message, but a part of that.
+  // Copied, because it is not the result of the received message, but only a part of it.
   if (status === 'completed' && result) return { kind: 'result', result: parseObject(write(result)) }
   const error = objectIn(task, 'error')
   if (status === 'failed' && error) {

@@ -1,6 +1,5 @@
 /**
- * One call of a legacy client at a modern server: repeats the call with the client's answers until the server has a
- * result.
+ * Makes one call of a legacy client to a modern server: repeats it with the client's answers until the server has a result.
  */
 
 import { Fault } from '../../fault/fault.js'
@@ -17,30 +16,30 @@ import { type Questions, Unanswered } from './questions.js'
 import { Rounds } from './rounds.js'
 import { drive, wantsTasks } from './task-driver.js'
 
-/** How a call ends. Legacy clients cannot get an input request or a task of the modern era as the answer. */
+/** The end of a call. Legacy clients cannot get an input request or a task of the modern era as the answer. */
 export type TranslatedOutcome = Extract<Final, { kind: 'result' | 'error' }>
 
-/** What a call needs from its session. */
+/** What a session gives to its calls. */
 export interface CallContext {
   handle: Handler
   questions: Questions
-  /** Sends a request to the client. Holds back like a `Tell`. */
+  /** Sends a request to the client. Applies backpressure like a `Tell`. */
   send(text: Wire): Promise<void> | undefined
-  /** The caller as of now: its log level may change while the client is asked. */
+  /** The current caller: its log level may change while the client is asked. */
   caller(): Caller
-  /** Milliseconds for which a server may ask to be called again without asking anything else. */
+  /** Milliseconds for which a server may postpone its answer without requesting input. */
   answerWithin: number
   /** Begins a reservation for the client's answers. */
   reserve(): Reservation
   /** `_meta` of the requests to the client. */
   about?: Json | undefined
-  /** Tells the inspector the messages with the client. */
+  /** Records the messages between the call and its client, for the inspector. */
   record: Pick<CallLogEntry, 'recorder'>
 }
 
 /**
- * Goes on with a call after a first reply that does not end it: asks the client what the server requests, and calls
- * again, or waits for the server's task. Rejects with a Fault.
+ * Continues a call after a first reply that does not end it: asks the client for the requested input and repeats the call,
+ * or waits for the server's task. Rejects with a Fault.
  */
 export async function goOn(call: Call, first: Final, context: CallContext): Promise<TranslatedOutcome> {
   const reservation = context.reserve()
@@ -84,7 +83,7 @@ async function untilAnswered(call: Call, first: Final, context: Running): Promis
   }
 }
 
-/** Waits for a task as if it were the call. Its status messages become progress. */
+/** Waits for a task in place of the call. Its status messages become progress. */
 async function waitForTask(call: Call, created: Payload, context: Running): Promise<TranslatedOutcome> {
   let progress = 0
   const last = await drive(context.handle, call, created, {
@@ -104,7 +103,7 @@ function askClient(input: Payload, signal: Signal, context: Running): Promise<An
   return questions.ask(input, { signal, send, about, reservation, record })
 }
 
-/** How a call ends if the client did not answer: a tool call as a failed tool, any other call as an error. */
+/** The end of a call whose client did not answer: a failed tool for a tool call, an error for other calls. */
 function outcomeOf(method: string, { code, message }: Unanswered): TranslatedOutcome {
   if (method === CALL_TOOL) {
     const text = `{"content":[{"type":"text","text":${JSON.stringify(message)}}],"isError":true}`

@@ -1,6 +1,6 @@
 /**
- * The downstream half of the legacy era: keeps the client's session in the bridge, and turns each of its requests into
- * a complete call.
+ * The downstream half of the legacy era: keeps the client's session in the bridge, and turns each request into a complete
+ * call.
  */
 
 import { Fault } from '../../fault/fault.js'
@@ -58,14 +58,14 @@ import { withUndeclaredLists } from './undeclared-lists.js'
 /** Notifications of a server that belong to a call. */
 const CALL_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
 
-/** Ids that another replica can still use for requests to the client, while its calls in flight end. */
+/** How many more ids the previous replica may use for requests to the client, while its calls in flight end. */
 const ASKED_SINCE = 1_000_000
 
 /** A session of a legacy client that the bridge itself answers. */
 export class TranslatedSession implements ClientSession {
   readonly revision: LegacyRevision
   readonly #options: OpenOptions
-  /** Replaced, never changed: calls refer to it. */
+  /** Replaced on a change, not modified, because calls refer to it. */
   #caller: Caller
   /** The server's capabilities, as sent to the client, and their names. */
   readonly #capabilities: Payload
@@ -145,7 +145,7 @@ export class TranslatedSession implements ClientSession {
     return { text, session }
   }
 
-  /** Continues a session that another replica has had. Throws a Fault if there is no memory for it. */
+  /** Continues a session that another replica had. Throws a Fault if there is no memory for it. */
   static continue(record: SessionRecord, options: OpenOptions): TranslatedSession {
     const { revision, clientInfo, capabilities, logLevel, offered, wrapped, uris, ready, asked } = record
     const opening = { revision, clientInfo, capabilities }
@@ -160,7 +160,7 @@ export class TranslatedSession implements ClientSession {
   }
 
   get record(): SessionRecord | undefined {
-    // The calls of emulated tasks run here.
+    // Emulated tasks run in this replica, so no other replica can continue the session.
     if (this.#tasks.size > 0) return undefined
     const { clientInfo, capabilities, logLevel } = this.#caller
     return {
@@ -353,7 +353,7 @@ export class TranslatedSession implements ClientSession {
     }
   }
 
-  /** Goes on with a call whose first reply does not end it. */
+  /** Continues a call whose first reply does not end it. */
   #goOn(
     call: Call,
     first: Final,
@@ -382,7 +382,7 @@ export class TranslatedSession implements ClientSession {
     })
   }
 
-  /** Waits for the result of a task. Until then sends the questions to the client. */
+  /** Waits for the result of a task, and sends its questions to the client in the meantime. */
   async #taskResult(
     { id }: Request,
     { params }: DecodedSessionRequest,
@@ -448,7 +448,7 @@ function reserve(
   { memory, sender }: OpenOptions,
 ): Reservation {
   const reservation = memory.reserve(sender.principal, SMALL)
-  // What the client states is in memory twice: by itself, and in the envelope of requests.
+  // The client's info and capabilities are in memory twice: by themselves, and in the envelope of requests.
   reservation.mustResize(offered.length + 2 * (clientInfo.length + capabilities.length))
   return reservation
 }
@@ -458,7 +458,7 @@ function isOutcome(reply: Final): reply is TranslatedOutcome {
   return reply.kind === 'error' ? !wantsTasks(reply) : reply.kind === 'result' && reply.type !== 'task'
 }
 
-/** How to adapt messages to the client's revision. Each feature that is left out is logged once. */
+/** How to adapt messages to the client's revision. Each omitted feature is logged once. */
 function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions): Downlevel {
   const logged = new Set<string>()
   return {

@@ -1,4 +1,4 @@
-/** A legacy client's session with a legacy server: messages pass through a tunnel unchanged. */
+/** A legacy client's session with a legacy server. Messages pass through a tunnel unchanged. */
 
 import { Fault } from '../../fault/fault.js'
 import type { SessionRecorder } from '../../ports/recorder.js'

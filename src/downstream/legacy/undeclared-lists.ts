@@ -1,13 +1,13 @@
-/** The lists of a modern server that declares none: legacy clients request only what `initialize` offers. */
+/** Finds the lists of a modern server that declares none, because legacy clients request only what `initialize` offers. */
 import type { Final } from '../../protocol/call.js'
 import { askForLists, declaredBy, declaresNoList } from '../../protocol/offered.js'
 import { edit, type Json } from '../../rpc/splice.js'
 import { within } from '../../time/time.js'
 
-/** Milliseconds that the other lists may take after that of the tools. */
+/** Milliseconds to wait for other lists after the list of tools. */
 const OTHER_LISTS = 1_000
 
-/** A DiscoverResult with the capabilities of all lists that the server answers, if it declares none. `list` requests one. */
+/** The DiscoverResult. If it declares no lists, with capabilities for the lists that the server answers; `list` requests one. */
 export async function withUndeclaredLists<T extends Final & { kind: 'result' }>(
   discovered: T,
   list: (method: string) => Promise<Final>,
