@@ -67,7 +67,7 @@ export class GroupMount implements Served {
       server: name,
       isGroup: true,
       observe,
-      observeCall: context.metrics?.observe,
+      observeCall: context.metrics?.countCall,
       tracer,
       names,
       recorder: recorder?.clientsOf(name),

@@ -94,7 +94,7 @@ export class Mount implements Served {
     const telemetry = {
       server: name,
       observe,
-      observeCall: context.metrics?.observe,
+      observeCall: context.metrics?.countCall,
       tracer,
       names,
       recorder: context.recorder?.clientsOf(name),

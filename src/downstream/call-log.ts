@@ -4,7 +4,7 @@ import { withoutCredentials } from '../credentials/credentials.js'
 import { Fault } from '../fault/fault.js'
 import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { LogEvent, LogFields } from '../log/events.js'
-import type { Observe } from '../ports/events.js'
+import type { CallEvent } from '../ports/events.js'
 import { type Cancelled, isFailure, type Outcome } from '../ports/outcome.js'
 import type { CallEnd, CallFields, CallRecorder, Whose } from '../ports/recorder.js'
 import type { CallLog, Final, UpstreamSpan } from '../protocol/call.js'
@@ -196,7 +196,7 @@ export class CallLogEntry implements CallLog {
 
   #count(
     { server: own, isGroup, names }: Telemetry,
-    observe: Observe,
+    observe: (event: CallEvent) => void,
     outcome: Outcome,
     fault: Fault | undefined,
   ): void {

@@ -2,7 +2,7 @@
 
 import type { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
-import type { BridgeEvent, Observe } from '../ports/events.js'
+import type { BridgeEvent, CallEvent, Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { ClientRecorder } from '../ports/recorder.js'
 import type { Tracer } from '../protocol/trace.js'
@@ -27,7 +27,7 @@ export interface Telemetry {
   isGroup?: boolean | undefined
   observe?: Observe | undefined
   /** Counts calls when they end; none without metrics. */
-  observeCall?: Observe | undefined
+  observeCall?: ((event: CallEvent) => void) | undefined
   tracer?: Tracer | undefined
   /** Which names of tools and prompts may be in metrics and in names of spans; none without both. */
   names?: ListedNames | undefined

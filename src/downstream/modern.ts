@@ -116,6 +116,7 @@ export class ModernDownstream {
     let reply: Final | undefined
     let encoded: { text: Wire; origin?: MessageOrigin }
     let fault: Fault | undefined
+    let hasAborted = false
     try {
       if (decoded instanceof Fault) throw decoded
       // The request is in memory twice: as received, and as sent to the server.
@@ -157,14 +158,14 @@ export class ModernDownstream {
         record.carried(error.owner)
         throw error
       }
-      const { reason } = arrived.abort
+      const { aborted, reason } = arrived.abort
       fault = record.faultOf(reason instanceof Fault ? reason : error)
+      hasAborted = aborted && reason !== fault
       encoded = { text: errorMessage(id, fault.toRpcError(compat.draftErrorCodes)) }
     } finally {
       reservation?.end()
     }
     const { text, origin } = encoded
-    const { aborted, reason } = arrived.abort
     const answered = reply?.kind === 'error' ? (reply.status ?? 200) : 200
     const last: NonNullable<Frame['last']> = fault ? { status: fault.status, fault } : { status: answered }
     let held: Promise<void> | undefined
@@ -173,7 +174,7 @@ export class ModernDownstream {
     } finally {
       const status = arrived.transport === 'http' ? last.status : undefined
       if (!fault) record.ended(reply as Final, text, origin, status)
-      else if (aborted && reason !== fault) record.cancelled(cancelledBy(reason, 'disconnected'))
+      else if (hasAborted) record.cancelled(cancelledBy(arrived.abort.reason, 'disconnected'))
       else record.failed(fault, text, status)
     }
     if (held) await held

@@ -59,7 +59,9 @@ export class Connections {
     connection.requests++
     response.on('close', () => {
       connection.requests--
-      if (connection.requests === 0 && this.#all.has(connection)) this.#silence(connection, this.#idle)
+      if (connection.requests > 0 || !this.#all.has(connection)) return
+      connection.silent = this.#idle
+      this.#idle.add(connection)
     })
     if (this.#all.size <= this.most) connection.isExcess = false
     return !connection.isExcess
@@ -78,12 +80,8 @@ export class Connections {
     if (ends !== undefined) this.#plain.set(ends, connection)
     connection.isExcess = isFull
     if (isFull && this.#excess.size >= EXCESS) this.#close(this.#excess)
-    this.#silence(connection, isFull ? this.#excess : this.#unused)
-  }
-
-  #silence(connection: Connection, silent: Silent): void {
-    connection.silent = silent
-    silent.add(connection)
+    connection.silent = isFull ? this.#excess : this.#unused
+    connection.silent.add(connection)
   }
 
   #makeRoom(): boolean {

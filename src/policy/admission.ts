@@ -206,7 +206,8 @@ class Admitted {
   }
 
   leave(): void {
-    this.stopTime()
+    this.#silence?.clear()
+    clearImmediate(this.#overdue)
     this.abort = this.#silence = undefined
     this.tell = unheard
   }

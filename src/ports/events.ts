@@ -6,6 +6,9 @@ import type { Era } from '../protocol/eras.js'
 /** Something that happened. `group` is the group that a client has called; then `server` is empty, or the server in it. */
 export type BridgeEvent = Happening & { group?: string | undefined }
 
+/** A call has ended. */
+export type CallEvent = Extract<BridgeEvent, { kind: 'call' }>
+
 type Happening =
   /** A call has ended. Times are milliseconds; `upstreamMs` is the part spent waiting for the server. */
   | {

@@ -89,6 +89,7 @@ export function classify(
   if (message.kind === 'batch') return classifyBatch(message, version, session)
   const envelope = message.kind === 'response' ? undefined : envelopeIn(message.params)
   // A notification may come without the header: 2026-07-28 defines none for it.
+  if (envelope?.known && envelope.claim === version) return { era: 'modern', envelope }
   if (envelope)
     return classifyEnvelope(envelope, version ?? (message.kind === 'notification' ? envelope.claim : undefined))
   const modernHeader = version !== undefined && looksModern(version)
@@ -146,6 +147,7 @@ export function classifyLine(
     throw new Fault('invalidRequest', 'This revision has no batches: send one message per line')
   }
   const envelope = message.kind === 'response' ? undefined : envelopeIn(message.params)
+  if (envelope?.known) return { era: 'modern', envelope }
   if (envelope) return classifyEnvelope(envelope, envelope.claim)
   if (message.kind === 'request' && message.method === 'initialize') {
     if (typeof session === 'object')
@@ -163,13 +165,13 @@ export function classifyLine(
 
 /** `version` is the header's value, or the version that counts as the header. */
 function classifyEnvelope(envelope: Envelope, version: unknown): Classification {
-  const { claim, known } = envelope
+  const { claim } = envelope
   if (typeof claim !== 'string')
     throw new Fault('invalidEnvelope', `${PROTOCOL_VERSION} has to be a string`, { data: missingData() })
   if (version === undefined) throw new Fault('headerMismatch', 'Header MCP-Protocol-Version is missing')
   if (version !== claim)
     throw new Fault('headerMismatch', 'Header MCP-Protocol-Version and the version in the body differ')
-  if (known || isModern(claim)) return { era: 'modern', envelope }
+  if (isModern(claim)) return { era: 'modern', envelope }
   const hint = legacyRevision(claim) ? ': this revision starts with initialize' : ''
   throw new Fault('unsupportedRevision', `Unsupported protocol version${hint}`, {
     data: { supported: MODERN, requested: printable(claim, ECHOED) },

@@ -9,6 +9,7 @@ import {
   edit,
   type Json,
   keys,
+  type List,
   listIn,
   mapElements,
   objectIn,
@@ -74,11 +75,17 @@ export function withContentList(result: Payload): Payload {
 
 /** The result of a tool with a list of blocks as its content. */
 export function withBlocks(result: Payload): Payload {
+  if (isTyped(listIn(result, 'content'))) return result
   const listed = withContentList(result)
-  const list = listIn(listed, 'content')
-  if (!list || list.elements.every(({ start }) => list.source.text.startsWith(TYPED, start))) return listed
   const content = mapElements(listed, 'content', asBlock, otherBlock)
   return content ? edit(listed, { content }) : listed
+}
+
+/** Whether this is a list of blocks that all have a type, at a glance. */
+function isTyped(list: List | undefined): boolean {
+  if (!list) return false
+  for (const { start } of list.elements) if (!list.source.text.startsWith(TYPED, start)) return false
+  return true
 }
 
 /** The holder; if it has an object under `key`, with a list of that object instead. */

@@ -8,8 +8,8 @@ import type { Annotation } from './annotations.js'
 import { NEWEST_MODERN } from './eras.js'
 import { methodTraits } from './methods.js'
 
-/** The value of an `Mcp-*` header, or all its values in the order received. The name is in lower case. */
-export type HeaderLookup = (name: string) => string | readonly string[] | undefined
+/** `Mcp-*` headers by their names in lower case: each with its value, or with all its values in the order received. */
+export type ReceivedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /** Prefix of the headers that mirror arguments, in lower case. */
 export const PARAM_PREFIX = 'mcp-param-'
@@ -21,14 +21,14 @@ const SENTINEL = /^=\?base64\?(.*)\?=$/
 const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 
 /** The value of a header that may occur once. Equal repetitions are allowed; different values throw a Fault. */
-export function single(lookup: HeaderLookup, name: string): string | undefined {
-  const found = lookup(name)
+export function single(headers: ReceivedHeaders, name: string): string | undefined {
+  const found = headers[name]
   return typeof found === 'object' ? onlyOne(found, name) : trim(found)
 }
 
 /** `MCP-Protocol-Version`. Proxies may join equal values with commas. */
-export function versionHeader(lookup: HeaderLookup): string | undefined {
-  const found = lookup('mcp-protocol-version')
+export function versionHeader(headers: ReceivedHeaders): string | undefined {
+  const found = headers['mcp-protocol-version']
   if (typeof found === 'string' && !found.includes(',')) return trim(found)
   const values = [found ?? []].flat().flatMap((text) => text.split(','))
   return onlyOne(values, 'mcp-protocol-version')
@@ -53,14 +53,14 @@ export function trim<T extends string | undefined>(text: T): T {
 }
 
 /** Checks `Mcp-Method` and `Mcp-Name` against the body. Throws a Fault. `classify` checks the version. */
-export function checkHeaders(request: Request, lookup: HeaderLookup): void {
-  const method = single(lookup, 'mcp-method')
+export function checkHeaders(request: Request, headers: ReceivedHeaders): void {
+  const method = single(headers, 'mcp-method')
   if (method === undefined) throw mismatch('Header Mcp-Method is missing')
   if (method !== request.method)
     throw mismatch(`Header Mcp-Method is "${printable(method)}", but the body has another method`)
   const { named } = methodTraits(request.method)
   if (named === undefined) return
-  const name = single(lookup, 'mcp-name')
+  const name = single(headers, 'mcp-name')
   if (name === undefined) throw mismatch('Header Mcp-Name is missing')
   const expected = typeof request.params === 'string' ? undefined : value(request.params, named)
   if (decodeValue(name, 'Mcp-Name') !== expected)

@@ -6,6 +6,7 @@ import {
   EMPTY,
   edit,
   has,
+  isEmpty,
   type Json,
   objectIn,
   opens,
@@ -19,7 +20,7 @@ import { ECHOED, printable } from '../texts/printable.js'
 import type { Call, Final, RpcError } from './call.js'
 import { isLater, type LegacyRevision, legacyRevision, looksModern, MODERN, NEWEST_LEGACY, traits } from './eras.js'
 import { lift } from './lift.js'
-import { TASKS_EXTENSION, unlessEmpty } from './meta.js'
+import { TASKS_EXTENSION } from './meta.js'
 import { CALL_TOOL, methodTraits } from './methods.js'
 import { declaredBy } from './offered.js'
 import { offersTasks } from './tasks.js'
@@ -54,10 +55,8 @@ export function initializeParams(revision: string, clientInfo: Json, capabilitie
 /** Params of a request to a legacy server. */
 export function encodeParams(call: Call, revision: LegacyRevision, progressToken: number | undefined): Payload {
   let params = call.params
-  const meta = unlessEmpty(
-    progressToken === undefined ? call.meta : edit(call.meta, { progressToken: String(progressToken) }),
-  )
-  if (meta !== undefined) params = edit(params, { _meta: meta })
+  const meta = progressToken === undefined ? call.meta : edit(call.meta, { progressToken: String(progressToken) })
+  if (!isEmpty(meta)) params = edit(params, { _meta: meta })
   if (call.method === CALL_TOOL) params = edit(params, { task: undefined })
   if (call.method === 'completion/complete' && !traits[revision].completionContext)
     params = edit(params, { context: undefined })

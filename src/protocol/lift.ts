@@ -5,6 +5,7 @@ import { withBlocks, withList, withMessageBlocks } from './content.js'
 import { withoutEnvelope } from './meta.js'
 
 const MAX_COMPLETIONS = 100
+const NO_TYPE = { resultType: undefined }
 const OWN_HINTS = { ttlMs: undefined, cacheScope: undefined }
 
 const byMethod: Readonly<Record<string, (result: Payload) => Payload>> = {
@@ -25,7 +26,7 @@ const byMethod: Readonly<Record<string, (result: Payload) => Payload>> = {
 export function lift(method: string, result: Payload): Payload {
   const specific = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
   const lifted = specific ? specific(result) : result
-  return withoutEnvelope(edit(lifted, { resultType: undefined }))
+  return withoutEnvelope(lifted, NO_TYPE)
 }
 
 function list(result: Payload, key: string, liftItem?: (item: Payload) => Payload): Payload {

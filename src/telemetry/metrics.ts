@@ -1,7 +1,7 @@
 /** Counts and times what happens in the bridge, for Prometheus. docs/operations.md explains each metric. */
 import { Counter, collectDefaultMetrics, Gauge as Level, type Metric, Registry } from 'prom-client'
 import { faults } from '../fault/fault.js'
-import type { BridgeEvent, Conditions, Gauge, Observe } from '../ports/events.js'
+import type { CallEvent, Conditions, Gauge, Observe } from '../ports/events.js'
 import { CALL_TOOL, methods } from '../protocol/methods.js'
 import { type Tally, Timer } from './timer.js'
 
@@ -29,8 +29,6 @@ const EVENTS = {
 
 /** The reasons of most refusals. */
 const REFUSALS = Object.entries(faults).flatMap(([name, { blame }]) => (blame === 'caller' ? [name] : []))
-
-type CallEvent = Extract<BridgeEvent, { kind: 'call' }>
 
 /** The counters for one combination of labels. Kept, because looking them up costs more than counting. */
 interface Series {
@@ -165,7 +163,7 @@ export class Metrics {
   }
 
   readonly observe: Observe = (event) => {
-    if (event.kind === 'call') return this.#called(event)
+    if (event.kind === 'call') return this.countCall(event)
     if (event.kind === 'refusal') return this.#refusals.inc({ reason: event.reason })
     if (event.kind === 'discovery') return this.#discoveries.inc({ phase: event.phase, reason: event.reason })
     const whose = this.#whose(event)
@@ -211,7 +209,7 @@ export class Metrics {
       for (const event of EVENTS.session) this.#sessions.inc({ server, side, event }, 0)
   }
 
-  #called(event: CallEvent): void {
+  readonly countCall = (event: CallEvent): void => {
     const last = this.#last.get(event.method)
     const series = last && isAlike(last.first, event) ? last : this.#seriesOf(event)
     series.calls++

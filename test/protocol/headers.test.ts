@@ -7,7 +7,7 @@ import {
   checkParamHeaders,
   decodeValue,
   encodeValue,
-  type HeaderLookup,
+  type ReceivedHeaders,
   single,
   versionHeader,
 } from '../../src/protocol/headers.js'
@@ -15,10 +15,8 @@ import type { Request } from '../../src/rpc/message.js'
 import { parseObject, write } from '../../src/rpc/splice.js'
 import { parseText } from '../support/messages.js'
 
-const lookup =
-  (headers: Record<string, string[]>): HeaderLookup =>
-  (name) =>
-    headers[name.toLowerCase()] ?? []
+const received = (headers: Record<string, string[]>): ReceivedHeaders =>
+  Object.fromEntries(Object.entries(headers).map(([name, values]) => [name.toLowerCase(), values]))
 
 function refuses(check: () => unknown): boolean {
   try {
@@ -92,18 +90,18 @@ const standard: [name: string, request: Request, headers: Record<string, string[
 t.test('Mcp-Method and Mcp-Name must match the body', async (t) => {
   for (const [name, request, headers, ok] of standard)
     t.equal(
-      refuses(() => checkHeaders(request, lookup(headers))),
+      refuses(() => checkHeaders(request, received(headers))),
       !ok,
       name,
     )
 })
 
 t.test('a version header that a proxy has joined counts once', async (t) => {
-  t.equal(versionHeader(lookup({ 'mcp-protocol-version': ['2026-07-28, 2026-07-28'] })), '2026-07-28')
-  t.equal(versionHeader(lookup({ 'mcp-protocol-version': ['2026-07-28', ' 2026-07-28'] })), '2026-07-28')
-  t.ok(refuses(() => versionHeader(lookup({ 'mcp-protocol-version': ['2026-07-28, 2025-11-25'] }))))
-  t.equal(versionHeader(lookup({})), undefined)
-  t.equal(single(lookup({ 'mcp-name': ['a, b'] }), 'mcp-name'), 'a, b')
+  t.equal(versionHeader(received({ 'mcp-protocol-version': ['2026-07-28, 2026-07-28'] })), '2026-07-28')
+  t.equal(versionHeader(received({ 'mcp-protocol-version': ['2026-07-28', ' 2026-07-28'] })), '2026-07-28')
+  t.ok(refuses(() => versionHeader(received({ 'mcp-protocol-version': ['2026-07-28, 2025-11-25'] }))))
+  t.equal(versionHeader(received({})), undefined)
+  t.equal(single(received({ 'mcp-name': ['a, b'] }), 'mcp-name'), 'a, b')
 })
 
 const annotated = annotationsOf(

@@ -66,11 +66,20 @@ function readerWith(memory: Memory) {
         return done(Fault.from(error))
       }
     }
-    const reading = new BodyReading(request, payload, { memory, limit, declared, done })
-    payload.on('data', reading.onChunk)
-    payload.on('end', reading.onEnd)
+    let only: Buffer | undefined
+    let gathering: BodyReading | undefined
+    const gather = () => {
+      gathering ??= new BodyReading(request, payload, { memory, limit, declared, done })
+      return gathering
+    }
+    payload.on('data', (chunk: Buffer) => {
+      // Most bodies are small and arrive in one piece, which is not copied.
+      if (chunk.length === declared && declared <= SMALL) only = chunk
+      else gather().add(chunk)
+    })
+    payload.on('end', () => (only ? done(null, only) : gather().end()))
     payload.on('error', (cause) =>
-      reading.fail(new Fault('invalidRequest', 'The connection was lost before the body was complete', { cause })),
+      gather().fail(new Fault('invalidRequest', 'The connection was lost before the body was complete', { cause })),
     )
   }
 }
@@ -83,7 +92,7 @@ interface ReadingOptions {
   done: Done
 }
 
-/** Reads one body. */
+/** Reads one body that arrives in several pieces, or is large. */
 class BodyReading {
   readonly #request: FastifyRequest
   readonly #payload: Readable
@@ -99,14 +108,8 @@ class BodyReading {
     this.#options = options
   }
 
-  readonly onChunk = (chunk: Buffer): void => {
+  add(chunk: Buffer): void {
     if (this.#over) return
-    // Most bodies are small and arrive in one piece, which is not copied.
-    if (chunk.length === this.#options.declared && chunk.length <= SMALL) {
-      this.#buffer = chunk
-      this.#length = chunk.length
-      return
-    }
     try {
       this.#add(chunk)
     } catch (error) {
@@ -114,7 +117,7 @@ class BodyReading {
     }
   }
 
-  readonly onEnd = (): void => {
+  end(): void {
     if (this.#over) return
     this.#over = true
     this.#options.done(null, this.#buffer.subarray(0, this.#length))

@@ -26,6 +26,7 @@ import { forward, reportLost } from './forward.js'
 import type { HandedSessions } from './handed-sessions.js'
 import { type RequestHeaders, readHeaders, traceHeaders } from './headers.js'
 import { type Refusals, refusedOf } from './refusals.js'
+import type { RelayAt } from './relay.js'
 import { notAllowed, refuse } from './replies.js'
 import type { HttpSession } from './session.js'
 import { passingOf, type RequestAtEndpoint, SessionRequests, type SessionRequestsOptions } from './session-requests.js'
@@ -55,6 +56,8 @@ interface Asked extends RequestAtEndpoint {
   answer?: Answer
   /** The message belongs to a call in the replica that had the session before. */
   isStray?: boolean
+  /** The relay does not know its session. */
+  isUnknown?: boolean
   /** How often the request has looked for a replica that has the session. */
   attempts?: number
 }
@@ -96,8 +99,12 @@ class Endpoint {
   readonly handle = (request: FastifyRequest, reply: FastifyReply, isBack = false): void => {
     if (request.reservation) reserveUntilClosed(request, reply)
     const asked: Asked = { request, reply, again: isBack ? undefined : () => this.handle(request, reply, true) }
-    const answering = request.method === 'POST' ? this.#post(asked) : this.#legacy.use(asked)
-    answering.catch((error: unknown) => this.#failed(error, asked))
+    try {
+      const answering = request.method === 'POST' ? this.#post(asked) : this.#legacy.use(asked)
+      answering?.catch((error: unknown) => this.#failed(error, asked))
+    } catch (error) {
+      this.#failed(error, asked)
+    }
   }
 
   #failed(error: unknown, asked: Asked): void {
@@ -138,7 +145,7 @@ class Endpoint {
     const { sessions, replicas } = this.#options
     // The call that the message belongs to is gone with its replica, so the message is accepted and dropped.
     if (asked.isStray) return void reply.code(202).send()
-    const id = single(readHeaders(request.raw).lookup, 'mcp-session-id')
+    const id = single(readHeaders(request.raw).received, 'mcp-session-id')
     const isForwarded = replicas?.isForwarded(request.raw) ?? false
     asked.attempts = (asked.attempts ?? 0) + 1
     const isLeft = sessions.draining && isForwarded
@@ -161,15 +168,19 @@ class Endpoint {
     await this.#forward(new OwnedByReplica(owner, 'session'), asked)
   }
 
-  async #post(asked: Asked): Promise<void> {
+  /** Answers a posted message. Undefined if that is done, or the relay does it. Throws or rejects with the failure. */
+  #post(asked: Asked): Promise<void> | undefined {
     const { request, reply, again } = asked
     const { relay, sessions, compat, refusing } = this.#options
     const headers = readHeaders(request.raw)
-    const { lookup } = headers
+    const { received } = headers
     const body = request.body as Buffer | undefined
-    const passing = again && relay?.modern(lookup, body)
-    if (relay && passing) return relay.pass({ request, reply, passing, refusing, fallback: again })
-    const id = single(lookup, 'mcp-session-id')
+    const passing = again && relay?.modern(received, body)
+    if (relay && passing) {
+      relay.pass({ request, reply, passing, refusing, fallback: again })
+      return undefined
+    }
+    const id = single(received, 'mcp-session-id')
     // Throws if another replica owns the session. That replica reads the message.
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
     const message = readMessage(body ? [body] : [])
@@ -178,27 +189,37 @@ class Endpoint {
       asked.isStray = true
       throw new OwnedByReplica(session.from, 'session')
     }
-    const version = versionHeader(lookup)
-    if (id !== undefined && !session && relay) {
+    const version = versionHeader(received)
+    if (id !== undefined && !session && relay && !asked.isUnknown) {
       const opens = message.kind === 'request' && message.method === 'initialize'
       const mayBeRelayed = !opens && !(version !== undefined && looksModern(version))
-      if (mayBeRelayed && (await relay.takesSession(id, request.principal))) {
-        if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
-        return relay.pass({ request, reply, passing: passingOf(message), refusing })
-      }
+      if (mayBeRelayed) return this.#postInSession(id, message, relay, asked)
     }
     const state: SessionState = session ? { revision: session.client.revision } : id === undefined ? 'none' : 'gone'
     const verdict = classify(message, version, state, compat)
-    if (verdict.era === 'modern') await this.#takeModern(message, verdict, headers, asked)
-    else if (verdict.as === 'initialize') await this.#legacy.open(message as Request, asked)
-    else if (session) await this.#legacy.takeMessage(message, session, asked)
-    else throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+    if (verdict.era === 'modern') return this.#takeModern(message, verdict, headers, asked)
+    if (verdict.as === 'initialize') return this.#legacy.open(message as Request, asked)
+    if (session) return this.#legacy.takeMessage(message, session, asked)
+    throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+  }
+
+  /** Answers a message of a session that is not the bridge's own: the relay passes it, if it knows the session. */
+  async #postInSession(id: string, message: Message, relay: RelayAt, asked: Asked): Promise<void> {
+    const { request, reply } = asked
+    const { compat, refusing } = this.#options
+    if (!(await relay.takesSession(id, request.principal))) {
+      asked.isUnknown = true
+      return this.#post(asked)
+    }
+    const version = versionHeader(readHeaders(request.raw).received)
+    if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
+    relay.pass({ request, reply, passing: passingOf(message), refusing })
   }
 
   #takeModern(
     message: Message,
     verdict: Extract<Classification, { era: 'modern' }>,
-    { lookup, params }: RequestHeaders,
+    { received, params }: RequestHeaders,
     asked: Asked,
   ): Promise<void> | undefined {
     const { request, reply } = asked
@@ -212,7 +233,7 @@ class Endpoint {
     if (message.kind !== 'request')
       throw new Fault('invalidRequest', 'Unexpected JSON-RPC response: send only requests and notifications')
     const envelope = 'bare' in verdict ? undefined : verdict.envelope
-    if (envelope) checkHeaders(message, lookup)
+    if (envelope) checkHeaders(message, received)
     const { endless } = methodTraits(message.method)
     const answer = new Answer(reply, endless ? own(message.id) : message.id, this.#options)
     asked.answer = answer

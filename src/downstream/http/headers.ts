@@ -4,7 +4,7 @@
  */
 import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
-import { type HeaderLookup, PARAM_PREFIX } from '../../protocol/headers.js'
+import { PARAM_PREFIX, type ReceivedHeaders } from '../../protocol/headers.js'
 import type { TraceContext } from '../../protocol/trace.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 
@@ -15,7 +15,7 @@ const NO_PARAMS: Map<string, string> = new Map()
 
 /** The MCP headers of a request. */
 export interface RequestHeaders {
-  lookup: HeaderLookup
+  received: ReceivedHeaders
   /** `Mcp-Param-*` by lower-cased name. */
   params: ReadonlyMap<string, string>
 }
@@ -45,12 +45,12 @@ export function readHeaders({
     params.set(name, headers[name] as string)
   }
   // If no header is repeated, Node.js leaves each unchanged.
-  if (2 * names === rawHeaders.length) return { lookup: (name) => headers[name], params }
+  if (2 * names === rawHeaders.length) return { received: headers, params }
   return readRepeated(rawHeaders)
 }
 
 function readRepeated(rawHeaders: readonly string[]): RequestHeaders {
-  const mcp = new Map<string, string[]>()
+  const received: Record<string, string[]> = {}
   let params = NO_PARAMS
   let once = ''
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -65,12 +65,12 @@ function readRepeated(rawHeaders: readonly string[]): RequestHeaders {
         throw new Fault('headerMismatch', `Header ${printable(name, ECHOED)} was sent with different values`)
       params.set(name, value)
     } else if (name.startsWith('mcp-') || name === 'last-event-id') {
-      const values = mcp.get(name)
+      const values = received[name]
       if (values) values.push(value)
-      else mcp.set(name, [value])
+      else received[name] = [value]
     }
   }
-  return { lookup: (name) => mcp.get(name), params }
+  return { received, params }
 }
 
 /** The trace context of a request (W3C Trace Context); undefined if it has none. */

@@ -12,7 +12,7 @@ import type { RelayedRecorder, RelayRecorder } from '../../ports/recorder.js'
 import type { Account, Requester } from '../../protocol/account.js'
 import type { Relayed } from '../../protocol/call.js'
 import { isModern, legacyRevision } from '../../protocol/eras.js'
-import { decodeValue, type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import { decodeValue, type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { callerOf } from '../../protocol/listed.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { CallLogEntry, subject } from '../call-log.js'
@@ -102,12 +102,12 @@ export class Relay {
   /**
    * What the relay needs to know about a modern request, by its headers; undefined if the request must not be relayed.
    */
-  modern(lookup: HeaderLookup, body: Uint8Array | undefined): RelayedRequestOptions | undefined {
-    if (this.#options.relayed.speaks() !== 'modern' || !isModern(versionHeader(lookup))) return undefined
-    const method = single(lookup, 'mcp-method')
+  modern(received: ReceivedHeaders, body: Uint8Array | undefined): RelayedRequestOptions | undefined {
+    if (this.#options.relayed.speaks() !== 'modern' || !isModern(versionHeader(received))) return undefined
+    const method = single(received, 'mcp-method')
     // The bridge may have to change the server's answer to `server/discover`.
     if (method === 'server/discover' || this.#options.keeps?.(method ?? '')) return undefined
-    const name = single(lookup, 'mcp-name')
+    const name = single(received, 'mcp-name')
     if (this.#options.isOurs?.(name, body)) return undefined
     return modernPassing(method ?? 'unknown', name)
   }

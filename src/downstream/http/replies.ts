@@ -12,11 +12,12 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** Sends a JSON text. The pieces of a large one are written together, without being joined first. */
 export function sendJson(reply: FastifyReply, text: Wire): void {
   reply.header('content-type', JSON_TYPE)
-  if (typeof text === 'string') return sendWhole(reply, text)
-  const length = text.reduce((sum, part) => sum + Buffer.byteLength(part), 0)
+  const pieces = typeof text === 'string' ? undefined : text
+  const length = pieces?.reduce((sum, part) => sum + Buffer.byteLength(part), 0) ?? Buffer.byteLength(text as string)
   reply.header('content-length', length)
   const response = takeResponse(reply)
-  for (const part of text) response.write(part)
+  if (!pieces) return atTurnEnd(() => response.end(text))
+  for (const part of pieces) response.write(part)
   response.end()
 }
 

@@ -7,7 +7,7 @@ import { ANOTHER, OwnedByReplica } from '../../ports/replicas.js'
 import type { Upstream } from '../../protocol/call.js'
 import { idToAnswer } from '../../protocol/classify.js'
 import { looksModern, traits } from '../../protocol/eras.js'
-import { type HeaderLookup, single, versionHeader } from '../../protocol/headers.js'
+import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import type { Message, Request } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
 import { subject } from '../call-log.js'
@@ -65,9 +65,9 @@ export class SessionRequests {
 
   /** Answers GET (opens a stream of a session) and DELETE (ends a session). */
   async use({ request, reply }: RequestAtEndpoint): Promise<void> {
-    const { lookup } = readHeaders(request.raw)
-    checkNotModern(lookup, reply)
-    const id = single(lookup, 'mcp-session-id')
+    const { received } = readHeaders(request.raw)
+    checkNotModern(received, reply)
+    const id = single(received, 'mcp-session-id')
     const { sessions, relay, refusing } = this.#options
     const { method } = request
     const session = id === undefined ? undefined : sessions.find(id, request.principal)
@@ -85,7 +85,7 @@ export class SessionRequests {
     if (method === 'GET') checkTakesEvents(request)
     if (id === undefined) throw new Fault('invalidRequest', 'Session required: call initialize first')
     if (!session) throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
-    if (method === 'GET') return session.listen(reply, single(lookup, 'last-event-id'))
+    if (method === 'GET') return session.listen(reply, single(received, 'last-event-id'))
     sessions.end(id)
     reply.code(200).send()
   }
@@ -223,7 +223,7 @@ function isSilent(batch: Message & { kind: 'batch' }): boolean {
 /**
  * Refuses GET and DELETE of modern clients: sessions and their streams exist only in the legacy era. Throws a Fault.
  */
-function checkNotModern(lookup: HeaderLookup, reply: FastifyReply): void {
-  const version = versionHeader(lookup)
+function checkNotModern(received: ReceivedHeaders, reply: FastifyReply): void {
+  const version = versionHeader(received)
   if (version !== undefined && looksModern(version)) notAllowed(reply, 'POST')
 }

@@ -4,12 +4,12 @@ import { Fault } from '../../fault/fault.js'
 import type { Call, Final, Handler } from '../../protocol/call.js'
 import { checkParamHeaders } from '../../protocol/headers.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
-import { CALL_TOOL, type LogLevel, methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
-import { objectIn, type Payload, raw, textUnder } from '../../rpc/splice.js'
+import { objectIn, type Payload, raw, textUnder, value } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { pause } from '../../time/time.js'
-import type { Arrival } from '../exchange.js'
+import type { Arrival, Exchange } from '../exchange.js'
 import { Contradiction, callFault, givenUpFor, repeatable, worthRepeating } from '../failure.js'
 import type { ServerOptions } from '../options.js'
 import { throwIfRefused } from '../refusals.js'
@@ -25,16 +25,12 @@ import type { LegacyTasks } from './tasks.js'
 
 const TASK_METHODS: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/cancel'])
 
-/** What has to be done before a call is sent; usually nothing. */
-interface Preparation {
-  /** Wait until it is known whether the server can send requests to its client. */
-  listens: boolean
-  /** Set the log level of the server. */
-  logLevel: LogLevel | undefined
-  /** Look up the tool, because its arguments are mirrored into headers. */
-  looksUp: boolean
-  /** Find out whether the tool has to run as a task. */
-  mayBeTask: boolean
+/** What is known of a call before it is sent, if it is not a usual one. */
+interface Prepared {
+  /** The params of a call that is sent as a task. */
+  asTask?: Payload
+  /** How its answer is read. */
+  decode?: Decode
 }
 
 /** What answers calls, besides sessions. */
@@ -69,16 +65,67 @@ export function legacyHandler(
     if (TASK_METHODS.has(retry.method) && taskMode !== 'off') return tasks.answer(retry)
     if (retry.method === 'subscriptions/listen') return listen(sessions, retry, tasks)
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
+    const { signal } = call
     const shared = visit ? withVisit(visit) : usual
     for (let attempt = 0; ; attempt++) {
       const opening = sessions.use(call)
       const session = opening instanceof Promise ? await sessions.opened(call, opening) : opening
+      let exchange: Exchange | undefined
+      let decode = shared.decode
       let delay: number
+      const hangUp = () => {
+        const reason = givenUpFor(signal)
+        // Unread questions are answered, or given to another call.
+        if (exchange?.unread) new AskedCall(session, exchange, { decode }).end(reason)
+        else exchange?.endExchange(reason)
+      }
       try {
-        return await askSession(session, call, shared)
+        const preparing = prepare(session, call, shared)
+        const prepared = preparing && (await preparing)
+        if (prepared && 'kind' in prepared) return prepared
+        decode = prepared?.decode ?? decode
+        const { serverRequests, handshake } = session
+        const mayHaveQuestions = serverRequests.held.size > 0
+        exchange = session.beginCall(call)
+        signal.addEventListener('abort', hangUp, { once: true })
+        signal.throwIfAborted()
+        const params =
+          prepared?.asTask ?? encodeParams(call, handshake.revision, call.progress ? exchange.id : undefined)
+        let asked: AskedCall | undefined
+        // Questions that have waited for a call are answered before it is sent.
+        if (mayHaveQuestions && exchange.unread)
+          asked = new AskedCall(session, exchange, { decode }).send(call.method, params)
+        else exchange.sendCall(call.method, params)
+        while (!asked) {
+          let arrival: Arrival
+          try {
+            arrival = await exchange.nextArrival()
+          } catch (error) {
+            arrival = await answerIn(error, session, exchange, call)
+          }
+          if (arrival.kind === 'response') {
+            const last = decode(call, arrival, exchange, session)
+            if (last.kind === 'error' || serverRequests.hadNoRoom || call.caller.logLevel !== undefined)
+              await settle(session, exchange, call, arrival, last)
+            exchange.endExchange()
+            return last
+          }
+          // Once the server asks, it is an asked call, which may be parked.
+          if (arrival.kind === 'question')
+            asked = new AskedCall(session, exchange, { decode, question: arrival.question })
+          else {
+            const told = relayed(call, arrival.method, arrival.params)
+            const held = told && call.tell(told)
+            if (held) await held
+          }
+        }
+        signal.removeEventListener('abort', hangUp)
+        exchange = undefined
+        return await parked.run(asked, call)
       } catch (error) {
+        hangUp()
         if (visit && error instanceof StillRequired) {
-          await visit.wait(error.urls, session.visits, call.signal)
+          await visit.wait(error.urls, session.visits, signal)
           attempt = -1
           continue
         }
@@ -89,36 +136,36 @@ export function legacyHandler(
           session.forgotten()
         }
         if (isModern) throw error
-        if (attempt > 0 || wait === undefined || call.signal.aborted) return lastOf(error)
+        if (attempt > 0 || wait === undefined || signal.aborted) return lastOf(error)
         delay = wait
       } finally {
+        signal.removeEventListener('abort', hangUp)
         session.unuse()
       }
-      await pause(delay, call.signal)
+      await pause(delay, signal)
     }
   }
 }
 
-/** Answers a call in a session. Throws or rejects with a Fault. */
-function askSession(session: LegacySession, call: Call, shared: Shared): Promise<Final> {
-  const { handshake } = session
+/**
+ * What has to be done before a call is sent in a session; undefined if that is nothing, as usual. Resolves to an answer if the call
+ * is not sent. Throws or rejects with a Fault.
+ */
+function prepare(session: LegacySession, call: Call, shared: Shared): Promise<Final | Prepared> | undefined {
+  const { handshake, tools } = session
   call.log.note(session.described)
   if (call.method === 'server/discover') return discover(session, shared)
-  const { eras, asks = false } = methodTraits(call.method)
+  const { eras, asks } = methodTraits(call.method)
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
   const isTool = call.method === CALL_TOOL
-  const { knowsAll } = session.tools
   const mirrors = isTool && call.paramHeaders !== undefined
-  const tool = mirrors && knowsAll ? session.tools.known(textUnder(call.params, 'name')) : undefined
+  const name = mirrors && tools.knowsAll ? value(call.params, 'name') : undefined
+  const tool = typeof name === 'string' ? tools.known(name) : undefined
   if (tool && tool.annotations.length > 0) checkMirrored(tool, call)
-  const first: Preparation = {
-    listens: asks && session.receives === undefined,
-    logLevel: call.caller.logLevel,
-    looksUp: mirrors && !knowsAll,
-    mayBeTask: isTool && session.makesTasks && shared.taskMode !== 'off',
-  }
-  const isReady = !first.listens && first.logLevel === undefined && !first.looksUp && !first.mayBeTask
-  return isReady ? sendAndWait(session, call, shared) : prepared(session, call, shared, first)
+  const looksUp = mirrors && !tools.knowsAll
+  const mayBeTask = isTool && session.makesTasks && shared.taskMode !== 'off'
+  const isReady = !(asks && session.receives === undefined) && call.caller.logLevel === undefined
+  return isReady && !looksUp && !mayBeTask ? undefined : prepared(session, call, shared, looksUp, mayBeTask)
 }
 
 async function discover(session: LegacySession, { taskMode }: Shared): Promise<Final> {
@@ -129,65 +176,23 @@ async function discover(session: LegacySession, { taskMode }: Shared): Promise<F
   return { kind: 'result', result, server: handshake.serverInfo }
 }
 
-/** Sends a call after its preparation, as a task if the tool requires that. */
-async function prepared(session: LegacySession, call: Call, shared: Shared, first: Preparation): Promise<Final> {
-  const { listens, logLevel, looksUp, mayBeTask } = first
-  if (listens) await session.settled()
+/**
+ * Waits until it is known whether the server can ask, sets the level of its log, looks up a tool whose arguments are mirrored
+ * into headers, and makes the call a task if its tool requires that.
+ */
+async function prepared(
+  session: LegacySession,
+  call: Call,
+  shared: Shared,
+  looksUp: boolean,
+  mayBeTask: boolean,
+): Promise<Final | Prepared> {
+  const { logLevel } = call.caller
+  if (methodTraits(call.method).asks && session.receives === undefined) await session.settled()
   if (logLevel !== undefined) await session.logAt(logLevel)
   if (looksUp) checkMirrored(await session.tools.find(textUnder(call.params, 'name')), call)
   if (mayBeTask && isTask(await taskSupportOf(session, call), call, shared)) return asTask(session, call, shared)
-  return sendAndWait(session, call, shared)
-}
-
-/** Sends a call to the server, and waits for its answer. If the server asks, continues as an AskedCall, which may park. */
-async function sendAndWait(session: LegacySession, call: Call, shared: Shared, asTask?: Payload): Promise<Final> {
-  const { parked, decode } = shared
-  const { serverRequests, handshake } = session
-  const mayHaveQuestions = serverRequests.held.size > 0
-  const exchange = session.beginCall(call)
-  const hangUp = () => {
-    const reason = givenUpFor(call.signal)
-    // Unread questions are answered, or given to another call.
-    if (exchange.unread) new AskedCall(session, exchange, { decode }).end(reason)
-    else exchange.endExchange(reason)
-  }
-  call.signal.addEventListener('abort', hangUp, { once: true })
-  let asked: AskedCall | undefined
-  let isOver = false
-  try {
-    call.signal.throwIfAborted()
-    const params = asTask ?? encodeParams(call, handshake.revision, call.progress ? exchange.id : undefined)
-    // Questions that have waited for a call are answered before it is sent.
-    if (mayHaveQuestions && exchange.unread)
-      asked = new AskedCall(session, exchange, { decode }).send(call.method, params)
-    else exchange.sendCall(call.method, params)
-    while (!asked) {
-      let arrival: Arrival
-      try {
-        arrival = await exchange.nextArrival()
-      } catch (error) {
-        arrival = await answerIn(error, session, exchange, call)
-      }
-      if (arrival.kind === 'response') {
-        const last = decode(call, arrival, exchange, session)
-        if (last.kind === 'error' || serverRequests.hadNoRoom || call.caller.logLevel !== undefined)
-          await settle(session, exchange, call, arrival, last)
-        exchange.endExchange()
-        isOver = true
-        return last
-      }
-      if (arrival.kind === 'question') asked = new AskedCall(session, exchange, { decode, question: arrival.question })
-      else {
-        const told = relayed(call, arrival.method, arrival.params)
-        const held = told && call.tell(told)
-        if (held) await held
-      }
-    }
-  } finally {
-    call.signal.removeEventListener('abort', hangUp)
-    if (!asked && !isOver) hangUp()
-  }
-  return parked.run(asked, call)
+  return {}
 }
 
 /** The tool's `taskSupport`. Lists the tools if they are not known yet. */
@@ -203,12 +208,12 @@ function isTask(support: unknown, call: Call, { taskMode }: Shared): boolean {
   )
 }
 
-async function asTask(session: LegacySession, call: Call, shared: Shared): Promise<Final> {
+async function asTask(session: LegacySession, call: Call, shared: Shared): Promise<Final | Prepared> {
   const { tasks, parked, required } = shared
   if (knowsTasks(call.caller.capabilities)) {
     // The server may send requests before it creates the task.
     const decode: Decode = (leg, response) => required(leg, response, session) ?? tasks.answered(leg, session, response)
-    return sendAndWait(session, call, { ...shared, decode }, tasks.augmented(call, session))
+    return { decode, asTask: tasks.augmented(call, session) }
   }
   const created = await tasks.create(call, session, required)
   return 'kind' in created ? created : parked.run(tasks.drive(call, session, created, required), call)

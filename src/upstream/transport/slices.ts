@@ -16,6 +16,8 @@ export class Slices<T> {
   /** This turn's slice is complete; the next one waits for the next turn. */
   #yielding = false
   #last: (() => void) | undefined
+  /** The last item has been delivered. */
+  #isOver = false
 
   /** `take` delivers an item. `drained` is called when all waiting items have been delivered. */
   constructor(take: (item: T) => void, drained: () => void) {
@@ -30,9 +32,27 @@ export class Slices<T> {
 
   /** Delivers as many items as this turn allows; the others follow in order. Returns whether items wait. */
   deliver(items: readonly T[]): boolean {
-    this.#waiting = this.#waiting.length > 0 ? [...this.#waiting, ...items] : items
-    if (!this.#yielding) this.#deliverSlice()
-    return this.#waiting.length > 0
+    const all = this.#waiting.length > 0 ? [...this.#waiting, ...items] : items
+    this.#waiting = all
+    if (this.#yielding) return all.length > 0
+    let at = 0
+    // `take` may call `clear`.
+    while (at < all.length && this.#taken < SLICE && this.#waiting.length > 0) {
+      this.#taken++
+      this.#take(all[at++] as T)
+    }
+    if (this.#waiting.length > 0) this.#waiting = at < all.length ? all.slice(at) : NONE
+    if (this.#taken >= SLICE) {
+      this.#yielding = true
+      setImmediate(this.#next)
+    }
+    if (this.#waiting.length > 0) return true
+    const last = this.#last
+    if (!last) return false
+    this.#last = undefined
+    this.#isOver = true
+    last()
+    return false
   }
 
   /** Calls `last` when all items have been delivered, at once if none wait. `take` may call `finish` too. */
@@ -46,31 +66,10 @@ export class Slices<T> {
     this.#waiting = NONE
   }
 
-  /** Delivers a slice. Returns whether that was the end: all items are delivered, and `finish` was called. */
-  #deliverSlice(): boolean {
-    const items = this.#waiting
-    let at = 0
-    // `take` may call `clear`.
-    while (at < items.length && this.#taken < SLICE && this.#waiting.length > 0) {
-      this.#taken++
-      this.#take(items[at++] as T)
-    }
-    if (this.#waiting.length > 0) this.#waiting = at < items.length ? items.slice(at) : NONE
-    if (this.#taken >= SLICE) {
-      this.#yielding = true
-      setImmediate(this.#next)
-    }
-    const last = this.#waiting.length > 0 ? undefined : this.#last
-    if (!last) return false
-    this.#last = undefined
-    last()
-    return true
-  }
-
   readonly #next = (): void => {
     this.#yielding = false
     this.#taken = 0
     if (!this.busy) return
-    if (!this.#deliverSlice() && !this.busy) this.#drained()
+    if (!this.deliver(NONE) && !this.#isOver) this.#drained()
   }
 }
