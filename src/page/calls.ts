@@ -102,7 +102,7 @@ export function Calls() {
   const last = Math.min(calls.length, Math.ceil((top + height) / ROW) + SPARE)
   const rows = calls.slice(first, last)
   return html`
-    <div class="list">
+    <div class="list" id="list">
       <div class="scroller" ref=${scroller} onScroll=${onScroll} tabindex="0" role="region" aria-label="List of calls">
         <table class="calls" aria-rowcount=${calls.length + 1} aria-live="off">
           <caption class="hidden">Calls, oldest first</caption>

@@ -12,32 +12,53 @@ import { line } from './raw.js'
 const VALUE = 80
 const LONGEST = 1_000
 
+/** A change, at the original message or at the resulting one. */
+export interface Mark {
+  change: Change
+  removed: boolean
+  /** Where the value is in the text of the message that has the mark. */
+  pointer: string
+  /** That text, if it is kept. */
+  text: string | undefined
+}
+
+/** What happened to a value, as the reader of this message sees it. */
+export function kindOf({
+  change: { op },
+  removed,
+}: Pick<Mark, 'change' | 'removed'>): 'added' | 'removed' | 'replaced' {
+  if (op === 'replace') return 'replaced'
+  return removed ? 'removed' : 'added'
+}
+
+/** The changes at one message. */
+export interface MessageMarks {
+  /** The original of this message, if the row has another one, and what was removed from it. */
+  source: MessageRow | undefined
+  elsewhere: readonly Mark[]
+  /** Those in the text of the message itself. */
+  own: readonly Mark[]
+}
+
+/** `other`: the message in the same row. */
+export function marksOf(message: MessageRow, other: MessageRow | undefined, call: CallView): MessageMarks {
+  const source = sourceElsewhere(message, other, call)
+  return { source, elsewhere: source ? removedIn(source, message) : [], own: marksBeside(message, other) }
+}
+
 interface ChangesOptions {
-  message: MessageRow
-  /** The message in the same row. */
-  other: MessageRow | undefined
-  call: CallView
+  marks: MessageMarks
   /** Rules whose explanation is already on the page. */
   explained: Set<string>
 }
 
-/** The changes at one message. The first change by a rule is followed by its explanation. */
-export function Changes({ message, other, call, explained }: ChangesOptions) {
-  const source = sourceElsewhere(message, other, call)
-  const marks = [...(source ? removedIn(source, message) : []), ...marksBeside(message, other)]
-  if (marks.length === 0) return null
+/** The changes at one message as a list. The first change by a rule is followed by its explanation. */
+export function Changes({ marks: { source, elsewhere, own }, explained }: ChangesOptions) {
   const isFirst = ({ rule }: Change) => !explained.has(rule) && explained.add(rule).has(rule)
   return html`
     ${source && html`<p class="faint">compared with ${line(source)}:</p>`}
-    <ul class="changes">${marks.map((mark) => html`<${Changed} ...${mark} explains=${isFirst(mark.change)} />`)}</ul>
+    <ul class="changes">${[...elsewhere, ...own].map((mark) => html`<${Changed} ...${mark} explains=${isFirst(mark.change)} />`)}</ul>
   `
-}
-
-/** A change, at the original message or at the resulting one. */
-interface Mark {
-  change: Change
-  removed: boolean
-  value: string | undefined
 }
 
 /** The original of this message, if the row has another one. */
@@ -58,27 +79,26 @@ function marksBeside(message: MessageRow, other: MessageRow | undefined): Mark[]
 
 /** The values removed from or replaced in a message. */
 function removedIn({ payload }: MessageRow, { changes = [] }: MessageRow): Mark[] {
-  const text = payload?.text
   return changes
     .filter(({ op }) => op !== 'add')
-    .map((change) => ({ change, removed: true, value: text && valueAt(text, change.at) }))
+    .map((change) => ({ change, removed: true, pointer: change.at, text: payload?.text }))
 }
 
 /** The values added to a message. */
 function addedIn({ payload, changes = [] }: MessageRow): Mark[] {
-  const text = payload?.text
   return changes
     .filter(({ op }) => op !== 'remove')
-    .map((change) => ({ change, removed: false, value: text && valueAt(text, movedTo(change.at, changes)) }))
+    .map((change) => ({ change, removed: false, pointer: movedTo(change.at, changes), text: payload?.text }))
 }
 
 /** `explains`: the explanation of the rule follows. */
-function Changed({ change, removed, explains, value }: Mark & { explains: boolean }) {
+function Changed({ change, removed, pointer, text, explains }: Mark & { explains: boolean }) {
+  const value = text === undefined ? undefined : valueAt(text, pointer)
   const { at, op, rule } = change
   const sign = op === 'replace' ? '~' : removed ? '−' : '+'
   const words = op === 'replace' ? (removed ? 'replaced' : 'replaced by') : removed ? 'removed' : 'added'
   return html`
-    <li class=${op === 'replace' ? 'replaced' : removed ? 'removed' : 'added'}>
+    <li class=${kindOf({ change, removed })}>
       <span class="sign" aria-hidden="true">${sign} </span><span class="hidden">${words} </span><code title=${shown(at, LONGEST)}>${pathOf(change)}</code>
       ${value !== undefined && at !== '' && html`${' '}<code class="value" title=${shown(value, LONGEST)}>${shown(value, VALUE)}</code>`}
       ${' '}<${Rule} rule=${rule} />

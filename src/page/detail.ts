@@ -13,6 +13,7 @@ import { Advised } from './documented.js'
 import { textsOf } from './feed.js'
 import { save } from './files.js'
 import { copyLink, copyText } from './keys.js'
+import { mayBeRight, movePanel, panelSide } from './layout.js'
 import { Messages } from './messages.js'
 import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
@@ -79,6 +80,7 @@ export function Detail() {
           ${source.value.kind !== 'file' && html`<button type="button" onClick=${copyLink}>Copy link</button>`}
           <${CommandButtons} call=${shownCall} />
           <button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>
+          ${mayBeRight.value && html`<button type="button" onClick=${movePanel}>${panelSide.value === 'below' ? 'Panel right' : 'Panel below'}</button>`}
           <button type="button" onClick=${close} aria-label="Close the call">✕</button>
         </div>
       </header>
@@ -94,7 +96,7 @@ export function Detail() {
         ${call.incomplete && html`<p class="warning">The beginning of this call is missing.</p>`}
         ${call.more > 0 && html`<p class="warning">${call.more} events in the middle of this call are not shown.</p>`}
         <${Advised} failure=${{ outcome: call.status, fault: call.fault, message: call.why }} />
-        ${panel(shownCall)}
+        ${panel(shownCall, texts.value?.of === call.id)}
       </div>
     </section>
   `
@@ -134,10 +136,11 @@ function close(): void {
   place.value = 'calls'
 }
 
-function panel(call: CallView) {
+/** `isRead`: the texts of the call are there, as far as they are kept. */
+function panel(call: CallView, isRead: boolean) {
   switch (tab.value) {
     case 'messages':
-      return html`<${Messages} call=${call} time=${timeOf(call)} />`
+      return html`<${Messages} call=${call} time=${timeOf(call)} isRead=${isRead} />`
     case 'timeline':
       return html`<${Timeline} call=${call} time=${timeOf(call)} />`
     case 'why':

@@ -2,6 +2,7 @@
 import { addressNow } from './address.js'
 import { togglePin } from './pins.js'
 import { helpOpen, move, moveTab, place, say, selected, source, togglePause } from './state.js'
+import { hideTip } from './tip.js'
 
 /** The keys and their actions. */
 export const KEYS: readonly (readonly [key: string, about: string])[] = [
@@ -10,6 +11,7 @@ export const KEYS: readonly (readonly [key: string, about: string])[] = [
   ['Enter', 'go to the detail of the call'],
   ['Esc', 'close the detail, or leave the filter'],
   ['[ ]', 'previous and next part of the detail'],
+  ['↓ ↑ on a mark', 'next and previous change in the texts'],
   ['/', 'filter'],
   ['p', 'pause the list, or go on'],
   ['*', 'pin the call, or unpin it'],
@@ -54,6 +56,7 @@ export function followKeys(): void {
 }
 
 function leave(target: EventTarget | null): void {
+  if (hideTip()) return
   if (helpOpen.value) helpOpen.value = false
   else if (target instanceof HTMLInputElement) target.blur()
   else selected.value = undefined

@@ -11,7 +11,9 @@ import { follow, followAnew, goBack, hasBridge, lookAtPayloads, onLive } from '.
 import { acceptFiles, save, show } from './files.js'
 import { Help, toggleHelp } from './help.js'
 import { followKeys } from './keys.js'
+import { listShare, panelSide } from './layout.js'
 import { Keeping, lookAtPins } from './pins.js'
+import { Splitter } from './splitter.js'
 import {
   CHOICES,
   choices,
@@ -33,6 +35,7 @@ import {
   togglePause,
 } from './state.js'
 import { Refused, Servers, Sessions } from './tables.js'
+import { Tip } from './tip.js'
 import { Try } from './try/try.js'
 
 const TITLES = { calls: 'Calls', servers: 'Servers', sessions: 'Sessions', refused: 'Refused', try: 'Try' } as const
@@ -41,6 +44,7 @@ const ERAS: readonly string[] = ['modern', 'legacy']
 const ALOUD = 10_000
 
 function App() {
+  const isSplit = place.value === 'calls' && selected.value !== undefined
   return html`
     <header class="top">
       <h1>mcp-bridge</h1>
@@ -59,8 +63,8 @@ function App() {
       </div>
       ${place.value === 'calls' && html`<${Filters} />`}
     </header>
-    <main class=${place.value === 'calls' && selected.value !== undefined ? 'split' : ''}>
-      ${place.value === 'calls' && html`<${Calls} /><${Detail} />`}
+    <main class=${isSplit ? `split ${panelSide.value}` : ''} style=${{ '--list': `${listShare.value}%` }}>
+      ${place.value === 'calls' && html`<${Calls} />${isSplit && html`<${Splitter} />`}<${Detail} />`}
       ${place.value === 'servers' && html`<${Servers} />`}
       ${place.value === 'sessions' && html`<${Sessions} />`}
       ${place.value === 'refused' && html`<${Refused} />`}
@@ -69,6 +73,7 @@ function App() {
     <p class="note" role="status">${note.value}</p>
     <${Count} />
     <${Help} />
+    <${Tip} />
   `
 }
 

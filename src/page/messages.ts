@@ -1,22 +1,81 @@
 /** The messages of a call on both wires, side by side, with what the bridge changed. */
+import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
-import { indented } from '../inspect/indent.js'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { sharesOf } from '../inspect/json-lines.js'
 import { awaysOf, isRunning, phasesOf } from '../inspect/phases.js'
 import { clientOf, httpStatus, type MessageRow, type Row, rowsOf } from '../inspect/rows.js'
 import { openingSince } from '../inspect/server-views.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, full, shown, size } from '../inspect/words.js'
-import { Changes } from './changes.js'
+import { Changes, type MessageMarks, marksOf } from './changes.js'
+import { type Laid, lay, MarkedJson } from './marked.js'
 import { line, Missing } from './raw.js'
 import { current } from './state.js'
 
+/** Pixels of the heading of the table, of the heading of a message, of what is below its text, and of a line of it. */
+const PIXELS = { head: 30, message: 30, foot: 32, line: 19, character: 7.83 } as const
+/** Pixels beside the texts: of the panel, of a cell, and before a text for its signs. */
+const BESIDE = { panel: 24, cell: 20, signs: 22 } as const
+/** Narrower panels have the sides below one another, as in the style sheet. */
+const SIDE_BY_SIDE = 700
+/** Least lines that are shown of a text. */
+const LEAST = 3
+
+interface Room {
+  width: number
+  height: number
+}
+
+/** What the reader has opened and closed, by the numbers of the first messages of rows. */
+interface Folds {
+  open: ReadonlyMap<number, boolean>
+  whole: ReadonlyMap<number, boolean>
+  changes: ReadonlyMap<number, boolean>
+}
+
 /**
- * The messages of a call: the client's wire on the left, the server's on the right, aligned by cause. `time`: a running
- * call is drawn up to here.
+ * The messages of a call: the client's wire on the left, the server's on the right, aligned by cause. Texts have as much
+ * room as the panel has, and grow when asked to: nothing scrolls but the panel. `time`: a running call is drawn up to here.
+ * `isRead`: the texts are there, as far as they are kept.
  */
-export function Messages({ call, time }: { call: CallView; time: number }) {
+export function Messages({ call, time, isRead }: { call: CallView; time: number; isRead: boolean }) {
+  const table = useRef<HTMLTableElement>(null)
+  const room = useRoom(table)
+  const folds = useSignal<Folds>({ open: new Map(), whole: new Map(), changes: new Map() })
+  const fold = (what: keyof Folds, row: number, isOpen: boolean) => {
+    folds.value = { ...folds.value, [what]: new Map(folds.value[what]).set(row, isOpen) }
+  }
   const rows = rowsOf(call)
+  if (rows.length === 0) return html`<p class="empty">No message of this call was seen.</p>`
+  const isStacked = room.width < SIDE_BY_SIDE
+  const outside = isStacked ? BESIDE.panel + 22 : BESIDE.panel / 2
+  const column = (isStacked ? room.width : room.width / 2) - outside - BESIDE.cell - BESIDE.signs
+  const width = Math.max(20, Math.floor(column / PIXELS.character))
+  const pairs = rows.map((row): Pair => {
+    const seq = firstOf(row)
+    const isOpen = folds.value.open.get(seq) ?? !isNotification(row)
+    const side = (hop: MessageRow['hop']): Side | undefined => {
+      const message = row[hop]
+      if (!message) return undefined
+      const marks = marksOf(message, row[hop === 'client' ? 'server' : 'client'], call)
+      return { message, marks, laid: isOpen && message.payload ? lay(message.payload, width, marks.own) : undefined }
+    }
+    const [client, server] = [side('client'), side('server')]
+    const heights = [client?.laid?.height ?? 0, server?.laid?.height ?? 0]
+    return { seq, row, client, server, isOpen, height: isStacked ? sum(heights) : Math.max(...heights) }
+  })
+  const opened = pairs.filter(({ isOpen }) => isOpen)
   const aways = awaysOf(call)
+  const gaps = aways.length + (isRunning(call) ? 1 : 0)
+  const others = PIXELS.head + (pairs.length + gaps) * PIXELS.message + opened.length * PIXELS.foot
+  const lines = Math.floor((room.height - others) / PIXELS.line)
+  const shares = sharesOf(
+    opened.map(({ height }) => height),
+    lines,
+    LEAST,
+  )
+  const shareOf = new Map(opened.map(({ seq }, i) => [seq, Math.ceil((shares[i] as number) / (isStacked ? 2 : 1))]))
   const explained = new Set<string>()
   const away = (before: number, last: Row | undefined) =>
     aways
@@ -25,9 +84,8 @@ export function Messages({ call, time }: { call: CallView; time: number }) {
         ({ ms }) =>
           html`<tr class="away"><td colspan="2">… client away ${ms === undefined ? '' : duration(ms)} …</td></tr>`,
       )
-  if (rows.length === 0) return html`<p class="empty">No message of this call was seen.</p>`
   return html`
-    <table class="sides">
+    <table class="sides" ref=${table}>
       <caption class="hidden">Messages with the client and with the server, side by side</caption>
       <thead>
         <tr>
@@ -36,15 +94,68 @@ export function Messages({ call, time }: { call: CallView; time: number }) {
         </tr>
       </thead>
       <tbody>
-        ${rows.map((row, i) => [
-          ...away(firstOf(row), rows[i - 1]),
-          html`<tr>${cell(call, row, 'client', explained)}${cell(call, row, 'server', explained)}</tr>`,
-        ])}
+        ${pairs.map((pair, i) => {
+          const { seq } = pair
+          const most = folds.value.whole.get(seq) ? Number.POSITIVE_INFINITY : (shareOf.get(seq) ?? 0)
+          const view = { call, pair, most, isRead, explained, folds: folds.value, fold }
+          return [...away(seq, rows[i - 1]), html`<tr key=${seq}>${cell(view, 'client')}${cell(view, 'server')}</tr>`]
+        })}
         ${away(Number.POSITIVE_INFINITY, rows.at(-1))}
         ${isRunning(call) && html`<tr class="away"><td colspan="2">… ${waiting(call, time)} …</td></tr>`}
       </tbody>
     </table>
   `
+}
+
+/** A message, what was changed in it, and its text if it is open. */
+interface Side {
+  message: MessageRow
+  marks: MessageMarks
+  laid: Laid | undefined
+}
+
+/** A row: a message and its counterpart. */
+interface Pair {
+  /** The number of the first one. */
+  seq: number
+  row: Row
+  client: Side | undefined
+  server: Side | undefined
+  isOpen: boolean
+  /** Lines of the longer text; of both, if they are below one another. */
+  height: number
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((one, other) => one + other, 0)
+}
+
+function isNotification({ client, server }: Row): boolean {
+  return (client ?? server)?.form === 'notification'
+}
+
+/** The room of the panel below what is above the table. */
+function useRoom(table: { readonly current: HTMLTableElement | null }): Room {
+  const room = useSignal<Room>({ width: innerWidth, height: innerHeight / 2 })
+  const measure = () => {
+    const panel = document.getElementById('panel')
+    const { current: element } = table
+    if (!panel || !element) return
+    const above = element.getBoundingClientRect().top - panel.getBoundingClientRect().top + panel.scrollTop
+    const [width, height] = [panel.clientWidth, Math.round(panel.clientHeight - above)]
+    const before = room.peek()
+    if (width !== before.width || height !== before.height) room.value = { width, height }
+  }
+  // What is above the table changes with the call.
+  useLayoutEffect(measure)
+  useEffect(() => {
+    const panel = document.getElementById('panel')
+    if (!panel) return undefined
+    const observer = new ResizeObserver(measure)
+    observer.observe(panel)
+    return () => observer.disconnect()
+  }, [])
+  return room.value
 }
 
 /** The side that a call waits for, and since when. */
@@ -61,19 +172,51 @@ function firstOf({ client, server }: Row): number {
   return Math.min(client?.seq ?? Number.POSITIVE_INFINITY, server?.seq ?? Number.POSITIVE_INFINITY)
 }
 
-/** One message, with its changes. */
-function cell(call: CallView, row: Row, hop: MessageRow['hop'], explained: Set<string>) {
-  const message = row[hop]
+interface CellView {
+  call: CallView
+  pair: Pair
+  /** Most lines of a text. */
+  most: number
+  isRead: boolean
+  explained: Set<string>
+  folds: Folds
+  fold(what: keyof Folds, row: number, isOpen: boolean): void
+}
+
+/** One message: its text with the changes marked, and the changes as a list. */
+function cell({ call, pair, most, isRead, explained, folds, fold }: CellView, hop: MessageRow['hop']) {
+  const { seq, row, isOpen } = pair
+  const { [hop]: side } = pair
   const other = row[hop === 'client' ? 'server' : 'client']
-  if (!message) return html`<td class="none" data-label=${hop}>${other && note(other, row, isRunning(call))}</td>`
-  const text = message.payload?.text
+  if (!side) return html`<td class="none" data-label=${hop}>${other && note(other, row, isRunning(call))}</td>`
+  const { message, marks, laid } = side
+  const { payload, more } = message
+  const isFirst = hop === 'client' || !pair.client
+  const changes = marks.own.length + marks.elsewhere.length
+  // What is marked in the text does not have to be listed.
+  const isListed = folds.changes.get(seq) ?? (isRead && (laid?.found.size ?? -1) < marks.own.length)
+  const isWhole = most === Number.POSITIVE_INFINITY
+  const rest = laid ? laid.height - most : 0
   return html`
     <td data-label=${hop}>
-      <p><span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message, httpStatus(message, call))} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span></p>
-      <${Changes} message=${message} other=${other} call=${call} explained=${explained} />
-      ${message.more !== undefined && html`<p class="faint">${message.more} more changes are not listed</p>`}
-      ${text !== undefined && html`<pre class="text" tabindex="0">${indented(text)}</pre>`}
-      ${message.payload && html`<${Missing} payload=${message.payload} />`}
+      <p class="message">
+        ${isFirst && html`<button type="button" class="fold" aria-expanded=${isOpen ? 'true' : 'false'} aria-label=${`Text of ${line(message)}`} onClick=${() => fold('open', seq, !isOpen)}></button>`}
+        <span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message, httpStatus(message, call))} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span>
+      </p>
+      ${laid && html`<${MarkedJson} laid=${laid} most=${most} />`}
+      ${
+        isOpen &&
+        html`
+        <div class="foot">
+          ${rest > 0 && html`<button type="button" class="link" onClick=${() => fold('whole', seq, true)}>Show ${rest} more ${rest === 1 ? 'line' : 'lines'}</button>`}
+          ${isWhole && laid && html`<button type="button" class="link" onClick=${() => fold('whole', seq, false)}>Show less</button>`}
+          ${changes > 0 && html`<button type="button" class="link" aria-expanded=${isListed ? 'true' : 'false'} onClick=${() => fold('changes', seq, !isListed)}>${changes === 1 ? '1 change' : `${changes} changes`}</button>`}
+          ${more !== undefined && html`<span class="faint">${more} more changes are not listed</span>`}
+          ${payload && html`<${Missing} payload=${payload} />`}
+        </div>
+        ${changes > 0 && isListed && html`<${Changes} marks=${marks} explained=${explained} />`}
+      `
+      }
     </td>
   `
 }

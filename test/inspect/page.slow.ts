@@ -236,6 +236,8 @@ t.test('messages of a running call appear as they arrive, and its texts are refr
   ring.record({ ...call, client, what: 'ended', outcome: 'ok', ms: 1 })
   const looks = `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/calls/c1')).length`
   const text = () => browser.evaluate<string>(`document.querySelector('.sides').innerText`)
+  t.notMatch(await text(), /"text \d+"/, 'notifications are folded')
+  await browser.evaluate(`document.querySelectorAll('.fold').forEach((one) => one.click())`)
   await until(async () => /"text 40"/.test(await text()), 'the last text')
   t.match(await text(), /"text 1"/)
   const seconds = (performance.now() - began) / 1_000
@@ -335,6 +337,21 @@ t.test('marks the changes of the bridge in a real call on both sides, with links
   const { browser, shows, rows, go, withoutMistakes } = await look(t, ring)
   await until(async () => (await rows()).length === 1)
   await go('#/calls/c1')
+  const marks = () =>
+    browser.evaluate<string[]>(
+      `[...document.querySelectorAll('.sign')].map((one) => one.parentElement.className + ' ' + one.ariaLabel)`,
+    )
+  await shows(/Show \d+ more lines/)
+  await browser.evaluate(
+    `[...document.querySelectorAll('.link')].find(({ innerText }) => /more line/.test(innerText)).click()`,
+  )
+  await until(async () => (await marks()).length >= 8, 'changes are marked in the texts')
+  const signs = await marks()
+  const ids = 'Request ids: the bridge sends its own to the server and restores yours.'
+  t.equal(signs.filter((one) => one === `line replaced Rewritten: id. ${ids}`).length, 4, 'on both wires, and back')
+  t.match(signs.join('\n'), /^line removed Removed: params\._meta\.…\/clientInfo\. Envelope: /m)
+  t.match(signs.join('\n'), /^line added Added: result\.resultType\. Result type: /m)
+  await browser.evaluate(`document.querySelectorAll('.link[aria-expanded="false"]').forEach((one) => one.click())`)
   await shows(/"mine".*"complete"/s)
   const sides = await browser.evaluate<string[][]>(
     `[...document.querySelectorAll('.sides tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))`,

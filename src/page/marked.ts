@@ -1,0 +1,115 @@
+/** The text of a message, with the values marked that the bridge has changed. */
+import { html } from 'htm/preact'
+import { indentOf, type JsonLine, type JsonText, jsonLines } from '../inspect/json-lines.js'
+import { plainOf } from '../inspect/markdown.js'
+import { pathOf, ruleWords, shown } from '../inspect/words.js'
+import type { KeptText } from '../recorder/events.js'
+import { kindOf, type Mark } from './changes.js'
+import { explain, stopExplaining } from './tip.js'
+
+/** A text, divided for a width. */
+export interface Laid extends JsonText {
+  marks: readonly Mark[]
+  /** Characters of a line on the screen. */
+  width: number
+  /** Lines on the screen. */
+  height: number
+}
+
+const known = new WeakMap<KeptText, Laid>()
+
+/** Divides a text into lines of at most `width` characters. */
+export function lay(payload: KeptText, width: number, marks: readonly Mark[]): Laid {
+  const before = known.get(payload)
+  const isSame = (one: Mark, i: number) => one.change === before?.marks[i]?.change
+  if (before?.width === width && before.marks.length === marks.length && marks.every(isSame)) return before
+  const text = jsonLines(
+    payload.text,
+    width,
+    marks.map(({ pointer }) => pointer),
+  )
+  const height = text.lines.reduce((sum, line) => sum + heightOf(line, width), 0)
+  const laid = { ...text, marks, width, height }
+  known.set(payload, laid)
+  return laid
+}
+
+/** Lines on the screen that a line takes. Those after the first one are indented more. */
+function heightOf(line: JsonLine, width: number): number {
+  const indent = indentOf(line)
+  const length = indent + nameOf(line).length + line.text.length
+  return length <= width ? 1 : 1 + Math.ceil((length - width) / roomAfter(indent, width))
+}
+
+function roomAfter(indent: number, width: number): number {
+  return Math.max(8, width - indent - 2)
+}
+
+function nameOf({ name }: JsonLine): string {
+  return name === '' ? '' : `${name}: `
+}
+
+/** Fewer lines are little room. */
+const SMALL = 6
+const BODIES: ReadonlySet<string> = new Set(['"params"', '"result"', '"error"'])
+
+/** Whether the parameters or the result of a message begin in this line. */
+function isBody({ depth, name }: JsonLine): boolean {
+  return depth === 1 && BODIES.has(name)
+}
+
+/** `most`: lines on the screen. */
+export function MarkedJson({ laid, most }: { laid: Laid; most: number }) {
+  let left = most
+  let isTab = true
+  const lines = []
+  // In little room, what each message has is left out: its version and its id.
+  const from = most < laid.height && most < SMALL ? Math.max(0, laid.lines.findIndex(isBody)) : 0
+  for (const [i, line] of laid.lines.slice(from).entries()) {
+    if (left <= 0) break
+    const height = heightOf(line, laid.width)
+    const isSigned = line.isFirst === true || (i === 0 && line.mark !== undefined)
+    lines.push(drawn(height > left ? cutOff(line, laid.width, left) : line, laid.marks, isSigned, isTab))
+    if (isSigned) isTab = false
+    left -= height
+  }
+  return html`<pre class="json">${lines}</pre>`
+}
+
+/** A line that goes on for longer than there is room. */
+function cutOff(line: JsonLine, width: number, most: number): JsonLine {
+  const indent = indentOf(line)
+  const room = width + (most - 1) * roomAfter(indent, width) - indent - nameOf(line).length - 1
+  return { ...line, text: `${line.text.slice(0, Math.max(1, room))}…` }
+}
+
+/** What happened to a value. The style sheet has a sign for each, because colour alone is not enough. */
+const WORDS = { added: 'Added', removed: 'Removed', replaced: 'Rewritten' } as const
+
+/** `isSigned`: it has the sign of its mark, which is a stop of the tab key if `isTab`. */
+function drawn(line: JsonLine, marks: readonly Mark[], isSigned: boolean, isTab: boolean) {
+  const mark = line.mark === undefined ? undefined : marks[line.mark]
+  const indent = indentOf(line)
+  const style = { '--indent': `${indent + 2}ch` }
+  const content = html`${' '.repeat(indent)}${line.name !== '' && html`<span class="name">${line.name}</span>: `}${line.text}${'\n'}`
+  if (!mark) return html`<span class="line" style=${style}>${content}</span>`
+  const kind = kindOf(mark)
+  const { rule } = mark.change
+  const sentence = plainOf(ruleWords(rule) ?? shown(rule))
+  const show = ({ currentTarget }: Event) => explain(currentTarget as Element, `${WORDS[kind]}. ${sentence}`)
+  return html`<span class=${`line ${kind}`} style=${style} onPointerEnter=${show} onPointerLeave=${stopExplaining}>${
+    isSigned &&
+    html`<button type="button" class="sign" tabindex=${isTab ? 0 : -1} aria-label=${`${WORDS[kind]}: ${pathOf(mark.change)}. ${sentence}`}
+      onFocus=${show} onBlur=${stopExplaining} onClick=${show} onKeyDown=${turn}></button>`
+  }${content}</span>`
+}
+
+/** Arrow keys move between the marks of the panel. */
+function turn(event: KeyboardEvent): void {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  if (by === undefined) return
+  const signs = [...document.querySelectorAll<HTMLElement>('#panel .sign')]
+  const next = signs[signs.indexOf(event.currentTarget as HTMLElement) + by]
+  event.preventDefault()
+  next?.focus()
+}
