@@ -32,7 +32,7 @@ import {
 import { HangUp } from '../../time/hang-up.js'
 import { pause, unlessAborted } from '../../time/time.js'
 import { starting } from '../era/starting.js'
-import type { Arrival } from '../exchange.js'
+import type { Arrival, Exchange } from '../exchange.js'
 import {
   answerOf,
   Contradiction,
@@ -76,16 +76,70 @@ export class ModernHalf implements Half {
     this.#channels = new ModernChannels(options, access)
     const half = this
     this.handle = async function answerFromModern(call) {
+      const { signal, method } = call
+      const isTool = method === CALL_TOOL
+      /** The tools have been listed again, because the tool was not as known. */
+      let isListedAgain = false
       for (let attempt = 0; ; attempt++) {
+        let exchange: Exchange | undefined
+        const hangUp = () => exchange?.endExchange(givenUpFor(signal))
         try {
           const peer = half.#channels.currentPeer(call) ?? (await half.#opened(call))
-          return await half.#askServer(peer, call, attempt > 0)
+          const { transport } = peer.channel
+          call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
+          const mirrors = isTool && transport === 'http' && call.paramHeaders === undefined
+          let tool: ToolFacts | undefined
+          if (mirrors) {
+            const tools = half.#toolsOf(call)
+            const name = value(call.params, 'name')
+            // The schema of an unknown tool says which arguments are mirrored into headers.
+            if (typeof name === 'string')
+              tool = tools.known(name) ?? (await unlessAborted(tools.findOnce(name), signal))
+          }
+          if (isTool && transport === 'stdio' && call.paramHeaders) await half.#checkMirrored(call)
+          const headers = transport === 'http' ? half.#headersOf(call, tool) : undefined
+          exchange = peer.beginExchange(call.principal, call)
+          exchange.account = half.#options.accounts?.for(call)
+          signal.addEventListener('abort', hangUp, { once: true })
+          signal.throwIfAborted()
+          exchange.sendCall(method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
+          let last: Final | undefined
+          while (!last) {
+            let arrival: Arrival
+            try {
+              arrival = await exchange.nextArrival()
+            } catch (error) {
+              arrival = answerOf(error, notModern(call))
+            }
+            if (arrival.kind === 'response') last = decodeReply(call, arrival)
+            else if (arrival.kind === 'notification') {
+              const held = half.#told(call, exchange, arrival.method, arrival.params)
+              if (held) await held
+            }
+          }
+          exchange.endExchange()
+          exchange = undefined
+          if (method === 'tools/list') return half.#listed(peer, call, last)
+          if (last.kind !== 'error') return last
+          throwIfContradictory(call, last)
+          if (last.error.code !== HEADER_MISMATCH || !mirrors || attempt > 0 || isListedAgain) return last
+          // The tool's schema, which says which arguments are mirrored into headers, is unknown or has changed: list the
+          // tools again.
+          const tools = half.#toolsOf(call)
+          tools.forget()
+          await tools.find(textUnder(call.params, 'name'))
+          isListedAgain = true
+          attempt--
         } catch (error) {
           if (error instanceof Contradiction) throw error
-          const again = !call.signal.aborted && attempt === 0
+          const again = !signal.aborted && attempt === 0
           const wait = again ? worthRepeating(error, half.#repeatable(call)) : undefined
           if (wait === undefined) throw callFault(error)
-          await pause(wait, call.signal)
+          hangUp()
+          await pause(wait, signal)
+        } finally {
+          signal.removeEventListener('abort', hangUp)
+          if (exchange) hangUp()
         }
       }
     }
@@ -127,67 +181,16 @@ export class ModernHalf implements Half {
     return this.#isProgram ? starting(call, opening, this.#options.timeouts) : opening
   }
 
-  /** Sends a call, and waits for its answer. `again`: a second attempt, after the tools have been listed again. */
-  async #askServer(peer: Peer, call: Call, again: boolean): Promise<Final> {
-    const { transport } = peer.channel
-    call.log.note({ serverEra: 'modern', serverRevision: NEWEST_MODERN, serverTransport: transport })
-    const isTool = call.method === CALL_TOOL
-    const mirrors = isTool && transport === 'http' && call.paramHeaders === undefined
-    let tool: ToolFacts | undefined
-    if (mirrors) {
-      const tools = this.#toolsOf(call)
-      const name = value(call.params, 'name')
-      // The schema of an unknown tool says which arguments are mirrored into headers.
-      if (typeof name === 'string') tool = tools.known(name) ?? (await unlessAborted(tools.findOnce(name), call.signal))
+  /** Passes on what the server says during a call. */
+  #told(call: Call, exchange: Exchange, method: string, params: Params): Promise<void> | undefined {
+    if (method === 'notifications/cancelled') {
+      if (call.method === LISTEN) exchange.fail(subscriptionEnded())
+      return undefined
     }
-    if (isTool && transport === 'stdio' && call.paramHeaders) await this.#checkMirrored(call)
-    const headers = transport === 'http' ? this.#headersOf(call, tool) : undefined
-    const exchange = peer.beginExchange(call.principal, call)
-    exchange.account = this.#options.accounts?.for(call)
-    const hangUp = () => exchange.endExchange(givenUpFor(call.signal))
-    call.signal.addEventListener('abort', hangUp, { once: true })
-    let last: Final | undefined
-    try {
-      call.signal.throwIfAborted()
-      exchange.sendCall(call.method, encodeParams(call, call.progress ? exchange.id : undefined), headers)
-      while (!last) {
-        let arrival: Arrival
-        try {
-          arrival = await exchange.nextArrival()
-        } catch (error) {
-          arrival = answerOf(error, notModern(call))
-        }
-        if (arrival.kind === 'question') continue
-        if (arrival.kind === 'response') last = decodeReply(call, arrival)
-        else if (arrival.method === 'notifications/cancelled') {
-          if (call.method === LISTEN) exchange.fail(subscriptionEnded())
-        } else {
-          if (arrival.method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
-          this.#tellOthers(call, arrival.method, arrival.params)
-          const told = relayed(call, arrival.method, arrival.params)
-          const held = told && call.tell(told)
-          if (held) await held
-        }
-      }
-    } finally {
-      call.signal.removeEventListener('abort', hangUp)
-      if (exchange.answered) exchange.endExchange()
-      else hangUp()
-    }
-    if (call.method === 'tools/list') return this.#listed(peer, call, last)
-    if (last.kind !== 'error') return last
-    const { code, data, message } = last.error
-    if (code === UNSUPPORTED_REVISION && !supportsOurs(data)) throw new Contradiction('modern', message, last)
-    if (code === -32601 && call.method === 'server/discover') throw new Contradiction('modern', message, last)
-    // The tool's schema, which says which arguments are mirrored into headers, is unknown or has changed: list the tools
-    // again.
-    if (code === HEADER_MISMATCH && mirrors && !again) {
-      const tools = this.#toolsOf(call)
-      tools.forget()
-      await tools.find(textUnder(call.params, 'name'))
-      return this.#askServer(peer, call, true)
-    }
-    return last
+    if (method === 'notifications/tools/list_changed') this.#toolsOf(call).forget()
+    this.#tellOthers(call, method, params)
+    const told = relayed(call, method, params)
+    return told && call.tell(told)
   }
 
   /** Takes a list of tools. */
@@ -301,6 +304,14 @@ async function listTools(
   const reply = decodeReply(listing, answer)
   if (reply.kind !== 'result') throw new Fault('upstreamProtocol', 'The server did not answer tools/list with a result')
   return reply.result
+}
+
+/** Throws a Contradiction if an error shows that the server has changed its era. */
+function throwIfContradictory(call: Call, last: Extract<Final, { kind: 'error' }>): void {
+  const { code, data, message } = last.error
+  const isContradiction =
+    (code === UNSUPPORTED_REVISION && !supportsOurs(data)) || (code === -32601 && call.method === 'server/discover')
+  if (isContradiction) throw new Contradiction('modern', message, last)
 }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
