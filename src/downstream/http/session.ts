@@ -78,12 +78,12 @@ export class HttpSession implements KeptSession {
    */
   answerPost(request: Request, reply: FastifyReply): Promise<void> {
     const { id } = request
-    const answering = new PostAnswer(reply, this.#streams, this.#options.commitAfter, id)
+    const stream = this.#streamFor(reply, id)
     const send = (frame: Frame) => {
       const { text, last } = frame
-      if (!last) return answering.open().push(text)
-      if (answering.isOpen) return answering.endStream(frame, () => answerLost(id))
-      answering.leaveStream()
+      if (!last) return stream.open().push(text)
+      if (!stream.begin) return this.#endStream(stream, frame, () => answerLost(id))
+      stream.leaveStream(reply.raw.destroyed)
       reply.code(last.cancelled ? 202 : last.status)
       if (last.cancelled) reply.send()
       else {
@@ -104,7 +104,7 @@ export class HttpSession implements KeptSession {
    * event stream.
    */
   async answerAll({ requests, errors }: SortedBatch, reply: FastifyReply): Promise<void> {
-    const answering = new PostAnswer(reply, this.#streams, this.#options.commitAfter)
+    const stream = this.#streamFor(reply)
     const answers = errors.map((text) => ({ text, lost: () => text }))
     const { grant } = reply.request
     const headers = this.#options.log.telemetry?.recorder && reply.request.headers
@@ -113,21 +113,20 @@ export class HttpSession implements KeptSession {
       this.client.answerClient(
         request,
         ({ text, last }) => {
-          if (!last) return answering.open().push(text)
+          if (!last) return stream.open().push(text)
           if (!last.cancelled) answers.push({ text, lost: () => answerLost(request.id) })
           return undefined
         },
         about,
       )
     await Promise.all(requests.map(answer))
-    if (answering.isOpen) {
-      const stream = answering.open()
+    const isOpen = !stream.begin
+    if (isOpen) {
       for (const { text, lost } of answers) await stream.push(text, false, lost)
       stream.end()
-      answering.leaveStream()
-      return
     }
-    answering.leaveStream()
+    stream.leaveStream(reply.raw.destroyed)
+    if (isOpen) return
     const texts = answers.map(({ text }) => text)
     if (texts.length === 0) reply.code(202).send()
     else if (reserveAnswer(reply, this.#options.memory, this.principal, together(texts)))
@@ -152,56 +151,19 @@ export class HttpSession implements KeptSession {
     sendEvents(reply, events)
     this.client.listened()
   }
-}
 
-/** Sends the answer to one POST. It becomes an event stream if another message comes first, or if it takes long. */
-class PostAnswer {
-  readonly #reply: FastifyReply
-  readonly #streams: Streams
-  readonly #stream: EventStream
-  readonly #commit: NodeJS.Timeout
-  /** The answer is an event stream. */
-  isOpen = false
-
-  /** `request`: the id of the answered request, if it is a single one. */
-  constructor(reply: FastifyReply, streams: Streams, commitAfter: number, request?: Id) {
-    this.#reply = reply
-    this.#streams = streams
-    const open = () => this.open()
-    this.#stream = streams.streamFor(request)
-    this.#stream.demanded = open
-    this.#commit = setTimeout(open, commitAfter)
-  }
-
-  /** Makes the answer an event stream, unless it is one already. */
-  open(): EventStream {
-    if (this.isOpen) return this.#stream
-    this.isOpen = true
-    clearTimeout(this.#commit)
-    if (this.#reply.raw.destroyed) this.#leave()
-    else sendEvents(this.#reply, this.#stream.connect())
-    return this.#stream
+  /** The stream of the answer to a POST. It begins if another message comes before the answer, or if that takes long. */
+  #streamFor(reply: FastifyReply, request?: Id): EventStream {
+    const begin = (stream: EventStream) =>
+      reply.raw.destroyed ? stream.endUnopened() : sendEvents(reply, stream.connect())
+    return this.#streams.streamFor(request, { begin, commitAfter: this.#options.commitAfter })
   }
 
   /** Sends the last frame on the event stream. */
-  async endStream({ text, last }: Frame, lost: () => Wire): Promise<void> {
+  async #endStream(stream: EventStream, { text, last }: Frame, lost: () => Wire): Promise<void> {
     // A cancelled request needs no answer, but a resumable stream must end with one: otherwise the client resumes it.
-    if (last?.cancelled && !this.#streams.options.resumable) this.#stream.end()
-    else await this.#stream.push(text, true, lost)
-    this.#streams.forgetStream(this.#stream)
-  }
-
-  /** To be called when the answer is complete, or sent in another way: removes the stream. */
-  leaveStream(): void {
-    clearTimeout(this.#commit)
-    if (!this.isOpen && this.#reply.raw.destroyed) this.#streams.onConnection(this.#stream, 'left')
-    this.#streams.forgetStream(this.#stream)
-  }
-
-  /** Ends the stream of a client that disconnected before it got one: it cannot resume. Its call continues. */
-  #leave(): void {
-    this.#stream.end()
-    this.#streams.onConnection(this.#stream, 'left')
-    this.#streams.forgetStream(this.#stream)
+    if (last?.cancelled && !this.#streams.options.resumable) stream.end()
+    else await stream.push(text, true, lost)
+    this.#streams.forgetStream(stream)
   }
 }

@@ -39,6 +39,13 @@ const RETRY = 1_000
 /** A change of the connection of a stream. `left`: it was closed before the end of the stream. */
 export type ConnectionChange = 'opened' | 'left' | 'resumed' | 'ended'
 
+/** How the answer to a POST becomes an event stream. */
+export interface PostOptions {
+  begin: (stream: EventStream) => void
+  /** Milliseconds of silence after which it does. */
+  commitAfter: number
+}
+
 const NO_REVISION: StreamOptions = { resumable: false, priming: false }
 const nothing = () => {}
 
@@ -54,15 +61,19 @@ export class EventStream {
   awaited = true
   /** Events from before the first connection. */
   #early: Wire[] | undefined
-  /** Called when an event waits for the first connection. */
-  demanded: () => void = nothing
+  /** Connects the answer to a POST. Set as long as it may become an event stream and is none. */
+  begin: ((stream: EventStream) => void) | undefined
+  #commit: NodeJS.Timeout | undefined
   /** The last event has been pushed. */
   ended = false
 
-  constructor(owner: Streams, id: string, request?: Id) {
+  constructor(owner: Streams, id: string, request?: Id, post?: PostOptions) {
     this.#owner = owner
     this.id = id
     this.request = request
+    if (!post) return
+    this.begin = post.begin
+    this.#commit = setTimeout(() => this.open(), post.commitAfter)
   }
 
   get connected(): boolean {
@@ -108,7 +119,7 @@ export class EventStream {
     if (this.awaited) {
       this.#early ??= []
       this.#early.push(event)
-      this.demanded()
+      this.open()
     }
     const written = connection?.write(event)
     if (last) this.end()
@@ -122,6 +133,29 @@ export class EventStream {
 
   keepAlive(): void {
     if (!this.ended) this.#connection?.keepAlive()
+  }
+
+  /** Makes the answer to a POST an event stream, unless it is one already. */
+  open(): this {
+    const { begin } = this
+    this.begin = undefined
+    clearTimeout(this.#commit)
+    begin?.(this)
+    return this
+  }
+
+  /** Removes the stream: its answer is complete, or is sent in another way. `isGone`: the client has disconnected. */
+  leaveStream(isGone: boolean): void {
+    clearTimeout(this.#commit)
+    if (this.begin && isGone) this.#owner.onConnection(this, 'left')
+    this.#owner.forgetStream(this)
+  }
+
+  /** Ends the stream of a client that disconnected before it got one: it cannot resume. Its call continues. */
+  endUnopened(): void {
+    this.end()
+    this.#owner.onConnection(this, 'left')
+    this.#owner.forgetStream(this)
   }
 }
 
@@ -173,8 +207,8 @@ export class Streams implements Keeper, Outlet {
   }
 
   /** Creates a stream for the answer to a request or a batch. */
-  streamFor(request?: Id): EventStream {
-    const stream = new EventStream(this, `p${++this.#lastId}`, request)
+  streamFor(request?: Id, post?: PostOptions): EventStream {
+    const stream = new EventStream(this, `p${++this.#lastId}`, request, post)
     this.#answering.add(stream)
     return stream
   }
@@ -182,7 +216,7 @@ export class Streams implements Keeper, Outlet {
   /** Removes a stream whose answer was sent in another way or is complete. */
   forgetStream(stream: EventStream): void {
     // A deleted entry of a Set may be kept for long (see `OpenSet`): it must not keep the request.
-    stream.demanded = nothing
+    stream.begin = undefined
     this.#answering.delete(stream)
   }
 

@@ -10,6 +10,8 @@ import { HangUp } from '../../time/hang-up.js'
 export class RunningRequest extends HangUp {
   /** The number of its call for the inspector, if there is one. */
   call: number | undefined
+  /** It has been answered: what the server says now is dropped. */
+  isAnswered = false
 
   constructor(call: number | undefined) {
     super()

@@ -47,13 +47,16 @@ import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { cancelledBy } from '../outcome.js'
 import { EmulatedTasks } from './emulated-tasks.js'
-import { InFlight } from './in-flight.js'
+import { InFlight, type RunningRequest } from './in-flight.js'
 import { Questions } from './questions.js'
 import type { AboutRequest, ClientSession, Opened, OpenOptions, SessionRecord } from './session.js'
 import { SessionChanges } from './subscription.js'
 import { wantsTasks } from './task-driver.js'
 import { type CallContext, goOn, type TranslatedOutcome } from './translated-call.js'
 import { withUndeclaredLists } from './undeclared-lists.js'
+
+/** Removes `task` from the params of a tool call: only peers of 2025-11-25 negotiate it. */
+const NO_TASK = { task: undefined }
 
 /** Notifications of a server that belong to a call. */
 const CALL_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/progress', 'notifications/message'])
@@ -208,10 +211,18 @@ export class TranslatedSession implements ClientSession {
           last = { text, last: { status: 200 } }
         } else if (method === 'tasks/result' && this.#to.tasks)
           last = await this.#taskResult(request, decoded, controller, record, send)
-        else last = await this.#callServer(request, decoded, controller, record, send, grant)
+        else {
+          const call = this.#callOf(request, decoded, controller, record, send, grant)
+          const reply = await this.#options.upstream.handle(call)
+          const outcome = isOutcome(reply) ? reply : await this.#goOn(call, reply, record, (text) => send({ text }))
+          const { text, origin } = encodeReply(outcome, id, call, decoded.progressToken, this.#to)
+          record.ended(outcome, text, origin)
+          last = { text, last: { status: 200 } }
+        }
       } catch (error) {
         last = this.#failed(request, error, controller, record)
       }
+      controller.isAnswered = true
       const held = send(last)
       if (held) await held
     } finally {
@@ -314,43 +325,28 @@ export class TranslatedSession implements ClientSession {
     },
   }
 
-  /** Makes a call of a request. */
-  async #callServer(
+  /** The call of a request. */
+  #callOf(
     { id, method }: Request,
     { params, meta, progressToken }: DecodedSessionRequest,
-    controller: HangUp,
+    controller: RunningRequest,
     record: CallLogEntry,
     send: Send,
     grant: Grant | undefined,
-  ): Promise<Frame> {
+  ): Call {
     this.#checkOffered(method)
     let increasing: ReturnType<typeof onlyIncreasing> | undefined
-    let ended = false
     const tell: Tell = (told) => {
       increasing ??= onlyIncreasing()
-      if (ended || !CALL_NOTIFICATIONS.has(told.method) || !increasing(told)) return undefined
+      if (controller.isAnswered || !CALL_NOTIFICATIONS.has(told.method) || !increasing(told)) return undefined
       const { text, origin } = encodeReply(told, id, call, progressToken, this.#to)
       record.recorder?.sent(text, origin)
       return send({ text })
     }
-    const call = callFrom(method, withoutTask(method, params), meta, {
-      caller: this.#caller,
-      controller,
-      record,
-      options: this.#options,
-      progress: progressToken !== undefined,
-      tell,
-      grant,
-    })
-    try {
-      const reply = await this.#options.upstream.handle(call)
-      const outcome = isOutcome(reply) ? reply : await this.#goOn(call, reply, record, (text) => send({ text }))
-      const { text, origin } = encodeReply(outcome, id, call, progressToken, this.#to)
-      record.ended(outcome, text, origin)
-      return { text, last: { status: 200 } }
-    } finally {
-      ended = true
-    }
+    const progress = progressToken !== undefined
+    const parts = { caller: this.#caller, controller, record, options: this.#options, progress, tell, grant }
+    const call = callFrom(method, method === CALL_TOOL ? edit(params, NO_TASK) : params, meta, parts)
+    return call
   }
 
   /** Continues a call whose first reply does not end it. */
@@ -373,7 +369,7 @@ export class TranslatedSession implements ClientSession {
   #startTask({ params, meta }: DecodedSessionRequest, record: CallLogEntry, grant: Grant | undefined): Json {
     this.#checkOffered(CALL_TOOL)
     const task = objectIn(params, 'task') ?? EMPTY
-    const bare = withoutTask(CALL_TOOL, params)
+    const bare = edit(params, NO_TASK)
     return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, tell, send }) => {
       const parts = { caller: this.#caller, controller, record, options: this.#options, progress: true, tell, grant }
       const call = callFrom(CALL_TOOL, bare, meta, parts)
@@ -519,11 +515,6 @@ function callFrom(
     abort: (reason) => controller.abort(reason),
     log: record,
   }
-}
-
-/** Params of a tool call without `task`, which only peers of 2025-11-25 negotiate. */
-function withoutTask(method: string, params: Payload): Payload {
-  return method === CALL_TOOL ? edit(params, { task: undefined }) : params
 }
 
 function uriIn(params: Payload): string {

@@ -57,7 +57,7 @@ function say(stream: EventStream, text: string, last = false): void {
 /** Whether the stream has demanded a connection. */
 function demandOf(stream: EventStream): () => boolean {
   let demanded = false
-  stream.demanded = () => {
+  stream.begin = () => {
     demanded = true
   }
   return () => demanded
