@@ -1,4 +1,4 @@
-/** What becomes of questions without an address when the call is over that they were given to. */
+/** What happens to a question that names no call, when the call that the bridge assigned it to ends. */
 import t from 'tap'
 import { unlimited } from '../../src/limits/memory.js'
 import type { Id, Request } from '../../src/rpc/message.js'
@@ -49,7 +49,7 @@ function start() {
       undefined,
     )
   const given = (at: number) => running[at]?.takeQuestions().map(({ request }) => request.id)
-  /** Reads a call until its client is asked something. */
+  /** Reads a call until the server asks its client. */
   const isAsked = async (one: AskedCall) => (await one.leg(CALL, () => true)).kind === 'asks'
   return { call, ask, given, said, isAsked }
 }

@@ -1,4 +1,4 @@
-/** Programs that cannot be started: each time the message says what is wrong in the configuration. */
+/** Programs that cannot be started: the message says what is wrong in the configuration. */
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execPath, platform } from 'node:process'

@@ -107,7 +107,7 @@ t.test('reports a loss once, and the next session knows what it was', async (t) 
   t.same(changeFeed.wanted, ['a', 'c'])
   changeFeed.lose()
   changeFeed.lose()
-  // Whoever listened lets go of a session that is lost.
+  // A listener releases its session when the session is lost.
   for (const uri of ['a', 'c']) changeFeed.unsubscribe(uri)
   t.same(changeFeed.wanted, ['a', 'c'])
   await clock.pass(1_000)

@@ -1,4 +1,4 @@
-/** One request to a server, as far as no wire shows it: what its reader gets when the exchange ends early. */
+/** What the reader of a request gets when the exchange ends early. */
 import t from 'tap'
 import { unlimited } from '../../src/limits/memory.js'
 import type { Response } from '../../src/rpc/message.js'

@@ -1,4 +1,4 @@
-/** Requests over HTTP that are given up before they are sent. */
+/** HTTP requests that are cancelled before they are sent. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
@@ -36,7 +36,7 @@ t.test('does not send a call that is cancelled while it waits for a connection',
     exchange.sendCall(method, '{}')
     return exchange
   }
-  // Before there is any connection, and while the only one is in use.
+  // First without any connection, then while the only connection is in use.
   send('too early').endExchange()
   const first = send('first')
   await until(() => held.length === 1, 'the first call has the connection')

@@ -1,4 +1,4 @@
-/** How much a server may send that is no message. */
+/** How many bytes a server may send that are no JSON-RPC message. */
 import t from 'tap'
 import { InvalidMessages } from '../../src/upstream/invalid-messages.js'
 

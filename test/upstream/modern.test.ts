@@ -1,4 +1,4 @@
-/** What a modern server is asked, and what the bridge has to do for one that cannot do it itself. */
+/** What the bridge sends to a modern server, and which checks it makes in place of a server on stdio. */
 import t from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'
@@ -8,7 +8,7 @@ import type { ModernPlan } from '../support/modern-plan.js'
 import { modernStdio } from '../support/modern-stdio.js'
 import { openPipe } from '../support/pipe.js'
 
-/** Servers, and whether a legacy client's `initialize` has any business there. */
+/** Servers, and whether the bridge sends them a legacy client's `initialize`. */
 const servers: { name: string; plan: ModernPlan; asked: boolean; session: boolean }[] = [
   { name: 'of 2026-07-28 alone', plan: {}, asked: false, session: false },
   { name: 'that answers GET, but keeps no sessions', plan: { dual: 'sessionless' }, asked: false, session: false },

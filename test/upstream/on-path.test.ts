@@ -1,4 +1,4 @@
-/** Whether a command is a program of this machine. */
+/** Whether a command exists on this machine. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { execPath } from 'node:process'
@@ -10,7 +10,7 @@ t.test('finds a program on the PATH, also after unreadable folders', async (t) =
   const folder = temporaryFolder(t)
   writeFileSync(join(folder, 'program'), '')
   mkdirSync(join(folder, 'folder'))
-  // To look below a file fails as to look into a folder of somebody else.
+  // A path below a file fails like a folder of another user.
   const path = [join(folder, 'program'), 'x'.repeat(5_000), '', folder].join(delimiter)
   t.equal(isProgram('program', { PATH: path }, undefined), true)
   t.equal(isProgram('folder', { PATH: path }, undefined), false)

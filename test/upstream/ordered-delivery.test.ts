@@ -1,4 +1,4 @@
-/** Messages are delivered in the order in which they arrived, whoever reads them. */
+/** The bridge delivers messages in the order in which they arrived, no matter which reader gets them. */
 import t from 'tap'
 import { Memory, unlimited } from '../../src/limits/memory.js'
 import { OrderedDelivery } from '../../src/upstream/legacy/ordered-delivery.js'

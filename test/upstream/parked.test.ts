@@ -1,4 +1,4 @@
-/** Calls that wait for their clients, as far as no wire shows it: one key for several servers, and what is kept of them. */
+/** Parked calls, in what no message shows: the key that several servers share, and what the bridge keeps of each call. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
@@ -23,12 +23,12 @@ const PAGE: RequiredUrl = { url: 'https://example.com/', message: 'Go', id: 'id'
 const YES = '{"address-1":{"action":"accept"}}'
 const NO = '{"address-1":{"action":"decline"}}'
 
-/** As much of a session as matters here. */
+/** The members of a session that a parked call uses. */
 const SESSION = {
   handshake: { serverInfo: undefined },
   visits: new Visits(() => true),
 } as unknown as LegacySession
-/** Whether the call is to be made again, because all its addresses have been accepted. */
+/** Whether the bridge has to repeat the call, because the client has accepted all its URLs. */
 const isAgain = (resumed: unknown) => resumed instanceof Visit
 
 function callOf(more: Partial<Call> = {}): Call {
@@ -133,7 +133,7 @@ t.test('bounds parked calls in total and per principal', async (t) => {
   t.equal(parked.size, 0)
 })
 
-/** A call whose server asks once, and gets the answer. */
+/** Makes a call during which the server asks once, and answers the question. */
 function asksOnce(reply: Final): AskedCall {
   const legs: LegEnd[] = [{ kind: 'asks' }, reply]
   const question = { request: { method: 'elicitation/create' } } as unknown as ServerQuestion

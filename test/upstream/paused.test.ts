@@ -1,10 +1,10 @@
-/** Servers that close a connection while nobody reads their answer: it is read to its end later, and nothing else ends. */
+/** Servers that close a connection before the bridge has read their answer: the bridge still reads all of it. */
 import { createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { Origin } from '../../src/upstream/transport/origin.js'
 import { until } from '../support/eventually.js'
 
-/** A little more than a stream takes before it is read: nothing of it is left on the socket. */
+/** A little more than a stream buffers before it is read, so that nothing is left on the socket. */
 const BODY = 'x'.repeat(70_000)
 const head = (...lines: string[]) =>
   `HTTP/1.1 200 OK\r\n${lines.map((line) => `${line}\r\n`).join('')}connection: close\r\n\r\n`
@@ -17,7 +17,7 @@ const FRAMINGS: [name: string, answer: string][] = [
 
 const get = async (origin: Origin) => (await origin.dispatcher).request({ origin: '', method: 'GET', path: '/mcp' })
 
-/** A server that answers everything with this, and closes the connection. */
+/** Starts a server that answers each request with this response and closes the connection. */
 async function startServer(t: Test, answer: string) {
   const sockets: Socket[] = []
   const server = createServer((socket) => {
@@ -37,7 +37,7 @@ for (const [name, answer] of FRAMINGS)
     t.teardown(() => origin.close())
     const { body } = await get(origin)
     await until(() => sockets[0]?.writableFinished === true, 'the end of what the server writes')
-    // The end of the connection is seen a turn after the last bytes.
+    // Node reports the end of the connection one turn after the last bytes.
     for (let turns = 0; turns < 50; turns++) await new Promise((resolve) => setTimeout(resolve, 2))
     t.equal((await body.text()).length, BODY.length)
   })

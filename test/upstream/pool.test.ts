@@ -1,11 +1,11 @@
-/** Sessions in use: to all calls of a key, or to one call at a time. */
+/** A pool of sessions: all calls of a key share one, or each call has one for itself. */
 import t, { type Test } from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import { Bound } from '../../src/limits/bound.js'
 import { Occupancy } from '../../src/limits/occupancy.js'
 import { Pooled, SessionPool } from '../../src/upstream/legacy/pool.js'
 
-/** As much of a session as a pool knows of it. */
+/** The members of a session that a pool uses. */
 class Fake extends Pooled {
   readonly name: number
   alive = true

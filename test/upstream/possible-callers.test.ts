@@ -1,9 +1,9 @@
-/** Whose calls may be running in a server that several callers share. */
+/** Whose calls may still be running in a server that several callers share. */
 import t, { type Test } from 'tap'
 import { ANONYMOUS } from '../../src/protocol/call.js'
 import { GRACE, PossibleCallers } from '../../src/upstream/possible-callers.js'
 
-/** Time that passes when the test says so. */
+/** A clock that the test advances. */
 function clockOf(t: Test): { pass(milliseconds: number): void } {
   let now = 1_000_000
   const { now: real } = performance

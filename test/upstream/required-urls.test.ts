@@ -1,4 +1,4 @@
-/** URLs that a server requires again after the client has accepted them: when the call is sent again, and who is asked. */
+/** A server that still requires a URL after the client has accepted it: when the bridge repeats the call, and whom it asks. */
 import t from 'tap'
 import { parseObject } from '../../src/rpc/splice.js'
 import { type RequiredUrl, Visit } from '../../src/upstream/legacy/required-urls.js'
@@ -46,7 +46,7 @@ t.test('R12: repeats a call whose URL is required again after 5, 10, 20 seconds 
   const clock = stopClock(t)
   const visit = new Visit([page('https://a.example/x', '1')])
   const visits = visitsOf()
-  // Each time, 50 ms pass beyond it.
+  // Advances the clock to 50 ms after each delay.
   for (const wait of [5_000, 10_000, 20_000, 9_850]) {
     let over = false
     const waiting = visit.wait([page('https://a.example/x', '2')], visits, never).then(() => {

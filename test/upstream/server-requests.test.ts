@@ -1,4 +1,4 @@
-/** Which call a question of a server belongs to, where the wire does not say, and how long it waits for one. */
+/** To which call the bridge assigns a server's question that names none, and how long a question waits for a call. */
 import t, { type Test } from 'tap'
 import { unlimited } from '../../src/limits/memory.js'
 import type { Call } from '../../src/protocol/call.js'
@@ -37,7 +37,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
   }
   const serverRequests = new ServerRequests(peer, { capabilities, blames: true, roots, who: 'alice', askers })
   let ids = 0
-  /** A call that begins, and that somebody reads unless it waits for its client. */
+  /** Starts a call, and reads its messages unless it waits for its client. */
   const call = ({ task, read = true }: { task?: string; read?: boolean } = {}) => {
     const exchange = new Exchange(LINE, ++ids, 'alice', toolCall('x'))
     exchange.read = read
@@ -51,7 +51,7 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
     serverRequests.asked(parseText(text) as Request, exchange)
   }
   const withdraw = (requestId: unknown) => serverRequests.withdraw(parseObject(JSON.stringify({ requestId })))
-  /** A list that the bridge requests. */
+  /** Starts a request for a list, which the bridge makes on its own. */
   const list = () => {
     const exchange = new Exchange(LINE, ++ids)
     exchange.sendCall('tools/list', undefined)

@@ -1,4 +1,4 @@
-/** What a channel has read is delivered in slices, and its end after all of it. */
+/** The messages that a channel has read are delivered in slices, and the end after all of them. */
 import t from 'tap'
 import { Slices } from '../../src/upstream/transport/slices.js'
 

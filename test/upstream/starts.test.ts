@@ -1,4 +1,4 @@
-/** How fast processes may be started for one principal. */
+/** How many processes one principal may start in a given time. */
 import t from 'tap'
 import type { Fault } from '../../src/fault/fault.js'
 import { Starts } from '../../src/upstream/transport/stdio/starts.js'
@@ -19,7 +19,7 @@ t.test('H18 some start at once, others wait for their turn, and too many are ref
   await starts.turn('modest')
 })
 
-/** What a turn comes to at once: a refusal, or nothing yet. */
+/** Resolves as the turn does, or after one tick if the turn still waits. */
 function race(turn: Promise<void>): Promise<void> {
   turn.catch(() => {})
   return Promise.race([turn, new Promise<void>((resolve) => setImmediate(resolve))])

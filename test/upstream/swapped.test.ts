@@ -1,4 +1,7 @@
-/** Two calls at once of one principal at a program that asks, and never says in which call: each ends, and with the option rightly. */
+/**
+ * Two concurrent calls of one principal to a program whose questions name no call: both calls end, and with `questions: exact` each gets its
+ * own questions.
+ */
 import t from 'tap'
 import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
@@ -10,13 +13,13 @@ t.test('P7: a call whose question went to another call ends, whenever the other 
   const asker = await startAsker(t, 'over stdio')
   const { url } = await startBridge(t, asker.server)
   const here = talk(url)
-  // The first question is that of the second call, and goes to the first.
+  // The first question belongs to the second call, but the bridge assigns it to the first.
   const first = here.steps([{ wait: 400 }, { ask: [NAME] }])
   await until(() => of(asker, 'tools/call').length === 1, 'the first call at the server')
   const second = here.steps([{ ask: [NAME] }])
   const [one, two] = await Promise.all([first, second])
   t.equal(one.status, 200)
-  // Its client answers, which the server takes for the second call. Its own question was asked of the other client.
+  // The first client answers, which the server uses for the second call. The question of the first call went to the second client.
   const retried = await here.again(one, all(one, ADA))
   t.equal(retried.message.result?.['resultType'], 'input_required', 'nobody waits for the client of the other call')
   const ended = await here.again(retried, all(retried, ADA))

@@ -1,4 +1,4 @@
-/** What is kept of what a program wrote to stderr, and what of it is said first. */
+/** Which lines of a program's stderr the bridge keeps, and which one it reports first. */
 import t from 'tap'
 import { excerpt, reasonIn, StderrTail } from '../../src/upstream/transport/stdio/stderr-tail.js'
 
