@@ -1,4 +1,4 @@
-/** The line of a call says who called, and the configuration chooses which calls have one. */
+/** The log line of a call names the caller, and the configuration chooses which calls have a line. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { Metrics } from '../../src/telemetry/metrics.js'

@@ -1,4 +1,4 @@
-/** Arrays of messages, taken apart and put together. */
+/** Batches: splitting an array of messages, and joining the answers. */
 import t from 'tap'
 import { readBatch, together } from '../../src/downstream/legacy/batch.js'
 import type { Message } from '../../src/rpc/message.js'

@@ -1,4 +1,4 @@
-/** What changes at a server, for one session, with a server that a test plays: subscriptions made before others are broken. */
+/** A session's subscriptions to changes of a server, which the test plays: a new subscription is made before the old one ends. */
 import t, { type Test } from 'tap'
 import { SessionChanges } from '../../src/downstream/legacy/subscription.js'
 import type { Fault } from '../../src/fault/fault.js'
@@ -14,7 +14,7 @@ const ALL = '{"tools":{"listChanged":true},"resources":{"subscribe":true}}'
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 const UPDATED = 'notifications/resources/updated'
 
-/** One subscription, as the server has it. */
+/** One subscription, as the server sees it. */
 class Subscription {
   readonly filter: { toolsListChanged?: boolean; resourceSubscriptions?: string[] }
   readonly #controller: HangUp
@@ -33,7 +33,7 @@ class Subscription {
     return !this.#over && !this.#controller.aborted
   }
 
-  /** The uris that it tells of. */
+  /** The URIs it reports changes of. */
   get uris(): string[] {
     return this.filter.resourceSubscriptions ?? []
   }
@@ -102,7 +102,7 @@ function start(t: Test, offered = ALL) {
   return { changes, subscriptions, told, next }
 }
 
-/** What becomes of an attempt: the fault, where it is one. */
+/** Waits for an attempt, and returns the fault if it fails. */
 function outcome(attempt: Promise<void>): Promise<string> {
   return attempt.then(
     () => 'ok',
@@ -110,7 +110,7 @@ function outcome(attempt: Promise<void>): Promise<string> {
   )
 }
 
-/** Subscribes to a resource, with a server that agrees. */
+/** Subscribes to a resource; the server accepts. */
 async function subscribed(
   { changes, next, subscriptions }: ReturnType<typeof start>,
   uri: string,
@@ -268,12 +268,12 @@ t.test('leaves nothing open when the session ends, not even a subscription being
   t.equal(bridge.subscriptions.length, 2)
 })
 
-/** Has long times to wait be over at once. Gives the times, in milliseconds. */
+/** Makes long delays end at once. Returns them, in milliseconds. */
 function hurrying(t: Test): number[] {
   const waits: number[] = []
   const { setTimeout: original } = globalThis
   const hurried = (run: () => void, wait: number) => {
-    // A subscription is waited for as long as that: it is not what is hurried here.
+    // 10 s is the time limit of a subscription, which stays.
     if (wait < 1_000 || wait === 10_000) return original(run, wait)
     waits.push(wait)
     return original(run, 0)

@@ -1,4 +1,4 @@
-/** How a modern request is answered, with an upstream that a test plays: what is told, and in which order. */
+/** How a modern request is answered, with an upstream that the test plays: which messages are sent, and in which order. */
 import t from 'tap'
 import type { Frame } from '../../src/downstream/frames.js'
 import type { Logger } from '../../src/downstream/logger.js'
@@ -26,7 +26,7 @@ const progress = (value: number): Told => ({
   params: payload({ progress: value }),
 })
 
-/** Answers a `tools/call`. `send` says what it returns for a frame that comes before the answer. */
+/** Answers a `tools/call`. `send` is called for each frame before the answer. */
 async function answer(handle: Handler, send: (frame: Frame) => Promise<void> | undefined = () => undefined) {
   const params = { name: 'x', arguments: {}, _meta: META }
   const request = parseText(JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params })) as Request

@@ -1,4 +1,4 @@
-/** How a relayed call ended, read from any pieces of its response. */
+/** Recognizes how a relayed call ended, however its response is split into chunks. */
 import fc from 'fast-check'
 import t from 'tap'
 import { RelayedEnding } from '../../src/downstream/http/relayed-ending.js'
@@ -34,7 +34,7 @@ t.test('finds the ending of a response like a parser, however it is split', asyn
         const reply = replyIn(message)
         const found = [outcomeOf(ending.final), ending.final.kind === 'error' && ending.final.error.code]
         const known = [outcomeOf(reply), reply.kind === 'error' && reply.error.code]
-        // An error with the code 0 has none of JSON-RPC.
+        // 0 is no error code of JSON-RPC.
         return found[0] === known[0] && (found[1] === known[1] || known[1] === 0)
       },
     ),

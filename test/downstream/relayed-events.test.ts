@@ -1,4 +1,4 @@
-/** What is known of an event stream that is relayed, in whatever pieces it comes. */
+/** What the bridge reads from a relayed event stream, however the stream is split into chunks. */
 import fc from 'fast-check'
 import t from 'tap'
 import { RelayedEvents } from '../../src/downstream/http/relayed-answer.js'
@@ -55,7 +55,7 @@ function fill(part: string, length: number): string {
 function read(text: string, sizes: readonly number[]): RelayedEvents {
   const events = new RelayedEvents(false)
   const bytes = Buffer.from(text)
-  // Small pieces of large streams take long.
+  // Large streams in small chunks would take long.
   const least = Math.ceil(bytes.length / 5_000)
   for (let at = 0, n = 0; at < bytes.length; n++) {
     const end = at + Math.max(least, sizes[n % sizes.length] as number)

@@ -1,4 +1,4 @@
-/** Requests that are being answered, and how a client takes one back. */
+/** Requests that are being answered, and how a client cancels one. */
 import t from 'tap'
 import { InFlight } from '../../src/downstream/legacy/in-flight.js'
 import type { Id, Params } from '../../src/rpc/message.js'

@@ -1,4 +1,4 @@
-/** What calls have in common that share a subscription, and what ends one of them without the others. */
+/** Several calls that share one subscription: what all of them get, and what ends one without the others. */
 import t from 'tap'
 import { SharedListening } from '../../src/downstream/legacy/shared-listening.js'
 import { Fault } from '../../src/fault/fault.js'
@@ -11,7 +11,7 @@ const LISTS = '{"notifications":{"toolsListChanged":true}}'
 const told = (method: string): Told => ({ kind: 'notification', method, params: EMPTY })
 const ENDED: Final = { kind: 'result', result: EMPTY }
 
-/** A call that notes what it is told. */
+/** A call that records its notifications. */
 function calling(principal: string, hear: (told: Told) => void = () => {}) {
   const signal = new HangUp()
   const heard: string[] = []
