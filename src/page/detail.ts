@@ -10,7 +10,7 @@ import { duration, shown, statusOf } from '../inspect/words.js'
 import type { KeptText } from '../recorder/events.js'
 import { addressOf } from './address.js'
 import { Advised } from './documented.js'
-import { textsOf } from './feed.js'
+import { mayHaveTexts, textsOf } from './feed.js'
 import { save } from './files.js'
 import { copyLink, copyText } from './keys.js'
 import { mayBeRight, movePanel, panelSide } from './layout.js'
@@ -96,7 +96,7 @@ export function Detail() {
         ${call.incomplete && html`<p class="warning">The beginning of this call is missing.</p>`}
         ${call.more > 0 && html`<p class="warning">${call.more} events in the middle of this call are not shown.</p>`}
         <${Advised} failure=${{ outcome: call.status, fault: call.fault, message: call.why }} />
-        ${panel(shownCall, texts.value?.of === call.id)}
+        ${panel(shownCall, texts.value?.of === call.id || !mayHaveTexts())}
       </div>
     </section>
   `

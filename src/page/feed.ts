@@ -116,11 +116,16 @@ function isOther({ bridge: now }: Hello): boolean {
   return true
 }
 
+/** Whether the bridge may have texts of messages. */
+export function mayHaveTexts(): boolean {
+  const { payloads = 'off', hasTexts = false } = kept.peek() ?? {}
+  return payloads !== 'off' || hasTexts
+}
+
 /** The stored texts of a call, by the numbers of their events. A file has them in its events. */
 export async function textsOf(id: string): Promise<ReadonlyMap<number, KeptText>> {
   const texts = new Map<number, KeptText>()
-  const { payloads = 'off', hasTexts = false } = kept.peek() ?? {}
-  if (source.peek().kind !== 'live' || (payloads === 'off' && !hasTexts)) return texts
+  if (source.peek().kind !== 'live' || !mayHaveTexts()) return texts
   const response = await get(`calls/${encodeURIComponent(id)}`)
   const { events = [] } = response.ok ? ((await response.json()) as CallView) : {}
   for (const seen of events) if (seen.kind === 'message' && seen.payload) texts.set(seen.seq, seen.payload)

@@ -94,15 +94,20 @@ export function messagesOn(browser: Chromium): Promise<string[][]> {
   )
 }
 
+/** The changes in the lists of a call, which it unfolds. */
 export function marksOn(browser: Chromium): Promise<Marked[]> {
-  return browser.evaluate<Marked[]>(
-    `[...document.querySelectorAll('.sides .changes li')].map((mark) => [
+  return browser.evaluate<Marked[]>(`(async () => {
+    for (const folded of ['.fold', '.foot .link']) {
+      document.querySelectorAll(folded + '[aria-expanded="false"]').forEach((one) => one.click())
+      await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+    }
+    return [...document.querySelectorAll('.sides .changes li')].map((mark) => [
       mark.querySelector('.sign').innerText.trim(),
       mark.querySelector('code').innerText,
       mark.querySelector('a').innerText,
       ['client', 'server'][mark.closest('td').cellIndex],
-    ])`,
-  )
+    ])
+  })()`)
 }
 
 /** Where the changes of a call belong: what was removed is where it came from, what was added where it went to. */
