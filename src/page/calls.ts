@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { elapsed, isRunning, phasesOf } from '../inspect/phases.js'
+import { LABELS, reach } from '../inspect/scale.js'
 import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
 import { addressOf } from './address.js'
@@ -23,7 +24,10 @@ const COLUMNS: readonly (readonly [title: string, about?: string])[] = [
   ['Client → server', 'M: modern era, L: legacy era; month and day of the revision; transport'],
   ['Status'],
   ['Duration'],
-  ['Where the time went', 'Solid, grey: bridge. Lines, blue: server. Stripes, orange: client, or a person'],
+  [
+    'Where the time went',
+    'Solid, grey: bridge. Lines, blue: server. Stripes, orange: client, or a person. All rows share the scale, which is logarithmic; the parts of a bar are in proportion',
+  ],
 ]
 
 /** The visible part of the list: its first pixel, and its height. */
@@ -108,7 +112,7 @@ export function Calls() {
           <caption class="hidden">Calls, oldest first</caption>
           <thead>
             <tr aria-rowindex="1">
-              ${COLUMNS.map(([title, about]) => html`<th scope="col" title=${about ?? title}>${title}</th>`)}
+              ${COLUMNS.map(([title, about], i) => html`<th scope="col" title=${about ?? title}>${i === COLUMNS.length - 1 ? html`<span class="hidden">${title}</span><${Scale} />` : title}</th>`)}
             </tr>
           </thead>
           <tbody>
@@ -175,14 +179,22 @@ function Row({ call, index, time }: RowProps) {
   `
 }
 
+/** The scale that all rows share. */
+function Scale() {
+  const label = (ms: number) => (ms < 1_000 ? `${ms} ms` : `${ms / 1_000} s`)
+  return html`<span class="scale" aria-hidden="true">${LABELS.map((ms) => html`<span style=${{ left: `${reach(ms) * 100}%` }}>${label(ms)}</span>`)}</span>`
+}
+
 /** The time of a call as one bar. */
 function waterfall(call: CallView, time: number) {
   const phases = phasesOf(call, time)
   const whole = phases.at(-1)?.to || 1
   const words = phases.map(({ who, from, to }) => `${who} ${duration(to - from)}`).join(', ')
   return html`
-    <span class="bar" role="img" aria-label=${words} title=${words}>
-      ${phases.map(({ who, from, to }) => html`<span class=${who} style=${{ width: `${((to - from) / whole) * 100}%` }}></span>`)}
+    <span class="time" role="img" aria-label=${words} title=${words}>
+      <span class="bar" style=${{ width: `${reach(whole) * 100}%` }}>
+        ${phases.map(({ who, from, to }) => html`<span class=${who} style=${{ width: `${((to - from) / whole) * 100}%` }}></span>`)}
+      </span>
     </span>
   `
 }

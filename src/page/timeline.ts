@@ -2,6 +2,7 @@
 import { html } from 'htm/preact'
 import { phasesOf, type Who } from '../inspect/phases.js'
 import { httpStatus } from '../inspect/rows.js'
+import { ticksOf } from '../inspect/scale.js'
 import type { CallView } from '../inspect/views.js'
 import { CANCELLED, duration, TIME_LIMIT } from '../inspect/words.js'
 import type { RecordedEvent } from '../recorder/events.js'
@@ -34,7 +35,10 @@ export function Timeline({ call, time }: { call: CallView; time: number }) {
     `
   }
   return html`
-    <div class="lanes">${LANES.map(([who, about]) => lane(who, about))}</div>
+    <div class="lanes">
+      ${LANES.map(([who, about]) => lane(who, about))}
+      <div class="ticks" aria-hidden="true">${ticksOf(whole).map((ms) => html`<span style=${{ left: share(ms) }}>${tickLabel(ms)}</span>`)}</div>
+    </div>
     ${marks.length > 0 && html`<p class="faint about">The thin lines are notifications, questions, cancellations and broken connections.</p>`}
     <table class="events">
       <caption class="hidden">Events of the call</caption>
@@ -44,6 +48,11 @@ export function Timeline({ call, time }: { call: CallView; time: number }) {
       </tbody>
     </table>
   `
+}
+
+function tickLabel(ms: number): string {
+  const round = (value: number) => Number(value.toPrecision(3))
+  return ms < 1_000 ? `${round(ms)} ms` : `${round(ms / 1_000)} s`
 }
 
 /** The sides a call waits for, with their labels. */
@@ -65,7 +74,8 @@ function isCancelled(seen: RecordedEvent): boolean {
 
 /** The lane of a mark: that of the side that caused it. */
 function laneOf(seen: RecordedEvent): Who {
-  if (seen.kind === 'message') return seen.hop
+  // What the bridge passes on to a client is not of the client.
+  if (seen.kind === 'message') return seen.dir === 'in' ? seen.hop : 'bridge'
   if (seen.kind === 'stream') return 'client'
   return seen.kind === 'call' && seen.outcome === 'cancelled' && seen.cancelled !== 'bridge' ? 'client' : 'bridge'
 }

@@ -4,9 +4,10 @@
  * Runs in its own process: its browser ends with it.
  */
 import t from 'tap'
+import { Ring } from '../../src/inspect/ring.js'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
-import { look, pictures } from '../support/inspector-page.js'
+import { look, pictures, problems } from '../support/inspector-page.js'
 import { tellCall, tellQuestion, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
@@ -70,3 +71,41 @@ t.test('the sides of the timeline are distinguishable without colours', { skip }
   }
   withoutMistakes()
 })
+
+t.test('times are drawn on a scale that all rows share', { skip }, async (t) => {
+  let now = Date.UTC(2026, 6, 28, 3, 7, 20)
+  const ring = new Ring({ origin: 0, now: () => now })
+  for (const [id, ms] of [0.6, 30, 2_500].entries()) {
+    const call = { kind: 'call', call: id + 1, server: 'orders', principal: 'bob', method: 'tools/call' } as const
+    ring.record({ ...call, client: MODERN, relayed: false, what: 'begun' })
+    now += ms
+    ring.record({ ...call, client: MODERN, relayed: false, what: 'ended', outcome: 'ok', ms })
+  }
+  const { browser, rows, withoutMistakes } = await look(t, ring)
+  await until(async () => (await rows()).length === 3)
+  const [short = 0, middle = 0, long = 0] = await browser.evaluate<number[]>(
+    `[...document.querySelectorAll('.bar')].map((bar) => bar.getBoundingClientRect().width)`,
+  )
+  t.ok(long > 1.4 * middle && middle > 1.4 * short, `${short} < ${middle} < ${long}`)
+  t.match(await browser.evaluate(`document.querySelector('.scale').innerText`), /1 ms\s*100 ms\s*10 s/)
+  t.same(await problems(browser), [])
+  withoutMistakes()
+})
+
+t.test(
+  'progress that reaches a client is not drawn in the lane of a client that is waited for',
+  { skip },
+  async (t) => {
+    const ring = tickingRing()
+    tellQuestion(ring.record, { id: 1, answer: 2 })
+    const { browser, shows, go, withoutMistakes } = await look(t, ring)
+    await go('#/calls/c1?tab=timeline')
+    await shows(/notifications\/progress/)
+    const [client, bridge, server] = await browser.evaluate<number[]>(
+      `[...document.querySelectorAll('.lane')].map((lane) => [...lane.querySelectorAll('i')].filter(({ title }) => /progress/.test(title)).length)`,
+    )
+    t.same([client, bridge, server], [0, 2, 2])
+    await shows(/0 ms\s*\d+ ms/)
+    withoutMistakes()
+  },
+)
