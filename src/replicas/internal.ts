@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Sealer } from '../crypto/seal.js'
-import { within } from '../time/time.js'
+import { pause, within } from '../time/time.js'
 import { listeningOptions } from './encryption.js'
 import { answerTo, PROOF, type ProofRefusal, Proofs } from './proof.js'
 
@@ -29,6 +29,8 @@ const STATUS: Readonly<Record<ProofRefusal, number>> = {
 }
 /** Milliseconds for what is in progress when this replica ends. */
 const LAST_ANSWERS = 2_000
+/** Milliseconds in which requests are refused before connections are closed. */
+const REFUSING = 250
 const MAX_REPLICA_CONNECTIONS = 20_000
 const OPTIONS = {
   maxHeaderSize: 32 * 1024,
@@ -46,6 +48,7 @@ export class Internal {
   readonly #proofs: Proofs
   readonly #server: Server
   #isLeaving = false
+  #isClosing = false
   /** The digests that the bodies of requests must have. */
   readonly #digests = new WeakMap<IncomingMessage, string>()
   #answer: RequestListener = (_request, response) => response.writeHead(503).end()
@@ -87,8 +90,13 @@ export class Internal {
     this.#isLeaving = true
   }
 
-  /** Resolves when what is in progress is answered, or was not answered in time. */
+  /**
+   * Resolves when what is in progress is answered, or was not answered in time. A request that is on its way while its connection
+   * is closed would be lost, so for a moment requests are refused first.
+   */
   async close(): Promise<void> {
+    this.#isClosing = true
+    await pause(REFUSING)
     const closed = new Promise((resolve) => this.#server.close(resolve))
     await within(closed, LAST_ANSWERS, () => {})
     this.#server.closeAllConnections()
@@ -110,6 +118,12 @@ export class Internal {
     }
     if (request.method === 'HEAD') {
       response.writeHead(204, { [PROOF]: this.#options.sealer().sign(answerTo(checked.proof)) }).end()
+      return
+    }
+    if (this.#isClosing) {
+      // Its sender finds out who serves instead.
+      request.resume()
+      response.writeHead(STATUS.misdirected, { connection: 'close', [REFUSED]: 'misdirected' }).end()
       return
     }
     this.#digests.set(request, checked.body)

@@ -78,9 +78,9 @@ const MESSAGES: Readonly<Record<string, string>> = {
   replicaLost: 'The replica that owns this session was lost during the request',
 }
 
-function faultOf(trouble: Trouble, what: Owned, sent: boolean): Fault {
+function faultOf(trouble: Trouble, what: Owned, sent: boolean, cause?: unknown): Fault {
   const name = FAULTS[what][trouble][sent ? 1 : 0]
-  return new Fault(name, MESSAGES[name] as string)
+  return new Fault(name, MESSAGES[name] as string, { cause })
 }
 
 /** All other replicas. */
@@ -196,7 +196,7 @@ class Peer {
       if (signal.aborted) throw new Fault('requestTimeout', 'The client has disconnected', { cause: error })
       this.#heard = Number.NEGATIVE_INFINITY
       const { code = '' } = error as NodeJS.ErrnoException
-      throw faultOf(OWN_LIMITS.has(code) ? 'refused' : 'lost', what, !UNSENT.has(code))
+      throw faultOf(OWN_LIMITS.has(code) ? 'refused' : 'lost', what, !UNSENT.has(code), error)
     }
     this.#heard = performance.now()
     const why = received.headers[REFUSED]

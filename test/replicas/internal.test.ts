@@ -1,7 +1,8 @@
 /** The internal address of a replica: it answers other replicas, once each, and nobody else. */
-import { request as httpRequest } from 'node:http'
+import { Agent, request as httpRequest } from 'node:http'
 import t, { type Test } from 'tap'
 import { keyOf, Sealer } from '../../src/crypto/seal.js'
+import { Internal } from '../../src/replicas/internal.js'
 import { digestOf, PROOF, prove, SKEW } from '../../src/replicas/proof.js'
 import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
@@ -52,10 +53,10 @@ async function start(t: Test, settings: object = {}) {
   return { url, port, id, sign, post, calls, log }
 }
 
-function answerOf(port: number, path: string, headers: string[], body: string) {
+function answerOf(port: number, path: string, headers: string[], body: string, agent: Agent | false = false) {
   return new Promise<{ status: number | undefined; refused: unknown }>((resolve, reject) => {
     const sent = [...headers, 'content-length', String(Buffer.byteLength(body))]
-    const request = httpRequest({ host: '127.0.0.1', port, path, method: 'POST', headers: sent, agent: false })
+    const request = httpRequest({ host: '127.0.0.1', port, path, method: 'POST', headers: sent, agent })
     request.on('response', (response) => {
       response.resume()
       resolve({ status: response.statusCode, refused: response.headers['mcp-bridge-refused'] })
@@ -115,6 +116,31 @@ test('what is too large is refused, at the head if nobody has signed it', async 
   const more = ['x-large', 'x'.repeat(40_000)]
   t.match(await post(sign({ more }), { more }), { status: 431 })
   t.equal(calls(), 0)
+})
+
+t.test('a replica that ends refuses what comes on a connection that it is about to close', async (t) => {
+  const sealer = new Sealer([keyOf(SECRET)], 'replica')
+  const refused: string[] = []
+  const internal = new Internal({
+    id: 'one',
+    address: new URL('http://127.0.0.1:0'),
+    sealer: () => sealer,
+    refused: (why) => refused.push(why),
+  })
+  internal.use((_request, response) => response.end('{}'))
+  const { port, hostname } = new URL(await internal.listen())
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  const post = () => {
+    const headers = ['host', hostname]
+    const proof = prove(sealer, 'one', { method: 'POST', path: '/mcp', headers, body: digestOf(Buffer.from(ACT)) })
+    return answerOf(Number(port), '/mcp', [...headers, PROOF, proof], ACT, agent)
+  }
+  t.equal((await post()).status, 200)
+  const closing = internal.close()
+  t.same(await post(), { status: 421, refused: 'misdirected' }, 'its sender knows that nothing was done')
+  await closing
+  t.same(refused, [], 'it is no attack')
 })
 
 test('the address for clients takes no request of replicas', async (t) => {

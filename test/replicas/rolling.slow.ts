@@ -2,7 +2,8 @@
  * Runs alone: processes of three replicas, and hundreds of clients. Rolling updates under load: each replica is replaced, round
  * after round, and nothing is lost that another replica can carry.
  *
- * `ROLLING_STREAMS`, `ROLLING_CALLERS`, `ROLLING_ASKED` and `ROLLING_ROUNDS` are how many of each; what came of them is a comment.
+ * `ROLLING_STREAMS`, `ROLLING_CALLERS`, `ROLLING_ASKED` and `ROLLING_ROUNDS` are how many of each, `ROLLING_THINKS` the milliseconds
+ * that people take to answer at most; what came of them is a comment.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
@@ -19,6 +20,7 @@ const STREAMS = countOf('STREAMS', 200)
 const CALLERS = countOf('CALLERS', 40)
 const ASKED = countOf('ASKED', 20)
 const ROUNDS = countOf('ROUNDS', 5)
+const THINKS = countOf('THINKS', 1_200)
 /** Milliseconds until a balancer knows that a replica shuts down, less than its delay. */
 const NOTICE = 300
 const DELAY = 1_500
@@ -39,7 +41,7 @@ async function repeat(isOver: () => boolean, counts: Counts, act: () => Promise<
 t.test(`${ROUNDS} rolling updates of three replicas lose nothing`, { skip: noRedis, timeout: 900_000 }, async (t) => {
   const redis = await RedisServer.start(t)
   const modern = await ModernHttp.start(t)
-  const asker = await startAsker(t, 'over stdio')
+  const asker = await startAsker(t, 'on the stream of the call over HTTP')
   const settings = {
     listen: 'http://127.0.0.1:0/mcp',
     admin: 'http://127.0.0.1:0',
@@ -79,8 +81,8 @@ t.test(`${ROUNDS} rolling updates of three replicas lose nothing`, { skip: noRed
       const options = { headers: { authorization: `Bearer ${tokenOf(at)}` } }
       return repeat(over, counts['questions'] as Counts, async () => {
         const asked = await steps([{ ask: [NAME] }], {}, options)
-        if (asked.keys.length === 0) return `not asked: ${asked.status}`
-        await sleep(200 + Math.random() * 1_000)
+        if (asked.keys.length === 0) return `not asked: ${asked.status} ${asked.message.error?.message}`
+        await sleep(200 + Math.random() * (THINKS - 200))
         const answered = await again(asked, all(asked, ADA), {}, options)
         return answered.message.result ? 'answered' : `lost: ${answered.message.error?.message}`
       })

@@ -58,10 +58,11 @@ export async function forward(
 }
 
 /** Counts and logs that the owner did not answer. */
-export function reportLost({ owner, what }: OwnedByReplica, { fault, message }: Fault, log: Logger): void {
+export function reportLost({ owner, what }: OwnedByReplica, { fault, message, cause }: Fault, log: Logger): void {
   tell(log, { kind: 'forwarded', what: fault === 'storeUnavailable' ? 'unavailable' : 'lost' })
   if (fault === 'suspendedCallLost') tell(log, { kind: 'question', what: 'lost' })
-  const fields = { owner, what, fault, why: withoutCredentials(message) }
+  const { code } = (cause ?? {}) as { code?: unknown }
+  const fields = { owner, what, fault, code, why: withoutCredentials(message) }
   log.info({ event: 'forward_failed', ...fields }, 'replica that owns the call did not answer')
 }
 
