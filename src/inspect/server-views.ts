@@ -42,6 +42,8 @@ export interface ServerView {
   messages: Of<'message'>[]
   /** The last lines that its process wrote to stderr. */
   stderr: string[]
+  /** When it wrote them, in milliseconds since 1970. */
+  stderrAt: number[]
 }
 
 /** Requests of the bridge itself: to detect the era of a server, and to open a session. */
@@ -85,6 +87,7 @@ export class ServerViews {
       running: 0,
       messages: [],
       stderr: [],
+      stderrAt: [],
     }
     // An event without a server belongs to no listed one.
     if (name !== '' && this.byName.size < KEPT_OF_SERVERS.servers) this.byName.set(name, server)
@@ -104,11 +107,14 @@ export class ServerViews {
     if (oldest && others.length >= KEPT_OF_SERVERS.messages) messages.splice(messages.indexOf(oldest), 1)
   }
 
-  child({ server: name, what, pid, running, line }: Of<'child'>): void {
+  child({ server: name, what, pid, running, line, at }: Of<'child'>): void {
     const server = this.of(name)
     if (what === 'stderr') {
       server.stderr.push(line ?? '')
-      if (server.stderr.length > KEPT_OF_SERVERS.stderr) server.stderr.shift()
+      server.stderrAt.push(at)
+      if (server.stderr.length <= KEPT_OF_SERVERS.stderr) return
+      server.stderr.shift()
+      server.stderrAt.shift()
       return
     }
     if (what === 'ended') server.pids = server.pids.filter((one) => one !== pid)

@@ -9,7 +9,7 @@ import type { CallView } from '../inspect/views.js'
 import { duration, shown, statusOf } from '../inspect/words.js'
 import type { KeptText } from '../recorder/events.js'
 import { addressOf } from './address.js'
-import { Advised } from './documented.js'
+import { Failure } from './failure.js'
 import { mayHaveTexts, textsOf } from './feed.js'
 import { save } from './files.js'
 import { copyLink, copyText } from './keys.js'
@@ -95,7 +95,7 @@ export function Detail() {
       <div id="panel" role="tabpanel" aria-labelledby=${`tab-${tab.value}`} tabindex="0">
         ${call.incomplete && html`<p class="warning">The beginning of this call is missing.</p>`}
         ${call.more > 0 && html`<p class="warning">${call.more} events in the middle of this call are not shown.</p>`}
-        <${Advised} failure=${{ outcome: call.status, fault: call.fault, message: call.why }} />
+        <${Failure} call=${shownCall} state=${call.events.length} />
         ${panel(shownCall, texts.value?.of === call.id || !mayHaveTexts())}
       </div>
     </section>

@@ -592,7 +592,7 @@ t.test('explains a wrong token, and works on a small screen', { skip }, async (t
 t.test('redraws where the time of a call went until it ends', { skip }, async (t) => {
   const ring = tickingRing()
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
-  const barOf = () => browser.evaluate<string | undefined>(`document.querySelector('.calls .bar')?.ariaLabel`)
+  const barOf = () => browser.evaluate<string | undefined>(`document.querySelector('.calls .time')?.ariaLabel`)
   tellCall(ring.record, { id: 1, outcome: 'asks' })
   ring.record({ kind: 'question', what: 'parked', call: 1, server: 'orders' })
   await until(async () => /client [^,]+$/.test((await barOf()) ?? ''), 'the client is waited for')

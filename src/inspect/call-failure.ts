@@ -1,0 +1,51 @@
+/** What is known about a failed call: the text of its error, and what its server wrote to stderr. */
+import type { CallView } from './call-views.js'
+import { errorMessage } from './error-message.js'
+import type { ServerView } from './server-views.js'
+
+/** A line on stderr. */
+export interface StderrLine {
+  /** Milliseconds since the start of the call; negative before it. */
+  after: number
+  line: string
+}
+
+/** Texts of a failure. The reason of a fault says how a program has exited. */
+export interface CallFailure {
+  texts: readonly string[]
+  lines: readonly StderrLine[]
+}
+
+const FAILED: ReadonlySet<CallView['status']> = new Set(['error', 'fault', 'tool_error'])
+/** Most lines. */
+const MAX_LINES = 6
+/** A program may be read only after its call has ended: milliseconds. */
+const LATE = 1_000
+
+/** Undefined if the call has not failed. */
+export function failureOf(
+  call: Pick<CallView, 'at' | 'ms' | 'status' | 'events' | 'server' | 'why' | 'fault'>,
+  servers: ReadonlyMap<string, ServerView>,
+): CallFailure | undefined {
+  const { at, ms = 0, status, why, fault = '' } = call
+  if (!FAILED.has(status)) return undefined
+  const said = errorMessage(call)
+  const isWhyNew = why !== undefined && said?.includes(why) !== true
+  const texts = [...(said === undefined ? [] : [said]), ...(isWhyNew ? [why] : [])]
+  const until = at + ms + LATE
+  // What a server wrote before may say why it cannot be used, but not why it answers with an error.
+  const from = fault.startsWith('upstream') ? Number.NEGATIVE_INFINITY : at
+  const lines = serversOf(call)
+    .flatMap((name) => servers.get(name) ?? [])
+    .flatMap(({ stderr, stderrAt }) => stderr.map((line, i) => ({ line, at: stderrAt[i] ?? 0 })))
+    .filter((written) => written.at >= from && written.at <= until)
+    .toSorted((one, other) => one.at - other.at)
+    .slice(-MAX_LINES)
+  return { texts, lines: lines.map((written) => ({ after: written.at - at, line: written.line })) }
+}
+
+/** The servers that a call was for: of a group, those that got its messages. */
+function serversOf({ events, server }: Pick<CallView, 'events' | 'server'>): string[] {
+  const names = events.flatMap((seen) => (seen.kind === 'message' && seen.hop === 'server' ? [seen.server] : []))
+  return [...new Set([...names, server].filter((name) => name !== undefined))]
+}
