@@ -62,7 +62,6 @@ function listOf(json: Json): Json {
  * become text, such as `toolResult` of 2024-10-07.
  */
 export function withContentList(result: Payload): Payload {
-  if (opens(result, 'content') === '[') return result
   const content = raw(result, 'content') ?? 'null'
   if (content !== 'null') return edit(result, { content: listOf(content) })
   const toolResult = raw(result, 'toolResult')
@@ -76,7 +75,7 @@ export function withContentList(result: Payload): Payload {
 /** The result of a tool with a list of blocks as its content. */
 export function withBlocks(result: Payload): Payload {
   if (isTyped(listIn(result, 'content'))) return result
-  const listed = withContentList(result)
+  const listed = opens(result, 'content') === '[' ? result : withContentList(result)
   const content = mapElements(listed, 'content', asBlock, otherBlock)
   return content ? edit(listed, { content }) : listed
 }

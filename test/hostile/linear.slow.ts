@@ -15,6 +15,7 @@ import { readBatch } from '../../src/downstream/legacy/batch.js'
 import { annotationsOfTool, withoutAnnotations, withoutMisannotated } from '../../src/protocol/annotations.js'
 import { carriedCapabilities } from '../../src/protocol/capabilities.js'
 import { classify, readMessage } from '../../src/protocol/classify.js'
+import { traits } from '../../src/protocol/eras.js'
 import { checkHeaders, checkParamHeaders, paramHeaders, versionHeader } from '../../src/protocol/headers.js'
 import { decodeRequest as decodeLegacy, encodeReply as encodeLegacy } from '../../src/protocol/legacy-client.js'
 import { lift } from '../../src/protocol/lift.js'
@@ -58,7 +59,14 @@ const bytes = (text: string) => Buffer.from(text)
 const requestOf = (params: string) =>
   parseMessage(sourceOf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`)) as Request
 const to = () =>
-  ({ revision: LEGACY, strict: true, memory: { wrapped: new Set<string>() }, lost: () => {}, tasks: false }) as const
+  ({
+    revision: LEGACY,
+    traits: traits[LEGACY],
+    strict: true,
+    memory: { wrapped: new Set<string>() },
+    lost: () => {},
+    tasks: false,
+  }) as const
 const asked = {
   method: 'tools/call',
   params: parseObject('{"name":"x"}'),

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Call, Reply } from '../../src/protocol/call.js'
 import type { Downlevel } from '../../src/protocol/downlevel/downlevel.js'
 import type { MessageOrigin } from '../../src/protocol/encoded.js'
-import type { LegacyRevision } from '../../src/protocol/eras.js'
+import { type LegacyRevision, traits } from '../../src/protocol/eras.js'
 import { decodeRequest as decodeLegacy, encodeReply as encodeLegacy } from '../../src/protocol/legacy-client.js'
 import { decodeReply as fromLegacy, encodeParams as toLegacy } from '../../src/protocol/legacy-server.js'
 import { decodeRequest, encodeReply } from '../../src/protocol/modern-client.js'
@@ -37,6 +37,7 @@ function callOf(method: string, parts: { params?: Payload; meta?: Payload } = {}
 
 const target = (revision: LegacyRevision, strict: boolean): Downlevel => ({
   revision,
+  traits: traits[revision],
   strict,
   tasks: false,
   memory: { wrapped: new Set() },

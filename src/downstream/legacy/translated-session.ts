@@ -459,6 +459,7 @@ function downlevelFor(revision: LegacyRevision, { settings, log }: OpenOptions):
   const logged = new Set<string>()
   return {
     revision,
+    traits: traits[revision],
     strict: settings.strict,
     memory: { wrapped: new Set() },
     // Calls can be tasks if the client's revision has tasks and the configuration allows them.

@@ -1,10 +1,9 @@
 /** Adapts content blocks to older clients: replaces blocks that a client does not know by blocks that it knows. */
-import { EMPTY, edit, type Json, type Payload, raw, textUnder, value, write } from '../../rpc/splice.js'
+import { EMPTY, edit, type Json, mapElements, type Payload, raw, textUnder, value, write } from '../../rpc/splice.js'
 import { otherBlock, textBlock, typedBlock } from '../content.js'
 import { fit, type Shape } from './fit.js'
-import { inArray } from './members.js'
 import * as shapes from './shapes.js'
-import { type Downlevel, type Feature, speaks } from './target.js'
+import type { Downlevel, Feature } from './target.js'
 import { isObjectOrAbsent, wrapped } from './wrap.js'
 
 interface Kind {
@@ -48,14 +47,15 @@ export const sampledBlock = (block: Payload, to: Downlevel) => known(block, samp
 
 /** A holder of content, each block adapted by `shownBlock`. */
 export function shownContent(holder: Payload, to: Downlevel): Payload {
-  return inArray(holder, 'content', (block) => shownBlock(block, to), otherBlock)
+  const content = mapElements(holder, 'content', (block) => known(block, shown, to), otherBlock)
+  return content === undefined ? holder : edit(holder, { content })
 }
 
 function known(received: Payload, kinds: Kinds, to: Downlevel): Payload {
   const block = typedBlock(received)
   const type = value(block, 'type')
   const kind = typeof type === 'string' && Object.hasOwn(kinds, type) ? kinds[type] : undefined
-  const lacking = kind?.since !== undefined && !speaks(to, kind.since)
+  const lacking = kind?.since !== undefined && !to.traits[kind.since]
   // A block that will be replaced is not reduced first: the replacement may use all of it.
   const fitting = kind && fit(block, kind.shape, to, to.strict && !lacking)
   if (!fitting) return unknownBlock(write(block), to)

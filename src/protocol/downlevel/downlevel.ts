@@ -27,7 +27,7 @@ const results: Readonly<Record<string, ToldResult>> = {
   'prompts/list': listOf('prompts', shapes.prompt),
   'resources/list': listOf('resources', shapes.resource),
   'resources/templates/list': listOf('resourceTemplates', shapes.resourceTemplate),
-  'tools/call': (result, to, params) => callResult(params, result, to),
+  'tools/call': callResult,
   'prompts/get': promptResult,
   'resources/read': readResult,
   'completion/complete': completeResult,

@@ -4,7 +4,7 @@ import { withoutIdleDialect } from './dialect.js'
 import { fit } from './fit.js'
 import { entriesOf, inObject, mapMembers, objectOf } from './members.js'
 import * as shapes from './shapes.js'
-import { type Downlevel, speaks } from './target.js'
+import type { Downlevel } from './target.js'
 
 /** A question adapted to a client. */
 export interface AdaptedQuestion {
@@ -41,7 +41,7 @@ export function elicitation(params: Payload, to: Downlevel): AdaptedQuestion {
   const schema = objectIn(asked, 'requestedSchema')
   const fields = schema && objectIn(schema, 'properties')
   if (!fields) return { params: asked, uplift: asIs }
-  const selections = speaks(to, 'elicitationChoices') ? [] : selectionsOf(schema, fields)
+  const selections = to.traits.elicitationChoices ? [] : selectionsOf(schema, fields)
   const adapted = withBoxes(
     mapMembers(fields, (field) => adaptedField(field, to)),
     selections,
@@ -58,7 +58,7 @@ function adaptedField(field: Payload, to: Downlevel): Payload {
   const type = value(field, 'type')
   const shape = typeof type === 'string' && Object.hasOwn(shapes.fields, type) ? shapes.fields[type] : undefined
   const fitting = (shape && fit(field, shape, to)) ?? field
-  return speaks(to, 'elicitationChoices') ? fitting : withTitlesApart(fitting)
+  return to.traits.elicitationChoices ? fitting : withTitlesApart(fitting)
 }
 
 /** Replaces titled options (`oneOf`) by `enum` and `enumNames`. */

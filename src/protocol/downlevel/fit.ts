@@ -2,14 +2,16 @@
  * Removes members that a client would reject. The zod schemas of @modelcontextprotocol/sdk 1.x, for example, reject a
  * whole list because of one optional member that is null or has the wrong type.
  */
-import { edit, has, opens, type Payload } from '../../rpc/splice.js'
+import { edit, opens, type Payload } from '../../rpc/splice.js'
 import { inArray, inObject, keepMembers } from './members.js'
-import { type Downlevel, type Feature, speaks } from './target.js'
+import type { Downlevel, Feature } from './target.js'
 
 /** What a member must be, and what happens to an invalid one. */
 export interface Rule {
-  /** Whether the value under the key is valid. */
-  is(object: Payload, key: string): boolean
+  /** What the value begins with: its kind. By default, any will do. */
+  opens?: '"' | '{' | '['
+  /** Whether the value under the key is valid, if its kind does not say that. */
+  is?(object: Payload, key: string): boolean
   /** Required: an object without a valid one is dropped. */
   needed?: true
   /** Optional, but an object with an invalid one is dropped. */
@@ -36,17 +38,20 @@ export function fit(object: Payload, shape: Shape, to: Downlevel, strict = to.st
   let fitting = defined
   for (const key in shape) {
     const rule = shape[key] as Rule
-    if (!has(defined, key)) {
+    const first = opens(defined, key)
+    if (first === undefined) {
       if (rule.needed) return undefined
       continue
     }
-    const verdict = judge(defined, key, rule, to, strict)
-    if (verdict === 'worthless') return undefined
-    if (verdict === 'stays') {
-      fitting = within(fitting, key, rule, to, strict)
+    const isDefined = !(rule.only && !to.traits[rule.only]) && !(rule.since && strict && !to.traits[rule.since])
+    const isValid = (rule.opens ?? first) === first && (rule.is?.(defined, key) ?? true)
+    if (isDefined && isValid) {
+      if (rule.inner || rule.each) fitting = within(fitting, key, rule, to, strict)
       continue
     }
-    if (opens(defined, key) !== 'n') to.lost(nameOf(defined, key, rule))
+    // A member that is null counts as absent, unless it is required.
+    if (isDefined && (rule.needed || (rule.vital && first !== 'n'))) return undefined
+    if (first !== 'n') to.lost((isValid ? (rule.only ?? rule.since) : undefined) ?? key)
     fitting = edit(fitting, { [key]: undefined })
   }
   return fitting
@@ -55,25 +60,6 @@ export function fit(object: Payload, shape: Shape, to: Downlevel, strict = to.st
 /** As `fit`, but never drops the object, and keeps members that the shape does not name. */
 export function relax(object: Payload, shape: Shape, to: Downlevel): Payload {
   return fit(object, shape, to, false) ?? object
-}
-
-function judge(
-  object: Payload,
-  key: string,
-  rule: Rule,
-  to: Downlevel,
-  strict: boolean,
-): 'stays' | 'goes' | 'worthless' {
-  if (rule.only && !speaks(to, rule.only)) return 'goes'
-  if (rule.since && strict && !speaks(to, rule.since)) return 'goes'
-  if (rule.is(object, key)) return 'stays'
-  if (rule.needed) return 'worthless'
-  return rule.vital && opens(object, key) !== 'n' ? 'worthless' : 'goes'
-}
-
-/** The name under which a removed member is reported. */
-function nameOf(object: Payload, key: string, rule: Rule): string {
-  return (rule.is(object, key) ? (rule.only ?? rule.since) : undefined) ?? key
 }
 
 function within(object: Payload, key: string, { inner, each }: Rule, to: Downlevel, strict: boolean): Payload {

@@ -4,7 +4,7 @@ import { sampledBlock } from './content.js'
 import { fit } from './fit.js'
 import { inArray, inObject } from './members.js'
 import * as shapes from './shapes.js'
-import { type Downlevel, speaks } from './target.js'
+import type { Downlevel } from './target.js'
 import { sampledTool } from './tools.js'
 
 /** `capabilities` are those that the client declared. */
@@ -21,8 +21,7 @@ function withinCapabilities(params: Payload, capabilities: Payload, to: Downleve
   if (!declares('tools')) within = edit(within, { tools: undefined, toolChoice: undefined })
   if (within !== params) to.lost('samplingTools')
   const context = value(within, 'includeContext')
-  if (context === undefined || context === 'none' || !speaks(to, 'contextCapability') || declares('context'))
-    return within
+  if (context === undefined || context === 'none' || !to.traits.contextCapability || declares('context')) return within
   to.lost('includeContext')
   return edit(within, { includeContext: undefined })
 }
@@ -32,7 +31,7 @@ function samplingMessage(message: Payload, to: Downlevel): Payload | readonly Pa
   const fitting = fit(message, shapes.samplingMessage, to) ?? message
   const blocks = arrayIn(fitting, 'content')
   if (!blocks) return inObject(fitting, 'content', (block) => sampledBlock(block, to))
-  if (speaks(to, 'samplingTools')) return inArray(fitting, 'content', (block) => sampledBlock(block, to))
+  if (to.traits.samplingTools) return inArray(fitting, 'content', (block) => sampledBlock(block, to))
   return blocks.elements.flatMap((span) => {
     const block = payloadAt(blocks.source, span)
     return block ? edit(fitting, { content: sampledBlock(block, to) }) : []

@@ -5,10 +5,10 @@ import type { Feature } from './target.js'
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/
 
-const any: Rule = { is: () => true }
-const string: Rule = { is: (object, key) => opens(object, key) === '"' }
-const object: Rule = { is: (object, key) => opens(object, key) === '{' }
-const list: Rule = { is: (object, key) => opens(object, key) === '[' }
+const any: Rule = {}
+const string: Rule = { opens: '"' }
+const object: Rule = { opens: '{' }
+const list: Rule = { opens: '[' }
 const boolean = parsed((value) => typeof value === 'boolean')
 const number = parsed((value) => typeof value === 'number')
 const strings = parsed((value) => Array.isArray(value) && value.every((element) => typeof element === 'string'))
@@ -61,8 +61,8 @@ const embedded: Rule = {
   ...inner(contents),
   is: (block, key) => {
     const resource = objectIn(block, key)
-    if (!resource || !string.is(resource, 'uri')) return false
-    return string.is(resource, 'text') || string.is(resource, 'blob')
+    if (!resource || opens(resource, 'uri') !== '"') return false
+    return opens(resource, 'text') === '"' || opens(resource, 'blob') === '"'
   },
 }
 

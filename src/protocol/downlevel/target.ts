@@ -1,5 +1,5 @@
 /** Describes the legacy client to which results are adapted. */
-import { type LegacyRevision, type LegacyTraits, traits } from '../eras.js'
+import type { LegacyRevision, LegacyTraits } from '../eras.js'
 
 /** What the lists of this session have announced about structured results. */
 interface ToolMemory {
@@ -10,6 +10,8 @@ interface ToolMemory {
 /** The client, and how to adapt to it. */
 export interface Downlevel {
   revision: LegacyRevision
+  /** What that revision has. */
+  traits: LegacyTraits
   /** Remove everything that the revision's schema does not define, even if all known clients ignore it. */
   strict: boolean
   memory: ToolMemory
@@ -21,8 +23,3 @@ export interface Downlevel {
 
 /** A property that revisions have or lack. */
 export type Feature = keyof LegacyTraits
-
-/** Whether the client's revision has a feature. */
-export function speaks(to: Downlevel, feature: Feature): boolean {
-  return traits[to.revision][feature]
-}

@@ -17,12 +17,12 @@ import {
 import { textBlock, withContentList } from '../content.js'
 import { shownContent } from './content.js'
 import { withoutIdleDialect } from './dialect.js'
-import { fit, relax } from './fit.js'
+import { fit } from './fit.js'
 import { inObject, mapMembers } from './members.js'
 import { soundness } from './schemas.js'
 import * as shapes from './shapes.js'
-import { type Downlevel, speaks } from './target.js'
-import { isObjectOrAbsent, wrapped, wrappedSchema } from './wrap.js'
+import type { Downlevel } from './target.js'
+import { wrapped, wrappedSchema } from './wrap.js'
 
 const DIALECT = '"https://json-schema.org/draft/2020-12/schema"'
 const ANY_INPUT = parseObject('{"type":"object"}')
@@ -60,7 +60,7 @@ function adaptedTool(tool: Payload, to: Downlevel, promises: () => boolean): Pay
 function outputOf(tool: Payload, to: Downlevel, promises: () => boolean): { outputSchema?: Payload | undefined } {
   const schema = objectIn(tool, 'outputSchema')
   // `fit` removes an `outputSchema` that is not an object or that the revision does not have.
-  if (!schema || !speaks(to, 'structuredContent')) return {}
+  if (!schema || !to.traits.structuredContent) return {}
   const sound = soundness(value(tool, 'outputSchema'))
   const direct = raw(schema, 'type') === '"object"'
   if (!sound || !(direct || (sound.movable && promises()))) {
@@ -78,7 +78,7 @@ function described(schema: Payload, to: Downlevel): Payload {
   const required = raw(schema, 'required')
   if (required !== undefined && !isStrings(JSON.parse(required))) edits['required'] = undefined
   if ((opens(schema, 'properties') ?? '{') !== '{') edits['properties'] = undefined
-  if (to.strict && !speaks(to, 'defaultDialect') && !has(schema, '$schema')) edits['$schema'] = DIALECT
+  if (to.strict && !to.traits.defaultDialect && !has(schema, '$schema')) edits['$schema'] = DIALECT
   const plain = to.strict ? schema : withoutIdleDialect(schema)
   return inObject(edit(plain, edits), 'properties', describedProperties)
 }
@@ -99,20 +99,18 @@ function isStrings(value: unknown): boolean {
 }
 
 /** The result of a call, wrapped if the listed `outputSchema` was. */
-export function callResult(params: Payload, result: Payload, to: Downlevel): Payload {
-  const fitting = relax(withContentList(result), shapes.callResult, to)
-  return withStructure(params, shownContent(fitting, to), to)
-}
-
-function withStructure(params: Payload, result: Payload, to: Downlevel): Payload {
-  if (!has(result, 'structuredContent')) return result
-  if (!speaks(to, 'structuredContent')) {
+export function callResult(received: Payload, to: Downlevel, params: Payload): Payload {
+  const listed = opens(received, 'content') === '[' ? received : withContentList(received)
+  const result = shownContent(fit(listed, shapes.callResult, to, false) ?? listed, to)
+  const structured = opens(result, 'structuredContent')
+  if (structured === undefined) return result
+  if (!to.traits.structuredContent) {
     to.lost('structuredContent')
     return orText(edit(result, { structuredContent: undefined }), result)
   }
   const name = value(params, 'name')
   const promised = typeof name === 'string' && to.memory.wrapped.has(name)
-  return isObjectOrAbsent(result) && !promised ? result : orText(wrapped(result), result)
+  return structured === '{' && !promised ? result : orText(wrapped(result), result)
 }
 
 /** Adds the structured content as text if the result has no other content. */

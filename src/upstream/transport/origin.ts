@@ -402,6 +402,8 @@ const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole'
 
 /** How to read the body of an answer over Streamable HTTP, by its media type; undefined if it cannot hold a message. */
 export function bodyKindOf(headers: ResponseHeaders): BodyKind | undefined {
+  const { 'content-type': stated } = headers
+  if (typeof stated === 'string' && Object.hasOwn(BODIES, stated)) return BODIES[stated]
   const type = mediaType(headers) ?? ''
   return Object.hasOwn(BODIES, type) ? BODIES[type] : undefined
 }

@@ -6,7 +6,7 @@ import {
   downlevelQuestion,
   downlevelResult,
 } from '../../../src/protocol/downlevel/downlevel.js'
-import { LEGACY, type LegacyRevision } from '../../../src/protocol/eras.js'
+import { LEGACY, type LegacyRevision, traits } from '../../../src/protocol/eras.js'
 import { parseObject, write } from '../../../src/rpc/splice.js'
 
 /** Oldest first. */
@@ -22,7 +22,8 @@ export interface Client extends Downlevel {
 
 export function clientOf(revision: LegacyRevision, { strict = false } = {}): Client {
   const losses: string[] = []
-  return { revision, strict, losses, memory: { wrapped: new Set() }, lost: (feature) => losses.push(feature) }
+  const lost = (feature: string) => losses.push(feature)
+  return { revision, traits: traits[revision], strict, losses, memory: { wrapped: new Set() }, lost }
 }
 
 export function resultFor(to: Downlevel, method: string, result: string, params = '{}'): string {
