@@ -8,16 +8,17 @@ import type { JsonRecord, TryClientOptions, TryEvent, TryQuestion } from '../../
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { TOKEN } from '../support/inspector.js'
+import { ModernHttp } from '../support/modern-http.js'
 
 const REVISIONS = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const
 const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
 
-async function start(t: Test) {
+async function start(t: Test, { url: address }: { url?: string } = {}) {
   const inspector = new Inspector(
     { token: TOKEN, payloads: 'all', callsPerSecond: 500, hide: [], try: true },
     { version: '0.0.0', log: pino({ level: 'silent' }), folder: undefined, mayTry: true },
   )
-  const server = { command: process.execPath, args: [EVERYTHING, 'stdio'] }
+  const server = address === undefined ? { command: process.execPath, args: [EVERYTHING, 'stdio'] } : { url: address }
   const { bridge } = await startBridge(t, server, {}, { inspector, recorder: inspector.recorder })
   const url = `${bridge.inspectUrl}/try?server=test`
   const send: TryClientOptions['send'] = ({ headers, ...more }) =>
@@ -113,6 +114,24 @@ t.test('follows a task to its result, with its questions', async (t) => {
       t.equal(asked, 1)
       t.ok(revision === '2026-07-28' || events.some(({ kind }) => kind === 'task'))
     })
+})
+
+t.test('headers repeat the arguments that the schema of a tool names', async (t) => {
+  const server = await ModernHttp.start(t)
+  const { connect } = await start(t, server)
+  const { client } = await connect(t, '2026-07-28')
+  const { items } = await listOf(client, 'tools')
+  const tool = items.find(({ name }) => name === 'mirrored')
+  const args = { region: 'Zürich', count: 3, urgent: true, place: { zone: 'a b' } }
+  const result = await client.call('tools/call', { name: 'mirrored', arguments: args }, { tool })
+  t.match(JSON.stringify(result), /Zürich/)
+  t.match(server.of('tools/call').at(-1)?.headers, {
+    'mcp-param-region': '=?base64?WsO8cmljaA==?=',
+    'mcp-param-count': '3',
+    'mcp-param-urgent': 'true',
+    'mcp-param-zone': 'a b',
+  })
+  await t.rejects(client.call('tools/call', { name: 'mirrored', arguments: args }), /param-header: mcp-param-region/)
 })
 
 t.test('completes arguments', async (t) => {

@@ -5,6 +5,7 @@ import { execPath } from 'node:process'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t from 'tap'
+import { equalJson } from '../../src/page/try/equal.js'
 import { type Draft, draftOf, filled, readDraft, shapeOf, type Wrong } from '../../src/page/try/shape.js'
 
 /** The value of a form that nobody has touched, or of one with a value, and what is wrong. */
@@ -87,6 +88,36 @@ t.test('numbers that cannot be sent exactly, and text that is no JSON, are wrong
     readDraft(shapeOf(schema, schema), schema, { text }, true, wrong, '/a')
     t.match(wrong, [{ at: '/a', why }], text)
   }
+})
+
+t.test('a default of the wrong type is sent as it is shown, or is wrong', async (t) => {
+  const rows: [kind: object, initial: unknown, draft: Draft, sent: unknown][] = [
+    [{ type: 'object' }, 'x', { text: '"x"' }, 'x'],
+    [{ type: 'array' }, 3, { text: '3' }, 3],
+    [{ type: 'boolean' }, 'yes', { text: '"yes"' }, 'yes'],
+    [{ enum: ['a'] }, 'b', { text: '"b"' }, 'b'],
+    [{ anyOf: [{ type: 'string' }, { type: 'integer' }] }, 3, { alternative: 1, draft: { text: '3' } }, 3],
+    [{ anyOf: [{ type: 'string' }] }, [1], { text: '[\n  1\n]' }, [1]],
+    [{ type: 'integer' }, 'x', { text: '"x"' }, Number.NaN],
+  ]
+  for (const [kind, initial, draft, sent] of rows) {
+    const schema = { type: 'object', properties: { a: { ...kind, default: initial } } }
+    const shape = shapeOf(schema, schema)
+    const name = JSON.stringify(schema.properties.a)
+    t.same((draftOf(shape, schema, true) as { members: Map<string, Draft> }).members.get('a'), draft, name)
+    const { value, wrong } = read(schema)
+    t.same(value, { a: sent }, name)
+    t.equal(wrong.length, Number.isNaN(sent) ? 1 : 0, name)
+  }
+})
+
+t.test('values are equal whatever the order of their keys', async (t) => {
+  t.ok(equalJson({ a: 1, b: [{ c: 2, d: 3 }] }, { b: [{ d: 3, c: 2 }], a: 1 }))
+  const others = [{ a: 1 }, { a: 1, b: [{ c: 2 }] }, { a: 1, b: { 0: { c: 2, d: 3 } } }, { a: 1, c: [] }, null, [], 'a']
+  for (const other of others) t.notOk(equalJson({ a: 1, b: [{ c: 2, d: 3 }] }, other), JSON.stringify(other))
+  t.notOk(equalJson({ ['__proto__']: 1 }, Object.create({ ['__proto__']: 1 })))
+  const deep = () => JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as unknown
+  t.notOk(equalJson(deep(), deep()), 'what is too deep counts as different')
 })
 
 t.test('schemas without an end, with 500 properties and with nonsense have forms', async (t) => {

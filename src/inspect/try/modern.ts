@@ -1,6 +1,7 @@
 /** A client of 2026-07-28 for the inspector: every request has its envelope, and a result can ask for input. */
+import { annotationsOfTool } from '../../protocol/annotations.js'
 import { NEWEST_MODERN } from '../../protocol/eras.js'
-import { encodeValue } from '../../protocol/headers.js'
+import { encodeValue, paramHeaders } from '../../protocol/headers.js'
 import {
   CLIENT_CAPABILITIES,
   CLIENT_INFO,
@@ -10,6 +11,7 @@ import {
   SERVER_INFO,
   TASKS_EXTENSION,
 } from '../../protocol/meta.js'
+import { parseObject } from '../../rpc/splice.js'
 import { isRecord, messagesIn, resultOf } from './http.js'
 import { eventOf } from './notifications.js'
 import { paused } from './paused.js'
@@ -44,7 +46,12 @@ export async function connectModern({
   async function request(
     method: string,
     params: JsonRecord,
-    { signal, call, logLevel }: { signal: AbortSignal; call: number; logLevel?: string | undefined },
+    {
+      signal,
+      call,
+      logLevel,
+      tool,
+    }: { signal: AbortSignal; call: number; logLevel?: string | undefined; tool?: JsonRecord | undefined },
   ): Promise<JsonRecord> {
     const id = ++last
     const meta = {
@@ -65,6 +72,7 @@ export async function connectModern({
         'mcp-protocol-version': NEWEST_MODERN,
         'mcp-method': method,
         ...nameIn(method, params),
+        ...(tool && mirroredIn(tool, params)),
       },
       body: JSON.stringify(message),
       signal,
@@ -116,7 +124,7 @@ export async function connectModern({
     const number = last + 1
     options.begun?.(number)
     const signal = options.signal ? AbortSignal.any([options.signal, closing.signal]) : closing.signal
-    const about = { signal, call: number, logLevel: options.logLevel }
+    const about = { signal, call: number, logLevel: options.logLevel, tool: options.tool }
     let more: JsonRecord = {}
     for (let inputs = 0; inputs <= MAX_TRY_INPUTS; inputs++) {
       const result = await request(method, { ...params, ...more }, about)
@@ -157,4 +165,11 @@ export async function connectModern({
 function nameIn(method: string, { name, uri, taskId }: JsonRecord): Record<string, string> {
   const named = method === 'resources/read' ? uri : method.startsWith('tasks/') ? taskId : name
   return typeof named === 'string' ? { 'mcp-name': encodeValue(named) } : {}
+}
+
+/** The headers that repeat arguments, as the tool's schema says. A tool whose schema breaks the rules has none. */
+function mirroredIn(tool: JsonRecord, params: JsonRecord): Record<string, string> {
+  const { annotations } = annotationsOfTool(parseObject(JSON.stringify(tool)))
+  const args = params['arguments']
+  return paramHeaders(annotations, isRecord(args) ? parseObject(JSON.stringify(args)) : undefined)
 }

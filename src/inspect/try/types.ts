@@ -54,6 +54,8 @@ export interface TryCallOptions {
   signal?: AbortSignal | undefined
   /** Asks for a task; legacy servers only make one if asked. */
   task?: boolean
+  /** The tool that is called, as listed: its schema says which arguments headers repeat. */
+  tool?: JsonRecord | undefined
   /** The lowest level of log messages to get; of a legacy server, from now on. */
   logLevel?: string
   /** Called with the number that the events of this call have. */

@@ -6,6 +6,7 @@ import type { JsonRecord } from '../../inspect/try/types.js'
 import { shown } from '../../inspect/words.js'
 import { asked, type OpenQuestion } from './calling.js'
 import { Form, readForm, useForm } from './form.js'
+import { Safe } from './safe.js'
 import { said } from './said.js'
 
 /** Most characters of a text of a server that are drawn. */
@@ -13,7 +14,7 @@ const MAX_SAID = 10_000
 
 /** All questions that wait. */
 export function Questions() {
-  return asked.value.map((one) => html`<${Question} key=${one.id} question=${one} />`)
+  return asked.value.map((one) => html`<${Safe} key=${one.id}><${Question} question=${one} /></${Safe}>`)
 }
 
 function Question({ question }: { question: OpenQuestion }) {

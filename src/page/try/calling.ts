@@ -1,7 +1,7 @@
 /** Calls from the page: the client, what a server lists to clients of both eras, the questions, and the calls so far. */
 import { signal } from '@preact/signals'
 import { connectTry, listOf } from '../../inspect/try/client.js'
-import type { JsonRecord, TryClient, TryEvent, TryQuestion } from '../../inspect/try/types.js'
+import type { JsonRecord, TryCallOptions, TryClient, TryEvent, TryQuestion } from '../../inspect/try/types.js'
 import { fromBridge } from '../feed.js'
 
 export const KINDS = ['tools', 'prompts', 'resources', 'templates'] as const
@@ -78,6 +78,7 @@ export async function connect(name: string, as: string): Promise<void> {
   const own = ++attempt
   const before = client
   client = undefined
+  numbers.clear()
   target.value = name
   revision.value = as
   items.value = []
@@ -103,16 +104,21 @@ export async function connect(name: string, as: string): Promise<void> {
 }
 
 /** Calls the chosen item. */
-export async function callItem({ kind, name, here, there }: Item, args: JsonRecord): Promise<void> {
+export async function callItem({ kind, name, here, there }: Item, args: JsonRecord, task: boolean): Promise<void> {
   const listed = here ?? there ?? {}
-  if (kind === 'tools') return call(name, 'tools/call', { name, arguments: args })
+  if (kind === 'tools') return call(name, 'tools/call', { name, arguments: args }, { task, tool: listed })
   if (kind === 'prompts') return call(name, 'prompts/get', { name, arguments: args })
   if (kind === 'resources') return call(name, 'resources/read', { uri: listed['uri'] })
   return call(name, 'resources/read', { uri: expanded(String(listed['uriTemplate']), args) })
 }
 
 /** Makes a call, and keeps what comes of it. */
-async function call(name: string, method: string, params: JsonRecord): Promise<void> {
+async function call(
+  name: string,
+  method: string,
+  params: JsonRecord,
+  options: Pick<TryCallOptions, 'task' | 'tool'> = {},
+): Promise<void> {
   const { value: as } = revision
   const controller = new AbortController()
   const id = ++lastId
@@ -125,16 +131,24 @@ async function call(name: string, method: string, params: JsonRecord): Promise<v
     change(id, { ...how, ms: performance.now() - one.began, cancel: undefined as never })
   if (!client) return end({ error: { message: 'Not connected' } })
   try {
-    const begun = (number: number) => numbers.set(number, id)
-    end({ result: await client.call(method, params, { signal: controller.signal, begun }) })
+    const begun = (number: number) => remember(number, id)
+    end({ result: await client.call(method, params, { ...options, signal: controller.signal, begun }) })
   } catch (error) {
     const { message, code, data } = error as Error & { code?: number; data?: unknown }
     end({ error: { message, code, data } })
   }
 }
 
-/** The calls of the page by the numbers of the client. */
+/** The calls of the page that are kept, by the numbers of the client. */
 const numbers = new Map<number, number>()
+
+function remember(number: number, id: number): void {
+  numbers.set(number, id)
+  for (const oldest of numbers.keys()) {
+    if (numbers.size <= MAX_MADE) return
+    numbers.delete(oldest)
+  }
+}
 
 function change(id: number, how: Partial<Made>): void {
   made.value = made.value.map((one) => (one.id === id ? { ...one, ...how } : one))

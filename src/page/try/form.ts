@@ -2,7 +2,8 @@
 import { html } from 'htm/preact'
 import { useId, useRef, useState } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
-import { type Draft, draftOf, type FormShape, filled, readDraft, shapeOf, type Wrong } from './shape.js'
+import { equalJson } from './equal.js'
+import { type Draft, draftOf, type FormShape, filled, isInJson, readDraft, shapeOf, type Wrong } from './shape.js'
 
 /** Members of an object that are drawn before somebody asks for all. */
 const FIRST = 40
@@ -94,7 +95,8 @@ function Field({ schema, root, draft, required, label, onChange }: FieldProps) {
   const about = shape.about && html`<p class="faint" id=${`${id}-about`}>${shown(shape.about, MAX_ABOUT)}</p>`
   const title = html`${shown(name, MAX_ABOUT)}${required || label === '' ? '' : html` <span class="faint">optional</span>`}`
   const described = shape.about === undefined ? undefined : `${id}-about`
-  const isGroup = shape.kind === 'object' || shape.kind === 'array' || shape.kind === 'choice'
+  const isGroup =
+    (shape.kind === 'object' || shape.kind === 'array' || shape.kind === 'choice') && !isInJson(shape, draft)
   if (isGroup && draft === undefined && !(required && label === '')) {
     const add = () => onChange(() => begun(shape, root))
     return html`<div class="field"><span>${title}</span> <button type="button" onClick=${add}>Add ${shown(label, 60)}</button>${about}</div>`
@@ -130,8 +132,8 @@ function Input({ id, described, shape, draft, required, onChange }: InputProps) 
     onChange(() => (given === '' && !required ? undefined : { text: given }))
   }
   const values = shape.kind === 'boolean' ? BOOLEANS : shape.values
-  if (values) {
-    const at = draft && 'value' in draft ? values.findIndex(({ value }) => same(value, draft.value)) : -1
+  if (values && !isInJson(shape, draft)) {
+    const at = draft && 'value' in draft ? values.findIndex(({ value }) => equalJson(value, draft.value)) : -1
     const choose = (event: Event) => {
       const chosen = values[Number(textIn(event))]
       onChange(() => chosen && { value: chosen.value })
@@ -143,7 +145,7 @@ function Input({ id, described, shape, draft, required, onChange }: InputProps) 
       </select>
     `
   }
-  if (shape.kind === 'json')
+  if (shape.kind === 'json' || isInJson(shape, draft))
     return html`<textarea id=${id} aria-describedby=${described} rows="3" spellcheck="false" placeholder="JSON" value=${text} onInput=${typed}></textarea>`
   if (shape.kind === 'text' && text.includes('\n'))
     return html`<textarea id=${id} aria-describedby=${described} rows="5" value=${text} onInput=${typed}></textarea>`
@@ -221,10 +223,6 @@ function membersOf(draft: Draft): ReadonlyMap<string, Draft> {
 function begun(shape: FormShape, root: unknown): Draft {
   if (shape.kind !== 'choice') return draftOf(shape, root, true) ?? { members: new Map() }
   return { alternative: 0, draft: draftOf(shapeOf(shape.alternatives?.[0], root), root, true) }
-}
-
-function same(a: unknown, b: unknown): boolean {
-  return a === b || JSON.stringify(a) === JSON.stringify(b)
 }
 
 function textIn({ currentTarget }: Event): string {

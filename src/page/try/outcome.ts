@@ -1,20 +1,20 @@
 /** What came of a call: progress, messages, and its result as what it is. Nothing of it is followed or run. */
 
 import { html } from 'htm/preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import type { JsonRecord, TryEvent } from '../../inspect/try/types.js'
 import { duration, shown, size } from '../../inspect/words.js'
 import type { Made } from './calling.js'
+import { isDrawn, pixelsOf } from './pixels.js'
 import { said } from './said.js'
 
 /** Most characters of one text, and blocks of one result, that are drawn. */
 const MAX_SHOWN_TEXT = 100_000
 const MAX_SHOWN_BLOCKS = 100
-/** Images that a browser decodes without running anything in them. */
-const IMAGES: ReadonlySet<unknown> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'])
-/** Largest side of a thumbnail in pixels, and largest image in characters of base64. */
+/** Largest side of a thumbnail in pixels; largest image in characters of base64, and in pixels. */
 const SIDE = 480
 const MAX_DRAWN = 8 * 1024 * 1024
+const MAX_PIXELS = 32_000_000
 
 export function Outcome({ call }: { call: Made }) {
   const { name, method, revision, ms, events, result, error, cancel, params } = call
@@ -74,29 +74,42 @@ function Block({ block }: { block: JsonRecord }) {
   const bytes = typeof data === 'string' ? data : blob
   if (typeof bytes !== 'string') return html`<pre tabindex="0">${textOf(block)}</pre>`
   const words = `${said(mimeType) || 'bytes'}, ${size(Math.floor((bytes.length * 3) / 4))}`
-  if (IMAGES.has(mimeType) && bytes.length <= MAX_DRAWN)
+  if (isDrawn(mimeType) && bytes.length <= MAX_DRAWN)
     return html`${about}<${Picture} type=${mimeType} bytes=${bytes} /><p class="faint">${words}</p>`
   return html`${about}<p class="faint">${words}</p>`
 }
 
+/** The last image that is decoded: one at a time, because each takes memory for all its pixels. */
+let decoding: Promise<void> = Promise.resolve()
+
 /** An image, drawn from its bytes: no address is loaded. */
 function Picture({ type, bytes }: { type: string; bytes: string }) {
   const canvas = useRef<HTMLCanvasElement>(null)
+  const [problem, setProblem] = useState<string>()
   useEffect(() => {
-    const draw = async () => {
-      const binary = Uint8Array.from(atob(bytes), (one) => one.charCodeAt(0))
-      const image = await createImageBitmap(new Blob([binary], { type }))
+    decoding = decoding.then(async () => {
       const { current: element } = canvas
-      if (!element) return
-      const scale = Math.min(1, SIDE / Math.max(image.width, image.height))
-      element.width = Math.max(1, Math.round(image.width * scale))
-      element.height = Math.max(1, Math.round(image.height * scale))
-      element.getContext('2d')?.drawImage(image, 0, 0, element.width, element.height)
-      image.close()
-    }
-    draw().catch(() => {})
+      if (element) setProblem(await drawn(element, type, bytes).catch(() => 'cannot be decoded'))
+    })
   }, [bytes])
+  if (problem !== undefined) return html`<p class="faint">The image ${problem}.</p>`
   return html`<canvas class="picture" role="img" aria-label="Image of the result" ref=${canvas}></canvas>`
+}
+
+/** Draws an image. Resolves to the reason if it is not drawn. */
+async function drawn(element: HTMLCanvasElement, type: string, bytes: string): Promise<string | undefined> {
+  const binary = Uint8Array.from(atob(bytes), (one) => one.charCodeAt(0))
+  const pixels = pixelsOf(type, binary)
+  if (!pixels) return 'cannot be decoded'
+  if (pixels.width * pixels.height > MAX_PIXELS)
+    return `is too large to be drawn: ${pixels.width} × ${pixels.height} pixels`
+  const image = await createImageBitmap(new Blob([binary], { type }))
+  const scale = Math.min(1, SIDE / Math.max(image.width, image.height))
+  element.width = Math.max(1, Math.round(image.width * scale))
+  element.height = Math.max(1, Math.round(image.height * scale))
+  element.getContext('2d')?.drawImage(image, 0, 0, element.width, element.height)
+  image.close()
+  return undefined
 }
 
 function textOf(value: unknown): string {

@@ -1,4 +1,5 @@
 /** The form of a JSON Schema: which fields it has, and what a person has put into them as JSON. Pure. */
+import { equalJson } from './equal.js'
 
 type Schema = Record<string, unknown>
 
@@ -82,25 +83,56 @@ export function draftOf(shape: FormShape, root: unknown, required: boolean, valu
   return undefined
 }
 
-/** The draft that stands for a value. */
+/** The draft that stands for a value. What the field cannot hold becomes JSON, which replaces the field. */
 export function filled(shape: FormShape, root: unknown, value: unknown): Draft {
   if (value === undefined) return undefined
-  if (shape.kind === 'one of' || shape.kind === 'boolean') return { value }
-  if (shape.kind === 'text' && typeof value === 'string') return { text: value }
-  if ((shape.kind === 'number' || shape.kind === 'integer') && typeof value === 'number') return { text: String(value) }
-  if (shape.kind === 'object' && isSchema(value)) {
+  if (!holds(shape, value)) return { text: JSON.stringify(value, null, 2) }
+  if (shape.kind === 'text' || shape.kind === 'number' || shape.kind === 'integer') return { text: String(value) }
+  if (shape.kind === 'object') {
     const known = new Map((shape.members ?? []).map(({ key, schema }) => [key, schema]))
-    const members = Object.entries(value).map(([key, one]): [string, Draft] => {
+    const members = Object.entries(value as Schema).map(([key, one]): [string, Draft] => {
       const schema = known.get(key)
       return [key, schema === undefined ? { value: one } : filled(shapeOf(schema, root), root, one)]
     })
     return { members: new Map(members) }
   }
-  if (shape.kind === 'array' && Array.isArray(value)) {
+  if (shape.kind === 'array') {
     const item = shapeOf(shape.items, root)
-    return { items: value.map((one) => filled(item, root, one)) }
+    return { items: (value as unknown[]).map((one) => filled(item, root, one)) }
   }
-  return { text: JSON.stringify(value, null, 2) }
+  if (shape.kind === 'choice') {
+    const shapes = (shape.alternatives ?? []).map((one) => shapeOf(one, root))
+    const alternative = shapes.findIndex((one) => one.kind !== 'choice' && holds(one, value))
+    if (alternative >= 0) return { alternative, draft: filled(shapes[alternative] as FormShape, root, value) }
+  }
+  return shape.kind === 'json' || shape.kind === 'choice' ? { text: JSON.stringify(value, null, 2) } : { value }
+}
+
+/** Whether a field can hold a value. */
+function holds({ kind, values = [] }: FormShape, value: unknown): boolean {
+  switch (kind) {
+    case 'text':
+      return typeof value === 'string'
+    case 'number':
+    case 'integer':
+      return typeof value === 'number'
+    case 'boolean':
+      return typeof value === 'boolean'
+    case 'one of':
+      return values.some((one) => equalJson(one.value, value))
+    case 'object':
+      return isSchema(value)
+    case 'array':
+      return Array.isArray(value)
+    case 'choice':
+    case 'json':
+      return true
+  }
+}
+
+/** Whether a field is drawn as JSON, because it holds what it has no other field for. */
+export function isInJson({ kind }: FormShape, draft: Draft): boolean {
+  return draft !== undefined && 'text' in draft && kind !== 'text' && kind !== 'number' && kind !== 'integer'
 }
 
 /** The value of a draft; undefined if it is absent. What is wrong is added to `wrong`. */

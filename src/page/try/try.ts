@@ -24,8 +24,10 @@ import {
   targets,
   variablesOf,
 } from './calling.js'
+import { equalJson } from './equal.js'
 import { Form, readForm, useForm } from './form.js'
 import { Outcome } from './outcome.js'
+import { Safe } from './safe.js'
 import { said } from './said.js'
 
 const TITLES = { tools: 'Tools', prompts: 'Prompts', resources: 'Resources', templates: 'Templates' } as const
@@ -43,8 +45,8 @@ export function Try() {
       <${Choosing} />
       <div class="trying">
         <${Questions} />
-        ${chosenItem.value ? html`<${Chosen} key=${`${chosenItem.value.kind} ${chosenItem.value.name}`} item=${chosenItem.value} />` : html`<p class="empty">Choose a tool, prompt or resource.</p>`}
-        ${made.value.map((call) => html`<${Outcome} key=${call.id} call=${call} />`)}
+        ${chosenItem.value ? html`<${Safe} key=${`${chosenItem.value.kind} ${chosenItem.value.name}`}><${Chosen} item=${chosenItem.value} /></${Safe}>` : html`<p class="empty">Choose a tool, prompt or resource.</p>`}
+        ${made.value.map((call) => html`<${Safe} key=${call.id}><${Outcome} call=${call} /></${Safe}>`)}
       </div>
     </div>
   `
@@ -93,7 +95,7 @@ function Name({ item }: { item: Item }) {
 function differenceOf({ here, there }: Item): string {
   if (here === undefined) return 'other era only'
   if (there === undefined) return 'this era only'
-  return JSON.stringify(here) === JSON.stringify(there) ? '' : 'differs by era'
+  return equalJson(here, there) ? '' : 'differs by era'
 }
 
 function Chosen({ item }: { item: Item }) {
@@ -102,11 +104,13 @@ function Chosen({ item }: { item: Item }) {
   const schema = schemaOf(item)
   const { state, change, latest } = useForm(schema)
   const [problem, setProblem] = useState('')
+  const tasks = tasksOf(item)
+  const [asTask, setAsTask] = useState(tasks === 'required')
   const send = (event: Event) => {
     event.preventDefault()
     const { value, wrong } = readForm(schema, latest())
     setProblem(wrong.map(({ at, why }) => `${at || 'the arguments'} ${why}`).join('; '))
-    if (wrong.length === 0) callItem(item, value as Record<string, unknown>).catch(() => {})
+    if (wrong.length === 0) callItem(item, value as Record<string, unknown>, asTask).catch(() => {})
   }
   const { title, description, annotations } = listed as Record<string, unknown>
   const isModern = revision.value === REVISIONS[0]
@@ -119,11 +123,29 @@ function Chosen({ item }: { item: Item }) {
       ${here === undefined && html`<p class="warning">Clients of this era do not see it.</p>`}
       ${schema !== undefined && html`<${Form} schema=${schema} state=${state} onChange=${change} />`}
       <p class="warning" role="alert">${problem}</p>
-      <div class="buttons"><button type="submit">${kind === 'tools' ? 'Call' : kind === 'prompts' ? 'Get' : 'Read'}</button></div>
+      <div class="buttons">
+        <button type="submit">${kind === 'tools' ? 'Call' : kind === 'prompts' ? 'Get' : 'Read'}</button>
+        ${tasks !== undefined && html`<label><input type="checkbox" checked=${asTask} onChange=${(event: Event) => setAsTask((event.currentTarget as HTMLInputElement).checked)} /> As a task</label>`}
+      </div>
       <details><summary>As a ${isModern ? 'modern' : 'legacy'} client sees it</summary><pre tabindex="0">${here === undefined ? 'not at all' : JSON.stringify(here, null, 2)}</pre></details>
       ${differenceOf(item) !== '' && html`<details><summary>As a ${isModern ? 'legacy' : 'modern'} client sees it</summary><pre tabindex="0">${there === undefined ? 'not at all' : JSON.stringify(there, null, 2)}</pre></details>`}
     </form>
   `
+}
+
+/** Whether a call can be asked for as a task; undefined if not, or if the server decides that itself, as modern ones do. */
+function tasksOf({ kind, here }: Item): 'optional' | 'required' | undefined {
+  if (kind !== 'tools' || !isSupported(server.value?.capabilities, ['tasks', 'requests', 'tools', 'call']))
+    return undefined
+  const execution = here?.['execution'] as Record<string, unknown> | undefined
+  const support = execution?.['taskSupport']
+  return support === 'optional' || support === 'required' ? support : undefined
+}
+
+function isSupported(capabilities: unknown, path: readonly string[]): boolean {
+  let at = capabilities
+  for (const key of path) at = typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[key] : undefined
+  return at !== undefined
 }
 
 /** The schema of what a call takes. */
