@@ -131,6 +131,7 @@ export class Bridge {
     this.inspected = {
       servers: () => serversNow(this.#mounts),
       targets: () => this.#inspectorFront.targets(),
+      hidden: (name) => this.#inspectorFront.hidden(name),
       bodyBytes: settings.limits.bodyBytes,
       call: (name, request) => this.#inspectorFront.call(name, request),
     }

@@ -135,8 +135,13 @@ export class GroupMount implements Served {
   }
 
   /** Tools and prompts that are left out of its lists, because an earlier server has one of the same name. */
-  get hidden(): readonly { server: string; name: string }[] {
-    return this.#group.hidden.map(({ server, name }) => ({ server, name }))
+  get hidden(): readonly { server: string; name: string; method: string }[] {
+    return this.#group.hidden
+  }
+
+  /** Its servers. */
+  get servers(): readonly Mount[] {
+    return this.#mounts
   }
 
   get busy(): { calls: number; parked: number } {

@@ -4,7 +4,8 @@
  */
 import type { Settings } from '../config/settings.js'
 import { Fault } from '../fault/fault.js'
-import type { InspectedBridge, InspectedTarget, TargetRequest } from '../ports/inspected-bridge.js'
+import type { HiddenItems, InspectedBridge, InspectedTarget, TargetRequest } from '../ports/inspected-bridge.js'
+import { hiddenOf, hiddenOfGroup } from './hidden.js'
 import type { FrontOptions, MountEndpoint } from './http-app.js'
 import type { Mounts } from './http-service.js'
 import type { InMemoryHandler } from './in-memory-http.js'
@@ -24,7 +25,7 @@ type Parts = Pick<FrontOptions, 'refusals' | 'audit' | 'requests' | 'windows'>
 const LISTEN = { kind: 'http', host: 'localhost', port: 0, path: '/' } as const
 
 /** Calls what a bridge serves. The application is built for the first call, and again after a reload. */
-export class InspectorFront implements Pick<InspectedBridge, 'targets' | 'call'> {
+export class InspectorFront implements Pick<InspectedBridge, 'targets' | 'hidden' | 'call'> {
   readonly #current: () => Current
   readonly #parts: Parts
   #built:
@@ -45,6 +46,14 @@ export class InspectorFront implements Pick<InspectedBridge, 'targets' | 'call'>
         .filter((name) => !groups.has(name))
         .map((name): InspectedTarget => ({ name, kind: 'server' })),
     ]
+  }
+
+  async hidden(name: string): Promise<HiddenItems | undefined> {
+    const { groups, servers } = this.#current().mounts
+    const group = groups.get(name)
+    if (group) return hiddenOfGroup(group, INSPECTOR)
+    const server = servers.get(name)
+    return server && hiddenOf(server.hiding, INSPECTOR)
   }
 
   async call(name: string, { method, headers, body, signal }: TargetRequest): Promise<Response | undefined> {

@@ -22,9 +22,10 @@ import { accountsOf } from './accounts.js'
 import { pemOfServer } from './certificates.js'
 import { ClientSide, type Pipe } from './client-side.js'
 import { type BridgeContext, observerOf } from './context.js'
+import type { HidingServer } from './hidden.js'
 import type { HttpMount } from './http-mount.js'
 import { type MountSettings, planOf } from './mount-settings.js'
-import { auditOf, cacheOf, choiceOf, learning, scopesOf, toolLimitsOf, watched } from './pipeline.js'
+import { auditOf, cacheOf, choiceOf, learning, requiredScopes, scopesOf, toolLimitsOf, watched } from './pipeline.js'
 import type { Served } from './served.js'
 import { serverOptions, timesOf } from './server-options.js'
 import type { Shared } from './shared.js'
@@ -59,6 +60,8 @@ export class Mount implements Served {
   readonly upstream: Upstream
   /** The accounts at the server, if the bridge signs in to it. */
   readonly accounts: Accounts | undefined
+  /** What of it is hidden from clients, for the inspector. */
+  readonly hiding: HidingServer
   /** A text of everything that the mount depends on. If it is unchanged by a reload, the mount stays. */
   readonly plan: string
   readonly #log: Logger
@@ -171,6 +174,7 @@ export class Mount implements Served {
       ...(this.#cache ? [this.#cache.policy] : []),
       ...(names ? [learning(name, names)] : []),
     )
+    this.hiding = { name, own, required: requiredScopes(own, trust), behind: this.#behind }
     this.#learnsNames = names !== undefined && !trust
     this.upstream = {
       handle: compose(

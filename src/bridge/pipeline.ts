@@ -25,18 +25,25 @@ export function scopesOf(
   { auth }: MountSettings,
   trust: MountTrust | undefined,
 ): Policy | undefined {
-  const rules = Object.entries(own.scopes).map(([glob, wanted]) => ({ named: globs([glob]), wanted }))
-  if (rules.length === 0 && !trust) return undefined
+  const required = requiredScopes(own, trust)
+  if (!required) return undefined
   const tokens = Object.entries(auth?.tokens ?? {})
   const known = new Map(tokens.map(([name, { scopes }]) => [name, new Set(scopes)]))
-  return scopes({
-    required: (tool) => [
-      // Globs are not matched with longer names. Such a tool requires the scopes of all rules.
-      ...rules.flatMap(({ named, wanted }) => (named(tool) || tool.length > MAX_MATCHED_NAME ? wanted : [])),
-      ...(trust?.required(tool) ?? []),
-    ],
-    scopesOf: (principal) => known.get(principal),
-  })
+  return scopes({ required, scopesOf: (principal) => known.get(principal) })
+}
+
+/** Returns a function that gives all scopes that a tool requires; undefined if no tool requires any. */
+export function requiredScopes(
+  own: ServerSettings,
+  trust: MountTrust | undefined,
+): ((tool: string) => readonly string[]) | undefined {
+  const rules = Object.entries(own.scopes).map(([glob, wanted]) => ({ named: globs([glob]), wanted }))
+  if (rules.length === 0 && !trust) return undefined
+  return (tool) => [
+    // Globs are not matched with longer names. Such a tool requires the scopes of all rules.
+    ...rules.flatMap(({ named, wanted }) => (named(tool) || tool.length > MAX_MATCHED_NAME ? wanted : [])),
+    ...(trust?.required(tool) ?? []),
+  ]
 }
 
 /** The policy that writes the audit log; undefined without one. */

@@ -16,6 +16,9 @@ export interface TryOptions {
 
 /** Most requests at once, streams included. */
 const MAX_TRIES = 64
+/** Most answers at once to what is hidden, for which servers list everything. */
+const MAX_LOOKS = 4
+const NO_TARGET = 'There is no such server or group'
 /** Headers of requests that are handed on. */
 const PASSED = /^(?:accept|content-type|last-event-id|mcp-.*)$/
 /** Headers of answers that belong to the page, or to a connection. */
@@ -46,13 +49,27 @@ export async function tryRoutes(app: FastifyInstance, { bridge, whyNot }: TryOpt
     done()
   })
 
+  let looking = 0
+  app.get(`${INSPECT}/catalogue`, { exposeHeadRoute: false }, async (request) => {
+    const name = nameIn(request)
+    if (looking >= MAX_LOOKS)
+      throw new Fault('overloaded', `Too many looks at what is hidden (at most ${MAX_LOOKS})`, { retryAfter: 1 })
+    looking++
+    try {
+      const found = await bridge.hidden(name)
+      if (!found) throw new Fault('noSuchPath', NO_TARGET)
+      return found
+    } finally {
+      looking--
+    }
+  })
+
   app.route<{ Body: Uint8Array<ArrayBuffer> | undefined }>({
     method: ['POST', 'GET', 'DELETE'],
     exposeHeadRoute: false,
     url: `${INSPECT}/try`,
     handler: async (request, reply) => {
-      const name = new URL(request.url, 'http://localhost').searchParams.get('server')
-      if (name === null) throw new Fault('invalidRequest', 'The query requires server, the name of a server or group')
+      const name = nameIn(request)
       if (open >= MAX_TRIES)
         throw new Fault('overloaded', `Too many calls from the inspector (at most ${MAX_TRIES})`, { retryAfter: 1 })
       open++
@@ -67,7 +84,7 @@ export async function tryRoutes(app: FastifyInstance, { bridge, whyNot }: TryOpt
         body: request.method === 'POST' ? request.body : undefined,
         signal: abort.signal,
       })
-      if (!answer) throw new Fault('noSuchPath', 'There is no such server or group')
+      if (!answer) throw new Fault('noSuchPath', NO_TARGET)
       for (const [header, value] of answer.headers) if (!OWN.has(header)) reply.header(header, value)
       reply.code(answer.status)
       return reply.send(
@@ -75,6 +92,13 @@ export async function tryRoutes(app: FastifyInstance, { bridge, whyNot }: TryOpt
       )
     },
   })
+}
+
+/** The server or group that a request is about. */
+function nameIn({ url }: FastifyRequest): string {
+  const name = new URL(url, 'http://localhost').searchParams.get('server')
+  if (name === null) throw new Fault('invalidRequest', 'The query requires server, the name of a server or group')
+  return name
 }
 
 function hasBody({ headers }: FastifyRequest): boolean {

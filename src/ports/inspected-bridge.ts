@@ -7,11 +7,29 @@ export interface InspectedTarget {
   kind: 'server' | 'group'
 }
 
+/** Something that a server lists and clients do not see. */
+export interface HiddenItem {
+  kind: 'tool' | 'prompt' | 'resource' | 'template'
+  /** Its name, URI or template at the server. */
+  name: string
+  server: string
+  /** Why it is hidden: a sentence. */
+  why: string
+}
+
+export interface HiddenItems {
+  hidden: readonly HiddenItem[]
+  /** What could not be found out, or is not listed one by one: sentences. */
+  problem?: string
+}
+
 export interface InspectedBridge {
   /** The servers now. */
   servers(): readonly ServerStatus[]
   /** Everything that `call` takes now. */
   targets(): readonly InspectedTarget[]
+  /** What the principal `inspector` does not see of a server or group, and why; undefined if there is no such target. */
+  hidden(name: string): Promise<HiddenItems | undefined>
   /** Most bytes of the body of a request. */
   readonly bodyBytes: number
   /**

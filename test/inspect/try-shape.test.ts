@@ -6,6 +6,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t from 'tap'
 import { equalJson } from '../../src/page/try/equal.js'
+import { rowsOf } from '../../src/page/try/rows.js'
 import { type Draft, draftOf, filled, readDraft, shapeOf, type Wrong } from '../../src/page/try/shape.js'
 
 /** The value of a form that nobody has touched, or of one with a value, and what is wrong. */
@@ -162,4 +163,36 @@ t.test('every tool of real servers has a form', async (t) => {
       t.doesNotThrow(() => readDraft(shape, inputSchema, draft, true, []), name)
     }
   }
+})
+
+t.test('a schema is a table of its values, with an end', async (t) => {
+  const schema = {
+    type: 'object',
+    required: ['a'],
+    properties: {
+      a: { type: 'string', description: 'the first', minLength: 1, default: 'x' },
+      b: { type: 'array', items: { type: 'object', properties: { c: { enum: ['r', 'g'] } } } },
+      d: { anyOf: [{ type: 'string' }, { type: 'object', properties: { e: { type: 'integer' } } }] },
+      self: { $ref: '#' },
+    },
+  }
+  const { rows, cut } = rowsOf(schema)
+  t.ok(cut, 'it refers to itself')
+  const at = (name: string) => rows.find((row) => row.at === name)
+  t.same(at('a'), {
+    at: 'a',
+    type: 'string',
+    required: true,
+    rules: ['default: "x"', 'minLength: 1'],
+    about: 'the first',
+  })
+  t.match([at('b'), at('b[].c'), at('d'), at('d (2).e'), at('self.self.a')], [
+    { type: 'array of object', required: false },
+    { type: 'r | g' },
+    { type: 'one of 2 forms' },
+    { type: 'integer' },
+    { required: true },
+  ] as never)
+  for (const one of [null, true, [], 7, { properties: { __proto__: 1 } }, { anyOf: [{ anyOf: [{ $ref: '#' }] }] }])
+    t.doesNotThrow(() => rowsOf(one))
 })

@@ -17,7 +17,8 @@ export const TOKEN = 'a-token-for-tests-only'
 
 /** A bridge with servers that cannot be called. */
 export function bridgeOf(servers: readonly ServerStatus[]): InspectedBridge {
-  return { servers: () => servers, targets: () => [], bodyBytes: 1_024, call: async () => undefined }
+  const none = async () => undefined
+  return { servers: () => servers, targets: () => [], hidden: none, bodyBytes: 1_024, call: none }
 }
 
 /** Serves an inspector on a port of its own, or elsewhere. Gives the address of a port. */

@@ -26,6 +26,12 @@ export interface OpenQuestion extends TryQuestion {
   answer(result: JsonRecord): void
 }
 
+/** What the bridge says about what clients do not see. */
+interface HiddenItems {
+  hidden: readonly { kind: string; name: string; server: string; why: string }[]
+  problem?: string
+}
+
 /** A call that the page has made. */
 export interface Made {
   id: number
@@ -50,6 +56,8 @@ export const revision = signal<string>(REVISIONS[0])
 export const connecting = signal<string | undefined>(undefined)
 export const server = signal<TryClient['server'] | undefined>(undefined)
 export const items = signal<readonly Item[]>([])
+/** What clients do not see of the target, and why. */
+export const hiddenItems = signal<HiddenItems>({ hidden: [] })
 export const chosenItem = signal<Item | undefined>(undefined)
 export const asked = signal<readonly OpenQuestion[]>([])
 export const made = signal<readonly Made[]>([])
@@ -82,6 +90,7 @@ export async function connect(name: string, as: string): Promise<void> {
   target.value = name
   revision.value = as
   items.value = []
+  hiddenItems.value = { hidden: [] }
   chosenItem.value = undefined
   server.value = undefined
   connecting.value = 'Connecting …'
@@ -98,6 +107,8 @@ export async function connect(name: string, as: string): Promise<void> {
     if (own !== attempt) return
     items.value = joined(here, there)
     connecting.value = undefined
+    const hidden = await hiddenOf(name)
+    if (own === attempt) hiddenItems.value = hidden
   } catch (error) {
     if (own === attempt) connecting.value = `Not connected: ${(error as Error).message}`
   }
@@ -205,6 +216,12 @@ async function listAsOther(name: string, { era }: TryClient): Promise<Map<string
   } catch {
     return undefined
   }
+}
+
+async function hiddenOf(name: string): Promise<HiddenItems> {
+  const response = await fromBridge(`catalogue?server=${encodeURIComponent(name)}`).catch(() => undefined)
+  if (response?.ok) return (await response.json()) as HiddenItems
+  return { hidden: [], problem: 'The bridge did not say what is hidden.' }
 }
 
 /** Everything that a server lists, by kind and name. */

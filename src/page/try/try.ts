@@ -5,6 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
 import { whyNothing } from '../nothing.js'
 import { source } from '../state.js'
+import { About, SchemaTable } from './about.js'
 import { Questions } from './answers.js'
 import {
   allowed,
@@ -12,6 +13,7 @@ import {
   chosenItem,
   connect,
   connecting,
+  hiddenItems,
   type Item,
   items,
   KINDS,
@@ -29,6 +31,9 @@ import { Form, readForm, useForm } from './form.js'
 import { Outcome } from './outcome.js'
 import { Safe } from './safe.js'
 import { said } from './said.js'
+
+/** Most hidden items that are drawn. */
+const MAX_HIDDEN_SHOWN = 500
 
 const TITLES = { tools: 'Tools', prompts: 'Prompts', resources: 'Resources', templates: 'Templates' } as const
 
@@ -78,7 +83,20 @@ function Choosing() {
         `
       })}
       ${connecting.value === undefined && items.value.length === 0 && html`<p class="faint">It lists nothing.</p>`}
+      <${Hidden} />
     </div>
+  `
+}
+
+/** What the server has and clients do not see, and why. */
+function Hidden() {
+  const { hidden, problem } = hiddenItems.value
+  if (hidden.length === 0 && problem === undefined) return null
+  return html`
+    <h2>Hidden <span class="faint">${hidden.length}</span></h2>
+    ${problem !== undefined && html`<p class="faint">${shown(problem, 2_000)}</p>`}
+    <ul class="items hidden-items">${hidden.slice(0, MAX_HIDDEN_SHOWN).map(({ kind, name, server, why }) => html`<li><code>${shown(name, 200)}</code> <span class="faint">${shown(kind)}${server === target.value ? '' : ` of ${shown(server)}`}: ${shown(why, 500)}</span></li>`)}</ul>
+    ${hidden.length > MAX_HIDDEN_SHOWN && html`<p class="faint">${hidden.length - MAX_HIDDEN_SHOWN} more are hidden.</p>`}
   `
 }
 
@@ -112,14 +130,11 @@ function Chosen({ item }: { item: Item }) {
     setProblem(wrong.map(({ at, why }) => `${at || 'the arguments'} ${why}`).join('; '))
     if (wrong.length === 0) callItem(item, value as Record<string, unknown>, asTask).catch(() => {})
   }
-  const { title, description, annotations } = listed as Record<string, unknown>
   const isModern = revision.value === REVISIONS[0]
   return html`
     <form class="card" aria-label=${shown(item.name, 200)} onSubmit=${send}>
       <h2>${shown(item.name, 200)}</h2>
-      ${typeof title === 'string' && html`<p>${shown(title, 500)}</p>`}
-      ${typeof description === 'string' && html`<p class="about-item">${shown(description, 10_000)}</p>`}
-      ${annotations !== undefined && html`<p class="faint">${shown(JSON.stringify(annotations), 1_000)}</p>`}
+      <${About} listed=${listed} />
       ${here === undefined && html`<p class="warning">Clients of this era do not see it.</p>`}
       ${schema !== undefined && html`<${Form} schema=${schema} state=${state} onChange=${change} />`}
       <p class="warning" role="alert">${problem}</p>
@@ -127,6 +142,7 @@ function Chosen({ item }: { item: Item }) {
         <button type="submit">${kind === 'tools' ? 'Call' : kind === 'prompts' ? 'Get' : 'Read'}</button>
         ${tasks !== undefined && html`<label><input type="checkbox" checked=${asTask} onChange=${(event: Event) => setAsTask((event.currentTarget as HTMLInputElement).checked)} /> As a task</label>`}
       </div>
+      ${kind === 'tools' && html`<${SchemaTable} title="What it takes" schema=${listed['inputSchema']} /><${SchemaTable} title="What it gives" schema=${listed['outputSchema']} />`}
       <details><summary>As a ${isModern ? 'modern' : 'legacy'} client sees it</summary><pre tabindex="0">${here === undefined ? 'not at all' : JSON.stringify(here, null, 2)}</pre></details>
       ${differenceOf(item) !== '' && html`<details><summary>As a ${isModern ? 'legacy' : 'modern'} client sees it</summary><pre tabindex="0">${there === undefined ? 'not at all' : JSON.stringify(there, null, 2)}</pre></details>`}
     </form>

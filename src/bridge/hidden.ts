@@ -1,0 +1,101 @@
+/** Lists what clients do not see of a server or group, and why, for the inspector. */
+import type { ServerSettings } from '../config/settings.js'
+import { ownCall } from '../describe/server.js'
+import { Fault } from '../fault/fault.js'
+import { whyHidden } from '../policy/choice/hidden.js'
+import { pagesOf, reading } from '../policy/pages.js'
+import type { HiddenItem, HiddenItems } from '../ports/inspected-bridge.js'
+import type { Call, Handler } from '../protocol/call.js'
+import { value } from '../rpc/splice.js'
+
+/** Most items, and characters of the name of one. */
+const MAX_HIDDEN_ITEMS = 5_000
+const MAX_HIDDEN_NAME = 2_000
+
+/** Lists, and the member of their items that the configuration is about. */
+const HIDING = [
+  ['tool', 'tools', 'tools/list', 'tools', 'name'],
+  ['prompt', 'prompts', 'prompts/list', 'prompts', 'name'],
+  ['resource', 'resources', 'resources/list', 'resources', 'uri'],
+  ['template', 'resources', 'resources/templates/list', 'resourceTemplates', 'uriTemplate'],
+] as const
+
+/** The parts of a server that decide what is hidden. */
+export interface HidingServer {
+  name: string
+  own: Pick<ServerSettings, 'tools' | 'prompts' | 'resources'>
+  /** The scopes that a tool requires; undefined if none requires any. */
+  required: ((tool: string) => readonly string[]) | undefined
+  /** The server without what hides. */
+  behind: Handler
+}
+
+/** What is hidden of a server from the principal of the calls, who has no scopes. Only reads lists that something hides of. */
+export async function hiddenOf({ name, own, required, behind }: HidingServer, principal: string): Promise<HiddenItems> {
+  const hidden: HiddenItem[] = []
+  const problems: string[] = []
+  for (const [kind, option, method, member, named] of HIDING) {
+    const rules = own[option]
+    const scopesFor = kind === 'tool' ? required : undefined
+    if (!rules && !scopesFor) continue
+    const whyNotChosen = rules && whyHidden({ option, rules })
+    try {
+      const call: Call = { ...ownCall(method), principal }
+      for (const page of await reading(call, method, behind, name, pagesOf)) {
+        const items = value(page, member)
+        for (const item of Array.isArray(items) ? items : []) {
+          const id: unknown = (item as Record<string, unknown> | null)?.[named]
+          const why = typeof id === 'string' ? (whyNotChosen?.(id) ?? lackedBy(scopesFor?.(id))) : undefined
+          if (why !== undefined) hidden.push({ kind, name: String(id).slice(0, MAX_HIDDEN_NAME), server: name, why })
+        }
+      }
+    } catch (error) {
+      problems.push(`${name} did not answer ${method}: ${Fault.from(error).message.slice(0, 500)}.`)
+    }
+  }
+  return joinedHidden([{ hidden, ...(problems.length > 0 && { problem: problems.join(' ') }) }])
+}
+
+function lackedBy(scopes: readonly string[] = []): string | undefined {
+  return scopes.length === 0
+    ? undefined
+    : `Callers need the ${scopes.length === 1 ? 'scope' : 'scopes'} ${scopes.join(', ')}. Calls from this page have no scopes.`
+}
+
+/** A group whose servers hide. */
+interface HidingGroup {
+  servers: readonly { name: string; isTrusted: boolean; hiding: HidingServer }[]
+  /** What is left out of its lists, because an earlier server has the same name. */
+  hidden: readonly { server: string; name: string; method: string }[]
+  /** Set if its tools are searched. */
+  withoutSearch: unknown
+}
+
+export async function hiddenOfGroup(
+  { servers, hidden, withoutSearch }: HidingGroup,
+  principal: string,
+): Promise<HiddenItems> {
+  const members = servers.map(({ name, isTrusted, hiding }) =>
+    isTrusted ? hiddenOf(hiding, principal) : { hidden: [], problem: `${name} is hidden: it is not trusted yet.` },
+  )
+  const taken = hidden.map(({ server, name, method }): HiddenItem => {
+    const kind = HIDING.find(([, , list]) => list === method)?.[0] ?? 'tool'
+    return { kind, name, server, why: 'An earlier server of the group has one of the same name.' }
+  })
+  const searched = 'Its tools are not listed, but found by search_tools: "search" of the group.'
+  return joinedHidden([
+    ...(await Promise.all(members)),
+    { hidden: taken, ...(withoutSearch !== undefined && { problem: searched }) },
+  ])
+}
+
+/** All of several answers, up to the most. */
+function joinedHidden(parts: readonly HiddenItems[]): HiddenItems {
+  const all = parts.flatMap(({ hidden }) => hidden)
+  const problems = parts.flatMap(({ problem = [] }) => problem)
+  if (all.length > MAX_HIDDEN_ITEMS) problems.push(`${all.length - MAX_HIDDEN_ITEMS} more items are hidden.`)
+  return {
+    hidden: all.slice(0, MAX_HIDDEN_ITEMS),
+    ...(problems.length > 0 && { problem: problems.join(' ') }),
+  }
+}
