@@ -5,13 +5,14 @@
 import { type Dispatcher, Pool } from 'undici'
 import type { Sealer } from '../crypto/seal.js'
 import { Fault, type FaultName } from '../fault/fault.js'
-import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica, SharedStore } from '../ports/replicas.js'
+import type { ForwardedAnswer, ForwardedRequest, Owned, OwnedByReplica } from '../ports/replicas.js'
 import type { Signal } from '../time/hang-up.js'
-import { pause, within } from '../time/time.js'
+import { within } from '../time/time.js'
 import { connectingOptions } from './encryption.js'
 import { REFUSED } from './internal.js'
 import { answerTo, carriedHeaders, digestOf, PROOF, prove } from './proof.js'
 import { discard, type Received, Receiving } from './received.js'
+import type { RedisStore } from './store.js'
 
 /** Why a request is not answered. */
 type Trouble =
@@ -21,7 +22,7 @@ type Trouble =
   | 'refused'
 
 export interface PeersOptions {
-  records: Pick<SharedStore, 'recall'>
+  records: Pick<RedisStore, 'waitFor'>
   sealer(): Sealer
   /** A replica has refused a request. */
   refused(replica: string, why: string): void
@@ -33,8 +34,6 @@ export const ADDRESS = 'address'
 export const RENEW = 2_000
 /** Milliseconds to wait for a record. If Redis lost its data, a record is missing until it is renewed. */
 const MISSING = RENEW + 500
-/** Milliseconds between two looks for a record. */
-export const BETWEEN_LOOKS = 100
 /** Milliseconds for which a replica that is gone is remembered. */
 const REMEMBERED = 60_000
 /** Milliseconds to connect, and of silence after which a replica is lost. */
@@ -115,7 +114,7 @@ export class Peers {
   #find(id: string): Promise<Peer | undefined> {
     const known = this.#peers.get(id)
     if (known) return known
-    const found = this.#lookUp(id).then((address) => {
+    const found = this.#options.records.waitFor(ADDRESS, id, MISSING).then((address) => {
       if (address) return new Peer(id, address, { ...this.#options, lost: () => this.#forget(id) })
       this.#forget(id)
       return undefined
@@ -124,16 +123,6 @@ export class Peers {
     // Redis is unreachable: the next request tries again.
     found.catch(() => this.#peers.delete(id))
     return found
-  }
-
-  /** The address of a replica; '' or undefined if it is gone. Rejects with a Fault. */
-  async #lookUp(id: string): Promise<string | undefined> {
-    const until = performance.now() + MISSING
-    for (;;) {
-      const address = await this.#options.records.recall(ADDRESS, id)
-      if (address !== undefined || performance.now() > until) return address
-      await pause(BETWEEN_LOOKS)
-    }
   }
 
   /** Forgets a lost replica after a while, so that the next request looks it up again. */

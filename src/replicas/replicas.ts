@@ -14,11 +14,10 @@ import type {
   Replicas,
 } from '../ports/replicas.js'
 import type { Signal } from '../time/hang-up.js'
-import { pause } from '../time/time.js'
 import { Broadcast } from './broadcast.js'
 import type { RedisAddress } from './connection.js'
 import { Internal } from './internal.js'
-import { ADDRESS, BETWEEN_LOOKS, Peers, RENEW } from './peers.js'
+import { ADDRESS, Peers, RENEW } from './peers.js'
 import { digestOf } from './proof.js'
 import { Redis, type RedisLog } from './redis.js'
 import { RedisStore } from './store.js'
@@ -126,13 +125,9 @@ export class RedisReplicas implements Replicas {
   }
 
   async another(): Promise<string | undefined> {
-    const until = performance.now() + 2 * RENEW
-    for (;;) {
-      const id = await this.records.recall(LATEST, LATEST)
-      if (id !== undefined && id !== this.id) return id
-      if (performance.now() > until) return undefined
-      await pause(BETWEEN_LOOKS)
-    }
+    const isOther = (id: string) => id !== this.id
+    const id = await this.records.waitFor(LATEST, LATEST, 2 * RENEW, isOther)
+    return id !== undefined && isOther(id) ? id : undefined
   }
 
   /** Sets the handler for forwarded requests. */

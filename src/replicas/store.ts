@@ -18,6 +18,8 @@ export interface RedisStoreOptions {
 /** Most attempts to change a value that others change, too, and milliseconds between them. */
 const ATTEMPTS = 100
 const BETWEEN = 20
+/** Milliseconds between two looks for a value. */
+const BETWEEN_LOOKS = 100
 
 /** The `Store` in Redis. */
 export class RedisStore implements SharedStore {
@@ -30,6 +32,24 @@ export class RedisStore implements SharedStore {
   async recall(kind: string, name: string): Promise<string | undefined> {
     const key = this.#keyOf(kind, name)
     return this.#opened(await this.#asked(this.#options.redis.get(key)), key)
+  }
+
+  /**
+   * Looks for a value until it is the one that is wanted, for so many milliseconds. Resolves to what it was last. Rejects with a
+   * Fault.
+   */
+  async waitFor(
+    kind: string,
+    name: string,
+    milliseconds: number,
+    isWanted: (text: string) => boolean = () => true,
+  ): Promise<string | undefined> {
+    const until = performance.now() + milliseconds
+    for (;;) {
+      const text = await this.recall(kind, name)
+      if ((text !== undefined && isWanted(text)) || performance.now() > until) return text
+      await pause(BETWEEN_LOOKS)
+    }
   }
 
   async remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean> {

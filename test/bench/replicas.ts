@@ -78,8 +78,8 @@ function measureCalls(candidate: Candidate, alone: Candidate, pace: ReplicasPace
       measureWindow(generator, group, amount, redis.process)
     for (const [one, count] of [[alone, 1] as const, ...pace.replicas.map((count) => [candidate, count] as const)]) {
       const running = await launchMany(one, count, ports.get(one.server) as number, redis, [], started)
-      for (const [how, shift] of waysToCall(one, count)) {
-        const group: Group = { how, running, job: await jobOf(running, shift), windows: [] }
+      for (const [how, forwarded] of waysToCall(one, count)) {
+        const group: Group = { how, running, job: await jobOf(running, forwarded), windows: [] }
         // Code is compiled after so many calls, which take longer where others use the machine too.
         const milliseconds = pace.warmUp * count
         await window(group, { milliseconds: 2 * milliseconds, requests: milliseconds * WARM_UP_RATE })
@@ -101,18 +101,26 @@ function measureCalls(candidate: Candidate, alone: Candidate, pace: ReplicasPace
   })
 }
 
-/** To which replica calls go, counted from the one where their session was opened. */
-function waysToCall({ client, way }: Candidate, count: number): [how: string, shift: number][] {
+/** Which share of the calls goes to another replica than the one where their session was opened. */
+function waysToCall({ client, server, way }: Candidate, count: number): [how: string, forwarded: number][] {
   if (way !== 'replica') return [['without Redis', 0]]
   if (client === 'modern') return [['any replica', 0]]
   const affinity: [string, number] = ['with affinity', 0]
-  return count === 1 ? [affinity] : [affinity, ['at another replica', 1]]
+  if (count === 1) return [affinity]
+  const all: [string, number] = ['at another replica', 1]
+  // A relayed session belongs to no replica, so nothing is forwarded.
+  return server === 'legacy'
+    ? [affinity, all]
+    : [affinity, ['half at another replica', 0.5], ['90 % at another replica', 0.9], all]
 }
 
 /** The question of each connection, in a session of its own where clients have sessions. */
-async function jobOf(running: readonly Running[], shift: number): Promise<Ready['job']> {
+async function jobOf(running: readonly Running[], forwarded: number): Promise<Ready['job']> {
   const jobs: Ready['job'][] = []
   for (let connection = 0; connection < running.length * PER_REPLICA; connection++) {
+    // Spread over the connections of each replica.
+    const round = Math.floor(connection / running.length)
+    const shift = Math.floor((round + 1) * forwarded) > Math.floor(round * forwarded) ? 1 : 0
     const [owner, called] = [connection, connection + shift].map((at) => running[at % running.length] as Running)
     jobs.push(await jobFor(owner as Running, smallCall, called?.port))
   }

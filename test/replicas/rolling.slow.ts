@@ -50,7 +50,13 @@ t.test(`${ROUNDS} rolling updates of three replicas lose nothing`, { skip: noRed
     auth: { tokens: Object.fromEntries(Array.from({ length: ASKED + 1 }, (_, at) => [`person-${at}`, tokenOf(at)])) },
     stateKeys: ['a secret that all the replicas know of'],
     timeouts: { drainDelay: DELAY, drainTimeout: 60_000 },
-    limits: { clientSessions: 50_000, connections: 50_000, perPrincipal: 1, subscriptions: 50_000 },
+    limits: {
+      clientSessions: 50_000,
+      connections: 50_000,
+      perPrincipal: 1,
+      subscriptions: 50_000,
+      sessions: ASKED + 100,
+    },
   }
   const balancer = await Balancer.start(t)
   const replicas = await Promise.all([1, 2, 3].map(() => BuiltBridge.start(t, settings)))
