@@ -33,6 +33,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const filter = readFilter(options.filter)
   const { matches, isEmpty, problem, hint } = filter
   if (problem !== undefined) throw new UsageError(`the filter is wrong: ${problem}`, 'tail')
+  if (filter.isByText) throw new UsageError('text: is for the page of the inspector: tail searches no texts', 'tail')
   if (hint !== undefined) err(`mcp-bridge tail: ${printable(hint, 400)}\n`)
   const target = await targetOf(options)
   let response: IncomingMessage

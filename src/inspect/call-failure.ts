@@ -4,7 +4,7 @@ import { errorMessage } from './error-message.js'
 import type { ServerView } from './server-views.js'
 
 /** A line on stderr. */
-export interface StderrLine {
+interface StderrLine {
   /** Milliseconds since the start of the call; negative before it. */
   after: number
   line: string

@@ -1,6 +1,6 @@
 /**
  * The filter language: words separated by spaces, which all have to match. `server:orders`, `status:error,fault`,
- * `ms>500`, a text anywhere in the call, and `-` before a word to negate it.
+ * `ms>500`, a text anywhere in the call or in the kept texts of its messages, and `-` before a word to negate it.
  */
 import { CALL_TOOL } from '../protocol/methods.js'
 import { hintOnText, hintOnValues } from './filter-hints.js'
@@ -19,7 +19,14 @@ export interface CallFilter {
   problem?: string
   /** A hint about a word with an unlikely meaning. */
   hint?: string
+  /** The words that are searched in the texts of messages, in lower case. */
+  texts: readonly string[]
+  /** Whether a word is about nothing but these texts. */
+  isByText: boolean
 }
+
+/** Whether a text of a call contains these characters, which are in lower case. */
+export type InTexts = (call: CallView, part: string) => boolean
 
 type Field = (call: CallView) => readonly (string | undefined)[]
 type Test = (call: CallView, now: number) => boolean
@@ -47,22 +54,34 @@ export const FIELDS = {
   trace: ({ trace }) => [trace],
 } satisfies Readonly<Record<string, Field>>
 
+/** The field for texts of messages. */
+const TEXT = 'text'
+
+/** The names of all fields with a colon. */
+export const FIELD_NAMES: readonly string[] = [...Object.keys(FIELDS), TEXT]
+
 /** Fields with a fixed list of values, which must match completely. */
 const WHOLE = new Set(['status', 'blame', 'id', 'session'])
 /** Fields that are only known at the end of a call. */
 const BY_END = /^-?(?:status:|blame:|fault:|ms[<>:=])/i
+const BY_TEXT = /^-?text:/i
 /** Longest text of a filter, and most words. */
 const MAX_FILTER = 1_000
 const MAX_FILTER_WORDS = 50
 
-/** Parses a filter. */
-export function readFilter(text: string): CallFilter {
+/** Parses a filter. By default, texts are those in the events of a call. */
+export function readFilter(text: string, inTexts: InTexts = inOwnTexts): CallFilter {
   const problems: string[] = []
   const hints: string[] = []
+  const texts: string[] = []
+  const search = (part: string): Test => {
+    texts.push(part)
+    return (call) => inTexts(call, part)
+  }
   const words = wordsIn(text.slice(0, MAX_FILTER)).slice(0, MAX_FILTER_WORDS)
   const tests = words.flatMap((word) => {
     const isNot = word.length > 1 && word.startsWith('-')
-    const test = testOf(isNot ? word.slice(1) : word, problems, hints)
+    const test = testOf(isNot ? word.slice(1) : word, { problems, hints, search })
     if (!test) return []
     return isNot ? [(call: CallView, now: number) => !test(call, now)] : [test]
   })
@@ -74,10 +93,23 @@ export function readFilter(text: string): CallFilter {
     isByEnd: words.some((word) => BY_END.test(word)),
     ...(problem !== undefined && { problem }),
     ...(hint !== undefined && { hint }),
+    texts: [...new Set(texts)],
+    isByText: words.some((word) => BY_TEXT.test(word)),
   }
 }
 
-function testOf(word: string, problems: string[], hints: string[]): Test | undefined {
+/** Whether one of the events of a call, which may have texts, contains these characters. */
+export function inOwnTexts({ events }: CallView, part: string): boolean {
+  return events.some((seen) => seen.kind === 'message' && seen.payload?.text.toLowerCase().includes(part) === true)
+}
+
+interface Parsing {
+  problems: string[]
+  hints: string[]
+  search(part: string): Test
+}
+
+function testOf(word: string, { problems, hints, search }: Parsing): Test | undefined {
   const [, operator, number] = /^ms(>=|<=|>|<|[:=])(.*)$/i.exec(word) ?? []
   if (operator !== undefined) {
     const limit = Number(number)
@@ -92,11 +124,15 @@ function testOf(word: string, problems: string[], hints: string[]): Test | undef
   }
   const [, named = '', value = ''] = /^([a-z]+):(.*)$/is.exec(word) ?? []
   const field = named.toLowerCase()
-  if (Object.hasOwn(FIELDS, field)) {
+  if (FIELD_NAMES.includes(field)) {
     const wanted = value.toLowerCase().split(',').filter(Boolean)
     if (wanted.length === 0) {
       problems.push(`${word} needs a value`)
       return undefined
+    }
+    if (field === TEXT) {
+      const tests = wanted.map(search)
+      return (call, now) => tests.some((test) => test(call, now))
     }
     hints.push(...only(hintOnValues(field, wanted, WHOLE.has(field))))
     const fits = WHOLE.has(field)
@@ -105,9 +141,10 @@ function testOf(word: string, problems: string[], hints: string[]): Test | undef
     const read: Field = FIELDS[field as keyof typeof FIELDS]
     return (call) => read(call).some((found) => found !== undefined && fits(found.toLowerCase()))
   }
-  hints.push(...only(hintOnText(word, Object.keys(FIELDS))))
+  hints.push(...only(hintOnText(word, FIELD_NAMES)))
   const part = word.toLowerCase()
-  return (call) => textsOf(call).some((found) => found?.toLowerCase().includes(part))
+  const isInTexts = search(part)
+  return (call, now) => textsOf(call).some((found) => found?.toLowerCase().includes(part)) || isInTexts(call, now)
 }
 
 function only<T>(found: T | undefined): T[] {

@@ -10,7 +10,7 @@ import { Fault } from '../fault/fault.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import type { RecordedEvent } from '../recorder/events.js'
 import { INSPECT } from './address.js'
-import { readFilter } from './filter.js'
+import { type CallFilter, readFilter } from './filter.js'
 import { toHar } from './har.js'
 import { inChunks, inTurns } from './in-turns.js'
 import { answer, keepRoutes, NO_CALL, queryOf } from './keep-routes.js'
@@ -94,6 +94,18 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     return { ...seen, payload: { cut: payload.cut, ...redact(payload.text, isHidden) } }
   }
 
+  /** Whether the text of an event contains these characters, as a viewer sees it. Hiding secrets takes longer than searching. */
+  const hasText = (seen: RecordedEvent, part: string): boolean =>
+    seen.kind === 'message' &&
+    ring.text(seen.seq)?.text.toLowerCase().includes(part) === true &&
+    (withText(seen) as typeof seen).payload?.text.toLowerCase().includes(part) === true
+  const filterOf = (text: string) => readFilter(text, ({ events }, part) => events.some((seen) => hasText(seen, part)))
+  const matching = async ({ calls }: Views, { matches }: CallFilter): Promise<CallView[]> => {
+    const found: CallView[] = []
+    for await (const call of inTurns(calls.values())) if (matches(call, ring.time)) found.push(call)
+    return found
+  }
+
   app.addHook('onRequest', (_request, reply, done) => {
     reply.headers(HEADERS)
     done()
@@ -138,14 +150,23 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
 
     secret.get(`${INSPECT}/calls`, async (request) => {
       const query = queryOf(request)
-      const { matches, problem } = readFilter(query.get('filter') ?? '')
-      const { calls, lost, last } = await viewsOf(ring)
+      const filter = filterOf(query.get('filter') ?? '')
+      const { problem } = filter
+      const views = await viewsOf(ring)
+      const { lost, last } = views
       const limit = Math.min(numberOf(query.get('limit') ?? undefined) || MAX_CALLS, MAX_CALLS)
-      const found = [...calls.values()]
-        .filter((call) => matches(call, ring.time))
-        .slice(-limit)
-        .map(summaryOf)
-      return { calls: found, last, lost, ...(problem !== undefined && { problem }) }
+      const found = await matching(views, filter)
+      return { calls: found.slice(-limit).map(summaryOf), last, lost, ...(problem !== undefined && { problem }) }
+    })
+
+    secret.get(`${INSPECT}/found`, async (request) => {
+      const query = queryOf(request)
+      const part = (query.get('text') ?? '').toLowerCase()
+      const calls = new Set<string>()
+      const { last } = ring
+      for await (const seen of inTurns(part === '' ? [] : ring.after(numberOf(query.get('after') ?? undefined))))
+        if (seen.call !== undefined && !calls.has(seen.call) && hasText(seen, part)) calls.add(seen.call)
+      return { calls: [...calls], last }
     })
 
     secret.get<{ Params: { id: string } }>(`${INSPECT}/calls/:id`, async ({ params: { id } }, reply) => {
@@ -204,10 +225,11 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const format = query.get('format') ?? 'jsonl'
       if (format !== 'jsonl' && format !== 'har')
         return answer(reply, 'invalidRequest', 'The format of an export is jsonl or har')
-      const { matches, isEmpty, problem } = readFilter(query.get('filter') ?? '')
+      const filter = filterOf(query.get('filter') ?? '')
+      const { isEmpty, problem } = filter
       if (problem !== undefined) return answer(reply, 'invalidRequest', `The filter is wrong: ${problem}`)
       reply.header('content-disposition', `attachment; filename="mcp-bridge.${format}"`)
-      const calls = async () => [...(await viewsOf(ring)).calls.values()].filter((call) => matches(call, ring.time))
+      const calls = async () => matching(await viewsOf(ring), filter)
       if (format === 'har') {
         reply.type('application/json')
         return reply.send(Readable.from(inChunks(inTurns(toHar(await calls(), { version, withText })))))

@@ -7,8 +7,9 @@ import { LABELS, reach } from '../inspect/scale.js'
 import type { CallView } from '../inspect/views.js'
 import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
 import { addressOf } from './address.js'
+import { mayHaveTexts } from './feed.js'
 import { whyNothing } from './nothing.js'
-import { current, following, pinned, seenUntil, selected, shownCalls, timeOf } from './state.js'
+import { current, following, pinned, seenUntil, selected, shownCalls, source, textWords, timeOf } from './state.js'
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 32
@@ -138,7 +139,9 @@ function follow(): void {
 
 function empty(): string {
   const { size } = current.value.views.calls
-  if (size > 0) return `None of ${size} calls matches the filter.`
+  const areKept = mayHaveTexts() || source.value.kind === 'file'
+  const texts = textWords.value.length > 0 && !areKept ? ' No texts of messages are kept, so none were searched.' : ''
+  if (size > 0) return `None of ${size} calls matches the filter.${texts}`
   return whyNothing() ?? 'No call yet. Calls appear here as they happen.'
 }
 

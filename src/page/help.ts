@@ -1,15 +1,13 @@
 /** The help: keys, how sides are written, and the filter. */
 import { html } from 'htm/preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { FIELDS } from '../inspect/filter.js'
+import { FIELD_NAMES } from '../inspect/filter.js'
 import { VALUES } from '../inspect/filter-hints.js'
 import { KEYS } from './keys.js'
 import { helpOpen } from './state.js'
 
 /** The fields of the filter, as they are written. */
-const WORDS = Object.keys(FIELDS)
-  .map((field) => `${field}:`)
-  .join(' ')
+const WORDS = FIELD_NAMES.map((field) => `${field}:`).join(' ')
 
 export function toggleHelp(isOpen: boolean): void {
   helpOpen.value = isOpen
@@ -34,7 +32,7 @@ export function Help() {
       </section>
       <section>
         <h2>Filter</h2>
-        <p><code>${WORDS} ms></code>, or any text. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
+        <p><code>${WORDS} ms></code>, or any text, which is also searched in the kept texts of messages; <code>text:</code> only there. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
       </section>
       <dl>
         <dt><code>era:</code></dt><dd>modern, legacy, a revision, or a pair as modern>legacy</dd>

@@ -13,6 +13,7 @@ import { Help, toggleHelp } from './help.js'
 import { followKeys } from './keys.js'
 import { listShare, panelSide } from './layout.js'
 import { Keeping, lookAtPins } from './pins.js'
+import { followSearch } from './search.js'
 import { Splitter } from './splitter.js'
 import {
   CHOICES,
@@ -168,6 +169,7 @@ followAddress(followAnew)
 followKeys()
 acceptFiles()
 followClock()
+followSearch()
 onLive(() => {
   lookAtPins().catch(() => {})
 })

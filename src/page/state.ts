@@ -1,9 +1,10 @@
 /** The state of the page: the events so far, and the current view, which the address repeats. */
 import { batch, computed, signal } from '@preact/signals'
-import { readFilter } from '../inspect/filter.js'
+import { inOwnTexts, readFilter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
 import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
 import type { RecordedEvent } from '../recorder/events.js'
+import { foundInTexts } from './found.js'
 
 export const PLACES = ['calls', 'servers', 'sessions', 'refused', 'try'] as const
 export type PagePlace = (typeof PLACES)[number]
@@ -71,7 +72,18 @@ export const filterWords = computed(() => {
   return [...words, filterText.value].join(' ').trim()
 })
 
-const filter = computed(() => readFilter(filterWords.value))
+/** Texts are those in the events, as in a file, or those that the bridge has searched. */
+const filter = computed(() => {
+  const found = foundInTexts.value
+  const isFound = (word: string, { id, parts }: CallView) => {
+    const calls = found.get(word)
+    return calls !== undefined && (calls.has(id) || parts.some((part) => calls.has(part)))
+  }
+  return readFilter(filterWords.value, (call, word) => inOwnTexts(call, word) || isFound(word, call))
+})
+
+/** The words of the filter that are searched in texts. */
+export const textWords = computed(() => readFilter(filterWords.value).texts)
 
 /** The error in the filter, or a hint. */
 export const filterProblem = computed(() => filter.value.problem ?? filter.value.hint)
@@ -196,7 +208,7 @@ export function forget(): void {
 
 /** The events of the page in order: those of matching calls, or all without a filter. */
 export function eventsOf(words: string): RecordedEvent[] {
-  const { matches, isEmpty } = readFilter(words)
+  const { matches, isEmpty } = words === filterWords.peek() ? filter.peek() : readFilter(words)
   const events = [...views.calls.values()].filter((call) => matches(call, now())).flatMap((call) => call.events)
   // A stream event that concerns an answer is also part of its call.
   const all = new Map([...(isEmpty ? others : []), ...events].map((seen) => [seen.seq, seen]))

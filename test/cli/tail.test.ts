@@ -97,6 +97,7 @@ t.test('tail filters, shows both sides, and prints events as JSON', async (t) =>
     )
   }
   await t.rejects(run({ target, filter: 'ms>x' }).ended, /the filter is wrong/)
+  await t.rejects(run({ target, filter: '-text:x' }).ended, /text: is for the page/)
 })
 
 t.test('colours lines only on terminals that accept colours, and escapes control characters in names', async (t) => {
@@ -165,7 +166,7 @@ t.test('names the followed bridge on a terminal, and hints at filter words that 
   const target = `${base}/inspect#${TOKEN}`
   const { said } = run({ target, filter: 'tol:book' }, { isTTY: true })
   await until(() => said.out.includes('Following'))
-  t.match(said.err, /tol: is no field, so "tol:book" is searched as text; fields are tool, .*, trace, ms\n/)
+  t.match(said.err, /tol: is no field, so "tol:book" is searched as text; fields are tool, .*, trace, text, ms\n/)
   t.match(said.out, `Following ${base}: a line for each call`)
   t.notMatch(said.out, TOKEN)
   const json = run({ target, json: true }, { isTTY: true })

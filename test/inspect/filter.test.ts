@@ -60,6 +60,31 @@ t.test('reads names of fields regardless of case', async (t) => {
   for (const filter of ['Status:ok', 'Server:billing', 'Ms>1000']) t.notOk(readFilter(filter).matches(call), filter)
 })
 
+t.test('searches the texts of messages, by a word or by text: only', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  tellCall(ring.record, { id: 1, texts: { request: '{"city":"Zürich"}', result: '{"snow":"BOOK"}' } })
+  tellCall(ring.record, { id: 2, texts: { request: '{}', result: '{}' } })
+  const views = new Views()
+  for (const seen of eventsIn(ring)) views.add(seen)
+  const found = (filter: string) => [...views.calls.values()].filter(readFilter(filter).matches).map(({ id }) => id)
+  t.same(found('zürich'), ['c1'])
+  t.same(found('text:ZÜRICH'), ['c1'])
+  t.same(found('-zürich'), ['c2'])
+  t.same(found('text:oslo,snow'), ['c1'])
+  t.same(found('book'), ['c1', 'c2'], 'the name of the tool')
+  t.same(found('text:book'), ['c1'], 'not the name of the tool')
+  t.same(found('text:zürich tool:other'), [])
+  t.match(readFilter('text:').problem, /needs a value/)
+  const { texts, isByText } = readFilter('Zürich server:a -text:b,C zürich')
+  t.same([texts, isByText], [['zürich', 'b', 'c'], true])
+  t.equal(readFilter('zürich').isByText, false)
+  const given = readFilter('far', (call, part) => call.id === 'c2' && part === 'far')
+  t.same(
+    [...views.calls.values()].filter(given.matches).map(({ id }) => id),
+    ['c2'],
+  )
+})
+
 t.test('documents all fields and their fixed values', async (t) => {
   const texts = {
     'docs/inspect.md': readFileSync(new URL('../../docs/inspect.md', import.meta.url), 'utf8'),
