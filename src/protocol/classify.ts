@@ -92,6 +92,9 @@ export function classify(
   if (envelope?.known && envelope.claim === version) return { era: 'modern', envelope }
   if (envelope)
     return classifyEnvelope(envelope, version ?? (message.kind === 'notification' ? envelope.claim : undefined))
+  const isOfSession = typeof session === 'object' && version === session.revision
+  if (isOfSession && !(message.kind === 'request' && message.method === 'initialize'))
+    return { era: 'legacy', as: 'message' }
   const modernHeader = version !== undefined && looksModern(version)
   if (message.kind === 'response') {
     if (modernHeader || session === 'none')

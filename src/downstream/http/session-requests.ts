@@ -116,7 +116,7 @@ export class SessionRequests {
       const answering =
         message.kind === 'request' ? session.answerPost(message, reply) : batch && session.answerAll(batch, reply)
       // A disconnected client has not cancelled its calls, so they keep their memory until they are answered.
-      const reservation = takeOver(request)
+      const reservation = request.reservation && takeOver(request)
       return reservation ? answering?.finally(() => reservation.end()) : answering
     }
     if (message.kind === 'notification' || message.kind === 'response') session.client.take(message)

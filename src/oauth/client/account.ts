@@ -103,7 +103,13 @@ export class TokenAccount {
 
   /** The `Authorization` to send; not a promise if it is fresh. Undefined if there is none. Rejects with a Fault. */
   authorization(signal: Signal): string | undefined | Promise<string | undefined> {
-    const known = this.#look()
+    const now = performance.now()
+    if (now - this.#looked >= LOOK_EVERY) {
+      this.#looked = now
+      // Another process may have changed the record.
+      if (this.#known?.stamp !== this.#options.store.stamp(this.key)) this.#known = undefined
+    }
+    const known = this.#known
     if (!known) return this.#load().then((loaded) => this.#current(loaded, signal))
     return known.header === undefined || this.#now() < known.fresh ? known.header : this.#current(known, signal)
   }
@@ -253,15 +259,6 @@ export class TokenAccount {
   /** Whether tokens are obtained without a person. */
   get #isMachine(): boolean {
     return this.#options.settings.grant !== 'code'
-  }
-
-  /** The record as last read, if it has not changed since. */
-  #look(): Known | undefined {
-    const now = performance.now()
-    if (now - this.#looked < LOOK_EVERY) return this.#known
-    this.#looked = now
-    if (this.#known?.stamp !== this.#options.store.stamp(this.key)) this.#known = undefined
-    return this.#known
   }
 
   async #load(): Promise<Known> {
