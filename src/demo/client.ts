@@ -4,7 +4,7 @@ import { NEWEST_MODERN } from '../protocol/eras.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION } from '../protocol/meta.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { SseDecoder } from '../rpc/sse.js'
-import { pause } from '../time/time.js'
+import { pause } from '../time/pause.js'
 
 type Json = Readonly<Record<string, unknown>>
 

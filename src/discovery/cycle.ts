@@ -1,7 +1,7 @@
 /** Requests to endpoints with caching, retries and a circuit breaker. */
 import { LRUCache } from 'lru-cache'
 import { Failure } from '../net/failure.js'
-import { backoff, pause } from '../time/time.js'
+import { backoff, pause } from '../time/pause.js'
 
 /** The result of an attempt, and the milliseconds for which it is fresh. */
 export interface CycleOutcome<T> {

@@ -5,6 +5,7 @@ import { MAX_PAGES } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import { CountedCache } from '../policy/counted-cache.js'
 import type { Call } from '../protocol/call.js'
+import { nextCursor } from '../protocol/listed.js'
 import { canonical } from '../rpc/canonical.js'
 import { memoize, Recent } from '../rpc/memoize.js'
 import { own } from '../rpc/own.js'
@@ -56,7 +57,7 @@ export class ListPage {
     const { key, id } = LISTS[method] as ListTraits
     this.#id = id
     this.received = own(received)
-    this.next = own(nextOf(result))
+    this.next = own(nextCursor(result))
     this.text = own(itemsOf(raw(replaced(method, result, replace), key) ?? '[]'))
     // The items are a second copy of the list.
     this.bytes = this.received.length + 2 * this.text.length
@@ -95,11 +96,6 @@ function elementsOf(list: Json): { text: Json; idOf(key: string): string | undef
   }))
 }
 
-function nextOf(result: Payload): Json | undefined {
-  const next = raw(result, 'nextCursor')
-  return next?.startsWith('"') ? next : undefined
-}
-
 /** Most remembered pages of all callers, and their bytes. */
 const MAX_REMEMBERED_PAGES = 2_048
 const MAX_PAGES_BYTES = 16 * 1024 * 1024
@@ -130,7 +126,7 @@ export class Listings {
     const received = raw(result, (LISTS[method] as ListTraits).key) ?? '[]'
     const list = `${server} ${method}`
     const recent = this.#recent.get(list) ?? []
-    const next = nextOf(result)
+    const next = nextCursor(result)
     const pages = recent.flatMap((page) => page.deref() ?? [])
     const known = pages.find((one) => one.received === received && one.next === next)
     const page = known ?? new ListPage(method, result, received, replace)

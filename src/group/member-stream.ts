@@ -1,7 +1,6 @@
 /** Keeps a client's subscription to one server of a group open: opens it again when it breaks. */
 
-import { Fault } from '../fault/fault.js'
-import { Resubscriber } from '../listening/resubscriber.js'
+import { isRefusedForGood, Resubscriber } from '../listening/resubscriber.js'
 import type { Call, CallLog, Final, Tell, Told } from '../protocol/call.js'
 import { paramsOf, type SubscriptionFilter } from '../protocol/subscriptions.js'
 import { isEmpty, type Payload } from '../rpc/splice.js'
@@ -44,7 +43,7 @@ export class MemberStream {
       reopen: () => this.#open(),
       failed: (error) => {
         this.#gone()
-        return !isRefusal(error)
+        return !isRefusedForGood(error)
       },
       missed: options.missed,
       delays: REOPEN,
@@ -54,7 +53,7 @@ export class MemberStream {
   open(): void {
     this.#open().catch((error: unknown) => {
       this.#settle(undefined)
-      if (this.#stopped || isRefusal(error)) return
+      if (this.#stopped || isRefusedForGood(error)) return
       this.#isGone = true
       this.#subscription.retry()
     })
@@ -99,9 +98,4 @@ export class MemberStream {
     }
     return member.upstream.handle({ ...call, params, progress: false, tell, signal: controller, abort, log })
   }
-}
-
-/** Whether the server does not support subscriptions or refuses this one, so that a retry would not help. */
-function isRefusal(error: unknown): boolean {
-  return error instanceof Fault && (error.fault === 'methodNotFound' || error.fault === 'invalidParams')
 }

@@ -1,5 +1,7 @@
 /** Replaces names, URIs and task ids in messages, whose places are listed by method. */
+
 import { CALL_TOOL } from '../protocol/methods.js'
+import { nameOfToken } from '../rpc/pointer.js'
 import { edit, listIn, mapElements, objectIn, opens, type Payload, type Value, value } from '../rpc/splice.js'
 
 /** The kind of value at a place. */
@@ -33,7 +35,7 @@ const PATHS: Readonly<Record<string, Partial<Record<Kind, readonly string[]>>>> 
   'resources/list': { uri: ['/resources/*/uri'] },
   'resources/templates/list': { uri: ['/resourceTemplates/*/uriTemplate'] },
   'skills/list': { uri: under('/skills/*', SKILL) },
-  'tools/call': { uri: CONTENT },
+  [CALL_TOOL]: { uri: CONTENT },
   task: TASK,
   'prompts/get': {
     uri: [...under('/messages/*/content', ['/uri', '/resource/uri']), ...under('/messages/*', CONTENT)],
@@ -64,7 +66,7 @@ function add(root: Places, pointer: string, kind: Kind): void {
       at.elements ??= {}
       at = at.elements
     } else {
-      const key = token.replaceAll('~1', '/')
+      const key = nameOfToken(token)
       at.members ??= new Map()
       const below = at.members.get(key) ?? {}
       at.members.set(key, below)

@@ -2,6 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Call } from '../protocol/call.js'
+import { CALL_TOOL } from '../protocol/methods.js'
 import { memoize, Recent } from '../rpc/memoize.js'
 import { edit, type Json, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
@@ -37,7 +38,7 @@ interface Named {
 const TOOLS: Named = { kind: 'name', list: 'tools/list', what: 'tool' }
 const PROMPTS: Named = { kind: 'name', list: 'prompts/list', what: 'prompt' }
 const NAMING: Readonly<Record<string, Naming>> = {
-  'tools/call': TOOLS,
+  [CALL_TOOL]: TOOLS,
   'prompts/get': PROMPTS,
   'resources/read': { kind: 'uri' },
   'resources/directory/read': { kind: 'uri' },

@@ -8,7 +8,13 @@ import type { Final, Tell, Told } from '../protocol/call.js'
 import { ACKNOWLEDGED } from '../protocol/subscriptions.js'
 import { EMPTY, objectIn, type Payload } from '../rpc/splice.js'
 import { HangUp } from '../time/hang-up.js'
-import { type Backoff, backoff, pause, within } from '../time/time.js'
+import { type Backoff, backoff, pause } from '../time/pause.js'
+import { within } from '../time/time.js'
+
+/** Whether the server does not support subscriptions or refuses this one, so that a retry would not help. */
+export function isRefusedForGood(error: unknown): boolean {
+  return error instanceof Fault && (error.fault === 'methodNotFound' || error.fault === 'invalidParams')
+}
 
 export interface ResubscriberOptions {
   /** Sends a `subscriptions/listen` with these params. */

@@ -6,7 +6,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { linkSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
-import { pause } from '../time/time.js'
+import { pause } from '../time/pause.js'
 import { readPrivateFile } from './private-file.js'
 
 /** Times of the lock. */

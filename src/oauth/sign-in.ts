@@ -36,7 +36,7 @@ import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import type { Signal } from '../time/hang-up.js'
-import { pause } from '../time/time.js'
+import { pause } from '../time/pause.js'
 
 /** The server to sign in to. */
 export interface SignInOptions {

@@ -31,7 +31,7 @@ export interface AuditOptions {
 
 /** By method, the parameter that names the tool, prompt or resource. */
 const USES: Readonly<Record<string, 'name' | 'uri'>> = {
-  'tools/call': 'name',
+  [CALL_TOOL]: 'name',
   'prompts/get': 'name',
   'resources/read': 'uri',
 }

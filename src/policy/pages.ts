@@ -2,8 +2,9 @@
 
 import { Fault } from '../fault/fault.js'
 import { MAX_PAGES } from '../limits/constants.js'
-import { type Call, type CallLog, type Final, type Handler, unheard } from '../protocol/call.js'
-import { EMPTY, edit, type Json, NO_PARAMS, OWN, type Payload, raw } from '../rpc/splice.js'
+import { type Call, type Final, type Handler, unheard, unlogged } from '../protocol/call.js'
+import { nextCursor } from '../protocol/listed.js'
+import { EMPTY, edit, type Json, NO_PARAMS, OWN, type Payload } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
@@ -13,8 +14,6 @@ export type FetchPage = (cursor: Json | undefined) => Promise<Payload>
 
 /** Milliseconds for reading all pages of a list. */
 const LIST_TIMEOUT = 30_000
-/** The bridge's own requests are not calls of a client, so they have no line in the log. */
-const QUIET: CallLog = { note() {}, warn() {} }
 
 /**
  * Reads a list of the server with `read`, as the caller of `asked` but independently of that call. Rejects with a Fault,
@@ -52,7 +51,7 @@ export async function reading<T>(
       tell: unheard,
       signal: hangUp,
       abort: (reason) => hangUp.abort(reason),
-      log: QUIET,
+      log: unlogged,
     })
     if (!last) return EMPTY
     if (last.kind === 'result') return last.result
@@ -78,10 +77,4 @@ export async function pagesOf(page: FetchPage): Promise<Payload[]> {
     cursor = nextCursor(pages.at(-1) as Payload)
   } while (cursor !== undefined)
   return pages
-}
-
-/** The cursor of the next page; undefined after the last one. */
-export function nextCursor(page: Payload): Json | undefined {
-  const next = raw(page, 'nextCursor')
-  return next?.startsWith('"') ? next : undefined
 }

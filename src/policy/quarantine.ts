@@ -11,12 +11,13 @@
 
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
-import { CALL_TOOL } from '../protocol/methods.js'
+import { nextCursor } from '../protocol/listed.js'
+import { CALL_TOOL, LISTEN } from '../protocol/methods.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { globs } from './globs.js'
-import { nextCursor, reading } from './pages.js'
+import { reading } from './pages.js'
 import { OWN, refuse, toolOf } from './refusal.js'
 import { fetchTools, toolList, withTools } from './tool-list.js'
 
@@ -57,7 +58,7 @@ const HARMLESS: ReadonlySet<string> = new Set([
   'prompts/list',
   'resources/list',
   'resources/templates/list',
-  'subscriptions/listen',
+  LISTEN,
 ])
 const MARK = `${OWN}quarantined`
 const TOOLS_CHANGED = 'notifications/tools/list_changed'
@@ -176,7 +177,7 @@ export class Quarantine {
   async #restrict(call: Call, next: Handler): Promise<Final> {
     const tell = (told: Told) => {
       this.#noteChange(told)
-      return call.method === 'subscriptions/listen' ? call.tell(told) : undefined
+      return call.method === LISTEN ? call.tell(told) : undefined
     }
     const asked = this.#asked()
     const last = await next({ ...anonymous(call), tell })
@@ -251,7 +252,7 @@ function waitsForTools({ state, dependsOnTools }: TrustStatus): boolean {
 function anonymous(call: Call): Call {
   return {
     ...call,
-    params: call.method === 'subscriptions/listen' ? onlyLists(call.params) : call.params,
+    params: call.method === LISTEN ? onlyLists(call.params) : call.params,
     meta: EMPTY,
     progress: false,
     caller: { revision: call.caller.revision, capabilities: '{}' },

@@ -129,6 +129,9 @@ export type Tell = (told: Told) => Promise<void> | undefined
 /** A `Tell` for callers that want only the answer. */
 export const unheard: Tell = () => undefined
 
+/** The log of a call that the bridge makes for itself: no client made it, so it has no line. */
+export const unlogged: CallLog = { note() {}, warn() {} }
+
 /** How long a result may be cached, and for whom (MCP 2026-07-28, server/utilities/caching). */
 export interface CacheHint {
   ttlMs: number

@@ -23,6 +23,7 @@ import { carriedCapabilities } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel/downlevel.js'
 import type { Encoded } from './encoded.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
+import { isImplementation } from './implementation.js'
 import { PROGRESS_TOKEN, RELATED_TASK, TASKS_EXTENSION, withoutEnvelope, withoutRequestKeys } from './meta.js'
 import { namesMissingKeys } from './modern-server.js'
 import { declaredBy } from './offered.js'
@@ -95,19 +96,13 @@ export function initializeResult(
       edit(EMPTY, {
         protocolVersion: JSON.stringify(to.revision),
         capabilities: offers,
-        serverInfo: isImplementation(server) ? server : serverInfo,
+        serverInfo: server !== undefined && isImplementation(server) ? server : serverInfo,
         instructions: raw(discovered, 'instructions'),
         _meta: raw(discovered, '_meta'),
       }),
     ),
   )
   return { answer: write(downlevelResult('initialize', EMPTY, answer, to)), offered: parseObject(offers) }
-}
-
-function isImplementation(server: Json | undefined): boolean {
-  if (!server?.startsWith('{')) return false
-  const implementation = parseObject(server)
-  return typeof value(implementation, 'name') === 'string' && typeof value(implementation, 'version') === 'string'
 }
 
 /** Reads a request of a session. Throws a Fault if params or the progress token are invalid. */

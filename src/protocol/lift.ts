@@ -1,8 +1,10 @@
 /** Turns a legacy result into the middle form: removes what modern clients must not see, adds what they require. */
+
 import { edit, mapElements, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './annotations.js'
 import { withBlocks, withList, withMessageBlocks } from './content.js'
 import { withoutEnvelope } from './meta.js'
+import { CALL_TOOL } from './methods.js'
 
 const MAX_COMPLETIONS = 100
 const NO_TYPE = { resultType: undefined }
@@ -17,7 +19,7 @@ const byMethod: Readonly<Record<string, (result: Payload) => Payload>> = {
   'skills/list': (result) => list(result, 'skills'),
   'skills/get': (result) => edit(result, OWN_HINTS),
   'resources/directory/read': (result) => list(result, 'resources'),
-  'tools/call': withBlocks,
+  [CALL_TOOL]: withBlocks,
   'prompts/get': withMessageBlocks,
   'completion/complete': fewCompletions,
 }

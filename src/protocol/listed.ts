@@ -1,7 +1,7 @@
-/** Reads the names in lists of tools and prompts, and knows the methods that use them. */
+/** Reads pages of lists: the cursor of the next page, and the names of tools and prompts with the methods that use them. */
 
 import { own } from '../rpc/own.js'
-import { arrayIn, type Payload, payloadAt, value } from '../rpc/splice.js'
+import { arrayIn, type Json, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 import { CALL_TOOL } from './methods.js'
 
 const LISTS: Readonly<Record<string, { key: string; calledBy: string }>> = {
@@ -12,6 +12,12 @@ const LISTS: Readonly<Record<string, { key: string; calledBy: string }>> = {
 /** The method that uses the names in the list of `method`; undefined if `method` lists no such names. */
 export function callerOf(method: string): string | undefined {
   return Object.hasOwn(LISTS, method) ? LISTS[method]?.calledBy : undefined
+}
+
+/** The cursor of the next page; undefined after the last one. */
+export function nextCursor(page: Payload): Json | undefined {
+  const next = raw(page, 'nextCursor')
+  return next?.startsWith('"') ? next : undefined
 }
 
 /** The names on a page of a list. */

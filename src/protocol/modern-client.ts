@@ -25,6 +25,7 @@ import {
 import type { Answers, CacheHint, Caller, Reply } from './call.js'
 import type { Encoded } from './encoded.js'
 import { NEWEST_MODERN } from './eras.js'
+import { isImplementation } from './implementation.js'
 import {
   CLIENT_CAPABILITIES,
   CLIENT_INFO,
@@ -35,7 +36,7 @@ import {
   SUBSCRIPTION_ID,
   withoutRequestKeys,
 } from './meta.js'
-import { isLogLevel, LOG_LEVELS, methodTraits } from './methods.js'
+import { isLogLevel, LISTEN, LOG_LEVELS, methodTraits } from './methods.js'
 
 /** A request, decoded. */
 export interface DecodedModernRequest {
@@ -206,11 +207,6 @@ const wrongCapability = memoize((capabilities): string => {
   return KNOWN_CAPABILITIES.find((name) => has(declared, name) && !objectIn(declared, name)) ?? ''
 })
 
-const isImplementation = memoize((info): boolean => {
-  const implementation = info.startsWith('{') ? parseObject(info) : EMPTY
-  return typeof value(implementation, 'name') === 'string' && typeof value(implementation, 'version') === 'string'
-})
-
 function decodeProgressToken(meta: Payload): Json | undefined {
   const token = raw(meta, PROGRESS_TOKEN)
   if (token !== undefined && readId(token) === undefined)
@@ -228,7 +224,7 @@ export function encodeReply(
   id: Request['id'],
   { method, progressToken }: Pick<DecodedModernRequest, 'method' | 'progressToken'>,
 ): Encoded {
-  const subscription = method === 'subscriptions/listen' ? id : undefined
+  const subscription = method === LISTEN ? id : undefined
   switch (reply.kind) {
     case 'notification': {
       const progress = reply.method === 'notifications/progress' && progressToken !== undefined

@@ -2,6 +2,7 @@
  * Reads HTTP responses of a server that are not JSON-RPC answers: what they say, and whether the server may have acted on
  * the request.
  */
+import { mediaTypeOf } from '../texts/headers.js'
 import { printable } from '../texts/printable.js'
 
 /** An HTTP response that is not an answer. */
@@ -67,7 +68,7 @@ export function saidIn({ body }: Pick<HttpRefusal, 'body'>): string | undefined 
 
 /** As `saidIn`, but only text that callers may see: not HTML pages, because they describe the machines that wrote them. */
 export function saidToCallers(refusal: HttpRefusal): string | undefined {
-  const type = refusal.contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  const type = mediaTypeOf(refusal.contentType)
   const plain = type === 'text/plain' || type === 'application/json' || type.endsWith('+json')
   return plain ? saidIn(refusal) : undefined
 }

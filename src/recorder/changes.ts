@@ -1,5 +1,7 @@
 /** Derives the changes of a message from the edits of its object, not by comparing its texts as a whole. */
+
 import { own } from '../rpc/own.js'
+import { tokenOf } from '../rpc/pointer.js'
 import { cut, type JsonSource } from '../rpc/source.js'
 import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from '../rpc/splice.js'
 
@@ -29,7 +31,7 @@ export class Place {
 
   /** The place of a member of this object. */
   member(name: string): Place {
-    return this.#below?.get(name) ?? this.#add(name, tokenOf(name))
+    return this.#below?.get(name) ?? this.#add(name, shortToken(name))
   }
 
   /** The place of an element of this list. */
@@ -53,9 +55,8 @@ export class Place {
   }
 }
 
-function tokenOf(name: string): string {
-  const token = name.length > MAX_SHOWN_NAME ? `${name.slice(0, MAX_SHOWN_NAME - 1)}…` : name
-  return token.includes('~') || token.includes('/') ? token.replaceAll('~', '~0').replaceAll('/', '~1') : token
+function shortToken(name: string): string {
+  return tokenOf(name.length > MAX_SHOWN_NAME ? `${name.slice(0, MAX_SHOWN_NAME - 1)}…` : name)
 }
 
 export type Op = 'add' | 'remove' | 'replace'

@@ -1,5 +1,7 @@
 /** Compares two JSON values: what is gone, what is new, and what has another value. The order of keys does not count. */
+
 import { begins, type Pattern, patternOf } from '../inspect/paths.js'
+import { tokenOf } from '../rpc/pointer.js'
 
 /** One difference. */
 export interface Difference {
@@ -77,7 +79,7 @@ export function diff(expected: unknown, actual: unknown, ignore: readonly string
 
 /** A JSON Pointer of names. */
 export function pointerOf(path: readonly string[]): string {
-  return path.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+  return path.map((name) => `/${tokenOf(name)}`).join('')
 }
 
 function placeOf(at: readonly string[], to: readonly string[]): Pick<Difference, 'at' | 'to'> {

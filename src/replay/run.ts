@@ -1,4 +1,5 @@
 /** Runs the calls of a recording again, as the clients that made them, and compares the answers. */
+
 import { connectTry } from '../inspect/try/client.js'
 import {
   type JsonRecord,
@@ -7,6 +8,7 @@ import {
   TryError,
   type TryQuestion,
 } from '../inspect/try/types.js'
+import { tokenOf } from '../rpc/pointer.js'
 import { type Difference, diff } from './diff.js'
 import type { Expected, RecordedAnswer, Recording, RecordingCall } from './recording.js'
 
@@ -162,7 +164,7 @@ function hiddenIn(value: unknown, at = ''): string | undefined {
   if (typeof value === 'string') return HIDDEN_VALUE.test(value) ? at : undefined
   if (typeof value !== 'object' || value === null) return undefined
   for (const [name, member] of Object.entries(value)) {
-    const found = hiddenIn(member, `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+    const found = hiddenIn(member, `${at}/${tokenOf(name)}`)
     if (found !== undefined) return found
   }
   return undefined

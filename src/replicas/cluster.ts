@@ -4,7 +4,7 @@
  * channels use a plain connection to any node, and only keys use the Cluster client.
  */
 import { createClient, createCluster, ErrorReply } from '@redis/client'
-import { backoff, pause } from '../time/time.js'
+import { backoff, pause } from '../time/pause.js'
 import {
   accessOf,
   COMMANDS,

@@ -1,5 +1,5 @@
 /** What connections to Redis are for, and how they are made: where it is, who connects, and time limits. */
-import { backoff } from '../time/time.js'
+import { backoff } from '../time/pause.js'
 
 /** Where Redis is. Either `url` or `cluster`. */
 export interface RedisAddress {

@@ -4,7 +4,7 @@ import { digest } from '../crypto/digest.js'
 import type { Sealer } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { SharedStore } from '../ports/replicas.js'
-import { pause } from '../time/time.js'
+import { pause } from '../time/pause.js'
 import type { Redis } from './redis.js'
 
 /** Where the values are. */

@@ -1,4 +1,5 @@
 /** Keeps the beginning and the end of a text that is too large to store: enough to find which request it answers. */
+import { whole } from './source.js'
 
 const BEGINNING = 4 * 1024
 const ENDING = 1024
@@ -21,8 +22,8 @@ export class Outline {
   /** Adds the next piece. Keeps copies, so that the piece itself can be freed. */
   add(piece: Uint8Array): void {
     this.length += piece.length
-    if (this.#beginning.length < BEGINNING) this.#beginning = joined(this.#beginning, piece).slice(0, BEGINNING)
-    this.#ending = piece.length < ENDING ? joined(this.#ending, piece).slice(-ENDING) : piece.slice(-ENDING)
+    if (this.#beginning.length < BEGINNING) this.#beginning = whole([this.#beginning, piece]).slice(0, BEGINNING)
+    this.#ending = piece.length < ENDING ? whole([this.#ending, piece]).slice(-ENDING) : piece.slice(-ENDING)
   }
 
   get beginning(): Uint8Array {
@@ -33,11 +34,4 @@ export class Outline {
   get idAtEnd(): string | undefined {
     return ID_AT_END.exec(decoder.decode(this.#ending))?.[1]
   }
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const bytes = new Uint8Array(a.length + b.length)
-  bytes.set(a)
-  bytes.set(b, a.length)
-  return bytes
 }

@@ -3,7 +3,7 @@
 import { Gathering } from './gathering.js'
 import { flat } from './lines.js'
 import { Outline } from './outline.js'
-import { forgivingText, type Wire, whole } from './source.js'
+import { forgivingText, MARK_LENGTH, startsWithMark, type Wire, whole } from './source.js'
 
 /** One event. */
 export interface SseEvent {
@@ -24,6 +24,7 @@ const COLON = 0x3a
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const BETWEEN_LINES = Uint8Array.of(LINE_FEED)
+/** To recognize the beginning of a byte order mark. */
 const BYTE_ORDER_MARK = Uint8Array.of(0xef, 0xbb, 0xbf)
 /** The fields of events; and the longest that any can be, with a byte order mark, its colon and a space. */
 const FIELDS = ['data', 'event', 'id', 'retry'] as const
@@ -77,15 +78,15 @@ export class FieldFilter {
   push(chunk: Uint8Array, hasLineEnd: boolean): Uint8Array[] {
     // Most chunks of a large event are the middle of a line.
     if (!hasLineEnd && !this.#atStart && chunk.length > 0) return this.#dropping ? [] : [chunk]
-    const bytes = this.#held.length === 0 ? chunk : concat(this.#held, chunk)
+    const bytes = this.#held.length === 0 ? chunk : whole([this.#held, chunk])
     this.#held = new Uint8Array(0)
     const passed: Uint8Array[] = []
-    if (this.#mayBeMark && bytes.length < BYTE_ORDER_MARK.length && startsWith(BYTE_ORDER_MARK, bytes)) {
+    if (this.#mayBeMark && bytes.length < MARK_LENGTH && startsWith(BYTE_ORDER_MARK, bytes)) {
       this.#held = bytes.slice()
       return []
     }
     let start = this.#carriage !== undefined && bytes[0] === LINE_FEED ? 1 : 0
-    if (this.#mayBeMark && startsWith(bytes, BYTE_ORDER_MARK)) start = BYTE_ORDER_MARK.length
+    if (this.#mayBeMark && startsWithMark(bytes)) start = MARK_LENGTH
     this.#mayBeMark = false
     let from = this.#carriage === 'dropped' ? start : 0
     if (bytes.length > 0) this.#carriage = undefined
@@ -123,13 +124,6 @@ export class FieldFilter {
 
 function startsWith(bytes: Uint8Array, prefix: Uint8Array): boolean {
   return bytes.length >= prefix.length && prefix.every((byte, at) => bytes[at] === byte)
-}
-
-function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const joined = new Uint8Array(a.length + b.length)
-  joined.set(a)
-  joined.set(b, a.length)
-  return joined
 }
 
 /**
@@ -252,9 +246,9 @@ export class SseDecoder {
 
   /** A line, without a byte order mark at the start of the stream. */
   #unmarked(line: Uint8Array): Uint8Array {
-    const isMarked = this.#atStart && startsWith(line, BYTE_ORDER_MARK)
+    const isMarked = this.#atStart && startsWithMark(line)
     this.#atStart = false
-    return isMarked ? line.subarray(BYTE_ORDER_MARK.length) : line
+    return isMarked ? line.subarray(MARK_LENGTH) : line
   }
 
   #addData(value: readonly Uint8Array[]): void {

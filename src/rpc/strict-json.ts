@@ -3,7 +3,7 @@
  * must be unique in their object regardless of case and escapes, and must not have a special meaning in JavaScript.
  */
 import { JsonError, scan, scanAt } from './scan.js'
-import { type JsonSource, sourceOf } from './source.js'
+import { type JsonSource, sourceOf, startsWithMark } from './source.js'
 import { elementsAt, membersAt, START } from './table.js'
 
 /** Bounds of a document. */
@@ -26,13 +26,12 @@ export class StrictJsonError extends Error {
 
 /** Names with a special meaning in JavaScript objects. */
 const TREACHEROUS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
-const BOM: readonly number[] = [0xef, 0xbb, 0xbf]
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The parsed value. Throws a StrictJsonError. */
 export function readStrictly(bytes: Uint8Array, { maxBytes, maxDepth }: JsonBounds): unknown {
   if (bytes.length > maxBytes) throw new StrictJsonError('', `is larger than ${maxBytes} bytes`)
-  if (BOM.every((byte, at) => bytes[at] === byte)) throw new StrictJsonError('', 'starts with a byte order mark')
+  if (startsWithMark(bytes)) throw new StrictJsonError('', 'starts with a byte order mark')
   const text = decode(bytes)
   try {
     const source = sourceOf(text)

@@ -3,6 +3,7 @@
 import { MAX_NAME, MAX_PAGES, MAX_TOOLS } from '../limits/constants.js'
 import type { Reservation } from '../limits/memory.js'
 import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations.js'
+import { nextCursor } from '../protocol/listed.js'
 import { own } from '../rpc/own.js'
 import { weightOf } from '../rpc/source.js'
 import { arrayIn, type Json, objectIn, opens, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
@@ -82,9 +83,8 @@ export class ToolCache {
   learn(page: Payload, cursor: Json | undefined): void {
     if (cursor === undefined) this.forget()
     else if (cursor !== this.#next) return
-    const next = raw(page, 'nextCursor')
     this.#unread.push(page)
-    this.#next = next?.startsWith('"') ? own(next) : undefined
+    this.#next = own(nextCursor(page))
     this.knowsAll = this.#next === undefined
     const { pages, characters } = MAX_UNREAD_PAGES
     if (this.#unread.length > pages || weightOfPages(this.#unread) > characters) this.#readAll()
@@ -125,8 +125,8 @@ export class ToolCache {
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const page = await this.#fetchPage(cursor)
       read(page, facts)
-      const next = raw(page, 'nextCursor')
-      if (!next?.startsWith('"') || next === cursor) break
+      const next = nextCursor(page)
+      if (next === undefined || next === cursor) break
       cursor = next
     }
     return facts

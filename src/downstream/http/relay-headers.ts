@@ -1,4 +1,5 @@
 /** Selects the headers that the relay passes on: not those of a connection, and not those for the bridge itself. */
+import { mediaType } from '../../texts/headers.js'
 
 /** Headers by lower-cased name. */
 export type RelayedHeaders = Record<string, string | string[] | undefined>
@@ -64,18 +65,6 @@ function dropNamed(sent: RelayedHeaders, { connection = [] }: RelayedHeaders): v
     const name = named.trim().toLowerCase()
     if (name !== 'content-type') delete sent[name]
   }
-}
-
-/** The first value of a header. */
-export function headerOf(headers: RelayedHeaders, name: string): string | undefined {
-  const value = headers[name]
-  return typeof value === 'string' ? value : value?.[0]
-}
-
-/** The media type in lower case, without parameters; empty if there is none. */
-export function mediaType(headers: RelayedHeaders): string {
-  const [type = ''] = (headerOf(headers, 'content-type') ?? '').split(';', 1)
-  return type.trim().toLowerCase()
 }
 
 /** Whether the content is an event stream. */

@@ -2,6 +2,7 @@
  * The relay: passes HTTP messages unchanged between a client and a server of the same era. The server validates the
  * messages; the bridge checks the owner of a session, filters headers and writes the log.
  */
+
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
@@ -15,10 +16,11 @@ import { isModern, legacyRevision } from '../../protocol/eras.js'
 import { decodeValue, type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { callerOf } from '../../protocol/listed.js'
 import { methodTraits } from '../../protocol/methods.js'
+import { headerOf } from '../../texts/headers.js'
 import { CallLogEntry, subject } from '../call-log.js'
 import { type Logger, tell } from '../logger.js'
 import { traceHeaders } from './headers.js'
-import { headerOf, type RelayedHeaders, sentBack } from './relay-headers.js'
+import { type RelayedHeaders, sentBack } from './relay-headers.js'
 import { RelayedList } from './relayed-list.js'
 import { RelayedRequest, type RelayedRequestOptions } from './relayed-request.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'

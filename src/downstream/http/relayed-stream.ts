@@ -2,11 +2,13 @@
  * Passes the event stream of a relayed answer to the client. Adds the last message if the bridge ends the stream, or if the
  * server ends it without an answer.
  */
+
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type { Fault } from '../../fault/fault.js'
 import type { Final } from '../../protocol/call.js'
 import type { Era } from '../../protocol/eras.js'
+import { LISTEN } from '../../protocol/methods.js'
 import { encodeReply } from '../../protocol/modern-client.js'
 import { EventLength, hasLineEnd } from '../../rpc/event-length.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
@@ -142,6 +144,6 @@ export class RelayedStream {
 
 /** The result that ends a subscription. */
 function subscriptionEnded(id: Id): string {
-  const listen = { method: 'subscriptions/listen', progressToken: undefined }
+  const listen = { method: LISTEN, progressToken: undefined }
   return encodeReply({ kind: 'result', result: EMPTY }, id, listen).text as string
 }

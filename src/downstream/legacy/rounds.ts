@@ -5,7 +5,7 @@ import { MAX_ROUNDS } from '../../limits/constants.js'
 import { asksSomething } from '../../protocol/input.js'
 import type { Payload } from '../../rpc/splice.js'
 import type { Signal } from '../../time/hang-up.js'
-import { backoff, pause } from '../../time/time.js'
+import { backoff, pause } from '../../time/pause.js'
 
 /** Milliseconds before a server that sent only a state is called again. */
 const WAIT = { first: 250, most: 5_000 }

@@ -5,7 +5,7 @@
 
 import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
-import { Resubscriber } from '../../listening/resubscriber.js'
+import { isRefusedForGood, Resubscriber } from '../../listening/resubscriber.js'
 import type { Log } from '../../log/events.js'
 import type { Final, Tell } from '../../protocol/call.js'
 import { CHANGING_LISTS, type ChangingList, checkAddresses, UPDATED } from '../../protocol/subscriptions.js'
@@ -73,7 +73,7 @@ export class SessionChanges {
           if (!this.#subscription.isOpen) await this.#change(this.#uris)
         }),
       failed: (error) => {
-        const retries = !isRefusal(error)
+        const retries = !isRefusedForGood(error)
         const message = retries ? 'subscription failed; retrying' : 'subscription failed'
         options.log.debug({ event: 'subscription_failed', err: error }, message)
         return retries
@@ -202,8 +202,4 @@ function weightOf(uris: ReadonlySet<string>): number {
 function includesUri(filter: Payload, uri: string): boolean {
   const uris = value(filter, 'resourceSubscriptions')
   return Array.isArray(uris) && uris.includes(uri)
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof Fault && (error.fault === 'methodNotFound' || error.fault === 'invalidParams')
 }

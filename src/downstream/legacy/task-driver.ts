@@ -21,7 +21,7 @@ import {
   write,
 } from '../../rpc/splice.js'
 import { HangUp } from '../../time/hang-up.js'
-import { pause } from '../../time/time.js'
+import { pause } from '../../time/pause.js'
 
 /** The client of a task. */
 export interface TaskClient {

@@ -17,7 +17,14 @@ import {
   legacyError,
   type Opening,
 } from '../../protocol/legacy-client.js'
-import { CALL_TOOL, isLogLevel, LEGACY_CLIENT_NOTIFICATIONS, LOG_LEVELS, methodTraits } from '../../protocol/methods.js'
+import {
+  CALL_TOOL,
+  isLogLevel,
+  LEGACY_CLIENT_NOTIFICATIONS,
+  LISTEN,
+  LOG_LEVELS,
+  methodTraits,
+} from '../../protocol/methods.js'
 import {
   error as errorMessage,
   type Notification,
@@ -418,12 +425,10 @@ export class TranslatedSession implements ClientSession {
   #listen(params: Payload, controller: HangUp, tell: Tell): Promise<Final> {
     const { log, transport, upstream, settings } = this.#options
     const { listen = upstream.handle } = settings
-    const fields = { clientEra: 'legacy', clientTransport: transport, method: 'subscriptions/listen' } as const
+    const fields = { clientEra: 'legacy', clientTransport: transport, method: LISTEN } as const
     const record = new CallLogEntry(log, fields)
     const caller = { ...this.#caller, logLevel: undefined }
-    return listen(
-      callFrom('subscriptions/listen', params, EMPTY, { caller, controller, record, options: this.#options, tell }),
-    )
+    return listen(callFrom(LISTEN, params, EMPTY, { caller, controller, record, options: this.#options, tell }))
   }
 
   #deliver(method: string, params: Payload): void {

@@ -1,7 +1,7 @@
 /** A client of the legacy revisions for the inspector: a session, in which the server can ask at any time. */
 import { isRecord, messagesIn, resultOf } from './http.js'
 import { eventOf } from './notifications.js'
-import { paused } from './paused.js'
+import { untilNextPoll } from './polling.js'
 import {
   CLIENT,
   type JsonRecord,
@@ -126,7 +126,7 @@ export async function connectLegacy({
       // A server asks what it has to ask in the answer to this request.
       while (!ENDED.includes(now['status']) && now['status'] !== 'input_required') {
         on?.({ kind: 'task', call, task: now })
-        await paused(now['pollInterval'], signal)
+        await untilNextPoll(now['pollInterval'], signal)
         now = await request('tasks/get', { taskId }, signal, call)
       }
       on?.({ kind: 'task', call, task: now })

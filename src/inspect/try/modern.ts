@@ -14,7 +14,7 @@ import {
 import { parseObject } from '../../rpc/splice.js'
 import { isRecord, messagesIn, resultOf } from './http.js'
 import { eventOf } from './notifications.js'
-import { paused } from './paused.js'
+import { untilNextPoll } from './polling.js'
 import {
   CLIENT,
   type JsonRecord,
@@ -112,7 +112,7 @@ export async function connectModern({
           const inputResponses = await answers(open, call, signal)
           await request('tasks/update', { taskId, inputResponses }, { signal, call })
         }
-        await paused(now['pollIntervalMs'], signal)
+        await untilNextPoll(now['pollIntervalMs'], signal)
       }
     } catch (error) {
       if (signal.aborted) request('tasks/cancel', { taskId }, { signal: closing.signal, call }).catch(() => {})

@@ -3,7 +3,7 @@
  * renews holds a lease in the record; others wait for its result. If a process is killed, its lease expires.
  */
 import { randomUUID } from 'node:crypto'
-import { pause } from '../../time/time.js'
+import { pause } from '../../time/pause.js'
 import { unavailable } from '../failure.js'
 import type { Holder, Token, TokenRecord } from './record.js'
 import type { TokenStore } from './store.js'

@@ -1,4 +1,5 @@
 /** The form of a JSON Schema: which fields it has, and what a person has put into them as JSON. Pure. */
+import { nameOfToken, tokenOf } from '../../rpc/pointer.js'
 import { equalJson } from './equal.js'
 
 type Schema = Record<string, unknown>
@@ -154,14 +155,14 @@ export function readDraft(
     const known = new Map((shape.members ?? []).map((member) => [member.key, member]))
     for (const { key, required, schema } of known.values())
       if (required && draft.members.get(key) === undefined && shapeOf(schema, root).kind !== 'text')
-        wrong.push({ at: `${at}/${pointed(key)}`, why: 'is required' })
+        wrong.push({ at: `${at}/${tokenOf(key)}`, why: 'is required' })
     const entries = [...draft.members].flatMap(([key, member]): [string, unknown][] => {
       const { schema, required = false } = known.get(key) ?? {}
       const isMissing = member === undefined
       const value =
         isMissing && !(required && shapeOf(schema, root).kind === 'text')
           ? undefined
-          : readDraft(shapeOf(schema, root), root, member, required, wrong, `${at}/${pointed(key)}`)
+          : readDraft(shapeOf(schema, root), root, member, required, wrong, `${at}/${tokenOf(key)}`)
       return value === undefined ? [] : [[key, value]]
     })
     // Object.fromEntries makes own members of any name, also of __proto__.
@@ -229,7 +230,7 @@ function followed(schema: unknown, root: unknown): unknown {
 function pointedAt(root: unknown, pointer: string): unknown {
   let found = root
   for (const part of decoded(pointer).split('/').slice(1)) {
-    const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    const key = nameOfToken(part)
     if (typeof found !== 'object' || found === null || !Object.hasOwn(found, key)) return undefined
     found = (found as Schema)[key]
   }
@@ -242,10 +243,6 @@ function decoded(text: string): string {
   } catch {
     return text
   }
-}
-
-function pointed(key: string): string {
-  return key.replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
 function typeOf({ type, properties }: Schema): unknown {

@@ -8,7 +8,7 @@
 import { digest } from '../../crypto/digest.js'
 import type { BridgeEvent, Observe } from '../../ports/events.js'
 import type { CacheHint, Call, Final, Handler, Policy, Sender, Told } from '../../protocol/call.js'
-import { methodTraits } from '../../protocol/methods.js'
+import { LISTEN, methodTraits } from '../../protocol/methods.js'
 import { isAbout, UPDATED } from '../../protocol/subscriptions.js'
 import { canonical } from '../../rpc/canonical.js'
 import { memoize, Recent } from '../../rpc/memoize.js'
@@ -73,7 +73,7 @@ const ABOUT_A_RESOURCE: ReadonlySet<string> = new Set(['resources/read', 'skills
 
 /** Whether calls of a method must pass the cache: their results are cached, or they deliver notifications of changes. */
 export function isOfCache(method: string): boolean {
-  return methodTraits(method).cacheable === true || method === 'subscriptions/listen'
+  return methodTraits(method).cacheable === true || method === LISTEN
 }
 
 /** The cached results of one server. */
@@ -94,7 +94,7 @@ export class Cache {
   }
 
   readonly policy: Policy = (next) => (call) => {
-    if (call.method === 'subscriptions/listen') return next(this.#watched(call))
+    if (call.method === LISTEN) return next(this.#watched(call))
     const params = this.#closed ? undefined : cacheableParams(call)
     return params === undefined ? next(call) : this.#answer(call, params, next)
   }

@@ -5,7 +5,8 @@
 
 import { MAX_ADDRESS, MAX_URIS } from '../../limits/constants.js'
 import { Resubscriber } from '../../listening/resubscriber.js'
-import type { Call, CallLog, Handler, Sender, Tell, Told } from '../../protocol/call.js'
+import { type Call, type Handler, type Sender, type Tell, type Told, unlogged } from '../../protocol/call.js'
+import { LISTEN } from '../../protocol/methods.js'
 import { CHANGING_LISTS } from '../../protocol/subscriptions.js'
 import { EMPTY, has, isEmpty, type Payload, parseObject } from '../../rpc/splice.js'
 import type { HangUp } from '../../time/hang-up.js'
@@ -31,8 +32,6 @@ const REOPEN = { first: 1_000, most: 300_000 }
 const LINGER = 10_000
 
 const LISTS = CHANGING_LISTS.map(({ filter }) => `"${filter}":true`)
-/** The bridge's own subscription is not a call of a client, so it has no line in the log. */
-const QUIET: CallLog = { note() {}, warn() {} }
 
 /** The subscription for one scope of the cache. */
 export class Listening {
@@ -130,13 +129,13 @@ function paramsOf(uris: readonly string[]): Payload {
 function callOf(sender: Sender, params: Payload, controller: HangUp, tell: Tell): Call {
   return {
     ...sender,
-    method: 'subscriptions/listen',
+    method: LISTEN,
     params,
     meta: EMPTY,
     progress: false,
     tell,
     signal: controller,
     abort: (reason) => controller.abort(reason),
-    log: QUIET,
+    log: unlogged,
   }
 }

@@ -5,6 +5,7 @@
  */
 
 import { MAX_ADDRESS } from '../../limits/constants.js'
+import { consistsOf } from '../../texts/fixed-parts.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import { folded } from '../unambiguous.js'
 import type { Rules } from './names.js'
@@ -56,10 +57,16 @@ export function addresses({ allow, deny }: Rules): (uri: string) => boolean {
     const text = decoded(uri)
     if (!ABSOLUTE.test(text.trim()) || UNREADABLE.test(text) || decoded(uri, MAX_DECODED + 1) !== text) return false
     const read = readingsOf(uri)
-    if (denied.some(({ given, readings }) => fits(given, uri) || readings.some((one, at) => fits(one, read[at]))))
+    if (
+      denied.some(
+        ({ given, readings }) => consistsOf(given, uri) || readings.some((one, at) => consistsOf(one, read[at])),
+      )
+    )
       return false
     if (!allowed) return true
-    return allowed.some(({ given, readings }) => fits(given, uri) && readings.every((one, at) => fits(one, read[at])))
+    return allowed.some(
+      ({ given, readings }) => consistsOf(given, uri) && readings.every((one, at) => consistsOf(one, read[at])),
+    )
   }
 }
 
@@ -110,18 +117,4 @@ function decoded(uri: string, times = MAX_DECODED): string {
       Buffer.from(escapes.replaceAll('%', ''), 'hex').toString('utf8'),
     )
   return text
-}
-
-/** Whether a text matches a pattern, in time linear in its length for any pattern. */
-function fits([first = '', ...others]: readonly string[], text = ''): boolean {
-  const last = others.pop()
-  if (last === undefined) return text === first
-  if (!text.startsWith(first)) return false
-  let at = first.length
-  for (const part of others) {
-    const found = text.indexOf(part, at)
-    if (found < 0) return false
-    at = found + part.length
-  }
-  return text.length - last.length >= at && text.endsWith(last)
 }

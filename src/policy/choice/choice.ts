@@ -10,7 +10,7 @@ import { Fault } from '../../fault/fault.js'
 import { MAX_LOGGED_NAME } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
 import type { Call, Final, Handler, Policy, Told } from '../../protocol/call.js'
-import { CALL_TOOL } from '../../protocol/methods.js'
+import { CALL_TOOL, LISTEN } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
@@ -39,7 +39,7 @@ type Answer = (call: Call, next: Handler) => Promise<Final>
 const NAMELESS = ['server/discover', 'tasks/get', 'tasks/update', 'tasks/cancel']
 /** Methods that name one. They pass unless the choice restricts that kind. */
 const NAMING = [
-  ...['tools/list', CALL_TOOL, 'prompts/list', 'prompts/get', 'subscriptions/listen'],
+  ...['tools/list', CALL_TOOL, 'prompts/list', 'prompts/get', LISTEN],
   ...['resources/list', 'resources/templates/list', 'resources/read'],
   ...['skills/list', 'skills/get', 'resources/directory/read'],
 ]
@@ -52,7 +52,7 @@ export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions):
   const pass: Answer = (call, next) => next(call)
   const answers: Readonly<Record<string, Answer>> = {
     ...Object.fromEntries([...NAMELESS, ...NAMING].map((method) => [method, pass])),
-    ...(shownTools && { 'tools/list': listing(shownTools), 'tools/call': using(shownTools, 'tool') }),
+    ...(shownTools && { 'tools/list': listing(shownTools), [CALL_TOOL]: using(shownTools, 'tool') }),
     ...(shownPrompts && { 'prompts/list': listing(shownPrompts), 'prompts/get': using(shownPrompts, 'prompt') }),
     ...(isShown && {
       'resources/list': filtering('resources', isShown),
@@ -61,7 +61,7 @@ export function choice({ tools, prompts, resources, ...shared }: ChoiceOptions):
       'resources/read': reading(isShown, pass),
       'skills/get': reading(isShown, pass),
       'resources/directory/read': reading(isShown, filtering('resources', isShown)),
-      'subscriptions/listen': listening(isShown),
+      [LISTEN]: listening(isShown),
     }),
     'completion/complete': completing(shownPrompts, isShown),
   }

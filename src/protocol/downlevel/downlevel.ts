@@ -2,7 +2,9 @@
  * Adapts results, notifications and questions of a modern server to a legacy revision. Changes only what clients would
  * reject or misread. With `strict`, also removes everything that the revision does not define.
  */
+
 import type { Payload } from '../../rpc/splice.js'
+import { CALL_TOOL } from '../methods.js'
 import { type AdaptedQuestion, elicitation } from './elicitation.js'
 import { fit, type Shape } from './fit.js'
 import { completeResult, initializeResult, page, promptResult, readResult } from './results.js'
@@ -27,7 +29,7 @@ const results: Readonly<Record<string, ToldResult>> = {
   'prompts/list': listOf('prompts', shapes.prompt),
   'resources/list': listOf('resources', shapes.resource),
   'resources/templates/list': listOf('resourceTemplates', shapes.resourceTemplate),
-  'tools/call': callResult,
+  [CALL_TOOL]: callResult,
   'prompts/get': promptResult,
   'resources/read': readResult,
   'completion/complete': completeResult,

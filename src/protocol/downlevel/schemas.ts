@@ -2,6 +2,7 @@
  * Checks whether validators can compile a schema. The client of the first SDK (@modelcontextprotocol/sdk 1.x) compiles
  * every `outputSchema` of a list and rejects the whole list if one does not compile.
  */
+import { nameOfToken } from '../../rpc/pointer.js'
 
 type Kind = (value: unknown, schema: Members) => boolean
 type Members = Readonly<Record<string, unknown>>
@@ -192,7 +193,7 @@ function resolve(reference: string, { root, anchors }: Found): unknown {
 /** One step of a JSON Pointer (RFC 6901), in an object or a list. */
 function step(at: unknown, name: string | undefined): unknown {
   if (typeof at !== 'object' || at === null || name === undefined) return undefined
-  const key = name.replaceAll('~1', '/').replaceAll('~0', '~')
+  const key = nameOfToken(name)
   return Object.hasOwn(at, key) ? (at as Members)[key] : undefined
 }
 

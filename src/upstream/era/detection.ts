@@ -11,7 +11,7 @@ import { type Account, type AccountsByPrincipal, LOCAL } from '../../protocol/ac
 import type { Sender } from '../../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../protocol/eras.js'
 import type { Json } from '../../rpc/splice.js'
-import { backoff } from '../../time/time.js'
+import { backoff } from '../../time/pause.js'
 import type { Exchange } from '../exchange.js'
 import { Contradiction, credentialOf, openingFault } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'

@@ -1,10 +1,12 @@
 /**
  * The legacy half of a server: answers calls, delivers notifications and serves legacy clients, all through sessions.
  */
+
 import type { Gauge } from '../../ports/events.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import type { Call, Handler, LegacyRoute, Notice, Sender } from '../../protocol/call.js'
 import { unlessEmpty } from '../../protocol/meta.js'
+import { LISTEN } from '../../protocol/methods.js'
 import { edit, objectIn, value } from '../../rpc/splice.js'
 import type { Verdict } from '../era/verdict.js'
 import type { Access, Half } from '../half.js'
@@ -78,7 +80,7 @@ export class LegacyHalf implements Half {
   checkOwner(call: Call): void {
     this.#parked.checkOwner(call)
     if (call.method.startsWith('tasks/')) this.#tasks.checkOwner([value(call.params, 'taskId')], call)
-    if (call.method !== 'subscriptions/listen') return
+    if (call.method !== LISTEN) return
     const filter = objectIn(call.params, 'notifications')
     const taskIds = filter && value(filter, 'taskIds')
     if (Array.isArray(taskIds)) this.#tasks.checkOwner(taskIds, call)

@@ -4,11 +4,11 @@ import { Fault } from '../../fault/fault.js'
 import type { Call, Final, Handler } from '../../protocol/call.js'
 import { checkParamHeaders } from '../../protocol/headers.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
-import { CALL_TOOL, methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
 import { objectIn, type Payload, raw, textUnder, value } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
-import { pause } from '../../time/time.js'
+import { pause } from '../../time/pause.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { Contradiction, callFault, givenUpFor, repeatable, worthRepeating } from '../failure.js'
 import type { ServerOptions } from '../options.js'
@@ -63,7 +63,7 @@ export function legacyHandler(
     const visit = resumed instanceof Visit ? resumed : undefined
     if (resumed && !(resumed instanceof Visit)) return resumed
     if (TASK_METHODS.has(retry.method) && taskMode !== 'off') return tasks.answer(retry)
-    if (retry.method === 'subscriptions/listen') return listen(sessions, retry, tasks)
+    if (retry.method === LISTEN) return listen(sessions, retry, tasks)
     const call: Call = retry.answers ? { ...retry, answers: undefined } : retry
     const { signal } = call
     const shared = visit ? withVisit(visit) : usual

@@ -16,7 +16,8 @@ import {
   UPDATED,
 } from '../../protocol/subscriptions.js'
 import { EMPTY, edit, OWN, objectIn, type Payload, sizeOf, textUnder, value } from '../../rpc/splice.js'
-import { pause, within } from '../../time/time.js'
+import { pause } from '../../time/pause.js'
+import { within } from '../../time/time.js'
 import type { LegacySession } from './session.js'
 import type { LegacySessions } from './sessions.js'
 import type { LegacyTasks } from './tasks.js'

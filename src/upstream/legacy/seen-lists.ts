@@ -2,9 +2,10 @@
 
 import { digest } from '../../crypto/digest.js'
 import { MAX_PAGES } from '../../limits/constants.js'
+import { nextCursor } from '../../protocol/listed.js'
 import { CHANGING_LISTS, type ChangingList } from '../../protocol/subscriptions.js'
 import type { Response } from '../../rpc/message.js'
-import { type Json, type Payload, raw, value } from '../../rpc/splice.js'
+import { type Json, type Payload, raw } from '../../rpc/splice.js'
 
 /** For each list method: the member of its result that holds the items, and the capability of its notification. */
 const LISTS: Readonly<Record<string, { member: string; capability: ChangingList['capability'] }>> = {
@@ -55,10 +56,6 @@ export class SeenLists {
 function digestOf(result: Payload, member: string): string {
   const follows = nextCursor(result) !== undefined
   return digest(`${follows} ${raw(result, member) ?? ''}`)
-}
-
-function nextCursor(result: Payload): Json | undefined {
-  return typeof value(result, 'nextCursor') === 'string' ? raw(result, 'nextCursor') : undefined
 }
 
 function resultIn({ outcome: { kind, payload } }: Response): Payload | undefined {

@@ -26,7 +26,7 @@ import {
   write,
 } from '../../rpc/splice.js'
 import { HangUp } from '../../time/hang-up.js'
-import { pause } from '../../time/time.js'
+import { pause } from '../../time/pause.js'
 import { callFault } from '../failure.js'
 import { throwIfRefused } from '../refusals.js'
 import { SessionLost } from '../session-loss.js'

@@ -5,7 +5,7 @@ import { MAX_NAME } from '../../limits/constants.js'
 import type { Params } from '../../rpc/message.js'
 import { value } from '../../rpc/splice.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
-import { pause } from '../../time/time.js'
+import { pause } from '../../time/pause.js'
 
 /** The maximum number of remembered ids of completed URL elicitations. */
 const MAX_VISITED = 1_000

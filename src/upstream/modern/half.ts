@@ -7,7 +7,7 @@ import { SMALL } from '../../limits/memory.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import type { Account } from '../../protocol/account.js'
 import { withoutMisannotated } from '../../protocol/annotations.js'
-import { type Call, type Final, type Handler, type Notice, type Told, unheard } from '../../protocol/call.js'
+import { type Call, type Final, type Handler, type Notice, type Told, unheard, unlogged } from '../../protocol/call.js'
 import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/headers.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
@@ -30,7 +30,8 @@ import {
   value,
 } from '../../rpc/splice.js'
 import { HangUp } from '../../time/hang-up.js'
-import { pause, unlessAborted } from '../../time/time.js'
+import { pause } from '../../time/pause.js'
+import { unlessAborted } from '../../time/time.js'
 import { starting } from '../era/starting.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import {
@@ -287,7 +288,7 @@ function listingFor({ caller, principal, credential }: Call): Call {
     tell: unheard,
     signal: new HangUp(),
     abort() {},
-    log: { note() {}, warn() {} },
+    log: unlogged,
   }
 }
 

@@ -5,7 +5,7 @@
 import type { Call, Final, Handler, Told } from '../../protocol/call.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, UPDATED } from '../../protocol/subscriptions.js'
 import { EMPTY, edit, OWN, objectIn, type Payload, value } from '../../rpc/splice.js'
-import { backoff, pause } from '../../time/time.js'
+import { backoff, pause } from '../../time/pause.js'
 
 /** Milliseconds between attempts: none before the first one, then doubling. */
 const WAIT = { first: 1_000, most: 30_000 }

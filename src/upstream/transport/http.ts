@@ -8,8 +8,10 @@ import { type Memory, NOBODY } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import { own } from '../../rpc/own.js'
 import type { SseDecoder, SseEvent } from '../../rpc/sse.js'
+import { headerOf, mediaType } from '../../texts/headers.js'
 import { HangUp } from '../../time/hang-up.js'
-import { backoff, Deadline, pause, within } from '../../time/time.js'
+import { backoff, pause } from '../../time/pause.js'
+import { Deadline, within } from '../../time/time.js'
 import { OneWaySender } from '../one-way.js'
 import { AcceptedCalls } from './accepted-calls.js'
 import {
@@ -25,8 +27,6 @@ import {
   type BodyKind,
   bodyKindOf,
   type HttpRequest,
-  headerOf,
-  mediaType,
   Origin,
   type OriginAnswer,
   type OriginHeaders,
@@ -408,7 +408,7 @@ class Reading extends HangUp implements Reader {
   onHead(status: number, headers: ResponseHeaders): BodyKind {
     this.#cookies?.keepFrom(this.path, headers)
     if (status >= 300) return 'whole'
-    const kind = bodyKindOf(headers) ?? (mediaType(headers)?.startsWith('text/') ? 'beginning' : 'nothing')
+    const kind = bodyKindOf(headers) ?? (mediaType(headers).startsWith('text/') ? 'beginning' : 'nothing')
     if (kind === 'events') this.#head = { status, headers }
     this.heard = false
     this.#onSuccess?.(headers, kind)

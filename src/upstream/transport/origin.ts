@@ -7,6 +7,7 @@ import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../
 import { refusalOf } from '../../protocol/refusal.js'
 import { Gathering } from '../../rpc/gathering.js'
 import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
+import { headerOf, mediaType } from '../../texts/headers.js'
 import { printable } from '../../texts/printable.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { atTurnEnd } from '../../time/turn.js'
@@ -375,12 +376,6 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The first value of a header. */
-export function headerOf(headers: ResponseHeaders, name: string): string | undefined {
-  const value = headers[name]
-  return typeof value === 'string' ? value : value?.[0]
-}
-
 /** The failure of an answer in an unknown encoding; undefined if the answer has no encoding or was decoded. */
 export function undecodedIn(headers: ResponseHeaders): ChannelError | undefined {
   const encoding = headerOf(headers, 'content-encoding')?.trim().toLowerCase() || 'identity'
@@ -404,15 +399,8 @@ const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole'
 export function bodyKindOf(headers: ResponseHeaders): BodyKind | undefined {
   const { 'content-type': stated } = headers
   if (typeof stated === 'string' && Object.hasOwn(BODIES, stated)) return BODIES[stated]
-  const type = mediaType(headers) ?? ''
+  const type = mediaType(headers)
   return Object.hasOwn(BODIES, type) ? BODIES[type] : undefined
-}
-
-/** The media type of an answer, without its parameters. */
-export function mediaType(headers: ResponseHeaders): string | undefined {
-  const type = headerOf(headers, 'content-type')
-  const end = type?.indexOf(';') ?? -1
-  return (end < 0 ? type : type?.slice(0, end).trim())?.toLowerCase()
 }
 
 /** The failure of a request that was answered with a status of 300 or more. */

@@ -9,6 +9,7 @@ import type { Account } from '../../protocol/account.js'
 import { numberOf, parseMessage } from '../../rpc/message.js'
 import { forgivingText, sourceOfBytes } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
+import { mediaType } from '../../texts/headers.js'
 import { Deadline } from '../../time/time.js'
 import { OneWaySender } from '../one-way.js'
 import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
@@ -16,7 +17,6 @@ import { Cookies } from './cookies.js'
 import {
   type BodyKind,
   type HttpRequest,
-  mediaType,
   Origin,
   type OriginAnswer,
   type OriginOptions,

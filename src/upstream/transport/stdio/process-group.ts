@@ -1,7 +1,8 @@
 /** Ends a child and its descendants together, as a process group, at the latest when the bridge ends. */
 import { type ChildProcess, spawnSync } from 'node:child_process'
 import process from 'node:process'
-import { pause, within } from '../../../time/time.js'
+import { pause } from '../../../time/pause.js'
+import { within } from '../../../time/time.js'
 import { unwatch, watch } from './watchdog.js'
 
 /** Milliseconds between checks whether a group still has processes. */

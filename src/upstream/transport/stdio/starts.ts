@@ -1,6 +1,6 @@
 /** Limits how fast processes are started for one principal: a burst, then a steady rate. */
 import { Fault } from '../../../fault/fault.js'
-import { pause } from '../../../time/time.js'
+import { pause } from '../../../time/pause.js'
 
 export interface StartsOptions {
   /** Processes that may be started at once. */
