@@ -180,10 +180,10 @@ t.test('adds several requested resources one after the other', async (t) => {
   await all
 })
 
-t.test('notifies for a subscribed resource, and for those below it', async (t) => {
+t.test('notifies for a subscribed resource, and for those below it, not for one with a longer name', async (t) => {
   const bridge = start(t)
   const subscription = await subscribed(bridge, 'test://a')
-  for (const uri of ['test://a', 'test://a/b', 'test://b']) subscription.tell(UPDATED, { uri })
+  for (const uri of ['test://a', 'test://ab', 'test://a/b', 'test://b']) subscription.tell(UPDATED, { uri })
   subscription.tell(UPDATED, { uri: 'test://a' })
   await until(() => bridge.told.length === 3)
   t.same(

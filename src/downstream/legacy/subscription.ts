@@ -8,7 +8,7 @@ import type { Reservation } from '../../limits/memory.js'
 import { isRefusedForGood, Resubscriber } from '../../listening/resubscriber.js'
 import type { Log } from '../../log/events.js'
 import type { Final, Tell } from '../../protocol/call.js'
-import { CHANGING_LISTS, type ChangingList, checkAddresses, UPDATED } from '../../protocol/subscriptions.js'
+import { CHANGING_LISTS, type ChangingList, checkAddresses, isAbout, UPDATED } from '../../protocol/subscriptions.js'
 import {
   EMPTY,
   edit,
@@ -185,7 +185,7 @@ export class SessionChanges {
   #wants(method: string, params: Payload): boolean {
     if (method === UPDATED) {
       const uri = textUnder(params, 'uri')
-      return [...this.#uris].some((subscribed) => uri.startsWith(subscribed))
+      return [...this.#uris].some((subscribed) => isAbout(uri, subscribed))
     }
     return this.#lists.some((list) => list.method === method)
   }
