@@ -21,6 +21,11 @@ type Json = Readonly<Record<string, unknown>>
 /** Principals that need no token. */
 const WITHOUT_TOKEN: readonly (string | undefined)[] = ['local', ANONYMOUS, undefined]
 
+/** Whether a caller with this principal sends a token. */
+export function requiresToken(principal: string | undefined): boolean {
+  return !WITHOUT_TOKEN.includes(principal)
+}
+
 /** A request that can be repeated. */
 interface Again {
   /** Headers whose values are known, without the content type. */
@@ -108,7 +113,7 @@ function secretsOf({ session, principal }: Told, { method }: Json): Again['secre
   const inSession = session !== undefined && method !== 'initialize'
   return {
     ...(inSession && { 'mcp-session-id': { before: '', variable: 'MCP_SESSION_ID' } }),
-    ...(!WITHOUT_TOKEN.includes(principal) && { authorization: { before: 'Bearer ', variable: 'TOKEN' } }),
+    ...(requiresToken(principal) && { authorization: { before: 'Bearer ', variable: 'TOKEN' } }),
   }
 }
 

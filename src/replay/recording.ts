@@ -49,6 +49,9 @@ export const MAX_RECORDING_CALLS = 10_000
 /** Most levels of a file. */
 const MAX_RECORDING_DEPTH = 500
 
+/** What stands for a hidden value. */
+const HIDDEN_VALUE = /‹(?:hidden|sealed, \d+ B|\d+ characters, sha256 [\da-f]{16})›/
+
 /** What is wrong with a file. */
 class RecordingError extends Error {
   override name = 'RecordingError'
@@ -101,6 +104,17 @@ export function recordingText(ignore: readonly string[] | undefined, calls: read
     calls.length === 0 ? '"calls": []' : `"calls": [\n    ${calls.join(',\n    ')}\n  ]`,
   ]
   return `{\n  ${members.join(',\n  ')}\n}\n`
+}
+
+/** JSON Pointer of a value that was hidden when the call was recorded: of its params and answers. */
+export function hiddenIn(value: unknown, at = ''): string | undefined {
+  if (typeof value === 'string') return HIDDEN_VALUE.test(value) ? at : undefined
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, member] of Object.entries(value)) {
+    const found = hiddenIn(member, `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 /** What a value has to be; a check returns false if it is not. */

@@ -8,9 +8,8 @@ import {
   TryError,
   type TryQuestion,
 } from '../inspect/try/types.js'
-import { tokenOf } from '../rpc/pointer.js'
 import { type Difference, diff } from './diff.js'
-import type { Expected, RecordedAnswer, Recording, RecordingCall } from './recording.js'
+import { type Expected, hiddenIn, type RecordedAnswer, type Recording, type RecordingCall } from './recording.js'
 
 export interface ReplayOptions {
   /** The server or group for a call. Throws an error that says why there is none. */
@@ -41,8 +40,6 @@ export interface Replayed {
 const MAX_REPLAY_CLIENTS = 16
 /** Whether a server asks for roots, and when, says nothing about a call. */
 const ROOTS = 'roots/list'
-/** What stands for a hidden value. */
-const HIDDEN_VALUE = /‹(?:hidden|sealed, \d+ B|\d+ characters, sha256 [\da-f]{16})›/
 
 /** Runs the calls one after another. */
 export async function* replayed(recording: Recording, options: ReplayOptions): AsyncGenerator<Replayed, void> {
@@ -157,17 +154,6 @@ class ReplayClients {
 
 function errorOf({ code, message, data }: TryError): JsonRecord {
   return { ...(code !== undefined && { code }), message, ...(data !== undefined && { data }) }
-}
-
-/** JSON Pointer of a value that was hidden when the call was recorded. */
-function hiddenIn(value: unknown, at = ''): string | undefined {
-  if (typeof value === 'string') return HIDDEN_VALUE.test(value) ? at : undefined
-  if (typeof value !== 'object' || value === null) return undefined
-  for (const [name, member] of Object.entries(value)) {
-    const found = hiddenIn(member, `${at}/${tokenOf(name)}`)
-    if (found !== undefined) return found
-  }
-  return undefined
 }
 
 function closed(client: Promise<TryClient>): Promise<void> {
