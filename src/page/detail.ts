@@ -2,7 +2,6 @@
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import { curlOf, powershellRequestOf } from '../inspect/curl.js'
 import { elapsed, isRunning } from '../inspect/phases.js'
 import { httpStatus, type MessageRow } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
@@ -12,11 +11,12 @@ import { addressOf } from './address.js'
 import { Failure } from './failure.js'
 import { mayHaveTexts, textsOf } from './feed.js'
 import { save } from './files.js'
-import { copyLink, copyText } from './keys.js'
+import { copyLink } from './keys.js'
 import { mayBeRight, movePanel, panelSide } from './layout.js'
 import { Messages } from './messages.js'
 import { whyNothing } from './nothing.js'
 import { Raw } from './raw.js'
+import { RepeatButtons } from './repeat.js'
 import { current, kept, moveTab, now, place, selected, selectedCall, source, TABS, tab, timeOf } from './state.js'
 import { Timeline } from './timeline.js'
 import { Why } from './why.js'
@@ -78,7 +78,7 @@ export function Detail() {
         <p class="facts">${facts.map((fact, i) => (i === 0 ? fact : html` · ${fact}`))}</p>
         <div class="buttons">
           ${source.value.kind !== 'file' && html`<button type="button" onClick=${copyLink}>Copy link</button>`}
-          <${CommandButtons} call=${shownCall} />
+          <${RepeatButtons} call=${shownCall} />
           <button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>
           ${mayBeRight.value && html`<button type="button" onClick=${movePanel}>${panelSide.value === 'below' ? 'Panel right' : 'Panel below'}</button>`}
           <button type="button" onClick=${close} aria-label="Close the call">✕</button>
@@ -157,18 +157,4 @@ function RawMessages({ call }: { call: CallView }) {
     ${none && html`<p class="empty">No text was kept of this call.</p>`}
     ${messages.map((message) => html`<${Raw} message=${message} time=${duration(message.at - call.at)} status=${httpStatus(message, call)} />`)}
   `
-}
-
-/** Copies the client's request as a command, if it can be repeated. Each shell quotes differently. */
-function CommandButtons({ call }: { call: CallView }) {
-  const all = [
-    { label: 'Copy as curl (sh)', shell: 'sh', made: curlOf(call) },
-    { label: 'Copy for PowerShell', shell: 'PowerShell', made: powershellRequestOf(call) },
-  ]
-  return all.map(({ label, shell, made }) => {
-    if (!made) return null
-    const { command, variables } = made
-    const needs = `it needs ${variables.join(', ')}`
-    return html`<button type="button" title=${`The request of the client, as a command for ${shell}: ${needs}`} onClick=${() => copyText(command, `the command for ${shell}: ${needs}`)}>${label}</button>`
-  })
 }

@@ -7,11 +7,11 @@ import { hiddenIn, writeRecording } from './recording.js'
 import { type SdkVersion, sdkCodeOf } from './sdk-code.js'
 
 /** What is read of a call. */
-export type CopiedCall = Pick<CallView, 'client' | 'events' | 'principal' | 'server' | 'session' | 'status'>
+type CopiedCall = Pick<CallView, 'client' | 'events' | 'principal' | 'server' | 'session' | 'status'>
 
 /** A form. */
 export interface CopyForm {
-  /** The button. */
+  /** Its name. */
   label: string
   /** What is copied, for people. */
   what: string
@@ -20,17 +20,16 @@ export interface CopyForm {
 }
 
 export const COPY_FORMS: Readonly<Record<'curl' | 'powershell' | 'sdk-v1' | 'sdk-v2' | 'recording', CopyForm>> = {
-  curl: { label: 'Copy as curl (sh)', what: 'the command for sh', of: curlOf },
-  powershell: { label: 'Copy for PowerShell', what: 'the command for PowerShell', of: powershellRequestOf },
-  'sdk-v1': { label: 'Copy for SDK v1', what: 'the code for SDK v1', of: (call) => codeOf(call, 'v1') },
-  'sdk-v2': { label: 'Copy for SDK v2', what: 'the code for SDK v2', of: (call) => codeOf(call, 'v2') },
-  recording: { label: 'Copy as recording', what: 'the file for mcp-bridge replay', of: fileOf },
+  curl: { label: 'curl (sh)', what: 'the command for sh', of: curlOf },
+  powershell: { label: 'PowerShell', what: 'the command for PowerShell', of: powershellRequestOf },
+  'sdk-v1': { label: 'SDK v1', what: 'the code for SDK v1', of: (call) => codeOf(call, 'v1') },
+  'sdk-v2': { label: 'SDK v2', what: 'the code for SDK v2', of: (call) => codeOf(call, 'v2') },
+  recording: { label: 'recording', what: 'the file for mcp-bridge replay', of: fileOf },
 }
 
 function codeOf(view: CopiedCall, sdk: SdkVersion): RequestCommand | undefined {
   const call = recordingOfView(view)
-  if (typeof call === 'string' || hiddenIn({ params: call.params, answers: call.answers }) !== undefined)
-    return undefined
+  if (typeof call === 'string' || hiddenIn({ params: call.params, answers: call.answers }).length > 0) return undefined
   const transport = view.client?.transport === 'stdio' ? 'stdio' : 'http'
   const needsToken = transport === 'http' && requiresToken(view.principal)
   const command = sdkCodeOf(call, { sdk, transport, needsToken })

@@ -58,9 +58,7 @@ export function diff(expected: unknown, actual: unknown, ignore: readonly string
       if (!areEqual(left, right)) found({ ...placeOf(at, to), op: 'replace', expected: left, actual: right })
       continue
     }
-    const steps = Array.isArray(left)
-      ? elementSteps(left, right as unknown[], { at, to, patterns })
-      : memberSteps(left as object, right as object)
+    const steps = stepsBetween(left as object, right as object, { at, to, patterns })
     const deeper: Pair[] = []
     for (const [from, into] of steps) {
       const own = [...at, from ?? '']
@@ -87,8 +85,13 @@ function placeOf(at: readonly string[], to: readonly string[]): Pick<Difference,
   return from === into ? { at: from } : { at: from, to: into }
 }
 
+/** The members of two objects, or the elements of two lists, as they are compared. */
+export function stepsBetween(left: object, right: object, where: Compared): Step[] {
+  return Array.isArray(left) ? elementSteps(left, right as unknown[], where) : memberSteps(left, right)
+}
+
 /** Whether the members of two values are compared: both are objects, or both are lists. */
-function areAlike(left: unknown, right: unknown): boolean {
+export function areAlike(left: unknown, right: unknown): boolean {
   return isContainer(left) && isContainer(right) && Array.isArray(left) === Array.isArray(right)
 }
 
@@ -96,7 +99,7 @@ function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-function memberOf(value: unknown, name: string | undefined): unknown {
+export function memberOf(value: unknown, name: string | undefined): unknown {
   return name !== undefined && Object.hasOwn(value as object, name)
     ? (value as Record<string, unknown>)[name]
     : undefined
@@ -111,14 +114,15 @@ function memberSteps(left: object, right: object): Step[] {
   return [...shared, ...added.map((name): Step => [undefined, name])]
 }
 
-interface Lists {
+/** Where two values are, and what of them is ignored. */
+export interface Compared {
   at: readonly string[]
   to: readonly string[]
   patterns: readonly Pattern[]
 }
 
 /** Lists of the same length are compared by index, others so that as many equal elements as possible meet. */
-function elementSteps(left: readonly unknown[], right: readonly unknown[], { at, to, patterns }: Lists): Step[] {
+function elementSteps(left: readonly unknown[], right: readonly unknown[], { at, to, patterns }: Compared): Step[] {
   if (left.length === right.length) return left.map((_, i): Step => [String(i), String(i)])
   const lefts = left.map((value, i) => fingerprint(value, [...at, String(i)], patterns))
   const rights = right.map((value, i) => fingerprint(value, [...to, String(i)], patterns))
@@ -178,7 +182,7 @@ function commonIn(lefts: readonly string[], rights: readonly string[]): [number,
 }
 
 /** Whether two values are equal, at any depth. */
-function areEqual(left: unknown, right: unknown): boolean {
+export function areEqual(left: unknown, right: unknown): boolean {
   const stack: [unknown, unknown][] = [[left, right]]
   for (let pair = stack.pop(); pair; pair = stack.pop()) {
     const [one, other] = pair

@@ -12,7 +12,7 @@ import {
 } from '../protocol/meta.js'
 import type { Side } from '../recorder/events.js'
 import { pointerOf } from './diff.js'
-import type { RecordedAnswer, RecordingCall } from './recording.js'
+import type { Expected, RecordedAnswer, RecordingCall } from './recording.js'
 
 /** A message between a client and the bridge. `in` is towards the bridge. */
 export interface ClientMessage {
@@ -58,46 +58,35 @@ const OF_REQUESTS: ReadonlySet<string> = new Set([
   'baggage',
 ])
 
-/** The call; a sentence that says why not, if it cannot be repeated. */
-export function recordingCallOf({ server, client, messages, capabilities }: CallMessages): RecordingCall | string {
+/** A call that can be made again; without `expect` if its answer is not known. */
+export type RepeatableCall = Omit<RecordingCall, 'expect'> & { expect?: Expected }
+
+/** The call with its answer; a sentence that says why not, if it cannot be repeated and compared. */
+export function recordingCallOf(messages: CallMessages): RecordingCall | string {
+  const { call, problem = 'It has no answer' } = repeatableCallOf(messages)
+  return call?.expect ? { ...call, expect: call.expect } : problem
+}
+
+/** The call, as far as it can be made again; and a sentence that says what is missing of it. */
+export function repeatableCallOf({ server, client, messages, capabilities }: CallMessages): {
+  call?: RepeatableCall
+  problem?: string
+} {
   const [first, ...others] = messages.filter(({ form }) => form !== 'notification')
   const request = first?.dir === 'in' && first.form === 'request' ? objectIn(first.text) : undefined
-  if (!request) return 'The text of its request is not kept, or not as a whole'
+  if (!request) return { problem: 'The text of its request is not kept, or not as a whole' }
   const { method, params } = request
   const given = isRecord(params) ? params : {}
-  if (typeof method !== 'string' || !REPEATABLE.has(method)) return 'Calls of this method are not repeated'
-  if ('cursor' in given) return 'It asks for a further page of a list, whose cursor may be valid for a while only'
-  if ('task' in given) return 'It asks for a task'
-  const answers: RecordedAnswer[] = []
-  const open = new Map<unknown, string>()
-  let asked: JsonRecord = {}
-  let last: JsonRecord | undefined
-  for (const { dir, form, text } of others) {
-    const message = objectIn(text)
-    if (!message) return 'The text of one of its messages is not kept, or not as a whole'
-    const { id, params: more, result } = message
-    if (dir === 'out' && form === 'request') open.set(id, String(message['method']))
-    else if (dir === 'in' && form === 'request') answers.push(...answersIn(asked, more))
-    else if (dir === 'in') {
-      const question = open.get(id)
-      if (question === undefined) continue
-      if (!isRecord(result)) return 'Its client refused a question of the server'
-      answers.push({ method: question, result })
-    } else {
-      last = message
-      asked = isRecord(result) && isRecord(result['inputRequests']) ? result['inputRequests'] : {}
-    }
-  }
-  const { result, error } = last ?? {}
-  if (!isRecord(result) && !isRecord(error)) return 'It has no answer'
-  if (isRecord(result)) {
-    if (result['resultType'] === 'input_required') return 'Its questions are not answered'
-    if (result['resultType'] === 'task' || isRecord(result['task'])) return 'It became a task'
-  }
+  if (typeof method !== 'string' || !REPEATABLE.has(method)) return { problem: 'Calls of this method are not repeated' }
+  if ('cursor' in given)
+    return { problem: 'It asks for a further page of a list, whose cursor may be valid for a while only' }
+  if ('task' in given) return { problem: 'It asks for a task' }
+  const { answers, last, problem } = answersAmong(others)
   const meta = isRecord(given['_meta']) ? given['_meta'] : {}
   const declared = client?.era === 'legacy' ? capabilities : meta[CLIENT_CAPABILITIES]
   const name = given['name'] ?? given['uri']
-  return {
+  const expect = problem === undefined ? expectedIn(last) : problem
+  const call: RepeatableCall = {
     name: typeof name === 'string' ? `${method} ${name}`.slice(0, 200) : method,
     server,
     revision: client?.revision ?? NEWEST_MODERN,
@@ -105,8 +94,42 @@ export function recordingCallOf({ server, client, messages, capabilities }: Call
     method,
     params: paramsOf(given, meta),
     ...(answers.length > 0 && { answers }),
-    expect: isRecord(result) ? { result } : { error: error as JsonRecord },
+    ...(typeof expect === 'object' && { expect }),
   }
+  return typeof expect === 'string' ? { call, problem: expect } : { call }
+}
+
+/** The answers of the client to questions, and the last answer of the bridge, in the messages after a request. */
+function answersAmong(messages: readonly ClientMessage[]) {
+  const answers: RecordedAnswer[] = []
+  const open = new Map<unknown, string>()
+  let asked: JsonRecord = {}
+  let last: JsonRecord | undefined
+  for (const { dir, form, text } of messages) {
+    const message = objectIn(text)
+    if (!message) return { answers, problem: 'The text of one of its messages is not kept, or not as a whole' }
+    const { id, method, params, result } = message
+    if (dir === 'out' && form === 'request') open.set(id, String(method))
+    else if (dir === 'in' && form === 'request') answers.push(...answersIn(asked, params))
+    else if (dir === 'in') {
+      const question = open.get(id)
+      if (question === undefined) continue
+      if (!isRecord(result)) return { answers, problem: 'Its client refused a question of the server' }
+      answers.push({ method: question, result })
+    } else {
+      last = message
+      asked = isRecord(result) && isRecord(result['inputRequests']) ? result['inputRequests'] : {}
+    }
+  }
+  return { answers, last }
+}
+
+/** How a call was answered; a sentence that says why that is not known. */
+function expectedIn({ result, error }: JsonRecord = {}): Expected | string {
+  if (isRecord(error)) return { error }
+  if (!isRecord(result)) return 'It has no answer'
+  if (result['resultType'] === 'input_required') return 'Its questions are not answered'
+  return result['resultType'] === 'task' || isRecord(result['task']) ? 'It became a task' : { result }
 }
 
 /** The answers to the questions of a result, which a modern client sends with the request that it repeats. */

@@ -2,6 +2,7 @@
 import { isRecord } from '../inspect/try/http.js'
 import type { JsonRecord } from '../inspect/try/types.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
+import { pointerOf } from './diff.js'
 
 /** The value of the member `recording` of a file. Another form will have another number. */
 const RECORDING_VERSION = 1
@@ -106,15 +107,11 @@ export function recordingText(ignore: readonly string[] | undefined, calls: read
   return `{\n  ${members.join(',\n  ')}\n}\n`
 }
 
-/** JSON Pointer of a value that was hidden when the call was recorded: of its params and answers. */
-export function hiddenIn(value: unknown, at = ''): string | undefined {
-  if (typeof value === 'string') return HIDDEN_VALUE.test(value) ? at : undefined
-  if (typeof value !== 'object' || value === null) return undefined
-  for (const [name, member] of Object.entries(value)) {
-    const found = hiddenIn(member, `${at}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
-    if (found !== undefined) return found
-  }
-  return undefined
+/** JSON Pointers of values that were hidden when a call was recorded. */
+export function hiddenIn(value: unknown, at = ''): string[] {
+  if (typeof value === 'string') return HIDDEN_VALUE.test(value) ? [at] : []
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, member]) => hiddenIn(member, `${at}${pointerOf([name])}`))
 }
 
 /** What a value has to be; a check returns false if it is not. */

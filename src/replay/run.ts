@@ -71,7 +71,7 @@ class ReplayClients {
     const failed = (problem: string): Replayed => {
       return { call, outcome: 'failed', ms: performance.now() - began, problems: [problem], differences: [], more: 0 }
     }
-    const hidden = hiddenIn({ params: call.params, answers: call.answers ?? [] })
+    const [hidden] = hiddenIn({ params: call.params, answers: call.answers ?? [] })
     if (hidden !== undefined)
       return failed(`It was recorded without a secret or binary value: put a value for this call into ${hidden}`)
     let client: TryClient

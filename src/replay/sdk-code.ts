@@ -108,8 +108,8 @@ function settingsOf({ capabilities = {}, answers = [], revision }: RecordingCall
 function transportOf({ transport, needsToken }: CodeOptions): string {
   if (transport === 'stdio')
     return `new StdioClientTransport({ command: process.argv[2] ?? '', args: process.argv.slice(3) })`
-  const url = `new URL(process.env['MCP_BRIDGE_URL'] ?? '')`
-  const headers = `{ requestInit: { headers: { authorization: \`Bearer \${process.env['TOKEN']}\` } } }`
+  const url = `new URL(process.env.MCP_BRIDGE_URL ?? '')`
+  const headers = `{ requestInit: { headers: { authorization: \`Bearer \${process.env.TOKEN}\` } } }`
   return `new StreamableHTTPClientTransport(${url}${needsToken ? `, ${headers}` : ''})`
 }
 

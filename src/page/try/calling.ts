@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import { connectTry, listOf } from '../../inspect/try/client.js'
 import type { JsonRecord, TryCallOptions, TryClient, TryEvent, TryQuestion } from '../../inspect/try/types.js'
+import type { Expected } from '../../replay/recording.js'
 import { fromBridge } from '../feed.js'
 
 export const KINDS = ['tools', 'prompts', 'resources', 'templates'] as const
@@ -45,6 +46,8 @@ export interface Made {
   result?: JsonRecord
   error?: { message: string; code?: number | undefined; data?: unknown }
   cancel?: () => void
+  /** The recorded answer of a call that is made again. */
+  expect?: Expected | undefined
 }
 
 /** Which calls the bridge allows, and what can be called. */
@@ -117,23 +120,23 @@ export async function connect(name: string, as: string): Promise<void> {
 /** Calls the chosen item. */
 export async function callItem({ kind, name, here, there }: Item, args: JsonRecord, task: boolean): Promise<void> {
   const listed = here ?? there ?? {}
-  if (kind === 'tools') return call(name, 'tools/call', { name, arguments: args }, { task, tool: listed })
-  if (kind === 'prompts') return call(name, 'prompts/get', { name, arguments: args })
-  if (kind === 'resources') return call(name, 'resources/read', { uri: listed['uri'] })
-  return call(name, 'resources/read', { uri: expanded(String(listed['uriTemplate']), args) })
+  if (kind === 'tools') return makeCall(name, 'tools/call', { name, arguments: args }, { task, tool: listed })
+  if (kind === 'prompts') return makeCall(name, 'prompts/get', { name, arguments: args })
+  if (kind === 'resources') return makeCall(name, 'resources/read', { uri: listed['uri'] })
+  return makeCall(name, 'resources/read', { uri: expanded(String(listed['uriTemplate']), args) })
 }
 
 /** Makes a call, and keeps what comes of it. */
-async function call(
+export async function makeCall(
   name: string,
   method: string,
   params: JsonRecord,
-  options: Pick<TryCallOptions, 'task' | 'tool'> = {},
+  { expect, ...options }: Pick<TryCallOptions, 'task' | 'tool'> & Pick<Made, 'expect'> = {},
 ): Promise<void> {
   const { value: as } = revision
   const controller = new AbortController()
   const id = ++lastId
-  const one: Made = { id, name, method, params, revision: as, began: performance.now(), events: [] }
+  const one: Made = { id, name, method, params, revision: as, began: performance.now(), events: [], expect }
   made.value = [
     { ...one, cancel: () => controller.abort(new Error('You have cancelled the call')) },
     ...made.value,

@@ -17,9 +17,25 @@ export interface FormState {
   json: string | undefined
 }
 
-/** A form as it begins: with defaults, or with a value. */
-function formOf(schema: unknown, value?: unknown): FormState {
-  return { draft: draftOf(shapeOf(schema, schema), schema, true, value), json: undefined }
+/** A form as it begins: with defaults, or with a value. A value that its fields cannot hold is JSON. */
+function formOf(schema: unknown, value: unknown): FormState {
+  const shape = shapeOf(schema, schema)
+  if (value === undefined) return { draft: draftOf(shape, schema, true), json: undefined }
+  const state = { draft: filled(shape, schema, value), json: undefined }
+  const { value: held, wrong } = readForm(schema, state)
+  const isHeld = wrong.length === 0 && equalJson(held, value) && hasFields(shape, schema, value)
+  return isHeld ? state : { ...state, json: JSON.stringify(value, null, 2) }
+}
+
+/** Whether every part of a value has a field. */
+function hasFields(shape: FormShape, root: unknown, value: unknown): boolean {
+  if (Array.isArray(value))
+    return shape.kind !== 'array' || value.every((one) => hasFields(shapeOf(shape.items, root), root, one))
+  if (shape.kind !== 'object' || typeof value !== 'object' || value === null) return true
+  const known = new Map((shape.members ?? []).map(({ key, schema }) => [key, schema]))
+  return Object.entries(value).every(
+    ([key, one]) => known.has(key) && hasFields(shapeOf(known.get(key), root), root, one),
+  )
 }
 
 /** The value of a form, and what is wrong. */
@@ -41,8 +57,11 @@ interface FormProps {
 }
 
 /** The state of a form, also for somebody who asks before it is drawn again. */
-export function useForm(schema: unknown): { state: FormState; change: FormProps['onChange']; latest(): FormState } {
-  const [state, setState] = useState(() => formOf(schema))
+export function useForm(
+  schema: unknown,
+  value?: unknown,
+): { state: FormState; change: FormProps['onChange']; latest(): FormState } {
+  const [state, setState] = useState(() => formOf(schema, value))
   const latest = useRef(state)
   const change = (next: Change<FormState>) => {
     latest.current = next(latest.current)

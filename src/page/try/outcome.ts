@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { JsonRecord, TryEvent } from '../../inspect/try/types.js'
 import { duration, shown, size } from '../../inspect/words.js'
 import type { Made } from './calling.js'
+import { Compared } from './compared.js'
 import { isDrawn, pixelsOf } from './pixels.js'
 import { said } from './said.js'
 
@@ -17,7 +18,7 @@ const MAX_DRAWN = 8 * 1024 * 1024
 const MAX_PIXELS = 32_000_000
 
 export function Outcome({ call }: { call: Made }) {
-  const { name, method, revision, ms, events, result, error, cancel, params } = call
+  const { name, method, revision, ms, events, result, error, cancel, params, expect } = call
   const state = cancel ? 'in progress' : error ? 'error' : result?.['isError'] === true ? 'error of the tool' : 'done'
   return html`
     <section class="card outcome" aria-label=${`Call ${call.id} of ${said(name, 200)}`}>
@@ -28,9 +29,15 @@ export function Outcome({ call }: { call: Made }) {
       ${events.length > 0 && html`<ol class="told">${events.map((event) => html`<li>${wordsOf(event)}</li>`)}</ol>`}
       ${error && html`<p class="warning">${shown(error.message, MAX_SHOWN_TEXT)}${error.code === undefined ? '' : ` (${error.code})`}</p>`}
       ${error?.data !== undefined && html`<pre tabindex="0">${textOf(error.data)}</pre>`}
+      ${expect && !cancel && (result || error) && html`<${Compared} expected=${expect} actual=${result ? { result } : { error: errorOf(error) }} />`}
       ${result && html`<${Result} result=${result} />`}
     </section>
   `
+}
+
+/** An error as it is in an answer. */
+function errorOf({ message, code, data }: NonNullable<Made['error']> = { message: '' }): JsonRecord {
+  return { ...(code !== undefined && { code }), message, ...(data !== undefined && { data }) }
 }
 
 function wordsOf(event: TryEvent): string {

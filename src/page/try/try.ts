@@ -29,6 +29,7 @@ import {
 import { equalJson } from './equal.js'
 import { Form, readForm, useForm } from './form.js'
 import { Outcome } from './outcome.js'
+import { Repeated, repeated } from './repeated.js'
 import { Safe } from './safe.js'
 import { said } from './said.js'
 
@@ -50,7 +51,8 @@ export function Try() {
       <${Choosing} />
       <div class="trying">
         <${Questions} />
-        ${chosenItem.value ? html`<${Safe} key=${`${chosenItem.value.kind} ${chosenItem.value.name}`}><${Chosen} item=${chosenItem.value} /></${Safe}>` : html`<p class="empty">Choose a tool, prompt or resource.</p>`}
+        ${repeated.value && !chosenItem.value && html`<${Safe} key=${repeated.value}><${Repeated} call=${repeated.value} schemaOf=${schemaOf} /></${Safe}>`}
+        ${chosenItem.value ? html`<${Safe} key=${`${chosenItem.value.kind} ${chosenItem.value.name}`}><${Chosen} item=${chosenItem.value} /></${Safe}>` : !repeated.value && html`<p class="empty">Choose a tool, prompt or resource.</p>`}
         ${made.value.map((call) => html`<${Safe} key=${call.id}><${Outcome} call=${call} /></${Safe}>`)}
       </div>
     </div>
@@ -105,6 +107,7 @@ function Name({ item }: { item: Item }) {
   const sign = differenceOf(item)
   const choose = () => {
     chosenItem.value = item
+    repeated.value = undefined
   }
   return html`<button type="button" aria-pressed=${isChosen ? 'true' : 'false'} onClick=${choose}>${shown(item.name, 200)}${sign && html` <span class="faint">${sign}</span>`}</button>`
 }

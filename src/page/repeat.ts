@@ -1,0 +1,45 @@
+/** Repeats a call: copies it in a form that somebody chooses, or opens it in the view Try. */
+import { signal } from '@preact/signals'
+import { html } from 'htm/preact'
+import type { CallView } from '../inspect/views.js'
+import { COPY_FORMS } from '../replay/copies.js'
+import { repeatableOfView } from '../replay/from-view.js'
+import { copyText } from './keys.js'
+import { source } from './state.js'
+import { tryAgain } from './try/repeated.js'
+
+type Form = keyof typeof COPY_FORMS
+
+/** The form that was chosen last. */
+const chosenForm = signal<Form>('curl')
+
+/** The buttons of a call that can be repeated. */
+export function RepeatButtons({ call }: { call: CallView }) {
+  const forms = (Object.keys(COPY_FORMS) as Form[]).flatMap((name) => {
+    const { [name]: form } = COPY_FORMS
+    const made = form.of(call)
+    return made ? [{ name, ...form, ...made }] : []
+  })
+  const form = forms.find(({ name }) => name === chosenForm.value) ?? forms[0]
+  const { call: repeatable } = repeatableOfView(call)
+  const choose = ({ currentTarget }: Event) => {
+    chosenForm.value = (currentTarget as HTMLSelectElement).value as Form
+  }
+  const copy = () => {
+    if (!form) return
+    const { command, variables, what } = form
+    copyText(command, variables.length === 0 ? what : `${what}: it needs ${variables.join(', ')}`)
+  }
+  return html`
+    ${
+      form &&
+      html`<span class="copying">
+        <select aria-label="Form of the copy" value=${form.name} onChange=${choose}>
+          ${forms.map(({ name, label }) => html`<option value=${name} selected=${name === form.name}>${label}</option>`)}
+        </select>
+        <button type="button" onClick=${copy}>Copy call</button>
+      </span>`
+    }
+    ${repeatable && source.value.kind === 'live' && html`<button type="button" onClick=${() => tryAgain(repeatable)}>Try again</button>`}
+  `
+}

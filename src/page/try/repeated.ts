@@ -1,0 +1,150 @@
+/** A recorded call in the view Try: it is made again, changed or not, and its answers are compared. */
+import { signal } from '@preact/signals'
+import { html } from 'htm/preact'
+import { useState } from 'preact/hooks'
+import { shown } from '../../inspect/words.js'
+import type { RepeatableCall } from '../../replay/from-messages.js'
+import { hiddenIn } from '../../replay/recording.js'
+import { place, say } from '../state.js'
+import {
+  allowed,
+  chosenItem,
+  connect,
+  connecting,
+  type Item,
+  items,
+  lookAtTargets,
+  makeCall,
+  REVISIONS,
+  revision,
+  target,
+  targets,
+} from './calling.js'
+import { Form, readForm, useForm } from './form.js'
+
+/** The call that somebody makes again. */
+export const repeated = signal<RepeatableCall | undefined>(undefined)
+
+/** Opens a call in the view Try, as a client like the one that made it. */
+export function tryAgain(call: RepeatableCall): void {
+  repeated.value = call
+  chosenItem.value = undefined
+  const as = (REVISIONS as readonly string[]).includes(call.revision) ? call.revision : (REVISIONS.at(-1) as string)
+  const isConnected = target.value === call.server && revision.value === as && connecting.value === undefined
+  if (call.server !== undefined) target.value = call.server
+  place.value = 'try'
+  if (!isConnected) open(call, as).catch(() => say('The bridge does not answer'))
+}
+
+async function open({ server }: RepeatableCall, as: string): Promise<void> {
+  await lookAtTargets()
+  const known = targets.value.find(({ name }) => name === server) ?? targets.value[0]
+  if (allowed.value.allowed && known) await connect(known.name, as)
+}
+
+/** Methods with a form for their arguments, and the kind of what they name. */
+const WITH_ARGUMENTS: Readonly<Record<string, Item['kind']>> = { 'tools/call': 'tools', 'prompts/get': 'prompts' }
+
+interface RepeatedProps {
+  call: RepeatableCall
+  /** The schema of what a call of an item takes. */
+  schemaOf(item: Item): unknown
+}
+
+export function Repeated({ call, schemaOf }: RepeatedProps) {
+  const { method, params, name = method } = call
+  const kind = WITH_ARGUMENTS[method]
+  const item = kind && items.value.find((one) => one.kind === kind && one.name === params['name'])
+  const [hidden] = hiddenIn(params)
+  const [problem, setProblem] = useState('')
+  const close = () => {
+    repeated.value = undefined
+  }
+  const send = (edited: Record<string, unknown>) => {
+    setProblem('')
+    makeCall(name, method, edited, {
+      expect: call.expect,
+      tool: method === 'tools/call' ? item?.here : undefined,
+    }).catch(() => {})
+  }
+  // The form is made once: what a server lists has to be known before.
+  const isReady = connecting.value === undefined
+  return html`
+    <section class="card" aria-label="A recorded call">
+      <h2>${shown(name, 200)} again <span class="faint">recorded as a client of ${call.revision}</span></h2>
+      ${hidden !== undefined && html`<p class="warning">A secret or binary value was hidden when this was kept: put a value into <code>${shown(hidden, 500)}</code>.</p>`}
+      ${call.expect === undefined && html`<p class="faint">Its answer was not kept as a whole: there will be nothing to compare with.</p>`}
+      ${isReady && item && html`<${ByForm} key="form" schema=${schemaOf(item)} params=${params} send=${send} tell=${setProblem} />`}
+      ${isReady && !item && html`<${AsJson} key="json" params=${params} send=${send} tell=${setProblem} />`}
+      <p class="warning" role="alert">${problem}</p>
+      <div class="buttons"><button type="button" onClick=${close}>Close</button></div>
+    </section>
+  `
+}
+
+interface EditorProps {
+  params: Record<string, unknown>
+  send(params: Record<string, unknown>): void
+  tell(problem: string): void
+}
+
+/** The arguments in a form, and the metadata as JSON. */
+function ByForm({ schema, params, send, tell }: EditorProps & { schema: unknown }) {
+  const { arguments: given, _meta, ...rest } = params
+  const { state, change, latest } = useForm(schema, given ?? {})
+  const [meta, setMeta] = useState(_meta === undefined ? '' : JSON.stringify(_meta, null, 2))
+  const submit = (event: Event) => {
+    event.preventDefault()
+    const { value, wrong } = readForm(schema, latest())
+    const metadata = meta.trim() === '' ? undefined : objectIn(meta)
+    if (wrong.length > 0) tell(wrong.map(({ at, why }) => `${at || 'the arguments'} ${why}`).join('; '))
+    else if (meta.trim() !== '' && !metadata) tell('_meta is no JSON object')
+    else
+      send({
+        ...rest,
+        ...((given !== undefined || Object.keys(value as object).length > 0) && { arguments: value }),
+        ...(metadata && { _meta: metadata }),
+      })
+  }
+  return html`
+    <form onSubmit=${submit}>
+      <${Form} schema=${schema} state=${state} onChange=${change} />
+      <details open=${_meta !== undefined}><summary>Metadata (_meta)</summary>
+        <textarea aria-label="Metadata as JSON" rows="3" spellcheck="false" placeholder="JSON" value=${meta} onInput=${(event: Event) => setMeta(textIn(event))}></textarea>
+      </details>
+      <div class="buttons"><button type="submit">Call again</button></div>
+    </form>
+  `
+}
+
+/** The params of other calls, and of calls of what the server does not list. */
+function AsJson({ params, send, tell }: EditorProps) {
+  const [text, setText] = useState(JSON.stringify(params, null, 2))
+  const submit = (event: Event) => {
+    event.preventDefault()
+    const edited = objectIn(text)
+    if (edited) send(edited)
+    else tell('The parameters are no JSON object')
+  }
+  return html`
+    <form onSubmit=${submit}>
+      <textarea aria-label="Parameters as JSON" rows="10" spellcheck="false" value=${text} onInput=${(event: Event) => setText(textIn(event))}></textarea>
+      <div class="buttons"><button type="submit">Call again</button></div>
+    </form>
+  `
+}
+
+function objectIn(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function textIn({ currentTarget }: Event): string {
+  return (currentTarget as HTMLTextAreaElement).value
+}
