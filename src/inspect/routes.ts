@@ -14,6 +14,7 @@ import { type CallFilter, readFilter } from './filter.js'
 import { toHar } from './har.js'
 import { inChunks, inTurns } from './in-turns.js'
 import { answer, keepRoutes, NO_CALL, queryOf } from './keep-routes.js'
+import { picturesIn } from './pictures.js'
 import { redactor } from './redact.js'
 import type { Ring } from './ring.js'
 import { tryRoutes } from './try-routes.js'
@@ -94,6 +95,11 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     return { ...seen, payload: { cut: payload.cut, ...redact(payload.text, isHidden) } }
   }
 
+  const withPictures = (seen: RecordedEvent): RecordedEvent => {
+    if (seen.kind !== 'message' || !seen.payload || seen.payload.cut > 0) return seen
+    const pictures = picturesIn(ring.text(seen.seq)?.text ?? '', seen.payload.text)
+    return pictures.length === 0 ? seen : { ...seen, payload: { ...seen.payload, pictures } }
+  }
   /** Whether the text of an event contains these characters, as a viewer sees it. Hiding secrets takes longer than searching. */
   const hasText = (seen: RecordedEvent, part: string): boolean =>
     seen.kind === 'message' &&
@@ -172,7 +178,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     secret.get<{ Params: { id: string } }>(`${INSPECT}/calls/:id`, async ({ params: { id } }, reply) => {
       const call = (await viewsOf(ring)).call(id)
       if (!call) return answer(reply, 'noSuchPath', NO_CALL)
-      return { ...call, events: call.events.map(withText) }
+      return { ...call, events: call.events.map((seen) => withPictures(withText(seen))) }
     })
 
     const whyNot = (request: FastifyRequest): string | undefined => {

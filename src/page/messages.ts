@@ -8,10 +8,13 @@ import { clientOf, httpStatus, type MessageRow, type Row, rowsOf } from '../insp
 import { openingSince } from '../inspect/server-views.js'
 import type { CallView } from '../inspect/views.js'
 import { duration, full, shown, size } from '../inspect/words.js'
+import type { KeptPicture } from '../recorder/events.js'
 import { Changes, type MessageMarks, marksOf } from './changes.js'
 import { type Laid, lay, MarkedJson } from './marked.js'
 import { line, Missing } from './raw.js'
 import { current } from './state.js'
+import { Picture } from './try/outcome.js'
+import { isDrawn } from './try/pixels.js'
 
 /** Pixels of the heading of the table, of the heading of a message, of what is below its text, and of a line of it. */
 const PIXELS = { head: 30, message: 30, foot: 32, line: 19, character: 7.83 } as const
@@ -63,12 +66,17 @@ export function Messages({ call, time, isRead }: { call: CallView; time: number;
     }
     const [client, server] = [side('client'), side('server')]
     const heights = [client?.laid?.height ?? 0, server?.laid?.height ?? 0]
-    return { seq, row, client, server, isOpen, height: isStacked ? sum(heights) : Math.max(...heights) }
+    const hasPictures = isOpen && [client, server].some((one) => one?.message.payload?.pictures)
+    return { seq, row, client, server, isOpen, hasPictures, height: isStacked ? sum(heights) : Math.max(...heights) }
   })
   const opened = pairs.filter(({ isOpen }) => isOpen)
   const aways = awaysOf(call)
   const gaps = aways.length + (isRunning(call) ? 1 : 0)
-  const others = PIXELS.head + (pairs.length + gaps) * PIXELS.message + opened.length * PIXELS.foot
+  const others =
+    PIXELS.head +
+    (pairs.length + gaps) * PIXELS.message +
+    opened.length * PIXELS.foot +
+    pairs.filter(({ hasPictures }) => hasPictures).length * (THUMBNAIL + PIXELS.line)
   const lines = Math.floor((room.height - others) / PIXELS.line)
   const shares = sharesOf(
     opened.map(({ height }) => height),
@@ -122,6 +130,7 @@ interface Pair {
   client: Side | undefined
   server: Side | undefined
   isOpen: boolean
+  hasPictures: boolean
   /** Lines of the longer text; of both, if they are below one another. */
   height: number
 }
@@ -204,6 +213,7 @@ function cell({ call, pair, most, isRead, explained, folds, fold }: CellView, ho
         <span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message, httpStatus(message, call))} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span>
       </p>
       ${laid && html`<${MarkedJson} laid=${laid} most=${most} />`}
+      ${isOpen && payload?.pictures && html`<${Thumbnails} pictures=${payload.pictures} />`}
       ${
         isOpen &&
         html`
@@ -218,6 +228,20 @@ function cell({ call, pair, most, isRead, explained, folds, fold }: CellView, ho
       `
       }
     </td>
+  `
+}
+
+/** Largest side of a thumbnail in pixels. */
+const THUMBNAIL = 96
+
+function Thumbnails({ pictures }: { pictures: readonly KeptPicture[] }) {
+  return html`
+    <div class="thumbnails">
+      ${pictures.map(({ type, data }) => {
+        const words = `${shown(type, 40)}, ${size(Math.floor((data.length * 3) / 4))}`
+        return html`<figure>${isDrawn(type) && html`<${Picture} type=${type} bytes=${data} side=${THUMBNAIL} />`}<figcaption class="faint">${words}</figcaption></figure>`
+      })}
+    </div>
   `
 }
 

@@ -55,6 +55,14 @@ export interface KeptText {
   cut: number
   /** Values that were hidden when the text was read. */
   hidden: number
+  /** Images, of which the text has only the sizes. */
+  pictures?: readonly KeptPicture[] | undefined
+}
+
+/** An image in a text: its media type, and its bytes in base64. */
+export interface KeptPicture {
+  type: string
+  data: string
 }
 
 /** The head of an HTTP message. Requests have no status. Names of headers are in lower case. */

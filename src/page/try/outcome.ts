@@ -89,14 +89,14 @@ function Block({ block }: { block: JsonRecord }) {
 /** The last image that is decoded: one at a time, because each takes memory for all its pixels. */
 let decoding: Promise<void> = Promise.resolve()
 
-/** An image, drawn from its bytes: no address is loaded. */
-function Picture({ type, bytes }: { type: string; bytes: string }) {
+/** An image, drawn from its bytes: no address is loaded. `side`: the largest one in pixels. */
+export function Picture({ type, bytes, side = SIDE }: { type: string; bytes: string; side?: number }) {
   const canvas = useRef<HTMLCanvasElement>(null)
   const [problem, setProblem] = useState<string>()
   useEffect(() => {
     decoding = decoding.then(async () => {
       const { current: element } = canvas
-      if (element) setProblem(await drawn(element, type, bytes).catch(() => 'cannot be decoded'))
+      if (element) setProblem(await drawn(element, { type, bytes, side }).catch(() => 'cannot be decoded'))
     })
   }, [bytes])
   if (problem !== undefined) return html`<p class="faint">The image ${problem}.</p>`
@@ -104,14 +104,17 @@ function Picture({ type, bytes }: { type: string; bytes: string }) {
 }
 
 /** Draws an image. Resolves to the reason if it is not drawn. */
-async function drawn(element: HTMLCanvasElement, type: string, bytes: string): Promise<string | undefined> {
+async function drawn(
+  element: HTMLCanvasElement,
+  { type, bytes, side }: { type: string; bytes: string; side: number },
+): Promise<string | undefined> {
   const binary = Uint8Array.from(atob(bytes), (one) => one.charCodeAt(0))
   const pixels = pixelsOf(type, binary)
   if (!pixels) return 'cannot be decoded'
   if (pixels.width * pixels.height > MAX_PIXELS)
     return `is too large to be drawn: ${pixels.width} × ${pixels.height} pixels`
   const image = await createImageBitmap(new Blob([binary], { type }))
-  const scale = Math.min(1, SIDE / Math.max(image.width, image.height))
+  const scale = Math.min(1, side / Math.max(image.width, image.height))
   element.width = Math.max(1, Math.round(image.width * scale))
   element.height = Math.max(1, Math.round(image.height * scale))
   element.getContext('2d')?.drawImage(image, 0, 0, element.width, element.height)
