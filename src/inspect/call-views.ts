@@ -1,5 +1,6 @@
 /** Builds calls from events: both sides, state, messages and questions. */
 
+import { BoundedMap } from '../limits/bounded.js'
 import type { Cancelled, Outcome } from '../ports/outcome.js'
 import type { CallBody, RecordedEvent, Side } from '../recorder/events.js'
 import { openQuestions } from './questions.js'
@@ -69,7 +70,7 @@ export class CallViews {
   /** Ids of calls that a viewer has pinned. */
   pinned: ReadonlySet<string> = new Set()
   /** Calls that continue others, by id. */
-  readonly #parts = new Map<string, string>()
+  readonly #parts = new BoundedMap<string, string>(KEPT_OF_CALLS.parts, (first) => this.byId.get(first)?.parts.shift())
   /** Stored events of all calls. */
   #events = 0
 
@@ -140,10 +141,6 @@ export class CallViews {
   #continue(first: CallView, id: string): void {
     this.#parts.set(id, first.id)
     first.parts.push(id)
-    if (this.#parts.size <= KEPT_OF_CALLS.parts) return
-    const [[oldest, of] = ['', '']] = this.#parts
-    this.#parts.delete(oldest)
-    this.byId.get(of)?.parts.shift()
   }
 
   #keep(call: CallView, seen: RecordedEvent): void {

@@ -2,6 +2,7 @@
 
 import { withoutCredentials } from '../credentials/credentials.js'
 import { shortDigest } from '../crypto/digest.js'
+import { BoundedMap } from '../limits/bounded.js'
 import { type CallBody, callId, type MessageBody, type RecordedEvent, type TraceEvent } from '../recorder/events.js'
 import { own } from '../rpc/own.js'
 import { shownPrincipal } from '../texts/printable.js'
@@ -21,8 +22,8 @@ const OBJECT_BYTES = 300
 
 /** Copies that keep nothing else in memory. Equal texts are copied once. */
 export class Copies {
-  readonly #texts = new Map<string, string>()
-  readonly #digests = new Map<string, string>()
+  readonly #texts = new BoundedMap<string, string>(MAX_TEXTS)
+  readonly #digests = new BoundedMap<string, string>(MAX_DIGESTS)
   #session: string | undefined
   #digest = ''
   /** The last shared text. */
@@ -37,7 +38,6 @@ export class Copies {
       return known
     }
     if (text.length > MAX_SHORT_TEXT) return short(text)
-    if (this.#texts.size >= MAX_TEXTS) this.#texts.clear()
     const copy = own(text)
     this.#texts.set(copy, copy)
     return copy
@@ -50,7 +50,6 @@ export class Copies {
     let digest = this.#digests.get(session)
     if (digest === undefined) {
       digest = shortDigest(session).slice(0, 8)
-      if (this.#digests.size >= MAX_DIGESTS) this.#digests.clear()
       this.#digests.set(own(session), digest)
     }
     this.#session = session

@@ -1,5 +1,6 @@
 /** Finds tool arguments that are secret by their schema: `writeOnly` or `format: password`. */
 
+import { BoundedMap } from '../limits/bounded.js'
 import type { MessageBody, TraceEvent } from '../recorder/events.js'
 import { bytesOf } from '../recorder/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -35,7 +36,7 @@ export class SecretArguments {
   /** Tools of the servers themselves. */
   readonly tools = new ListedTools()
   /** Pending requests for lists of tools, and whether they ask for the first page. */
-  readonly #open = new Map<string, boolean>()
+  readonly #open = new BoundedMap<string, boolean>(MAX_PENDING_LISTS)
   /** By name of the server. The configuration limits their number. */
   readonly #known = new Map<string, Known>()
 
@@ -43,8 +44,6 @@ export class SecretArguments {
   note(message: TraceEvent & MessageBody, text: Wire | undefined): void {
     if (message.form === 'request') {
       if (message.method !== 'tools/list') return
-      const [oldest] = this.#open.keys()
-      if (oldest !== undefined && this.#open.size >= MAX_PENDING_LISTS) this.#open.delete(oldest)
       this.#open.set(keyOfRequest(message), text === undefined || !textOf(text).includes('"cursor"'))
     } else if (this.#open.size > 0 && message.form === 'result') {
       const isFirst = this.#open.get(keyOfRequest(message))

@@ -1,5 +1,6 @@
 /** Builds sessions from events: owners, call times and open streams. */
 
+import { BoundedMap } from '../limits/bounded.js'
 import { isFailure } from '../ports/outcome.js'
 import type { RecordedEvent, Side } from '../recorder/events.js'
 
@@ -37,9 +38,9 @@ export type SessionKey = Pick<SessionView, 'id' | 'server' | 'side'>
 
 /** The sessions that events are about. */
 export class SessionViews {
-  readonly #known = new Map<string, SessionView>()
+  readonly #known = new BoundedMap<string, SessionView>(KEPT_OF_SESSIONS.sessions)
   /** Sessions requested with `initialize` and not open yet. */
-  readonly #wanted = new Map<string, SessionView>()
+  readonly #wanted = new BoundedMap<string, SessionView>(KEPT_OF_SESSIONS.sessions)
 
   /** All sessions, oldest first. */
   get all(): readonly SessionView[] {
@@ -111,11 +112,8 @@ function textOf({ id, server, side }: SessionKey): string {
   return `${side} ${id} ${server}`
 }
 
-/** Adds a session, and drops the oldest one if there are too many. */
 function keep(sessions: Map<string, SessionView>, key: SessionKey, at: number, view = newView(key, at)): SessionView {
   sessions.set(textOf(key), view)
-  const [oldest] = sessions.keys()
-  if (oldest !== undefined && sessions.size > KEPT_OF_SESSIONS.sessions) sessions.delete(oldest)
   return view
 }
 

@@ -1,4 +1,5 @@
 /** Records the messages on one channel to a server. */
+import { BoundedMap } from '../limits/bounded.js'
 import {
   type ChannelRecorder,
   type ResponseHead,
@@ -19,7 +20,7 @@ export class RecordedChannel implements ChannelRecorder {
   readonly #server: string
   readonly #isHttp: boolean
   /** The calls that open requests of the server belong to, by the keys of their ids. */
-  readonly #asked = new Map<string, number>()
+  readonly #asked = new BoundedMap<string, number>(MAX_ASKED)
 
   /** `isHttp`: the messages have headers. */
   constructor(record: RecordEvent, server: string, isHttp: boolean) {
@@ -70,7 +71,6 @@ export class RecordedChannel implements ChannelRecorder {
       recordReceived(this.#record, message, trace)
     }
     if (message.kind !== 'request' || call === undefined) return
-    if (this.#asked.size >= MAX_ASKED) this.#asked.clear()
     this.#asked.set(idKey(message.id), call)
   }
 }

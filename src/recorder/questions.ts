@@ -1,4 +1,5 @@
 /** Records questions that are forwarded unchanged: requests of a legacy server, and the answers of its client. */
+import { BoundedMap } from '../limits/bounded.js'
 import { UNRECORDED } from '../ports/recorder.js'
 import { isQuestion } from '../protocol/input.js'
 import type { RecordEvent } from './events.js'
@@ -16,7 +17,7 @@ interface OpenRequest {
 export class RecordedQuestions {
   readonly #record: RecordEvent
   readonly #server: string
-  readonly #open = new Map<string, OpenRequest>()
+  readonly #open = new BoundedMap<string, OpenRequest>(MAX_WATCHED_QUESTIONS)
 
   constructor(record: RecordEvent, server: string) {
     this.#record = record
@@ -25,7 +26,6 @@ export class RecordedQuestions {
 
   /** A request of the server was sent to the client of this call. */
   asked(key: string, method: string | undefined, call: number): void {
-    if (this.#open.size >= MAX_WATCHED_QUESTIONS) this.#open.clear()
     const asks = call !== UNRECORDED && isQuestion(method)
     this.#open.set(key, { call, asks })
     if (asks) this.#report('parked', call)

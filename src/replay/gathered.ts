@@ -1,8 +1,10 @@
 /** Gathers the calls of a running bridge for a recording: the texts of their messages with the client, until they end. */
+
 import { redactor } from '../inspect/redact.js'
 import { SecretArguments } from '../inspect/secret-arguments.js'
 import { isRecord } from '../inspect/try/http.js'
 import type { JsonRecord } from '../inspect/try/types.js'
+import { BoundedMap } from '../limits/bounded.js'
 import type { CallBody, MessageBody, RecordEvent, Side, TraceEvent } from '../recorder/events.js'
 import { bytesOf } from '../recorder/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -47,7 +49,7 @@ export class GatheredCalls {
   readonly #open = new Map<number, OpenCall>()
   #bytes = 0
   /** By server and session. */
-  readonly #capabilities = new Map<string, JsonRecord>()
+  readonly #capabilities = new BoundedMap<string, JsonRecord>(MAX_DECLARING_SESSIONS)
 
   constructor(options: GatheredOptions) {
     this.#options = options
@@ -116,8 +118,6 @@ export class GatheredCalls {
       const { params } = JSON.parse(request?.text ?? '{}') as JsonRecord
       const capabilities = isRecord(params) ? params['capabilities'] : undefined
       if (!isRecord(capabilities)) return
-      const [oldest = ''] = this.#capabilities.keys()
-      if (this.#capabilities.size >= MAX_DECLARING_SESSIONS) this.#capabilities.delete(oldest)
       this.#capabilities.set(keyOfSession(server, session), capabilities)
     } catch {
       // An invalid message opens no session.

@@ -8,6 +8,7 @@ import {
   TryError,
   type TryQuestion,
 } from '../inspect/try/types.js'
+import { BoundedMap } from '../limits/bounded.js'
 import { type Difference, diff } from './diff.js'
 import { type Expected, hiddenIn, type RecordedAnswer, type Recording, type RecordingCall } from './recording.js'
 
@@ -54,7 +55,10 @@ export async function* replayed(recording: Recording, options: ReplayOptions): A
 /** The clients of a run: one for each target, revision and set of capabilities. */
 class ReplayClients {
   readonly #options: ReplayOptions
-  readonly #open = new Map<string, Promise<TryClient>>()
+  readonly #open = new BoundedMap<string, Promise<TryClient>>(
+    MAX_REPLAY_CLIENTS,
+    (oldest) => void closed(oldest).catch(() => {}),
+  )
   readonly #roots: JsonRecord
   /** The answers that the server may still ask for in this call, and its questions without one. */
   #answers: RecordedAnswer[] = []
@@ -124,11 +128,6 @@ class ReplayClients {
       throw new Error(`Cannot connect as a client of ${revision}: ${error.message}`)
     })
     this.#open.set(key, connected)
-    if (this.#open.size > MAX_REPLAY_CLIENTS) {
-      const [[oldest, first] = ['', connected]] = this.#open
-      this.#open.delete(oldest)
-      closed(first).catch(() => {})
-    }
     return connected
   }
 
