@@ -99,6 +99,12 @@ const envelopes: Case[] = [
     '"the id"',
   ],
   [
+    'the name twice, the last one as in the header',
+    requestText(modern('tools/call', 'mcp-name: b'), message('tools/call', `{"name":"a","name":"b","_meta":${META}}`)),
+    [400, -32600],
+    '"the id"',
+  ],
+  [
     'a key of _meta twice',
     requestText(
       modern(),
