@@ -113,25 +113,25 @@ export class Admission {
   /** Admits a call, or throws a Fault. */
   readonly policy: Policy = (next) => {
     const { signIn, timeouts } = this.#options
-    const timed = timeouts ? within(timeouts, next) : next
-    const endlessly = signIn ? signingIn(signIn, next) : next
+    const timed = timeouts ? admitted(next, undefined, timeouts) : next
+    const endlessly = signIn ? admitted(next, signIn, undefined) : next
     return async (call) => {
       const { principal, method, answers } = call
       const { endless } = methodTraits(method)
       const places = this.#takePlaces({ principal, endless, goesOn: answers !== undefined })
       if (endless) return this.#untilEnded(call, endlessly).finally(() => give(places, principal))
       const ahead = signIn?.ahead(call, timed)
-      const admitted = new Admitted(call, ahead ? undefined : timeouts)
-      this.#calls.add(admitted)
+      const entry = new Admitted(call, ahead ? undefined : timeouts)
+      this.#calls.add(entry)
       try {
-        return await (ahead ?? next({ ...call, tell: admitted.tell }))
+        return await (ahead ?? next({ ...call, tell: entry.tell }))
       } catch (error) {
-        if (!signIn || ahead || admitted.hasTold) throw error
-        admitted.stopTime()
+        if (!signIn || ahead || entry.hasTold) throw error
+        entry.stopTime()
         return await signIn.after(call, error, timed)
       } finally {
-        this.#calls.delete(admitted)
-        admitted.leave()
+        this.#calls.delete(entry)
+        entry.leave()
         for (const { bound } of places) bound.vacate(principal)
       }
     }
@@ -213,32 +213,17 @@ class Admitted {
   }
 }
 
-/** Signs in where that is necessary, for subscriptions, which have no time limits. */
-function signingIn(signIn: CallSignIn, next: Handler): Handler {
+/** Answers calls that are admitted already: with a sign-in where that is necessary, and with these time limits. */
+function admitted(next: Handler, signIn: CallSignIn | undefined, timeouts: Timeouts | undefined): Handler {
   return async (call) => {
-    const ahead = signIn.ahead(call, next)
+    const ahead = signIn?.ahead(call, next)
     if (ahead) return ahead
-    const { tell } = call
-    let hasTold = false
-    const noting: Tell = (told) => {
-      hasTold = true
-      return tell(told)
-    }
-    try {
-      return await next({ ...call, tell: noting })
-    } catch (error) {
-      if (hasTold) throw error
-      return signIn.after(call, error, next)
-    }
-  }
-}
-
-/** Limits the time of calls, without the time of the sign-in before them. */
-function within(timeouts: Timeouts, next: Handler): Handler {
-  return async (call) => {
     const time = new Admitted(call, timeouts)
     try {
       return await next({ ...call, tell: time.tell })
+    } catch (error) {
+      if (!signIn || time.hasTold) throw error
+      return await signIn.after(call, error, next)
     } finally {
       time.leave()
     }
