@@ -46,7 +46,7 @@ export interface AdmissionOptions {
 
 /** Signs in to the server. This may take a person longer than the timeouts allow, so its time does not count. */
 interface CallSignIn {
-  /** Answers a call that may concern a sign-in; undefined for other calls. `next` sends it to the server. */
+  /** Answers a call that may concern a sign-in; undefined for other calls. `next` sends it to the server. Does not throw. */
   ahead(call: Call, next: Handler): Promise<Final> | undefined
   /** Answers a call that has failed before any notification: signs in first, or rejects with an error. */
   after(call: Call, error: unknown, next: Handler): Promise<Final>
