@@ -34,9 +34,15 @@ t.test('a memoized envelope decodes the same for every request', async (t) => {
 t.test('params with two members of one name are refused, also beside an envelope that has come before', async (t) => {
   const meta = `"_meta":{${VERSION},${CAPABILITIES}}`
   const call = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{${params}}}`
-  t.equal(faultOf(() => decode(call(`"name":"a",${meta}`))), undefined)
+  t.equal(
+    faultOf(() => decode(call(`"name":"a",${meta}`))),
+    undefined,
+  )
   for (const params of [`"name":"a","name":"b",${meta}`, `${meta},"arguments":{},"argument\\u0073":{}`])
-    t.match(faultOf(() => decode(call(params))), { fault: 'invalidRequest', message: /appears twice/ })
+    t.match(
+      faultOf(() => decode(call(params))),
+      { fault: 'invalidRequest', message: /appears twice/ },
+    )
 })
 
 t.test('requests of the specification decode to their content, without their envelope', async (t) => {
