@@ -1,11 +1,8 @@
 /** What programs give to the bridge and get from it: the types that the package exports. */
 import type { SdkTransport, Serve } from '../ports/transport.js'
-import type { AddressEntry, FileOptions, GroupEntry, ProgramEntry } from './file-options.js'
+import type { AddressEntry, FileOptions, GroupEntry, ProgramEntry, ServerOptions } from './file-options.js'
 
-export type { AddressEntry, FileOptions, GroupEntry, ProgramEntry, SdkTransport, Serve }
-
-/** Options that concern a server whatever it is. */
-export type ServerOptions = Omit<ProgramEntry, 'type' | 'command' | 'args' | 'env' | 'passEnvironment' | 'cwd'>
+export type { AddressEntry, FileOptions, GroupEntry, ProgramEntry, SdkTransport, Serve, ServerOptions }
 
 /** A server of this very process, in place of a program or an address. */
 export interface InProcessEntry extends ServerOptions {
