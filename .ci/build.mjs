@@ -30,6 +30,15 @@ const embedPage = {
   },
 }
 
+/** Makes the bridge find the program of the threads that check values beside itself. */
+const findChecker = {
+  name: 'checker',
+  setup({ onLoad }) {
+    const contents = `export const CHECKER = new URL('./checker.cjs', import.meta.url)`
+    onLoad({ filter: /inspect[\\/]check[\\/]file\.ts$/ }, () => ({ contents }))
+  },
+}
+
 /** Large packages that some configurations never use, by the file of .ci/chunks that contains them. */
 const groups = Object.fromEntries(
   readdirSync('.ci/chunks').map((file) => {
@@ -109,6 +118,7 @@ const unused = {
 const { metafile } = await build({
   entryPoints: [
     { in: 'src/entry.ts', out: 'bridge' },
+    { in: 'src/inspect/check/worker.ts', out: 'checker' },
     ...Object.keys(groups).map((group) => ({ in: `.ci/chunks/${group}.cjs`, out: group })),
   ],
   outdir: out,
@@ -128,6 +138,7 @@ const { metafile } = await build({
     unused,
     late,
     embedPage,
+    findChecker,
     // Scanners find files of this name in images and packages, though no package.json of what is bundled is there.
     cyclonedxEsbuildPlugin({
       outputFile: 'sbom.cdx.json',

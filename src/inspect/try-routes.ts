@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../fault/fault.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import { INSPECT } from './address.js'
+import { check } from './check/checks.js'
 
 export interface TryOptions {
   bridge: InspectedBridge
@@ -18,6 +19,8 @@ export interface TryOptions {
 const MAX_TRIES = 64
 /** Most answers at once to what is hidden, for which servers list everything. */
 const MAX_LOOKS = 4
+/** Most characters of a schema and a value together. */
+const MAX_CHECKED = 2 * 1024 * 1024
 const NO_TARGET = 'There is no such server or group'
 /** Headers of requests that are handed on. */
 const PASSED = /^(?:accept|content-type|last-event-id|mcp-.*)$/
@@ -64,6 +67,8 @@ export async function tryRoutes(app: FastifyInstance, { bridge, whyNot }: TryOpt
     }
   })
 
+  app.post<{ Body: Uint8Array<ArrayBuffer> | undefined }>(`${INSPECT}/check`, ({ body }) => check(checkedText(body)))
+
   app.route<{ Body: Uint8Array<ArrayBuffer> | undefined }>({
     method: ['POST', 'GET', 'DELETE'],
     exposeHeadRoute: false,
@@ -99,6 +104,22 @@ function nameIn({ url }: FastifyRequest): string {
   const name = new URL(url, 'http://localhost').searchParams.get('server')
   if (name === null) throw new Fault('invalidRequest', 'The query requires server, the name of a server or group')
   return name
+}
+
+/** The body of a check. Throws a Fault if it is not what is checked. */
+function checkedText(body: Uint8Array<ArrayBuffer> | undefined): string {
+  const text = new TextDecoder().decode(body)
+  if (text.length > MAX_CHECKED)
+    throw new Fault('bodyTooLarge', `The schema and the value have more than ${MAX_CHECKED} characters`)
+  let read: unknown
+  try {
+    read = JSON.parse(text)
+  } catch {
+    throw new Fault('invalidRequest', 'The body is not JSON')
+  }
+  if (typeof read !== 'object' || read === null || !Object.hasOwn(read, 'schema') || !Object.hasOwn(read, 'value'))
+    throw new Fault('invalidRequest', 'The body has to be {"schema": …, "value": …}')
+  return text
 }
 
 function hasBody({ headers }: FastifyRequest): boolean {

@@ -4,90 +4,15 @@
  *
  * Runs in its own process: its browser ends with it.
  */
-import { writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { execPath } from 'node:process'
 import { gzipSync } from 'node:zlib'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { noBrowser } from '../support/chromium.js'
-import { says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
-import { temporaryFolder } from '../support/folder.js'
-import { TOKEN } from '../support/inspector.js'
-import { newPage, pictures, problems } from '../support/inspector-page.js'
+import { pictures, problems } from '../support/inspector-page.js'
 import { LegacyHttp } from '../support/legacy-http.js'
-
-const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
-const everything = { command: execPath, args: [EVERYTHING, 'stdio'] }
-
-/** The page of the program with these servers, in front of a person. */
-async function open(t: Test, mcpServers: object, more: { width?: number; scheme?: string } = {}) {
-  const file = join(temporaryFolder(t), 'mcp.json')
-  const settings = {
-    listen: 'http://127.0.0.1:0/mcp',
-    admin: 'http://127.0.0.1:0',
-    inspect: { token: TOKEN, try: true, payloads: 'all' },
-    log: { format: 'json', level: 'info' },
-  }
-  writeFileSync(file, JSON.stringify({ ...settings, mcpServers }))
-  const program = startProgram(t, ['--config', file])
-  const [, admin = ''] = await says(program, /"event":"admin_listening"[^\n]*?"url":"([^"]+)"/)
-  const browser = await newPage()
-  await browser.emulate(more)
-  await browser.open('about:blank')
-  browser.mistakes.length = 0
-  browser.requests.length = 0
-  const { origin } = new URL(admin)
-  await browser.open(`${origin}/inspect#${TOKEN}`)
-  await browser.evaluate(`location.hash = '#/try'`)
-  const shows = (text: RegExp) => until(async () => text.test(await browser.text()), `the page shows ${text}`)
-  /** Presses the button with this text, in an element if it is given. */
-  const press = async (text: string, within = 'body') => {
-    const one = `[...document.querySelectorAll(${JSON.stringify(`${within} button`)})].find((one) => one.textContent.trim().startsWith(${JSON.stringify(text)}))`
-    await until(() => browser.evaluate<boolean>(`Boolean(${one})`), `the button ${text}`)
-    await browser.evaluate(`${one}.click()`)
-  }
-  /** The page shows a question; that for roots, which server-everything asks at times of its own, is answered before. */
-  const asks = (text: RegExp) =>
-    until(async () => {
-      await browser.evaluate(
-        `[...document.querySelectorAll('.question')].find((one) => one.textContent.includes('asks for the roots'))?.querySelector('button')?.click()`,
-      )
-      return text.test(await browser.text())
-    }, `the page asks ${text}`)
-  /** Puts a text into the field with this label. */
-  const fill = (label: string, text: string) =>
-    browser.evaluate(`{
-      const label = [...document.querySelectorAll('.trying label')].find((one) => one.textContent.trim().startsWith(${JSON.stringify(label)}))
-      const field = document.getElementById(label.htmlFor)
-      field.value = ${JSON.stringify(text)}
-      field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', { bubbles: true }))
-      0
-    }`)
-  const as = async (revision: string) => {
-    await until(
-      () => browser.evaluate<boolean>(`document.querySelectorAll('.choosing select').length === 2`),
-      'the choice',
-    )
-    await browser.evaluate(`{
-      const choice = [...document.querySelectorAll('.choosing select')][1]
-      choice.value = ${JSON.stringify(revision)}
-      choice.dispatchEvent(new Event('change', { bubbles: true }))
-      0
-    }`)
-  }
-  const withoutMistakes = () => {
-    t.same(browser.mistakes, [], 'no error and no violation of the policy')
-    t.same(
-      browser.requests.filter((url) => !url.startsWith(origin) && url !== 'about:blank' && !url.startsWith('blob:')),
-      [],
-      'no request to another host',
-    )
-  }
-  return { browser, shows, asks, press, fill, as, withoutMistakes }
-}
+import { everything, openTry } from '../support/try-page.js'
 
 t.test('the page is at most 120 KB, compressed', async (t) => {
   const { bundlePage } = await import(new URL('../../.ci/page.mjs', import.meta.url).href)
@@ -100,7 +25,7 @@ t.test(
   'a person calls tools, answers questions and cancels, as a client of either era',
   { skip: noBrowser },
   async (t) => {
-    const { browser, asks, press, fill, as, withoutMistakes } = await open(t, { everything })
+    const { browser, asks, press, fill, as, withoutMistakes } = await openTry(t, { everything })
     for (const revision of ['2026-07-28', '2025-11-25']) {
       await as(revision)
       await asks(/Tools \d+/)
@@ -155,7 +80,7 @@ t.test(
 
 for (const scheme of ['dark', 'light'])
   t.test(`it fits on a narrow screen, ${scheme}`, { skip: noBrowser }, async (t) => {
-    const { browser, shows, press, withoutMistakes } = await open(t, { everything }, { width: 400, scheme })
+    const { browser, shows, press, withoutMistakes } = await openTry(t, { everything }, { width: 400, scheme })
     await shows(/Tools \d+/)
     await press('get-structured-content', '.items')
     await press('Call', '.trying')
@@ -214,7 +139,7 @@ t.test('nothing of a hostile server runs or leaves the page', { skip: noBrowser 
       return true
     },
   } as never)
-  const { browser, shows, press, withoutMistakes } = await open(t, { hostile: { url: server.url } })
+  const { browser, shows, press, withoutMistakes } = await openTry(t, { hostile: { url: server.url } })
   await shows(/Tools 10/)
   for (let i = 0; i < HOSTILE.length; i++) {
     await press(`hostile-${i}`, '.items')

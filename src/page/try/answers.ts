@@ -1,11 +1,12 @@
 /** Questions of servers, and the fields in which a person answers them. */
 
 import { html } from 'htm/preact'
-import { useRef, useState } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import type { JsonRecord } from '../../inspect/try/types.js'
 import { shown } from '../../inspect/words.js'
 import { asked, type OpenQuestion } from './calling.js'
-import { Form, readForm, useForm } from './form.js'
+import { useSubmit } from './checking.js'
+import { Form, useForm } from './form.js'
 import { Safe } from './safe.js'
 import { said } from './said.js'
 
@@ -31,18 +32,14 @@ function Question({ question }: { question: OpenQuestion }) {
 function Ask({ question: { params, answer } }: { question: OpenQuestion }) {
   const schema = params['requestedSchema'] ?? {}
   const { state, change, latest } = useForm(schema)
-  const [problem, setProblem] = useState('')
-  const accept = () => {
-    const { value, wrong } = readForm(schema, latest())
-    if (wrong.length > 0) setProblem(wrong.map(({ at, why }) => `${at || 'the answer'} ${why}`).join('; '))
-    else answer({ action: 'accept', content: value })
-  }
+  const accept = (content: unknown) => answer({ action: 'accept', content })
+  const { wrong, problem, submit, sendAnyway } = useSubmit(schema, latest, accept)
   return html`
     <h2>The server asks</h2>
     <p>${said(params['message'], MAX_SAID)}</p>
-    <${Form} schema=${schema} state=${state} onChange=${change} />
+    <${Form} schema=${schema} state=${state} wrong=${wrong} onChange=${change} />
     <p class="warning" role="alert">${problem}</p>
-    <${Choices} accept=${accept} answer=${answer} />
+    <${Choices} accept=${submit} anyway=${sendAnyway} answer=${answer} />
   `
 }
 
@@ -57,10 +54,17 @@ function Visit({ question: { params, answer } }: { question: OpenQuestion }) {
   `
 }
 
-function Choices({ accept, answer }: { accept(): void; answer(result: JsonRecord): void }) {
+interface ChoicesProps {
+  accept(): void
+  anyway?: (() => void) | undefined
+  answer(result: JsonRecord): void
+}
+
+function Choices({ accept, anyway, answer }: ChoicesProps) {
   return html`
     <div class="buttons">
       <button type="button" onClick=${accept}>Accept</button>
+      ${anyway && html`<button type="button" onClick=${anyway}>Accept anyway</button>`}
       <button type="button" onClick=${() => answer({ action: 'decline' })}>Decline</button>
       <button type="button" onClick=${() => answer({ action: 'cancel' })}>Close without an answer</button>
     </div>

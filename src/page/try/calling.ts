@@ -1,6 +1,6 @@
 /** Calls from the page: the client, what a server lists to clients of both eras, the questions, and the calls so far. */
 import { signal } from '@preact/signals'
-import { connectTry, listOf } from '../../inspect/try/client.js'
+import { completionsOf, connectTry, listOf } from '../../inspect/try/client.js'
 import type { JsonRecord, TryCallOptions, TryClient, TryEvent, TryQuestion } from '../../inspect/try/types.js'
 import type { Expected } from '../../replay/recording.js'
 import { fromBridge } from '../feed.js'
@@ -39,6 +39,8 @@ export interface Made {
   name: string
   method: string
   params: JsonRecord
+  /** The schema of its structured content, if it has one. */
+  outputSchema?: unknown
   revision: string
   began: number
   ms?: number
@@ -126,6 +128,24 @@ export async function callItem({ kind, name, here, there }: Item, args: JsonReco
   return makeCall(name, 'resources/read', { uri: expanded(String(listed['uriTemplate']), args) })
 }
 
+/** Whether the server completes arguments of such items. */
+export function isCompleted({ kind }: Item): boolean {
+  return (kind === 'prompts' || kind === 'templates') && 'completions' in (server.value?.capabilities ?? {})
+}
+
+/** Completions of an argument of a prompt, or of a variable of a template. */
+export async function complete(
+  { kind, name }: Item,
+  argument: { name: string; value: string },
+  others: Record<string, string>,
+  signal: AbortSignal,
+): Promise<string[]> {
+  if (!client) return []
+  const ref = kind === 'prompts' ? { type: 'ref/prompt', name } : { type: 'ref/resource', uri: name }
+  const context = Object.keys(others).length > 0 ? { context: { arguments: others } } : {}
+  return completionsOf(client, { ref, argument, ...context }, signal)
+}
+
 /** Makes a call, and keeps what comes of it. */
 export async function makeCall(
   name: string,
@@ -136,7 +156,9 @@ export async function makeCall(
   const { value: as } = revision
   const controller = new AbortController()
   const id = ++lastId
-  const one: Made = { id, name, method, params, revision: as, began: performance.now(), events: [], expect }
+  const outputSchema = options.tool?.['outputSchema']
+  const began = performance.now()
+  const one: Made = { id, name, method, params, outputSchema, revision: as, began, events: [], expect }
   made.value = [
     { ...one, cancel: () => controller.abort(new Error('You have cancelled the call')) },
     ...made.value,

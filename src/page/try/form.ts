@@ -2,6 +2,8 @@
 import { html } from 'htm/preact'
 import { useId, useRef, useState } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
+import { tokenOf } from '../../rpc/pointer.js'
+import { type Complete, Completing } from './completing.js'
 import { equalJson } from './equal.js'
 import { type Draft, draftOf, type FormShape, filled, isInJson, readDraft, shapeOf, type Wrong } from './shape.js'
 
@@ -53,6 +55,10 @@ type Change<T> = (before: T) => T
 interface FormProps {
   schema: unknown
   state: FormState
+  /** What is wrong, for its fields. */
+  wrong?: readonly Wrong[]
+  /** Completions of a member of the whole. */
+  complete?: ((key: string) => Complete) | undefined
   onChange(change: Change<FormState>): void
 }
 
@@ -70,7 +76,7 @@ export function useForm(
   return { state, change, latest: () => latest.current }
 }
 
-export function Form({ schema, state, onChange }: FormProps) {
+export function Form({ schema, state, wrong = [], complete, onChange }: FormProps) {
   const shape = shapeOf(schema, schema)
   const { json } = state
   const toggle = () => {
@@ -86,7 +92,7 @@ export function Form({ schema, state, onChange }: FormProps) {
       <button type="button" aria-pressed=${json === undefined ? 'false' : 'true'} onClick=${toggle}>As JSON</button>
       ${
         json === undefined
-          ? html`<${Field} schema=${schema} root=${schema} draft=${state.draft} required label="" onChange=${(change: Change<Draft>) => onChange((now) => ({ ...now, draft: change(now.draft) }))} />`
+          ? html`<${Field} schema=${schema} root=${schema} draft=${state.draft} at="" wrong=${wrong} completes=${complete} required label="" onChange=${(change: Change<Draft>) => onChange((now) => ({ ...now, draft: change(now.draft) }))} />`
           : html`<textarea aria-label="Arguments as JSON" rows="10" spellcheck="false" value=${json} onInput=${(
               event: Event,
             ) => {
@@ -104,52 +110,64 @@ interface FieldProps {
   draft: Draft
   required: boolean
   label: string
+  /** Its place in the whole, as a JSON Pointer. */
+  at: string
+  wrong: readonly Wrong[]
+  /** Completions of its members. */
+  completes?: ((key: string) => Complete) | undefined
+  /** Completions of its text. */
+  complete?: Complete | undefined
   onChange(change: Change<Draft>): void
 }
 
-function Field({ schema, root, draft, required, label, onChange }: FieldProps) {
+function Field({ schema, root, draft, required, label, at, wrong, completes, complete, onChange }: FieldProps) {
   const id = useId()
   const shape = shapeOf(schema, root)
   const name = shape.title === undefined || shape.title === label ? label : `${label} (${shape.title})`
   const about = shape.about && html`<p class="faint" id=${`${id}-about`}>${shown(shape.about, MAX_ABOUT)}</p>`
   const title = html`${shown(name, MAX_ABOUT)}${required || label === '' ? '' : html` <span class="faint">optional</span>`}`
-  const described = shape.about === undefined ? undefined : `${id}-about`
+  const here = label === '' ? [] : wrong.filter((one) => one.at === at)
+  const mistakes =
+    here.length > 0 &&
+    html`<p class="warning wrong" id=${`${id}-wrong`}>${here.map(({ why }) => shown(why, 500)).join('; ')}</p>`
+  const descriptions = [...(shape.about ? [`${id}-about`] : []), ...(here.length > 0 ? [`${id}-wrong`] : [])]
+  const described = descriptions.length > 0 ? descriptions.join(' ') : undefined
   const isGroup =
     (shape.kind === 'object' || shape.kind === 'array' || shape.kind === 'choice') && !isInJson(shape, draft)
   if (isGroup && draft === undefined && !(required && label === '')) {
     const add = () => onChange(() => begun(shape, root))
-    return html`<div class="field"><span>${title}</span> <button type="button" onClick=${add}>Add ${shown(label, 60)}</button>${about}</div>`
+    return html`<div class="field"><span>${title}</span> <button type="button" onClick=${add}>Add ${shown(label, 60)}</button>${mistakes}${about}</div>`
   }
   if (isGroup)
     return html`
       <fieldset class=${label === '' ? 'whole' : ''}>
         ${label !== '' && html`<legend>${title}</legend>`}
-        ${about}
-        <${Group} shape=${shape} root=${root} draft=${draft} onChange=${onChange} />
+        ${mistakes}${about}
+        <${Group} shape=${shape} root=${root} draft=${draft} at=${at} wrong=${wrong} completes=${completes} onChange=${onChange} />
         ${!required && html`<button type="button" onClick=${() => onChange(() => undefined)}>Leave out ${shown(label, 60)}</button>`}
       </fieldset>
     `
   return html`
     <div class="field">
       <label for=${id}>${title}</label>
-      <${Input} id=${id} described=${described} shape=${shape} draft=${draft} required=${required} onChange=${onChange} />
-      ${about}
+      <${Input} id=${id} described=${described} isWrong=${here.length > 0} shape=${shape} draft=${draft} required=${required} complete=${complete} onChange=${onChange} />
+      ${mistakes}${about}
     </div>
   `
 }
 
-interface InputProps extends Pick<FieldProps, 'draft' | 'required' | 'onChange'> {
+interface InputProps extends Pick<FieldProps, 'draft' | 'required' | 'complete' | 'onChange'> {
   id: string
   described: string | undefined
+  isWrong: boolean
   shape: FormShape
 }
 
-function Input({ id, described, shape, draft, required, onChange }: InputProps) {
+function Input({ id, described, isWrong, shape, draft, required, complete, onChange }: InputProps) {
   const text = draft && 'text' in draft ? draft.text : draft && 'value' in draft ? JSON.stringify(draft.value) : ''
-  const typed = (event: Event) => {
-    const given = textIn(event)
-    onChange(() => (given === '' && !required ? undefined : { text: given }))
-  }
+  const write = (given: string) => onChange(() => (given === '' && !required ? undefined : { text: given }))
+  const typed = (event: Event) => write(textIn(event))
+  const about = { 'aria-describedby': described, 'aria-invalid': isWrong ? 'true' : undefined }
   const values = shape.kind === 'boolean' ? BOOLEANS : shape.values
   if (values && !isInJson(shape, draft)) {
     const at = draft && 'value' in draft ? values.findIndex(({ value }) => equalJson(value, draft.value)) : -1
@@ -158,18 +176,20 @@ function Input({ id, described, shape, draft, required, onChange }: InputProps) 
       onChange(() => chosen && { value: chosen.value })
     }
     return html`
-      <select id=${id} aria-describedby=${described} value=${String(at)} onChange=${choose}>
+      <select id=${id} ...${about} value=${String(at)} onChange=${choose}>
         <option value="-1" selected=${at < 0}>${required ? 'choose' : 'leave out'}</option>
         ${values.map(({ label }, i) => html`<option value=${String(i)} selected=${i === at}>${shown(label, 200)}</option>`)}
       </select>
     `
   }
   if (shape.kind === 'json' || isInJson(shape, draft))
-    return html`<textarea id=${id} aria-describedby=${described} rows="3" spellcheck="false" placeholder="JSON" value=${text} onInput=${typed}></textarea>`
+    return html`<textarea id=${id} ...${about} rows="3" spellcheck="false" placeholder="JSON" value=${text} onInput=${typed}></textarea>`
   if (shape.kind === 'text' && text.includes('\n'))
-    return html`<textarea id=${id} aria-describedby=${described} rows="5" value=${text} onInput=${typed}></textarea>`
+    return html`<textarea id=${id} ...${about} rows="5" value=${text} onInput=${typed}></textarea>`
+  if (complete)
+    return html`<${Completing} id=${id} text=${text} attributes=${about} complete=${complete} onText=${write} />`
   const mode = shape.kind === 'text' ? 'text' : 'decimal'
-  return html`<input id=${id} aria-describedby=${described} type="text" inputmode=${mode} autocomplete="off" value=${text} onInput=${typed} />`
+  return html`<input id=${id} ...${about} type="text" inputmode=${mode} autocomplete="off" value=${text} onInput=${typed} />`
 }
 
 const BOOLEANS = [
@@ -177,23 +197,23 @@ const BOOLEANS = [
   { value: false, label: 'false' },
 ]
 
-interface GroupProps extends Pick<FieldProps, 'root' | 'draft' | 'onChange'> {
+interface GroupProps extends Pick<FieldProps, 'root' | 'draft' | 'at' | 'wrong' | 'completes' | 'onChange'> {
   shape: FormShape
 }
 
-function Group({ shape, root, draft, onChange }: GroupProps) {
+function Group({ shape, root, draft, at, wrong, completes, onChange }: GroupProps) {
   const [isWhole, setWhole] = useState(false)
   if (shape.kind === 'array') {
     const items = itemsOf(draft)
     const item = shapeOf(shape.items, root)
-    const set = (at: number, change: Change<Draft>) =>
-      onChange((now) => ({ items: itemsOf(now).map((old, i) => (i === at ? change(old) : old)) }))
+    const set = (place: number, change: Change<Draft>) =>
+      onChange((now) => ({ items: itemsOf(now).map((old, i) => (i === place ? change(old) : old)) }))
     return html`
       ${items.map(
         (one, i) => html`
           <div class="item">
-            <${Field} schema=${shape.items} root=${root} draft=${one} required label=${String(i + 1)} onChange=${(change: Change<Draft>) => set(i, change)} />
-            <button type="button" onClick=${() => onChange((now) => ({ items: itemsOf(now).filter((_, at) => at !== i) }))}>Remove ${i + 1}</button>
+            <${Field} schema=${shape.items} root=${root} draft=${one} at=${`${at}/${i}`} wrong=${wrong} required label=${String(i + 1)} onChange=${(change: Change<Draft>) => set(i, change)} />
+            <button type="button" onClick=${() => onChange((now) => ({ items: itemsOf(now).filter((_, place) => place !== i) }))}>Remove ${i + 1}</button>
           </div>
         `,
       )}
@@ -214,7 +234,7 @@ function Group({ shape, root, draft, onChange }: GroupProps) {
           return html`<option value=${String(i)} selected=${i === chosen.alternative}>${shown(title ?? `${i + 1}: ${kind}`, 100)}</option>`
         })}
       </select>
-      <${Field} schema=${alternatives[chosen.alternative]} root=${root} draft=${chosen.draft} required label="value" onChange=${(change: Change<Draft>) => onChange((now) => ({ ...chosen, draft: change(now && 'alternative' in now ? now.draft : undefined) }))} />
+      <${Field} schema=${alternatives[chosen.alternative]} root=${root} draft=${chosen.draft} at=${at} wrong=${wrong} required label="value" onChange=${(change: Change<Draft>) => onChange((now) => ({ ...chosen, draft: change(now && 'alternative' in now ? now.draft : undefined) }))} />
     `
   }
   const members = shape.members ?? []
@@ -224,7 +244,7 @@ function Group({ shape, root, draft, onChange }: GroupProps) {
     ${members.length === 0 && html`<p class="faint">It takes no arguments.</p>`}
     ${visible.map(
       ({ key, required, schema }) =>
-        html`<${Field} key=${key} schema=${schema} root=${root} draft=${given.get(key)} required=${required} label=${key} onChange=${(change: Change<Draft>) => onChange((now) => ({ members: new Map([...membersOf(now), [key, change(membersOf(now).get(key))]]) }))} />`,
+        html`<${Field} key=${key} schema=${schema} root=${root} draft=${given.get(key)} at=${`${at}/${tokenOf(key)}`} wrong=${wrong} complete=${completes?.(key)} required=${required} label=${key} onChange=${(change: Change<Draft>) => onChange((now) => ({ members: new Map([...membersOf(now), [key, change(membersOf(now).get(key))]]) }))} />`,
     )}
     ${visible.length < members.length && html`<button type="button" onClick=${() => setWhole(true)}>Show all ${members.length} fields</button>`}
   `

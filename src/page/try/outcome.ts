@@ -2,9 +2,11 @@
 
 import { html } from 'htm/preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { CheckedValue } from '../../inspect/check/checked.js'
 import type { JsonRecord, TryEvent } from '../../inspect/try/types.js'
 import { duration, shown, size } from '../../inspect/words.js'
 import type { Made } from './calling.js'
+import { checkValue } from './checking.js'
 import { Compared } from './compared.js'
 import { isDrawn, pixelsOf } from './pixels.js'
 import { said } from './said.js'
@@ -18,7 +20,7 @@ const MAX_DRAWN = 8 * 1024 * 1024
 const MAX_PIXELS = 32_000_000
 
 export function Outcome({ call }: { call: Made }) {
-  const { name, method, revision, ms, events, result, error, cancel, params, expect } = call
+  const { name, method, revision, ms, events, result, error, cancel, params, outputSchema, expect } = call
   const state = cancel ? 'in progress' : error ? 'error' : result?.['isError'] === true ? 'error of the tool' : 'done'
   return html`
     <section class="card outcome" aria-label=${`Call ${call.id} of ${said(name, 200)}`}>
@@ -30,7 +32,7 @@ export function Outcome({ call }: { call: Made }) {
       ${error && html`<p class="warning">${shown(error.message, MAX_SHOWN_TEXT)}${error.code === undefined ? '' : ` (${error.code})`}</p>`}
       ${error?.data !== undefined && html`<pre tabindex="0">${textOf(error.data)}</pre>`}
       ${expect && !cancel && (result || error) && html`<${Compared} expected=${expect} actual=${result ? { result } : { error: errorOf(error) }} />`}
-      ${result && html`<${Result} result=${result} />`}
+      ${result && html`<${Result} result=${result} outputSchema=${outputSchema} />`}
     </section>
   `
 }
@@ -56,14 +58,34 @@ function wordsOf(event: TryEvent): string {
   }
 }
 
-function Result({ result }: { result: JsonRecord }) {
+function Result({ result, outputSchema }: { result: JsonRecord; outputSchema: unknown }) {
   const { content, messages, contents, structuredContent } = result
   const blocks = [content, messages, contents].flatMap((list) => (Array.isArray(list) ? list : []))
   return html`
     ${blocks.slice(0, MAX_SHOWN_BLOCKS).map((block) => html`<${Block} block=${block as JsonRecord} />`)}
     ${blocks.length > MAX_SHOWN_BLOCKS && html`<p class="faint">${blocks.length - MAX_SHOWN_BLOCKS} more blocks are in the JSON.</p>`}
     ${structuredContent !== undefined && html`<h3>Structured content</h3><pre tabindex="0">${textOf(structuredContent)}</pre>`}
+    ${outputSchema !== undefined && result['isError'] !== true && html`<${Fit} schema=${outputSchema} value=${structuredContent} />`}
     <details open=${blocks.length === 0 && structuredContent === undefined}><summary>Result as JSON</summary><pre tabindex="0">${textOf(result)}</pre></details>
+  `
+}
+
+/** Whether structured content fits the output schema of its tool. */
+function Fit({ schema, value }: { schema: unknown; value: unknown }) {
+  const [found, setFound] = useState<CheckedValue>()
+  useEffect(() => {
+    if (value !== undefined) checkValue(schema, value).then(setFound, () => {})
+  }, [schema, value])
+  if (value === undefined)
+    return html`<p class="warning">The tool has an output schema, but the result has no structured content.</p>`
+  if (!found) return null
+  if (found.ok === null)
+    return html`<p class="faint">Not compared with the output schema: ${shown(found.why, 1_000)}</p>`
+  if (found.ok) return html`<p class="faint">It fits the output schema.</p>`
+  return html`
+    <p class="warning">It does not fit the output schema:</p>
+    <ul>${found.errors.map(({ at, message }) => html`<li><code>${shown(at || '/', 500)}</code> ${shown(message, 500)}</li>`)}</ul>
+    ${found.more > 0 && html`<p class="faint">and ${found.more} more</p>`}
   `
 }
 

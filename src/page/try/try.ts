@@ -1,15 +1,13 @@
 /** Try: what a server offers to clients of both eras, and calls of it. */
 
 import { html } from 'htm/preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
 import { whyNothing } from '../nothing.js'
 import { source } from '../state.js'
-import { About, SchemaTable } from './about.js'
 import { Questions } from './answers.js'
 import {
   allowed,
-  callItem,
   chosenItem,
   connect,
   connecting,
@@ -24,10 +22,8 @@ import {
   server,
   target,
   targets,
-  variablesOf,
 } from './calling.js'
-import { equalJson } from './equal.js'
-import { Form, readForm, useForm } from './form.js'
+import { Chosen, differenceOf, schemaOf } from './chosen.js'
 import { Outcome } from './outcome.js'
 import { Repeated, repeated } from './repeated.js'
 import { Safe } from './safe.js'
@@ -110,75 +106,4 @@ function Name({ item }: { item: Item }) {
     repeated.value = undefined
   }
   return html`<button type="button" aria-pressed=${isChosen ? 'true' : 'false'} onClick=${choose}>${shown(item.name, 200)}${sign && html` <span class="faint">${sign}</span>`}</button>`
-}
-
-/** How what the other era sees differs; '' if it does not. */
-function differenceOf({ here, there }: Item): string {
-  if (here === undefined) return 'other era only'
-  if (there === undefined) return 'this era only'
-  return equalJson(here, there) ? '' : 'differs by era'
-}
-
-function Chosen({ item }: { item: Item }) {
-  const { kind, here, there } = item
-  const listed = here ?? there ?? {}
-  const schema = schemaOf(item)
-  const { state, change, latest } = useForm(schema)
-  const [problem, setProblem] = useState('')
-  const tasks = tasksOf(item)
-  const [asTask, setAsTask] = useState(tasks === 'required')
-  const send = (event: Event) => {
-    event.preventDefault()
-    const { value, wrong } = readForm(schema, latest())
-    setProblem(wrong.map(({ at, why }) => `${at || 'the arguments'} ${why}`).join('; '))
-    if (wrong.length === 0) callItem(item, value as Record<string, unknown>, asTask).catch(() => {})
-  }
-  const isModern = revision.value === REVISIONS[0]
-  return html`
-    <form class="card" aria-label=${shown(item.name, 200)} onSubmit=${send}>
-      <h2>${shown(item.name, 200)}</h2>
-      <${About} listed=${listed} />
-      ${here === undefined && html`<p class="warning">Clients of this era do not see it.</p>`}
-      ${schema !== undefined && html`<${Form} schema=${schema} state=${state} onChange=${change} />`}
-      <p class="warning" role="alert">${problem}</p>
-      <div class="buttons">
-        <button type="submit">${kind === 'tools' ? 'Call' : kind === 'prompts' ? 'Get' : 'Read'}</button>
-        ${tasks !== undefined && html`<label><input type="checkbox" checked=${asTask} onChange=${(event: Event) => setAsTask((event.currentTarget as HTMLInputElement).checked)} /> As a task</label>`}
-      </div>
-      ${kind === 'tools' && html`<${SchemaTable} title="What it takes" schema=${listed['inputSchema']} /><${SchemaTable} title="What it gives" schema=${listed['outputSchema']} />`}
-      <details><summary>As a ${isModern ? 'modern' : 'legacy'} client sees it</summary><pre tabindex="0">${here === undefined ? 'not at all' : JSON.stringify(here, null, 2)}</pre></details>
-      ${differenceOf(item) !== '' && html`<details><summary>As a ${isModern ? 'legacy' : 'modern'} client sees it</summary><pre tabindex="0">${there === undefined ? 'not at all' : JSON.stringify(there, null, 2)}</pre></details>`}
-    </form>
-  `
-}
-
-/** Whether a call can be asked for as a task; undefined if not, or if the server decides that itself, as modern ones do. */
-function tasksOf({ kind, here }: Item): 'optional' | 'required' | undefined {
-  if (kind !== 'tools' || !isSupported(server.value?.capabilities, ['tasks', 'requests', 'tools', 'call']))
-    return undefined
-  const execution = here?.['execution'] as Record<string, unknown> | undefined
-  const support = execution?.['taskSupport']
-  return support === 'optional' || support === 'required' ? support : undefined
-}
-
-function isSupported(capabilities: unknown, path: readonly string[]): boolean {
-  let at = capabilities
-  for (const key of path) at = typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[key] : undefined
-  return at !== undefined
-}
-
-/** The schema of what a call takes. */
-function schemaOf({ kind, name, here, there }: Item): unknown {
-  const listed = here ?? there ?? {}
-  if (kind === 'tools') return listed['inputSchema'] ?? {}
-  if (kind === 'templates') return ofNames(variablesOf(name))
-  if (kind !== 'prompts') return undefined
-  const given = Array.isArray(listed['arguments']) ? (listed['arguments'] as Record<string, unknown>[]) : []
-  const properties = given.map(({ name, title, description }) => [String(name), { type: 'string', title, description }])
-  const required = given.filter((one) => one['required'] === true).map((one) => one['name'])
-  return { type: 'object', properties: Object.fromEntries(properties), required }
-}
-
-function ofNames(names: readonly string[]): unknown {
-  return { type: 'object', properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])) }
 }

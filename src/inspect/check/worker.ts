@@ -1,0 +1,8 @@
+/** Program of a thread: checks one value against one schema, and says what came of it. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { checked } from './checked.js'
+
+// The time of the check begins here: to load the program may take long on a busy machine.
+parentPort?.postMessage('loaded')
+const { schema, value } = JSON.parse(workerData as string) as { schema: unknown; value?: unknown }
+parentPort?.postMessage(checked(schema, value))

@@ -1,0 +1,86 @@
+/** The view Try of the page of the program, in front of a person: a real browser, real servers, the built bridge. */
+import { writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { execPath } from 'node:process'
+import type { Test } from 'tap'
+import { says, startProgram } from './cli.js'
+import { until } from './eventually.js'
+import { temporaryFolder } from './folder.js'
+import { TOKEN } from './inspector.js'
+import { newPage } from './inspector-page.js'
+
+const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
+export const everything = { command: execPath, args: [EVERYTHING, 'stdio'] }
+
+/** The page of the program with these servers, in front of a person. */
+export async function openTry(
+  t: Test,
+  mcpServers: object,
+  more: { width?: number; scheme?: string; settings?: object } = {},
+) {
+  const file = join(temporaryFolder(t), 'mcp.json')
+  const settings = {
+    listen: 'http://127.0.0.1:0/mcp',
+    admin: 'http://127.0.0.1:0',
+    inspect: { token: TOKEN, try: true, payloads: 'all' },
+    log: { format: 'json', level: 'info' },
+    ...more.settings,
+  }
+  writeFileSync(file, JSON.stringify({ ...settings, mcpServers }))
+  const program = startProgram(t, ['--config', file])
+  const [, admin = ''] = await says(program, /"event":"admin_listening"[^\n]*?"url":"([^"]+)"/)
+  const browser = await newPage()
+  await browser.emulate(more)
+  await browser.open('about:blank')
+  browser.mistakes.length = 0
+  browser.requests.length = 0
+  const { origin } = new URL(admin)
+  await browser.open(`${origin}/inspect#${TOKEN}`)
+  await browser.evaluate(`location.hash = '#/try'`)
+  const shows = (text: RegExp) => until(async () => text.test(await browser.text()), `the page shows ${text}`)
+  /** Presses the button with this text, in an element if it is given. */
+  const press = async (text: string, within = 'body') => {
+    const one = `[...document.querySelectorAll(${JSON.stringify(`${within} button`)})].find((one) => one.textContent.trim().startsWith(${JSON.stringify(text)}))`
+    await until(() => browser.evaluate<boolean>(`Boolean(${one})`), `the button ${text}`)
+    await browser.evaluate(`${one}.click()`)
+  }
+  /** The page shows a question; that for roots, which server-everything asks at times of its own, is answered before. */
+  const asks = (text: RegExp) =>
+    until(async () => {
+      await browser.evaluate(
+        `[...document.querySelectorAll('.question')].find((one) => one.textContent.includes('asks for the roots'))?.querySelector('button')?.click()`,
+      )
+      return text.test(await browser.text())
+    }, `the page asks ${text}`)
+  /** Puts a text into the field with this label. */
+  const fill = (label: string, text: string) =>
+    browser.evaluate(`{
+      const label = [...document.querySelectorAll('.trying label')].find((one) => one.textContent.trim().startsWith(${JSON.stringify(label)}))
+      const field = document.getElementById(label.htmlFor)
+      field.value = ${JSON.stringify(text)}
+      field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', { bubbles: true }))
+      0
+    }`)
+  const as = async (revision: string) => {
+    await until(
+      () => browser.evaluate<boolean>(`document.querySelectorAll('.choosing select').length === 2`),
+      'the choice',
+    )
+    await browser.evaluate(`{
+      const choice = [...document.querySelectorAll('.choosing select')][1]
+      choice.value = ${JSON.stringify(revision)}
+      choice.dispatchEvent(new Event('change', { bubbles: true }))
+      0
+    }`)
+  }
+  const withoutMistakes = () => {
+    t.same(browser.mistakes, [], 'no error and no violation of the policy')
+    t.same(
+      browser.requests.filter((url) => !url.startsWith(origin) && url !== 'about:blank' && !url.startsWith('blob:')),
+      [],
+      'no request to another host',
+    )
+  }
+  return { browser, shows, asks, press, fill, as, withoutMistakes }
+}
