@@ -9,9 +9,14 @@ import { openQuestions } from './questions.js'
  * Most stored calls, most calls that continue them, and most events in total. The oldest calls are dropped, with their
  * events; those that are running, failed or asked something stay until they are half of the calls.
  */
-export const KEPT_OF_CALLS = { calls: 2_500, parts: 2_000, events: 30_000 }
-/** Of so many calls, the oldest one is dropped that is quiet. */
-const EXAMINED = KEPT_OF_CALLS.calls / 2
+export const KEPT_OF_CALLS: CallBounds = { calls: 2_500, parts: 2_000, events: 30_000 }
+
+export interface CallBounds {
+  calls: number
+  parts: number
+  events: number
+}
+
 /** Most stored events of one call. */
 const MAX_EVENTS = 500
 /** Of a call with more events, this many of the first ones stay. */
@@ -70,9 +75,15 @@ export class CallViews {
   /** Ids of calls that a viewer has pinned. */
   pinned: ReadonlySet<string> = new Set()
   /** Calls that continue others, by id. */
-  readonly #parts = new BoundedMap<string, string>(KEPT_OF_CALLS.parts, (first) => this.byId.get(first)?.parts.shift())
+  readonly #parts: BoundedMap<string, string>
+  readonly #bounds: CallBounds
   /** Stored events of all calls. */
   #events = 0
+
+  constructor(bounds: CallBounds) {
+    this.#bounds = bounds
+    this.#parts = new BoundedMap(bounds.parts, (first) => this.byId.get(first)?.parts.shift())
+  }
 
   /** The call with this id, or the one that the id continues. */
   get(id: string): CallView | undefined {
@@ -134,7 +145,7 @@ export class CallViews {
       more: 0,
     }
     this.byId.set(id, call)
-    if (this.byId.size > KEPT_OF_CALLS.calls) this.#forget()
+    if (this.byId.size > this.#bounds.calls) this.#forget()
     return call
   }
 
@@ -150,18 +161,19 @@ export class CallViews {
       call.events.splice(Math.max(notification, FIRST), 1)
       call.more++
     } else this.#events++
-    while (this.#events > KEPT_OF_CALLS.events && this.byId.size > 1) this.#forget()
+    while (this.#events > this.#bounds.events && this.byId.size > 1) this.#forget()
   }
 
   /** Drops the oldest quiet call, or the oldest call if too many are not quiet. */
   #forget(): void {
     let oldest: CallView | undefined
     let call: CallView | undefined
-    let examined = 0
+    // Of the older half, the oldest one is dropped that is quiet.
+    let left = this.#bounds.calls / 2
     for (const one of this.byId.values()) {
       oldest ??= one
       if (isQuiet(one) && !this.pinned.has(one.id)) call = one
-      if (call || ++examined >= EXAMINED) break
+      if (call || --left <= 0) break
     }
     call ??= oldest
     if (!call) return

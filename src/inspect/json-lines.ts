@@ -193,7 +193,10 @@ class Writer {
       })
     const { start, members, isCut } = value
     const room = this.#width - depth * STEP - name.length - 2 - after.length
-    const flat = members && tree?.inside.size ? undefined : this.#flat(value, members ? room : Number.POSITIVE_INFINITY)
+    const flat =
+      members && members.length > 0 && tree?.inside.size
+        ? undefined
+        : this.#flat(value, members ? room : Number.POSITIVE_INFINITY)
     if (flat !== undefined || !members) {
       line(`${flat ?? ''}${after}`, name, true)
       return

@@ -1,6 +1,6 @@
 /** Builds calls, servers, sessions and refusals from events. The bridge, the terminal and the page share this code. */
 import type { RecordedEvent } from '../recorder/events.js'
-import { type CallView, CallViews } from './call-views.js'
+import { type CallBounds, type CallView, CallViews, KEPT_OF_CALLS } from './call-views.js'
 import { type ServerView, ServerViews } from './server-views.js'
 import { type SessionView, SessionViews } from './session-views.js'
 
@@ -32,9 +32,13 @@ export class Views {
   unrecorded = 0
   /** The time of the last event. */
   at = 0
-  readonly #calls = new CallViews()
+  readonly #calls: CallViews
   readonly #servers = new ServerViews()
   readonly #sessions = new SessionViews()
+
+  constructor(bounds: CallBounds = KEPT_OF_CALLS) {
+    this.#calls = new CallViews(bounds)
+  }
 
   get calls(): ReadonlyMap<string, CallView> {
     return this.#calls.byId

@@ -49,7 +49,9 @@ const pausedCalls = signal<readonly CallView[] | undefined>(undefined)
 /** Changes when events are added. */
 const version = signal(0)
 
-let views = new Views()
+/** What the page keeps: more than the bridge, for files of past sessions, and because it stays open. */
+const KEPT_HERE = { calls: 10_000, parts: 5_000, events: 100_000 }
+let views = new Views(KEPT_HERE)
 
 /** Most stored events outside of calls. The oldest are dropped. */
 const MAX_OTHERS = 5_000
@@ -195,7 +197,7 @@ export function beginAt({ first, cleared: at }: { first: number; cleared?: numbe
 
 /** Drops all events: they are from another bridge, or from a file. */
 export function forget(): void {
-  views = new Views()
+  views = new Views(KEPT_HERE)
   views.pin(pinned.peek())
   others = []
   batch(() => {
