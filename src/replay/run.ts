@@ -1,6 +1,6 @@
 /** Runs the calls of a recording again, as the clients that made them, and compares the answers. */
 
-import { connectTry } from '../inspect/try/client.js'
+import { connectTry, listOf } from '../inspect/try/client.js'
 import {
   type JsonRecord,
   type TryClient,
@@ -59,6 +59,8 @@ class ReplayClients {
     MAX_REPLAY_CLIENTS,
     (oldest) => void closed(oldest).catch(() => {}),
   )
+  /** What a server lists to a client: schemas of its tools say which arguments headers repeat. */
+  readonly #tools = new WeakMap<TryClient, Promise<ReadonlyMap<unknown, JsonRecord>>>()
   readonly #roots: JsonRecord
   /** The answers that the server may still ask for in this call, and its questions without one. */
   #answers: RecordedAnswer[] = []
@@ -90,7 +92,10 @@ class ReplayClients {
     this.#unanswered = []
     let actual: Expected
     try {
-      actual = { result: await client.call(call.method, call.params, { signal: this.#options.signal }) }
+      const { signal } = this.#options
+      actual = {
+        result: await client.call(call.method, call.params, { signal, tool: await this.#toolOf(client, call) }),
+      }
     } catch (error) {
       if (!(error instanceof TryError)) return failed((error as Error).message)
       actual = { error: errorOf(error) }
@@ -131,6 +136,15 @@ class ReplayClients {
     return connected
   }
 
+  /** The tool of a call, as listed, if the client has to know it. */
+  async #toolOf(client: TryClient, { method, params }: RecordingCall): Promise<JsonRecord | undefined> {
+    if (method !== 'tools/call' || client.era !== 'modern') return undefined
+    const known = this.#tools.get(client)
+    const listed = known ?? toolsOf(client)
+    if (!known) this.#tools.set(client, listed)
+    return (await listed).get(params['name'])
+  }
+
   /** The next recorded answer to a question like this. */
   async #answer({ method }: TryQuestion): Promise<JsonRecord> {
     if (method === ROOTS) return this.#roots
@@ -149,6 +163,12 @@ class ReplayClients {
       return undefined
     }
   }
+}
+
+/** The tools of a server by name; none if it does not list them. */
+async function toolsOf(client: TryClient): Promise<ReadonlyMap<unknown, JsonRecord>> {
+  const { items } = await listOf(client, 'tools').catch(() => ({ items: [] as JsonRecord[] }))
+  return new Map(items.map((tool) => [tool['name'], tool]))
 }
 
 function errorOf({ code, message, data }: TryError): JsonRecord {

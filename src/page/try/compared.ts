@@ -11,12 +11,12 @@ const MAX_COMPARED_LINE = 2_000
 /** Equal rows that stay around a difference; more than twice as many are folded. */
 const AROUND = 3
 
-const SIGNS: Readonly<Record<ComparedRow['kind'], readonly [sign: string, words: string]>> = {
-  same: ['', ''],
-  ignored: ['', 'not compared: '],
-  add: ['+', 'only in the new answer: '],
-  remove: ['−', 'only in the recorded answer: '],
-  replace: ['~', 'differs: '],
+const SIGNS: Readonly<Record<ComparedRow['kind'], readonly [sign: string, words: string, look: string]>> = {
+  same: ['', '', ''],
+  ignored: ['', 'not compared: ', ''],
+  add: ['+', 'only in the new answer: ', 'added'],
+  remove: ['−', 'only in the recorded answer: ', 'removed'],
+  replace: ['~', 'differs: ', 'replaced'],
 }
 
 export function Compared({ expected, actual }: { expected: Expected; actual: Expected }) {
@@ -45,11 +45,11 @@ function row(one: ComparedRow | number) {
   if (typeof one === 'number')
     return html`<tr><td colspan="2" class="compared-line faint">… ${counted(one)} equal lines …</td></tr>`
   const { kind, left, right } = one
-  const [sign, words] = SIGNS[kind]
+  const [sign, words, colour] = SIGNS[kind]
   const look = kind === 'ignored' ? 'faint' : sign === '' ? '' : 'compared-differs'
   const cell = (text: string | undefined, side: string) => html`
     <td class=${`compared-line ${side} ${text === undefined ? '' : look}`}>
-      ${text !== undefined && sign !== '' && html`<span class="compared-sign" aria-hidden="true">${sign}</span><span class="hidden">${words}</span>`}${
+      ${text !== undefined && sign !== '' && html`<span class=${`compared-sign ${colour}`} aria-hidden="true">${sign}</span><span class="hidden">${words}</span>`}${
         text !== undefined && html`<code>${shown(text, MAX_COMPARED_LINE)}</code>`
       }
     </td>

@@ -109,7 +109,7 @@ function ByForm({ schema, params, send, tell }: EditorProps & { schema: unknown 
   return html`
     <form onSubmit=${submit}>
       <${Form} schema=${schema} state=${state} onChange=${change} />
-      <details open=${_meta !== undefined}><summary>Metadata (_meta)</summary>
+      <details class="form" open=${_meta !== undefined}><summary>Metadata (_meta)</summary>
         <textarea aria-label="Metadata as JSON" rows="3" spellcheck="false" placeholder="JSON" value=${meta} onInput=${(event: Event) => setMeta(textIn(event))}></textarea>
       </details>
       <div class="buttons"><button type="submit">Call again</button></div>
@@ -127,7 +127,7 @@ function AsJson({ params, send, tell }: EditorProps) {
     else tell('The parameters are no JSON object')
   }
   return html`
-    <form onSubmit=${submit}>
+    <form class="form" onSubmit=${submit}>
       <textarea aria-label="Parameters as JSON" rows="10" spellcheck="false" value=${text} onInput=${(event: Event) => setText(textIn(event))}></textarea>
       <div class="buttons"><button type="submit">Call again</button></div>
     </form>
