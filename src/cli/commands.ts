@@ -145,7 +145,7 @@ const COMMANDS = {
     usage: '[<bridge>] [<filter>...]',
     about: 'follow the calls of a bridge that runs with --inspect',
     words: Number.POSITIVE_INFINITY,
-    flags: ['both', 'json'],
+    flags: ['both', 'as', 'json'],
     details: [
       'The bridge is the address that it prints, with the part after #: http(s)://…, or unix:… for a socket. A bridge on',
       'stdio is found without one, or by its process id if several run.',
@@ -164,6 +164,7 @@ const COMMANDS = {
         'Failed calls of one server, with both sides',
         'mcp-bridge tail --both server:github status:error,fault,tool_error',
       ],
+      ['A call as code for SDK v2', 'mcp-bridge tail --as sdk-v2 id:c81'],
       ['A bridge on HTTP', "mcp-bridge tail 'http://127.0.0.1:9091/inspect#<token>'"],
     ],
   },

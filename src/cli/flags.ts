@@ -1,4 +1,5 @@
 /** The flags of the command line, one row each. The table of commands assigns them to commands. */
+import { COPY_FORM_NAMES, isCopyForm } from '../replay/copy-forms.js'
 import { UsageError } from './usage-error.js'
 
 /** A flag. Its description is that of the option it sets, or `about`. */
@@ -252,6 +253,17 @@ export const FLAGS = {
     about:
       'How many calls of sessions come to another replica than their own: 0 with session affinity. Default: as many as without.',
     example: '--forwarded 0%',
+  },
+  as: {
+    value: '<form>',
+    about:
+      'Print each call in a form that repeats it, if its texts are kept: curl, powershell, sdk-v1, sdk-v2 (code for an SDK) or recording (a file for "mcp-bridge replay").',
+    read: (given: string) => {
+      if (!isCopyForm(given))
+        throw new UsageError(`--as needs one of ${COPY_FORM_NAMES.join(', ')}, not "${given}"`, 'tail')
+      return given
+    },
+    example: '--as sdk-v2',
   },
   both: { about: 'Show the messages on both wires under each call.' },
   help: { short: 'h', about: 'Show help: of the program, or of the command.' },

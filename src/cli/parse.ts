@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { addressHint } from '../config/address-hint.js'
 import type { ConfigSources, Settings } from '../config/settings.js'
 import { utf8Text } from '../formats/utf8.js'
+import type { CopyFormName } from '../replay/copy-forms.js'
 import { printable } from '../texts/printable.js'
 import { type Arguments, commandsFor, isForPeople, readArguments } from './arguments.js'
 import { type CommandName, rowOf } from './commands.js'
@@ -19,7 +20,14 @@ export type Command =
   | { kind: 'probe'; settings: Settings; json: boolean }
   | { kind: 'replay'; file: string; settings: Settings; json: boolean }
   | ({ kind: 'check'; file: string } & Checked)
-  | { kind: 'tail'; target: string | undefined; filter: string; json: boolean; both: boolean }
+  | {
+      kind: 'tail'
+      target: string | undefined
+      filter: string
+      json: boolean
+      both: boolean
+      as: CopyFormName | undefined
+    }
   | { kind: 'size'; load: Load; json: boolean }
   | { kind: 'demo'; settings: Settings }
   | { kind: 'demo server'; era: 'legacy' | 'modern' }
@@ -94,7 +102,14 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
         )
       const isTarget = /^(?:https?:\/\/|unix:|\d+$)/.test(first)
       const filter = (isTarget ? others : words).join(' ')
-      return { kind: 'tail', target: isTarget ? first : undefined, filter, json, both: flags.both ?? false }
+      return {
+        kind: 'tail',
+        target: isTarget ? first : undefined,
+        filter,
+        json,
+        both: flags.both ?? false,
+        as: flags.as as CopyFormName | undefined,
+      }
     }
     case 'size':
       return { kind: 'size', load: loadIn(flags), json }

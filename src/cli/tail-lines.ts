@@ -18,6 +18,9 @@ import {
 } from '../inspect/words.js'
 import type { Colour, Paint } from '../log/paint.js'
 import type { Change, RecordedEvent } from '../recorder/events.js'
+import { COPY_FORMS } from '../replay/copies.js'
+import type { CopyFormName } from '../replay/copy-forms.js'
+import { printableJson } from '../texts/printable.js'
 
 /** Most characters of the message of an error. */
 const MESSAGE = 1_000
@@ -62,6 +65,11 @@ export function adviceFor({ status: outcome, fault, why: message }: CallView): s
 export function messageIn(call: CallView): string {
   const message = errorMessage(call)
   return message === undefined ? '' : `    Message of the error: ${shownInLine(message, MESSAGE)}\n`
+}
+
+/** A call in a form that repeats it; undefined if that is not possible. Characters that a terminal acts on are escaped. */
+export function copyOf(call: CallView, form: CopyFormName): string | undefined {
+  return COPY_FORMS[form].of(call)?.command.split('\n').map(printableJson).join('\n').concat('\n')
 }
 
 /** A request that became no call, or a change of the bridge itself, in one line. Nothing for other events. */

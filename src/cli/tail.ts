@@ -4,13 +4,15 @@ import type { Writable } from 'node:stream'
 import { eventIn } from '../inspect/event.js'
 import { readFilter } from '../inspect/filter.js'
 import { Views } from '../inspect/views.js'
+import { shown } from '../inspect/words.js'
 import { painter } from '../log/paint.js'
 import type { RecordedEvent } from '../recorder/events.js'
+import type { CopyFormName } from '../replay/copy-forms.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { printable, printableJson } from '../texts/printable.js'
 import { connect, type Environment, type InspectorTarget, refusalOf, unreachable } from './tail-connection.js'
 import { MatchingEvents } from './tail-events.js'
-import { adviceFor, lineOf, messageIn, otherLine, Sides } from './tail-lines.js'
+import { adviceFor, copyOf, lineOf, messageIn, otherLine, Sides } from './tail-lines.js'
 import { targetOf, type WantedBridge } from './tail-target.js'
 import { UsageError } from './usage-error.js'
 
@@ -18,6 +20,8 @@ export interface TailOptions extends WantedBridge {
   filter: string
   json: boolean
   both: boolean
+  /** Prints each call in this form. */
+  as?: CopyFormName | undefined
 }
 
 /** The destination of lines. */
@@ -38,7 +42,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const target = await targetOf(options)
   let response: IncomingMessage
   try {
-    response = await connect(target, options.json || options.both, env)
+    response = await connect(target, options.json || options.both || options.as !== undefined, env)
   } catch (error) {
     err(`mcp-bridge tail: ${unreachable(target, error)}\n`)
     return false
@@ -56,13 +60,19 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const matching = new MatchingEvents(filter)
   let lost = 0
   const told = (given: RecordedEvent) => {
-    const seen = options.json ? given : withNeededText(given)
+    const seen = options.json ? given : withNeededText(given, options.as !== undefined)
     views.add(seen)
     if (views.lost > lost) err(`mcp-bridge tail: ${views.lost - lost} events are missing here\n`)
     lost = views.lost
     const call = seen.call === undefined ? undefined : views.call(seen.call)
     if (options.json) {
       for (const one of matching.of(seen, call)) stdout.write(`${printableJson(JSON.stringify(one))}\n`)
+    } else if (options.as !== undefined) {
+      if (!call || seen.kind !== 'call' || seen.what !== 'ended' || seen.outcome === 'asks' || !matches(call)) return
+      const text = copyOf(call, options.as)
+      if (text === undefined)
+        err(`mcp-bridge tail: ${shown(call.id)} cannot be printed in this form, or its texts are not kept\n`)
+      else stdout.write(`${text}\n`)
     } else if (call && seen.kind === 'call' && seen.what === 'ended' && matches(call)) {
       stdout.write(lineOf(call, paint))
       if (options.both) stdout.write(`${adviceFor(call)}${messageIn(call)}${sides.of(call)}`)
@@ -89,9 +99,9 @@ function firstIn(hello: string): number {
   return typeof first === 'number' ? first : 0
 }
 
-/** An event, with its text only if needed: the text of an answer to the client has its error message. */
-function withNeededText(seen: RecordedEvent): RecordedEvent {
-  if (seen.kind !== 'message' || (seen.hop === 'client' && seen.dir === 'out')) return seen
+/** An event, with its text only if needed: the text of an answer to the client has its error message. A copy needs those of its client. */
+function withNeededText(seen: RecordedEvent, isCopied: boolean): RecordedEvent {
+  if (seen.kind !== 'message' || (seen.hop === 'client' && (isCopied || seen.dir === 'out'))) return seen
   return { ...seen, payload: undefined }
 }
 

@@ -3,19 +3,18 @@ import { signal } from '@preact/signals'
 import { html } from 'htm/preact'
 import type { CallView } from '../inspect/views.js'
 import { COPY_FORMS } from '../replay/copies.js'
+import { COPY_FORM_NAMES, type CopyFormName } from '../replay/copy-forms.js'
 import { repeatableOfView } from '../replay/from-view.js'
 import { copyText } from './keys.js'
 import { source } from './state.js'
 import { tryAgain } from './try/repeated.js'
 
-type Form = keyof typeof COPY_FORMS
-
 /** The form that was chosen last. */
-const chosenForm = signal<Form>('curl')
+const chosenForm = signal<CopyFormName>('curl')
 
 /** The buttons of a call that can be repeated. */
 export function RepeatButtons({ call }: { call: CallView }) {
-  const forms = (Object.keys(COPY_FORMS) as Form[]).flatMap((name) => {
+  const forms = COPY_FORM_NAMES.flatMap((name) => {
     const { [name]: form } = COPY_FORMS
     const made = form.of(call)
     return made ? [{ name, ...form, ...made }] : []
@@ -23,7 +22,7 @@ export function RepeatButtons({ call }: { call: CallView }) {
   const form = forms.find(({ name }) => name === chosenForm.value) ?? forms[0]
   const { call: repeatable } = repeatableOfView(call)
   const choose = ({ currentTarget }: Event) => {
-    chosenForm.value = (currentTarget as HTMLSelectElement).value as Form
+    chosenForm.value = (currentTarget as HTMLSelectElement).value as CopyFormName
   }
   const copy = () => {
     if (!form) return

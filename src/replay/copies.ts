@@ -1,6 +1,7 @@
 /** The forms in which a call can be copied: commands that repeat it, code for the SDKs, and a file for `mcp-bridge replay`. */
 import { curlOf, powershellRequestOf, type RequestCommand, requiresToken } from '../inspect/curl.js'
 import type { CallView } from '../inspect/views.js'
+import type { CopyFormName } from './copy-forms.js'
 import { USUALLY_IGNORED } from './from-messages.js'
 import { recordingOfView } from './from-view.js'
 import { hiddenIn, writeRecording } from './recording.js'
@@ -19,7 +20,7 @@ export interface CopyForm {
   of(call: CopiedCall): RequestCommand | undefined
 }
 
-export const COPY_FORMS: Readonly<Record<'curl' | 'powershell' | 'sdk-v1' | 'sdk-v2' | 'recording', CopyForm>> = {
+export const COPY_FORMS: Readonly<Record<CopyFormName, CopyForm>> = {
   curl: { label: 'curl (sh)', what: 'the command for sh', of: curlOf },
   powershell: { label: 'PowerShell', what: 'the command for PowerShell', of: powershellRequestOf },
   'sdk-v1': { label: 'SDK v1', what: 'the code for SDK v1', of: (call) => codeOf(call, 'v1') },

@@ -12,6 +12,7 @@ import { temporaryFolder } from '../support/folder.js'
 
 const flagNames = Object.keys(FLAGS) as FlagName[]
 const VALUES: Partial<Record<FlagName, string>> = {
+  as: 'curl',
   header: 'a: b',
   'header-env': 'A=B',
   env: 'A=B',

@@ -9,6 +9,7 @@ import { tail } from '../../src/cli/tail.js'
 import { pipeName } from '../../src/inspect/socket.js'
 import type { RecordedEvent } from '../../src/recorder/events.js'
 import { DECEPTIVE } from '../../src/texts/printable.js'
+import { run as runProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { bridgeOf, startInspector, TOKEN } from '../support/inspector.js'
@@ -52,6 +53,35 @@ t.test('reports missing events, by kind or by number', async (t) => {
   for (let id = 2; id < 6; id++) tellCall(ring.record, { id })
   await until(() => said.err !== '')
   t.match(said.err, /^mcp-bridge tail: \d+ events are missing here\n/)
+})
+
+t.test('calls are printed in a form that repeats them, without a character that a terminal acts on', async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const base = await startInspector(t, ring)
+  const params = { name: 'book', arguments: { text: '\u009b2J\u202e\u2028${process.exit(7)}' } }
+  const request = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/call', params }).padEnd(280)
+  const result = JSON.stringify({ jsonrpc: '2.0', id: 7, result: { content: [] } }).padEnd(280)
+  tellCall(ring.record, { id: 1, texts: { request, result } })
+  tellCall(ring.record, { id: 2, outcome: 'cancelled', more: { cancelled: 'notification' } })
+  const FORMS = {
+    curl: /^curl "\$MCP_BRIDGE_URL" /,
+    powershell: /^\(Invoke-WebRequest /,
+    'sdk-v1': /^\/\/ tools\/call book, [\s\S]*from '@modelcontextprotocol\/sdk\/client/,
+    'sdk-v2': /^\/\/ tools\/call book, [\s\S]*from '@modelcontextprotocol\/client'/,
+    recording: /^\{\n {2}"recording": 1,/,
+  } as const
+  for (const [as, form] of Object.entries(FORMS)) {
+    const { said } = run({ target: `${base}/inspect#${TOKEN}`, as: as as keyof typeof FORMS })
+    await until(() => said.err !== '')
+    t.match(said.out, form)
+    t.notMatch(said.out.replaceAll('\n', ''), DECEPTIVE, as)
+    t.match(said.out, /\$\{process\.exit\(7\)\}/)
+    t.equal(said.err, 'mcp-bridge tail: c2 cannot be printed in this form, or its texts are not kept\n')
+  }
+  t.match(await runProgram(t, ['tail', '--as', 'sdk-v9']), {
+    code: 2,
+    stderr: /--as needs one of curl, powershell, sdk-v1, sdk-v2, recording/,
+  })
 })
 
 t.test('tail filters, shows both sides, and prints events as JSON', async (t) => {
