@@ -2,6 +2,8 @@
  * Paths of values in JSON, as lists of names, and patterns of them. A comparison takes at most (names in the pattern) ×
  * (names in the path) steps, because names and patterns are untrusted.
  */
+import { nameOfToken } from '../rpc/pointer.js'
+import { consistsOf } from '../texts/fixed-parts.js'
 
 /** Most characters of a compared path. Values at longer paths are hidden. */
 export const LONGEST = 2_000
@@ -28,14 +30,9 @@ export function patternOf(glob: string): Pattern {
     .map((token): PathStep => {
       if (token === '**') return MANY
       if (token === '*') return ANY
-      const parts = unescaped(token).split('*')
+      const parts = nameOfToken(token).split('*')
       return parts.length === 1 ? (parts[0] as string) : { parts }
     })
-}
-
-/** A name of a JSON Pointer, unescaped. */
-export function unescaped(token: string): string {
-  return token.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
 /** Whether the pattern matches the path from `start` on, or a prefix of it. */
@@ -65,19 +62,5 @@ export function begins(pattern: Pattern, path: readonly string[], start = 0): bo
 
 function fits(step: PathStep, name: string): boolean {
   if (typeof step === 'string') return step === name
-  return typeof step === 'symbol' || hasParts(step.parts, name)
-}
-
-/** Whether a name begins with the first part, ends with the last one, and has the others in between, in order. */
-function hasParts(parts: readonly string[], name: string): boolean {
-  const [first = '', ...between] = parts
-  const last = between.pop() ?? ''
-  if (!name.startsWith(first)) return false
-  let at = first.length
-  for (const part of between) {
-    const found = name.indexOf(part, at)
-    if (found < 0) return false
-    at = found + part.length
-  }
-  return at + last.length <= name.length && name.endsWith(last)
+  return typeof step === 'symbol' || consistsOf(step.parts, name)
 }

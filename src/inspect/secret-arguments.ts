@@ -3,7 +3,7 @@
 import { BoundedMap } from '../limits/bounded.js'
 import type { MessageBody, TraceEvent } from '../recorder/events.js'
 import { bytesOf } from '../recorder/message.js'
-import type { Wire } from '../rpc/source.js'
+import { textOfWire, type Wire } from '../rpc/source.js'
 import { ListedTools, pageOf } from './listed-tools.js'
 import { begins, type Pattern } from './paths.js'
 import { keyOf, secretsIn } from './secret-schema.js'
@@ -44,13 +44,13 @@ export class SecretArguments {
   note(message: TraceEvent & MessageBody, text: Wire | undefined): void {
     if (message.form === 'request') {
       if (message.method !== 'tools/list') return
-      this.#open.set(keyOfRequest(message), text === undefined || !textOf(text).includes('"cursor"'))
+      this.#open.set(keyOfRequest(message), text === undefined || !textOfWire(text).includes('"cursor"'))
     } else if (this.#open.size > 0 && message.form === 'result') {
       const isFirst = this.#open.get(keyOfRequest(message))
       if (isFirst === undefined) return
       this.#open.delete(keyOfRequest(message))
       const isWhole = text !== undefined && bytesOf(text) >= message.bytes && message.bytes <= LONGEST
-      if (isWhole) this.#learn(message, textOf(text), isFirst)
+      if (isWhole) this.#learn(message, textOfWire(text), isFirst)
       else this.#knownOf(message.server).isAll = true
     }
   }
@@ -116,10 +116,6 @@ function argumentsIn(path: readonly string[]): number | undefined {
 /** Several clients, and several sessions with a server, have requests with the same id. */
 function keyOfRequest({ server, hop, call, session, id }: TraceEvent & MessageBody): string {
   return `${hop} ${call} ${session} ${id} ${server}`
-}
-
-function textOf(wire: Wire): string {
-  return typeof wire === 'string' ? wire : Buffer.concat(wire.map((piece) => Buffer.from(piece))).toString()
 }
 
 function toolsIn(text: string): Json[] {

@@ -1,5 +1,6 @@
 /** Which values a JSON Schema calls secret: those with `writeOnly: true` or `format: password`. */
-import { ANY, LONGEST, MANY, type PathStep, unescaped } from './paths.js'
+import { nameOfToken } from '../rpc/pointer.js'
+import { ANY, LONGEST, MANY, type PathStep } from './paths.js'
 
 type Json = Readonly<Record<string, unknown>>
 type Path = readonly PathStep[]
@@ -141,7 +142,7 @@ function referred(root: unknown, reference: string): unknown {
   }
   return pointer
     .split('/')
-    .map(unescaped)
+    .map(nameOfToken)
     .reduce<unknown>((at, name) => (isContainer(at) && Object.hasOwn(at, name) ? at[name] : undefined), root)
 }
 

@@ -1,9 +1,11 @@
 /** Finds the values that the bridge changed, in the texts of the two messages. */
+
 import type { Change } from '../recorder/events.js'
+import { nameOfToken } from '../rpc/pointer.js'
 import { JsonError, scanAt } from '../rpc/scan.js'
 import { sourceOf } from '../rpc/source.js'
 import { elementsAt, membersAt } from '../rpc/table.js'
-import { LONGEST, unescaped } from './paths.js'
+import { LONGEST } from './paths.js'
 
 /** The JSON at a JSON Pointer in a text, as written; undefined if missing or truncated, or if the pointer is very long. */
 export function valueAt(text: string, pointer: string): string | undefined {
@@ -51,7 +53,7 @@ export function movedTo(at: string, changes: readonly Change[]): string {
 
 /** The names in a JSON Pointer. */
 export function tokensOf(pointer: string): string[] {
-  return pointer.split('/').slice(1).map(unescaped)
+  return pointer.split('/').slice(1).map(nameOfToken)
 }
 
 function within(json: string, token: string): { start: number; end: number } | undefined {

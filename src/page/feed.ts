@@ -1,7 +1,9 @@
 /** The source of the page's events: the running bridge, or a file dropped on the page. */
+
 import { eventIn } from '../inspect/event.js'
 import type { CallView, ServerNow, ServerView } from '../inspect/views.js'
 import type { KeptText, RecordedEvent } from '../recorder/events.js'
+import { whole } from '../rpc/source.js'
 import { SseDecoder } from '../rpc/sse.js'
 import { add, beginAt, now as clockNow, forget, kept, serversNow, setClock, source } from './state.js'
 
@@ -78,7 +80,7 @@ async function read(signal: AbortSignal, onReached: () => void): Promise<string>
     if (done) return 'the connection was closed'
     const events: RecordedEvent[] = []
     for (const { event, data: pieces } of decoder.push(value)) {
-      const data = textOf(pieces)
+      const data = utf8.decode(whole(pieces))
       if (event === 'message') events.push(JSON.parse(data) as RecordedEvent)
       else if (event === 'dropped') return 'this page read too slowly'
       else if (event === 'hello') {
@@ -98,13 +100,6 @@ async function read(signal: AbortSignal, onReached: () => void): Promise<string>
 }
 
 const utf8 = new TextDecoder()
-
-function textOf(pieces: readonly Uint8Array[]): string {
-  const [only] = pieces
-  if (pieces.length === 1) return utf8.decode(only)
-  const decoder = new TextDecoder()
-  return pieces.map((piece) => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
-}
 
 /** Whether the events are from another bridge than before. Then they are read from the start. */
 function isOther({ bridge: now }: Hello): boolean {

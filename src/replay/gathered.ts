@@ -7,7 +7,7 @@ import type { JsonRecord } from '../inspect/try/types.js'
 import { BoundedMap } from '../limits/bounded.js'
 import type { CallBody, MessageBody, RecordEvent, Side, TraceEvent } from '../recorder/events.js'
 import { bytesOf } from '../recorder/message.js'
-import type { Wire } from '../rpc/source.js'
+import { textOfWire, type Wire } from '../rpc/source.js'
 import { type ClientMessage, REPEATABLE, recordingCallOf } from './from-messages.js'
 import type { RecordingCall } from './recording.js'
 
@@ -83,7 +83,7 @@ export class GatheredCalls {
     // A relayed answer is read up to a bound.
     const isWhole = text !== undefined && bytesOf(text) >= bytes
     if (!isWhole || bytes > MAX_OPEN_BYTES) return this.#leave(call, TOO_LARGE)
-    call.messages.push({ dir, form, text: textOf(text) })
+    call.messages.push({ dir, form, text: textOfWire(text) })
     call.bytes += bytes
     this.#bytes += bytes
     if (call.bytes > MAX_OPEN_BYTES) this.#leave(call, TOO_LARGE)
@@ -139,12 +139,6 @@ export class GatheredCalls {
 }
 
 const TOO_LARGE = 'Its messages are too large'
-
-/** A character may be split between two pieces. */
-function textOf(text: Wire): string {
-  if (typeof text === 'string') return text
-  return Buffer.concat(text.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece))).toString()
-}
 
 function keyOfSession(server: string, session: string | undefined): string {
   return JSON.stringify([server, session])

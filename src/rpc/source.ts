@@ -38,6 +38,7 @@ const BYTE_ORDER_MARK = 0xfeff
 const MARK = `"aside-${Math.random().toString(36).slice(2)}-`
 const MARKS = new RegExp(`${MARK}(\\d+)"`, 'g')
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const encoder = new TextEncoder()
 const forgiving = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** The source of a text, without its byte order mark, and with no string set aside. */
@@ -113,6 +114,12 @@ export function repairedSourceOf(
 /** The text of pieces of bytes. Invalid UTF-8 becomes U+FFFD. */
 export function forgivingText(pieces: readonly Uint8Array[]): string {
   return forgiving.decode(whole(pieces))
+}
+
+/** The text of what is on a wire. Invalid UTF-8 becomes U+FFFD. A character may be split between two pieces. */
+export function textOfWire(wire: Wire): string {
+  if (typeof wire === 'string') return wire
+  return forgivingText(wire.map((piece) => (typeof piece === 'string' ? encoder.encode(piece) : piece)))
 }
 
 /** The text between two positions, with the strings that were set aside. */

@@ -1,9 +1,11 @@
 /** Messages of MCP over Streamable HTTP, for clients of both eras. */
+import { whole } from '../../rpc/source.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import { type JsonRecord, TryError, type TryResponse } from './types.js'
 
 /** Most bytes of an answer. */
 const MAX_TRIED_ANSWER = 32 * 1024 * 1024
+const utf8 = new TextDecoder()
 
 /** The messages of an answer, in their order. Throws a TryError for a status of an error whose body is no JSON-RPC error. */
 export async function* messagesIn({ status, headers, body }: TryResponse, onId?: (id: string) => void) {
@@ -12,7 +14,7 @@ export async function* messagesIn({ status, headers, body }: TryResponse, onId?:
     for await (const chunk of chunksOf(body))
       for (const { data, id } of decoder.push(chunk)) {
         if (id !== undefined) onId?.(id)
-        if (data.length > 0) yield parsed(textOf(data), status)
+        if (data.length > 0) yield parsed(utf8.decode(whole(data)), status)
       }
     return
   }
@@ -24,7 +26,7 @@ export async function* messagesIn({ status, headers, body }: TryResponse, onId?:
       if (length > MAX_TRIED_ANSWER) throw new TryError('The answer is too large', undefined, status)
       pieces.push(chunk)
     }
-  const text = textOf(pieces)
+  const text = utf8.decode(whole(pieces))
   if (text !== '') yield parsed(text, status)
   else if (status >= 400) throw new TryError(`HTTP ${status}`, undefined, status)
 }
@@ -52,11 +54,6 @@ async function* chunksOf(body: ReadableStream<Uint8Array>) {
   } finally {
     reader.cancel().catch(() => {})
   }
-}
-
-function textOf(pieces: readonly Uint8Array[]): string {
-  const decoder = new TextDecoder()
-  return pieces.map((piece) => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
 }
 
 function parsed(text: string, status: number): JsonRecord {
