@@ -78,6 +78,40 @@ t.test(
   },
 )
 
+t.test(
+  'servers that ask for roots are told those of the page, and lists are searched',
+  { skip: noBrowser },
+  async (t) => {
+    const { browser, shows, press, as, withoutMistakes } = await openTry(t, { everything })
+    /** Types into a field at the left. */
+    const type = (field: string, text: string) =>
+      browser.evaluate(`{
+      const field = document.querySelector(${JSON.stringify(`.choosing ${field}`)})
+      field.value = ${JSON.stringify(text)}
+      field.dispatchEvent(new Event('input', { bubbles: true }))
+      0
+    }`)
+    await shows(/Tools \d+/)
+    await type('textarea', 'file:///home/ada')
+    for (const revision of ['2026-07-28', '2025-11-25']) {
+      await as(revision)
+      await shows(/Tools \d+/)
+      await press('get-roots-list', '.items')
+      await press('Call', '.trying')
+      await until(
+        () => browser.evaluate<boolean>(`document.querySelector('.outcome')?.textContent.includes('file:///home/ada')`),
+        `the roots as a client of ${revision}`,
+      )
+    }
+    await type('input[type=search]', 'SUM')
+    const listed = () =>
+      browser.evaluate<string[]>(`[...document.querySelectorAll('.items button')].map((one) => one.textContent)`)
+    await until(async () => (await listed()).length === 1, 'one item')
+    t.match(await listed(), [/^get-sum/])
+    withoutMistakes()
+  },
+)
+
 for (const scheme of ['dark', 'light'])
   t.test(`it fits on a narrow screen, ${scheme}`, { skip: noBrowser }, async (t) => {
     const { browser, shows, press, withoutMistakes } = await openTry(t, { everything }, { width: 400, scheme })

@@ -45,14 +45,7 @@ export async function openTry(
     await until(() => browser.evaluate<boolean>(`Boolean(${one})`), `the button ${text}`)
     await browser.evaluate(`${one}.click()`)
   }
-  /** The page shows a question; that for roots, which server-everything asks at times of its own, is answered before. */
-  const asks = (text: RegExp) =>
-    until(async () => {
-      await browser.evaluate(
-        `[...document.querySelectorAll('.question')].find((one) => one.textContent.includes('asks for the roots'))?.querySelector('button')?.click()`,
-      )
-      return text.test(await browser.text())
-    }, `the page asks ${text}`)
+  const asks = (text: RegExp) => until(async () => text.test(await browser.text()), `the page asks ${text}`)
   /** Puts a text into the field with this label. */
   const fill = (label: string, text: string) =>
     browser.evaluate(`{

@@ -24,7 +24,6 @@ function Question({ question }: { question: OpenQuestion }) {
     <section class="card question" aria-label="Question of the server" role="alert">
       ${method === 'elicitation/create' && (params['mode'] === 'url' ? html`<${Visit} question=${question} />` : html`<${Ask} question=${question} />`)}
       ${method === 'sampling/createMessage' && html`<${Model} question=${question} />`}
-      ${method === 'roots/list' && html`<${Roots} question=${question} />`}
     </section>
   `
 }
@@ -82,23 +81,6 @@ function Model({ question: { params, answer } }: { question: OpenQuestion }) {
     <h2>The server asks for a message of a model: you answer in its place</h2>
     <pre tabindex="0">${shown(JSON.stringify(params, null, 2), MAX_SAID)}</pre>
     <textarea aria-label="Message of the model" rows="3" ref=${field}></textarea>
-    <div class="buttons"><button type="button" onClick=${send}>Answer</button></div>
-  `
-}
-
-function Roots({ question: { answer } }: { question: OpenQuestion }) {
-  const field = useRef<HTMLTextAreaElement>(null)
-  const textOf = () => field.current?.value ?? ''
-  const send = () =>
-    answer({
-      roots: textOf()
-        .split('\n')
-        .filter(Boolean)
-        .map((uri) => ({ uri })),
-    })
-  return html`
-    <h2>The server asks for the roots of the client</h2>
-    <textarea aria-label="Addresses of folders, one a line" rows="3" placeholder="file:///home/ada/project" ref=${field}></textarea>
     <div class="buttons"><button type="button" onClick=${send}>Answer</button></div>
   `
 }

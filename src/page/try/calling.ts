@@ -64,6 +64,8 @@ export const items = signal<readonly Item[]>([])
 /** What clients do not see of the target, and why. */
 export const hiddenItems = signal<HiddenItems>({ hidden: [] })
 export const chosenItem = signal<Item | undefined>(undefined)
+/** The folders that the page names when a server asks for roots: their addresses, one a line. */
+export const roots = signal('')
 export const asked = signal<readonly OpenQuestion[]>([])
 export const made = signal<readonly Made[]>([])
 
@@ -210,6 +212,8 @@ function told(event: TryEvent): void {
 }
 
 function ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord> {
+  // Servers ask for roots when nobody expects it: the first call would wait for a person.
+  if (question.method === 'roots/list') return Promise.resolve({ roots: rootsNamed() })
   return new Promise((resolve, reject) => {
     const id = ++lastId
     const drop = () => {
@@ -225,6 +229,11 @@ function ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord> {
     })
     asked.value = [...asked.value, { ...question, id, answer }]
   })
+}
+
+function rootsNamed(): { uri: string }[] {
+  const uris = roots.value.split('\n').map((line) => line.trim())
+  return uris.filter(Boolean).map((uri) => ({ uri }))
 }
 
 /** What a client of the other era sees. Its own failure is no failure of the page. */

@@ -9,11 +9,18 @@ import { useSubmit } from './checking.js'
 import { equalJson } from './equal.js'
 import { Form, useForm } from './form.js'
 
+/** Members that are named where clients of the other era see others. */
+const MAX_DIFFERENT = 3
+
 /** How what the other era sees differs; '' if it does not. */
 export function differenceOf({ here, there }: Item): string {
   if (here === undefined) return 'other era only'
   if (there === undefined) return 'this era only'
-  return equalJson(here, there) ? '' : 'differs by era'
+  const names = new Set([...Object.keys(here), ...Object.keys(there)])
+  const different = [...names].filter((name) => !equalJson(here[name], there[name]))
+  if (different.length === 0) return ''
+  const more = different.length > MAX_DIFFERENT ? ' …' : ''
+  return `≠ ${shown(different.slice(0, MAX_DIFFERENT).join(', '), 60)}${more}`
 }
 
 export function Chosen({ item }: { item: Item }) {
@@ -55,6 +62,7 @@ export function Chosen({ item }: { item: Item }) {
       </div>
       ${kind === 'tools' && html`<${SchemaTable} title="What it takes" schema=${listed['inputSchema']} /><${SchemaTable} title="What it gives" schema=${listed['outputSchema']} />`}
       <details><summary>As a ${isModern ? 'modern' : 'legacy'} client sees it</summary><pre tabindex="0">${here === undefined ? 'not at all' : JSON.stringify(here, null, 2)}</pre></details>
+      ${here && there && differenceOf(item) !== '' && html`<p class="faint">Clients of the other era see something else: ${differenceOf(item)}</p>`}
       ${differenceOf(item) !== '' && html`<details><summary>As a ${isModern ? 'legacy' : 'modern'} client sees it</summary><pre tabindex="0">${there === undefined ? 'not at all' : JSON.stringify(there, null, 2)}</pre></details>`}
     </form>
   `

@@ -1,7 +1,7 @@
 /** Try: what a server offers to clients of both eras, and calls of it. */
 
 import { html } from 'htm/preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
 import { whyNothing } from '../nothing.js'
 import { source } from '../state.js'
@@ -19,6 +19,7 @@ import {
   made,
   REVISIONS,
   revision,
+  roots,
   server,
   target,
   targets,
@@ -31,6 +32,8 @@ import { said } from './said.js'
 
 /** Most hidden items that are drawn. */
 const MAX_HIDDEN_SHOWN = 500
+/** So many items are found without a search. */
+const FEW = 8
 
 const TITLES = { tools: 'Tools', prompts: 'Prompts', resources: 'Resources', templates: 'Templates' } as const
 
@@ -59,6 +62,9 @@ function Choosing() {
   const { value: name = '' } = target
   const from = (event: Event) => (event.currentTarget as HTMLSelectElement).value
   const { value: offered } = server
+  const [wanted, setWanted] = useState('')
+  const isWanted = (item: Item) =>
+    `${item.name} ${said(item.here?.['title'], 200)}`.toLowerCase().includes(wanted.toLowerCase())
   return html`
     <div class="choosing">
       <label>Server
@@ -72,8 +78,16 @@ function Choosing() {
         </select>
       </label>
       <p class="faint" role="status">${connecting.value ?? `${said(offered?.info?.['title'] ?? offered?.info?.['name'], 200)} ${said(offered?.info?.['version'], 60)}`}</p>
+      <details class="roots"><summary>Roots</summary>
+        <label>Folders that servers are told when they ask, one address a line
+          <textarea rows="2" placeholder="file:///home/ada/project" value=${roots.value} onInput=${(event: Event) => {
+            roots.value = (event.currentTarget as HTMLTextAreaElement).value
+          }}></textarea>
+        </label>
+      </details>
+      ${items.value.length > FEW && html`<input type="search" aria-label="Find in the lists" placeholder="find" value=${wanted} onInput=${(event: Event) => setWanted((event.currentTarget as HTMLInputElement).value)} />`}
       ${KINDS.map((kind) => {
-        const listed = items.value.filter((item) => item.kind === kind)
+        const listed = items.value.filter((item) => item.kind === kind && isWanted(item))
         if (listed.length === 0) return null
         return html`
           <h2>${TITLES[kind]} <span class="faint">${listed.length}</span></h2>
