@@ -136,6 +136,11 @@ async function run(command: Command): Promise<number | undefined> {
       const options = { ...command, sockets: socketsOf(env) }
       return codeOf(await tail(options, { stdout: process.stdout, err: output.err, env }))
     }
+    case 'inspect': {
+      const { runInspect } = await import('./cli/inspect.js')
+      await runInspect(command.action, program)
+      return undefined
+    }
     case 'size': {
       const { sizeOf, sizingInWords } = await import('./cli/size.js')
       const sizing = sizeOf(command.load)

@@ -54,6 +54,8 @@ const packages: Record<string, readonly string[]> = {
     'bridge',
     'cli/tail',
     'cli/tail-connection',
+    'inspect/running-bridges',
+    'inspect/hub/followed',
     'net/agent',
     'net/connections',
     'net/proxy',
@@ -126,6 +128,7 @@ const packages: Record<string, readonly string[]> = {
     'upstream/transport/stdio/on-path',
   ],
   'node:path': [
+    'inspect/running-bridges',
     'cli',
     'discovery/discovery',
     'discovery/sources',
@@ -151,6 +154,7 @@ const packages: Record<string, readonly string[]> = {
   'node:crypto': [
     'inspect/inspector',
     'inspect',
+    'cli/inspect',
     'plugins/auth',
     'plugins/forwarded',
     'downstream/http',
@@ -170,6 +174,7 @@ const packages: Record<string, readonly string[]> = {
     'version',
     'embed/settings',
     'inspect/inspector',
+    'inspect/running-bridges',
     'bridge/unix-socket',
     'cli',
     'log/writer',
@@ -183,6 +188,7 @@ const packages: Record<string, readonly string[]> = {
     'upstream/transport/stdio/on-path',
   ],
   'node:stream': [
+    'inspect/hub/followed',
     'embed',
     'bridge/in-memory-http',
     'inspect/routes',

@@ -163,7 +163,9 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
 }
 
 /** Options of the application for operators. */
-export interface AdminOptions extends Pick<FrontOptions, 'settings' | 'listen' | 'refusals'> {
+export interface AdminOptions extends Pick<FrontOptions, 'listen'> {
+  settings: Pick<Settings, 'publicUrl' | 'allowedHosts'>
+  refusals: Pick<Refusals, 'note'>
   health?: HealthOptions
   /** The path of the inspector, and what adds its routes. */
   inspector?: { path: string; register(app: FastifyInstance): Promise<void> }
@@ -206,7 +208,7 @@ export function socketFront(): FastifyInstance {
 }
 
 /** The host names of the bridge at a listen address, in addition to the names of the loopback. */
-function hostsOf({ publicUrl, allowedHosts }: Settings, { host }: Listen & { kind: 'http' }): string[] {
+function hostsOf({ publicUrl, allowedHosts }: AdminOptions['settings'], { host }: Listen & { kind: 'http' }): string[] {
   const own = publicUrl === undefined ? [] : [new URL(publicUrl).hostname]
   return [...allowedHosts, ...own, ...(isLoopback(host) ? [] : [host])]
 }
@@ -235,7 +237,7 @@ function refuseInJsonRpc(
     notFound,
     bodyBytes,
     audit,
-  }: Pick<FrontOptions, 'refusals' | 'audit'> & { notFound: string; bodyBytes: number },
+  }: Pick<FrontOptions, 'audit'> & { refusals: Pick<Refusals, 'note'>; notFound: string; bodyBytes: number },
 ): void {
   const refuseWith = (fault: Fault, request: FastifyRequest, reply: FastifyReply) => {
     if (!reply.raw.destroyed) refusals.note(fault, refusedOf(request))

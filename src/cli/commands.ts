@@ -186,6 +186,20 @@ const COMMANDS = {
       ['Record some', 'mcp-bridge --record calls.json -- node my-server.js'],
     ],
   },
+  inspect: {
+    usage: '[<file>]',
+    about: 'show the page for all bridges that clients run, or for a file',
+    words: 1,
+    flags: ['no-browser'],
+    details: [
+      'Bridges on stdio with --inspect are found by their sockets, and appear and go while it runs: mcp-bridge wrap --inspect adds the flag.',
+      'A file is an export of the page as JSONL, or what mcp-bridge tail --json has printed: at most 100 MiB.',
+    ],
+    examples: [
+      ['The bridges that clients of this machine run', 'mcp-bridge inspect'],
+      ['A past session', 'mcp-bridge inspect calls.jsonl'],
+    ],
+  },
   demo: {
     usage: '[server | modern-server]',
     about: 'try the bridge with two servers and a client of its own; opens the inspector',
@@ -302,7 +316,7 @@ const COMMANDS = {
     usage: '[<client> [<server>]]',
     about: 'put the bridge before the servers of a client, all or one; without a client, list them',
     words: 2,
-    flags: ['together', 'file', 'dry-run'],
+    flags: ['together', 'inspect', 'file', 'dry-run'],
     details: [
       'Clients: claude-desktop, claude-code, cursor, vscode, windsurf, gemini, zed, opencode, codex.',
       'The file of the client is changed, and a backup written beside it. Variables and headers stay in the file; with --together the servers move into a configuration of the bridge beside it.',

@@ -196,7 +196,7 @@ export const FLAGS = {
   'no-browser': {
     option: 'oauth.browser',
     to: 'none',
-    about: 'Show the address of the sign-in page, and open no browser.',
+    about: 'Print the address of the page, and open no browser.',
   },
   'token-store': { value: '<folder>', option: 'oauth.store', example: '--token-store /var/lib/mcp-bridge/tokens' },
   'no-oauth': { option: `${SERVER}.oauth`, servers: 'url', to: false, about: 'Never sign in to a server.' },

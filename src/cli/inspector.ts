@@ -11,6 +11,8 @@ interface InspectorOptions extends Pick<BridgeContext, 'version' | 'log' | 'env'
   replica: string | undefined
   /** Whether viewers may call servers. */
   mayTry: boolean
+  /** A name for the only server, for people who choose among bridges. */
+  title: string | undefined
   /** Gets all events, too. */
   also: RecordEvent | undefined
 }

@@ -9,6 +9,7 @@ import { type Arguments, commandsFor, isForPeople, readArguments } from './argum
 import { type CommandName, rowOf } from './commands.js'
 import { readConfig } from './config-file.js'
 import type { Flags } from './flags.js'
+import type { InspectAction } from './inspect.js'
 import { type Checked, type Configured, checked, configured, type Described, demoSettings } from './settings.js'
 import type { Load } from './size.js'
 import { UsageError } from './usage-error.js'
@@ -28,6 +29,7 @@ export type Command =
       both: boolean
       as: CopyFormName | undefined
     }
+  | { kind: 'inspect'; action: InspectAction }
   | { kind: 'size'; load: Load; json: boolean }
   | { kind: 'demo'; settings: Settings }
   | { kind: 'demo server'; era: 'legacy' | 'modern' }
@@ -111,6 +113,10 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
         as: flags.as as CopyFormName | undefined,
       }
     }
+    case 'inspect': {
+      const [file] = words
+      return { kind: 'inspect', action: { file, opensBrowser: !flags['no-browser'] } }
+    }
     case 'size':
       return { kind: 'size', load: loadIn(flags), json }
     case 'demo': {
@@ -140,8 +146,8 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
     case 'wrap':
     case 'unwrap': {
       const [client, server] = words
-      const { file, together = false, 'dry-run': dryRun = false } = flags
-      return { kind: 'wrap', action: { command, client, server, file, dryRun, together } }
+      const { file, together = false, inspect = false, 'dry-run': dryRun = false } = flags
+      return { kind: 'wrap', action: { command, client, server, file, dryRun, together, inspect } }
     }
     case 'trust list':
     case 'trust approve':

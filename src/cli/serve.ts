@@ -21,6 +21,7 @@ import { type Command, parseCommand } from './parse.js'
 import { type Program, sourcesOf } from './program.js'
 import type { RecordingFile } from './record.js'
 import { losesHeaders } from './runtime.js'
+import { titleOf } from './server-title.js'
 import { signInFor } from './sign-in.js'
 import { writableByGroup } from './writable.js'
 
@@ -87,6 +88,7 @@ export async function serve(
       env,
       replica: replicas?.id,
       mayTry: isCallable(settings),
+      title: titleOf(settings),
       also: recording?.record,
     })
   const recorder = inspector?.recorder ?? recording?.recorder

@@ -1,13 +1,11 @@
 /** Finds the bridge for `mcp-bridge tail`: by address, or by the socket of a bridge on stdio. */
-import { lstatSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { homeFolder } from '../discovery/home.js'
 import { INSPECT } from '../inspect/address.js'
+import { bridgesIn, type RunningBridge, readFromBridge } from '../inspect/running-bridges.js'
 import { socketFolder } from '../inspect/socket.js'
-import { folderProblem } from '../net/private-file.js'
 import { parseUrl } from '../texts/parse-url.js'
 import { printable } from '../texts/printable.js'
-import { connect, type Environment, type InspectorTarget } from './tail-connection.js'
+import type { Environment, InspectorTarget } from './tail-connection.js'
 import { UsageError } from './usage-error.js'
 
 /** The folder where bridges of this user have their sockets. */
@@ -38,8 +36,13 @@ function targetAt(address: string): InspectorTarget {
 /** The bridge to follow. Throws a UsageError if that is ambiguous. */
 export async function targetOf({ target, sockets }: WantedBridge): Promise<InspectorTarget> {
   if (target !== undefined && !/^\d+$/.test(target)) return targetAt(target)
-  const found = sockets === undefined ? [] : await running(sockets, target)
+  const { bridges: found, refused } =
+    sockets === undefined
+      ? { bridges: [], refused: [] }
+      : await bridgesIn(sockets, process.getuid?.() ?? -1, (pid) => target === undefined || pid === target)
+  const [problem] = refused
   const [one, ...more] = found
+  if (!one && problem) throw new UsageError(`${problem.path} may be somebody else's: ${problem.why}`, 'tail')
   if (!one)
     throw new UsageError(
       target === undefined
@@ -58,68 +61,18 @@ export async function targetOf({ target, sockets }: WantedBridge): Promise<Inspe
   return at(one.socketPath, 'events')
 }
 
-/** A bridge on stdio that answers. */
-interface Running {
-  pid: string
-  socketPath: string
-}
-
-/** Milliseconds in which a bridge on this machine answers. */
-const ANSWERS = 5_000
 /** Most servers in the description of a bridge. */
 const MAX_NAMED_SERVERS = 5
 
-/** The bridges whose sockets answer, or the one with this process id. Removes other sockets: their processes were killed. */
-async function running(folder: string, wanted: string | undefined): Promise<Running[]> {
-  let names: string[]
-  let problem: string | undefined
-  try {
-    names = readdirSync(folder)
-    problem = folderProblem(folder, process.getuid?.() ?? -1)
-  } catch {
-    return []
-  }
-  if (problem !== undefined) throw new UsageError(`the sockets in ${folder} may be somebody else's: ${problem}`, 'tail')
-  const found = names.map(async (name) => {
-    const [, pid] = /^(\d+)\.sock$/.exec(name) ?? []
-    if (pid === undefined || (wanted !== undefined && pid !== wanted)) return []
-    const socketPath = await livePath(join(folder, name))
-    return socketPath === undefined ? [] : [{ pid, socketPath }]
-  })
-  return (await Promise.all(found)).flat()
-}
-
-/** The socket, or the pipe named by a file of the folder. Undefined if nothing answers; removes the file if its process is gone. */
-async function livePath(file: string): Promise<string | undefined> {
-  try {
-    const socketPath = lstatSync(file).isFile() ? readFileSync(file, 'utf8') : file
-    // The bridge is still writing it.
-    if (socketPath === '') return undefined
-    const response = await ask(socketPath, 'payloads')
-    response.destroy()
-    return socketPath
-  } catch (error) {
-    // A socket without a process refuses connections; a pipe disappears with its process.
-    if (error instanceof Error && 'code' in error && (error.code === 'ECONNREFUSED' || error.code === 'ENOENT'))
-      rmSync(file, { force: true })
-    return undefined
-  }
-}
-
 /** Names of a bridge's servers; empty if it does not tell them. */
-async function serversOf({ socketPath }: Running): Promise<string> {
+async function serversOf({ socketPath }: RunningBridge): Promise<string> {
   try {
-    let text = ''
-    for await (const chunk of (await ask(socketPath, 'servers')).setEncoding('utf8')) text += String(chunk)
-    const names = (JSON.parse(text) as { servers: { name: string }[] }).servers.map(({ name }) => printable(name))
+    const { servers } = await readFromBridge<{ servers: { name: string }[] }>(socketPath, 'servers')
+    const names = servers.map(({ name }) => printable(name))
     return [...names.slice(0, MAX_NAMED_SERVERS), ...(names.length > MAX_NAMED_SERVERS ? ['…'] : [])].join(', ')
   } catch {
     return ''
   }
-}
-
-function ask(socketPath: string, what: string): ReturnType<typeof connect> {
-  return connect(at(socketPath, what), false, {}, AbortSignal.timeout(ANSWERS))
 }
 
 function at(socketPath: string, what: string): InspectorTarget {

@@ -437,7 +437,7 @@ export interface FileOptions {
   metrics?: boolean
   /** Most tools of a server with a value of their own in the label "tool" of metrics. Further tools, and names that the server has not listed, are "other". 0: metrics have no such label. */
   metricsTools?: number
-  /** Show both sides of each call at /inspect of "admin", or else of http://127.0.0.1:9091; on stdio, to mcp-bridge tail. Default: nothing is kept. */
+  /** Show both sides of each call at /inspect of "admin", or else of http://127.0.0.1:9091; on stdio, to mcp-bridge inspect and tail. Default: nothing is kept. */
   inspect?: {
     /** Whose messages are kept as text, up to 16 KiB each: nobody's, those of calls that failed, or all. Values that may be secret are hidden when somebody reads them. */
     payloads?: 'off' | 'errors' | 'all'

@@ -11,6 +11,8 @@ type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 
 /** Parts that many calls share, copied out of the received data. */
 export interface CallKind extends Omit<CallBody, 'kind' | 'why' | 'ms' | 'upstreamMs' | 'trace'> {
+  /** Servers of different bridges have different names. */
+  readonly bridge: string | undefined
   readonly server: string | undefined
   readonly session: string | undefined
   /** Approximate bytes of a start or end event of this kind. */
@@ -68,6 +70,7 @@ export class CallKinds {
     const { server, name, upstream } = event
     return {
       what: event.what,
+      bridge: event.bridge,
       server: server === undefined ? undefined : this.#copies.recurring(server),
       session,
       principal: this.#copies.recurring(event.principal),

@@ -29,6 +29,8 @@ export interface CallView {
   id: string
   /** Start time, in milliseconds since 1970. */
   at: number
+  /** The bridge, where calls of several are together. */
+  bridge?: string | undefined
   server: string
   method: string
   name?: string | undefined
@@ -97,6 +99,7 @@ export class CallViews {
     if (first && !this.byId.has(id)) this.#continue(first, id)
     const known = this.get(id)
     const call = known ?? this.#begin(id, seen.at, seen.what === 'ended')
+    call.bridge = seen.bridge
     tellCall(call, seen)
     if (seen.outcome === 'asks' && !call.parked) call.rounds++
     askIn(call, seen)
@@ -110,6 +113,7 @@ export class CallViews {
     const call = known ?? this.#begin(seen.call, seen.at, true)
     if (!known) {
       call.server = seen.server ?? ''
+      call.bridge = seen.bridge
       if (seen.kind === 'message') call.method = seen.method ?? ''
     }
     // A call that ended with a question was counted then.

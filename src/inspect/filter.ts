@@ -37,6 +37,7 @@ export const FIELDS = {
   name: ({ name }) => [name],
   method: ({ method }) => [method],
   server: ({ server }) => [server],
+  bridge: ({ bridge }) => [bridge],
   era: ({ client, upstream }) => [
     client?.era,
     upstream?.era,
@@ -61,7 +62,7 @@ const TEXT = 'text'
 export const FIELD_NAMES: readonly string[] = [...Object.keys(FIELDS), TEXT]
 
 /** Fields with a fixed list of values, which must match completely. */
-const WHOLE = new Set(['status', 'blame', 'id', 'session'])
+const WHOLE = new Set(['status', 'blame', 'id', 'session', 'bridge'])
 /** Fields that are only known at the end of a call. */
 const BY_END = /^-?(?:status:|blame:|fault:|ms[<>:=])/i
 const BY_TEXT = /^-?text:/i

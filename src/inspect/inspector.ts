@@ -6,6 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import { socketFront } from '../bridge/http-app.js'
 import { listenOn } from '../bridge/unix-socket.js'
 import type { Settings } from '../config/settings.js'
+import { withoutCredentials } from '../credentials/credentials.js'
 import type { Log } from '../log/events.js'
 import { folderProblem } from '../net/private-file.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
@@ -30,6 +31,8 @@ interface InspectorContext {
   folder: string | undefined
   /** Whether viewers may call servers. */
   mayTry?: boolean
+  /** A name for the only server, for people who choose among bridges. */
+  title?: string | undefined
   /** Gets all events, too. */
   also?: RecordEvent | undefined
 }
@@ -46,11 +49,12 @@ export class Inspector {
   readonly #log: Log
   readonly #folder: string | undefined
   readonly #mayTry: boolean
+  readonly #title: string | undefined
   #closeSocket: (() => Promise<void>) | undefined
 
   constructor(
     settings: NonNullable<Settings['inspect']>,
-    { version, log, replica, folder, mayTry = false, also }: InspectorContext,
+    { version, log, replica, folder, mayTry = false, title, also }: InspectorContext,
   ) {
     this.#settings = settings
     this.#ring = new Ring({ payloads: settings.payloads, replica })
@@ -58,6 +62,8 @@ export class Inspector {
     this.#log = log
     this.#folder = folder
     this.#mayTry = mayTry
+    // A program may take a secret as its first argument.
+    this.#title = title === undefined ? undefined : withoutCredentials(title)
     const { record } = this.#ring
     const both: RecordEvent = (event, text) => {
       also?.(event, text)
@@ -110,6 +116,7 @@ export class Inspector {
     return {
       ring: this.#ring,
       version: this.#version,
+      title: this.#title,
       token,
       hide: this.#settings.hide,
       page: PAGE,

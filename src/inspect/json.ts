@@ -13,9 +13,20 @@ let lastSecondText = ''
 /** The shared parts of a message. */
 export function messageKindJson(kind: MessageKind): string {
   if (kind.json !== undefined) return kind.json
-  const { hop, dir, form, method, server, session, head, changed } = kind
+  const { bridge, hop, dir, form, method, server, session, head, changed } = kind
   const changes = changed && { changes: changed.all, ...(changed.more > 0 && { more: changed.more }) }
-  const json = membersJson({ kind: 'message', server, session, hop, dir, form, method, http: head?.shown, ...changes })
+  const json = membersJson({
+    kind: 'message',
+    bridge,
+    server,
+    session,
+    hop,
+    dir,
+    form,
+    method,
+    http: head?.shown,
+    ...changes,
+  })
   if (kind.isRemembered) kind.json = json
   return json
 }

@@ -7,8 +7,12 @@ import type { Ring } from './ring.js'
 import { MAX_PINNED_CALLS } from './rooms.js'
 import type { CallView } from './views.js'
 
+/** Which texts are kept, and the switch for it. */
+export type TextSwitch = Pick<Ring, 'kept' | 'hasTexts' | 'keepAll'>
+
 export interface KeepOptions {
   ring: Ring
+  texts: TextSwitch
   /** The call with this id, or the one that the id continues. */
   callOf(id: string): Promise<CallView | undefined>
   /** Why the sender of a request may neither pin nor clear; undefined if it may. */
@@ -23,15 +27,15 @@ export interface KeepOptions {
 const KEPT_FOR = 5 * 60 * 1_000
 
 export async function keepRoutes(app: FastifyInstance, options: KeepOptions): Promise<void> {
-  const { ring } = options
-  const kept = () => ({ ...ring.kept, hasTexts: ring.hasTexts })
+  const { ring, texts } = options
+  const kept = () => ({ ...texts.kept, hasTexts: texts.hasTexts })
   app.get(`${INSPECT}/payloads`, async () => kept())
 
   app.post(`${INSPECT}/payloads`, async (request, reply) => {
     const keep = queryOf(request).get('keep')
     if (keep !== 'all' && keep !== 'configured') return answer(reply, 'invalidRequest', 'keep is all or configured')
-    ring.keepAll(keep === 'all' ? KEPT_FOR : 0)
-    options.onPayloads(request, ring.kept)
+    texts.keepAll(keep === 'all' ? KEPT_FOR : 0)
+    options.onPayloads(request, texts.kept)
     return kept()
   })
 

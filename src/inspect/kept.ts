@@ -28,6 +28,12 @@ export class Copies {
   #digest = ''
   /** The last shared text. */
   #last = ''
+  readonly #hasDigests: boolean
+
+  /** `hasDigests`: sessions are digests already. */
+  constructor(hasDigests = false) {
+    this.#hasDigests = hasDigests
+  }
 
   /** A text that many events share. */
   recurring(text: string): string {
@@ -49,7 +55,7 @@ export class Copies {
     if (session === this.#session) return this.#digest
     let digest = this.#digests.get(session)
     if (digest === undefined) {
-      digest = shortDigest(session).slice(0, 8)
+      digest = (this.#hasDigests ? session : shortDigest(session)).slice(0, 8)
       this.#digests.set(own(session), digest)
     }
     this.#session = session

@@ -11,6 +11,8 @@ import { mixed } from './place.js'
 
 /** Parts that many messages share, copied out of the received data. */
 export interface MessageKind extends Pick<MessageBody, 'hop' | 'dir' | 'form' | 'method'> {
+  /** Servers of different bridges have different names. */
+  readonly bridge: string | undefined
   readonly server: string | undefined
   readonly session: string | undefined
   readonly changed: Changes | undefined
@@ -66,6 +68,7 @@ export class MessageKinds {
       hop,
       dir,
       form,
+      bridge: event.bridge,
       method: method === undefined ? undefined : this.#copies.recurring(method),
       server: server === undefined ? undefined : this.#copies.recurring(server),
       session,

@@ -43,9 +43,9 @@ export class Ring {
   readonly #fates: Fates
   readonly #leaving: Leaving
   readonly #texts: StoredTexts
-  readonly #copies = new Copies()
-  readonly #messageKinds = new MessageKinds(this.#copies)
-  readonly #callKinds = new CallKinds(this.#copies)
+  readonly #copies: Copies
+  readonly #messageKinds: MessageKinds
+  readonly #callKinds: CallKinds
   readonly #openSessions = new OpenSessions()
   #recorded = 0
   /** When a viewer cleared it, in milliseconds since 1970. */
@@ -66,13 +66,19 @@ export class Ring {
     origin = performance.timeOrigin,
     /** The id of the recording replica, if there are several. */
     replica,
+    /** Its events were recorded by other rings. */
+    isMerged = false,
   }: {
     bounds?: RingBounds
     payloads?: Payloads
     now?: () => number
     origin?: number
     replica?: string | undefined
+    isMerged?: boolean
   } = {}) {
+    this.#copies = new Copies(isMerged)
+    this.#messageKinds = new MessageKinds(this.#copies)
+    this.#callKinds = new CallKinds(this.#copies)
     this.#bounds = bounds
     this.#now = now
     this.#origin = origin

@@ -8,12 +8,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
-import type { RecordedEvent } from '../recorder/events.js'
+import type { KeptText, RecordedEvent } from '../recorder/events.js'
 import { INSPECT } from './address.js'
 import { type CallFilter, readFilter } from './filter.js'
 import { toHar } from './har.js'
 import { inChunks, inTurns } from './in-turns.js'
 import { answer, keepRoutes, NO_CALL, queryOf } from './keep-routes.js'
+import type { OtherSource } from './other-source.js'
 import { picturesIn } from './pictures.js'
 import { redactor } from './redact.js'
 import type { Ring } from './ring.js'
@@ -31,7 +32,11 @@ export interface PageFiles {
 
 export interface InspectorOptions {
   ring: Ring
+  /** Undefined for the bridge in this process. */
+  source?: OtherSource | undefined
   version: string
+  /** A name for the only server, for people who choose among bridges. */
+  title?: string | undefined
   /** The token that a viewer must send; undefined if only its owner can reach the inspector. */
   token: string | undefined
   /** Globs of JSON Pointers whose values are hidden. */
@@ -81,15 +86,18 @@ const HEADERS = {
 
 /** A Fastify plugin that serves the inspector. Hosts and origins are checked before it. */
 export async function inspector(app: FastifyInstance, options: InspectorOptions): Promise<void> {
-  const { ring, version, page } = options
+  const { ring, version, page, source } = options
   const redact = redactor(options.hide)
   const { bridge } = options
   const isViewer = tokenCheck(options.token)
   const isCaller = options.tryToken === undefined ? isViewer : tokenCheck(options.tryToken)
-  const hello = { bridge: randomUUID(), version }
+  const hello = { bridge: randomUUID(), version, title: options.title, file: source?.file }
   const viewers = new Set<() => void>()
+  const stored = (number: number) => (source ? source.textOf(number) : ring.text(number))
   const withText = <T extends RecordedEvent>(seen: T): T => {
-    const payload = ring.text(seen.seq)
+    const payload = stored(seen.seq)
+    // In those of another source, secrets are hidden already.
+    if (source) return withPayload(seen, payload)
     if (!payload) return seen
     const isHidden = (path: readonly string[]) => ring.secretArguments.has(seen.server, path)
     return { ...seen, payload: { cut: payload.cut, ...redact(payload.text, isHidden) } }
@@ -97,13 +105,13 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
 
   const withPictures = (seen: RecordedEvent): RecordedEvent => {
     if (seen.kind !== 'message' || !seen.payload || seen.payload.cut > 0) return seen
-    const pictures = picturesIn(ring.text(seen.seq)?.text ?? '', seen.payload.text)
+    const pictures = picturesIn(stored(seen.seq)?.text ?? '', seen.payload.text)
     return pictures.length === 0 ? seen : { ...seen, payload: { ...seen.payload, pictures } }
   }
   /** Whether the text of an event contains these characters, as a viewer sees it. Hiding secrets takes longer than searching. */
   const hasText = (seen: RecordedEvent, part: string): boolean =>
     seen.kind === 'message' &&
-    ring.text(seen.seq)?.text.toLowerCase().includes(part) === true &&
+    stored(seen.seq)?.text.toLowerCase().includes(part) === true &&
     (withText(seen) as typeof seen).payload?.text.toLowerCase().includes(part) === true
   const filterOf = (text: string) => readFilter(text, ({ events }, part) => events.some((seen) => hasText(seen, part)))
   const matching = async ({ calls }: Views, { matches }: CallFilter): Promise<CallView[]> => {
@@ -145,7 +153,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
         throw new Fault('overloaded', `Too many viewers of the inspector (at most ${MAX_VIEWERS})`, { retryAfter: 1 })
       const query = queryOf(request)
       const after = numberOf(query.get('after') ?? request.headers['last-event-id'])
-      const show = query.has('payloads') ? withText : undefined
+      const show = query.has('payloads') || source?.file !== undefined ? withText : undefined
       options.onViewer(request)
       reply.hijack()
       reply.raw.writeHead(200, { ...HEADERS, 'content-type': 'text/event-stream; charset=utf-8' })
@@ -178,7 +186,9 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     secret.get<{ Params: { id: string } }>(`${INSPECT}/calls/:id`, async ({ params: { id } }, reply) => {
       const call = (await viewsOf(ring)).call(id)
       if (!call) return answer(reply, 'noSuchPath', NO_CALL)
-      return { ...call, events: call.events.map((seen) => withPictures(withText(seen))) }
+      const more = await source?.textsOf?.(call)
+      const shown = (seen: RecordedEvent) => withPictures(withPayload(withText(seen), more?.get(seen.seq)))
+      return { ...call, events: call.events.map(shown) }
     })
 
     const whyNot = (request: FastifyRequest): string | undefined => {
@@ -191,6 +201,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
     await secret.register(tryRoutes, { bridge, whyNot })
 
     secret.get(`${INSPECT}/servers`, async (request) => {
+      await source?.refresh?.()
       const { servers } = await viewsOf(ring)
       const seen = new Map(
         [...servers].map(([name, server]) => [name, { ...server, messages: server.messages.map(withText) }]),
@@ -202,9 +213,10 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
         servers: [
           ...now.map((one) => ({
             ...seen.get(one.name),
-            ...one,
             tools: ring.secretArguments.tools.of(one.name),
             sessions: ring.openSessions(one.name),
+            // Of another bridge, its own tools and sessions.
+            ...one,
           })),
           ...gone,
         ],
@@ -215,6 +227,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
 
     await secret.register(keepRoutes, {
       ring,
+      texts: source?.texts ?? ring,
       callOf: async (id) => (await viewsOf(ring)).call(id),
       whyNot: ({ headers }) =>
         isCaller(headers.authorization)
@@ -252,6 +265,10 @@ function tokenCheck(token: string | undefined): (authorization: string | undefin
   if (token === undefined) return () => true
   const wanted = sha256(token)
   return (authorization) => timingSafeEqual(sha256(/^bearer +([^ ].*)$/i.exec(authorization ?? '')?.[1] ?? ''), wanted)
+}
+
+function withPayload<T extends RecordedEvent>(seen: T, payload: KeptText | undefined): T {
+  return payload ? { ...seen, payload } : seen
 }
 
 async function viewsOf(ring: Ring): Promise<Views> {

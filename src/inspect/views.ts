@@ -8,7 +8,7 @@ export type { CallView } from './call-views.js'
 export type { ServerNow, ServerView } from './server-views.js'
 
 /** Most stored entries of each kind. The oldest are dropped. */
-export const KEPT = { refused: 500, notes: 100 }
+export const KEPT = { refused: 500, notes: 100, bridges: 500, servers: 20 }
 
 type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
@@ -32,6 +32,8 @@ export class Views {
   unrecorded = 0
   /** The time of the last event. */
   at = 0
+  /** The bridges, where the events of several are together, and the servers of each. */
+  readonly bridges = new Map<string, Set<string>>()
   readonly #calls: CallViews
   readonly #servers = new ServerViews()
   readonly #sessions = new SessionViews()
@@ -59,6 +61,7 @@ export class Views {
     this.last = seen.seq
     this.at = seen.at
     this.seen++
+    if (seen.bridge !== undefined) this.#bridge(seen.bridge, seen.server)
     switch (seen.kind) {
       case 'call':
         return this.#call(seen)
@@ -99,6 +102,12 @@ export class Views {
   /** The session of a call. */
   sessionOf({ session, server }: Pick<CallView, 'session' | 'server'>): SessionView | undefined {
     return session === undefined ? undefined : this.#sessions.get({ id: session, server, side: 'client' })
+  }
+
+  #bridge(bridge: string, server: string | undefined): void {
+    const servers = this.bridges.get(bridge) ?? new Set()
+    if (this.bridges.size < KEPT.bridges) this.bridges.set(bridge, servers)
+    if (server !== undefined && servers.size < KEPT.servers) servers.add(server)
   }
 
   #note(seen: BridgeNote): void {

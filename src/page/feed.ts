@@ -63,6 +63,8 @@ interface Hello {
   first: number
   /** When its memory was cleared. */
   cleared?: number
+  /** The file that its events are from. */
+  file?: string
 }
 
 /** Reads one stream. Resolves to the reason of its end. */
@@ -88,8 +90,12 @@ async function read(signal: AbortSignal, onReached: () => void): Promise<string>
         if (isOther(hello)) return 'the bridge was started again'
         setClock(hello.at)
         if (last === 0) beginAt(hello)
-        source.value = { kind: 'live' }
         onReached()
+        if (hello.file !== undefined) {
+          source.value = { kind: 'file', name: hello.file, isServed: true }
+          continue
+        }
+        source.value = { kind: 'live' }
         lookAtPayloads().catch(() => {})
         for (const told of whenLive) told()
       }

@@ -58,7 +58,7 @@ function App() {
         <${Keeping} />
         <${Texts} />
         <${Exports} />
-        ${source.value.kind === 'file' && hasBridge() && html`<button type="button" onClick=${goBack}>Back to the bridge</button>`}
+        ${source.value.kind === 'file' && source.value.isServed !== true && hasBridge() && html`<button type="button" onClick=${goBack}>Back to the bridge</button>`}
         <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
         <button type="button" aria-haspopup="dialog" onClick=${() => toggleHelp(true)}>Keys</button>
       </div>
@@ -117,21 +117,24 @@ function Texts() {
 }
 
 function Filters() {
-  const servers = [...current.value.views.servers.keys()]
+  const { views } = current.value
+  const servers = [...views.servers.keys()]
+  const bridges = [...views.bridges.keys()]
+  const shownChoices = bridges.length === 0 ? CHOICES.filter((choice) => choice !== 'bridge') : CHOICES
   const set = (choice: Selection, value: string) => {
     const { [choice]: _before, ...rest } = choices.value
     choices.value = value === '' ? rest : { ...rest, [choice]: value }
   }
   return html`
     <form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
-      ${CHOICES.map((choice) => {
-        const known: readonly string[] = { server: servers, era: ERAS, status: VALUES.status }[choice]
+      ${shownChoices.map((choice) => {
+        const known: readonly string[] = { bridge: bridges, server: servers, era: ERAS, status: VALUES.status }[choice]
         const { [choice]: value = '' } = choices.value
         const values = value === '' || known.includes(value) ? known : [value, ...known]
         return html`
           <select aria-label=${choice} value=${value} onChange=${(event: Event) => set(choice, (event.currentTarget as HTMLSelectElement).value)}>
             <option value="">${choice}: all</option>
-            ${values.map((one) => html`<option value=${one} selected=${one === value}>${shown(one)}</option>`)}
+            ${values.map((one) => html`<option value=${one} selected=${one === value}>${choice === 'bridge' ? bridgeWords(one) : shown(one)}</option>`)}
           </select>
         `
       })}
@@ -140,6 +143,14 @@ function Filters() {
       <span id="problem" class="warning" role="status">${filterProblem.value ?? ''}</span>
     </form>
   `
+}
+
+/** A bridge: its process id and its servers. */
+function bridgeWords(bridge: string): string {
+  const servers = [...(current.value.views.bridges.get(bridge) ?? [])].map((name) =>
+    shown(name.replace(` (${bridge})`, '')),
+  )
+  return servers.length === 0 ? shown(bridge) : `${servers.join(', ')} (${shown(bridge)})`
 }
 
 function typed(text: string): void {

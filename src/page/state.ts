@@ -13,15 +13,15 @@ export const TABS = ['messages', 'timeline', 'why', 'raw'] as const
 export type Tab = (typeof TABS)[number]
 
 /** Fields of the filter with a drop-down list in the page. */
-export const CHOICES = ['server', 'era', 'status'] as const
+export const CHOICES = ['bridge', 'server', 'era', 'status'] as const
 export type Selection = (typeof CHOICES)[number]
 
 /** Where events come from. */
 export type EventsFrom =
   | { kind: 'connecting' | 'live' | 'no token' }
   | { kind: 'waiting' | 'refused'; why: string }
-  /** Events of a file. */
-  | { kind: 'file'; name: string }
+  /** Events of a file. `isServed`: by the program that serves the page. */
+  | { kind: 'file'; name: string; isServed?: boolean }
 
 export const place = signal<PagePlace>('calls')
 export const selected = signal<string | undefined>(undefined)

@@ -155,7 +155,7 @@ function Notes() {
         .toReversed()
         .flatMap((note) => [
           html`<dt>${clock(note.at)}</dt>`,
-          html`<dd>${NOTES[note.kind]}${note.server === undefined ? '' : ` ${shown(note.server)}`}: ${note.kind === 'lost' ? lossOf(note) : shown(note.text, 300)}</dd>`,
+          html`<dd>${note.bridge === undefined ? '' : `bridge ${shown(note.bridge)}, `}${NOTES[note.kind]}${note.server === undefined ? '' : ` ${shown(note.server)}`}: ${note.kind === 'lost' ? lossOf(note) : shown(note.text, 300)}</dd>`,
         ])}</dl>
     </section>
   `

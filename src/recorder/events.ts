@@ -73,6 +73,8 @@ export interface Http<Value> {
 
 /** What an event belongs to. A call is recorded by its number, and shown with a letter: `c81`. */
 interface Belonging<Call extends number | string> {
+  /** The process id of the bridge that recorded it, where the events of several bridges are together. */
+  bridge?: string | undefined
   server?: string | undefined
   call?: Call | undefined
   /** The call that this one continues: it brings the answers to a question. */

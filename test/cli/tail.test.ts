@@ -233,12 +233,14 @@ t.test('without an address, finds the bridge of this user by its socket', async 
   await t.rejects(run({ sockets: join(sockets, 'none') }).ended, /no bridge/)
   const ring = tickingRing()
   await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4711.sock') })
+  chmodSync(join(sockets, '4711.sock'), 0o600)
   writeFileSync(join(sockets, 'other.txt'), '')
   tellCall(ring.record, { id: 1, name: 'echo' })
   const one = run({ sockets })
   await until(() => one.said.out.includes('echo'))
   const bridge = bridgeOf([{ name: 'notes', state: 'ready', calls: 0, parked: 0 }])
   await startInspector(t, ring, { token: undefined, bridge }, { path: join(sockets, '4712.sock') })
+  chmodSync(join(sockets, '4712.sock'), 0o600)
   await t.rejects(run({ sockets }).ended, {
     message: 'several bridges run: choose one of 4711 (orders), 4712 (notes, orders), as in mcp-bridge tail 4711',
   })
@@ -252,9 +254,11 @@ t.test('follows another bridge although a socket does not answer', async (t) => 
   const deaf = createServer(() => {})
   const silent = join(sockets, '4711.sock')
   await new Promise<void>((resolve) => deaf.listen(silent, resolve))
+  chmodSync(silent, 0o600)
   t.teardown(() => deaf.close())
   const ring = tickingRing()
   await startInspector(t, ring, { token: undefined }, { path: join(sockets, '4712.sock') })
+  chmodSync(join(sockets, '4712.sock'), 0o600)
   tellCall(ring.record, { id: 1, name: 'echo' })
   const chosen = run({ sockets, target: '4712' })
   await until(() => chosen.said.out.includes('echo'), 'it is not asked')
@@ -364,7 +368,14 @@ t.test(
   async (t) => {
     const sockets = temporaryFolder(t)
     await startInspector(t, tickingRing(), { token: undefined }, { path: join(sockets, '4711.sock') })
+    chmodSync(join(sockets, '4711.sock'), 0o600)
     chmodSync(sockets, 0o777)
     await t.rejects(run({ sockets }).ended, /may be somebody else's: others may write its folder/)
+    chmodSync(sockets, 0o700)
+    chmodSync(join(sockets, '4711.sock'), 0o666)
+    await t.rejects(
+      run({ sockets }).ended,
+      /4711\.sock may be somebody else's: others may open it \(run chmod 600 on it\)/,
+    )
   },
 )

@@ -152,3 +152,37 @@ t.test('refuses each mistake with advice, and changes nothing', async (t) => {
   t.equal(text(), original.slice(0, -3))
   t.notOk(existsSync(`${file}.mcp-bridge-backup`))
 })
+
+t.test(
+  '--inspect has entries serve their inspector, also those that were wrapped before, and goes with them',
+  async (t) => {
+    const entry = { command: execPath, args: [EVERYTHING, 'stdio'] }
+    const remote = { url: 'https://example.com/mcp', headers: { Authorization: 'Bearer ${TOKEN}' } }
+    const original = `${JSON.stringify({ mcpServers: { everything: entry, remote } }, null, 2)}\n`
+    const { bridge, text } = homeWith(t, original)
+    const entries = () => Object.values((JSON.parse(text()) as { mcpServers: Record<string, Entry> }).mcpServers)
+    const flagsOf = () => {
+      const starting = entries().filter(({ args = [] }) => args.includes('--listen'))
+      return starting.map(({ args }) => args.slice(args.indexOf('--listen'), args.indexOf('--listen') + 3))
+    }
+    await bridge('wrap', 'claude-desktop', 'everything')
+    const before = text()
+    const { stdout } = await bridge('wrap', 'claude-desktop', '--inspect')
+    t.match(stdout, /Changed 2 servers.*mcp-bridge inspect shows the calls of all of them in the browser/s)
+    t.same(flagsOf(), [
+      ['--listen', 'stdio', '--inspect'],
+      ['--listen', 'stdio', '--inspect'],
+    ])
+    t.match((await bridge('wrap', 'claude-desktop', '--inspect')).stdout, /Nothing to change/)
+    const client = await clientOf(t, JSON.parse(text()).mcpServers.everything as Entry)
+    t.match(textOf(await client.callTool({ name: 'echo', arguments: { message: 'hello' } })), /hello/)
+    await bridge('unwrap', 'claude-desktop')
+    t.equal(text(), original)
+    await bridge('wrap', 'claude-desktop', '--together', '--inspect')
+    t.match(flagsOf(), [['--listen', 'stdio', '--inspect']])
+    await bridge('unwrap', 'claude-desktop')
+    t.equal(text(), original)
+    await bridge('wrap', 'claude-desktop', 'everything')
+    t.equal(text(), before, 'without the flag, as ever')
+  },
+)

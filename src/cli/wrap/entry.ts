@@ -20,6 +20,8 @@ export interface Wrapped {
 }
 
 const ON_STDIO = ['--listen', 'stdio']
+/** Added by `wrap --inspect`. */
+export const INSPECTED = ['--inspect']
 /** A token of RFC 9110. It may begin with dashes, as a flag does. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]+$/
 /** Programs' names for the address of a server. */
@@ -139,7 +141,7 @@ export function launched(entry: ClientEntry): Wrapped | undefined {
   if (at < 1) return undefined
   try {
     const { flags, program } = readArguments(words.slice(at), {})
-    return { launcher: { command, args }, flags, program }
+    return { launcher: { command, args, flags: flags.inspect ? INSPECTED : [] }, flags, program }
   } catch (error) {
     if (error instanceof UsageError) return undefined
     throw error
@@ -161,7 +163,7 @@ function wordsOf({ command, args = [] }: ClientEntry): string[] {
 }
 
 function aroundProgram(entry: ClientEntry, launcher: Launcher): FileChange[] {
-  const words = [...launcher.args, ...ON_STDIO, '--pass-environment', '--', commandOf(entry)]
+  const words = [...launcher.args, ...ON_STDIO, ...(launcher.flags ?? []), '--pass-environment', '--', commandOf(entry)]
   if ('args' in entry)
     return [
       { key: 'command', by: [['command', launcher.command]] },
@@ -203,8 +205,8 @@ function inPlaceOf(entry: ClientEntry, remote: Remote, launcher: Launcher): File
     })
 }
 
-function starting({ args }: Launcher, start: StartWords, env: unknown) {
-  const words = [...args, ...ON_STDIO, ...start.args]
+function starting({ args, flags = [] }: Launcher, start: StartWords, env: unknown) {
+  const words = [...args, ...ON_STDIO, ...flags, ...start.args]
   return { words, environment: { ...(isObject(env) ? env : {}), ...start.env } }
 }
 

@@ -8,6 +8,8 @@ import { UsageError } from '../usage-error.js'
 export interface Launcher {
   command: string
   args: readonly string[]
+  /** Flags of the bridge itself, after `--listen stdio`. */
+  flags?: readonly string[]
 }
 
 /** The running program. */

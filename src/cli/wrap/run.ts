@@ -12,7 +12,7 @@ import { printable } from '../../texts/printable.js'
 import type { Program } from '../program.js'
 import { UsageError } from '../usage-error.js'
 import { CLIENTS, filesOf, layoutOf, type WrappableClient } from './clients.js'
-import { type ClientEntry, wrappedIn } from './entry.js'
+import { type ClientEntry, INSPECTED, wrappedIn } from './entry.js'
 import {
   type ClientFile,
   readBackup,
@@ -23,7 +23,7 @@ import {
   writeBeside,
   writeClientFile,
 } from './file.js'
-import { launcherOf } from './launcher.js'
+import { type Launcher, launcherOf } from './launcher.js'
 import { entriesIn, type Layout, type Named, unwrapped, type WrapPlan, wrapped } from './plan.js'
 import { configOf, isAsJoined, type Joining, joined, parted, togetherIn } from './together.js'
 import { launcherInWords, planInWords } from './words.js'
@@ -40,8 +40,11 @@ export interface WrapAction {
   dryRun: boolean
   /** One entry for all servers. */
   together: boolean
+  /** The bridges serve their inspector to `mcp-bridge inspect` and `tail`. */
+  inspect: boolean
 }
 
+const SHOW = 'mcp-bridge inspect shows the calls of all of them in the browser.'
 /** Most characters of an argument in a message. */
 const WORD = 200
 
@@ -66,12 +69,13 @@ export function runWrap(action: WrapAction, program: Program): void {
   const layout = layoutOf(client, machine)
   const entries = entriesOf(file, client, layout)
   const chosen = chosenFrom(entries, action, path)
-  const launcher = command === 'wrap' ? launcherOf(program) : undefined
+  const launcher: Launcher | undefined =
+    command === 'wrap' ? { ...launcherOf(program), flags: action.inspect ? INSPECTED : [] } : undefined
   const outcome = !launcher
     ? takeOut(file, chosen, layout)
     : action.together
       ? putTogether(file, entries, { layout, launcher }, program)
-      : { plan: wrapped(file.text, layout, chosen, launcher) }
+      : { plan: putBefore(file, chosen, layout, launcher) }
   const { plan } = outcome
   const { changed, left } = plan
   const [unfit] = left
@@ -79,7 +83,7 @@ export function runWrap(action: WrapAction, program: Program): void {
     throw new UsageError(`"${printable(server, WORD)}" in ${path} stays as it is: ${unfit.why}`, command)
   const done =
     changed.length === 0 || dryRun ? [] : written(client, { entries, layout }, file, outcome, launcher !== undefined)
-  const started = launcher && changed.length > 0 ? [launcherInWords(launcher)] : []
+  const started = launcher && changed.length > 0 ? [launcherInWords(launcher), ...(action.inspect ? [SHOW] : [])] : []
   output.out(`${[...planInWords(plan, path, dryRun), ...started, ...done].join('\n')}\n`)
 }
 
@@ -90,6 +94,16 @@ interface Outcome {
   config?: string | null
   /** Further messages. */
   words?: string[]
+}
+
+/** Puts the bridge before the servers of entries, also of those that start it with other flags. */
+function putBefore(file: ClientFile, chosen: readonly Named[], layout: Layout, launcher: Launcher): WrapPlan {
+  const before = chosen.filter(({ entry }) => wrappedIn(entry))
+  if (before.length === 0) return wrapped(file.text, layout, chosen, launcher)
+  const { text } = unwrapped(file.text, layout, before, readBackup(file))
+  const keys = new Set(chosen.map((one) => one.keys.join('\n')))
+  const now = entriesIn(text, layout).filter((one) => keys.has(one.keys.join('\n')))
+  return wrapped(text, layout, now, launcher)
 }
 
 /** Puts all servers of a file behind one entry, including those already wrapped. */
@@ -171,7 +185,7 @@ function withoutBridge(
 }
 
 /** The entries to change. Throws a UsageError if the named server does not exist. */
-function chosenFrom(entries: readonly Named[], { command, server }: WrapAction, path: string): Named[] {
+function chosenFrom(entries: readonly Named[], { command, server, inspect }: WrapAction, path: string): Named[] {
   const named = entries.filter(({ name }) => server === undefined || name === server)
   if (server !== undefined && named.length === 0) {
     const names = entries.map(({ name }) => name)
@@ -180,7 +194,12 @@ function chosenFrom(entries: readonly Named[], { command, server }: WrapAction, 
     const hint = meant === undefined ? all : `did you mean "${meant}"?`
     throw new UsageError(`${path} has no server "${printable(server, WORD)}": ${hint}`, command)
   }
-  return named.filter(({ entry }) => startsIn(entry) === (command === 'unwrap'))
+  // Servers that are wrapped already get the flag.
+  const isForInspector = ({ entry }: Named) => inspect && wrappedIn(entry)?.flags.inspect === undefined
+  return named.filter(
+    (one) =>
+      startsIn(one.entry) === (command === 'unwrap') || (wrappedIn(one.entry) !== undefined && isForInspector(one)),
+  )
 }
 
 /** Whether an entry was made by wrap. */

@@ -135,11 +135,11 @@ function asEntry({ passEnvironment: _, ...server }: ClientEntry): ClientEntry {
   return server
 }
 
-function entryFor({ command, args }: Launcher, configPath: string, { type }: ClientEntry): ClientEntry {
+function entryFor({ command, args, flags = [] }: Launcher, configPath: string, { type }: ClientEntry): ClientEntry {
   return {
     ...(type === undefined ? {} : { type: 'stdio' }),
     command,
-    args: [...args, '--listen', 'stdio', '--config', configPath],
+    args: [...args, '--listen', 'stdio', ...flags, '--config', configPath],
   }
 }
 

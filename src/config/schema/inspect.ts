@@ -48,5 +48,5 @@ export const inspect = z
   })
   .optional()
   .describe(
-    `Show both sides of each call at /inspect of "admin", or else of ${INSPECT_ADDRESS}; on stdio, to mcp-bridge tail. Default: nothing is kept.`,
+    `Show both sides of each call at /inspect of "admin", or else of ${INSPECT_ADDRESS}; on stdio, to mcp-bridge inspect and tail. Default: nothing is kept.`,
   )

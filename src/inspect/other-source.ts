@@ -1,0 +1,18 @@
+/** What the inspector needs to show events that the bridge in this process has not recorded. */
+import type { KeptText } from '../recorder/events.js'
+import type { TextSwitch } from './keep-routes.js'
+import type { CallView } from './views.js'
+
+/** Where the events are from, if the bridge in this process has not recorded them. */
+export interface OtherSource {
+  /** The text of an event, without secrets. */
+  textOf(number: number): KeptText | undefined
+  /** Further texts of a call, by the numbers of its events. */
+  textsOf?(call: CallView): Promise<ReadonlyMap<number, KeptText>>
+  /** Which texts are kept. */
+  texts?: TextSwitch
+  /** Called before the servers are listed. */
+  refresh?(): Promise<void>
+  /** The name of the file that the events are from: then they come with their texts, and nothing is added. */
+  file?: string
+}
