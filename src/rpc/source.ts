@@ -51,6 +51,11 @@ export function sourceOf(text: string): JsonSource {
 /** The length of a byte order mark in bytes. */
 export const MARK_LENGTH = 3
 
+/** Whether bytes begin with others. */
+export function startsWith(bytes: Uint8Array, prefix: Uint8Array): boolean {
+  return bytes.length >= prefix.length && prefix.every((byte, at) => bytes[at] === byte)
+}
+
 /** Whether bytes begin with a byte order mark. */
 export function startsWithMark([first, second, third]: Uint8Array): boolean {
   return first === 0xef && second === 0xbb && third === 0xbf

@@ -3,7 +3,7 @@
 import { Gathering } from './gathering.js'
 import { flat } from './lines.js'
 import { Outline } from './outline.js'
-import { forgivingText, MARK_LENGTH, startsWithMark, type Wire, whole } from './source.js'
+import { forgivingText, MARK_LENGTH, startsWith, startsWithMark, type Wire, whole } from './source.js'
 
 /** One event. */
 export interface SseEvent {
@@ -24,8 +24,6 @@ const COLON = 0x3a
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const BETWEEN_LINES = Uint8Array.of(LINE_FEED)
-/** To recognize the beginning of a byte order mark. */
-const BYTE_ORDER_MARK = Uint8Array.of(0xef, 0xbb, 0xbf)
 /** The fields of events; and the longest that any can be, with a byte order mark, its colon and a space. */
 const FIELDS = ['data', 'event', 'id', 'retry'] as const
 const ENCODED = FIELDS.map((field) => new TextEncoder().encode(field))
@@ -48,82 +46,6 @@ export function encodeEvent(json: Wire, { id, retry }: { id?: string; retry?: nu
   const wait = retry === undefined ? '' : `retry: ${retry}\n`
   const start = `${head}${wait}event: message\ndata: `
   return typeof json === 'string' ? `${start}${flat(json)}\n\n` : [start, ...json.map(flat), '\n\n']
-}
-
-/**
- * Removes the lines of some fields from an event stream that passes through in chunks. It delays nothing else and
- * changes no other byte.
- */
-export class FieldFilter {
-  readonly #fields: readonly Uint8Array[]
-  readonly #longest: number
-  /** The start of a line that may have one of the fields. */
-  #held: Uint8Array = new Uint8Array(0)
-  /** A byte order mark may come first. */
-  #mayBeMark = true
-  #atStart = true
-  #dropping = false
-  /** The last byte was a carriage return: a following line feed belongs to the same line end. */
-  #carriage: 'passed' | 'dropped' | undefined
-  /** Whether there was a line with one of the fields. */
-  found = false
-
-  constructor(fields: readonly string[]) {
-    const encoder = new TextEncoder()
-    this.#fields = fields.map((field) => encoder.encode(`${field}:`))
-    this.#longest = Math.max(...this.#fields.map(({ length }) => length))
-  }
-
-  /** The parts of a chunk to pass on. `hasLineEnd`: whether there is a line end in it. */
-  push(chunk: Uint8Array, hasLineEnd: boolean): Uint8Array[] {
-    // Most chunks of a large event are the middle of a line.
-    if (!hasLineEnd && !this.#atStart && chunk.length > 0) return this.#dropping ? [] : [chunk]
-    const bytes = this.#held.length === 0 ? chunk : whole([this.#held, chunk])
-    this.#held = new Uint8Array(0)
-    const passed: Uint8Array[] = []
-    if (this.#mayBeMark && bytes.length < MARK_LENGTH && startsWith(BYTE_ORDER_MARK, bytes)) {
-      this.#held = bytes.slice()
-      return []
-    }
-    let start = this.#carriage !== undefined && bytes[0] === LINE_FEED ? 1 : 0
-    if (this.#mayBeMark && startsWithMark(bytes)) start = MARK_LENGTH
-    this.#mayBeMark = false
-    let from = this.#carriage === 'dropped' ? start : 0
-    if (bytes.length > 0) this.#carriage = undefined
-    let feed = bytes.indexOf(LINE_FEED, start)
-    let carriage = bytes.indexOf(CARRIAGE_RETURN, start)
-    while (start < bytes.length) {
-      if (this.#atStart) {
-        const line = bytes.subarray(start, start + this.#longest)
-        if (this.#fields.some((field) => startsWith(line, field))) {
-          passed.push(bytes.subarray(from, start))
-          this.#dropping = true
-          this.found = true
-        } else if (line.length < this.#longest && this.#fields.some((field) => startsWith(field, line))) {
-          this.#held = line.slice()
-          break
-        }
-      }
-      if (feed >= 0 && feed < start) feed = bytes.indexOf(LINE_FEED, start)
-      if (carriage >= 0 && carriage < start) carriage = bytes.indexOf(CARRIAGE_RETURN, start)
-      const end = feed < 0 ? carriage : carriage < 0 ? feed : Math.min(feed, carriage)
-      this.#atStart = end >= 0
-      start = end < 0 ? bytes.length : end + 1
-      if (end >= 0 && end === carriage) {
-        if (bytes[start] === LINE_FEED) start++
-        else if (start === bytes.length) this.#carriage = this.#dropping ? 'dropped' : 'passed'
-      }
-      if (!this.#dropping) continue
-      from = start
-      this.#dropping = end < 0
-    }
-    if (!this.#dropping) passed.push(bytes.subarray(from, start))
-    return passed.filter(({ length }) => length > 0)
-  }
-}
-
-function startsWith(bytes: Uint8Array, prefix: Uint8Array): boolean {
-  return bytes.length >= prefix.length && prefix.every((byte, at) => bytes[at] === byte)
 }
 
 /**

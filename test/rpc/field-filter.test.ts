@@ -2,8 +2,9 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { hasLineEnd } from '../../src/rpc/event-length.js'
+import { FieldFilter } from '../../src/rpc/field-filter.js'
 import { forgivingText } from '../../src/rpc/source.js'
-import { FieldFilter, SseDecoder } from '../../src/rpc/sse.js'
+import { SseDecoder } from '../../src/rpc/sse.js'
 
 const FIELDS = ['id', 'retry']
 const encoder = new TextEncoder()

@@ -4,9 +4,10 @@
  */
 import type { Readable } from 'node:stream'
 import { hasLineEnd } from '../../rpc/event-length.js'
+import { FieldFilter } from '../../rpc/field-filter.js'
 import { type Message, parseMessage, type Response } from '../../rpc/message.js'
 import { cut, repairedSourceOf, sourceOf, sourceOfBytes } from '../../rpc/source.js'
-import { FieldFilter, SseDecoder } from '../../rpc/sse.js'
+import { SseDecoder } from '../../rpc/sse.js'
 import { RelayedEnding } from './relayed-ending.js'
 
 /** Most bytes of an answer that are read before any of them is sent. */
