@@ -8,7 +8,7 @@ import type { Params, Request, Response, Sent } from '../rpc/message.js'
 import { type JsonSource, weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
 import { within } from '../time/time.js'
-import { answerTooLarge, ChannelError } from './transport/channel.js'
+import { ChannelError, noMemoryForAnswer } from './transport/channel.js'
 import { Unread } from './unread.js'
 
 export type Arrival =
@@ -192,7 +192,7 @@ export class Exchange {
     const reader = this.#reader
     if (!reader && !this.#waiting().push(arrival)) {
       if (arrival.kind === 'notification') this.dropped++
-      if (arrival.kind === 'response') this.fail(answerTooLarge())
+      if (arrival.kind === 'response') this.fail(noMemoryForAnswer())
       return false
     }
     if (arrival.kind === 'response') {

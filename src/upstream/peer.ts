@@ -41,11 +41,11 @@ import type { Owner } from './owner.js'
 import type { PossibleCallers } from './possible-callers.js'
 import { leftToStart, notStarted } from './start.js'
 import {
-  answerTooLarge,
   type Channel,
   ChannelError,
   type ChannelErrorOptions,
   type HttpHead,
+  noMemoryForAnswer,
   type Receiver,
 } from './transport/channel.js'
 
@@ -286,7 +286,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.#received++
     const head = headIn(outline.beginning)
     if (head?.form === 'request' && head.id !== undefined) this.#refuseDropped(JSON.stringify(head.id) as Id)
-    else this.#answeredBy(head, outline.idAtEnd, stream)?.fail(answerTooLarge())
+    else this.#answeredBy(head, outline.idAtEnd, stream)?.fail(noMemoryForAnswer())
     this.#drop('a message that there is no memory for')
   }
 

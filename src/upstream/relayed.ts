@@ -5,11 +5,11 @@ import type { Detection } from './era/detection.js'
 import { callFault, contradicts, errorIn, refusedCall, worthRepeating } from './failure.js'
 import { SessionCheck } from './session-check.js'
 import { doubtIn } from './session-loss.js'
+import { channelError, overLimit, undecodedIn } from './transport/answers.js'
 import { ChannelError } from './transport/channel.js'
 import { Cookies } from './transport/cookies.js'
 import type { HttpTransport } from './transport/http.js'
 import { askOnce } from './transport/once.js'
-import { channelError, overLimit, undecodedIn } from './transport/origin.js'
 
 /** Describes a server to the relay: its address, its era, and what its failures mean. */
 export function relayedBy(transport: HttpTransport, detection: Detection): Relayed {

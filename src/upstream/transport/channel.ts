@@ -154,7 +154,7 @@ export function requestTooLarge(): ChannelError {
 }
 
 /** The failure of a request for whose answer there is no memory. */
-export function answerTooLarge(): ChannelError {
+export function noMemoryForAnswer(): ChannelError {
   return new ChannelError('The bridge has no memory left for the answer of the server (limits.memory)', {
     noMemory: true,
   })

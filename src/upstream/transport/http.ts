@@ -14,6 +14,7 @@ import { backoff, pause } from '../../time/pause.js'
 import { Deadline, within } from '../../time/time.js'
 import { OneWaySender } from '../one-way.js'
 import { AcceptedCalls } from './accepted-calls.js'
+import { type BodyKind, bodyKindOf, type OriginAnswer, type ResponseHeaders, refused, textIn } from './answers.js'
 import {
   type Channel,
   ChannelError,
@@ -23,19 +24,7 @@ import {
   type Transport,
 } from './channel.js'
 import { Cookies } from './cookies.js'
-import {
-  type BodyKind,
-  bodyKindOf,
-  type HttpRequest,
-  Origin,
-  type OriginAnswer,
-  type OriginHeaders,
-  type OriginOptions,
-  type Reader,
-  type ResponseHeaders,
-  refused,
-  textIn,
-} from './origin.js'
+import { type HttpRequest, Origin, type OriginHeaders, type OriginOptions, type Reader } from './origin.js'
 import type { Redirects } from './redirects.js'
 
 /** Milliseconds to wait before a stream is resumed: the default, and the bounds for a server's value. */

@@ -2,9 +2,10 @@
 import { type Id, parseMessage, type Response, request as requestMessage } from '../../rpc/message.js'
 import { sourceOf } from '../../rpc/source.js'
 import { Deadline } from '../../time/time.js'
+import { type BodyKind, bodyKindOf, type ResponseHeaders, refused } from './answers.js'
 import { ChannelError } from './channel.js'
 import type { HttpTransport } from './http.js'
-import { type BodyKind, bodyKindOf, type OriginHeaders, type ResponseHeaders, refused } from './origin.js'
+import type { OriginHeaders } from './origin.js'
 
 /** Sends a request without parameters, and waits for its answer. Rejects with a ChannelError. */
 export async function askOnce(

@@ -4,16 +4,24 @@ import type { buildConnector, Dispatcher } from 'undici'
 import { needsSignIn } from '../../fault/fault.js'
 import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../limits/memory.js'
 import { type Account, MAX_RETRIES, needsProof, refusedCredential } from '../../protocol/account.js'
-import { refusalOf } from '../../protocol/refusal.js'
 import { Gathering } from '../../rpc/gathering.js'
-import { SseDecoder, SseError, type SseEvent } from '../../rpc/sse.js'
-import { headerOf, mediaType } from '../../texts/headers.js'
-import { printable } from '../../texts/printable.js'
+import { SseDecoder, type SseEvent } from '../../rpc/sse.js'
+import { headerOf } from '../../texts/headers.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { atTurnEnd } from '../../time/turn.js'
-import { causeOf, whatOf } from './causes.js'
-import { answerTooLarge, ChannelError } from './channel.js'
-import { decoding, isUndecodable } from './decoding.js'
+import {
+  type BodyKind,
+  channelError,
+  MAX_QUOTED_BYTES,
+  type OriginAnswer,
+  overLimit,
+  type ResponseHeaders,
+  refused,
+  undecodedIn,
+} from './answers.js'
+import { whatOf } from './causes.js'
+import { ChannelError, noMemoryForAnswer } from './channel.js'
+import { decoding } from './decoding.js'
 import { readingToTheEnd } from './paused.js'
 import { Redirects } from './redirects.js'
 import { Slices } from './slices.js'
@@ -71,20 +79,6 @@ export interface Reader {
   onEvent?(event: SseEvent, decoder: SseDecoder): void
 }
 
-/** How to read a body: as single events, as a whole, only its beginning (for people), or not at all. */
-export type BodyKind = 'events' | 'whole' | 'beginning' | 'nothing'
-
-/** Headers of an answer. Names in lower case. */
-export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>
-
-export interface OriginAnswer {
-  status: number
-  kind: BodyKind
-  headers: ResponseHeaders
-  /** The pieces of the body, if its beginning or all of it was read. */
-  body: readonly Uint8Array[]
-}
-
 const DEFAULTS = {
   connections: 256,
   connectTimeout: 5_000,
@@ -98,8 +92,6 @@ const DEFAULTS = {
 const KEEP_ALIVE = 30_000
 /** For requests that nothing ends early. */
 const NEVER: Signal = new HangUp()
-/** Bytes that are read of a text for people: of a refusal, or of an answer that is not a message. */
-const TEXT = 64 * 1024
 
 export class Origin {
   readonly url: URL
@@ -311,9 +303,9 @@ class Answering implements Dispatcher.DispatchHandler {
     this.#length += chunk.length
     try {
       if (this.#kind === 'events') this.#readEvents(chunk, controller)
-      else if (this.#kind === 'whole' || (this.#kind === 'beginning' && this.#length <= TEXT)) {
+      else if (this.#kind === 'whole' || (this.#kind === 'beginning' && this.#length <= MAX_QUOTED_BYTES)) {
         if (this.#length > this.#limits.body) throw overLimit(this.#limits.body)
-        if (!this.#hasRoom(this.#length)) throw answerTooLarge()
+        if (!this.#hasRoom(this.#length)) throw noMemoryForAnswer()
         if (!this.#first) this.#first = chunk
         else {
           this.#others ??= new Gathering()
@@ -376,46 +368,6 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 }
 
-/** The failure of an answer in an unknown encoding; undefined if the answer has no encoding or was decoded. */
-export function undecodedIn(headers: ResponseHeaders): ChannelError | undefined {
-  const encoding = headerOf(headers, 'content-encoding')?.trim().toLowerCase() || 'identity'
-  if (encoding === 'identity') return undefined
-  const said = printable(encoding)
-  return new ChannelError(`The server compressed its answer (${said}), which the request does not allow`, {
-    protocol: true,
-  })
-}
-
-/** The failure of an answer of more than `bytes`. */
-export function overLimit(bytes: number): ChannelError {
-  return new ChannelError(`The server sent an answer of more than ${bytes} bytes (limits.answerBytes)`, {
-    protocol: true,
-  })
-}
-
-const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
-
-/** How to read the body of an answer over Streamable HTTP, by its media type; undefined if it cannot hold a message. */
-export function bodyKindOf(headers: ResponseHeaders): BodyKind | undefined {
-  const { 'content-type': stated } = headers
-  if (typeof stated === 'string' && Object.hasOwn(BODIES, stated)) return BODIES[stated]
-  const type = mediaType(headers)
-  return Object.hasOwn(BODIES, type) ? BODIES[type] : undefined
-}
-
-/** The failure of a request that was answered with a status of 300 or more. */
-export function refused(answer: OriginAnswer): ChannelError {
-  const { status, headers } = answer
-  return new ChannelError(`The server answered with HTTP ${status}`, {
-    refusal: refusalOf(status, (name) => headerOf(headers, name), textIn(answer)),
-  })
-}
-
-/** The beginning of a body as a text. */
-export function textIn({ body }: OriginAnswer): string {
-  return Buffer.concat(body).toString('utf8', 0, TEXT)
-}
-
 /** Wraps a connector: its connections use TCP keep-alive. */
 function keptAlive(connect: Connect): Connect {
   return (target, done) =>
@@ -432,19 +384,4 @@ function withUndelivered(connect: Connect): Connect {
       if (error) done(new ChannelError(whatOf(error), { cause: error, delivered: 'no' }), null)
       else done(null, socket as NonNullable<typeof socket>)
     })
-}
-
-/**
- * Turns an error of undici or of the system into a ChannelError, which says whether the server may have received the
- * request.
- */
-export function channelError(error: Error): ChannelError {
-  if (error instanceof ChannelError) return error
-  if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })
-  if (isUndecodable(error))
-    return new ChannelError('The answer of the server is not in the encoding that its Content-Encoding names', {
-      cause: error,
-      protocol: true,
-    })
-  return new ChannelError(whatOf(error), { cause: error, delivered: causeOf(error)?.notSent ? 'no' : 'maybe' })
 }

@@ -12,18 +12,10 @@ import type { SseEvent } from '../../rpc/sse.js'
 import { mediaType } from '../../texts/headers.js'
 import { Deadline } from '../../time/time.js'
 import { OneWaySender } from '../one-way.js'
+import { type BodyKind, type OriginAnswer, type ResponseHeaders, refused } from './answers.js'
 import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
 import { Cookies } from './cookies.js'
-import {
-  type BodyKind,
-  type HttpRequest,
-  Origin,
-  type OriginAnswer,
-  type OriginOptions,
-  type Reader,
-  type ResponseHeaders,
-  refused,
-} from './origin.js'
+import { type HttpRequest, Origin, type OriginOptions, type Reader } from './origin.js'
 import { MAX_REDIRECTS, onSameOrigin, redirectedTo } from './redirects.js'
 
 /** Maximum characters of the endpoint. */

@@ -1,0 +1,80 @@
+/** Reads answers over HTTP: how to read their bodies, and the failures that answers and errors mean. */
+import { refusalOf } from '../../protocol/refusal.js'
+import { SseError } from '../../rpc/sse.js'
+import { headerOf, mediaType } from '../../texts/headers.js'
+import { printable } from '../../texts/printable.js'
+import { causeOf, whatOf } from './causes.js'
+import { ChannelError } from './channel.js'
+import { isUndecodable } from './decoding.js'
+
+/** How to read a body: as single events, as a whole, only its beginning (for people), or not at all. */
+export type BodyKind = 'events' | 'whole' | 'beginning' | 'nothing'
+
+/** Headers of an answer. Names in lower case. */
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>
+
+export interface OriginAnswer {
+  status: number
+  kind: BodyKind
+  headers: ResponseHeaders
+  /** The pieces of the body, if its beginning or all of it was read. */
+  body: readonly Uint8Array[]
+}
+
+/** Bytes that are read of a text for people: of a refusal, or of an answer that is not a message. */
+export const MAX_QUOTED_BYTES = 64 * 1024
+
+/** The failure of an answer in an unknown encoding; undefined if the answer has no encoding or was decoded. */
+export function undecodedIn(headers: ResponseHeaders): ChannelError | undefined {
+  const encoding = headerOf(headers, 'content-encoding')?.trim().toLowerCase() || 'identity'
+  if (encoding === 'identity') return undefined
+  const said = printable(encoding)
+  return new ChannelError(`The server compressed its answer (${said}), which the request does not allow`, {
+    protocol: true,
+  })
+}
+
+/** The failure of an answer of more than `bytes`. */
+export function overLimit(bytes: number): ChannelError {
+  return new ChannelError(`The server sent an answer of more than ${bytes} bytes (limits.answerBytes)`, {
+    protocol: true,
+  })
+}
+
+const BODIES: Readonly<Record<string, BodyKind>> = { 'application/json': 'whole', 'text/event-stream': 'events' }
+
+/** How to read the body of an answer over Streamable HTTP, by its media type; undefined if it cannot hold a message. */
+export function bodyKindOf(headers: ResponseHeaders): BodyKind | undefined {
+  const { 'content-type': stated } = headers
+  if (typeof stated === 'string' && Object.hasOwn(BODIES, stated)) return BODIES[stated]
+  const type = mediaType(headers)
+  return Object.hasOwn(BODIES, type) ? BODIES[type] : undefined
+}
+
+/** The failure of a request that was answered with a status of 300 or more. */
+export function refused(answer: OriginAnswer): ChannelError {
+  const { status, headers } = answer
+  return new ChannelError(`The server answered with HTTP ${status}`, {
+    refusal: refusalOf(status, (name) => headerOf(headers, name), textIn(answer)),
+  })
+}
+
+/** The beginning of a body as a text. */
+export function textIn({ body }: OriginAnswer): string {
+  return Buffer.concat(body).toString('utf8', 0, MAX_QUOTED_BYTES)
+}
+
+/**
+ * Turns an error of undici or of the system into a ChannelError, which says whether the server may have received the
+ * request.
+ */
+export function channelError(error: Error): ChannelError {
+  if (error instanceof ChannelError) return error
+  if (error instanceof SseError) return new ChannelError(error.message, { cause: error, protocol: true })
+  if (isUndecodable(error))
+    return new ChannelError('The answer of the server is not in the encoding that its Content-Encoding names', {
+      cause: error,
+      protocol: true,
+    })
+  return new ChannelError(whatOf(error), { cause: error, delivered: causeOf(error)?.notSent ? 'no' : 'maybe' })
+}
