@@ -68,7 +68,10 @@ async function open(t: Test, mcpServers: object, more: { width?: number; scheme?
     await browser.evaluate(`${link}.click()`)
   }
   const connect = async (mode: 'legacy' | { pin: string }) => {
-    const client = new Client({ name: 'recorded', version: '1' }, { versionNegotiation: { mode } })
+    const client = new Client(
+      { name: 'recorded', version: '1' },
+      { versionNegotiation: { mode }, capabilities: { elicitation: { form: {} } } },
+    )
     await client.connect(new StreamableHTTPClientTransport(new URL(url)))
     t.teardown(() => client.close())
     return client
@@ -124,6 +127,24 @@ for (const [revision, mode] of MODES)
     await shows(/_meta is no JSON object/)
     await press('Close', '[aria-label="A recorded call"]')
     await shows(/Choose a tool, prompt or resource/)
+    withoutMistakes()
+  })
+
+for (const [revision, mode] of MODES)
+  t.test(`questions to a client of ${revision} can be answered again as they were`, { skip: noBrowser }, async (t) => {
+    const { shows, press, choose, connect, withoutMistakes } = await open(t, { everything })
+    const client = await connect(mode)
+    client.setRequestHandler('elicitation/create', async () => ({ action: 'accept', content: { name: 'Ada' } }))
+    await client.callTool({ name: 'trigger-elicitation-request', arguments: {} })
+    await choose('trigger-elicitation-request')
+    await press('Try again')
+    await press('Call again')
+    await shows(/The server asks/)
+    await press('Answer as recorded', '.question')
+    await shows(/The answer is as recorded\./)
+    await press('Call again')
+    await press('Decline', '.question')
+    await shows(/values? differs? from the recorded answer/)
     withoutMistakes()
   })
 

@@ -19,11 +19,12 @@ export function Questions() {
 }
 
 function Question({ question }: { question: OpenQuestion }) {
-  const { method, params } = question
+  const { method, params, recorded, answer } = question
   return html`
     <section class="card question" aria-label="Question of the server" role="alert">
       ${method === 'elicitation/create' && (params['mode'] === 'url' ? html`<${Visit} question=${question} />` : html`<${Ask} question=${question} />`)}
       ${method === 'sampling/createMessage' && html`<${Model} question=${question} />`}
+      ${recorded && html`<div class="buttons"><button type="button" title=${shown(JSON.stringify(recorded), 1_000)} onClick=${() => answer(recorded)}>Answer as recorded</button></div>`}
     </section>
   `
 }

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import { completionsOf, connectTry, listOf } from '../../inspect/try/client.js'
 import type { JsonRecord, TryCallOptions, TryClient, TryEvent, TryQuestion } from '../../inspect/try/types.js'
-import type { Expected } from '../../replay/recording.js'
+import type { Expected, RecordedAnswer } from '../../replay/recording.js'
 import { fromBridge } from '../feed.js'
 
 export const KINDS = ['tools', 'prompts', 'resources', 'templates'] as const
@@ -24,6 +24,8 @@ export interface Item {
 /** A question that waits for an answer of the person. */
 export interface OpenQuestion extends TryQuestion {
   id: number
+  /** The answer that was recorded, of a call that is made again. */
+  recorded?: JsonRecord | undefined
   answer(result: JsonRecord): void
 }
 
@@ -50,6 +52,8 @@ export interface Made {
   cancel?: () => void
   /** The recorded answer of a call that is made again. */
   expect?: Expected | undefined
+  /** The recorded answers to questions that it has not been asked again so far. */
+  answers?: readonly RecordedAnswer[] | undefined
 }
 
 /** Which calls the bridge allows, and what can be called. */
@@ -153,14 +157,14 @@ export async function makeCall(
   name: string,
   method: string,
   params: JsonRecord,
-  { expect, ...options }: Pick<TryCallOptions, 'task' | 'tool'> & Pick<Made, 'expect'> = {},
+  { expect, answers, ...options }: Pick<TryCallOptions, 'task' | 'tool'> & Pick<Made, 'expect' | 'answers'> = {},
 ): Promise<void> {
   const { value: as } = revision
   const controller = new AbortController()
   const id = ++lastId
   const outputSchema = options.tool?.['outputSchema']
   const began = performance.now()
-  const one: Made = { id, name, method, params, outputSchema, revision: as, began, events: [], expect }
+  const one: Made = { id, name, method, params, outputSchema, revision: as, began, events: [], expect, answers }
   made.value = [
     { ...one, cancel: () => controller.abort(new Error('You have cancelled the call')) },
     ...made.value,
@@ -227,13 +231,24 @@ function ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord> {
       drop()
       reject(new Error('Nobody waits for the answer any more'))
     })
-    asked.value = [...asked.value, { ...question, id, answer }]
+    asked.value = [...asked.value, { ...question, id, recorded: recordedFor(question), answer }]
   })
 }
 
 function rootsNamed(): { uri: string }[] {
   const uris = roots.value.split('\n').map((line) => line.trim())
   return uris.filter(Boolean).map((uri) => ({ uri }))
+}
+
+/** The next recorded answer to a question of a call that is made again. */
+function recordedFor({ method, call }: TryQuestion): JsonRecord | undefined {
+  const id = call === undefined ? undefined : numbers.get(call)
+  const one = made.value.find((each) => (id === undefined ? each.cancel !== undefined : each.id === id))
+  const at = one?.answers?.findIndex((answer) => answer.method === method) ?? -1
+  if (!one?.answers || at < 0) return undefined
+  const { [at]: answer } = one.answers
+  change(one.id, { answers: one.answers.filter((each) => each !== answer) })
+  return answer?.result
 }
 
 /** What a client of the other era sees. Its own failure is no failure of the page. */

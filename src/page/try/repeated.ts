@@ -20,7 +20,8 @@ import {
   target,
   targets,
 } from './calling.js'
-import { Form, readForm, useForm } from './form.js'
+import { useSubmit } from './checking.js'
+import { Form, useForm } from './form.js'
 
 /** The call that somebody makes again. */
 export const repeated = signal<RepeatableCall | undefined>(undefined)
@@ -64,6 +65,7 @@ export function Repeated({ call, schemaOf }: RepeatedProps) {
     setProblem('')
     makeCall(name, method, edited, {
       expect: call.expect,
+      answers: call.answers,
       tool: method === 'tools/call' ? item?.here : undefined,
     }).catch(() => {})
   }
@@ -93,26 +95,28 @@ function ByForm({ schema, params, send, tell }: EditorProps & { schema: unknown 
   const { arguments: given, _meta, ...rest } = params
   const { state, change, latest } = useForm(schema, given ?? {})
   const [meta, setMeta] = useState(_meta === undefined ? '' : JSON.stringify(_meta, null, 2))
-  const submit = (event: Event) => {
-    event.preventDefault()
-    const { value, wrong } = readForm(schema, latest())
+  const sendWith = (value: unknown) => {
     const metadata = meta.trim() === '' ? undefined : objectIn(meta)
-    if (wrong.length > 0) tell(wrong.map(({ at, why }) => `${at || 'the arguments'} ${why}`).join('; '))
-    else if (meta.trim() !== '' && !metadata) tell('_meta is no JSON object')
-    else
-      send({
-        ...rest,
-        ...((given !== undefined || Object.keys(value as object).length > 0) && { arguments: value }),
-        ...(metadata && { _meta: metadata }),
-      })
+    const hasArguments = given !== undefined || Object.keys(value as object).length > 0
+    if (meta.trim() !== '' && !metadata) tell('_meta is no JSON object')
+    else send({ ...rest, ...(hasArguments && { arguments: value }), ...(metadata && { _meta: metadata }) })
+  }
+  const { wrong, problem, submit, sendAnyway } = useSubmit(schema, latest, sendWith)
+  const onSubmit = (event: Event) => {
+    event.preventDefault()
+    submit()
   }
   return html`
-    <form onSubmit=${submit}>
-      <${Form} schema=${schema} state=${state} onChange=${change} />
+    <form onSubmit=${onSubmit}>
+      <${Form} schema=${schema} state=${state} wrong=${wrong} onChange=${change} />
       <details class="form" open=${_meta !== undefined}><summary>Metadata (_meta)</summary>
         <textarea aria-label="Metadata as JSON" rows="3" spellcheck="false" placeholder="JSON" value=${meta} onInput=${(event: Event) => setMeta(textIn(event))}></textarea>
       </details>
-      <div class="buttons"><button type="submit">Call again</button></div>
+      <p class="warning" role="alert">${problem}</p>
+      <div class="buttons">
+        <button type="submit">Call again</button>
+        ${sendAnyway && html`<button type="button" onClick=${sendAnyway}>Call anyway</button>`}
+      </div>
     </form>
   `
 }
