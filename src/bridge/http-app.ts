@@ -25,7 +25,7 @@ import { type SignInRoutes, signInPage, signInPaths } from '../plugins/sign-in.j
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import { type AuditLine, type AuditLog, whoIs } from '../policy/audit.js'
 import type { Replicas } from '../ports/replicas.js'
-import type { Relayed } from '../protocol/call.js'
+import type { Relayed } from '../protocol/upstream.js'
 import type { HttpMount } from './http-mount.js'
 import { linger } from './linger.js'
 

@@ -3,7 +3,7 @@
 import { Fault } from '../fault/fault.js'
 import { isTooLong } from '../group/names.js'
 import { OWN } from '../policy/refusal.js'
-import type { Upstream } from '../protocol/call.js'
+import type { Upstream } from '../protocol/upstream.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
 import { oneLine, pages } from './server.js'
 

@@ -1,5 +1,5 @@
 /** A server as a member of a group, and the plan of a group. */
-import type { Upstream } from '../protocol/call.js'
+import type { Upstream } from '../protocol/upstream.js'
 import type { Prefixed } from './names.js'
 
 export interface Member extends Prefixed {

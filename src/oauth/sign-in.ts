@@ -15,23 +15,13 @@ import {
   SIGN_IN_TOOL,
   type SignInAsking,
 } from '../protocol/account.js'
-import {
-  type Call,
-  type Final,
-  type Handler,
-  type LegacyRoute,
-  type SayTunnelled,
-  type Sender,
-  type Told,
-  type Tunnel,
-  type TunnelListener,
-  unheard,
-} from '../protocol/call.js'
+import { type Call, type Final, type Handler, type Sender, type Told, unheard } from '../protocol/call.js'
 import type { Encoded } from '../protocol/encoded.js'
 import { type LegacyRevision, MODERN, traits } from '../protocol/eras.js'
 import { uncovered } from '../protocol/input.js'
 import { CALL_TOOL, LISTEN, methodTraits } from '../protocol/methods.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
+import type { LegacyRoute, SayTunnelled, Tunnel, TunnelListener } from '../protocol/upstream.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'

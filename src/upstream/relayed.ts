@@ -1,6 +1,7 @@
 /** Gives the relay everything that it needs to pass messages unchanged to a server over Streamable HTTP. */
-import type { Relayed } from '../protocol/call.js'
+
 import { methodTraits } from '../protocol/methods.js'
+import type { Relayed } from '../protocol/upstream.js'
 import type { Detection } from './era/detection.js'
 import { callFault, contradicts, errorIn, refusedCall, worthRepeating } from './failure.js'
 import { SessionCheck } from './session-check.js'

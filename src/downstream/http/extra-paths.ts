@@ -2,7 +2,7 @@
 import type { FastifyHttpProxyOptions } from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
-import type { Relayed } from '../../protocol/call.js'
+import type { Relayed } from '../../protocol/upstream.js'
 import { edit, type Payload, parseObject, write } from '../../rpc/splice.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import { refuse, sendJson } from './replies.js'

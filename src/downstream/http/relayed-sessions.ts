@@ -4,7 +4,7 @@ import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
 import { Occupancy, type Occupant } from '../../limits/occupancy.js'
 import type { SharedStore } from '../../ports/replicas.js'
-import type { SessionCookies } from '../../protocol/call.js'
+import type { SessionCookies } from '../../protocol/upstream.js'
 import { lookEvery } from '../../time/time.js'
 
 /** Bounds and sharing of the remembered sessions. */

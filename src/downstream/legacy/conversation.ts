@@ -2,10 +2,11 @@
 
 import { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
-import type { Sender, Upstream } from '../../protocol/call.js'
+import type { Sender } from '../../protocol/call.js'
 import type { ProcessSession } from '../../protocol/classify.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { methodTraits } from '../../protocol/methods.js'
+import type { Upstream } from '../../protocol/upstream.js'
 import { error as errorMessage, type Message, type Request, result } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { ECHOED, printable } from '../../texts/printable.js'

@@ -1,7 +1,8 @@
 /** Opens the session of a legacy client: through a tunnel to a legacy server, or translated by the bridge. */
 
 import { Fault } from '../../fault/fault.js'
-import type { LegacyRoute, Sender } from '../../protocol/call.js'
+import type { Sender } from '../../protocol/call.js'
+import type { LegacyRoute } from '../../protocol/upstream.js'
 import { error as errorMessage, type Request } from '../../rpc/message.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Opened, OpenOptions } from './session.js'

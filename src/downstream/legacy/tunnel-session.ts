@@ -2,10 +2,11 @@
 
 import { Fault } from '../../fault/fault.js'
 import type { SessionRecorder } from '../../ports/recorder.js'
-import type { LegacyRoute, SayTunnelled, Tunnel, UpstreamSpan } from '../../protocol/call.js'
+import type { UpstreamSpan } from '../../protocol/call.js'
 import { metaOf } from '../../protocol/classify.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { withTrace } from '../../protocol/trace.js'
+import type { LegacyRoute, SayTunnelled, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
 import { EMPTY, edit } from '../../rpc/splice.js'
 import { CallLogEntry } from '../call-log.js'

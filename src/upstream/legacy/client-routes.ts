@@ -1,9 +1,10 @@
 /** Decides how legacy clients are served: through a tunnel if the server supports sessions, otherwise by translation. */
 
 import { isOfSignIn } from '../../fault/fault.js'
-import type { ForwardInitialize, LegacyRoute, Sender } from '../../protocol/call.js'
+import type { Sender } from '../../protocol/call.js'
 import { NEWEST_LEGACY } from '../../protocol/eras.js'
 import { initializeParams, negotiated } from '../../protocol/legacy-server.js'
+import type { ForwardInitialize, LegacyRoute } from '../../protocol/upstream.js'
 import type { Verdict } from '../era/verdict.js'
 import { credentialOf } from '../failure.js'
 import type { Access } from '../half.js'

@@ -4,9 +4,10 @@
 
 import type { Gauge } from '../../ports/events.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
-import type { Call, Handler, LegacyRoute, Notice, Sender } from '../../protocol/call.js'
+import type { Call, Handler, Notice, Sender } from '../../protocol/call.js'
 import { unlessEmpty } from '../../protocol/meta.js'
 import { LISTEN } from '../../protocol/methods.js'
+import type { LegacyRoute } from '../../protocol/upstream.js'
 import { edit, objectIn, value } from '../../rpc/splice.js'
 import type { Verdict } from '../era/verdict.js'
 import type { Access, Half } from '../half.js'

@@ -5,10 +5,10 @@
 
 import { Fault } from '../../fault/fault.js'
 import type { Log } from '../../log/events.js'
-import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import type { Encoded } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
+import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
 import {
   type Id,
   jsonOf,

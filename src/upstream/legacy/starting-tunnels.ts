@@ -2,7 +2,8 @@
  * Keeps tunnels whose client has left, or got the error that the program is starting. The next equal `initialize` of the
  * same principal gets such a tunnel. Otherwise, a client with a timeout shorter than the start would never be served.
  */
-import type { Sender, Tunnel } from '../../protocol/call.js'
+import type { Sender } from '../../protocol/call.js'
+import type { Tunnel } from '../../protocol/upstream.js'
 import { jsonOf, type Request } from '../../rpc/message.js'
 import { inTime, type TimeToStart } from '../era/starting.js'
 

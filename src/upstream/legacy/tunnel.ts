@@ -3,12 +3,12 @@
 import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
 import type { Log } from '../../log/events.js'
-import type { AboutMessage, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/call.js'
 import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { declaredBy } from '../../protocol/offered.js'
+import type { AboutMessage, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
 import {
   type Id,
   type Notification,

@@ -1,0 +1,176 @@
+/**
+ * What the upstream side offers to the downstream half: calls, and the ways on which messages pass unchanged between
+ * peers of the same era, the tunnel and the relay.
+ */
+import type { Fault } from '../fault/fault.js'
+import type { Id, Request, Response, Sent } from '../rpc/message.js'
+import type { Wire } from '../rpc/source.js'
+import type { Signal } from '../time/hang-up.js'
+import type { Handler, Notice, Sender } from './call.js'
+import type { Encoded, MessageOrigin } from './encoded.js'
+import type { Era, LegacyRevision } from './eras.js'
+import type { HttpRefusal } from './refusal.js'
+
+/** What a downstream half uses of the upstream side. */
+export interface Upstream {
+  handle: Handler
+  /** Forwards a notification, if the server can receive it. */
+  notify(notice: Notice): void
+  /** How to serve a legacy client. Rejects with a Fault. */
+  legacyRoute(sender: Sender): Promise<LegacyRoute>
+  /**
+   * Counts a connected client of this principal until the returned function is called. Its programs keep running
+   * meanwhile.
+   */
+  connected?(principal: string): () => void
+}
+
+/** How to serve a legacy client: `translate` in a session of the bridge, or `connect` it to a session of the server. */
+export type LegacyRoute = 'translate' | { transport: 'stdio' | 'http' | 'sse'; connect: ForwardInitialize }
+
+/** Forwards a client's `initialize` to the server. Resolves to undefined if the server turns out to have no sessions. */
+export type ForwardInitialize = (
+  opening: Request,
+  sender: Sender,
+  options: InitializeOptions,
+) => Promise<Tunnel | undefined>
+
+interface InitializeOptions {
+  /** The client cannot open another session, so the tunnel opens a new one when the server has lost this one. */
+  reopens: boolean
+  /** The number of the call for the inspector. */
+  call?: number | undefined
+}
+
+/**
+ * A client's own session with a legacy server. Messages are forwarded unchanged, except that request ids and progress
+ * tokens are renamed, so that equal ones of two requests in flight are not confused.
+ */
+export interface Tunnel {
+  /** The server's answer to `initialize`, with this id. */
+  opened(id: Id): Encoded
+  /** The negotiated revision; undefined if the server refused `initialize`. Then no other message can be sent. */
+  readonly revision: LegacyRevision | undefined
+  /**
+   * Sends a request. Passes the messages that belong to it to `say`, the answer last, and then resolves. `say` applies
+   * backpressure like a `Tell`. Rejects with a Fault if there will be no answer. `call` is the number of the call for the
+   * inspector.
+   */
+  ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void>
+  notify(method: string, params: Sent): void
+  /** Sends the client's answer to a request of the server. */
+  respond(response: Response): void
+  /**
+   * Sets the listener for the server's own messages and for the end of the session. It gets the earlier messages at once.
+   */
+  attach(listener: TunnelListener): void
+  close(): void
+}
+
+/** One message that belongs to a request of the client. */
+interface TunnelMessage {
+  text: Wire
+  origin?: MessageOrigin | undefined
+  /** Set if this is the answer, which is the last message. */
+  answer?: Response
+  /** With the answer: number of notifications dropped because earlier ones had not been read. */
+  dropped?: number
+}
+
+/** Takes the messages that belong to a request of the client. Applies backpressure like a `Tell`. */
+export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
+
+/** About a message, for the inspector: the call to which it probably belongs, and its origin. */
+export interface AboutMessage {
+  call?: number | undefined
+  origin?: MessageOrigin | undefined
+}
+
+/** Receives the messages of a session that belong to none of the client's requests. */
+export interface TunnelListener {
+  /**
+   * A notification or a request of the server that cannot be assigned to a request of the client.
+   */
+  message(text: Wire, about?: AboutMessage): void
+  /** Whether the session can end without a connected client noticing. */
+  isIdle(): boolean
+  ended(): void
+}
+
+/** Everything that the relay needs to pass HTTP messages unchanged to an HTTP server. */
+export interface Relayed {
+  url: URL
+  /** Headers sent with every request; names in lower case. */
+  headers: Readonly<Record<string, string>>
+  /** The connections to the server: resolves to an undici dispatcher after undici is loaded. */
+  dispatcher: Promise<unknown>
+  /** An empty jar for the cookies of a session. */
+  cookies(): SessionCookies
+  /** The targets of the server's redirects. */
+  redirects: KnownRedirects
+  /** The server's era; undefined if it is not known yet. */
+  speaks(): Era | undefined
+  /** Detects the server's era again, and returns whether it has changed from `era`; false if it cannot be detected. */
+  turned(era: Era, sender: Sender): Promise<boolean>
+  /** Most bytes of an answer, or of one event of a stream. */
+  bodyLimit: number
+  /** The Fault for a failed connection. */
+  failed(error: Error): Fault
+  /** Whether a request of this method can be repeated after such a failure without the server acting on it twice. */
+  mayRepeat(error: Error, method: string): boolean
+  /**
+   * The Fault for an answer that cannot be passed on, because it has an unknown encoding, or because its `bytes` so far
+   * exceed `bodyLimit`. Undefined for other answers.
+   */
+  unusable(headers: Readonly<Record<string, string | string[] | undefined>>, bytes: number): Fault | undefined
+  /** The Fault for a refusal; undefined if its body is the server's own JSON-RPC error. */
+  refused(refusal: HttpRefusal): Fault | undefined
+  /** Whether such a refusal proves that the server is not of this era. */
+  contradicts(refusal: HttpRefusal, era: Era): boolean
+  /**
+   * Whether a refusal of this method means that the server has lost the session. If the refusal leaves that open, sends
+   * another request in the session to find out, for this principal and with these headers.
+   */
+  hasLostSession(
+    refusal: HttpRefusal,
+    method: string,
+    look: { principal: string; headers: Readonly<Record<string, string>> },
+  ): Promise<boolean>
+}
+
+/** The cookies of one session with a server. */
+export interface SessionCookies {
+  /** Resolves when all cookies have been stored; undefined if they are stored already. */
+  readonly settled: Promise<void> | undefined
+  /** The number of answers that have set cookies. */
+  readonly taken: number
+  /** Whether there are any cookies. */
+  readonly any: boolean
+  /** All cookies, for `adopt` in another replica; undefined if there are none. Read it after `settled`. */
+  readonly text: string | undefined
+  /**
+   * Replaces the cookies by those of another replica, unless these belong to another origin, or an answer sets cookies in
+   * the meantime.
+   */
+  adopt(text: string): Promise<void>
+  /** Stores the cookies that an answer from this path sets. */
+  keepFrom(path: string, headers: Readonly<Record<string, string | string[] | undefined>>): void
+  /** These headers with the cookies for a request to this path. */
+  addTo<T extends Readonly<Record<string, string | string[] | undefined>>>(path: string, headers: T): T
+}
+
+/** The known redirects of a server. */
+interface KnownRedirects {
+  /** The path and query for requests of a principal. */
+  pathFor(principal: string): string
+  /**
+   * The path to which a request has to be sent again; undefined if the answer is final. `asked`: the path where it was
+   * sent. `times`: how often it has been sent before.
+   */
+  next(
+    principal: string,
+    asked: string,
+    answer: { status: number; headers: Readonly<Record<string, string | string[] | undefined>> },
+    times: number,
+  ): string | undefined
+}
