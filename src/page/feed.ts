@@ -119,7 +119,7 @@ function isOther({ bridge: now }: Hello): boolean {
 
 /** Whether the bridge may have texts of messages. */
 export function mayHaveTexts(): boolean {
-  const { payloads = 'off', hasTexts = false } = kept.peek() ?? {}
+  const { payloads = 'off', hasTexts = false } = kept.value ?? {}
   return payloads !== 'off' || hasTexts
 }
 

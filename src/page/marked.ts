@@ -58,8 +58,15 @@ function isBody({ depth, name }: JsonLine): boolean {
   return depth === 1 && BODIES.has(name)
 }
 
-/** `most`: lines on the screen. */
-export function MarkedJson({ laid, most }: { laid: Laid; most: number }) {
+/** Whether the first so many lines have one of these words, which are in lower case. */
+export function isAmong(words: readonly string[], { lines }: Laid, most: number): boolean {
+  const has = (text: string) => words.some((word) => text.includes(word))
+  return lines.slice(0, most).some((line) => has(`${line.name}${line.text}`.toLowerCase()))
+}
+
+/** `most`: lines on the screen. `words`: what the reader searches. */
+export function MarkedJson({ laid, most, words }: { laid: Laid; most: number; words: readonly string[] }) {
+  const sought = words.length === 0 ? undefined : new RegExp(`(${words.map(escaped).join('|')})`, 'i')
   let left = most
   let isTab = true
   const lines = []
@@ -69,7 +76,9 @@ export function MarkedJson({ laid, most }: { laid: Laid; most: number }) {
     if (left <= 0) break
     const height = heightOf(line, laid.width)
     const isSigned = line.isFirst === true || (i === 0 && line.mark !== undefined)
-    lines.push(drawn(height > left ? cutOff(line, laid.width, left) : line, laid.marks, isSigned, isTab))
+    lines.push(
+      drawn(height > left ? cutOff(line, laid.width, left) : line, { marks: laid.marks, sought, isSigned, isTab }),
+    )
     if (isSigned) isTab = false
     left -= height
   }
@@ -86,12 +95,20 @@ function cutOff(line: JsonLine, width: number, most: number): JsonLine {
 /** What happened to a value. The style sheet has a sign for each, because colour alone is not enough. */
 const WORDS = { added: 'Added', removed: 'Removed', replaced: 'Rewritten' } as const
 
-/** `isSigned`: it has the sign of its mark, which is a stop of the tab key if `isTab`. */
-function drawn(line: JsonLine, marks: readonly Mark[], isSigned: boolean, isTab: boolean) {
+interface Drawing {
+  marks: readonly Mark[]
+  sought: RegExp | undefined
+  /** The line has the sign of its mark. */
+  isSigned: boolean
+  /** The sign is a stop of the tab key. */
+  isTab: boolean
+}
+
+function drawn(line: JsonLine, { marks, sought, isSigned, isTab }: Drawing) {
   const mark = line.mark === undefined ? undefined : marks[line.mark]
   const indent = indentOf(line)
   const style = { '--indent': `${indent + 2}ch` }
-  const content = html`${' '.repeat(indent)}${line.name !== '' && html`<span class="name">${line.name}</span>: `}${line.text}${'\n'}`
+  const content = html`${' '.repeat(indent)}${line.name !== '' && html`<span class="name">${withFound(line.name, sought)}</span>: `}${withFound(line.text, sought)}${'\n'}`
   if (!mark) return html`<span class="line" style=${style}>${content}</span>`
   const kind = kindOf(mark)
   const { rule } = mark.change
@@ -102,6 +119,17 @@ function drawn(line: JsonLine, marks: readonly Mark[], isSigned: boolean, isTab:
     html`<button type="button" class="sign" tabindex=${isTab ? 0 : -1} aria-label=${`${WORDS[kind]}: ${pathOf(mark.change)}. ${sentence}`}
       onFocus=${show} onBlur=${stopExplaining} onClick=${show} onKeyDown=${turn}></button>`
   }${content}</span>`
+}
+
+/** A text with the searched words highlighted. */
+function withFound(text: string, sought: RegExp | undefined) {
+  if (!sought?.test(text)) return text
+  // Every second part of the split is a word.
+  return text.split(sought).map((part, i) => (i % 2 === 0 ? part : html`<mark>${part}</mark>`))
+}
+
+function escaped(word: string): string {
+  return word.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 }
 
 /** Arrow keys move between the marks of the panel. */

@@ -10,9 +10,9 @@ import type { CallView } from '../inspect/views.js'
 import { duration, full, shown, size } from '../inspect/words.js'
 import type { KeptPicture } from '../recorder/events.js'
 import { Changes, type MessageMarks, marksOf } from './changes.js'
-import { type Laid, lay, MarkedJson } from './marked.js'
+import { isAmong, type Laid, lay, MarkedJson } from './marked.js'
 import { line, Missing } from './raw.js'
-import { current } from './state.js'
+import { current, textWords } from './state.js'
 import { Picture } from './try/outcome.js'
 import { isDrawn } from './try/pixels.js'
 
@@ -50,6 +50,12 @@ export function Messages({ call, time, isRead }: { call: CallView; time: number;
     folds.value = { ...folds.value, [what]: new Map(folds.value[what]).set(row, isOpen) }
   }
   const rows = rowsOf(call)
+  const words = textWords.value
+  // What was searched is shown, wherever it is.
+  useEffect(
+    () => document.querySelector('#panel mark')?.scrollIntoView({ block: 'nearest' }),
+    [call.id, isRead, words.join(' ')],
+  )
   if (rows.length === 0) return html`<p class="empty">No message of this call was seen.</p>`
   const isStacked = room.width < SIDE_BY_SIDE
   const outside = isStacked ? BESIDE.panel + 22 : BESIDE.panel / 2
@@ -57,7 +63,7 @@ export function Messages({ call, time, isRead }: { call: CallView; time: number;
   const width = Math.max(20, Math.floor(column / PIXELS.character))
   const pairs = rows.map((row): Pair => {
     const seq = firstOf(row)
-    const isOpen = folds.value.open.get(seq) ?? !isNotification(row)
+    const isOpen = folds.value.open.get(seq) ?? (!isNotification(row) || hasWord(row, words))
     const side = (hop: MessageRow['hop']): Side | undefined => {
       const message = row[hop]
       if (!message) return undefined
@@ -104,8 +110,11 @@ export function Messages({ call, time, isRead }: { call: CallView; time: number;
       <tbody>
         ${pairs.map((pair, i) => {
           const { seq } = pair
-          const most = folds.value.whole.get(seq) ? Number.POSITIVE_INFINITY : (shareOf.get(seq) ?? 0)
-          const view = { call, pair, most, isRead, explained, folds: folds.value, fold }
+          const share = shareOf.get(seq) ?? 0
+          const isCut =
+            hasWord(pair.row, words) && !sidesOf(pair).some(({ laid }) => laid && isAmong(words, laid, share))
+          const most = (folds.value.whole.get(seq) ?? isCut) ? Number.POSITIVE_INFINITY : share
+          const view = { call, pair, most, words, isRead, explained, folds: folds.value, fold }
           return [...away(seq, rows[i - 1]), html`<tr key=${seq}>${cell(view, 'client')}${cell(view, 'server')}</tr>`]
         })}
         ${away(Number.POSITIVE_INFINITY, rows.at(-1))}
@@ -133,6 +142,17 @@ interface Pair {
   hasPictures: boolean
   /** Lines of the longer text; of both, if they are below one another. */
   height: number
+}
+
+function sidesOf({ client, server }: Pair): Side[] {
+  return [client, server].filter((side) => side !== undefined)
+}
+
+/** Whether a text of a row has one of these words, which are in lower case. */
+function hasWord({ client, server }: Row, words: readonly string[]): boolean {
+  if (words.length === 0) return false
+  const texts = [client, server].map((message) => message?.payload?.text.toLowerCase() ?? '')
+  return words.some((word) => texts.some((text) => text.includes(word)))
 }
 
 function sum(numbers: readonly number[]): number {
@@ -186,6 +206,7 @@ interface CellView {
   pair: Pair
   /** Most lines of a text. */
   most: number
+  words: readonly string[]
   isRead: boolean
   explained: Set<string>
   folds: Folds
@@ -193,7 +214,7 @@ interface CellView {
 }
 
 /** One message: its text with the changes marked, and the changes as a list. */
-function cell({ call, pair, most, isRead, explained, folds, fold }: CellView, hop: MessageRow['hop']) {
+function cell({ call, pair, most, words, isRead, explained, folds, fold }: CellView, hop: MessageRow['hop']) {
   const { seq, row, isOpen } = pair
   const { [hop]: side } = pair
   const other = row[hop === 'client' ? 'server' : 'client']
@@ -212,7 +233,7 @@ function cell({ call, pair, most, isRead, explained, folds, fold }: CellView, ho
         ${isFirst && html`<button type="button" class="fold" aria-expanded=${isOpen ? 'true' : 'false'} aria-label=${`Text of ${line(message)}`} onClick=${() => fold('open', seq, !isOpen)}></button>`}
         <span aria-hidden="true">${message.dir === (hop === 'client' ? 'in' : 'out') ? '→' : '←'} </span>${line(message, httpStatus(message, call))} <span class="faint">${duration(message.at - call.at)}, ${size(message.bytes)}</span>
       </p>
-      ${laid && html`<${MarkedJson} laid=${laid} most=${most} />`}
+      ${laid && html`<${MarkedJson} laid=${laid} most=${most} words=${words} />`}
       ${isOpen && payload?.pictures && html`<${Thumbnails} pictures=${payload.pictures} />`}
       ${
         isOpen &&

@@ -253,3 +253,40 @@ t.test('changes are listed where no text is kept, or where it does not have them
   t.notMatch(await browser.text(), /result\.resultType/, 'this one is in the text')
   withoutMistakes()
 })
+
+t.test('everything in the panel can be reached and used with the keyboard alone', { skip }, async (t) => {
+  const { browser, withoutMistakes } = await lookAtCall(t)
+  const tab = async () => {
+    const key = { key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 }
+    await browser.send('Input.dispatchKeyEvent', { type: 'rawKeyDown', ...key })
+    await browser.send('Input.dispatchKeyEvent', { type: 'keyUp', ...key })
+  }
+  const space = async () => {
+    const key = { key: ' ', code: 'Space', windowsVirtualKeyCode: 32 }
+    await browser.send('Input.dispatchKeyEvent', { type: 'keyDown', text: ' ', ...key })
+    await browser.send('Input.dispatchKeyEvent', { type: 'keyUp', ...key })
+  }
+  const focused = () =>
+    browser.evaluate<{ name: string; isSeen: boolean; label: string }>(`{
+      const one = document.activeElement
+      const { width, height } = one.getBoundingClientRect()
+      const isSeen = one.matches(':focus-visible') && width > 0 && height > 0;
+      ({ name: one.id || one.className || one.localName, isSeen, label: one.ariaLabel ?? one.innerText })
+    }`)
+  const names: string[] = []
+  for (let i = 0; i < 100 && names.at(-1) !== 'body'; i++) {
+    await tab()
+    const { name, isSeen, label } = await focused()
+    names.push(name)
+    if (name !== 'body') t.ok(isSeen, `the focus is visible on ${name}: ${label}`)
+    if (name === 'fold' && !names.slice(0, -1).includes('fold')) {
+      await space()
+      await until(() => browser.evaluate<boolean>(`document.activeElement.ariaExpanded === 'false'`), 'it is folded')
+      await space()
+      await until(() => browser.evaluate<boolean>(`document.activeElement.ariaExpanded === 'true'`), 'it is open again')
+    }
+  }
+  for (const name of ['splitter', 'tab-messages', 'panel', 'fold', 'sign', 'link']) t.ok(names.includes(name), name)
+  t.equal(names.at(-1), 'body', 'the focus leaves the panel')
+  withoutMistakes()
+})

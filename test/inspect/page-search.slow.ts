@@ -6,7 +6,7 @@
 import t from 'tap'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
-import { drop, look } from '../support/inspector-page.js'
+import { drop, look, problems } from '../support/inspector-page.js'
 import { eventsIn, tellCall, tickingRing } from '../support/sights.js'
 
 const skip = noBrowser
@@ -42,6 +42,31 @@ t.test('the filter finds calls by their texts, also those that come later', { sk
   await shows(/file bug\.jsonl/)
   await go('#/calls?filter=text:bergen')
   await isFound('two')
+  withoutMistakes()
+})
+
+t.test('a searched word is highlighted and in sight, however far down it is', { skip }, async (t) => {
+  const ring = tickingRing({ payloads: 'all' })
+  const many = Object.fromEntries(
+    Array.from({ length: 200 }, (_, i) => [`member ${i}`, `value ${i} (a.b) ${'x'.repeat(30)}`]),
+  )
+  tellCall(ring.record, { id: 1, texts: { request: JSON.stringify(many), result: '{}' } })
+  const { browser, shows, go, withoutMistakes } = await look(t, ring)
+  const marks = () =>
+    browser.evaluate<string[]>(`[...document.querySelectorAll('#panel mark')].map((one) => one.innerText)`)
+  await go('#/calls/c1?filter=%22VALUE+180+(a.b)%22')
+  await until(async () => (await marks()).length > 0, 'it is highlighted')
+  t.same([...new Set(await marks())], ['value 180 (a.b)'])
+  const isInSight = `{
+    const { top, bottom } = document.querySelector('#panel mark').getBoundingClientRect()
+    const panel = document.getElementById('panel').getBoundingClientRect();
+    top >= panel.top && bottom <= panel.bottom
+  }`
+  await until(() => browser.evaluate<boolean>(isInSight), 'it is in sight')
+  t.same(await problems(browser), [])
+  await go('#/calls/c1')
+  await until(async () => (await marks()).length === 0)
+  await shows(/Show \d+ more lines/)
   withoutMistakes()
 })
 
