@@ -51,10 +51,11 @@ export function Messages({ call, time, isRead }: { call: CallView; time: number;
   }
   const rows = rowsOf(call)
   const words = textWords.value
+  const isFound = rows.some((row) => hasWord(row, words))
   // What was searched is shown, wherever it is.
   useEffect(
     () => document.querySelector('#panel mark')?.scrollIntoView({ block: 'nearest' }),
-    [call.id, isRead, words.join(' ')],
+    [call.id, isFound, words.join(' ')],
   )
   if (rows.length === 0) return html`<p class="empty">No message of this call was seen.</p>`
   const isStacked = room.width < SIDE_BY_SIDE
