@@ -87,7 +87,7 @@ export function isLogLevel(level: unknown): level is LogLevel {
   return (LOG_LEVELS as readonly unknown[]).includes(level)
 }
 
-/** Whether `level` is at least as severe as `threshold`. */
-export function atLeast(level: LogLevel, threshold: LogLevel): boolean {
-  return LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(threshold)
+/** Whether `level` is at least as severe as the least level that is wanted; not if none is wanted, or `level` is invalid. */
+export function isWantedLevel(level: unknown, wanted: LogLevel | undefined): boolean {
+  return wanted !== undefined && isLogLevel(level) && LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(wanted)
 }

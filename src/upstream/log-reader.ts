@@ -1,5 +1,5 @@
 /** Decides which call gets a log message, which names none itself. */
-import { atLeast, isLogLevel } from '../protocol/methods.js'
+import { isLogLevel, isWantedLevel } from '../protocol/methods.js'
 import type { Params } from '../rpc/message.js'
 import { value } from '../rpc/splice.js'
 import type { Exchange } from './exchange.js'
@@ -24,8 +24,7 @@ export function logReader({ open, possibleCallers }: Peer, params: Params): Exch
   if (!isLogLevel(level) || possibleCallers?.isSingle === false) return undefined
   let found: Exchange | undefined
   for (const exchange of open) {
-    const wanted = exchange.call?.caller.logLevel
-    if (wanted === undefined || !atLeast(level, wanted)) continue
+    if (!isWantedLevel(level, exchange.call?.caller.logLevel)) continue
     if (exchange.read && !exchange.answered) return exchange
     // A parked call gets it in its next leg. A call that was just answered may still wait for late messages.
     if (!found || (found.answered && !exchange.answered)) found = exchange

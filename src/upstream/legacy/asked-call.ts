@@ -7,7 +7,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Call, Final, Told } from '../../protocol/call.js'
 import { liftQuestion, lowerAnswer } from '../../protocol/input.js'
 import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
-import { atLeast, isLogLevel } from '../../protocol/methods.js'
+import { isWantedLevel } from '../../protocol/methods.js'
 import type { Params, Response, Sent } from '../../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
 import type { Arrival, Exchange, ServerQuestion } from '../exchange.js'
@@ -338,9 +338,7 @@ export function relayed(call: Call, method: string, params: Params): Told | unde
     case 'notifications/progress':
       return call.progress ? { kind: 'notification', method, params: withoutEnvelope(payload) } : undefined
     case 'notifications/message': {
-      const level = value(payload, 'level')
-      const wanted = call.caller.logLevel
-      if (wanted === undefined || !isLogLevel(level) || !atLeast(level, wanted)) return undefined
+      if (!isWantedLevel(value(payload, 'level'), call.caller.logLevel)) return undefined
       const meta = objectIn(payload, '_meta')
       if (meta && raw(meta, RELATED_TASK) !== undefined) return undefined
       return { kind: 'notification', method, params: withoutEnvelope(payload) }

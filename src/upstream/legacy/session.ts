@@ -3,7 +3,7 @@ import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
 import { type Handshake, offers } from '../../protocol/legacy-server.js'
-import { atLeast, type LogLevel, methodTraits } from '../../protocol/methods.js'
+import { isWantedLevel, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { askForLists, declaresNoList } from '../../protocol/offered.js'
 import { offersTasks } from '../../protocol/tasks.js'
 import type { Notification, Params, Request, Response, Sent } from '../../rpc/message.js'
@@ -261,7 +261,7 @@ export class LegacySession extends Pooled implements Owner {
   async logAt(level: LogLevel): Promise<void> {
     if (!offers(this.handshake, 'logging/setLevel')) return
     const idle = this.#peer.size === 0 && performance.now() - this.lastUsed >= LEVEL_IDLE
-    if (this.#level === undefined || idle || !atLeast(level, this.#level)) {
+    if (idle || !isWantedLevel(level, this.#level)) {
       this.#level = level
       this.#levelSet = this.#peer.call('logging/setLevel', `{"level":"${level}"}`, SET_LEVEL_TIMEOUT).catch(() => {})
     }

@@ -11,7 +11,7 @@ import { type Call, type Final, type Handler, type Notice, type Told, unheard, u
 import { isModern, NEWEST_MODERN } from '../../protocol/eras.js'
 import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/headers.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
-import { atLeast, CALL_TOOL, isLogLevel, LISTEN, methodTraits } from '../../protocol/methods.js'
+import { CALL_TOOL, isWantedLevel, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
 import { isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
@@ -318,12 +318,9 @@ function throwIfContradictory(call: Call, last: Extract<Final, { kind: 'error' }
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
 function relayed(call: Call, method: string, params: Params): Told | undefined {
   const payload = withoutEnvelope(typeof params === 'string' ? EMPTY : params)
-  const wanted = call.caller.logLevel
   if (method === 'notifications/progress' && !call.progress) return undefined
-  if (method === 'notifications/message') {
-    const level = value(payload, 'level')
-    if (wanted === undefined || !isLogLevel(level) || !atLeast(level, wanted)) return undefined
-  }
+  if (method === 'notifications/message' && !isWantedLevel(value(payload, 'level'), call.caller.logLevel))
+    return undefined
   return { kind: 'notification', method, params: payload }
 }
 
