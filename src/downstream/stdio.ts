@@ -191,7 +191,8 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     return refuse(error, id, id !== undefined || message?.kind === 'batch')
   }
 
-  async function takeLine(line: Line): Promise<void> {
+  /** Takes a line. The promise resolves when its refusal is written; undefined if it is not refused. */
+  function takeLine(line: Line): Promise<void> | undefined {
     if (line instanceof Outline)
       return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
     // A message is in memory twice: as received, and as sent to the server.
@@ -199,16 +200,18 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     const reservation = size > SMALL ? memory.reserve(principal) : undefined
     let message: Message | undefined
     let answering: Promise<void> | undefined
+    let refusing: Promise<void> | undefined
     try {
       message = readMessage(line)
       reservation?.mustResize(size)
       answering = take(message)
     } catch (error) {
-      await refuseMessage(error, message)
+      refusing = refuseMessage(error, message)
     }
-    if (!reservation) return
-    answering?.finally(() => reservation.end()).catch(() => {})
-    if (!answering) reservation.end()
+    const ending = answering ?? refusing
+    if (ending && reservation) ending.finally(() => reservation.end()).catch(() => {})
+    else reservation?.end()
+    return refusing
   }
 
   let closed = false
@@ -223,7 +226,8 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       for (const line of decoder.push(chunk as Uint8Array)) {
         const { room } = conversation
         if (room) await room
-        await takeLine(line)
+        const refusing = takeLine(line)
+        if (refusing) await refusing
       }
     }
     for (const line of decoder.end()) await takeLine(line)
