@@ -33,7 +33,7 @@ export class CallLogEntry implements CallLog {
   /** Records the call; undefined without a recorder. */
   readonly recorder: CallRecorder | undefined
   readonly #logger: Logger
-  readonly #whose: Whose | undefined
+  readonly #principal: string | undefined
   readonly #started = performance.now()
   readonly #fields: CallFields
   #span: Span | undefined
@@ -54,7 +54,7 @@ export class CallLogEntry implements CallLog {
     request?: Pick<Request, 'method' | 'params'>,
   ) {
     this.#logger = logger
-    this.#whose = whose
+    this.#principal = whose?.principal
     // The client chooses the method, and its length.
     this.#fields =
       fields.method.length > MAX_LOGGED_NAME ? { ...fields, method: fields.method.slice(0, MAX_LOGGED_NAME) } : fields
@@ -190,7 +190,7 @@ export class CallLogEntry implements CallLog {
   #line(end: Record<string, unknown>, event: LogEvent = 'call'): LogFields {
     const ms = Math.round(10 * (performance.now() - this.#started)) / 10
     const upstreamMs = this.#passages > 0 ? Math.round(10 * this.#upstreamMs) / 10 : undefined
-    const principal = this.#whose && { principal: shownPrincipal(this.#whose.principal) }
+    const principal = this.#principal !== undefined && { principal: shownPrincipal(this.#principal) }
     return { event, ...principal, ...this.#fields, ...end, ms, upstreamMs }
   }
 

@@ -48,8 +48,6 @@ export interface Arrived {
   transport: 'http' | 'stdio'
   /** `Mcp-Param-*`, if the transport has headers. They must match the arguments. */
   paramHeaders?: ReadonlyMap<string, string>
-  /** Undefined for a `server/discover` without one. */
-  envelope: Envelope | undefined
   /** The trace context of the headers. */
   trace?: TraceContext | undefined
   /** All headers, for the inspector. It shows those that cannot be secret. */
@@ -77,11 +75,12 @@ export class ModernDownstream {
 
   /**
    * Answers a request that has been classified as modern: passes its frames to `send`. A failure is the last frame.
+   * `envelope` is undefined for a `server/discover` without one.
    * Rejects only with OwnedByReplica, and only before the first frame.
    */
-  answerRequest(request: Request, arrived: Arrived, send: Send): Promise<void> {
+  answerRequest(request: Request, envelope: Envelope | undefined, arrived: Arrived, send: Send): Promise<void> {
     const { id, method } = request
-    const { log, transport: clientTransport, envelope, headers } = arrived
+    const { log, transport: clientTransport, headers } = arrived
     const record = new CallLogEntry(log, { clientEra: 'modern', clientTransport, method }, arrived, request)
     const { recorder } = record
     const { eras, endless } = methodTraits(method)

@@ -101,7 +101,6 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       abort: controller,
       log,
       transport: 'stdio' as const,
-      envelope,
       running: controller,
     }
     const id = methodTraits(request.method).endless ? own(request.id) : request.id
@@ -110,7 +109,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       if (controller.aborted && !(controller.reason instanceof Fault)) return undefined
       return write(text, last && (() => answerLost(id)))
     }
-    return modern.answerRequest(request, arrived, send).finally(() => running.leaveRequest(id, controller))
+    return modern.answerRequest(request, envelope, arrived, send).finally(() => running.leaveRequest(id, controller))
   }
 
   async function answerInSession(message: Exclude<Message, { kind: 'invalid' }>): Promise<void> {

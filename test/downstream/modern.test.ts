@@ -35,7 +35,7 @@ async function answer(handle: Handler, send: (frame: Frame) => Promise<void> | u
   const upstream = { handle, notify() {}, legacyRoute: () => Promise.reject(new Fault('internal', 'Not used')) }
   const modern = new ModernDownstream({ upstream, compat: { draftErrorCodes: false }, memory: unlimited() })
   const envelope = envelopeIn(request.params)
-  await modern.answerRequest(request, { principal: 'alice', abort, log: LOG, transport: 'http', envelope }, (frame) => {
+  await modern.answerRequest(request, envelope, { principal: 'alice', abort, log: LOG, transport: 'http' }, (frame) => {
     frames.push(JSON.parse(join(frame.text)) as object)
     return send(frame)
   })

@@ -249,11 +249,10 @@ class Endpoint {
       log,
       transport,
       paramHeaders: params,
-      envelope,
       trace,
       headers,
     } as const
-    const answered = this.#modern.answerRequest(message, arrived, answer.sendFrame)
+    const answered = this.#modern.answerRequest(message, envelope, arrived, answer.sendFrame)
     return endless ? untilBegun(answered, answer, asked) : answered
   }
 }
