@@ -71,7 +71,8 @@ export function MarkedJson({ laid, most, words }: { laid: Laid; most: number; wo
   let isTab = true
   const lines = []
   // In little room, what each message has is left out: its version and its id.
-  const from = most < laid.height && most < SMALL ? Math.max(0, laid.lines.findIndex(isBody)) : 0
+  const body = most < laid.height && most < SMALL ? laid.lines.findIndex(isBody) : -1
+  const from = Math.max(0, laid.lines[body]?.text === '{' ? body + 1 : body)
   for (const [i, line] of laid.lines.slice(from).entries()) {
     if (left <= 0) break
     const height = heightOf(line, laid.width)

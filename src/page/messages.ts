@@ -23,7 +23,7 @@ const BESIDE = { panel: 24, cell: 20, signs: 22 } as const
 /** Narrower panels have the sides below one another, as in the style sheet. */
 const SIDE_BY_SIDE = 700
 /** Least lines that are shown of a text. */
-const LEAST = 3
+const LEAST = 2
 
 interface Room {
   width: number

@@ -8,7 +8,7 @@ import { ToolScope } from '../support/scope.js'
 
 const FILE = fileURLToPath(new URL('../../docs/inspector.webp', import.meta.url))
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
-const SIZE = { width: 1200, height: 760 }
+const SIZE = { width: 1280, height: 880 }
 /** The call that is shown in detail: it has a question. */
 const SHOWN = 'legacy__book_table'
 
