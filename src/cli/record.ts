@@ -65,6 +65,7 @@ export function startRecording(path: string, { hide, log }: RecordOptions): Reco
       const text = writeCall(call)
       isFull = calls.length >= MAX_RECORDED_CALLS || characters + text.length > MAX_RECORDED_CHARACTERS
       if (isFull) {
+        gathered.stop()
         log.warn({ event: 'recording_full', path, calls: calls.length }, 'the recording is full')
         return
       }

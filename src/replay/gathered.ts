@@ -48,6 +48,7 @@ export class GatheredCalls {
   /** By the numbers of their parts. */
   readonly #open = new Map<number, OpenCall>()
   #bytes = 0
+  #isStopped = false
   /** By server and session. */
   readonly #capabilities = new BoundedMap<string, JsonRecord>(MAX_DECLARING_SESSIONS)
 
@@ -56,7 +57,15 @@ export class GatheredCalls {
     this.#redact = redactor(options.hide)
   }
 
+  /** Gathers nothing more. */
+  stop(): void {
+    this.#isStopped = true
+    this.#open.clear()
+    this.#capabilities.clear()
+  }
+
   readonly record: RecordEvent = (event, text) => {
+    if (this.#isStopped) return 0
     if (event.kind === 'message') {
       this.#secrets.note(event, text)
       this.#message(event, text)

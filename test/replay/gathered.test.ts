@@ -159,3 +159,12 @@ t.test('calls that never end take no more than a bound', async (t) => {
   end(10_000)
   t.equal(calls.length, 1, 'the newest were not')
 })
+
+t.test('nothing is gathered after the end', async (t) => {
+  const calls: RecordingCall[] = []
+  const gathered = new GatheredCalls({ hide: [], found: (call) => calls.push(call), left: () => {} })
+  tell(gathered.record, 1, {})
+  gathered.stop()
+  tell(gathered.record, 2, {})
+  t.equal(calls.length, 1)
+})
