@@ -23,7 +23,7 @@ export const inspect = z
         "Whose messages are kept as text, up to 16 KiB each: nobody's, those of calls that failed, or all. Values that may be secret are hidden when somebody reads them.",
       ),
     callsPerSecond: count
-      .default(500)
+      .default(2_000)
       .describe(
         'Most calls that are recorded within a second. Of further ones only failures are shown, without messages, and how many there were.',
       ),
