@@ -1,10 +1,12 @@
 /** Forms of schemas: every schema has one, and what a person puts in comes out exactly. */
 
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { execPath } from 'node:process'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import t from 'tap'
+import { checked } from '../../src/inspect/check/checked.js'
 import { equalJson } from '../../src/page/try/equal.js'
 import { rowsOf } from '../../src/page/try/rows.js'
 import { type Draft, draftOf, filled, readDraft, shapeOf, type Wrong } from '../../src/page/try/shape.js'
@@ -195,4 +197,17 @@ t.test('a schema is a table of its values, with an end', async (t) => {
   ] as never)
   for (const one of [null, true, [], 7, { properties: { __proto__: 1 } }, { anyOf: [{ anyOf: [{ $ref: '#' }] }] }])
     t.doesNotThrow(() => rowsOf(one))
+})
+
+t.test('a hundred schemas of published servers have forms and tables, and can be checked', async (t) => {
+  const text = readFileSync(new URL('../fixtures/real-schemas.json', import.meta.url), 'utf8')
+  const { schemas } = JSON.parse(text) as { schemas: { source: string; tool: string; schema: object }[] }
+  t.equal(schemas.length, 100)
+  for (const { source, tool, schema } of schemas) {
+    const name = `${source} ${tool}`
+    t.equal(shapeOf(schema, schema).kind, 'object', name)
+    t.doesNotThrow(() => read(schema), name)
+    t.doesNotThrow(() => rowsOf(schema), name)
+    t.not(checked(schema, {}).ok, null, name)
+  }
 })

@@ -55,18 +55,19 @@ export async function openTry(
       field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', { bubbles: true }))
       0
     }`)
-  const as = async (revision: string) => {
-    await until(
-      () => browser.evaluate<boolean>(`document.querySelectorAll('.choosing select').length === 2`),
-      'the choice',
-    )
+  /** Takes the value in one of the two choices at the left. */
+  const take = async (which: 0 | 1, value: string) => {
+    const option = `[...(document.querySelectorAll('.choosing select')[${which}]?.options ?? [])].find((one) => one.value === ${JSON.stringify(value)})`
+    await until(() => browser.evaluate<boolean>(`Boolean(${option})`), `the choice ${value}`)
     await browser.evaluate(`{
-      const choice = [...document.querySelectorAll('.choosing select')][1]
-      choice.value = ${JSON.stringify(revision)}
+      const choice = ${option}.parentElement
+      choice.value = ${JSON.stringify(value)}
       choice.dispatchEvent(new Event('change', { bubbles: true }))
       0
     }`)
   }
+  const choose = (server: string) => take(0, server)
+  const as = (revision: string) => take(1, revision)
   const withoutMistakes = () => {
     t.same(browser.mistakes, [], 'no error and no violation of the policy')
     t.same(
@@ -75,5 +76,5 @@ export async function openTry(
       'no request to another host',
     )
   }
-  return { browser, shows, asks, press, fill, as, withoutMistakes }
+  return { browser, shows, asks, press, fill, choose, as, withoutMistakes }
 }

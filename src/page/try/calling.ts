@@ -9,7 +9,7 @@ export const KINDS = ['tools', 'prompts', 'resources', 'templates'] as const
 type Kind = (typeof KINDS)[number]
 
 /** The revisions that the page speaks as a client, the newest first. */
-export const REVISIONS = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const
+export const REVISIONS = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const
 
 /** Something that a server lists. */
 export interface Item {
