@@ -21,16 +21,19 @@ const ASKING = JSON.stringify({ rounds: [{ model: (QUESTIONS as Record<string, o
 t.test('each pair of a revision and a server: lists, calls, answers and cancels', { skip: noBrowser }, async (t) => {
   const servers = await Promise.all(SERVERS.map(async (kind) => [nameOf(kind), await kind.start(t)] as const))
   const entries = servers.map(([name, { entry }]) => [name.replaceAll(/[ +]/g, '-'), entry])
-  const { browser, asks, press, as, choose, withoutMistakes } = await openTry(t, Object.fromEntries(entries))
+  const { browser, asks, press, fillJson, as, choose, withoutMistakes } = await openTry(t, Object.fromEntries(entries))
+  const chosen = (tool: string) =>
+    until(
+      () =>
+        browser.evaluate<boolean>(
+          `document.querySelector('.trying form')?.getAttribute('aria-label') === ${JSON.stringify(tool)}`,
+        ),
+      `the form of ${tool}`,
+    )
   const call = async (tool: string, json: string) => {
     await press(tool, '.items')
-    await press('As JSON', '.trying')
-    await browser.evaluate(`{
-      const field = document.querySelector('.trying textarea[aria-label="Arguments as JSON"]')
-      field.value = ${JSON.stringify(json)}
-      field.dispatchEvent(new Event('input', { bubbles: true }))
-      0
-    }`)
+    await chosen(tool)
+    await fillJson(json)
     await press('Call', '.trying')
   }
   /** The last call, in words. */

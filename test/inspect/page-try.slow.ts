@@ -1,17 +1,14 @@
 /**
- * Calls from the page, in a real browser, of real servers through the bridge: lists, forms, results, questions, both eras, and
- * servers that want out of the page.
+ * Calls from the page, in a real browser, of real servers through the bridge: lists, forms, results, questions, both eras.
  *
  * Runs in its own process: its browser ends with it.
  */
-import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { noBrowser } from '../support/chromium.js'
 import { until } from '../support/eventually.js'
 import { pictures, problems } from '../support/inspector-page.js'
-import { LegacyHttp } from '../support/legacy-http.js'
 import { everything, openTry } from '../support/try-page.js'
 
 t.test('the page is at most 120 KB, compressed', async (t) => {
@@ -123,71 +120,3 @@ for (const scheme of ['dark', 'light'])
     t.same(await problems(browser), [], 'axe-core finds nothing')
     withoutMistakes()
   })
-
-/** Texts of a server that wants out of the page. */
-const HOSTILE = [
-  '<img src=x onerror="alert(1)">',
-  '<script>fetch("https://evil.example/")</script>',
-  'javascript:alert(1)',
-  '"><svg onload=alert(1)>',
-  '[link](https://evil.example/)',
-  '\u202Eexe.txt\u202C',
-  '${alert(1)}',
-  '</pre><iframe src="https://evil.example/"></iframe>',
-  '__proto__',
-  'x'.repeat(20_000),
-]
-
-t.test('nothing of a hostile server runs or leaves the page', { skip: noBrowser }, async (t) => {
-  const properties = Object.fromEntries(
-    HOSTILE.map((text) => [text, { type: 'string', title: text, description: text, default: text }]),
-  )
-  const tools = HOSTILE.map((text, i) => ({
-    name: `hostile-${i}`,
-    title: text,
-    description: text,
-    annotations: { title: text },
-    inputSchema: { type: 'object', properties, required: [HOSTILE[i]] },
-  }))
-  const content = HOSTILE.flatMap((text) => [
-    { type: 'text', text },
-    { type: 'resource_link', uri: 'https://evil.example/', name: text, mimeType: text },
-    { type: 'image', data: Buffer.from(text).toString('base64'), mimeType: 'image/svg+xml' },
-    { type: 'image', data: 'AAAA', mimeType: 'image/png' },
-    { type: 'audio', data: 'AAAA', mimeType: text },
-    { type: 'resource', resource: { uri: text, mimeType: 'text/html', text } },
-    { type: text, text: { nested: text } },
-  ])
-  const server = await LegacyHttp.start(t, {
-    override: ({ message }: { message?: Record<string, unknown> }, response: ServerResponse) => {
-      const method = message?.['method']
-      const result =
-        method === 'tools/list'
-          ? { tools }
-          : method === 'tools/call'
-            ? { content, structuredContent: { [HOSTILE[0] as string]: HOSTILE } }
-            : undefined
-      if (result === undefined) return false
-      response.writeHead(200, { 'content-type': 'application/json' })
-      response.end(JSON.stringify({ jsonrpc: '2.0', id: message?.['id'], result }))
-      return true
-    },
-  } as never)
-  const { browser, shows, press, withoutMistakes } = await openTry(t, { hostile: { url: server.url } })
-  await shows(/Tools 10/)
-  for (let i = 0; i < HOSTILE.length; i++) {
-    await press(`hostile-${i}`, '.items')
-    await press('Call', '.trying')
-    await until(
-      () => browser.evaluate<boolean>(`document.querySelectorAll('.outcome').length === ${i + 1}`),
-      `call ${i}`,
-    )
-  }
-  await until(async () => !(await browser.text()).includes('in progress'), 'all answers')
-  t.equal(
-    await browser.evaluate(`document.querySelectorAll('.try iframe, .try img, .try script, .try svg, .try a').length`),
-    0,
-  )
-  t.equal(await browser.evaluate('({}).polluted'), undefined)
-  withoutMistakes()
-})

@@ -55,6 +55,18 @@ export async function openTry(
       field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', { bubbles: true }))
       0
     }`)
+  /** Puts the arguments of the chosen tool as JSON. */
+  const fillJson = async (json: string) => {
+    const field = `document.querySelector('.trying textarea[aria-label="Arguments as JSON"]')`
+    if (!(await browser.evaluate<boolean>(`Boolean(${field})`))) await press('As JSON', '.trying')
+    await until(() => browser.evaluate<boolean>(`Boolean(${field})`), 'the field for JSON')
+    await browser.evaluate(`{
+      const field = ${field}
+      field.value = ${JSON.stringify(json)}
+      field.dispatchEvent(new Event('input', { bubbles: true }))
+      0
+    }`)
+  }
   /** Takes the value in one of the two choices at the left. */
   const take = async (which: 0 | 1, value: string) => {
     const option = `[...(document.querySelectorAll('.choosing select')[${which}]?.options ?? [])].find((one) => one.value === ${JSON.stringify(value)})`
@@ -76,5 +88,5 @@ export async function openTry(
       'no request to another host',
     )
   }
-  return { browser, shows, asks, press, fill, choose, as, withoutMistakes }
+  return { browser, shows, asks, press, fill, fillJson, choose, as, withoutMistakes }
 }

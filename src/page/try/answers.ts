@@ -8,7 +8,7 @@ import { asked, type OpenQuestion } from './calling.js'
 import { useSubmit } from './checking.js'
 import { Form, useForm } from './form.js'
 import { Safe } from './safe.js'
-import { said } from './said.js'
+import { said, saidJson } from './said.js'
 
 /** Most characters of a text of a server that are drawn. */
 const MAX_SAID = 10_000
@@ -80,7 +80,7 @@ function Model({ question: { params, answer } }: { question: OpenQuestion }) {
   }
   return html`
     <h2>The server asks for a message of a model: you answer in its place</h2>
-    <pre tabindex="0">${shown(JSON.stringify(params, null, 2), MAX_SAID)}</pre>
+    <pre tabindex="0">${saidJson(params)}</pre>
     <textarea aria-label="Message of the model" rows="3" ref=${field}></textarea>
     <div class="buttons"><button type="button" onClick=${send}>Answer</button></div>
   `

@@ -8,6 +8,7 @@ import { callItem, complete, type Item, isCompleted, REVISIONS, revision, server
 import { useSubmit } from './checking.js'
 import { equalJson } from './equal.js'
 import { Form, useForm } from './form.js'
+import { saidJson } from './said.js'
 
 /** Members that are named where clients of the other era see others. */
 const MAX_DIFFERENT = 3
@@ -61,9 +62,9 @@ export function Chosen({ item }: { item: Item }) {
         ${tasks !== undefined && html`<label><input type="checkbox" checked=${asTask} onChange=${(event: Event) => setAsTask((event.currentTarget as HTMLInputElement).checked)} /> As a task</label>`}
       </div>
       ${kind === 'tools' && html`<${SchemaTable} title="What it takes" schema=${listed['inputSchema']} /><${SchemaTable} title="What it gives" schema=${listed['outputSchema']} />`}
-      <details><summary>As a ${isModern ? 'modern' : 'legacy'} client sees it</summary><pre tabindex="0">${here === undefined ? 'not at all' : JSON.stringify(here, null, 2)}</pre></details>
+      <details><summary>As a ${isModern ? 'modern' : 'legacy'} client sees it</summary><pre tabindex="0">${here === undefined ? 'not at all' : saidJson(here)}</pre></details>
       ${here && there && differenceOf(item) !== '' && html`<p class="faint">Clients of the other era see something else: ${differenceOf(item)}</p>`}
-      ${differenceOf(item) !== '' && html`<details><summary>As a ${isModern ? 'legacy' : 'modern'} client sees it</summary><pre tabindex="0">${there === undefined ? 'not at all' : JSON.stringify(there, null, 2)}</pre></details>`}
+      ${differenceOf(item) !== '' && html`<details><summary>As a ${isModern ? 'legacy' : 'modern'} client sees it</summary><pre tabindex="0">${there === undefined ? 'not at all' : saidJson(there)}</pre></details>`}
     </form>
   `
 }

@@ -9,10 +9,10 @@ import type { Made } from './calling.js'
 import { checkValue } from './checking.js'
 import { Compared } from './compared.js'
 import { isDrawn, pixelsOf } from './pixels.js'
-import { said } from './said.js'
+import { said, saidJson, saidLines } from './said.js'
 
-/** Most characters of one text, and blocks of one result, that are drawn. */
-const MAX_SHOWN_TEXT = 100_000
+/** Most characters of an error, and blocks of one result, that are drawn. */
+const MAX_SHOWN_ERROR = 10_000
 const MAX_SHOWN_BLOCKS = 100
 /** Largest side of a thumbnail in pixels; largest image in characters of base64, and in pixels. */
 const SIDE = 480
@@ -27,10 +27,10 @@ export function Outcome({ call }: { call: Made }) {
       <h2>${said(name, 200)} <span class="faint">${method}, client of ${revision}</span></h2>
       <p role="status"><span class=${`status ${error || result?.['isError'] === true ? 'error' : cancel ? 'open' : 'ok'}`}>${state}</span>${ms === undefined ? '' : `, ${duration(ms)}`}
         ${cancel && html` <button type="button" onClick=${cancel}>Cancel</button>`}</p>
-      <details><summary>Sent</summary><pre tabindex="0">${textOf(params)}</pre></details>
+      <details><summary>Sent</summary><pre tabindex="0">${saidJson(params)}</pre></details>
       ${events.length > 0 && html`<ol class="told">${events.map((event) => html`<li>${wordsOf(event)}</li>`)}</ol>`}
-      ${error && html`<p class="warning">${shown(error.message, MAX_SHOWN_TEXT)}${error.code === undefined ? '' : ` (${error.code})`}</p>`}
-      ${error?.data !== undefined && html`<pre tabindex="0">${textOf(error.data)}</pre>`}
+      ${error && html`<p class="warning">${shown(error.message, MAX_SHOWN_ERROR)}${error.code === undefined ? '' : ` (${error.code})`}</p>`}
+      ${error?.data !== undefined && html`<pre tabindex="0">${saidJson(error.data)}</pre>`}
       ${expect && !cancel && (result || error) && html`<${Compared} expected=${expect} actual=${result ? { result } : { error: errorOf(error) }} />`}
       ${result && html`<${Result} result=${result} outputSchema=${outputSchema} />`}
     </section>
@@ -64,9 +64,9 @@ function Result({ result, outputSchema }: { result: JsonRecord; outputSchema: un
   return html`
     ${blocks.slice(0, MAX_SHOWN_BLOCKS).map((block) => html`<${Block} block=${block as JsonRecord} />`)}
     ${blocks.length > MAX_SHOWN_BLOCKS && html`<p class="faint">${blocks.length - MAX_SHOWN_BLOCKS} more blocks are in the JSON.</p>`}
-    ${structuredContent !== undefined && html`<h3>Structured content</h3><pre tabindex="0">${textOf(structuredContent)}</pre>`}
+    ${structuredContent !== undefined && html`<h3>Structured content</h3><pre tabindex="0">${saidJson(structuredContent)}</pre>`}
     ${outputSchema !== undefined && result['isError'] !== true && html`<${Fit} schema=${outputSchema} value=${structuredContent} />`}
-    <details open=${blocks.length === 0 && structuredContent === undefined}><summary>Result as JSON</summary><pre tabindex="0">${textOf(result)}</pre></details>
+    <details open=${blocks.length === 0 && structuredContent === undefined}><summary>Result as JSON</summary><pre tabindex="0">${saidJson(result)}</pre></details>
   `
 }
 
@@ -99,9 +99,9 @@ function Block({ block }: { block: JsonRecord }) {
     return html`<${Block} block=${resource as JsonRecord} />`
   if (type === 'resource_link') return html`<p>Link: <code>${said(uri, 2_000)}</code> ${said(name, 200)}</p>`
   const about = uri === undefined ? '' : html`<p class="faint">${said(uri, 2_000)} ${said(mimeType)}</p>`
-  if (typeof text === 'string') return html`${about}<pre class="text" tabindex="0">${cut(text)}</pre>`
+  if (typeof text === 'string') return html`${about}<pre class="text" tabindex="0">${saidLines(text)}</pre>`
   const bytes = typeof data === 'string' ? data : blob
-  if (typeof bytes !== 'string') return html`<pre tabindex="0">${textOf(block)}</pre>`
+  if (typeof bytes !== 'string') return html`<pre tabindex="0">${saidJson(block)}</pre>`
   const words = `${said(mimeType) || 'bytes'}, ${size(Math.floor((bytes.length * 3) / 4))}`
   if (isDrawn(mimeType) && bytes.length <= MAX_DRAWN)
     return html`${about}<${Picture} type=${mimeType} bytes=${bytes} /><p class="faint">${words}</p>`
@@ -142,14 +142,4 @@ async function drawn(
   element.getContext('2d')?.drawImage(image, 0, 0, element.width, element.height)
   image.close()
   return undefined
-}
-
-function textOf(value: unknown): string {
-  return cut(JSON.stringify(value, null, 2) ?? '')
-}
-
-function cut(text: string): string {
-  return text.length <= MAX_SHOWN_TEXT
-    ? text
-    : `${text.slice(0, MAX_SHOWN_TEXT)}\n… ${text.length - MAX_SHOWN_TEXT} more characters`
 }
