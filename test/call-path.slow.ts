@@ -18,9 +18,9 @@ const script = fileURLToPath(new URL('../.ci/call-path.mjs', import.meta.url))
 /** At most so many of each. Whoever takes something off the path lowers them. */
 const CEILINGS: Record<string, Counts> = {
   'modern HTTP to a program': { files: 53, functions: 169, promises: 6, objects: 6 },
-  'modern HTTP to legacy HTTP': { files: 58, functions: 191, promises: 9, objects: 8 },
-  'legacy HTTP to modern HTTP': { files: 66, functions: 207, promises: 9, objects: 9 },
-  'modern stdio to legacy stdio': { files: 40, functions: 153, promises: 8, objects: 6 },
+  'modern HTTP to legacy HTTP': { files: 59, functions: 190, promises: 9, objects: 8 },
+  'legacy HTTP to modern HTTP': { files: 67, functions: 203, promises: 9, objects: 9 },
+  'modern stdio to legacy stdio': { files: 40, functions: 150, promises: 7, objects: 6 },
 }
 
 t.test(
