@@ -150,7 +150,7 @@ const COMMANDS = {
       'The bridge is the address that it prints, with the part after #: http(s)://…, or unix:… for a socket. A bridge on',
       'stdio is found without one, or by its process id if several run.',
       '',
-      'A filter has words that all have to match: tool:, name:, method:, server:, era:, status:, blame:, fault:, client:,',
+      'A filter has words that all have to match: tool:, name:, method:, server:, bridge:, era:, status:, blame:, fault:, client:,',
       'principal:, session:, id:, trace:, ms>500, or any text. A - before a word stands for its opposite, a comma separates alternatives.',
       '  era:     modern, legacy, a revision, or a pair as modern>legacy',
       '  status:  open, ok, tool_error, asks, error, cancelled, fault, or the code of an error',
