@@ -13,12 +13,17 @@ import { LegacyHttp } from '../support/legacy-http.js'
 import { everything, openTry } from '../support/try-page.js'
 
 /** A legacy server with these tools; calls give structured content. */
-function serverOf(t: Test, tools: readonly object[], structuredContent?: unknown): Promise<LegacyHttp> {
+function serverOf(
+  t: Test,
+  tools: readonly object[],
+  structuredContent?: unknown,
+  content: readonly object[] = [],
+): Promise<LegacyHttp> {
   return LegacyHttp.start(t, {
     override: ({ message }: { message?: Record<string, unknown> }, response: ServerResponse) => {
       const results: Record<string, object> = {
         'tools/list': { tools },
-        'tools/call': { content: [], structuredContent },
+        'tools/call': { content, structuredContent },
       }
       const result = results[String(message?.['method'])]
       if (result === undefined) return false
@@ -155,5 +160,21 @@ t.test('what is hidden is listed with the reason', { skip: noBrowser }, async (t
   await asks(/get-sum\s+tool: "tools\.deny" of the server has "get-\*"/)
   await asks(/echo\s+tool: Callers need the scope talk/)
   t.same(await problems(browser), [], 'axe-core finds nothing')
+  withoutMistakes()
+})
+
+t.test('an image of too many pixels is not decoded, and the next one is drawn', { skip: noBrowser }, async (t) => {
+  const huge = Buffer.concat([
+    Buffer.from('\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR', 'latin1'),
+    Buffer.from([0, 0, 0xfd, 0xe8, 0, 0, 0xfa, 0, 8, 6, 0, 0, 0]),
+  ])
+  const small = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+  const content = [huge.toString('base64'), small].map((data) => ({ type: 'image', data, mimeType: 'image/png' }))
+  const server = await serverOf(t, [{ name: 'pictures', inputSchema: { type: 'object' } }], undefined, content)
+  const { browser, shows, press, withoutMistakes } = await openTry(t, { test: { url: server.url } })
+  await press('pictures', '.items')
+  await press('Call', '.trying')
+  await shows(/The image is too large to be drawn: 65000 × 64000 pixels/)
+  await until(() => browser.evaluate<boolean>(`document.querySelector('canvas.picture')?.width === 1`), 'the other')
   withoutMistakes()
 })
