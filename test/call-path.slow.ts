@@ -20,7 +20,7 @@ const CEILINGS: Record<string, Counts> = {
   'modern HTTP to a program': { files: 53, functions: 169, promises: 6, objects: 6 },
   'modern HTTP to legacy HTTP': { files: 59, functions: 190, promises: 9, objects: 8 },
   'legacy HTTP to modern HTTP': { files: 67, functions: 203, promises: 9, objects: 9 },
-  'modern stdio to legacy stdio': { files: 40, functions: 150, promises: 7, objects: 6 },
+  'modern stdio to legacy stdio': { files: 40, functions: 153, promises: 7, objects: 6 },
 }
 
 t.test(
