@@ -167,7 +167,7 @@ for (const client of CLIENTS)
       const plan = joined(text, joining)
       const [entry, ...others] = entriesIn(plan.text, layout)
       t.same(others, [])
-      t.same(togetherIn(entry?.entry ?? {}), { launcher, config: joining.configPath })
+      t.same(togetherIn(entry?.entry ?? {}), { launcher: { ...launcher, flags: [] }, config: joining.configPath })
       t.same(readJson(plan.config).value, {
         mcpServers: { one: { command: 'a', args: ['b'], passEnvironment: true }, two: { url: 'https://x/mcp' } },
       })
