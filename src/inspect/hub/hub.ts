@@ -101,7 +101,9 @@ export class Hub implements InspectedBridge {
 
   /** Which texts are kept, as far as this page has changed it. */
   get kept(): { payloads: 'off' | 'all'; until?: number } {
-    return Date.now() < this.#allUntil ? { payloads: 'all', until: this.#allUntil } : { payloads: 'off' }
+    return performance.now() < this.#allUntil
+      ? { payloads: 'all', until: Math.round(performance.timeOrigin + this.#allUntil) }
+      : { payloads: 'off' }
   }
 
   /** Some bridges may have texts. */
@@ -109,7 +111,7 @@ export class Hub implements InspectedBridge {
 
   /** Has all bridges keep the texts of all calls for so many milliseconds; 0 for as they are configured. */
   keepAll(milliseconds: number): void {
-    this.#allUntil = milliseconds > 0 ? Date.now() + milliseconds : 0
+    this.#allUntil = milliseconds > 0 ? performance.now() + milliseconds : 0
     for (const bridge of this.#bridges.values()) bridge.keepTexts(milliseconds > 0).catch(() => {})
   }
 
