@@ -36,7 +36,7 @@ export class Hub implements InspectedBridge {
   readonly #seen = new Map<string, number>()
   readonly #refused = new Set<string>()
   #timer: NodeJS.Timeout | undefined
-  /** The texts of all calls are kept until then, in milliseconds since 1970. */
+  /** The texts of all calls are kept until then, in milliseconds of `performance.now()`. */
   #allUntil = 0
 
   constructor(options: HubOptions) {
