@@ -64,7 +64,12 @@ export class CallLogEntry implements CallLog {
     const named = request && subject(request.method, params)
     if (named) this.#fields['name'] = named.name
     if (!tracer || !whose) return
-    this.#span = tracer.begin(traceIn(objectIn(params, '_meta') ?? EMPTY) ?? whose.trace, this.#started)
+    try {
+      this.#span = tracer.begin(traceIn(objectIn(params, '_meta') ?? EMPTY) ?? whose.trace, this.#started)
+    } catch (error) {
+      // Nothing was sent to the server: a Fault says so.
+      throw Fault.from(error)
+    }
     Object.assign(this.#fields, this.#span.ids)
   }
 

@@ -173,9 +173,14 @@ export class ModernDownstream {
       held = send({ text, last })
     } finally {
       const status = arrived.transport === 'http' ? last.status : undefined
-      if (!fault) record.ended(reply as Final, text, origin, status)
-      else if (hasAborted) record.cancelled(cancelledBy(arrived.abort.reason, 'disconnected'))
-      else record.failed(fault, text, status)
+      try {
+        if (!fault) record.ended(reply as Final, text, origin, status)
+        else if (hasAborted) record.cancelled(cancelledBy(arrived.abort.reason, 'disconnected'))
+        else record.failed(fault, text, status)
+      } catch (error) {
+        // The client has its answer.
+        arrived.log.error({ event: 'answer_failed', err: error }, 'a mistake of the bridge at the end of a call')
+      }
     }
     if (held) await held
   }

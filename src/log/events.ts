@@ -16,7 +16,7 @@ export const LOG_EVENTS = {
   audit_resumed: 'The audit log can be written again.',
   message_refused: 'A line on stdio was refused: it is no valid message, or not one for now.',
   message_failed: 'The bridge made a mistake while it handled a message of a client on stdio or HTTP+SSE.',
-  answer_failed: 'The bridge made a mistake while it answered a request on stdio.',
+  answer_failed: 'The bridge made a mistake while it answered a request.',
   forward_failed: 'The replica that owns a call or session did not answer.',
   changes_dropped:
     'Changes were dropped: a modern client reads its subscription too slowly. Once for each subscription.',
