@@ -6,7 +6,7 @@
 import { Fault } from '../fault/fault.js'
 import type { Bound, BoundReached } from '../limits/bound.js'
 import { OpenSet } from '../limits/open-set.js'
-import { type Call, type Final, type Handler, type Policy, type Tell, unheard } from '../protocol/call.js'
+import type { Call, Final, Handler, Policy, Tell } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
 import { EMPTY } from '../rpc/splice.js'
 import { HangUp } from '../time/hang-up.js'
@@ -124,7 +124,7 @@ export class Admission {
       const entry = new Admitted(call, ahead ? undefined : timeouts)
       this.#calls.add(entry)
       try {
-        return await (ahead ?? next({ ...call, tell: entry.tell }))
+        return await (ahead ?? next(entry.call as Call))
       } catch (error) {
         if (!signIn || ahead || entry.hasTold) throw error
         entry.stopTime()
@@ -177,27 +177,30 @@ function give(places: readonly AdmissionPlace[], principal: string): void {
 class Admitted {
   /** Undefined when the call has ended. */
   abort: Abort | undefined
-  /** The `tell` of the call, which also resets its idle timeout. */
-  tell: Tell
+  /** The call, with a `tell` that also resets the idle timeout. Undefined when it has ended. */
+  call: Call | undefined
   /** There was a notification. */
   hasTold = false
   #silence: Deadline | undefined
   #overdue: NodeJS.Immediate | undefined
 
-  constructor({ abort, tell }: Pick<Call, 'abort' | 'tell'>, timeouts: Timeouts | undefined) {
-    this.abort = abort
-    const giveUp = (why: string) => abort(new Fault('upstreamTimeout', `The server ${why}; ${OUTCOME}`))
+  constructor(call: Call, timeouts: Timeouts | undefined) {
+    this.abort = call.abort
+    const giveUp = (why: string) => call.abort(new Fault('upstreamTimeout', `The server ${why}; ${OUTCOME}`))
     const started = performance.now()
     const { idle = 0, total = Number.POSITIVE_INFINITY } = timeouts ?? {}
     if (timeouts) this.#silence = new Deadline(idle, () => giveUp(`sent nothing for ${idle / 1000} s`))
-    this.tell = (told) => {
+    const tell: Tell = (told) => {
       this.hasTold = true
       // The answer may have arrived together with this notification.
       if (performance.now() - started > total)
         this.#overdue ??= setImmediate(() => giveUp(`did not answer within ${total / 1000} s`))
       this.#silence?.refresh()
-      return tell(told)
+      return call.tell(told)
     }
+    // Copied here: a copy made by the caller, with `tell` read from this object, made each call outlive minor garbage
+    // collections, for a third more CPU (measured on Node.js 24).
+    this.call = { ...call, tell }
   }
 
   stopTime(): void {
@@ -208,8 +211,7 @@ class Admitted {
   leave(): void {
     this.#silence?.clear()
     clearImmediate(this.#overdue)
-    this.abort = this.#silence = undefined
-    this.tell = unheard
+    this.abort = this.call = this.#silence = undefined
   }
 }
 
@@ -220,7 +222,7 @@ function admitted(next: Handler, signIn: CallSignIn | undefined, timeouts: Timeo
     if (ahead) return ahead
     const time = new Admitted(call, timeouts)
     try {
-      return await next({ ...call, tell: time.tell })
+      return await next(time.call as Call)
     } catch (error) {
       if (!signIn || time.hasTold) throw error
       return await signIn.after(call, error, next)
