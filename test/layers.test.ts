@@ -188,7 +188,6 @@ const packages: Record<string, readonly string[]> = {
     'upstream/transport/stdio/on-path',
   ],
   'node:stream': [
-    'inspect/hub/followed',
     'embed',
     'bridge/in-memory-http',
     'inspect/routes',

@@ -61,7 +61,8 @@ async function exchange(request: Request, connection: Duplex): Promise<IncomingM
   return answered
 }
 
-function responseOf(answer: IncomingMessage): Response {
+/** An answer of a server of Node's HTTP, as one of the Fetch API, without what belongs to its connection. */
+export function responseOf(answer: IncomingMessage): Response {
   const { statusCode: status = 500, rawHeaders } = answer
   const headers = new Headers()
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {

@@ -1,6 +1,6 @@
 /** Follows one running bridge: reads its events, asks it for the state of its servers, and hands it requests. */
 import type { IncomingMessage } from 'node:http'
-import { Readable } from 'node:stream'
+import { responseOf } from '../../bridge/in-memory-http.js'
 import type { HiddenItems, TargetRequest } from '../../ports/inspected-bridge.js'
 import type { KeptText } from '../../recorder/events.js'
 import { SseDecoder } from '../../rpc/sse.js'
@@ -19,8 +19,6 @@ const AGAIN = 500
 const MAX_OF_BRIDGE = 500
 /** Most characters of the name of a server. */
 const MAX_BRIDGE_TITLE = 100
-/** Headers that belong to a connection. */
-const HOP = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length'])
 
 /** What a bridge says of its servers, and what can be called there. */
 interface ServersAnswer {
@@ -105,12 +103,7 @@ export class FollowedBridge {
   async call(own: string, { method, headers, body, signal }: TargetRequest): Promise<Response> {
     const path = `try?${new URLSearchParams({ server: own })}`
     const answer = await askBridge(this.#running.socketPath, path, { method, headers, body, signal })
-    const kept = Object.entries(answer.headers).flatMap(([name, value]) =>
-      typeof value === 'string' && !HOP.has(name) ? [[name, value] as [string, string]] : [],
-    )
-    const status = answer.statusCode ?? 502
-    const hasBody = status !== 204 && status !== 304
-    return new Response(hasBody ? (Readable.toWeb(answer) as ReadableStream) : null, { status, headers: kept })
+    return responseOf(answer)
   }
 
   /** What the bridge hides of a server or group. */
