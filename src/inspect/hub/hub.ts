@@ -1,4 +1,5 @@
 /** The bridges of this user on this machine as one: those that start are followed, those that end leave their calls behind. */
+import { BoundedMap } from '../../limits/bounded.js'
 import type { HiddenItems, InspectedBridge, InspectedTarget, TargetRequest } from '../../ports/inspected-bridge.js'
 import type { KeptText } from '../../recorder/events.js'
 import { callNumber } from '../../recorder/events.js'
@@ -33,7 +34,7 @@ export class Hub implements InspectedBridge {
   readonly #options: HubOptions
   readonly #bridges = new Map<string, FollowedBridge>()
   /** The number of bridges that had a process id before: the system uses it again. */
-  readonly #seen = new Map<string, number>()
+  readonly #seen = new BoundedMap<string, number>(MAX_KNOWN_PIDS)
   readonly #refused = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   /** The texts of all calls are kept until then, in milliseconds of `performance.now()`. */
@@ -140,7 +141,6 @@ export class Hub implements InspectedBridge {
     const { pid } = running
     const times = (this.#seen.get(pid) ?? 0) + 1
     this.#seen.set(pid, times)
-    if (this.#seen.size > MAX_KNOWN_PIDS) this.#seen.clear()
     const bridge = new FollowedBridge(running, this.merged, times === 1 ? pid : `${pid}-${times}`)
     this.#bridges.set(pid, bridge)
     bridge.source.note('the bridge runs')

@@ -1,4 +1,5 @@
 /** One ring for the events of several bridges, or of a file: they get numbers of their own, and their texts are kept. */
+import { BoundedMap } from '../../limits/bounded.js'
 import type { CallBody, KeptText, RecordedEvent, TraceEvent } from '../../recorder/events.js'
 import type { RingBounds } from '../bounds.js'
 import { Ring } from '../ring.js'
@@ -17,8 +18,8 @@ export class MergedSource {
   last = 0
   /** A name for its only server. */
   title: string | undefined
-  readonly #calls = new Map<string, number>()
-  readonly #numbers = new Map<number, number>()
+  readonly #calls = new BoundedMap<string, number>(MAX_NUMBERS)
+  readonly #numbers = new BoundedMap<number, number>(MAX_NUMBERS)
   /** Starts of calls that have not ended. */
   readonly #running = new Map<number, TraceEvent & CallBody>()
   readonly #merged: Merged
@@ -53,7 +54,7 @@ export class MergedSource {
       else this.#running.delete(event.call)
     }
     const number = ring.record(event)
-    remember(this.#numbers, seen.seq, number)
+    this.#numbers.set(seen.seq, number)
     if (payload) this.#merged.addText(number, payload)
   }
 
@@ -80,7 +81,7 @@ export class MergedSource {
     const known = this.#calls.get(id)
     if (known !== undefined) return known
     const call = this.#merged.newCall(this, id)
-    remember(this.#calls, id, call)
+    this.#calls.set(id, call)
     return call
   }
 }
@@ -94,7 +95,7 @@ export class Merged {
   readonly #texts = new Map<number, KeptText>()
   #textBytes = 0
   /** The source of each call, and its id there. */
-  readonly #sources = new Map<number, { source: MergedSource; id: string }>()
+  readonly #sources = new BoundedMap<number, { source: MergedSource; id: string }>(MAX_NUMBERS)
 
   /** `now` is in milliseconds since the origin. */
   constructor(now?: () => number) {
@@ -118,7 +119,7 @@ export class Merged {
 
   newCall(source: MergedSource, id: string): number {
     const call = ++this.#calls
-    remember(this.#sources, call, { source, id })
+    this.#sources.set(call, { source, id })
     return call
   }
 
@@ -126,12 +127,4 @@ export class Merged {
   sourceOf(call: number): { source: MergedSource; id: string } | undefined {
     return this.#sources.get(call)
   }
-}
-
-/** Adds to a map, and drops its oldest entry if there are too many. */
-function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
-  map.set(key, value)
-  if (map.size <= MAX_NUMBERS) return
-  const [oldest] = map.keys()
-  if (oldest !== undefined) map.delete(oldest)
 }
