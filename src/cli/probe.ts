@@ -16,14 +16,19 @@ const SILENCE = 2_000
  * Rejects with a Fault if the only server was not.
  */
 export async function probe(settings: Settings, json: boolean, program: Program): Promise<boolean> {
+  const bridge = probingBridge(settings, program)
+  if (bridge.mounts.size !== 1) return probeAll(bridge, settings, json, program)
+  await probeOne(bridge, settings, json, program)
+  return true
+}
+
+/** A bridge that does not listen, for a command that asks its servers. Unless the log is set to more, it has only errors. */
+export function probingBridge(settings: Settings, program: Program): Bridge {
   const { version, env, output, errors } = program
   errors.probing = true
   const { level } = settings.log
   const log = createLog({ ...settings.log, level: level === 'info' ? 'error' : level }, output)
-  const bridge = new Bridge(settings, { log, version, env, signIn: signInFor(program, settings) })
-  if (bridge.mounts.size !== 1) return probeAll(bridge, settings, json, program)
-  await probeOne(bridge, settings, json, program)
-  return true
+  return new Bridge(settings, { log, version, env, signIn: signInFor(program, settings) })
 }
 
 async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { output, errors }: Program): Promise<void> {

@@ -1,19 +1,18 @@
 /** Runs `mcp-bridge replay`: makes the calls of a recording through a bridge of its own, and prints what differs. */
 import { readFileSync, statSync } from 'node:fs'
-import { Bridge } from '../bridge/bridge.js'
+import type { Bridge } from '../bridge/bridge.js'
 import type { Settings } from '../config/settings.js'
 import { Fault } from '../fault/fault.js'
 import { utf8Text } from '../formats/utf8.js'
 import { redactor } from '../inspect/redact.js'
 import type { TryClientOptions } from '../inspect/try/types.js'
-import { createLog } from '../log/log.js'
-import { type Paint, painter } from '../log/paint.js'
+import { type Paint, painterFor } from '../log/paint.js'
 import type { Difference } from '../replay/diff.js'
 import { MAX_RECORDING, type Recording, type RecordingCall, readRecording } from '../replay/recording.js'
 import { type Replayed, replayed } from '../replay/run.js'
 import { printable, printableJson } from '../texts/printable.js'
+import { probingBridge } from './probe.js'
 import type { Program } from './program.js'
-import { signInFor } from './sign-in.js'
 import { UsageError } from './usage-error.js'
 
 export interface ReplayCommand {
@@ -33,13 +32,9 @@ const SENTENCE = 1_000
  */
 export async function runReplay({ file, settings, json }: ReplayCommand, program: Program): Promise<boolean> {
   const recording = recordingIn(file)
-  const { version, env, output, errors } = program
-  errors.probing = true
-  const { level } = settings.log
-  const log = createLog({ ...settings.log, level: level === 'info' ? 'error' : level }, output)
-  const bridge = new Bridge(settings, { log, version, env, signIn: signInFor(program, settings) })
-  const isTerminal = (program.stdout as { isTTY?: boolean }).isTTY === true
-  const paint = painter(isTerminal && env['NO_COLOR'] === undefined && env['TERM'] !== 'dumb')
+  const { env, output, errors } = program
+  const bridge = probingBridge(settings, program)
+  const paint = painterFor(program.stdout, env)
   try {
     if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
     await bridge.warmUp((_mount, verdict) => {
