@@ -99,7 +99,7 @@ const VARIABLES: readonly (readonly [names: readonly string[], what: string])[] 
     ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'],
     'Proxies for everything that goes out over https:// and http://, and hosts that need none; also in lower case. See operations.md.',
   ],
-  [['NO_COLOR', 'TERM'], 'Whether "tail" uses colours: not with NO_COLOR, and not if TERM is "dumb".'],
+  [['NO_COLOR', 'TERM'], 'Whether "tail" and "replay" use colours: not with NO_COLOR, and not if TERM is "dumb".'],
   [
     ['APPDATA', 'LOCALAPPDATA'],
     'On Windows: folders in which "discover files:" and "wrap" look for the files of other programs.',

@@ -5,7 +5,7 @@ import { eventIn } from '../inspect/event.js'
 import { readFilter } from '../inspect/filter.js'
 import { Views } from '../inspect/views.js'
 import { shown } from '../inspect/words.js'
-import { painter } from '../log/paint.js'
+import { painterFor } from '../log/paint.js'
 import type { RecordedEvent } from '../recorder/events.js'
 import type { CopyFormName } from '../replay/copy-forms.js'
 import { SseDecoder } from '../rpc/sse.js'
@@ -53,7 +53,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
     err(`mcp-bridge tail: ${refusalOf(status, target)}\n`)
     return false
   }
-  const paint = painter(stdout.isTTY === true && env['NO_COLOR'] === undefined && env['TERM'] !== 'dumb')
+  const paint = painterFor(stdout, env)
   if (stdout.isTTY === true && !options.json) stdout.write(paint('dim', greeting(target)))
   const views = new Views()
   const sides = new Sides(paint)
