@@ -1,5 +1,7 @@
 /** Parses an event from an exported file, or from the bridge that `tail` follows. Untrusted: all values are checked. */
+
 import type { RecordedEvent } from '../recorder/events.js'
+import { isRecord } from './record.js'
 import { CANCELLED } from './words.js'
 
 type Check = (value: unknown) => boolean
@@ -30,12 +32,12 @@ const listOf =
 const mapOf =
   (each: Check): Check =>
   (value) =>
-    isObject(value) && Object.values(value).every(each)
+    isRecord(value) && Object.values(value).every(each)
 /** An object with all of these members; any other members are texts or numbers. */
 const object =
   (required: Members, optional: Members = {}): Check =>
   (value) =>
-    isObject(value) &&
+    isRecord(value) &&
     Object.entries(required).every(([name, check]) => check(value[name])) &&
     Object.entries(value).every(([name, one]) => memberOf({ ...required, ...optional }, name)(one))
 
@@ -90,15 +92,11 @@ export function eventIn(line: string): RecordedEvent | undefined {
   } catch {
     return undefined
   }
-  const check = isObject(seen) ? CHECKS.get(seen['kind'] as string) : undefined
+  const check = isRecord(seen) ? CHECKS.get(seen['kind'] as string) : undefined
   return check?.(seen) ? (seen as RecordedEvent) : undefined
 }
 
 /** The check of a member. Newer versions may have further members: those are accepted if they are texts or numbers. */
 function memberOf(members: Members, name: string): Check {
   return Object.hasOwn(members, name) ? (members[name] as Check) : textOrNumber
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -6,6 +6,7 @@ import { bytesOf } from '../recorder/message.js'
 import { textOfWire, type Wire } from '../rpc/source.js'
 import { ListedTools, pageOf } from './listed-tools.js'
 import { begins, type Pattern } from './paths.js'
+import { isRecord } from './record.js'
 import { keyOf, secretsIn } from './secret-schema.js'
 
 type Json = Readonly<Record<string, unknown>>
@@ -121,12 +122,8 @@ function keyOfRequest({ server, hop, call, session, id }: TraceEvent & MessageBo
 function toolsIn(text: string): Json[] {
   try {
     const { result } = JSON.parse(text) as { result?: { tools?: unknown } }
-    return Array.isArray(result?.tools) ? result.tools.filter(isObject) : []
+    return Array.isArray(result?.tools) ? result.tools.filter(isRecord) : []
   } catch {
     return []
   }
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,5 +1,5 @@
 /** Makes a call of a recording of the messages that passed between a client and the bridge. */
-import { isRecord } from '../inspect/try/http.js'
+import { isRecord } from '../inspect/record.js'
 import type { JsonRecord } from '../inspect/try/types.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import {

@@ -1,8 +1,8 @@
 /** Gathers the calls of a running bridge for a recording: the texts of their messages with the client, until they end. */
 
+import { isRecord } from '../inspect/record.js'
 import { redactor } from '../inspect/redact.js'
 import { SecretArguments } from '../inspect/secret-arguments.js'
-import { isRecord } from '../inspect/try/http.js'
 import type { JsonRecord } from '../inspect/try/types.js'
 import { BoundedMap } from '../limits/bounded.js'
 import type { CallBody, MessageBody, RecordEvent, Side, TraceEvent } from '../recorder/events.js'

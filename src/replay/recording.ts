@@ -1,5 +1,5 @@
 /** The file of recorded calls, which `mcp-bridge replay` runs again: its form, and how it is read and written. */
-import { isRecord } from '../inspect/try/http.js'
+import { isRecord } from '../inspect/record.js'
 import type { JsonRecord } from '../inspect/try/types.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import { pointerOf } from './diff.js'

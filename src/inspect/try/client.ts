@@ -1,6 +1,6 @@
 /** A client of MCP for the page of the inspector: of either era, over anything that sends a request of Streamable HTTP. */
 import { isModern } from '../../protocol/eras.js'
-import { isRecord } from './http.js'
+import { isRecord } from '../record.js'
 import { connectLegacy } from './legacy.js'
 import { connectModern } from './modern.js'
 import type { JsonRecord, TryClient, TryClientOptions } from './types.js'

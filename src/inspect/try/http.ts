@@ -1,6 +1,8 @@
 /** Messages of MCP over Streamable HTTP, for clients of both eras. */
+
 import { whole } from '../../rpc/source.js'
 import { SseDecoder } from '../../rpc/sse.js'
+import { isRecord } from '../record.js'
 import { type JsonRecord, TryError, type TryResponse } from './types.js'
 
 /** Most bytes of an answer. */
@@ -36,10 +38,6 @@ export function resultOf({ result, error }: JsonRecord, status: number): JsonRec
   if (!isRecord(error)) return isRecord(result) ? result : {}
   const { message, code, data } = error
   throw new TryError(String(message), typeof code === 'number' ? code : undefined, status, data)
-}
-
-export function isRecord(value: unknown): value is JsonRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Not every browser can iterate over a stream. */

@@ -1,5 +1,6 @@
 /** A client of the legacy revisions for the inspector: a session, in which the server can ask at any time. */
-import { isRecord, messagesIn, resultOf } from './http.js'
+import { isRecord } from '../record.js'
+import { messagesIn, resultOf } from './http.js'
 import { eventOf } from './notifications.js'
 import { untilNextPoll } from './polling.js'
 import {

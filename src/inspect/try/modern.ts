@@ -12,7 +12,8 @@ import {
   TASKS_EXTENSION,
 } from '../../protocol/meta.js'
 import { parseObject } from '../../rpc/splice.js'
-import { isRecord, messagesIn, resultOf } from './http.js'
+import { isRecord } from '../record.js'
+import { messagesIn, resultOf } from './http.js'
 import { eventOf } from './notifications.js'
 import { untilNextPoll } from './polling.js'
 import {

@@ -1,5 +1,5 @@
 /** What notifications of a server say to a client of the inspector. */
-import { isRecord } from './http.js'
+import { isRecord } from '../record.js'
 import type { JsonRecord, TryEvent } from './types.js'
 
 /** The event of a notification; undefined if it is none that a person wants to see. `call`: the call that it came with. */

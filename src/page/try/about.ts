@@ -1,6 +1,7 @@
 /** What a server says about an item that it lists: title, description, annotations, and schemas as tables. */
 
 import { html } from 'htm/preact'
+import { isRecord } from '../../inspect/record.js'
 import type { JsonRecord } from '../../inspect/try/types.js'
 import { shown } from '../../inspect/words.js'
 import { rowsOf } from './rows.js'
@@ -19,7 +20,7 @@ const MARKS = ['quarantined', 'unavailable'].map((one) => `io.github.mcp-bridge/
 export function About({ listed }: { listed: JsonRecord }) {
   const { title, name, description, annotations, mimeType, size, _meta: meta } = listed
   const hints = annotationsOf(annotations)
-  const marks = MARKS.flatMap((mark) => (isObject(meta) && isObject(meta[mark]) ? [meta[mark]] : []))
+  const marks = MARKS.flatMap((mark) => (isRecord(meta) && isRecord(meta[mark]) ? [meta[mark]] : []))
   return html`
     ${typeof title === 'string' && html`<p>${shown(title, 500)}</p>`}
     ${typeof listed['uri'] === 'string' && typeof name === 'string' && html`<p>${shown(name, 500)}</p>`}
@@ -31,7 +32,7 @@ export function About({ listed }: { listed: JsonRecord }) {
 }
 
 function annotationsOf(annotations: unknown): string[] {
-  if (!isObject(annotations)) return []
+  if (!isRecord(annotations)) return []
   return Object.entries(annotations)
     .slice(0, 20)
     .map(([key, value]) => {
@@ -58,8 +59,4 @@ export function SchemaTable({ schema, title }: { schema: unknown; title: string 
       </div>
     </details>
   `
-}
-
-function isObject(value: unknown): value is JsonRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
