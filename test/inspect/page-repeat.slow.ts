@@ -4,60 +4,21 @@
  *
  * Runs in its own process: its browser ends with it.
  */
-import { writeFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { execPath } from 'node:process'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import t, { type Test } from 'tap'
 import { readRecording } from '../../src/replay/recording.js'
 import { noBrowser } from '../support/chromium.js'
-import { says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
-import { temporaryFolder } from '../support/folder.js'
-import { TOKEN } from '../support/inspector.js'
-import { newPage, pictures, problems } from '../support/inspector-page.js'
+import { pictures, problems } from '../support/inspector-page.js'
 import { LegacyHttp } from '../support/legacy-http.js'
+import { everything, openTry } from '../support/try-page.js'
 
-const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
-const everything = { command: execPath, args: [EVERYTHING, 'stdio'] }
-
-/** The page of a bridge with these servers, and a client of either era. */
+/** The list of calls of a bridge with these servers, and a client of either era. */
 async function open(t: Test, mcpServers: object, more: { width?: number; scheme?: string } = {}) {
-  const file = join(temporaryFolder(t), 'mcp.json')
-  const settings = {
-    listen: 'http://127.0.0.1:0/mcp',
-    admin: 'http://127.0.0.1:0',
-    inspect: { token: TOKEN, try: true, payloads: 'all' },
-    log: { format: 'json', level: 'info' },
-  }
-  writeFileSync(file, JSON.stringify({ ...settings, mcpServers }))
-  const program = startProgram(t, ['--config', file])
-  const [, url = ''] = await says(program, /"event":"listening"[^\n]*?"url":"([^"]+)"/)
-  const [, admin = ''] = await says(program, /"event":"admin_listening"[^\n]*?"url":"([^"]+)"/)
-  const browser = await newPage()
-  await browser.emulate(more)
-  await browser.open('about:blank')
-  browser.mistakes.length = 0
-  browser.requests.length = 0
-  const { origin } = new URL(admin)
-  await browser.open(`${origin}/inspect#${TOKEN}`)
-  const shows = (text: RegExp) => until(async () => text.test(await browser.text()), `the page shows ${text}`)
-  const press = async (text: string, within = 'body') => {
-    const one = `[...document.querySelectorAll(${JSON.stringify(`${within} button`)})].find((one) => one.textContent.trim() === ${JSON.stringify(text)})`
-    await until(() => browser.evaluate<boolean>(`Boolean(${one})`), `the button ${text}`)
-    await browser.evaluate(`${one}.click()`)
-  }
-  /** Puts a text into the field with this label. */
-  const fill = (label: string, text: string) =>
-    browser.evaluate(`{
-      const named = [...document.querySelectorAll('.trying label')].find((one) => one.textContent.trim().startsWith(${JSON.stringify(label)}))
-      const field = named ? document.getElementById(named.htmlFor) : document.querySelector(${JSON.stringify(`.trying [aria-label="${label}"]`)})
-      field.value = ${JSON.stringify(text)}
-      field.dispatchEvent(new Event('input', { bubbles: true }))
-      0
-    }`)
+  const page = await openTry(t, mcpServers, { ...more, view: '#/calls' })
+  const { browser, url } = page
   /** Opens the newest call of a client with this name. */
   const choose = async (name: string) => {
     await browser.evaluate(
@@ -76,15 +37,7 @@ async function open(t: Test, mcpServers: object, more: { width?: number; scheme?
     t.teardown(() => client.close())
     return client
   }
-  const withoutMistakes = () => {
-    t.same(browser.mistakes, [], 'no error and no violation of the policy')
-    t.same(
-      browser.requests.filter((one) => !one.startsWith(origin) && one !== 'about:blank'),
-      [],
-      'no request to another host',
-    )
-  }
-  return { browser, shows, press, fill, choose, connect, withoutMistakes }
+  return { ...page, choose, connect }
 }
 
 const MODES = [

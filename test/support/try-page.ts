@@ -13,11 +13,11 @@ import { newPage } from './inspector-page.js'
 const EVERYTHING = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js')
 export const everything = { command: execPath, args: [EVERYTHING, 'stdio'] }
 
-/** The page of the program with these servers, in front of a person. */
+/** The page of the program with these servers, in front of a person, at the view Try unless `view` is another fragment. */
 export async function openTry(
   t: Test,
   mcpServers: object,
-  more: { width?: number; scheme?: string; settings?: object } = {},
+  more: { width?: number; scheme?: string; settings?: object; view?: string } = {},
 ) {
   const file = join(temporaryFolder(t), 'mcp.json')
   const settings = {
@@ -29,6 +29,7 @@ export async function openTry(
   }
   writeFileSync(file, JSON.stringify({ ...settings, mcpServers }))
   const program = startProgram(t, ['--config', file])
+  const [, url = ''] = await says(program, /"event":"listening"[^\n]*?"url":"([^"]+)"/)
   const [, admin = ''] = await says(program, /"event":"admin_listening"[^\n]*?"url":"([^"]+)"/)
   const browser = await newPage()
   await browser.emulate(more)
@@ -37,7 +38,7 @@ export async function openTry(
   browser.requests.length = 0
   const { origin } = new URL(admin)
   await browser.open(`${origin}/inspect#${TOKEN}`)
-  await browser.evaluate(`location.hash = '#/try'`)
+  await browser.evaluate(`location.hash = ${JSON.stringify(more.view ?? '#/try')}`)
   const shows = (text: RegExp) => until(async () => text.test(await browser.text()), `the page shows ${text}`)
   /** Presses the button with this text, in an element if it is given. */
   const press = async (text: string, within = 'body') => {
@@ -46,11 +47,11 @@ export async function openTry(
     await browser.evaluate(`${one}.click()`)
   }
   const asks = (text: RegExp) => until(async () => text.test(await browser.text()), `the page asks ${text}`)
-  /** Puts a text into the field with this label. */
+  /** Puts a text into the field with this label, in sight or not. */
   const fill = (label: string, text: string) =>
     browser.evaluate(`{
-      const label = [...document.querySelectorAll('.trying label')].find((one) => one.textContent.trim().startsWith(${JSON.stringify(label)}))
-      const field = document.getElementById(label.htmlFor)
+      const named = [...document.querySelectorAll('.trying label')].find((one) => one.textContent.trim().startsWith(${JSON.stringify(label)}))
+      const field = named ? document.getElementById(named.htmlFor) : document.querySelector(${JSON.stringify(`.trying [aria-label="${label}"]`)})
       field.value = ${JSON.stringify(text)}
       field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', { bubbles: true }))
       0
@@ -88,5 +89,5 @@ export async function openTry(
       'no request to another host',
     )
   }
-  return { browser, shows, asks, press, fill, fillJson, choose, as, withoutMistakes }
+  return { url, browser, shows, asks, press, fill, fillJson, choose, as, withoutMistakes }
 }
