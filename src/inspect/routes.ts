@@ -8,16 +8,15 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
-import type { KeptText, RecordedEvent } from '../recorder/events.js'
+import type { RecordedEvent } from '../recorder/events.js'
 import { INSPECT } from './address.js'
 import { type CallFilter, readFilter } from './filter.js'
 import { toHar } from './har.js'
 import { inChunks, inTurns } from './in-turns.js'
 import { answer, keepRoutes, NO_CALL, queryOf } from './keep-routes.js'
 import type { OtherSource } from './other-source.js'
-import { picturesIn } from './pictures.js'
-import { redactor } from './redact.js'
 import type { Ring } from './ring.js'
+import { shownEvents, withPayload } from './shown-events.js'
 import { tryRoutes } from './try-routes.js'
 import { view } from './viewer.js'
 import { type CallView, Views } from './views.js'
@@ -87,32 +86,12 @@ const HEADERS = {
 /** A Fastify plugin that serves the inspector. Hosts and origins are checked before it. */
 export async function inspector(app: FastifyInstance, options: InspectorOptions): Promise<void> {
   const { ring, version, page, source } = options
-  const redact = redactor(options.hide)
   const { bridge } = options
   const isViewer = tokenCheck(options.token)
   const isCaller = options.tryToken === undefined ? isViewer : tokenCheck(options.tryToken)
   const hello = { bridge: randomUUID(), version, title: options.title, file: source?.file }
   const viewers = new Set<() => void>()
-  const stored = (number: number) => (source ? source.textOf(number) : ring.text(number))
-  const withText = <T extends RecordedEvent>(seen: T): T => {
-    const payload = stored(seen.seq)
-    // In those of another source, secrets are hidden already.
-    if (source) return withPayload(seen, payload)
-    if (!payload) return seen
-    const isHidden = (path: readonly string[]) => ring.secretArguments.has(seen.server, path)
-    return { ...seen, payload: { cut: payload.cut, ...redact(payload.text, isHidden) } }
-  }
-
-  const withPictures = (seen: RecordedEvent): RecordedEvent => {
-    if (seen.kind !== 'message' || !seen.payload || seen.payload.cut > 0) return seen
-    const pictures = picturesIn(stored(seen.seq)?.text ?? '', seen.payload.text)
-    return pictures.length === 0 ? seen : { ...seen, payload: { ...seen.payload, pictures } }
-  }
-  /** Whether the text of an event contains these characters, as a viewer sees it. Hiding secrets takes longer than searching. */
-  const hasText = (seen: RecordedEvent, part: string): boolean =>
-    seen.kind === 'message' &&
-    stored(seen.seq)?.text.toLowerCase().includes(part) === true &&
-    (withText(seen) as typeof seen).payload?.text.toLowerCase().includes(part) === true
+  const { withText, withPictures, hasText } = shownEvents(ring, source, options.hide)
   const filterOf = (text: string) => readFilter(text, ({ events }, part) => events.some((seen) => hasText(seen, part)))
   const matching = async ({ calls }: Views, { matches }: CallFilter): Promise<CallView[]> => {
     const found: CallView[] = []
@@ -265,10 +244,6 @@ function tokenCheck(token: string | undefined): (authorization: string | undefin
   if (token === undefined) return () => true
   const wanted = sha256(token)
   return (authorization) => timingSafeEqual(sha256(/^bearer +([^ ].*)$/i.exec(authorization ?? '')?.[1] ?? ''), wanted)
-}
-
-function withPayload<T extends RecordedEvent>(seen: T, payload: KeptText | undefined): T {
-  return payload ? { ...seen, payload } : seen
 }
 
 async function viewsOf(ring: Ring): Promise<Views> {
