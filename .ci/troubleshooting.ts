@@ -7,6 +7,7 @@ import { BY_STATUS } from '../src/cli/advice.js'
 import { type EndEvent, EXIT } from '../src/cli/errors.js'
 import { type FaultName, faults } from '../src/fault/fault.js'
 import { CAUSES } from '../src/upstream/transport/causes.js'
+import { messagesByKind } from './messages.js'
 
 export type Advice = readonly [meaning: string, next: string]
 
@@ -126,15 +127,30 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'The program does not exist, is not on the `PATH`, or may not be executed; or `cwd`, an argument or a variable is wrong.',
     'Correct what the message names in its entry. Run the command in a terminal, in the folder where the bridge runs.',
   ],
-  'The server has exited': [
-    'The program ended. What it wrote to stderr is shown below the message.',
+  'The server exited with code …': [
+    'The program ended by itself. What it wrote to stderr is shown below the message.',
     'Run the command in a terminal. Programs get only a few environment variables: see `env` and `passEnvironment`.',
+  ],
+  'The server was ended by …': [
+    'A signal ended the program: SIGKILL is often the system for lack of memory, SIGSEGV and SIGABRT are crashes.',
+    'Look into the log of the system and of the server.',
+  ],
+  'The server closed its input': ['The program closed its stdin, and has not exited.', REPORT],
+  'The server closed its output': ['The program closed its stdout, and has not exited.', REPORT],
+  'The server has exited': [
+    'The program ended before the bridge sent this message. The log says how it ended.',
+    'Run the command in a terminal.',
   ],
   'The server exited before it received the message': [
     'The program ended before anything was sent to it.',
     'Run the command in a terminal.',
   ],
   'The server does not read its input': ['The program hangs.', OWN_LOG],
+  'The server hangs: it answered neither the last call nor …': [
+    'A call and then a ping timed out. The bridge has ended the program or the session, and the next call starts another one.',
+    OWN_LOG,
+  ],
+  'The server hangs: it answered neither … calls in a row nor …': ['The same, after several calls.', OWN_LOG],
   'The server in this process could not be connected': [
     'The function `serve` of the entry failed: see the `cause` of the error.',
     'Correct what it does. See [embedding.md](embedding.md#servers-in-the-same-process).',
@@ -195,9 +211,14 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'A mistake of the server.',
     REPORT,
   ],
-  'The server sent an invalid answer: it is …': [
-    'The answer is not JSON-RPC. Programs must write nothing else to stdout.',
+  'The server sent an invalid answer: it is no JSON, or nested deeper than 256 levels': [
+    'The answer cannot be read.',
     REPORT,
+  ],
+  'The server sent an invalid answer: it is no JSON-RPC message': ['The answer is not JSON-RPC.', REPORT],
+  'The server sent too much data that is not JSON-RPC': [
+    'Programs must write nothing but messages to stdout: this one writes its log there.',
+    'Have the program log to stderr.',
   ],
   'The server stopped in the middle of its answer': [
     'A program wrote the beginning of a line, and nothing for 30 seconds after it.',
@@ -231,6 +252,11 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'Send the request again, if it may be executed twice.',
   ],
   'The server sent an answer of more than … bytes (limits.answerBytes)': ['An answer is too large.', LIMIT],
+  'The server wrote a line of more than … bytes (limits.lineBytes)': ['A message of a program is too large.', LIMIT],
+  'The server sent a message of more than … bytes (limits.lineBytes)': [
+    'A message of a server in the same process is too large.',
+    LIMIT,
+  ],
   'The server sent a stream of more than … bytes (limits.streamBytes)': [
     'All messages of one stream are too large.',
     LIMIT,
@@ -238,6 +264,10 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
   'The answer to initialize is larger than … KiB': ['The answer is too large. There is no option for it.', REPORT],
   'The bridge has no memory left for the answer of the server (limits.memory)': [
     'Too many large messages are on their way.',
+    'See [memory](operations.md#memory).',
+  ],
+  'The bridge has no memory left for messages (limits.memory)': [
+    'The same, for a request.',
     'See [memory](operations.md#memory).',
   ],
   'The server accepts notifications too slowly, and no memory is left for more': [
@@ -385,7 +415,7 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
 
 /** The text of docs/troubleshooting.md. Throws if something by hand is not in the sources, or lacks what is in them. */
 export function troubleshootingPage(): string {
-  const messages = messagesByKind()
+  const messages = messagesByKind(texts)
   same(Object.keys(CHANNEL), messages.get('ChannelError') ?? [])
   for (const said of Object.keys(SAID))
     for (const part of said.split('…'))
@@ -454,7 +484,7 @@ export function troubleshootingPage(): string {
       Object.entries(ENDED).map(([outcome, advice]) => [`\`${outcome}\``, ...advice]),
     ),
     '',
-    'The messages with the errors of the bridge. Those that are missing here contain what the server or the client said.',
+    'The messages with the errors of the bridge, but for a few that the server or the client wrote.',
     '',
     ...table(
       ['`reason`, or code and HTTP status', 'Messages'],
@@ -489,27 +519,6 @@ function statuses(): [codes: string, next: string][] {
     all.flatMap(([status, other]) => (other === next ? [status] : [])).join(', '),
     next,
   ])
-}
-
-/** The messages that the sources have in one piece, by the fault or the kind of error. */
-function messagesByKind(): Map<string, string[]> {
-  const found = new Map<string, string[]>()
-  for (const text of texts)
-    for (const [, kind = '', fault, , message = ''] of text.matchAll(
-      /new (ChannelError|Fault)\(\s*(?:'(\w+)',\s*)?(['`])((?:\\.|(?!\3).)*)\3(?=[,)\s])/gs,
-    )) {
-      if (kind === 'Fault' && fault === undefined) continue
-      // Of a placeholder that has a text in it, and so ends the message here, the rest is left out.
-      const pattern = message
-        .replace(/\$\{(?:[^{}]|\{[^{}]*\})*\}/g, '…')
-        .replace(/\$\{.*$/s, '…')
-        .trimEnd()
-      // Of a message that is only put together, nothing can be said here.
-      if (/^…?(?:; )?…?$/.test(pattern)) continue
-      const key = fault ?? kind
-      found.set(key, [...new Set([...(found.get(key) ?? []), pattern])].toSorted())
-    }
-  return found
 }
 
 function same(written: readonly string[], inSources: readonly string[]): void {

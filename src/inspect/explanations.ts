@@ -272,11 +272,17 @@ export const MESSAGE_ADVICE = [
     'Correct what the message names in its entry. Run the command in a terminal, in the folder where the bridge runs.',
   ],
   [
-    ['The server has exited'],
+    ['The server exited with code '],
     'Run the command in a terminal. Programs get only a few environment variables: see `env` and `passEnvironment`.',
   ],
+  [['The server was ended by '], 'Look into the log of the system and of the server.'],
+  [['The server closed its input'], 'Report it to the author of the server.'],
+  [['The server closed its output'], 'Report it to the author of the server.'],
+  [['The server has exited'], 'Run the command in a terminal.'],
   [['The server exited before it received the message'], 'Run the command in a terminal.'],
   [['The server does not read its input'], 'Look into the log of the server.'],
+  [['The server hangs: it answered neither the last call nor '], 'Look into the log of the server.'],
+  [['The server hangs: it answered neither ', ' calls in a row nor '], 'Look into the log of the server.'],
   [
     ['The server in this process could not be connected'],
     'Correct what it does. See [embedding.md](embedding.md#servers-in-the-same-process).',
@@ -316,7 +322,12 @@ export const MESSAGE_ADVICE = [
     ['The server sent an invalid session id: it has to be 1 to 1024 visible ASCII characters'],
     'Report it to the author of the server.',
   ],
-  [['The server sent an invalid answer: it is '], 'Report it to the author of the server.'],
+  [
+    ['The server sent an invalid answer: it is no JSON, or nested deeper than 256 levels'],
+    'Report it to the author of the server.',
+  ],
+  [['The server sent an invalid answer: it is no JSON-RPC message'], 'Report it to the author of the server.'],
+  [['The server sent too much data that is not JSON-RPC'], 'Have the program log to stderr.'],
   [
     ['The server stopped in the middle of its answer'],
     'Send the request again, if it may be executed twice. Report it to the author of the server.',
@@ -335,6 +346,14 @@ export const MESSAGE_ADVICE = [
     'Raise the limit in the message, if the server needs it.',
   ],
   [
+    ['The server wrote a line of more than ', ' bytes (limits.lineBytes)'],
+    'Raise the limit in the message, if the server needs it.',
+  ],
+  [
+    ['The server sent a message of more than ', ' bytes (limits.lineBytes)'],
+    'Raise the limit in the message, if the server needs it.',
+  ],
+  [
     ['The server sent a stream of more than ', ' bytes (limits.streamBytes)'],
     'Raise the limit in the message, if the server needs it.',
   ],
@@ -343,6 +362,7 @@ export const MESSAGE_ADVICE = [
     ['The bridge has no memory left for the answer of the server (limits.memory)'],
     'See [memory](operations.md#memory).',
   ],
+  [['The bridge has no memory left for messages (limits.memory)'], 'See [memory](operations.md#memory).'],
   [['The server accepts notifications too slowly, and no memory is left for more'], 'Look into the log of the server.'],
   [['The server has ended the subscription'], 'Nothing.'],
   [['The channel is closed'], 'Send the request again.'],
