@@ -51,7 +51,7 @@ const CANCELLED: Payload = parseObject('{"action":"cancel"}')
 /** The open requests of one session to its client. */
 export class Questions {
   readonly #options: QuestionsOptions
-  readonly #open = new Map<string, { settle(outcome: Outcome): void; record: Recorder }>()
+  readonly #open = new Map<string, { settle(outcome: Outcome): void; record: ClientAsking['record'] }>()
   #lastId: number
   /** Forms and URLs are shown one after another, because a person looks at one dialogue at a time. */
   #turn: Promise<unknown> = Promise.resolve()
@@ -66,25 +66,24 @@ export class Questions {
    * Rejects with a Fault if the server requests something that the client did not declare, and with an Unanswered if the
    * client did not answer and its answer cannot be replaced by `cancel`.
    */
-  async ask(input: Payload, { signal, send, about, reservation, record }: Round): Promise<Answers> {
+  async ask(input: Payload, signal: Signal, asking: ClientAsking): Promise<Answers> {
+    const { number: call } = asking.record.recorder ?? {}
     signal.throwIfAborted()
     // The answers of the previous round have been sent.
-    reservation.resize(0)
+    asking.reservation.resize(0)
     const requests = readInputRequests(input)
     for (const { method, params } of requests) {
       const lacking = uncovered(method, params, parseObject(this.#options.capabilities))
       if (!lacking) continue
-      this.#options.report('refused', record.recorder?.number)
+      this.#options.report('refused', call)
       throw new Fault('upstreamProtocol', `The server requested ${lacking}, which the client did not declare`)
     }
     let end: 'answered' | 'refused' | 'lost' = 'lost'
-    const report = (what: 'parked' | 'expired' | typeof end) =>
-      requests.length > 0 && this.#options.report(what, record.recorder?.number)
+    const report = (what: 'parked' | 'expired' | typeof end) => requests.length > 0 && this.#options.report(what, call)
     report('parked')
-    const round = new HangUp(signal)
-    const timer = new Deadline(this.#options.within, () => round.abort())
-    const asked: Asked[] = []
-    const all = { asked, reservation, bytes: 0 }
+    const over = new HangUp(signal)
+    const timer = new Deadline(this.#options.within, () => over.abort())
+    const round: Round = { ...asking, signal: over, asked: [], bytes: 0 }
     // A null prototype, because the server chooses the keys.
     const answers: Record<string, Json> = Object.create(null) as Record<string, Json>
     try {
@@ -92,32 +91,32 @@ export class Questions {
       const forPeople = requests.filter(({ method }) => method === 'elicitation/create')
       const others = requests.filter((one) => !forPeople.includes(one))
       const waiting: Asked[] = []
-      for (const one of others) waiting.push(await this.#send(one, { signal: round, send, all, about, record }))
+      for (const one of others) waiting.push(await this.#send(one, round))
       for (const one of forPeople) {
-        const done = await this.#waitForTurn(round)
+        const done = await this.#waitForTurn(over)
         if (!done) {
           answers[one.key] = write(CANCELLED)
           continue
         }
         try {
-          const question = await this.#send(one, { signal: round, send, all, about, record })
+          const question = await this.#send(one, round)
           answers[one.key] = write(elicited(await question.outcome, question))
         } finally {
           done()
         }
       }
       for (const question of waiting) answers[question.request.key] = write(answered(await question.outcome, question))
-      await this.#withdraw(asked, send, record)
+      await this.#withdraw(round)
       end = 'answered'
     } catch (error) {
       end = 'refused'
-      await this.#withdraw(asked, send, record)
+      await this.#withdraw(round)
       throw error
     } finally {
-      report(signal.aborted ? 'lost' : round.aborted ? 'expired' : end)
-      for (const { id } of asked) this.#open.delete(idKey(id))
+      report(signal.aborted ? 'lost' : over.aborted ? 'expired' : end)
+      for (const { id } of round.asked) this.#open.delete(idKey(id))
       timer.clear()
-      round.abort()
+      over.abort()
     }
     signal.throwIfAborted()
     const responses = requests.length === 0 ? undefined : write(edit(EMPTY, answers))
@@ -158,28 +157,29 @@ export class Questions {
   /**
    * Sends one request. A field for several values becomes a checkbox per value, if the client's revision requires it.
    */
-  async #send(asked: InputRequest, { signal, send, all, about, record }: Sending): Promise<Asked> {
+  async #send(asked: InputRequest, round: Round): Promise<Asked> {
     const { capabilities, to } = this.#options
+    const { about, record } = round
     const { method } = asked
     const { params, uplift } = downlevelQuestion(method, asked.params, parseObject(capabilities), to)
     const id = String(++this.#lastId) as Id
     const bare = withoutEnvelope(this.#isUrl(method, params) ? edit(params, { elicitationId: `"${id}"` }) : params)
     const text = write(about === undefined ? bare : edit(bare, { _meta: about }))
     const outcome = new Promise<Outcome>((resolve) => {
-      this.#open.set(idKey(id), { settle: (outcome) => resolve(kept(outcome, all)), record })
+      this.#open.set(idKey(id), { settle: (outcome) => resolve(kept(outcome, round)), record })
       const late = () => resolve({ kind: 'error', code: -32603, message: 'The client did not answer in time' })
-      signal.addEventListener('abort', late, { once: true })
+      round.signal.addEventListener('abort', late, { once: true })
     })
     const question: Asked = { request: asked, id, outcome, uplift }
-    all.asked.push(question)
+    round.asked.push(question)
     const message = request(id, method, text === '{}' ? undefined : text)
     record.recorder?.sent(message, 'rebuilt')
-    await send(message)
+    await round.send(message)
     return question
   }
 
   /** Cancels the requests that have not been answered. */
-  async #withdraw(asked: readonly Asked[], send: SendText, record: Recorder): Promise<void> {
+  async #withdraw({ asked, send, record }: Round): Promise<void> {
     for (const { id } of asked) {
       if (!this.#open.delete(idKey(id))) continue
       const params = `{"requestId":${id},"reason":"No answer is needed any more"}`
@@ -212,37 +212,23 @@ export class Questions {
   }
 }
 
-/** Sends a message to the client. Applies backpressure like a `Tell`. */
-type SendText = (text: Wire) => Promise<void> | undefined
-
-/** Records the messages between a call and its client, for the inspector. */
-type Recorder = Pick<CallLogEntry, 'recorder'>
-
-/** What a call gives to a round of questions. */
-interface Round {
-  record: Recorder
-  signal: Signal
-  send: SendText
+/** What a call gives to its questions. */
+export interface ClientAsking {
+  /** Records the messages between the call and its client, for the inspector. */
+  record: Pick<CallLogEntry, 'recorder'>
+  /** Sends a message to the client. Applies backpressure like a `Tell`. */
+  send(text: Wire): Promise<void> | undefined
   /** `_meta` of the requests. */
-  about: Json | undefined
+  about?: Json | undefined
   /** For the client's answers. */
   reservation: Reservation
 }
 
-/** All requests of a round, and the bytes of their answers. */
-interface AllAsked {
-  asked: Asked[]
-  reservation: Reservation
-  bytes: number
-}
-
-interface Sending {
-  record: Recorder
+/** One round of questions: the requests that were sent, and the bytes of their answers. */
+interface Round extends ClientAsking {
   signal: Signal
-  send: SendText
-  all: AllAsked
-  /** `_meta` of the request. */
-  about: Json | undefined
+  asked: Asked[]
+  bytes: number
 }
 
 interface Asked {
@@ -253,10 +239,10 @@ interface Asked {
 }
 
 /** An answer, or an error if there is no memory for it. */
-function kept(outcome: Outcome, all: AllAsked): Outcome {
+function kept(outcome: Outcome, round: Round): Outcome {
   if (outcome.kind === 'error') return outcome
-  all.bytes += sizeOf(outcome.result)
-  if (all.reservation.resize(all.bytes) === undefined) return outcome
+  round.bytes += sizeOf(outcome.result)
+  if (round.reservation.resize(round.bytes) === undefined) return outcome
   return { kind: 'error', code: -32603, message: 'The bridge has no memory left for the answer (limits.memory)' }
 }
 

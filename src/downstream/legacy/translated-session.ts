@@ -210,14 +210,14 @@ export class TranslatedSession implements ClientSession {
       try {
         record.recorder?.began(request, undefined, headers)
         const decoded = decodeRequest(request)
+        this.#checkOffered(method)
         const answerOwn = Object.hasOwn(this.#ownMethods, method) ? this.#ownMethods[method] : undefined
         const asTask = method === CALL_TOOL && this.#to.tasks && objectIn(decoded.params, 'task')
         if (answerOwn || asTask) {
           const text = result(id, await (answerOwn?.(decoded.params) ?? this.#startTask(decoded, record, grant)))
           record.answered('ok', text)
           last = { text, last: { status: 200 } }
-        } else if (method === 'tasks/result' && this.#to.tasks)
-          last = await this.#taskResult(request, decoded, controller, record, send)
+        } else if (method === 'tasks/result') last = await this.#taskResult(request, decoded, controller, record, send)
         else {
           const call = this.#callOf(request, decoded, controller, record, send, grant)
           const reply = await this.#options.upstream.handle(call)
@@ -302,31 +302,19 @@ export class TranslatedSession implements ClientSession {
       throw new Fault('invalidRequest', 'initialize was already called in this session')
     },
     'logging/setLevel': (params) => {
-      this.#checkOffered('logging/setLevel')
       const level = value(params, 'level')
       if (!isLogLevel(level)) throw new Fault('invalidParams', `level must be one of ${LOG_LEVELS.join(', ')}`)
       this.#caller = { ...this.#caller, logLevel: level }
       return '{}'
     },
     'resources/subscribe': async (params) => {
-      this.#checkOffered('resources/subscribe')
       await this.#changes.subscribe(uriIn(params))
       return '{}'
     },
-    'tasks/get': (params) => {
-      this.#checkOffered('tasks/get')
-      return this.#tasks.get(value(params, 'taskId'))
-    },
-    'tasks/list': () => {
-      this.#checkOffered('tasks/list')
-      return this.#tasks.list()
-    },
-    'tasks/cancel': (params) => {
-      this.#checkOffered('tasks/cancel')
-      return this.#tasks.cancel(value(params, 'taskId'))
-    },
+    'tasks/get': (params) => this.#tasks.get(value(params, 'taskId')),
+    'tasks/list': () => this.#tasks.list(),
+    'tasks/cancel': (params) => this.#tasks.cancel(value(params, 'taskId')),
     'resources/unsubscribe': async (params) => {
-      this.#checkOffered('resources/unsubscribe')
       await this.#changes.unsubscribe(uriIn(params))
       return '{}'
     },
@@ -341,7 +329,6 @@ export class TranslatedSession implements ClientSession {
     send: Send,
     grant: Grant | undefined,
   ): Call {
-    this.#checkOffered(method)
     let increasing: ReturnType<typeof onlyIncreasing> | undefined
     const tell: Tell = (told) => {
       increasing ??= onlyIncreasing()
@@ -364,17 +351,12 @@ export class TranslatedSession implements ClientSession {
     send: CallContext['send'],
     about?: Json,
   ): Promise<TranslatedOutcome> {
-    const { upstream, settings, memory } = this.#options
     const caller = () => this.#caller
-    const reserve = () => memory.reserve(call.principal, SMALL)
-    const { answerWithin } = settings
-    const { handle } = upstream
-    return goOn(call, first, { handle, questions: this.#questions, send, caller, answerWithin, reserve, about, record })
+    return goOn(call, first, { ...this.#options, questions: this.#questions, send, caller, about, record })
   }
 
   /** Starts a call as an emulated task. */
   #startTask({ params, meta }: DecodedSessionRequest, record: CallLogEntry, grant: Grant | undefined): Json {
-    this.#checkOffered(CALL_TOOL)
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = edit(params, NO_TASK)
     return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, tell, send }) => {
