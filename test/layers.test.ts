@@ -1,4 +1,4 @@
-/** Who may import whom: the sources are compared with the arrows in docs/architecture.md. */
+/** Who may import whom: the sources are compared with the arrows in docs/mechanisms.md and the list of rooms in docs/architecture.md. */
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -7,10 +7,12 @@ import { atLeast } from './support/at-least.js'
 
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 
-/** Each room, and the rooms that it may import: the lines `room -> room, room` of the document. */
 const document = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8')
+
+/** Each room, and the rooms that it may import: the lines `room -> room, room` of docs/mechanisms.md. */
+const mechanisms = readFileSync(new URL('../docs/mechanisms.md', import.meta.url), 'utf8')
 const arrows = new Map(
-  [...document.matchAll(/^([a-z-]+) -> ([a-z-, ]+)$/gm)].map(([, from = '', to = '']) => [
+  [...mechanisms.matchAll(/^([a-z-]+) -> ([a-z-, ]+)$/gm)].map(([, from = '', to = '']) => [
     from,
     to === 'nothing' ? [] : to.split(', '),
   ]),
@@ -232,7 +234,7 @@ const roomOf = (file: string) => file.split('/')[0] as string
 const target = ({ from, to }: Import) => new URL(to, `file:///${from}`).pathname.slice(1).replace(/\.js$/, '')
 const own = imports.filter(({ to }) => to.startsWith('.'))
 
-t.test('rooms import what docs/architecture.md says, and nothing else', async (t) => {
+t.test('rooms import what docs/mechanisms.md says, and nothing else', async (t) => {
   t.ok(imports.length > 100)
   const found = new Map(files.map((file) => [roomOf(file.replace(/\.ts$/, '')), new Set<string>()]))
   for (const one of own) {
@@ -257,28 +259,30 @@ t.test('files and folders that the documents name exist', async (t) => {
   for (const [name, place] of atLeast(t, 50, 'places', named)) t.ok(places.has(place), `${name}: ${place}`)
 })
 
-t.test('every place of the table "Where does a change go?" exists, and has the named code', async (t) => {
+t.test('docs/architecture.md lists all rooms, and each imports only rooms below it', async (t) => {
+  const [, section = ''] = document.split('\n## The rooms\n')
+  const lines = [...(section.split('\n## ')[0] ?? '').matchAll(/^- (`.*?): /gm)].map(([, names = '']) =>
+    [...names.matchAll(/`([a-z]+)`/g)].map(([, name = '']) => name),
+  )
+  const listed = lines.flat().filter((name) => name !== 'start')
+  t.same([...listed].sort(), [...arrows.keys()].sort())
+  for (const [from, to] of arrows)
+    for (const room of to) t.ok(listed.indexOf(room) > listed.indexOf(from), `${from} stands above ${room}`)
+})
+
+t.test('every place of the table "Where does a change go?" exists and has the code named beside it', async (t) => {
   const [, section = ''] = document.split('\n## Where does a change go?\n')
   const lines = (section.split('\n## ')[0] ?? '').matchAll(/^\| (?!Change)(.*?) ?\|$/gm)
   const rows = [...lines].map(([, cells = '']) => cells.split(' | '))
-  t.ok(rows.length >= 25, `${rows.length} changes`)
-  const spans = (cell: string) => [...cell.matchAll(/`([^`\s]+)`/g)].map(([, span]) => span as string)
-  const isPlace = (span: string) => /^(?:\.ci|config|docs|src|test)\//.test(span)
-  for (const [change = '', where = '', names = '', also = ''] of rows) {
-    const named = [...spans(names), ...spans(also).filter((span) => !isPlace(span))]
-    const places = [...spans(where), ...spans(also).filter(isPlace)].map(
-      (place) => new URL(`../${place}`, import.meta.url),
-    )
-    t.ok(spans(where).length > 0 && places.every((place) => existsSync(place)), `${change}: ${where} ${also}`)
-    const texts = places
-      .filter((place) => existsSync(place) && statSync(place).isFile())
-      .map((place) => readFileSync(place, 'utf8'))
-    for (const name of named) {
-      const word = new RegExp(`(?<![\\w#])${name}(?!\\w)`)
-      t.ok(
-        texts.some((text) => word.test(text)),
-        `${change}: ${name}`,
-      )
+  t.ok(rows.length >= 50, `${rows.length} changes`)
+  for (const [change = '', where = '', also = ''] of rows) {
+    t.match(where, /`/, change)
+    const spans = `${where} ${also}`.matchAll(/`((?:\.ci|config|docs|src|test)\/[^`]+)`(?: \((`[^)]*`)\))?/g)
+    for (const [, place = '', names = ''] of spans) {
+      const url = new URL(`../${place}`, import.meta.url)
+      t.ok(existsSync(url), `${change}: ${place}`)
+      for (const [, name = ''] of existsSync(url) && statSync(url).isFile() ? names.matchAll(/`([^`\s]+)`/g) : [])
+        t.match(readFileSync(url, 'utf8'), new RegExp(`(?<![\\w#])${name}(?!\\w)`), `${change}: ${place}: ${name}`)
     }
   }
 })
