@@ -1,4 +1,4 @@
-/** The bridge cannot listen: what is wrong, and what to do. */
+/** The error of an address on which the bridge cannot listen: what is wrong, and what to do. */
 export class ListenError extends Error {
   override name = 'ListenError'
   readonly next: string

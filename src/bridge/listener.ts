@@ -1,4 +1,7 @@
-/** Listens for HTTP requests. Their handler can be replaced while connections stay open. */
+/**
+ * Listens for HTTP requests: TLS, connections, the size of headers, and time limits for the arrival of a request. Their
+ * handler can be replaced while connections stay open.
+ */
 import {
   createServer,
   type IncomingMessage,

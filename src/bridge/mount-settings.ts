@@ -1,6 +1,7 @@
 /**
- * The settings of one mount: the part of the configuration that it depends on. A mount gets nothing else, and its plan
- * contains all of it. So any change of these settings changes the plan.
+ * The settings of one mount, the part of the configuration that it depends on: on a reload, a mount whose settings are
+ * the same stays. A mount gets nothing else, and its plan contains all of it. So any change of these settings changes
+ * the plan.
  */
 import { hasSignInPage, parseListen, type ServerSettings, type Settings } from '../config/settings.js'
 

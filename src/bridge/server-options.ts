@@ -1,4 +1,7 @@
-/** Options of the upstream side of a server, from its entry in the configuration. */
+/**
+ * Makes the options of the upstream side of a server from its entry in the configuration: transport, environment and
+ * stderr of its program, headers, time limits.
+ */
 
 import {
   type Callers,

@@ -1,4 +1,4 @@
-/** Errors that end the program: what happened, details, what to do next, and the exit code. */
+/** Errors that end the program, such as a port in use: what happened, details, what to do next, and the exit code. */
 
 import { ListenError, type ListenOption, optionOf } from '../bridge/listen-error.js'
 import { ConfigError } from '../config/settings.js'

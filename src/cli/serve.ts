@@ -1,4 +1,7 @@
-/** The default command: serves, follows configuration changes, and shuts down. */
+/**
+ * The default command: serves, reads the configuration again when its files change or on SIGHUP, and shuts down on a
+ * signal.
+ */
 import { unwatchFile, watchFile } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { Bridge } from '../bridge/bridge.js'

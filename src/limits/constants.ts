@@ -1,4 +1,7 @@
-/** The bounds that several rooms share and no option changes. Lengths are in characters. */
+/**
+ * The bounds that several rooms share and no option changes, such as lengths of names and URIs, pages of lists, unread
+ * notifications and rounds of questions. Lengths are in characters.
+ */
 
 /** A client's capabilities, and its clientInfo: each. */
 export const MAX_CAPABILITIES = 64 * 1024

@@ -1,4 +1,4 @@
-/** The endpoints for liveness, readiness and metrics. */
+/** The endpoints for liveness, readiness and metrics: `/healthz`, `/readyz` and `/metrics`. */
 import type { FastifyInstance } from 'fastify'
 
 /** What the endpoints report. */

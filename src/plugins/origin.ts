@@ -1,6 +1,6 @@
 /**
  * Protects the bridge from foreign web pages (MCP 2026-07-28, streamable-http, security): a request must name an
- * allowed host, and an allowed origin if it names one.
+ * allowed host, and an allowed origin if it names one, which then gets the headers of CORS.
  */
 import cors from '@fastify/cors'
 import type { FastifyRequest } from 'fastify'

@@ -1,6 +1,6 @@
 /**
- * Admits calls within the bounds, limits their time, and aborts them at shutdown. It has the only list of the calls in
- * flight.
+ * Admits calls within the bounds, limits their time (idle time, which progress renews, and total time), and aborts them
+ * at shutdown. It has the only list of the calls in flight.
  */
 
 import { Fault } from '../fault/fault.js'

@@ -1,4 +1,7 @@
-/** Reads and translates the questions of a server during a call, and their answers (MCP 2026-07-28, mrtr and client). */
+/**
+ * Reads and translates the questions of a server during a call (elicitation, sampling, roots), and their answers (MCP
+ * 2026-07-28, mrtr and client).
+ */
 
 import { Fault } from '../fault/fault.js'
 import {

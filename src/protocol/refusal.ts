@@ -1,6 +1,6 @@
 /**
- * Reads HTTP responses of a server that are not JSON-RPC answers: what they say, and whether the server may have acted on
- * the request.
+ * Reads HTTP responses of a server that are not JSON-RPC answers: what they say, their `Retry-After`, and whether the
+ * server may have acted on the request.
  */
 import { mediaTypeOf } from '../texts/headers.js'
 import { printable } from '../texts/printable.js'

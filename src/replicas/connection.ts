@@ -1,4 +1,7 @@
-/** What connections to Redis are for, and how they are made: where it is, who connects, and time limits. */
+/**
+ * What connections to Redis are for, and how they are made: where it is, who connects, time limits, and attempts to
+ * connect again.
+ */
 import { backoff } from '../time/pause.js'
 
 /** Where Redis is. Either `url` or `cluster`. */

@@ -1,7 +1,7 @@
 /**
- * A mend of @redis/client 6: a client that is destroyed while it connects is connected all the same, and when Redis then closes
- * the connection, the client sends pings into nothing until the process ends. The library's clients for Sentinels and for a
- * Cluster destroy such clients themselves when a primary is replaced.
+ * Works around a bug of @redis/client 6: a client that is destroyed while it connects is connected all the same, and
+ * when Redis then closes the connection, the client sends pings into nothing until the process ends. The library's
+ * clients for Sentinels and for a Cluster destroy such clients themselves when a primary is replaced.
  */
 import { createClient } from '@redis/client'
 

@@ -1,6 +1,7 @@
 /**
- * The other replicas, as this one reaches them: each at the internal address that it has written to Redis. A request goes
- * there over HTTP; its answer comes back as it is produced, and ends if the other replica is lost.
+ * The other replicas, as this one reaches them at the internal address that each has written to Redis: forwards
+ * requests, and notices that a replica is lost. A request goes there over HTTP; its answer comes back as it is
+ * produced, and ends if the other replica is lost.
  */
 import { type Dispatcher, Pool } from 'undici'
 import type { Sealer } from '../crypto/seal.js'

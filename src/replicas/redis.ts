@@ -1,6 +1,6 @@
 /**
- * The connections to Redis: one for commands, one for subscriptions. A command that takes too long counts as failed,
- * and after a failure no commands are sent for a moment.
+ * The connections to Redis, one for commands and one for subscriptions: what happens when a command takes too long, or
+ * Redis fails. A command that takes too long counts as failed, and after a failure no commands are sent for a moment.
  */
 import type { Log } from '../log/events.js'
 import { Deadline, within } from '../time/time.js'

@@ -1,7 +1,7 @@
 /**
- * Holds a received JSON text whose long strings may be set aside as bytes. V8 is fast at searching and slicing strings,
- * but slow at creating large ones. So long strings in a large text stay bytes, and the text to scan has a mark in place of
- * each.
+ * Holds a received JSON text, decoded from UTF-8, whose long strings may be set aside as bytes. V8 is fast at searching
+ * and slicing strings, but slow at creating large ones. So long strings in a large text stay bytes, and the text to
+ * scan has a mark in place of each.
  */
 import { BLOCK, Quotes } from './quotes.js'
 

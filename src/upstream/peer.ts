@@ -1,4 +1,7 @@
-/** The JSON-RPC peer of a server: assigns ids and progress tokens, and routes received messages to their exchanges. */
+/**
+ * The JSON-RPC peer of a server: assigns ids and progress tokens, routes received messages to their exchanges, answers
+ * `ping`, and sends cancellations.
+ */
 import { isUtf8 } from 'node:buffer'
 import type { Fault } from '../fault/fault.js'
 import { type Reservation, SMALL } from '../limits/memory.js'

@@ -1,4 +1,7 @@
-/** The MCP endpoint over Streamable HTTP: both eras at one address. The era is determined for each message. */
+/**
+ * The MCP endpoint over Streamable HTTP, both eras at one address: checks each request, and gives it to the half of its
+ * era or to the relay. The era is determined for each message.
+ */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'

@@ -1,6 +1,6 @@
 /**
- * Passes the event stream of a relayed answer to the client. Adds the last message if the bridge ends the stream, or if the
- * server ends it without an answer.
+ * Passes the event stream of a relayed answer to the client, and adds the last message if the bridge ends the stream,
+ * or if the server ends it without an answer.
  */
 
 import type { Readable } from 'node:stream'

@@ -1,5 +1,6 @@
 /**
- * A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): its POST requests and GET streams.
+ * A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): its POST requests, its GET
+ * streams, and how many it may have.
  */
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../fault/fault.js'

@@ -1,6 +1,6 @@
 /**
- * The event streams of one session over Streamable HTTP (MCP 2025-11-25, basic/transports, resumability). Stores their last
- * events, so that a client that has lost the connection can resume a stream.
+ * The event streams of one session over Streamable HTTP, with the last events of each, so that a client can resume one
+ * with `Last-Event-ID` (MCP 2025-11-25, basic/transports, resumability).
  */
 import type { Readable } from 'node:stream'
 import { type Reservation, SMALL } from '../../limits/memory.js'

@@ -1,4 +1,7 @@
-/** A legacy client's session with a legacy server. Messages pass through a tunnel unchanged. */
+/**
+ * The client's side of a tunnel: a legacy client's session with a legacy server, whose messages pass with other ids and
+ * progress tokens.
+ */
 
 import { Fault } from '../../fault/fault.js'
 import type { SessionRecorder } from '../../ports/recorder.js'

@@ -1,4 +1,4 @@
-/** Interprets the claims of a verified token: its owner, its audience and its scopes. No side effects. */
+/** Interprets the claims of a verified token: its owner, its audience, its scopes and its times. No side effects. */
 
 import { Fault } from '../../fault/fault.js'
 import type { Grant } from '../../protocol/call.js'

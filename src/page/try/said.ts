@@ -1,4 +1,4 @@
-/** What a server has said, where it says a text at all: control characters become visible. */
+/** Shows texts of a server so that control characters are visible, and bounded. */
 import { shown, shownJson, shownLines } from '../../inspect/words.js'
 
 /** Empty if it is no text. `most`: characters. */

@@ -1,4 +1,7 @@
-/** Gives a legacy client its own session with a legacy server. Only ids and progress tokens of messages are changed. */
+/**
+ * The server's side of a tunnel: a legacy client's own session with a legacy server. Only ids and progress tokens of
+ * messages are changed.
+ */
 
 import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'

@@ -1,4 +1,7 @@
-/** The upstream half of the modern era. Every call is complete in itself, so there are channels, but no sessions. */
+/**
+ * The upstream half of the modern era: answers calls through channels to a modern server. Every call is complete in
+ * itself, so there are channels, but no sessions.
+ */
 
 import { digest } from '../../crypto/digest.js'
 import { Fault } from '../../fault/fault.js'

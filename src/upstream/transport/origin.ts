@@ -1,4 +1,4 @@
-/** The HTTP origin of a server: its connections, and bounded reading of its answers. */
+/** The HTTP origin of a server: its connections, the credential of each request, and bounded reading of its answers. */
 
 import type { buildConnector, Dispatcher } from 'undici'
 import { needsSignIn } from '../../fault/fault.js'

@@ -1,4 +1,7 @@
-/** Ends a child and its descendants together, as a process group, at the latest when the bridge ends. */
+/**
+ * Ends a child process and its descendants together, as a process group (on Windows with taskkill), at the latest when
+ * the bridge ends.
+ */
 import { type ChildProcess, spawnSync } from 'node:child_process'
 import process from 'node:process'
 import { pause } from '../../../time/pause.js'
