@@ -1,4 +1,7 @@
-/** The HTTP application of the bridge: all hooks and routes, in the order in which a request meets them. */
+/**
+ * The HTTP application of the bridge: all hooks and routes, in the order in which a request meets them, and the proxies
+ * whose `X-Forwarded-For` it believes.
+ */
 import {
   type FastifyError,
   type FastifyInstance,

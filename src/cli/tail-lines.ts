@@ -1,4 +1,4 @@
-/** Formats calls and other events for `mcp-bridge tail`. */
+/** Formats calls and other events as lines of `mcp-bridge tail`. */
 import { adviceOn } from '../inspect/advice.js'
 import { errorMessage } from '../inspect/error-message.js'
 import { plainOf } from '../inspect/markdown.js'

@@ -1,6 +1,6 @@
 /**
- * The inspector over HTTP: its page and the data for it. Viewers change nothing, except what of it is kept; those who may can
- * call servers.
+ * The inspector over HTTP: its page, the data for it, and the token that viewers need. Viewers change nothing, except
+ * what of it is kept; those who may can call servers.
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { Readable } from 'node:stream'

@@ -1,4 +1,7 @@
-/** Listens at the internal address of a replica: others send requests there for what this replica owns. */
+/**
+ * Listens at the internal address of a replica: others send requests there for what this replica owns, and those
+ * without a valid proof are refused.
+ */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'

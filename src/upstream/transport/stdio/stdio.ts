@@ -1,4 +1,7 @@
-/** The stdio transport to servers: starts them as child processes, and ends all of them with the transport. */
+/**
+ * The stdio transport to servers: starts them as child processes (on Windows also scripts such as npx.cmd), and ends
+ * all of them with the transport.
+ */
 import type { ChildProcess } from 'node:child_process'
 import { platform } from 'node:process'
 import spawn from 'cross-spawn'
