@@ -1,57 +1,118 @@
 /**
- * Bounds the memory of the events that all sessions store for resuming. If others need memory, the sessions that store
- * most drop events.
+ * Stores events of sessions, so that clients can resume streams. Bounds the memory of all of them: if others need memory, the
+ * sessions that store most drop events.
  */
-import type { Memory } from '../../limits/memory.js'
+import type { Memory, Reservation } from '../../limits/memory.js'
+import { lengthOf, type Wire } from '../../rpc/source.js'
 
-/** A session that stores events. */
-export interface Keeper {
-  readonly principal: string
-  /** Bytes of its stored events. */
-  readonly kept: number
-  /** Drops its oldest event. */
-  forgetOldest(): void
-}
-
-/** Least part of the ledger that is freed at once, because finding the largest keepers takes time. */
+/** Bounds of the events that a session stores for resuming. */
+const KEEP = { events: 1_000, bytes: 4 * 1024 * 1024, milliseconds: 300_000 }
+/** Least part of the ledger that is freed at once, because finding the sessions that store most takes time. */
 const AT_ONCE = 1 / 64
 
-/** All sessions that store events. */
+/** The sessions that store events. */
 export class EventStore {
   readonly memory: Memory
-  readonly #keepers = new Set<Keeper>()
+  readonly sessions = new Set<StoredEvents<object>>()
 
   constructor(memory: Memory) {
     this.memory = memory
     memory.addKeeper((bytes, principal) => this.#giveUp(bytes, principal))
   }
 
-  /** Adds a session that stores events. */
-  add(keeper: Keeper): void {
-    this.#keepers.add(keeper)
-  }
-
-  /** Removes a session that stores no events any more. */
-  remove(keeper: Keeper): void {
-    this.#keepers.delete(keeper)
-  }
-
   #giveUp(bytes: number, principal: string | undefined): void {
     const enough = Math.max(bytes, this.memory.max * AT_ONCE)
     let given = 0
     while (given < bytes) {
-      const keepers = [...this.#keepers].filter((one) => principal === undefined || one.principal === principal)
-      keepers.sort((a, b) => b.kept - a.kept)
-      const [largest] = keepers
-      if (!largest || largest.kept === 0) return
-      // Large keepers are reduced to the median, or to half of the largest if that is less.
-      const target = Math.min(keepers[Math.floor(keepers.length / 2)]?.kept ?? 0, largest.kept / 2)
-      for (const keeper of keepers) {
-        const before = keeper.kept
-        while (keeper.kept > target && given + before - keeper.kept < enough) keeper.forgetOldest()
-        given += before - keeper.kept
+      const sessions = [...this.sessions].filter((one) => principal === undefined || one.principal === principal)
+      sessions.sort((a, b) => b.bytes - a.bytes)
+      const [largest] = sessions
+      if (!largest || largest.bytes === 0) return
+      // Large ones are reduced to the median, or to half of the largest if that is less.
+      const target = Math.min(sessions[Math.floor(sessions.length / 2)]?.bytes ?? 0, largest.bytes / 2)
+      for (const session of sessions) {
+        const before = session.bytes
+        while (session.bytes > target && given + before - session.bytes < enough) session.forgetOldest()
+        given += before - session.bytes
         if (given >= enough) return
       }
     }
+  }
+}
+
+interface StoredEvent<S> {
+  stream: S
+  number: number
+  event: Wire
+  size: number
+  at: number
+}
+
+/** The stored events of one session, whose streams are of type S. */
+export class StoredEvents<S extends object> {
+  readonly principal: string
+  readonly #store: EventStore
+  readonly #reservation: Reservation
+  readonly #events: StoredEvent<S>[] = []
+  #bytes = 0
+
+  constructor(principal: string, store: EventStore) {
+    this.principal = principal
+    this.#store = store
+    this.#reservation = store.memory.reserve(principal)
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Stores an event, and drops the oldest ones beyond the bounds. */
+  keepEvent(stream: S, number: number, event: Wire): void {
+    const size = lengthOf(event)
+    this.#events.push({ stream, number, event, size, at: performance.now() })
+    this.#bytes += size
+    this.#store.sessions.add(this)
+    while (this.#events.length > KEEP.events || this.#bytes > KEEP.bytes) this.#drop()
+    while (this.#events.length > 0 && this.#reservation.resize(this.#bytes)) this.#drop()
+    this.#settle()
+  }
+
+  /** The stored events of a stream after the event with this number. */
+  after(stream: S, number: number): readonly Wire[] {
+    return this.#events.flatMap((one) => (one.stream === stream && one.number > number ? [one.event] : []))
+  }
+
+  /** The first stored event's stream that `is` accepts. */
+  find(is: (stream: S) => boolean): S | undefined {
+    return this.#events.find(({ stream }) => is(stream))?.stream
+  }
+
+  forgetOldest(): void {
+    this.#drop()
+    this.#settle()
+  }
+
+  /** Drops expired events. */
+  forgetOld(): void {
+    const before = performance.now() - KEEP.milliseconds
+    while (this.#events[0] && this.#events[0].at < before) this.forgetOldest()
+  }
+
+  /** Drops all events. */
+  end(): void {
+    this.#events.length = 0
+    this.#bytes = 0
+    this.#settle()
+    this.#reservation.end()
+  }
+
+  #drop(): void {
+    this.#bytes -= this.#events.shift()?.size ?? 0
+  }
+
+  /** Returns the memory of dropped events. */
+  #settle(): void {
+    this.#reservation.resize(this.#bytes)
+    if (this.#events.length === 0) this.#store.sessions.delete(this)
   }
 }

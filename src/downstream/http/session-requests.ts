@@ -140,7 +140,7 @@ export class SessionRequests {
     const { text, session, fault } = await openSession(message, options, route)
     if (session) {
       // Another client may have taken the last free place in the meantime.
-      reply.header('mcp-session-id', this.#keep(principal, session, streams))
+      reply.header('mcp-session-id', this.#keep(session, streams))
     }
     if (fault) explainInBand(reply, fault, refusing.passthrough)
     sendJson(reply, text)
@@ -155,7 +155,7 @@ export class SessionRequests {
     const streams = new Streams(principal, this.#options.events)
     const session = log.telemetry?.recorder && crypto.randomUUID()
     const continued = TranslatedSession.continue(record, { ...this.#openOptions(request, streams), session })
-    this.#keep(principal, continued, streams, { id, from })
+    this.#keep(continued, streams, { id, from })
     log.debug({ event: 'session_continued', replica: from }, 'session of another replica continues here')
   }
 
@@ -176,20 +176,13 @@ export class SessionRequests {
   }
 
   /** Stores a session until it ends. Returns its id. Without room, closes it and throws a Fault. */
-  #keep(
-    principal: string,
-    session: ClientSession,
-    streams: Streams,
-    { id, from }: { id?: string; from?: string } = {},
-  ): string {
-    const { sessions, commitAfter, memory, log } = this.#options
-    const { passthrough } = this.#options.refusing
+  #keep(session: ClientSession, streams: Streams, known: { id?: string; from?: string } = {}): string {
+    const { sessions } = this.#options
     streams.options = traits[session.revision]
     try {
-      return new HttpSession(principal, session, streams, { commitAfter, passthrough, memory, log, from }).keepIn(
-        sessions,
-        id,
-      )
+      const id = sessions.add(new HttpSession(session, streams, this.#options, known.from), known.id)
+      streams.onEnd = () => sessions.end(id)
+      return id
     } catch (error) {
       session.close()
       throw error

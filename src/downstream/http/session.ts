@@ -4,26 +4,20 @@
  */
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../fault/fault.js'
-import type { Memory } from '../../limits/memory.js'
 import type { Id, Request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { answerLost, type Frame } from '../frames.js'
 import { type SortedBatch, together } from '../legacy/batch.js'
 import type { ClientSession } from '../legacy/session.js'
 import type { Logger } from '../logger.js'
+import type { AnswerOptions } from './answer.js'
 import { traceHeaders } from './headers.js'
-import { type ErrorRendering, explainInBand, reserveAnswer, sendEvents, sendJson } from './replies.js'
-import type { KeptSession, SessionStore } from './sessions.js'
+import { explainInBand, reserveAnswer, sendEvents, sendJson } from './replies.js'
+import type { KeptSession } from './sessions.js'
 import { type EventStream, MAX_STANDALONE, type Streams } from './streams.js'
 
-/** Options of a session. */
-export interface HttpSessionOptions extends Pick<ErrorRendering, 'passthrough'> {
-  /** Milliseconds of silence after which an answer becomes a stream. */
-  commitAfter: number
-  memory: Memory
+interface HttpSessionOptions extends Pick<AnswerOptions, 'commitAfter' | 'memory' | 'refusing'> {
   log: Logger
-  /** The replica that had the session before. */
-  from?: string | undefined
 }
 
 /** A session with its streams. */
@@ -35,22 +29,15 @@ export class HttpSession implements KeptSession {
   readonly #streams: Streams
   readonly #options: HttpSessionOptions
 
-  constructor(principal: string, client: ClientSession, streams: Streams, options: HttpSessionOptions) {
-    this.principal = principal
+  constructor(client: ClientSession, streams: Streams, options: HttpSessionOptions, from?: string) {
+    this.principal = streams.principal
     this.client = client
     this.#streams = streams
     this.#options = options
-    this.from = options.from
+    this.from = from
     const { telemetry } = options.log
     const recorder = telemetry?.recorder
     if (recorder) streams.onConnection = ({ id, request }, what) => recorder.stream(what, id, request, client.session)
-  }
-
-  /** Adds the session to `sessions` until it ends, with its `known` id or a new one. Throws a Fault if there is no room. */
-  keepIn(sessions: SessionStore<HttpSession>, known?: string): string {
-    const { id } = sessions.add(this.principal, () => this, known)
-    this.#streams.onEnd = () => sessions.end(id)
-    return id
   }
 
   get busy(): boolean {
@@ -88,7 +75,7 @@ export class HttpSession implements KeptSession {
       reply.code(last.cancelled ? 202 : last.status)
       if (last.cancelled) reply.send()
       else {
-        if (last.fault) explainInBand(reply, last.fault, this.#options.passthrough)
+        if (last.fault) explainInBand(reply, last.fault, this.#options.refusing.passthrough)
         sendJson(reply, reserveAnswer(reply, this.#options.memory, this.principal, text) ? text : answerLost(id))
       }
       return undefined

@@ -77,15 +77,17 @@ export class Sessions<S extends KeptSession> {
     return this.#sessions.has(id)
   }
 
-  /** Adds a session, with a new id or a `known` one. If there is no room, ends an idle one; throws a Fault if none is idle. */
-  add(principal: string, make: (id: string) => S, known?: string): { id: string; session: S } {
-    this.makeRoom(principal)
+  /**
+   * Adds a session, with a `known` id or a new one, which it returns. If there is no room, ends an idle one; throws a Fault if
+   * none is idle.
+   */
+  add(session: S, known?: string): string {
+    this.makeRoom(session.principal)
     const id = known ?? this.#options.replicas?.sessionId() ?? randomBytes(ID_BYTES).toString('base64url')
-    const session = make(id)
     const entry = new Entry(session, this.#options, () => this.end(id))
     this.#occupancy.enter(entry)
     this.#sessions.set(id, entry)
-    return { id, session }
+    return id
   }
 
   /**
@@ -115,7 +117,7 @@ export class Sessions<S extends KeptSession> {
   beside(others: Sessions<S>): SessionStore<S> {
     const own = this
     return {
-      add: (principal, make, known) => this.add(principal, make, known),
+      add: (session, known) => this.add(session, known),
       has: (id) => this.has(id) || others.has(id),
       find: (id, principal) => this.find(id, principal) ?? others.find(id, principal),
       end: (id) => {

@@ -51,7 +51,8 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
   app.get(paths.stream, async (request, reply) => {
     readHeaders(request.raw)
     checkTakesEvents(request)
-    const { id, session } = sessions.add(request.principal, (id) => new SseSession(id, request, options))
+    const session = new SseSession(request, options)
+    const id = sessions.add(session)
     session.onClose = () => sessions.end(id)
     // An absolute path, because the Java SDK resolves a relative one against the root, not against the stream.
     sendEvents(reply, session.open(`${publicPrefix}${paths.messages}?sessionId=${id}`))
@@ -94,7 +95,7 @@ export class SseSession implements KeptSession {
   readonly #conversation: Conversation
   #connection: EventConnection | undefined
 
-  constructor(_id: string, { principal, credential, grant }: FastifyRequest, options: SseOptions) {
+  constructor({ principal, credential, grant }: FastifyRequest, options: SseOptions) {
     this.principal = principal
     this.#options = options
     const { upstream, log, memory, settings } = options

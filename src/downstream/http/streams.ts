@@ -1,15 +1,14 @@
 /**
- * The event streams of one session over Streamable HTTP, with the last events of each, so that a client can resume one
- * with `Last-Event-ID` (MCP 2025-11-25, basic/transports, resumability).
+ * The event streams of one session over Streamable HTTP, each of which a client can resume with `Last-Event-ID` (MCP 2025-11-25, basic/transports, resumability).
  */
 import type { Readable } from 'node:stream'
-import { type Reservation, SMALL } from '../../limits/memory.js'
+import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Id } from '../../rpc/message.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import type { Outlet } from '../legacy/session.js'
 import { EventConnection } from './connection.js'
-import type { EventStore, Keeper } from './event-store.js'
+import { type EventStore, StoredEvents } from './event-store.js'
 
 /** Features of the client's revision. */
 export interface StreamOptions {
@@ -19,16 +18,6 @@ export interface StreamOptions {
   priming: boolean
 }
 
-interface Kept {
-  stream: EventStream
-  number: number
-  event: Wire
-  size: number
-  at: number
-}
-
-/** Bounds of the events that a session stores for resuming. */
-const KEEP = { events: 1_000, bytes: 4 * 1024 * 1024, milliseconds: 300_000 }
 /** Most GET streams that a session may have open. */
 export const MAX_STANDALONE = 4
 /** Most messages that wait for a stream. More are dropped. */
@@ -46,16 +35,14 @@ export interface PostOptions {
   commitAfter: number
 }
 
-const NO_REVISION: StreamOptions = { resumable: false, priming: false }
-const nothing = () => {}
-
 /** One event stream. A client that resumes it continues on another connection. */
 export class EventStream {
   readonly id: string
   /** The id of the request that it answers, if it is a single one. */
   readonly request: Id | undefined
   readonly #owner: Streams
-  #number = 0
+  /** Number of the last event. */
+  last = 0
   #connection: EventConnection | undefined
   /** Whether the first connection is still to come. */
   awaited = true
@@ -80,15 +67,10 @@ export class EventStream {
     return this.#connection !== undefined
   }
 
-  /** Number of the last event. */
-  get last(): number {
-    return this.#number
-  }
-
   /** Opens a connection: with the stored events in `after`, or at the beginning of the stream. */
-  connect(after?: readonly Kept[]): Readable {
+  connect(after?: readonly Wire[]): Readable {
     this.#connection?.end()
-    const connection = new EventConnection(this.#owner.reserve(SMALL), () => {
+    const connection = new EventConnection(this.#owner.reserve(), () => {
       if (this.#connection === connection) this.#connection = undefined
       this.#owner.disconnected(this)
     })
@@ -99,7 +81,7 @@ export class EventStream {
     const early = this.#early ?? []
     this.#early = undefined
     this.awaited = false
-    for (const event of after ? after.map((kept) => kept.event) : early) connection.write(event)?.catch(() => {})
+    for (const event of after ?? early) connection.write(event)?.catch(() => {})
     if (this.ended) connection.end()
     return connection.readable
   }
@@ -113,9 +95,9 @@ export class EventStream {
     const connection = this.#connection
     const text = instead && connection?.admits(message) === false ? instead() : message
     const { resumable } = this.#owner.options
-    const number = ++this.#number
+    const number = ++this.last
     const event = resumable ? encodeEvent(text, { id: `${this.id}-${number}` }) : encodeEvent(text)
-    if (resumable) this.#owner.keep(this, number, event)
+    if (resumable) this.#owner.stored.keepEvent(this, number, event)
     if (this.awaited) {
       this.#early ??= []
       this.#early.push(event)
@@ -160,45 +142,40 @@ export class EventStream {
 }
 
 /** All streams of a session, and the events stored for resuming. */
-export class Streams implements Keeper, Outlet {
+export class Streams implements Outlet {
   /** Set when the session is open. */
-  options: StreamOptions = NO_REVISION
+  options: StreamOptions = { resumable: false, priming: false }
   /** Ends the session, if it is open. */
-  onEnd: () => void = nothing
+  onEnd = () => {}
   /** Called when a stream is connected or disconnected, except for the first connection of an answer. */
-  onConnection: (stream: EventStream, change: ConnectionChange) => void = nothing
+  onConnection: (stream: EventStream, change: ConnectionChange) => void = () => {}
   readonly principal: string
-  readonly #store: EventStore
-  readonly #kept: Kept[] = []
-  #keptBytes = 0
-  /** For stored events, and for messages that wait for a stream. */
-  readonly #reservations: { kept: Reservation; queued: Reservation }
+  readonly stored: StoredEvents<EventStream>
+  readonly #memory: Memory
   #lastId = 0
   /** Streams that answer a request, newest last. */
   readonly #answering = new Set<EventStream>()
   /** GET streams, connected or waiting to be resumed, newest last. */
   #standalone: EventStream[] = []
+  /** Messages that wait for a stream. */
   #queued: { key: string | undefined; text: Wire }[] = []
+  readonly #reservation: Reservation
 
   constructor(principal: string, store: EventStore) {
     this.principal = principal
-    this.#store = store
-    this.#reservations = { kept: this.reserve(), queued: this.reserve(SMALL) }
+    this.stored = new StoredEvents(principal, store)
+    this.#memory = store.memory
+    this.#reservation = this.reserve()
   }
 
-  /** Bytes of the stored events. */
-  get kept(): number {
-    return this.#keptBytes
-  }
-
-  /** Begins a reservation for this session. */
-  reserve(free = 0): Reservation {
-    return this.#store.memory.reserve(this.principal, free)
+  /** Begins a reservation for messages on their way to the client. */
+  reserve(): Reservation {
+    return this.#memory.reserve(this.principal, SMALL)
   }
 
   /** Whether a stream of the session is connected. */
   get connected(): boolean {
-    return [...this.#answering, ...this.#standalone].some(({ connected }) => connected)
+    return this.#all.some(({ connected }) => connected)
   }
 
   /** Whether the client has opened GET streams, and none is connected now. */
@@ -238,11 +215,11 @@ export class Streams implements Keeper, Outlet {
   resume(lastEventId: string): Readable | undefined {
     const [, id, digits] = /^([pg][0-9]{1,9})-([0-9]{1,9})$/.exec(lastEventId) ?? []
     if (id === undefined) return undefined
-    this.#forgetOld()
+    this.stored.forgetOld()
     const after = Number(digits)
     const stream = this.#find(id)
     if (!stream || after > stream.last || (stream.ended && after === stream.last)) return undefined
-    const rest = this.#kept.filter((kept) => kept.stream === stream && kept.number > after)
+    const rest = this.stored.after(stream, after)
     if (rest.length < stream.last - after) return undefined
     this.onConnection(stream, 'resumed')
     return this.#flushed(stream, stream.connect(rest))
@@ -264,7 +241,7 @@ export class Streams implements Keeper, Outlet {
     if (key !== undefined) this.#queued = this.#queued.filter((waiting) => waiting.key !== key)
     if (this.#queued.length >= MAX_QUEUED_MESSAGES) return
     const bytes = this.#queued.reduce((sum, waiting) => sum + lengthOf(waiting.text), lengthOf(text))
-    if (this.#reservations.queued.resize(bytes) === undefined) this.#queued.push({ key, text })
+    if (this.#reservation.resize(bytes) === undefined) this.#queued.push({ key, text })
   }
 
   isIdle(): boolean {
@@ -276,23 +253,6 @@ export class Streams implements Keeper, Outlet {
     this.onEnd()
   }
 
-  /** Stores an event for resuming, and drops the oldest events beyond the bounds. */
-  keep(stream: EventStream, number: number, event: Wire): void {
-    const size = lengthOf(event)
-    this.#kept.push({ stream, number, event, size, at: performance.now() })
-    this.#keptBytes += size
-    this.#store.add(this)
-    while (this.#kept.length > KEEP.events || this.#keptBytes > KEEP.bytes) this.#forgetOldest()
-    while (this.#kept.length > 0 && this.#reservations.kept.resize(this.#keptBytes)) this.#forgetOldest()
-    this.#keptLess()
-  }
-
-  /** Drops the oldest stored event. */
-  forgetOldest(): void {
-    this.#forgetOldest()
-    this.#keptLess()
-  }
-
   /** Handles the end of a connection. */
   disconnected(stream: EventStream): void {
     if (stream.ended) this.forgetStream(stream)
@@ -302,9 +262,8 @@ export class Streams implements Keeper, Outlet {
 
   /** Sends a keep-alive on all streams, and drops expired events. */
   keepAlive(): void {
-    this.#forgetOld()
-    for (const stream of this.#answering) stream.keepAlive()
-    for (const stream of this.#standalone) stream.keepAlive()
+    this.stored.forgetOld()
+    for (const stream of this.#all) stream.keepAlive()
   }
 
   /** Ends the GET streams. */
@@ -314,41 +273,26 @@ export class Streams implements Keeper, Outlet {
 
   /** Ends all streams and drops all stored events. */
   close(): void {
-    for (const stream of [...this.#answering, ...this.#standalone]) stream.end()
-    this.#kept.length = 0
-    this.#keptBytes = 0
+    for (const stream of this.#all) stream.end()
     this.#queued = []
-    this.#store.remove(this)
-    for (const reservation of Object.values(this.#reservations)) reservation.end()
+    this.stored.end()
+    this.#reservation.end()
+  }
+
+  get #all(): readonly EventStream[] {
+    return [...this.#answering, ...this.#standalone]
   }
 
   #find(id: string): EventStream | undefined {
-    const open = [...this.#answering, ...this.#standalone].find((stream) => stream.id === id)
-    return open ?? this.#kept.find(({ stream }) => stream.id === id)?.stream
+    const is = (stream: EventStream) => stream.id === id
+    return this.#all.find(is) ?? this.stored.find(is)
   }
 
   #flushed(stream: EventStream, connection: Readable): Readable {
     // Nothing can be sent on an ended stream.
     const waiting = stream.ended ? [] : this.#queued.splice(0)
-    if (!stream.ended) this.#reservations.queued.resize(0)
+    if (!stream.ended) this.#reservation.resize(0)
     for (const { text } of waiting) stream.push(text)?.catch(() => {})
     return connection
-  }
-
-  #forgetOld(): void {
-    const before = performance.now() - KEEP.milliseconds
-    if (!this.#kept[0] || this.#kept[0].at >= before) return
-    while (this.#kept[0] && this.#kept[0].at < before) this.#forgetOldest()
-    this.#keptLess()
-  }
-
-  #forgetOldest(): void {
-    this.#keptBytes -= this.#kept.shift()?.size ?? 0
-  }
-
-  /** Returns the memory of dropped events. */
-  #keptLess(): void {
-    this.#reservations.kept.resize(this.#keptBytes)
-    if (this.#kept.length === 0) this.#store.remove(this)
   }
 }

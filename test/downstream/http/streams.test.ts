@@ -436,10 +436,10 @@ t.test('stored events reserve memory, and release it with the session', async (t
   read(stream.connect())
   for (let at = 0; at < 10; at++) say(stream, 'x'.repeat(20_000))
   await settled()
-  t.equal(streams.kept, 10 * (20_000 + 'id: p1-1\nevent: message\ndata: \n\n'.length) + 1)
-  t.ok(memory.used >= streams.kept)
+  t.equal(streams.stored.bytes, 10 * (20_000 + 'id: p1-1\nevent: message\ndata: \n\n'.length) + 1)
+  t.ok(memory.used >= streams.stored.bytes)
   streams.close()
-  t.equal(streams.kept, 0)
+  t.equal(streams.stored.bytes, 0)
   await until(() => memory.used === 0, 'everything being given back')
 })
 
@@ -459,8 +459,8 @@ t.test('without memory, the session that stores the most loses its oldest events
     await settled()
   }
   t.ok(memory.used <= memory.max)
-  t.ok(modest.streams.kept > 100_000, 'who keeps little keeps all of it')
-  t.ok(greedy.streams.kept > 200_000)
+  t.ok(modest.streams.stored.bytes > 100_000, 'who keeps little keeps all of it')
+  t.ok(greedy.streams.stored.bytes > 200_000)
   t.equal(lastIds[0]?.said().length, 100, 'everything was said')
   t.equal(greedy.streams.resume('p1-1'), undefined, 'what was kept longest is gone')
   read(greedy.streams.resume('p1-98') as Readable)
@@ -483,11 +483,11 @@ t.test('for a principal, only its own events make room', async (t) => {
     return streams
   }) as [Streams, Streams]
   await settled()
-  const { kept } = theirs
+  const kept = theirs.stored.bytes
   t.ok(kept > 100_000)
   memory.mustReserve('a', 300 * 1024)
-  t.ok(mine.kept < 100_000)
-  t.equal(theirs.kept, kept)
+  t.ok(mine.stored.bytes < 100_000)
+  t.equal(theirs.stored.bytes, kept)
 })
 
 t.test('waiting and unread messages reserve memory, and are dropped without it', async (t) => {
