@@ -2,13 +2,15 @@
 import type { MessageOrigin } from '../protocol/encoded.js'
 import type { Era } from '../protocol/eras.js'
 import { headOf, idValue, type MessageHead, type Notification, type Request, type Response } from '../rpc/message.js'
-import { type Wire, wireOf } from '../rpc/source.js'
+import { type JsonSource, type Wire, wireOf } from '../rpc/source.js'
 import type { MessageBody, RecordEvent, TraceEvent } from './events.js'
-import { describe, receivedText } from './received.js'
 import { changesOf, receivedFor, type Towards } from './rules.js'
 
 /** A message, before it is recorded. */
 export type MessageTrace = Extract<TraceEvent, { kind: 'message' }>
+
+/** What a received message is. The id is undefined in a notification, and in an error without one. */
+export type ReceivedMessage = Pick<MessageBody, 'form' | 'method' | 'id'>
 
 /** The receiver of messages to a client of an era. */
 export const TOWARDS: Readonly<Record<Era, Towards>> = { modern: 'modern client', legacy: 'legacy client' }
@@ -58,6 +60,19 @@ export function fillIn(trace: MessageTrace, text: Wire): MessageHead | undefined
   trace.method = head.method
   trace.id = head.id === undefined ? undefined : idValue(head.id)
   return head
+}
+
+/** Fills in what a received message is, without its payload. */
+export function describe(message: Request | Notification | Response, into: ReceivedMessage): void {
+  const isResponse = message.kind === 'response'
+  into.form = isResponse ? message.outcome.kind : message.kind
+  into.method = isResponse ? undefined : message.method
+  into.id = message.kind === 'notification' || message.id === undefined ? undefined : idValue(message.id)
+}
+
+/** The received text of a message; undefined if the bridge made the message. */
+function receivedText(message: Request | Notification | Response): JsonSource | undefined {
+  return message.kind === 'response' ? message.outcome.source : message.source
 }
 
 /**

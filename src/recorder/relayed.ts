@@ -25,7 +25,7 @@ interface About {
   listed: Reservation | undefined
 }
 
-/** Most bytes that are read of a list of tools, whose schemas mark secret arguments. */
+/** The empty list of changes: a relayed message is the same on both wires. */
 const UNCHANGED = new ChangeList(() => '')
 
 /** What passes for one call. */

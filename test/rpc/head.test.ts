@@ -1,6 +1,6 @@
 /** Reading the head of a message from as few bytes as possible. */
 import t from 'tap'
-import { describe, type ReceivedMessage } from '../../src/recorder/received.js'
+import { describe, type ReceivedMessage } from '../../src/recorder/message.js'
 import { headIn } from '../../src/rpc/head.js'
 import { parseMessage } from '../../src/rpc/message.js'
 import { sourceOf } from '../../src/rpc/source.js'
