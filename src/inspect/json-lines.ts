@@ -240,9 +240,20 @@ function nameOf({ name }: Member, index: number): string {
   }
 }
 
-/** Characters before the text of a line: its indentation. */
+/** The name at the beginning of a line. */
+export function prefixOf({ name }: JsonLine): string {
+  return name === '' ? '' : `${name}: `
+}
+
+/** Characters of the indentation of a line. */
 export function indentOf({ depth }: JsonLine): number {
   return depth * STEP
+}
+
+/** A JSON text, which may be truncated, with a line for each value, as JSON.stringify indents it. Other text stays as it is. */
+export function indented(text: string): string {
+  const { lines } = jsonLines(text, 0)
+  return lines.map((line) => ' '.repeat(indentOf(line)) + prefixOf(line) + line.text).join('\n')
 }
 
 /**

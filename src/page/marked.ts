@@ -1,6 +1,6 @@
 /** The text of a message, with the values marked that the bridge has changed. */
 import { html } from 'htm/preact'
-import { indentOf, type JsonLine, type JsonText, jsonLines } from '../inspect/json-lines.js'
+import { indentOf, type JsonLine, type JsonText, jsonLines, prefixOf } from '../inspect/json-lines.js'
 import { plainOf } from '../inspect/markdown.js'
 import { pathOf, ruleWords, shown } from '../inspect/words.js'
 import type { KeptText } from '../recorder/events.js'
@@ -37,16 +37,12 @@ export function lay(payload: KeptText, width: number, marks: readonly Mark[]): L
 /** Lines on the screen that a line takes. Those after the first one are indented more. */
 function heightOf(line: JsonLine, width: number): number {
   const indent = indentOf(line)
-  const length = indent + nameOf(line).length + line.text.length
+  const length = indent + prefixOf(line).length + line.text.length
   return length <= width ? 1 : 1 + Math.ceil((length - width) / roomAfter(indent, width))
 }
 
 function roomAfter(indent: number, width: number): number {
   return Math.max(8, width - indent - 2)
-}
-
-function nameOf({ name }: JsonLine): string {
-  return name === '' ? '' : `${name}: `
 }
 
 /** Fewer lines are little room. */
@@ -89,7 +85,7 @@ export function MarkedJson({ laid, most, words }: { laid: Laid; most: number; wo
 /** A line that goes on for longer than there is room. */
 function cutOff(line: JsonLine, width: number, most: number): JsonLine {
   const indent = indentOf(line)
-  const room = width + (most - 1) * roomAfter(indent, width) - indent - nameOf(line).length - 1
+  const room = width + (most - 1) * roomAfter(indent, width) - indent - prefixOf(line).length - 1
   return { ...line, text: `${line.text.slice(0, Math.max(1, room))}…` }
 }
 

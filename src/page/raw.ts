@@ -1,6 +1,6 @@
 /** One message as it was on the wire: its headers and its text, as far as they are stored. */
 import { html } from 'htm/preact'
-import { indented } from '../inspect/indent.js'
+import { indented } from '../inspect/json-lines.js'
 import type { MessageRow } from '../inspect/rows.js'
 import { counted, shown, size } from '../inspect/words.js'
 import type { KeptText, RecordedEvent } from '../recorder/events.js'

@@ -1,6 +1,7 @@
 /** JSON as lines for people: what stays on one line, and which lines a marked value has. */
+import { assert as check, jsonValue, property } from 'fast-check'
 import t from 'tap'
-import { type JsonText, jsonLines, sharesOf } from '../../src/inspect/json-lines.js'
+import { indented, type JsonText, jsonLines, sharesOf } from '../../src/inspect/json-lines.js'
 
 /** The lines as they are read, with `*` before those of a mark and `>` before its first one. */
 function written({ lines }: JsonText): string[] {
@@ -88,4 +89,28 @@ t.test('room is divided fairly, and nobody gets less than the least', async (t) 
   t.same(sharesOf([30, 30], 4, 3), [3, 3])
   t.same(sharesOf([2, 30], 0, 3), [2, 3])
   t.same(sharesOf([], 40, 3), [])
+})
+
+t.test('indents JSON as JSON.stringify does', async () => {
+  check(
+    property(jsonValue(), (value) => {
+      const wanted = JSON.stringify(value, null, 2)
+      for (const text of [JSON.stringify(value), wanted])
+        if (indented(text) !== wanted) throw new Error(`${indented(text)} for ${text}`)
+    }),
+  )
+})
+
+t.test('keeps numbers, names, strings and repeated members as sent', async (t) => {
+  const text = '{"account":9007199254740993,"amount":1e400,"to":"evil","to":"g\\u006fod","zero":-0.0}'
+  t.equal(
+    indented(text),
+    '{\n  "account": 9007199254740993,\n  "amount": 1e400,\n  "to": "evil",\n  "to": "g\\u006fod",\n  "zero": -0.0\n}',
+  )
+})
+
+t.test('indents a truncated text, and leaves other text unchanged', async (t) => {
+  t.equal(indented('{"a":[1,{"b":"c'), '{\n  "a": [\n    1,\n    {\n      "b": "c')
+  t.equal(indented('[ ]'), '[]')
+  for (const text of ['event: <p>no</p>', '}', 'a(b)', '{"a":1}}', "{'a':1}"]) t.equal(indented(text), text)
 })
