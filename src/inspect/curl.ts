@@ -5,7 +5,9 @@ import { encodeValue } from '../protocol/headers.js'
 import { methodTraits } from '../protocol/methods.js'
 import { literal, powershellOf } from '../texts/powershell.js'
 import { inQuotes } from '../texts/shell.js'
+import { recordIn } from './record.js'
 import type { MessageRow } from './rows.js'
+import type { JsonRecord } from './try/types.js'
 import type { CallView } from './views.js'
 
 /** A command. */
@@ -16,7 +18,6 @@ export interface RequestCommand {
 }
 
 type Told = Pick<CallView, 'client' | 'events' | 'principal' | 'session'>
-type Json = Readonly<Record<string, unknown>>
 
 /** Principals that need no token. */
 const WITHOUT_TOKEN: readonly (string | undefined)[] = ['local', ANONYMOUS, undefined]
@@ -82,7 +83,7 @@ function againOf(call: Told): Again | undefined {
   )
   const payload = request?.payload
   if (call.client?.transport !== 'http' || !payload || payload.cut > 0 || payload.hidden > 0) return undefined
-  const message = objectIn(payload.text)
+  const message = recordIn(payload.text)
   if (!message) return undefined
   return {
     headers: { accept: 'application/json, text/event-stream', ...metadataOf(call.client, message) },
@@ -93,14 +94,17 @@ function againOf(call: Told): Again | undefined {
 }
 
 /** The headers that repeat values of the message or the session. */
-function metadataOf({ era, revision }: NonNullable<Told['client']>, { method, params }: Json): Record<string, string> {
+function metadataOf(
+  { era, revision }: NonNullable<Told['client']>,
+  { method, params }: JsonRecord,
+): Record<string, string> {
   if (era === 'legacy') {
     const known = legacyRevision(revision)
     const isTold = known !== undefined && traits[known].versionHeader && method !== 'initialize'
     return isTold ? { 'mcp-protocol-version': known } : {}
   }
   const { named } = methodTraits(String(method))
-  const name = named === undefined ? undefined : (params as Json | undefined)?.[named]
+  const name = named === undefined ? undefined : (params as JsonRecord | undefined)?.[named]
   return {
     'mcp-protocol-version': revision ?? NEWEST_MODERN,
     'mcp-method': encodeValue(String(method)),
@@ -109,19 +113,10 @@ function metadataOf({ era, revision }: NonNullable<Told['client']>, { method, pa
 }
 
 /** The headers whose values the inspector does not have. */
-function secretsOf({ session, principal }: Told, { method }: Json): Again['secret'] {
+function secretsOf({ session, principal }: Told, { method }: JsonRecord): Again['secret'] {
   const inSession = session !== undefined && method !== 'initialize'
   return {
     ...(inSession && { 'mcp-session-id': { before: '', variable: 'MCP_SESSION_ID' } }),
     ...(requiresToken(principal) && { authorization: { before: 'Bearer ', variable: 'TOKEN' } }),
-  }
-}
-
-function objectIn(text: string): Json | undefined {
-  try {
-    const found: unknown = JSON.parse(text)
-    return typeof found === 'object' && found !== null && !Array.isArray(found) ? (found as Json) : undefined
-  } catch {
-    return undefined
   }
 }

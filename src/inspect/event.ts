@@ -1,7 +1,7 @@
 /** Parses an event from an exported file, or from the bridge that `tail` follows. Untrusted: all values are checked. */
 
 import type { RecordedEvent } from '../recorder/events.js'
-import { isRecord } from './record.js'
+import { isRecord, recordIn } from './record.js'
 import { CANCELLED } from './words.js'
 
 type Check = (value: unknown) => boolean
@@ -86,14 +86,9 @@ const CHECKS = new Map(
 
 /** The event in a line; undefined if it is invalid. */
 export function eventIn(line: string): RecordedEvent | undefined {
-  let seen: unknown
-  try {
-    seen = JSON.parse(line)
-  } catch {
-    return undefined
-  }
-  const check = isRecord(seen) ? CHECKS.get(seen['kind'] as string) : undefined
-  return check?.(seen) ? (seen as RecordedEvent) : undefined
+  const seen = recordIn(line)
+  const check = seen && CHECKS.get(seen['kind'] as string)
+  return check?.(seen) ? (seen as unknown as RecordedEvent) : undefined
 }
 
 /** The check of a member. Newer versions may have further members: those are accepted if they are texts or numbers. */

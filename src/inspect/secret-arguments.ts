@@ -6,10 +6,9 @@ import { bytesOf } from '../recorder/message.js'
 import { textOfWire, type Wire } from '../rpc/source.js'
 import { ListedTools, pageOf } from './listed-tools.js'
 import { begins, type Pattern } from './paths.js'
-import { isRecord } from './record.js'
+import { isRecord, recordIn } from './record.js'
 import { keyOf, secretsIn } from './secret-schema.js'
-
-type Json = Readonly<Record<string, unknown>>
+import type { JsonRecord } from './try/types.js'
 
 /** Most pending requests for lists of tools. */
 const MAX_PENDING_LISTS = 1_000
@@ -73,7 +72,7 @@ export class SecretArguments {
     const maySecret = SECRET.test(text)
     if (hop !== 'server' && !maySecret) return
     const page = pageOf(text)
-    let tools: Json[] | undefined
+    let tools: JsonRecord[] | undefined
     const read = () => (tools ??= toolsIn(text))
     if (hop === 'server') this.tools.learn(server, page, isFirst, read)
     if (!maySecret) return
@@ -119,11 +118,8 @@ function keyOfRequest({ server, hop, call, session, id }: TraceEvent & MessageBo
   return `${hop} ${call} ${session} ${id} ${server}`
 }
 
-function toolsIn(text: string): Json[] {
-  try {
-    const { result } = JSON.parse(text) as { result?: { tools?: unknown } }
-    return Array.isArray(result?.tools) ? result.tools.filter(isRecord) : []
-  } catch {
-    return []
-  }
+function toolsIn(text: string): JsonRecord[] {
+  const result = recordIn(text)?.['result']
+  const tools = isRecord(result) ? result['tools'] : undefined
+  return Array.isArray(tools) ? tools.filter(isRecord) : []
 }

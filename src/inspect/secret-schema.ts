@@ -1,8 +1,9 @@
 /** Which values a JSON Schema calls secret: those with `writeOnly: true` or `format: password`. */
-import { nameOfToken } from '../rpc/pointer.js'
 import { ANY, LONGEST, MANY, type PathStep } from './paths.js'
+import { isRecord } from './record.js'
+import { referred } from './schema-reference.js'
+import type { JsonRecord } from './try/types.js'
 
-type Json = Readonly<Record<string, unknown>>
 type Path = readonly PathStep[]
 
 /** Levels of a schema that are examined. Deeper values count as secret. */
@@ -54,9 +55,9 @@ class Search {
   /** Recursive schemas: the paths of the outer one, by their keys. */
   readonly #loops = new Map<string, Path>()
   /** Schemas under examination, with their paths. */
-  readonly #within = new Map<Json, Path>()
+  readonly #within = new Map<JsonRecord, Path>()
   /** Examined schemas, with their paths. */
-  readonly #done = new Map<Json, Set<string>>()
+  readonly #done = new Map<JsonRecord, Set<string>>()
 
   constructor(root: unknown, effort: Effort) {
     this.#root = root
@@ -71,7 +72,7 @@ class Search {
   /** Examines a schema for the value at a path. Returns false if the effort is used up. */
   #visit(schema: unknown, path: Path): boolean {
     // Values with long paths are hidden in any case.
-    if (!isObject(schema) || lengthOf(path) > LONGEST) return true
+    if (!isRecord(schema) || lengthOf(path) > LONGEST) return true
     const loop = this.#within.get(schema)
     if (loop) {
       this.#loops.set(keyOf(loop), loop)
@@ -92,15 +93,15 @@ class Search {
     return sufficed
   }
 
-  #each(schema: Json, path: Path, keyword: string, of: 'same' | 'below' | 'named'): boolean {
+  #each(schema: JsonRecord, path: Path, keyword: string, of: 'same' | 'below' | 'named'): boolean {
     const { [keyword]: value } = schema
-    const isList = Array.isArray(value) || (MAPS.has(keyword) && isObject(value))
+    const isList = Array.isArray(value) || (MAPS.has(keyword) && isRecord(value))
     return (isList ? Object.entries(value) : [['', value]]).every(([name, one]) =>
       this.#visit(one, of === 'same' ? path : [...path, of === 'named' ? (name as string) : ANY]),
     )
   }
 
-  #isDone(schema: Json, path: Path): boolean {
+  #isDone(schema: JsonRecord, path: Path): boolean {
     const key = keyOf(path)
     const paths = this.#done.get(schema) ?? new Set()
     this.#done.set(schema, paths)
@@ -126,30 +127,6 @@ export function keyOf(path: Path): string {
   return JSON.stringify(path.map((step) => (typeof step === 'symbol' ? [step.description] : step)))
 }
 
-function isSecret(schema: Json): boolean {
+function isSecret(schema: JsonRecord): boolean {
   return schema['writeOnly'] === true || schema['format'] === 'password'
-}
-
-/** The target of a reference within the schema; undefined if there is none, or if it is outside. */
-function referred(root: unknown, reference: string): unknown {
-  if (reference === '#') return root
-  if (!reference.startsWith('#/')) return undefined
-  let pointer = reference.slice(2)
-  try {
-    pointer = decodeURIComponent(pointer)
-  } catch {
-    // Not percent-encoded: taken literally.
-  }
-  return pointer
-    .split('/')
-    .map(nameOfToken)
-    .reduce<unknown>((at, name) => (isContainer(at) && Object.hasOwn(at, name) ? at[name] : undefined), root)
-}
-
-function isObject(value: unknown): value is Json {
-  return isContainer(value) && !Array.isArray(value)
-}
-
-function isContainer(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null
 }

@@ -1,5 +1,5 @@
 /** Makes a call of a recording of the messages that passed between a client and the bridge. */
-import { isRecord } from '../inspect/record.js'
+import { isRecord, recordIn } from '../inspect/record.js'
 import type { JsonRecord } from '../inspect/try/types.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import {
@@ -73,7 +73,7 @@ export function repeatableCallOf({ server, client, messages, capabilities }: Cal
   problem?: string
 } {
   const [first, ...others] = messages.filter(({ form }) => form !== 'notification')
-  const request = first?.dir === 'in' && first.form === 'request' ? objectIn(first.text) : undefined
+  const request = first?.dir === 'in' && first.form === 'request' ? recordIn(first.text) : undefined
   if (!request) return { problem: 'The text of its request is not kept, or not as a whole' }
   const { method, params } = request
   const given = isRecord(params) ? params : {}
@@ -106,7 +106,7 @@ function answersAmong(messages: readonly ClientMessage[]) {
   let asked: JsonRecord = {}
   let last: JsonRecord | undefined
   for (const { dir, form, text } of messages) {
-    const message = objectIn(text)
+    const message = recordIn(text)
     if (!message) return { answers, problem: 'The text of one of its messages is not kept, or not as a whole' }
     const { id, method, params, result } = message
     if (dir === 'out' && form === 'request') open.set(id, String(method))
@@ -145,13 +145,4 @@ function answersIn(asked: JsonRecord, params: unknown): RecordedAnswer[] {
 function paramsOf({ _meta, ...params }: JsonRecord, meta: JsonRecord): JsonRecord {
   const rest = Object.entries(meta).filter(([key]) => !OF_REQUESTS.has(key))
   return rest.length === 0 ? params : { ...params, _meta: Object.fromEntries(rest) }
-}
-
-function objectIn(text: string): JsonRecord | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isRecord(value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }

@@ -1,6 +1,6 @@
 /** Gathers the calls of a running bridge for a recording: the texts of their messages with the client, until they end. */
 
-import { isRecord } from '../inspect/record.js'
+import { isRecord, recordIn } from '../inspect/record.js'
 import { redactor } from '../inspect/redact.js'
 import { SecretArguments } from '../inspect/secret-arguments.js'
 import type { JsonRecord } from '../inspect/try/types.js'
@@ -121,16 +121,11 @@ export class GatheredCalls {
     })
   }
 
-  /** Learns what a legacy client can do. */
+  /** Stores the capabilities that a legacy client declares. */
   #opened({ server, messages: [request] }: OpenCall, session: string | undefined): void {
-    try {
-      const { params } = JSON.parse(request?.text ?? '{}') as JsonRecord
-      const capabilities = isRecord(params) ? params['capabilities'] : undefined
-      if (!isRecord(capabilities)) return
-      this.#capabilities.set(keyOfSession(server, session), capabilities)
-    } catch {
-      // An invalid message opens no session.
-    }
+    const params = recordIn(request?.text ?? '')?.['params']
+    const capabilities = isRecord(params) ? params['capabilities'] : undefined
+    if (isRecord(capabilities)) this.#capabilities.set(keyOfSession(server, session), capabilities)
   }
 
   #leave(call: OpenCall, problem: string): void {

@@ -1,6 +1,6 @@
 /** Differences between two JSON values. */
 import t from 'tap'
-import { diff, MAX_COMPARED_DEPTH, MAX_DIFFERENCES } from '../../src/replay/diff.js'
+import { areEqual, diff, MAX_COMPARED_DEPTH, MAX_DIFFERENCES } from '../../src/replay/diff.js'
 
 type Case = [what: string, expected: unknown, actual: unknown, differences: object[], ignore?: string[]]
 
@@ -107,4 +107,13 @@ t.test('values of any depth and length are compared', async (t) => {
   t.same(diff(long, [...long, 'new']).all, [{ at: '/200000', op: 'add', actual: 'new' }])
   const shuffled = long.map((n) => n * 7)
   t.equal(diff(long, [...shuffled, 'new']).all.length, MAX_DIFFERENCES)
+})
+
+t.test('values are equal whatever the order of their keys', async (t) => {
+  t.ok(areEqual({ a: 1, b: [{ c: 2, d: 3 }] }, { b: [{ d: 3, c: 2 }], a: 1 }))
+  const others = [{ a: 1 }, { a: 1, b: [{ c: 2 }] }, { a: 1, b: { 0: { c: 2, d: 3 } } }, { a: 1, c: [] }, null, [], 'a']
+  for (const other of others) t.notOk(areEqual({ a: 1, b: [{ c: 2, d: 3 }] }, other), JSON.stringify(other))
+  t.notOk(areEqual({ ['__proto__']: 1 }, Object.create({ ['__proto__']: 1 })))
+  const deep = () => JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as unknown
+  t.ok(areEqual(deep(), deep()), 'at any depth')
 })

@@ -4,6 +4,7 @@ import { completionsOf, connectTry, listOf } from '../../inspect/try/client.js'
 import type { JsonRecord, TryCallOptions, TryClient, TryEvent, TryQuestion } from '../../inspect/try/types.js'
 import type { Expected, RecordedAnswer } from '../../replay/recording.js'
 import { fromBridge } from '../feed.js'
+import { expanded } from './uri-template.js'
 
 export const KINDS = ['tools', 'prompts', 'resources', 'templates'] as const
 type Kind = (typeof KINDS)[number]
@@ -294,26 +295,4 @@ function joined(here: Map<string, JsonRecord>, there: Map<string, JsonRecord> | 
 
 function nameOf(kind: Kind, item: JsonRecord): string {
   return String(kind === 'resources' ? item['uri'] : kind === 'templates' ? item['uriTemplate'] : item['name'])
-}
-
-/** Variables of a template; operators of RFC 6570 are left out. */
-const VARIABLE = /\{[+#./;?&]?([^{}]+)\}/g
-
-/** The name of a variable, without its modifier. */
-function bare(name: string): string {
-  return name.split(/[*:]/, 1)[0] ?? ''
-}
-
-/** The names of the variables of a URI template. */
-export function variablesOf(template: string): string[] {
-  return [...template.matchAll(VARIABLE)].flatMap(([, names = '']) => names.split(',').map(bare))
-}
-
-function expanded(template: string, values: JsonRecord): string {
-  return template.replace(VARIABLE, (_, names: string) =>
-    names
-      .split(',')
-      .map((name) => encodeURIComponent(String(values[bare(name)] ?? '')))
-      .join(','),
-  )
 }

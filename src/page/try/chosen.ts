@@ -3,12 +3,13 @@
 import { html } from 'htm/preact'
 import { useState } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
+import { areEqual } from '../../replay/diff.js'
 import { About, SchemaTable } from './about.js'
-import { callItem, complete, type Item, isCompleted, REVISIONS, revision, server, variablesOf } from './calling.js'
+import { callItem, complete, type Item, isCompleted, REVISIONS, revision, server } from './calling.js'
 import { useSubmit } from './checking.js'
-import { equalJson } from './equal.js'
 import { Form, useForm } from './form.js'
 import { saidJson } from './said.js'
+import { variablesOf } from './uri-template.js'
 
 /** Members that are named where clients of the other era see others. */
 const MAX_DIFFERENT = 3
@@ -18,7 +19,7 @@ export function differenceOf({ here, there }: Item): string {
   if (here === undefined) return 'other era only'
   if (there === undefined) return 'this era only'
   const names = new Set([...Object.keys(here), ...Object.keys(there)])
-  const different = [...names].filter((name) => !equalJson(here[name], there[name]))
+  const different = [...names].filter((name) => !areEqual(here[name], there[name]))
   if (different.length === 0) return ''
   const more = different.length > MAX_DIFFERENT ? ' …' : ''
   return `≠ ${shown(different.slice(0, MAX_DIFFERENT).join(', '), 60)}${more}`

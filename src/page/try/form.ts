@@ -2,13 +2,15 @@
 import { html } from 'htm/preact'
 import { useId, useRef, useState } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
+import { areEqual } from '../../replay/diff.js'
 import { tokenOf } from '../../rpc/pointer.js'
 import { type Complete, Completing } from './completing.js'
-import { equalJson } from './equal.js'
 import { type Draft, draftOf, type FormShape, filled, isInJson, readDraft, shapeOf, type Wrong } from './shape.js'
 
 /** Members of an object that are drawn before somebody asks for all. */
 const FIRST = 40
+/** Most levels of fields within fields. A deeper value is edited as JSON. */
+const MAX_FIELD_LEVELS = 200
 /** Most characters of a title or description that are drawn. */
 const MAX_ABOUT = 2_000
 
@@ -25,18 +27,19 @@ function formOf(schema: unknown, value: unknown): FormState {
   if (value === undefined) return { draft: draftOf(shape, schema, true), json: undefined }
   const state = { draft: filled(shape, schema, value), json: undefined }
   const { value: held, wrong } = readForm(schema, state)
-  const isHeld = wrong.length === 0 && equalJson(held, value) && hasFields(shape, schema, value)
+  const isHeld = wrong.length === 0 && areEqual(held, value) && hasFields(shape, schema, value)
   return isHeld ? state : { ...state, json: JSON.stringify(value, null, 2) }
 }
 
 /** Whether every part of a value has a field. */
-function hasFields(shape: FormShape, root: unknown, value: unknown): boolean {
+function hasFields(shape: FormShape, root: unknown, value: unknown, level = 0): boolean {
+  if (level > MAX_FIELD_LEVELS) return false
   if (Array.isArray(value))
-    return shape.kind !== 'array' || value.every((one) => hasFields(shapeOf(shape.items, root), root, one))
+    return shape.kind !== 'array' || value.every((one) => hasFields(shapeOf(shape.items, root), root, one, level + 1))
   if (shape.kind !== 'object' || typeof value !== 'object' || value === null) return true
   const known = new Map((shape.members ?? []).map(({ key, schema }) => [key, schema]))
   return Object.entries(value).every(
-    ([key, one]) => known.has(key) && hasFields(shapeOf(known.get(key), root), root, one),
+    ([key, one]) => known.has(key) && hasFields(shapeOf(known.get(key), root), root, one, level + 1),
   )
 }
 
@@ -170,7 +173,7 @@ function Input({ id, described, isWrong, shape, draft, required, complete, onCha
   const about = { 'aria-describedby': described, 'aria-invalid': isWrong ? 'true' : undefined }
   const values = shape.kind === 'boolean' ? BOOLEANS : shape.values
   if (values && !isInJson(shape, draft)) {
-    const at = draft && 'value' in draft ? values.findIndex(({ value }) => equalJson(value, draft.value)) : -1
+    const at = draft && 'value' in draft ? values.findIndex(({ value }) => areEqual(value, draft.value)) : -1
     const choose = (event: Event) => {
       const chosen = values[Number(textIn(event))]
       onChange(() => chosen && { value: chosen.value })
@@ -264,6 +267,7 @@ function begun(shape: FormShape, root: unknown): Draft {
   return { alternative: 0, draft: draftOf(shapeOf(shape.alternatives?.[0], root), root, true) }
 }
 
-function textIn({ currentTarget }: Event): string {
+/** The text in the field of an event. */
+export function textIn({ currentTarget }: Event): string {
   return (currentTarget as HTMLInputElement).value
 }

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useState } from 'preact/hooks'
+import { recordIn } from '../../inspect/record.js'
 import { shown } from '../../inspect/words.js'
 import type { RepeatableCall } from '../../replay/from-messages.js'
 import { hiddenIn } from '../../replay/recording.js'
@@ -21,7 +22,7 @@ import {
   targets,
 } from './calling.js'
 import { useSubmit } from './checking.js'
-import { Form, useForm } from './form.js'
+import { Form, textIn, useForm } from './form.js'
 
 /** The call that somebody makes again. */
 export const repeated = signal<RepeatableCall | undefined>(undefined)
@@ -96,7 +97,7 @@ function ByForm({ schema, params, send, tell }: EditorProps & { schema: unknown 
   const { state, change, latest } = useForm(schema, given ?? {})
   const [meta, setMeta] = useState(_meta === undefined ? '' : JSON.stringify(_meta, null, 2))
   const sendWith = (value: unknown) => {
-    const metadata = meta.trim() === '' ? undefined : objectIn(meta)
+    const metadata = meta.trim() === '' ? undefined : recordIn(meta)
     const hasArguments = given !== undefined || Object.keys(value as object).length > 0
     if (meta.trim() !== '' && !metadata) tell('_meta is no JSON object')
     else send({ ...rest, ...(hasArguments && { arguments: value }), ...(metadata && { _meta: metadata }) })
@@ -126,7 +127,7 @@ function AsJson({ params, send, tell }: EditorProps) {
   const [text, setText] = useState(JSON.stringify(params, null, 2))
   const submit = (event: Event) => {
     event.preventDefault()
-    const edited = objectIn(text)
+    const edited = recordIn(text)
     if (edited) send(edited)
     else tell('The parameters are no JSON object')
   }
@@ -136,19 +137,4 @@ function AsJson({ params, send, tell }: EditorProps) {
       <div class="buttons"><button type="submit">Call again</button></div>
     </form>
   `
-}
-
-function objectIn(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function textIn({ currentTarget }: Event): string {
-  return (currentTarget as HTMLTextAreaElement).value
 }

@@ -1,8 +1,9 @@
 /** The form of a JSON Schema: which fields it has, and what a person has put into them as JSON. Pure. */
-import { nameOfToken, tokenOf } from '../../rpc/pointer.js'
-import { equalJson } from './equal.js'
-
-type Schema = Record<string, unknown>
+import { isRecord } from '../../inspect/record.js'
+import { referred } from '../../inspect/schema-reference.js'
+import type { JsonRecord } from '../../inspect/try/types.js'
+import { areEqual } from '../../replay/diff.js'
+import { tokenOf } from '../../rpc/pointer.js'
 
 /** One field of a form. */
 export interface FormShape {
@@ -41,7 +42,7 @@ const MAX_REFERENCES = 20
 /** The shape of a schema. `root` is the schema that references are about. */
 export function shapeOf(schema: unknown, root: unknown): FormShape {
   const found = followed(schema, root)
-  if (!isSchema(found)) return { kind: 'json', title: undefined, about: undefined }
+  if (!isRecord(found)) return { kind: 'json', title: undefined, about: undefined }
   const { title, description, default: initial } = found
   const common = { title: textIn(title), about: textIn(description), initial }
   const values = valuesIn(found)
@@ -52,7 +53,7 @@ export function shapeOf(schema: unknown, root: unknown): FormShape {
   // Without properties, any object is allowed: there is nothing to draw, but its JSON can be edited.
   if (type === 'object') {
     const needed = new Set(Array.isArray(required) ? required : [])
-    const members = Object.entries(isSchema(properties) ? properties : {}).map(([key, schema]) => ({
+    const members = Object.entries(isRecord(properties) ? properties : {}).map(([key, schema]) => ({
       key,
       required: needed.has(key),
       schema,
@@ -91,7 +92,7 @@ export function filled(shape: FormShape, root: unknown, value: unknown): Draft {
   if (shape.kind === 'text' || shape.kind === 'number' || shape.kind === 'integer') return { text: String(value) }
   if (shape.kind === 'object') {
     const known = new Map((shape.members ?? []).map(({ key, schema }) => [key, schema]))
-    const members = Object.entries(value as Schema).map(([key, one]): [string, Draft] => {
+    const members = Object.entries(value as JsonRecord).map(([key, one]): [string, Draft] => {
       const schema = known.get(key)
       return [key, schema === undefined ? { value: one } : filled(shapeOf(schema, root), root, one)]
     })
@@ -120,9 +121,9 @@ function holds({ kind, values = [] }: FormShape, value: unknown): boolean {
     case 'boolean':
       return typeof value === 'boolean'
     case 'one of':
-      return values.some((one) => equalJson(one.value, value))
+      return values.some((one) => areEqual(one.value, value))
     case 'object':
-      return isSchema(value)
+      return isRecord(value)
     case 'array':
       return Array.isArray(value)
     case 'choice':
@@ -215,51 +216,33 @@ function textValue(shape: FormShape, text: string, required: boolean, wrong: Wro
 function followed(schema: unknown, root: unknown): unknown {
   let found = schema
   for (let steps = 0; steps < MAX_REFERENCES; steps++) {
-    if (!isSchema(found)) return found
+    if (!isRecord(found)) return found
     const { $ref: reference, allOf, ...own } = found
     if (typeof reference === 'string') {
-      const target = reference.startsWith('#') ? pointedAt(root, reference.slice(1)) : undefined
-      if (!isSchema(target)) return own
+      const target = referred(root, reference)
+      if (!isRecord(target)) return own
       found = { ...target, ...own }
-    } else if (Array.isArray(allOf) && allOf.length === 1) found = { ...(isSchema(allOf[0]) ? allOf[0] : {}), ...own }
+    } else if (Array.isArray(allOf) && allOf.length === 1) found = { ...(isRecord(allOf[0]) ? allOf[0] : {}), ...own }
     else return found
   }
   return undefined
 }
 
-function pointedAt(root: unknown, pointer: string): unknown {
-  let found = root
-  for (const part of decoded(pointer).split('/').slice(1)) {
-    const key = nameOfToken(part)
-    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, key)) return undefined
-    found = (found as Schema)[key]
-  }
-  return found
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
-function typeOf({ type, properties }: Schema): unknown {
+function typeOf({ type, properties }: JsonRecord): unknown {
   if (Array.isArray(type)) {
     const others = type.filter((one) => one !== 'null')
     return others.length === 1 ? others[0] : undefined
   }
-  return type ?? (isSchema(properties) ? 'object' : undefined)
+  return type ?? (isRecord(properties) ? 'object' : undefined)
 }
 
-function valuesIn({ enum: values, enumNames: names, const: only, oneOf, anyOf }: Schema) {
+function valuesIn({ enum: values, enumNames: names, const: only, oneOf, anyOf }: JsonRecord) {
   if (only !== undefined) return [{ value: only, label: labelOf(only) }]
   if (Array.isArray(values))
     return values.map((value, i) => ({ value, label: (Array.isArray(names) && textIn(names[i])) || labelOf(value) }))
   const alternatives = oneOf ?? anyOf
   if (!Array.isArray(alternatives) || alternatives.length === 0) return undefined
-  const consts = alternatives.map((one) => (isSchema(one) && 'const' in one ? one : undefined))
+  const consts = alternatives.map((one) => (isRecord(one) && 'const' in one ? one : undefined))
   if (consts.includes(undefined)) return undefined
   return consts.map((one) => ({ value: one?.['const'], label: textIn(one?.['title']) ?? labelOf(one?.['const']) }))
 }
@@ -270,8 +253,4 @@ function labelOf(value: unknown): string {
 
 function textIn(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
-}
-
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
