@@ -44,26 +44,15 @@ export class Inspector {
   /** The token of this start; undefined if one is configured. */
   readonly token: string | undefined
   readonly #settings: NonNullable<Settings['inspect']>
+  readonly #context: InspectorContext
   readonly #ring: Ring
-  readonly #version: string
-  readonly #log: Log
-  readonly #folder: string | undefined
-  readonly #mayTry: boolean
-  readonly #title: string | undefined
   #closeSocket: (() => Promise<void>) | undefined
 
-  constructor(
-    settings: NonNullable<Settings['inspect']>,
-    { version, log, replica, folder, mayTry = false, title, also }: InspectorContext,
-  ) {
+  constructor(settings: NonNullable<Settings['inspect']>, context: InspectorContext) {
+    const { replica, also } = context
     this.#settings = settings
+    this.#context = context
     this.#ring = new Ring({ payloads: settings.payloads, replica })
-    this.#version = version
-    this.#log = log
-    this.#folder = folder
-    this.#mayTry = mayTry
-    // A program may take a secret as its first argument.
-    this.#title = title === undefined ? undefined : withoutCredentials(title)
     const { record } = this.#ring
     const both: RecordEvent = (event, text) => {
       also?.(event, text)
@@ -80,7 +69,7 @@ export class Inspector {
 
   /** Serves the inspector on a socket in its folder, on Windows on a pipe, to the user of this process. Never rejects. */
   async serveSocket(bridge: InspectedBridge): Promise<void> {
-    const folder = this.#folder
+    const { folder, log } = this.#context
     if (folder === undefined) return
     const file = join(folder, socketName(process.pid))
     const path = process.platform === 'win32' ? pipeName(process.pid) : file
@@ -102,9 +91,9 @@ export class Inspector {
         await app.close()
         rmSync(file, { force: true })
       }
-      this.#log.info({ event: 'inspector_listening', path: file }, 'serving the inspector to mcp-bridge tail')
+      log.info({ event: 'inspector_listening', path: file }, 'serving the inspector to mcp-bridge tail')
     } catch (error) {
-      this.#log.warn({ event: 'inspector_failed', path: file, err: error }, 'the inspector cannot be served')
+      log.warn({ event: 'inspector_failed', path: file, err: error }, 'the inspector cannot be served')
     }
   }
 
@@ -113,24 +102,26 @@ export class Inspector {
   }
 
   #options(bridge: InspectedBridge, token: string | undefined): InspectorOptions {
+    const { version, log, mayTry = false, title } = this.#context
     return {
       ring: this.#ring,
-      version: this.#version,
-      title: this.#title,
+      version,
+      // A program may take a secret as its first argument.
+      title: title === undefined ? undefined : withoutCredentials(title),
       token,
       hide: this.#settings.hide,
       page: PAGE,
       bridge,
-      mayTry: this.#mayTry,
+      mayTry,
       // Only its user can open a socket without a token.
       tryToken: token === undefined ? undefined : this.#settings.tryToken,
       onViewer: ({ ip }) =>
-        this.#log.info(
+        log.info(
           { event: 'inspector_opened', from: ip, payloads: this.#ring.kept.payloads },
           'somebody looks at the inspector',
         ),
       onPayloads: ({ ip }, { payloads, until }) =>
-        this.#log.info(
+        log.info(
           {
             event: 'inspector_payloads',
             from: ip,
@@ -140,7 +131,7 @@ export class Inspector {
           'somebody changed whose messages the inspector keeps',
         ),
       onClear: ({ ip }) =>
-        this.#log.info({ event: 'inspector_cleared', from: ip }, 'somebody cleared the memory of the inspector'),
+        log.info({ event: 'inspector_cleared', from: ip }, 'somebody cleared the memory of the inspector'),
     }
   }
 }

@@ -8,6 +8,7 @@ import { Fault } from '../fault/fault.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import { INSPECT } from './address.js'
 import { check } from './check/checks.js'
+import { queryOf } from './keep-routes.js'
 
 export interface TryOptions {
   bridge: InspectedBridge
@@ -100,8 +101,8 @@ export async function tryRoutes(app: FastifyInstance, { bridge, whyNot }: TryOpt
 }
 
 /** The server or group that a request is about. */
-function nameIn({ url }: FastifyRequest): string {
-  const name = new URL(url, 'http://localhost').searchParams.get('server')
+function nameIn(request: FastifyRequest): string {
+  const name = queryOf(request).get('server')
   if (name === null) throw new Fault('invalidRequest', 'The query requires server, the name of a server or group')
   return name
 }

@@ -69,7 +69,7 @@ interface Hello {
 
 /** Reads one stream. Resolves to the reason of its end. */
 async function read(signal: AbortSignal, onReached: () => void): Promise<string> {
-  const response = await get(`events?after=${last}`, { signal })
+  const response = await fromBridge(`events?after=${last}`, { signal })
   if (response.status === 401) {
     source.value = { kind: 'refused', why: 'the bridge does not know this token' }
     return 'refused'
@@ -127,7 +127,7 @@ export function mayHaveTexts(): boolean {
 export async function textsOf(id: string): Promise<ReadonlyMap<number, KeptText>> {
   const texts = new Map<number, KeptText>()
   if (source.peek().kind !== 'live' || !mayHaveTexts()) return texts
-  const response = await get(`calls/${encodeURIComponent(id)}`)
+  const response = await fromBridge(`calls/${encodeURIComponent(id)}`)
   const { events = [] } = response.ok ? ((await response.json()) as CallView) : {}
   for (const seen of events) if (seen.kind === 'message' && seen.payload) texts.set(seen.seq, seen.payload)
   return texts
@@ -136,13 +136,14 @@ export async function textsOf(id: string): Promise<ReadonlyMap<number, KeptText>
 /** Reads the state of the servers from the bridge. */
 export async function lookAtServers(): Promise<void> {
   if (source.value.kind !== 'live') return
-  const response = await get('servers').catch(() => undefined)
+  const response = await fromBridge('servers').catch(() => undefined)
   if (response?.ok) serversNow.value = ((await response.json()) as { servers: (ServerNow | ServerView)[] }).servers
 }
 
 /** Reads which payloads the bridge stores, after changing that if `keep` is given. */
 export async function lookAtPayloads(keep?: 'all' | 'configured'): Promise<void> {
-  const response = keep === undefined ? await get('payloads') : await get(`payloads?keep=${keep}`, { method: 'POST' })
+  const response =
+    keep === undefined ? await fromBridge('payloads') : await fromBridge(`payloads?keep=${keep}`, { method: 'POST' })
   if (!response.ok) return
   const now = (await response.json()) as NonNullable<typeof kept.value>
   kept.value = now
@@ -158,11 +159,7 @@ export async function lookAtPayloads(keep?: 'all' | 'configured'): Promise<void>
 
 /** The stored events of matching calls; undefined if the bridge is unreachable. */
 export function exported(format: 'jsonl' | 'har', filter: string): Promise<Response | undefined> {
-  return get(`export?${new URLSearchParams({ format, filter })}`).catch(() => undefined)
-}
-
-function get(path: string, more: RequestInit = {}): Promise<Response> {
-  return fromBridge(path, more)
+  return fromBridge(`export?${new URLSearchParams({ format, filter })}`).catch(() => undefined)
 }
 
 /** Asks the bridge for something of the inspector, with the token. */
@@ -171,23 +168,13 @@ export function fromBridge(path: string, { headers, ...more }: RequestInit = {})
   return fetch(new URL(`inspect/${path}`, location.href), { ...more, headers: { ...headers, authorization } })
 }
 
-/** The token of the bridge. */
-export function tokenNow(): string | undefined {
-  return token
-}
-
 /** Whether there is a bridge to follow. */
 export function hasBridge(): boolean {
   return token !== undefined
 }
 
-/** Switches from a file back to the events of the bridge. */
-export function goBack(): void {
-  followAnew(token)
-}
-
-/** Shows the events of the bridge from the start, with this token. */
-export function followAnew(given: string | undefined): void {
+/** Shows the events of the bridge from the start, in place of those of a file or before `Clear`. */
+export function followAnew(given = token): void {
   stream?.abort()
   forget()
   last = 0

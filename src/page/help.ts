@@ -9,19 +9,18 @@ import { helpOpen } from './state.js'
 /** The fields of the filter, as they are written. */
 const WORDS = FIELD_NAMES.map((field) => `${field}:`).join(' ')
 
-export function toggleHelp(isOpen: boolean): void {
-  helpOpen.value = isOpen
-}
-
 export function Help() {
   const dialog = useRef<HTMLDialogElement>(null)
   const { value: isOpen } = helpOpen
+  const close = () => {
+    helpOpen.value = false
+  }
   useEffect(() => {
     if (isOpen) dialog.current?.showModal()
     else dialog.current?.close()
   }, [isOpen])
   return html`
-    <dialog ref=${dialog} aria-labelledby="keys" onClose=${() => toggleHelp(false)}>
+    <dialog ref=${dialog} aria-labelledby="keys" onClose=${close}>
       <section>
         <h2 id="keys">Keys</h2>
         <dl>${KEYS.flatMap(([key, about]) => [html`<dt><kbd>${key}</kbd></dt>`, html`<dd>${about}</dd>`])}</dl>
@@ -39,7 +38,7 @@ export function Help() {
         <dt><code>status:</code></dt><dd>${VALUES.status.join(', ')}, or the code of an error</dd>
         <dt><code>blame:</code></dt><dd>${VALUES.blame.join(', ')}</dd>
       </dl>
-      <button type="button" onClick=${() => toggleHelp(false)}>Close</button>
+      <button type="button" onClick=${close}>Close</button>
     </dialog>
   `
 }

@@ -7,9 +7,9 @@ import { clock, counted, shown } from '../inspect/words.js'
 import { addressOf, followAddress, takeToken } from './address.js'
 import { Calls } from './calls.js'
 import { Detail } from './detail.js'
-import { follow, followAnew, goBack, hasBridge, lookAtPayloads, onLive } from './feed.js'
+import { follow, followAnew, hasBridge, lookAtPayloads, onLive } from './feed.js'
 import { acceptFiles, save, show } from './files.js'
-import { Help, toggleHelp } from './help.js'
+import { Help } from './help.js'
 import { followKeys } from './keys.js'
 import { listShare, panelSide } from './layout.js'
 import { Keeping, lookAtPins } from './pins.js'
@@ -23,6 +23,7 @@ import {
   filterText,
   filterWords,
   followClock,
+  helpOpen,
   kept,
   note,
   PLACES,
@@ -58,9 +59,9 @@ function App() {
         <${Keeping} />
         <${Texts} />
         <${Exports} />
-        ${source.value.kind === 'file' && source.value.isServed !== true && hasBridge() && html`<button type="button" onClick=${goBack}>Back to the bridge</button>`}
+        ${source.value.kind === 'file' && source.value.isServed !== true && hasBridge() && html`<button type="button" onClick=${() => followAnew()}>Back to the bridge</button>`}
         <label class="button">Open file<input type="file" class="hidden" accept=".jsonl,.json,.txt" onChange=${chosen} /></label>
-        <button type="button" aria-haspopup="dialog" onClick=${() => toggleHelp(true)}>Keys</button>
+        <button type="button" aria-haspopup="dialog" onClick=${showHelp}>Help</button>
       </div>
       ${place.value === 'calls' && html`<${Filters} />`}
     </header>
@@ -151,6 +152,10 @@ function bridgeWords(bridge: string): string {
     shown(name.replace(` (${bridge})`, '')),
   )
   return servers.length === 0 ? shown(bridge) : `${servers.join(', ')} (${shown(bridge)})`
+}
+
+function showHelp(): void {
+  helpOpen.value = true
 }
 
 function typed(text: string): void {

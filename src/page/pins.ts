@@ -1,6 +1,6 @@
 /** Pinned calls, which stay in the memory of the bridge, and the button that clears the rest of it. */
 import { html } from 'htm/preact'
-import { followAnew, fromBridge, tokenNow } from './feed.js'
+import { followAnew, fromBridge } from './feed.js'
 import { pinned, place, say, selected, selectedCall, setPinned, source } from './state.js'
 
 /** Reads which calls are pinned, after pinning or unpinning one if it is given. */
@@ -29,7 +29,7 @@ async function clear(): Promise<void> {
     return say(error?.message ?? NO_ANSWER)
   }
   selected.value = undefined
-  followAnew(tokenNow())
+  followAnew()
 }
 
 /** The buttons that pin the selected call, and clear the memory. */

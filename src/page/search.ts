@@ -3,8 +3,7 @@ import { effect } from '@preact/signals'
 import { isRunning } from '../inspect/phases.js'
 import type { Views } from '../inspect/views.js'
 import { fromBridge, mayHaveTexts } from './feed.js'
-import { foundInTexts } from './found.js'
-import { current, source, textWords } from './state.js'
+import { current, foundInTexts, source, textWords } from './state.js'
 
 /** Milliseconds before a search, so that it begins after the last key, and at least between two searches. */
 const BEFORE = 200

@@ -4,7 +4,6 @@ import { inOwnTexts, readFilter } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
 import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
 import type { RecordedEvent } from '../recorder/events.js'
-import { foundInTexts } from './found.js'
 
 export const PLACES = ['calls', 'servers', 'sessions', 'refused', 'try'] as const
 export type PagePlace = (typeof PLACES)[number]
@@ -40,6 +39,8 @@ export const kept = signal<{ payloads: string; until?: number; hasTexts: boolean
 export const pinned = signal<ReadonlySet<string>>(new Set())
 /** When the memory of the bridge was cleared, in milliseconds since 1970. */
 export const cleared = signal<number | undefined>(undefined)
+/** Ids of the calls in whose texts a word of the filter was found, by words in lower case. */
+export const foundInTexts = signal<ReadonlyMap<string, ReadonlySet<string>>>(new Map())
 /** Whether the list follows the newest call. */
 export const following = signal(true)
 /** The index of the first call below the visible part of the list. */

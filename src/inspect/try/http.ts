@@ -3,7 +3,7 @@
 import { whole } from '../../rpc/source.js'
 import { SseDecoder } from '../../rpc/sse.js'
 import { isRecord } from '../record.js'
-import { type JsonRecord, TryError, type TryResponse } from './types.js'
+import { type JsonRecord, type TryClient, TryError, type TryQuestion, type TryResponse } from './types.js'
 
 /** Most bytes of an answer. */
 const MAX_TRIED_ANSWER = 32 * 1024 * 1024
@@ -31,6 +31,20 @@ export async function* messagesIn({ status, headers, body }: TryResponse, onId?:
   const text = utf8.decode(whole(pieces))
   if (text !== '') yield parsed(text, status)
   else if (status >= 400) throw new TryError(`HTTP ${status}`, undefined, status)
+}
+
+/** The server of a handshake, as it describes itself. */
+export function serverIn({ capabilities, instructions }: JsonRecord, info: unknown): TryClient['server'] {
+  return {
+    ...(isRecord(info) && { info }),
+    capabilities: isRecord(capabilities) ? capabilities : {},
+    ...(typeof instructions === 'string' && { instructions }),
+  }
+}
+
+/** The question in a request of a server. `call`: the call that it belongs to, as far as the client knows. */
+export function questionIn({ method, params }: JsonRecord, call: number | undefined): TryQuestion {
+  return { method: String(method), params: isRecord(params) ? params : {}, call }
 }
 
 /** The result in a response. Throws a TryError for an error. */

@@ -1,6 +1,6 @@
 /** A client of the legacy revisions for the inspector: a session, in which the server can ask at any time. */
 import { isRecord } from '../record.js'
-import { messagesIn, resultOf } from './http.js'
+import { messagesIn, questionIn, resultOf, serverIn } from './http.js'
 import { eventOf } from './notifications.js'
 import { untilNextPoll } from './polling.js'
 import {
@@ -76,8 +76,9 @@ export async function connectLegacy({
   /** The open questions of the server, by their ids. */
   const asked = new Map<unknown, AbortController>()
 
-  async function answer({ id, method, params }: JsonRecord, call: number | undefined): Promise<void> {
-    if (method === 'ping') {
+  async function answer(asking: JsonRecord, call: number | undefined): Promise<void> {
+    const { id } = asking
+    if (asking['method'] === 'ping') {
       await post({ id, result: {} }, closing.signal)
       return
     }
@@ -85,8 +86,7 @@ export async function connectLegacy({
     asked.set(id, abort)
     const signal = AbortSignal.any([abort.signal, closing.signal])
     try {
-      const question = { method: String(method), params: isRecord(params) ? params : {}, call }
-      const result = await ask(question, signal)
+      const result = await ask(questionIn(asking, call), signal)
       if (!signal.aborted) await post({ id, result }, closing.signal)
     } catch (error) {
       const message = error instanceof Error ? error.message : 'refused'
@@ -151,17 +151,12 @@ export async function connectLegacy({
 
   const opening = { protocolVersion: wanted, capabilities: declared, clientInfo: CLIENT }
   const opened = await request('initialize', opening, closing.signal, 0)
-  const { protocolVersion, capabilities, serverInfo, instructions } = opened
-  revision = String(protocolVersion)
+  revision = String(opened['protocolVersion'])
   await post({ method: 'notifications/initialized' }, closing.signal)
   return {
     era: 'legacy',
     revision,
-    server: {
-      ...(isRecord(serverInfo) && { info: serverInfo }),
-      capabilities: isRecord(capabilities) ? capabilities : {},
-      ...(typeof instructions === 'string' && { instructions }),
-    },
+    server: serverIn(opened, opened['serverInfo']),
     call,
     async listen() {
       try {

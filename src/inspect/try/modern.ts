@@ -13,7 +13,7 @@ import {
 } from '../../protocol/meta.js'
 import { parseObject } from '../../rpc/splice.js'
 import { isRecord } from '../record.js'
-import { messagesIn, resultOf } from './http.js'
+import { messagesIn, questionIn, resultOf, serverIn } from './http.js'
 import { eventOf } from './notifications.js'
 import { untilNextPoll } from './polling.js'
 import {
@@ -89,11 +89,9 @@ export async function connectModern({
   }
 
   async function answers(inputs: JsonRecord, call: number, signal: AbortSignal): Promise<JsonRecord> {
-    const all = Object.entries(inputs).map(async ([key, one]) => {
-      const { method, params } = isRecord(one) ? one : {}
-      const question = { method: String(method), params: isRecord(params) ? params : {}, call }
-      return [key, await ask(question, signal)] as const
-    })
+    const all = Object.entries(inputs).map(
+      async ([key, one]) => [key, await ask(questionIn(isRecord(one) ? one : {}, call), signal)] as const,
+    )
     return Object.fromEntries(await Promise.all(all))
   }
 
@@ -139,16 +137,11 @@ export async function connectModern({
   }
 
   const found = await call('server/discover')
-  const { capabilities, instructions, _meta } = found
-  const info = isRecord(_meta) ? _meta[SERVER_INFO] : undefined
+  const { _meta: meta } = found
   return {
     era: 'modern',
     revision: NEWEST_MODERN,
-    server: {
-      ...(isRecord(info) && { info }),
-      capabilities: isRecord(capabilities) ? capabilities : {},
-      ...(typeof instructions === 'string' && { instructions }),
-    },
+    server: serverIn(found, isRecord(meta) ? meta[SERVER_INFO] : undefined),
     call,
     async listen() {
       const notifications = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true }

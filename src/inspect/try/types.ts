@@ -62,11 +62,18 @@ export interface TryCallOptions {
   begun?: (call: number) => void
 }
 
+/** The identity of a server, and what it offers. */
+interface TryServer {
+  info?: JsonRecord
+  capabilities: JsonRecord
+  instructions?: string
+}
+
 export interface TryClient {
   readonly era: Era
   /** The revision that both speak. */
   readonly revision: string
-  readonly server: { info?: JsonRecord; capabilities: JsonRecord; instructions?: string }
+  readonly server: TryServer
   /** Resolves to the result, also of a task. Rejects with a TryError, or with the reason of the signal. */
   call(method: string, params?: JsonRecord, options?: TryCallOptions): Promise<JsonRecord>
   /** Opens the stream of what belongs to no call. Resolves when it ends. */
