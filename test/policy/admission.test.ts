@@ -62,6 +62,25 @@ t.test('progress resets the idle timeout, but not the total timeout', async (t) 
   t.match(await answer, { fault: 'upstreamTimeout', message: /did not answer within 5 s/ })
 })
 
+t.test('of several calls, those end that are silent, whichever began first', async (t) => {
+  const clock = stopClock(t)
+  const admission = new Admission({ timeouts })
+  const heard = open(admission)
+  await clock.pass(300)
+  const silent = open(admission)
+  await clock.pass(300)
+  await heard.progress()
+  await clock.pass(699)
+  t.equal(silent.abort.aborted, false)
+  await clock.pass(1)
+  t.match(await silent.answer, { fault: 'upstreamTimeout' })
+  t.equal(heard.abort.aborted, false)
+  await clock.pass(299)
+  heard.finish()
+  t.equal(await heard.answer, DONE)
+  t.equal(clock.waiting, 0, 'no timer is left')
+})
+
 t.test('the time of a sign-in does not count', async (t) => {
   const clock = stopClock(t)
   let signedIn = () => {}
@@ -79,6 +98,7 @@ t.test('the time of a sign-in does not count', async (t) => {
   signedIn()
   await clock.pass(999)
   t.equal(abort.aborted, false)
+  t.equal(admission.inFlight, 1, 'it is counted once, although it is sent a second time')
   await clock.pass(1)
   t.match(await answer, { fault: 'upstreamTimeout' })
 })
