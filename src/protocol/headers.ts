@@ -8,7 +8,10 @@ import type { Annotation } from './annotations.js'
 import { NEWEST_MODERN } from './eras.js'
 import { methodTraits } from './methods.js'
 
-/** `Mcp-*` headers by their names in lower case: each with its value, or with all its values in the order received. */
+/**
+ * `Mcp-*` headers by their names in lower case: each with its value, or with all its values in the order received. Node.js
+ * has removed the white space around them.
+ */
 export type ReceivedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
 /** Prefix of the headers that mirror arguments, in lower case. */
@@ -23,13 +26,13 @@ const DECIMAL = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/
 /** The value of a header that may occur once. Equal repetitions are allowed; different values throw a Fault. */
 export function single(headers: ReceivedHeaders, name: string): string | undefined {
   const found = headers[name]
-  return typeof found === 'object' ? onlyOne(found, name) : trim(found)
+  return typeof found === 'object' ? onlyOne(found, name) : found
 }
 
 /** `MCP-Protocol-Version`. Proxies may join equal values with commas. */
 export function versionHeader(headers: ReceivedHeaders): string | undefined {
   const found = headers['mcp-protocol-version']
-  if (typeof found === 'string' && !found.includes(',')) return trim(found)
+  if (typeof found === 'string' && !found.includes(',')) return found
   const values = [found ?? []].flat().flatMap((text) => text.split(','))
   return onlyOne(values, 'mcp-protocol-version')
 }

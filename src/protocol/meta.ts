@@ -35,11 +35,6 @@ export function withoutRequestKeys(meta: Payload): Payload {
   return edit(meta, REQUEST_ENVELOPE)
 }
 
-/** The `_meta` of a result or a notification without the protocol's own keys. */
-function withoutEnvelopeKeys(meta: Payload): Payload {
-  return edit(meta, ENVELOPE)
-}
-
 /** The `_meta` as a new value; undefined if it is empty. */
 export function unlessEmpty(meta: Payload): Payload | undefined {
   return isEmpty(meta) ? undefined : meta
@@ -48,5 +43,5 @@ export function unlessEmpty(meta: Payload): Payload | undefined {
 /** A result, or the params of a notification, without the protocol's own keys in `_meta`, and with these edits. */
 export function withoutEnvelope(payload: Payload, edits: Edits = NO_EDITS): Payload {
   const meta = objectIn(payload, '_meta')
-  return edit(payload, meta ? { ...edits, _meta: unlessEmpty(withoutEnvelopeKeys(meta)) } : edits)
+  return edit(payload, meta ? { ...edits, _meta: unlessEmpty(edit(meta, ENVELOPE)) } : edits)
 }
