@@ -3,7 +3,7 @@ import { own } from './own.js'
 import { type Listing, type ScanOptions, scan } from './scan.js'
 import { cut, type JsonSource, join, pieces, type Wire } from './source.js'
 import { EMPTY, type Json, type Payload, payloadIn, wire, write } from './splice.js'
-import { END, elementsAt, type JsonRange, keyAt, NEXT, ROW, START, type Table, unquote } from './table.js'
+import { END, elementsAt, type JsonRange, keyAt, NEXT, ROW, START, unquote } from './table.js'
 
 /** The JSON text of a request id: `7` and `"7"` differ, and 9007199254740993 keeps its value. */
 export type Id = string & { readonly Id: unique symbol }
@@ -69,7 +69,11 @@ const PLAIN_INTEGER = /^-?[1-9][0-9]{0,63}$/
 const NUMBER_PARTS = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
 /** Most messages in a batch. */
 export const MAX_BATCH = 100
-const LISTING: Listing = { descend: new Set(['params', 'result', '_meta']), most: MAX_BATCH + 1 }
+const LISTING: Listing = {
+  descend: new Set(['params', 'result', '_meta']),
+  elements: 'content',
+  most: MAX_BATCH + 1,
+}
 
 /**
  * Reads one message. Throws a JsonError if the text is not JSON. Members of the envelope must not be duplicated. A member
@@ -81,7 +85,7 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
   const first = text.charAt(table[START] as number)
   if (first === '[') return { kind: 'batch', source, elements: elementsAt(table) }
   if (first !== '{') return invalid(undefined, 'A message must be a JSON object')
-  /** The rows of the members; 0 for those that are absent. */
+  /** The rows of the members; for those that are absent 0, the row of the message, whose value begins with a brace. */
   const rows = { jsonrpc: 0, id: 0, method: 0, params: 0, result: 0, error: 0 }
   let twice: string | undefined
   for (let row = ROW; row < table.length; row = table[row + NEXT] as number) {
@@ -90,15 +94,16 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
     if (rows[key as keyof typeof rows] > 0) twice = key
     rows[key as keyof typeof rows] = row
   }
-  const version = textAt(source, table, rows.jsonrpc)
-  const idText = textAt(source, table, rows.id)
-  const methodText = textAt(source, table, rows.method)
+  const idText =
+    rows.id === 0 ? undefined : cut(source, table[rows.id + START] as number, table[rows.id + END] as number)
   const id = idText === undefined ? undefined : readId(idText)
 
   if (twice) return invalid(id, `The member "${twice}" appears twice in the message`)
-  if (version !== '"2.0"') return invalid(id, '"jsonrpc" has to be "2.0"')
-  if (methodText !== undefined && methodText !== 'null') {
-    const method = methodText.startsWith('"') ? unquote(methodText) : undefined
+  if (!text.startsWith('"2.0"', table[rows.jsonrpc + START])) return invalid(id, '"jsonrpc" has to be "2.0"')
+  const methodAt = table[rows.method + START] as number
+  if (rows.method > 0 && !text.startsWith('null', methodAt)) {
+    const isText = text.charAt(methodAt) === '"'
+    const method = isText ? unquote(cut(source, methodAt, table[rows.method + END] as number)) : undefined
     if (!method) return invalid(id, '"method" has to be a string')
     const isAbsent = rows.params === 0 || text.startsWith('null', table[rows.params + START])
     const params = isAbsent ? 'absent' : (payloadIn(source, table, rows.params) ?? 'not an object')
@@ -117,11 +122,6 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
 
 function invalid(id: Id | undefined, why: string): Invalid {
   return { kind: 'invalid', id, why }
-}
-
-/** The text of the value at a row; undefined for no row. */
-function textAt(source: JsonSource, table: Table, row: number): Json | undefined {
-  return row === 0 ? undefined : cut(source, table[row + START] as number, table[row + END] as number)
 }
 
 /** The id in a JSON text; undefined if it is not a valid one: null, a fraction, an object, or too long. */

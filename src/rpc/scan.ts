@@ -40,11 +40,15 @@ export interface ScanOptions {
 export interface Listing {
   /** Keys of objects whose members are listed too, if the enclosing object is the outermost one or such an object. */
   descend?: ReadonlySet<string>
+  /** The key of arrays whose elements are listed too, in such objects: all, or none if there are more than MAX_ELEMENTS. */
+  elements?: string
   /** The scan of an array stops after this many elements. Then its END is 0. */
   most?: number
 }
 
 const MAX_DEPTH = 256
+/** Most elements that are listed of an inner array: positions take more memory than short elements. */
+export const MAX_ELEMENTS = 32
 /** More values than the longest text can have. An integer of 31 bits is counted fastest. */
 const NO_LIMIT = 2 ** 30
 const QUOTE = 0x22
@@ -93,7 +97,7 @@ export function scan(source: JsonSource, bounds = NO_BOUNDS, listing = NO_LISTIN
 export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, listing = NO_LISTING): Table {
   const { text } = source
   const { maxDepth = MAX_DEPTH, strict = text.length <= SMALL } = bounds
-  const { descend, most = NO_LIMIT } = listing
+  const { descend, elements, most = NO_LIMIT } = listing
   const strings = source.plain ? PLAIN : strict ? STRICT : LEAPING
   const table: number[] = []
   let valuesLeft = bounds.maxValues ?? NO_LIMIT
@@ -115,6 +119,13 @@ export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, lis
       if (text.charCodeAt(i) !== COLON) throw unexpected(text, i)
       i = space(text, i + 1)
     }
+    if (close === CLOSE_BRACKET && depth > 1 && depth === listed) {
+      const array = open[2 * depth - 1] as number
+      if (table.length > array + MAX_ELEMENTS * ROW) {
+        table.length = array + ROW
+        listed--
+      }
+    }
     let row = -1
     if (depth === listed) {
       row = table.length
@@ -130,7 +141,8 @@ export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, lis
       const first = space(text, i + 1)
       // The code of each closing character is that of its opening one and two.
       if (text.charCodeAt(first) !== c + 2) {
-        if (row >= 0 && (depth === 0 || (c === OPEN_BRACE && descend?.has(keyAt(source, table, row))))) listed++
+        const key = row >= 0 && depth > 0 ? keyAt(source, table, row) : ''
+        if (row >= 0 && (depth === 0 || (c === OPEN_BRACE ? descend?.has(key) : key === elements))) listed++
         open[2 * depth] = close
         open[2 * depth + 1] = row
         depth++

@@ -101,21 +101,25 @@ export function arrayIn(payload: Payload, key: string): List | undefined {
 
 /** The array under `key`, with the edits of its elements; undefined if there is none. */
 export function listIn(payload: Payload, key: string): List | undefined {
-  let { source } = payload
-  let start = 0
+  let { source, table } = payload
+  let row = 0
   if (payload.edits?.has(key)) {
     const edited = payload.edits.get(key)
     if (typeof edited === 'object') return 'table' in edited ? undefined : edited
     if (edited === undefined) return undefined
     source = sourceOf(edited)
+    table = scanAt(source, 0)
   } else {
-    const member = find(source, payload.table, payload.row, key)
-    if (member < 0) return undefined
-    start = payload.table[member + START] as number
+    row = find(source, table, payload.row, key)
+    if (row < 0) return undefined
   }
+  const start = table[row + START] as number
   if (source.text.charCodeAt(start) !== OPEN_BRACKET) return undefined
-  const table = scanAt(source, start)
-  return { source, start, end: table[END] as number, elements: elementsAt(table), replaced: NOTHING }
+  const end = table[row + END] as number
+  // The elements of an inner array may not be listed.
+  const isListed = row === 0 || (table[row + NEXT] as number) > row + ROW
+  const elements = isListed ? elementsAt(table, row) : elementsAt(scanAt(source, start))
+  return { source, start, end, elements, replaced: NOTHING }
 }
 
 const NOTHING: List['replaced'] = new Map()

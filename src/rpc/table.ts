@@ -15,8 +15,8 @@ export interface JsonMember extends JsonRange {
 
 /**
  * The positions of values in a text: ROW numbers for each, in the order of the text. The first row is the outermost value;
- * the rows of its members or elements follow. The rows of the members of an object under a key of `descend` follow its own
- * row, up to its NEXT.
+ * the rows of its members or elements follow. The rows of the members of an object under a key of `descend`, and those of
+ * the elements of an array under `elements`, follow its own row, up to its NEXT.
  */
 export type Table = readonly number[]
 

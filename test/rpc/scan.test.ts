@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { JsonError, scan, scanAt } from '../../src/rpc/scan.js'
+import { JsonError, MAX_ELEMENTS, scan, scanAt } from '../../src/rpc/scan.js'
 import { type JsonSource, sourceOf } from '../../src/rpc/source.js'
 import { elementsAt, find, membersAt, ROW, type Table } from '../../src/rpc/table.js'
 
@@ -170,6 +170,29 @@ t.test('reads objects under named keys on the way', async (t) => {
   t.same(keysAt(source, table, find(source, table, params, 'arguments')), [])
   t.same(keysAt(source, table, find(source, table, 0, 'other')), [])
   t.same(keysAt(source, table), ['params', 'other'])
+})
+
+t.test('reads arrays under a named key on the way, unless they are long', async (t) => {
+  const listing = { descend: new Set(['result']), elements: 'content' }
+  const numbers = (length: number) => Array.from({ length }, (_, at) => at)
+  const listed = (length: number) => {
+    const list = numbers(length)
+    const text = JSON.stringify({ result: { content: list, other: [1], last: { content: [2] } }, content: [[3], [4]] })
+    const source = sourceOf(text)
+    const table = scan(source, {}, listing)
+    const result = find(source, table, 0, 'result')
+    t.same(keysAt(source, table, result), ['content', 'other', 'last'])
+    t.same(elementsAt(table, find(source, table, result, 'other')), [])
+    t.same(elementsAt(table, find(source, table, result, 'last')), [])
+    t.equal(elementsAt(table, find(source, table, 0, 'content')).length, 2)
+    return elementsAt(table, find(source, table, result, 'content')).map(({ start, end }) =>
+      Number(text.slice(start, end)),
+    )
+  }
+  t.same(listed(3), [0, 1, 2])
+  t.same(listed(MAX_ELEMENTS), numbers(MAX_ELEMENTS))
+  t.same(listed(MAX_ELEMENTS + 1), [])
+  t.same(listed(0), [])
 })
 
 t.test('compares keys by their meaning, not by their spelling', async (t) => {
