@@ -44,12 +44,12 @@ const ENDS: Readonly<Record<EndEvent, readonly [first: string, code: number, ...
   unexpected_error: [
     '`mcp-bridge: Error: …` with lines that begin with `at`',
     EXIT.failed,
-    'A mistake of the bridge.',
+    'An error in the bridge.',
     'Report it with these lines, and with what `--log-level debug` shows. Remove secrets first.',
   ],
 }
 
-/** Messages of commands and of a running bridge that are no errors in the tables below. `…` stands for any text. */
+/** Messages of commands and of a running bridge that are not in the tables of errors below. `…` stands for any text. */
 const SAID: Readonly<Record<string, Advice>> = {
   'No answer yet. mcp-bridge waits …': [
     '`probe` waits for a slow server.',
@@ -208,7 +208,7 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'Remove `"era": "legacy"`.',
   ],
   'The server sent an invalid session id: it has to be 1 to 1024 visible ASCII characters': [
-    'A mistake of the server.',
+    'An error in the server.',
     REPORT,
   ],
   'The server sent an invalid answer: it is no JSON, or nested deeper than 256 levels': [
@@ -364,9 +364,9 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
   answerLost: ['The server has answered, and the bridge had no memory for the answer.', CHECK_FIRST],
   draining: ['The bridge is shutting down.', AGAIN],
   interrupted: ['The bridge was shut down during the call.', CHECK_FIRST],
-  internal: ['A mistake of the bridge.', 'Report it with the log line of the call.'],
+  internal: ['An error in the bridge.', 'Report it with the log line of the call.'],
   internalUnknown: [
-    'A mistake of the bridge, after the call was sent.',
+    'An error in the bridge, after the call was sent.',
     `${CHECK_FIRST} Report it with the log line of the call.`,
   ],
   storeUnavailable: ['Redis is unreachable.', 'See [failures of Redis](operations.md#failures-of-redis-and-replicas).'],

@@ -351,7 +351,7 @@ const files: [name: string, content: unknown, code: number, said: RegExp][] = [
     'passing through to a program',
     { ...withAuth({ passthrough: true }), mcpServers: { a: { command: 'x' } } },
     78,
-    /auth\.passthrough is for servers with an address, and a is a program/,
+    /auth\.passthrough is for servers with an address, but a is a program/,
   ],
   [
     'passing through beside a token of ours',

@@ -120,7 +120,7 @@ function checkDashes(argv: readonly string[], tokens: readonly Token[]): void {
     const instead = flagOf(name) ? '' : insteadOf(name, argv[token.index + 1])
     if (instead === undefined) continue
     const next = instead === '' ? `: write -${word}` : `. -${word}${instead}`
-    throw new UsageError(`${word} has one dash, and names of more than one letter need two${next}`)
+    throw new UsageError(`${word} has one dash, but a flag of more than one letter needs two${next}`)
   }
 }
 
@@ -128,12 +128,12 @@ function checkDashes(argv: readonly string[], tokens: readonly Token[]): void {
 function checkProgram(program: readonly string[], exists: boolean): void {
   const [word = '', ...args] = program
   const instead = insteadOfWord(word)
-  if (instead !== undefined) throw new UsageError(`"${word}" is no command of mcp-bridge: ${instead}`)
+  if (instead !== undefined) throw new UsageError(`"${word}" is not a command of mcp-bridge: ${instead}`)
   if (!exists) throw notAProgram(word)
   const flag = args.find((arg) => BEFORE_PROGRAM.includes(/^--([\w-]+)/.exec(arg)?.[1] ?? ''))?.replace(/=.*$/s, '')
   if (flag !== undefined)
     throw new UsageError(
-      `${flag} stands after the program ${word}, which would get it. Write it before the program, or -- before the program if it is a flag of the program`,
+      `${flag} is after the program ${word}, so the program would get it. Write it before the program, or write -- before the program if it is a flag of the program`,
     )
 }
 
@@ -169,14 +169,14 @@ function unknownFlag(rawName: string, value: string | undefined, command: Comman
   const name = rawName.replace(/^-+/, '')
   const instead = insteadOf(name, value)
   if (instead !== undefined)
-    return `${rawName}${instead.startsWith(':') ? ` is no flag of mcp-bridge${instead}` : instead}`
+    return `${rawName}${instead.startsWith(':') ? ` is not a flag of mcp-bridge${instead}` : instead}`
   const meant = nearest(name, rowOf(command).flags) ?? nearest(name, Object.keys(FLAGS))
   const option = name.replace(/-(\w)/g, (_all, letter: string) => letter.toUpperCase())
   if (SERVER_KEYS.has(option)) {
     const member = value !== undefined && /^[a-z-]+$/.test(value) ? `"${option}": "${value}"` : `"${option}"`
-    return `${rawName} is no flag: write ${member} into the entry of the server in a configuration file`
+    return `${rawName} is not a flag: write ${member} into the entry of the server in a configuration file`
   }
-  if (OPTIONS.includes(option)) return `${rawName} is no flag: write "${option}" into a configuration file`
+  if (OPTIONS.includes(option)) return `${rawName} is not a flag: write "${option}" into a configuration file`
   return `unknown flag ${rawName}${meant === undefined ? '' : `: did you mean --${meant}?`}`
 }
 
@@ -192,7 +192,7 @@ function nameOf(command: CommandName): string {
 }
 
 function notAProgram(word: string): UsageError {
-  const is = `"${word}" is no command of mcp-bridge, and no program on this machine`
+  const is = `"${word}" is neither a command of mcp-bridge nor a program on this machine`
   if (/\.(?:jsonc?|json5|toml)$/.test(word))
     return new UsageError(`a configuration file needs --config: --config ${word}`)
   if (/\.ya?ml$/.test(word))
@@ -200,7 +200,7 @@ function notAProgram(word: string): UsageError {
   if (/^\S+\.(?:[cm]?[jt]s|py|rb|php|jar|sh|exe)$/.test(word))
     return new UsageError(`${is}: check its path, and write the program that runs it before it, as in node server.js`)
   const address = addressHint(word, '/mcp')
-  if (address !== '') return new UsageError(`"${word}" is no address${address}`)
+  if (address !== '') return new UsageError(`"${word}" is not an address${address}`)
   const [first = '', ...more] = word.split(' ')
   if (more.length > 0)
     return new UsageError(
@@ -217,7 +217,7 @@ function notAsked(word: string, command: CommandName): UsageError {
   const hint = isFile
     ? `: for a configuration file, write ${line} --config ${word}`
     : addressHint(word, '/mcp') || `: before a program write --, as in ${line} -- npx -y some-server`
-  return new UsageError(`"${word}" is no address${hint}`, command)
+  return new UsageError(`"${word}" is not an address${hint}`, command)
 }
 
 /** The error for `trust` or `auth` without a subcommand, or with an unknown one. */
@@ -230,7 +230,7 @@ function incomplete(said: readonly string[]): UsageError {
     return new UsageError(`"mcp-bridge ${known.join(' ')}" needs a command: ${next.join(', ')}`, known.join(' '))
   const meant = nearest(wrong, new Set(next.map((name) => name.split(' ')[0] as string)))
   const hint = meant === undefined ? `there are ${next.join(', ')}` : `did you mean ${[...known, meant].join(' ')}?`
-  return new UsageError(`"${[...known, wrong].join(' ')}" is no command: ${hint}`, known.join(' '))
+  return new UsageError(`"${[...known, wrong].join(' ')}" is not a command: ${hint}`, known.join(' '))
 }
 
 /** The commands to show help for. Throws a UsageError. */
@@ -242,6 +242,6 @@ export function commandsFor(words: readonly string[]): readonly CommandName[] {
   if (FIRST_WORDS.includes(first)) throw incomplete(words)
   const meant = nearest(first, FIRST_WORDS)
   throw new UsageError(
-    `"${first}" is no command: ${meant === undefined ? `there are ${FIRST_WORDS.join(', ')}` : `did you mean ${meant}?`}`,
+    `"${first}" is not a command: ${meant === undefined ? `there are ${FIRST_WORDS.join(', ')}` : `did you mean ${meant}?`}`,
   )
 }

@@ -12,7 +12,7 @@ export function checkedInWords(checked: Checked & { file: string }): string {
     ...section('Left out or changed:', notes.map(inLine)),
     ...section('Probably mistakes:', warnings.map(inLine)),
     ...section(
-      `Clients see a part of these servers (mcp-bridge probe --config ${file} --server <name> lists it):`,
+      `Clients see only a part of these servers (mcp-bridge probe --config ${file} --server <name> lists it):`,
       [...chosen].map(([name, words]) => `${name}: ${words}`),
     ),
     '',

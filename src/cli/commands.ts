@@ -79,7 +79,7 @@ export const GROUPS: readonly (readonly [title: string, flags: readonly FlagName
 const TRUST = ['trust-store', 'config'] as const
 
 const PLACES = [
-  'Where servers are found:',
+  'Places to search:',
   '  example.com             a host that publishes its servers',
   '  https://…, stdio:"…"    one server',
   '  path/to/mcp.json        the configuration file of a program; files: stands for the usual files of all programs',
@@ -101,7 +101,7 @@ const COMMANDS = {
       '  stdio:"program args"         the same in one word; -- before a program ends the flags of mcp-bridge',
       '',
       'Clients of both eras connect to the same address, by default http://127.0.0.1:8080/mcp; HTTP+SSE clients to /sse.',
-      'With several servers, all of them together are there, and each one is at /<name>/mcp.',
+      'With several servers, this address serves all of them together, and /<name>/mcp serves one.',
     ],
     examples: [
       ['A program, for clients over HTTP', 'mcp-bridge npx -y @modelcontextprotocol/server-everything'],
@@ -120,7 +120,7 @@ const COMMANDS = {
   },
   probe: {
     usage: '[<server>]',
-    about: 'show what a server speaks and offers, or a group',
+    about: 'show the era, capabilities and tools of a server or a group',
     words: 1,
     flags: [...TOGETHER, 'json', ...SERVER, ...SIGN_IN, ...LOG],
     examples: [
@@ -150,8 +150,8 @@ const COMMANDS = {
       'The bridge is the address that it prints, with the part after #: http(s)://…, or unix:… for a socket. A bridge on',
       'stdio is found without one, or by its process id if several run.',
       '',
-      'A filter has words that all have to match: tool:, name:, method:, server:, bridge:, era:, status:, blame:, fault:, client:,',
-      'principal:, session:, id:, trace:, ms>500, or any text. A - before a word stands for its opposite, a comma separates alternatives.',
+      'A filter is a list of words that must all match: tool:, name:, method:, server:, bridge:, era:, status:, blame:, fault:, client:,',
+      'principal:, session:, id:, trace:, ms>500, or any text. A - before a word negates it, a comma separates alternatives.',
       '  era:     modern, legacy, a revision, or a pair as modern>legacy',
       '  status:  open, ok, tool_error, asks, error, cancelled, fault, or the code of an error',
       '  blame:   caller, upstream, bridge',
@@ -170,7 +170,7 @@ const COMMANDS = {
   },
   replay: {
     usage: '<file> [<server>]',
-    about: 'make recorded calls again, and compare the answers',
+    about: 'repeat recorded calls and compare the answers',
     words: 2,
     flags: [...TOGETHER, 'json', ...SERVER, ...SIGN_IN, ...LOG],
     details: [
@@ -181,18 +181,18 @@ const COMMANDS = {
     ],
     examples: [
       ['Calls of a program', 'mcp-bridge replay calls.json -- node my-server.js'],
-      ['Of a server with an address', 'mcp-bridge replay calls.json https://example.com/mcp'],
-      ['Of the servers of a configuration file', 'mcp-bridge replay calls.json --config mcp.json'],
+      ['Calls of a server with an address', 'mcp-bridge replay calls.json https://example.com/mcp'],
+      ['Calls of the servers of a configuration file', 'mcp-bridge replay calls.json --config mcp.json'],
       ['Record some', 'mcp-bridge --record calls.json -- node my-server.js'],
     ],
   },
   inspect: {
     usage: '[<file>]',
-    about: 'show the page for all bridges that clients run, or for a file',
+    about: 'serve the inspector for all bridges on stdio, or for a file',
     words: 1,
     flags: ['no-browser'],
     details: [
-      'Bridges on stdio with --inspect are found by their sockets, and appear and go while it runs: mcp-bridge wrap --inspect adds the flag.',
+      'Bridges on stdio with --inspect are found by their sockets, and appear and disappear while it runs: mcp-bridge wrap --inspect adds the flag.',
       'A file is an export of the page as JSONL, or what mcp-bridge tail --json has printed: at most 100 MiB.',
     ],
     examples: [
@@ -202,7 +202,7 @@ const COMMANDS = {
   },
   demo: {
     usage: '[server | modern-server]',
-    about: 'try the bridge with two servers and a client of its own; opens the inspector',
+    about: 'run the bridge with two demo servers and a demo client; opens the inspector',
     words: 1,
     flags: ['listen', 'admin', 'no-browser', ...LOG],
     details: [
@@ -314,7 +314,7 @@ const COMMANDS = {
   },
   wrap: {
     usage: '[<client> [<server>]]',
-    about: 'put the bridge before the servers of a client, all or one; without a client, list them',
+    about: 'put the bridge in front of the servers of a client; without a client, list the clients',
     words: 2,
     flags: ['together', 'inspect', 'file', 'dry-run'],
     details: [
@@ -330,7 +330,7 @@ const COMMANDS = {
   },
   unwrap: {
     usage: '[<client> [<server>]]',
-    about: 'take the bridge out again',
+    about: 'undo wrap for all servers of a client, or for one',
     words: 2,
     flags: ['file', 'dry-run'],
     examples: [['All servers of a client', 'mcp-bridge unwrap claude-desktop']],
@@ -352,7 +352,7 @@ const COMMANDS = {
   },
   help: {
     usage: '[<command>]',
-    about: 'show help in full, of a command with all its flags',
+    about: 'show all commands, or all flags of a command',
     words: Number.POSITIVE_INFINITY,
     flags: [],
     examples: [['All flags for serving', 'mcp-bridge help serve']],

@@ -34,7 +34,7 @@ export function chosen(
 ): { servers: unknown; groups: unknown } {
   const { groups } = config.options
   if (group !== undefined) {
-    if (server !== undefined) throw new UsageError('there is --group and --server: give one of them')
+    if (server !== undefined) throw new UsageError('--group and --server cannot be combined: give one of them')
     return chosenGroup(config, group)
   }
   const servers = chosenServers(config, server)

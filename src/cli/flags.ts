@@ -87,7 +87,7 @@ export const FLAGS = {
     value: '<file>',
     option: 'auth.tokens',
     read: (file: string) => ({ [CALLER]: inFile(file) }),
-    about: 'As --token, in a file.',
+    about: 'Like --token, with the token in a file.',
     example: '--token-file /run/secrets/token',
   },
   'allow-unauthenticated': { option: 'allowUnauthenticated' },
@@ -124,7 +124,7 @@ export const FLAGS = {
     option: `${SERVER}.headers`,
     servers: 'url',
     read: (lines: string[]) => fromVariables(lines),
-    about: 'As --header, with the value of an environment variable.',
+    about: 'Like --header, with the value of an environment variable.',
     example: '--header-env Authorization=MY_TOKEN',
   },
   'pass-environment': { option: `${SERVER}.passEnvironment`, servers: 'command' },
@@ -196,7 +196,7 @@ export const FLAGS = {
   'no-browser': {
     option: 'oauth.browser',
     to: 'none',
-    about: 'Print the address of the page, and open no browser.',
+    about: 'Print the address of the page instead of opening a browser.',
   },
   'token-store': { value: '<folder>', option: 'oauth.store', example: '--token-store /var/lib/mcp-bridge/tokens' },
   'no-oauth': { option: `${SERVER}.oauth`, servers: 'url', to: false, about: 'Never sign in to a server.' },
@@ -205,7 +205,7 @@ export const FLAGS = {
   record: {
     value: '<file>',
     about:
-      'Write the calls of clients with their answers into a file, for "mcp-bridge replay". Secrets are hidden. The file may exist if it is a recording: new calls are added.',
+      'Write the calls of clients with their answers into a file, for "mcp-bridge replay". Secrets are hidden. If the file is a recording already, new calls are added to it.',
     example: '--record calls.json',
   },
   'log-level': { value: '<level>', option: 'log.level', example: '--log-level debug' },
@@ -226,15 +226,15 @@ export const FLAGS = {
   backup: {
     value: '<pin>',
     many: true,
-    about: 'A further key that the host may have later: the SHA-256 of a public key in base64.',
+    about: 'Another key that the host may use later: the SHA-256 of a public key in base64.',
   },
   all: { about: 'Forget the tokens of all servers.' },
   file: {
     value: '<file>',
-    about: 'The file, if it is not the one of the user in its usual place.',
+    about: 'The file of the client, if it is not in its usual place.',
     example: '--file .cursor/mcp.json',
   },
-  together: { about: 'Put one entry in the place of all servers, whose tools it offers together.' },
+  together: { about: 'Replace all servers by one entry that offers the tools of all of them.' },
   'dry-run': { about: 'Show what would change, and change nothing.' },
   calls: { value: '<number>', about: 'Calls per second, at the busiest time.', example: '--calls 500' },
   sessions: { value: '<number>', about: 'Sessions of legacy clients at the same time.', example: '--sessions 10000' },
@@ -251,7 +251,7 @@ export const FLAGS = {
   forwarded: {
     value: '<percent>',
     about:
-      'How many calls of sessions come to another replica than their own: 0 with session affinity. Default: as many as without.',
+      'Share of the calls in sessions that arrive at another replica than that of their session: 0 with session affinity. Default: the share without affinity.',
     example: '--forwarded 0%',
   },
   as: {

@@ -24,9 +24,9 @@ export function serverWithFlags(entry: Readonly<Record<string, unknown>>, flags:
   const changes = changesIn(flags).filter(({ row }) => OF_SERVER.test(row.option as string))
   for (const { flag, row } of changes) {
     if (row.servers === 'url' && !('url' in entry))
-      throw new UsageError(`--${flag} is for servers with an address, and this one is a program`)
+      throw new UsageError(`--${flag} is for servers with an address, but this one is a program`)
     if (row.servers === 'command' && !('command' in entry))
-      throw new UsageError(`--${flag} is for servers that are programs, and this one has an address`)
+      throw new UsageError(`--${flag} is for servers that are programs, but this one has an address`)
   }
   return changes.reduce(changed, { ...entry })
 }

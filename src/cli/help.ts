@@ -13,12 +13,10 @@ const MOST_LEFT = 36
 
 /** The page of the program: its purpose, its usage, and further help. */
 export function shortHelp(): string {
-  const commands = COMMAND_NAMES.filter((name) => !name.startsWith('trust '))
-  const lines = commands.map((name): [string, string] => [
-    join(name, rowOf(name).usage),
-    firstClause(rowOf(name).about),
-  ])
-  lines.splice(6, 0, ['trust <command>', 'say which servers, keys and publishers you trust'])
+  const lines = COMMAND_NAMES.flatMap((name): [string, string][] => {
+    if (!name.startsWith('trust ')) return [[join(name, rowOf(name).usage), firstClause(rowOf(name).about)]]
+    return name === 'trust list' ? [['trust <command>', 'manage the servers, keys and publishers that you trust']] : []
+  })
   const flags = MOST_USED.map((name): [string, string] => [signature(name), firstSentence(aboutFlag(name))])
   return page([
     'mcp-bridge connects MCP clients and servers of both protocol eras: modern (2026-07-28) and legacy',

@@ -107,10 +107,10 @@ function pastSessionOf(path: string): PastSession {
   let bytes: Buffer
   try {
     const stats = statSync(path)
-    if (!stats.isFile()) throw new UsageError(`${shown} is no file`, 'inspect')
+    if (!stats.isFile()) throw new UsageError(`${shown} is not a file`, 'inspect')
     if (stats.size > MAX_PAST_FILE)
       throw new UsageError(
-        `${shown} is larger than ${MAX_PAST_FILE / 1024 / 1024} MiB: cut it into parts by lines, as with split -C 90M`,
+        `${shown} is larger than ${MAX_PAST_FILE / 1024 / 1024} MiB: split it by lines, for example with split -C 90M`,
         'inspect',
       )
     bytes = readFileSync(path)
@@ -151,11 +151,11 @@ function ofFile({ merged }: PastSession, file: string) {
 }
 
 function aboutFile({ events, broken, firstBroken }: PastSession, path: string): string {
-  const left = broken === 0 ? '' : `; ${broken} lines are no events and were left out, the first is line ${firstBroken}`
-  return `${events} events of ${printable(path, 300)}${left}. Ctrl-C ends it.\n`
+  const left = broken === 0 ? '' : `; ${broken} lines are not events and were skipped, the first is line ${firstBroken}`
+  return `${events} events of ${printable(path, 300)}${left}. Press Ctrl-C to stop.\n`
 }
 
 function aboutBridges(bridges: number): string {
   const now = bridges === 1 ? '1 bridge runs' : `${bridges} bridges run`
-  return `${now} with --inspect --listen stdio as this user; others appear on the page when they start. Ctrl-C ends it.\n`
+  return `${now} with --inspect --listen stdio as this user; others appear on the page when they start. Press Ctrl-C to stop.\n`
 }

@@ -99,7 +99,7 @@ export function parseCommand(argv: readonly string[], env: ConfigSources['env'])
       const [first = '', ...others] = words
       if (HOST_AND_PORT.test(first))
         throw new UsageError(
-          `${JSON.stringify(first)} is no address: begin it with http://, as in http://${first}`,
+          `${JSON.stringify(first)} is not an address: begin it with http://, as in http://${first}`,
           command,
         )
       const isTarget = /^(?:https?:\/\/|unix:|\d+$)/.test(first)
@@ -213,7 +213,7 @@ function described({ command, words: [word], flags, program }: Arguments): Descr
     program.length > 0 && 'a command',
   ]
   const [one, two] = ways.filter((way) => way !== false)
-  if (two !== undefined) throw new UsageError(`there is ${one} and ${two}: give one of them`, command)
+  if (two !== undefined) throw new UsageError(`${one} and ${two} cannot be combined: give one of them`, command)
   if (flags.server && flags.config === undefined) throw new UsageError(withoutFile(flags.server), command)
   return { upstream: word ?? upstream, program }
 }
@@ -254,7 +254,7 @@ function signInSettings(given: Arguments, sources: ConfigSources): Settings {
     throw new UsageError(`${command} needs a server: an address, or with --config <file> a name of the file`, command)
   if (!isAddress && server !== undefined && flags.config === undefined)
     throw new UsageError(
-      `${JSON.stringify(server)} is no address${addressHint(server) || ': give one with https://, or a name and its file with --config'}`,
+      `${JSON.stringify(server)} is not an address${addressHint(server) || ': give one with https://, or a name and its file with --config'}`,
       command,
     )
   const named = isAddress || server === undefined ? flags : { ...flags, server: [server] }

@@ -91,7 +91,7 @@ function before(path: string): { ignore: readonly string[]; calls: string[] } {
   if (!found) return { ignore: USUALLY_IGNORED, calls: [] }
   const problem = (why: string) =>
     new UsageError(`--record needs a new file or a recording, and ${path} ${why}: give another name`)
-  if (!found.isFile()) throw problem('is no regular file')
+  if (!found.isFile()) throw problem('is not a regular file')
   if (found.size > MAX_RECORDING) throw problem('is too large for one')
   try {
     const { ignore = [], calls } = readRecording(readFileSync(path, 'utf8'))

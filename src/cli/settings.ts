@@ -137,7 +137,7 @@ function inputOf(flags: Flags, sources: ConfigSources, { upstream, program = [] 
       'no server: give an address (https://…), a program, a configuration file with --config, or --discover',
     )
   if (flags.token !== undefined && flags['token-file'] !== undefined)
-    throw new UsageError('there is --token and --token-file: give one of them')
+    throw new UsageError('--token and --token-file cannot be combined: give one of them')
   const name = entry && nameOf(entry)
   if (flags.group !== undefined && (name !== undefined || file === undefined))
     throw new UsageError('--group is for the servers of a configuration file: give --config <file>')

@@ -37,7 +37,8 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
   const filter = readFilter(options.filter)
   const { matches, isEmpty, problem, hint } = filter
   if (problem !== undefined) throw new UsageError(`the filter is wrong: ${problem}`, 'tail')
-  if (filter.isByText) throw new UsageError('text: is for the page of the inspector: tail searches no texts', 'tail')
+  if (filter.isByText)
+    throw new UsageError('text: works only on the page of the inspector: tail does not search texts', 'tail')
   if (hint !== undefined) err(`mcp-bridge tail: ${printable(hint, 400)}\n`)
   const target = await targetOf(options)
   let response: IncomingMessage
@@ -84,7 +85,7 @@ export async function tail(options: TailOptions, { stdout, err, env }: TailOutpu
       if (event === 'message') {
         const seen = eventIn(Buffer.concat(data).toString())
         if (seen) told(seen)
-        else err('mcp-bridge tail: this is no event of mcp-bridge, or one of another version: it is left out\n')
+        else err('mcp-bridge tail: skipped an event that this version of mcp-bridge does not know\n')
       }
       if (event === 'hello') views.first = firstIn(Buffer.concat(data).toString())
       if (event === 'dropped') err('mcp-bridge tail: this terminal reads too slowly, and was disconnected\n')
@@ -115,5 +116,5 @@ async function* untilItEnds(response: AsyncIterable<Uint8Array>): AsyncGenerator
 }
 
 function greeting({ url, socketPath }: InspectorTarget): string {
-  return `Following ${socketPath ?? url.origin}: a line for each call that has ended or ends. M is the modern era, L the legacy one. Ctrl-C ends it.\n`
+  return `Following ${socketPath ?? url.origin}: a line for each call that has ended or ends. M is the modern era, L the legacy era. Press Ctrl-C to stop.\n`
 }

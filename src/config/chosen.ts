@@ -12,7 +12,7 @@ export function chosen(name: string, own: ServerSettings): Issue[] {
   for (const [tool, { name: shown }] of Object.entries(own.tools?.override ?? {})) {
     const owner = shown === undefined ? undefined : owners.get(shown)
     if (owner !== undefined)
-      issues.push({ path: `${path}.tools.override.${tool}.name`, message: `is the name of "${owner}" too` })
+      issues.push({ path: `${path}.tools.override.${tool}.name`, message: `is also the name of "${owner}"` })
     else if (shown !== undefined) owners.set(shown, tool)
   }
   return [...issues, ...bypasses(path, own)]
@@ -28,7 +28,7 @@ function bypasses(path: string, own: ServerSettings): Issue[] {
     pattern.endsWith('/*') ? isBelow(endpoint, plain(pattern.slice(0, -1))) : plain(pattern) === endpoint
   return own.paths.filter(covers).map((pattern) => ({
     path: `${path}.paths`,
-    message: `${pattern} is where the server answers, so clients could use it without "tools", "prompts", "resources" and "scopes"`,
+    message: `${pattern} includes the endpoint of the server, so clients could bypass "tools", "prompts", "resources" and "scopes"`,
   }))
 }
 

@@ -111,7 +111,10 @@ function encryption({ admin, tls }: Settings, listen: Listen): Issue[] {
   if (tls && secure.length === 0)
     return [{ path: 'tls', message: 'is for https:// addresses: begin "listen" with https://' }]
   if (tls) return []
-  return secure.map((path) => ({ path, message: 'has https://, which requires "tls" with a certificate and its key' }))
+  return secure.map((path) => ({
+    path,
+    message: 'begins with https://, which requires "tls" with a certificate and its key',
+  }))
 }
 
 /** Authentication that is ambiguous is refused. */
@@ -122,7 +125,7 @@ function authentication({ auth, mcpServers, discover }: Settings): Issue[] {
     return [
       {
         path: 'auth',
-        message: 'has to have "tokens", "issuers" or "forwarded", or "passthrough": true, which none of them goes with',
+        message: 'has to have "tokens", "issuers" or "forwarded", or "passthrough": true instead of them',
       },
     ]
   if (passthrough && discover.length > 0) {
@@ -141,7 +144,7 @@ function identity({ auth, publicUrl }: Settings): Issue[] {
   if (browser && issuers && browser.issuer === undefined && issuers.length > 1)
     issues.push({ path: 'auth.browser.issuer', message: 'is required, because there are several "auth.issuers"' })
   if (browser?.issuer !== undefined && issuers && !issuers.some(({ issuer }) => issuer === browser.issuer))
-    issues.push({ path: 'auth.browser.issuer', message: 'has to be one of "auth.issuers", to the byte' })
+    issues.push({ path: 'auth.browser.issuer', message: 'has to be one of "auth.issuers", byte for byte' })
   if (issuers && publicUrl === undefined)
     issues.push({ path: 'publicUrl', message: `is required with "auth.issuers": ${ADDRESS}` })
   if (publicUrl !== undefined && issuers && /[?#]/.test(publicUrl))
@@ -151,14 +154,14 @@ function identity({ auth, publicUrl }: Settings): Issue[] {
     const path = `auth.issuers.${i}`
     const earlier = issuers?.slice(0, i) ?? []
     if (earlier.some((one) => one.issuer === issuer))
-      issues.push({ path: `${path}.issuer`, message: `is there twice: ${issuer}` })
+      issues.push({ path: `${path}.issuer`, message: `is configured twice: ${issuer}` })
     if (introspection && earlier.some((one) => one.introspection))
       issues.push({
         path: `${path}.introspection`,
-        message: 'can be at one issuer only: a token does not say whose it is',
+        message: 'is allowed at one issuer only: an opaque token does not name its issuer',
       })
     if (facade && earlier.some((one) => one.facade))
-      issues.push({ path: `${path}.facade`, message: 'can be at one issuer only' })
+      issues.push({ path: `${path}.facade`, message: 'is allowed at one issuer only' })
     if (groups === undefined && Object.keys(map).length > 0)
       issues.push({ path: `${path}.map`, message: 'requires "groups", the name of the claim' })
   }
@@ -234,7 +237,7 @@ function certificates(name: string, own: ServerSettings): Issue[] {
   const { ca, cert, key, url } = own
   const first = ca !== undefined ? 'ca' : cert !== undefined ? 'cert' : key !== undefined ? 'key' : undefined
   if (first !== undefined && url.startsWith('http:'))
-    return [{ path: `${path}.${first}`, message: 'is for https:// addresses, and this server has an http:// address' }]
+    return [{ path: `${path}.${first}`, message: 'is for https:// addresses, but this server has an http:// address' }]
   if ((cert === undefined) === (key === undefined)) return []
   const [missing, given] = cert === undefined ? ['cert', 'key'] : ['key', 'cert']
   return [{ path: `${path}.${missing}`, message: `is required with "${given}"` }]
@@ -244,7 +247,7 @@ function certificates(name: string, own: ServerSettings): Issue[] {
 function passedThrough(mcpServers: Settings['mcpServers']): Issue[] {
   return Object.entries(mcpServers).flatMap(([name, entry]) => {
     if (isStdio(entry))
-      return [{ path: 'auth.passthrough', message: `is for servers with an address, and ${name} is a program` }]
+      return [{ path: 'auth.passthrough', message: `is for servers with an address, but ${name} is a program` }]
     const own = Object.keys(entry.headers).find((header) => header.toLowerCase() === 'authorization')
     if (own === undefined) return []
     const message = 'cannot be combined with "auth.passthrough": clients without a credential would use this one'
@@ -255,7 +258,7 @@ function passedThrough(mcpServers: Settings['mcpServers']): Issue[] {
 /** Tokens that do not identify a principal. */
 function principals(tokens: NonNullable<NonNullable<Settings['auth']>['tokens']>): Issue[] {
   const entries = Object.entries(tokens)
-  if (entries.length === 0) return [{ path: 'auth.tokens', message: 'is empty, so nobody could call: add a token' }]
+  if (entries.length === 0) return [{ path: 'auth.tokens', message: 'is empty, so nobody could call: add one' }]
   return entries.flatMap(([name, secret], i) => {
     const other = entries.slice(0, i).find(([, earlier]) => secretOf(earlier) === secretOf(secret))
     return other ? [{ path: `auth.tokens.${name}`, message: `is the same as that of ${other[0]}` }] : []
@@ -265,7 +268,7 @@ function principals(tokens: NonNullable<NonNullable<Settings['auth']>['tokens']>
 function exposure({ allowUnauthenticated, auth }: Settings, listen: Listen): Issue[] {
   const isChecked = auth?.tokens ?? auth?.issuers ?? auth?.forwarded
   if (listen.kind === 'stdio' || allowUnauthenticated || isChecked || isLoopback(listen.host)) return []
-  const message = `${listen.host} can be reached from other machines, and anybody there could call: require a token with --token '\${TOKEN}' or "auth.tokens", or allow it with --allow-unauthenticated`
+  const message = `${listen.host} can be reached from other machines, so anybody there could call: require a token with --token '\${TOKEN}' or "auth.tokens", or allow it with --allow-unauthenticated`
   return [{ path: 'listen', message }]
 }
 
@@ -287,7 +290,7 @@ function inspection({ admin, inspect }: Settings): Issue[] {
       message: 'is the same as inspect.token, so every viewer could call servers: choose another secret',
     })
   if (tryToken !== undefined && tries === false)
-    issues.push({ path: 'inspect.tryToken', message: 'is for "try": true, and calls from the page are off' })
+    issues.push({ path: 'inspect.tryToken', message: 'is for "try": true, but calls from the page are off' })
   return issues
 }
 

@@ -110,7 +110,7 @@ function only(record: Record<string, unknown>, keys: readonly string[]): Record<
 /** Advice about a reference that only editors understand. */
 function unknown(reference: string, what: string): string {
   const [kind, name = 'value'] = what.split(':')
-  if (kind !== 'input') return `${reference} has a meaning in editors only: write its value`
+  if (kind !== 'input') return `${reference} is known to editors only: write its value`
   const variable = name.replace(/\W+/g, '_').toUpperCase()
   return `${reference} is an input of an editor: write \${${variable}} instead, and set the environment variable ${variable}`
 }

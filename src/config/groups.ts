@@ -95,7 +95,7 @@ export function groupIssues(settings: Settings): Issue[] {
     ]
     for (const server of new Set(named))
       if (!(server in mcpServers))
-        issues.push({ path: `groups.${name}`, message: `names "${server}", which is no server` })
+        issues.push({ path: `groups.${name}`, message: `names "${server}", which is not a server` })
   }
   for (const [name, group] of groupsOf(settings)) {
     const taken = new Map<string, string>()

@@ -76,7 +76,7 @@ export function unknownKeys({ mcpServers }: { mcpServers: Readonly<Record<string
       // A misspelt key for the kind of the server is reported at the entry.
       const isKind = isOfOther ? KINDS.includes(key) : !showsKind(entry) && meantBy(key, KINDS) !== undefined
       if (isKind) return []
-      const other = 'command' in entry ? '"url", and this one is a program' : '"command", and this one has an address'
+      const other = 'command' in entry ? '"url", but this one is a program' : '"command", but this one has an address'
       const message = isOfOther ? `is ignored: it is for servers with ${other}` : unknownKey(key, known)
       return [{ path, message }]
     })

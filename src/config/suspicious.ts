@@ -18,14 +18,12 @@ export function suspicious(servers: Readonly<Record<string, unknown>>): Issue[] 
     const path = `mcpServers.${name}`
     const issues = texts({ command, args, env, headers, url, cwd }, path).flatMap(([at, text]) => [
       ...(PLACEHOLDER.test(text) ? [{ path: at, message: 'looks like a placeholder: replace it' }] : []),
-      ...(TILDE.test(text)
-        ? [{ path: at, message: `has a "~" in it, which only a shell replaces: write \${HOME}` }]
-        : []),
+      ...(TILDE.test(text) ? [{ path: at, message: `contains "~", which only a shell expands: write \${HOME}` }] : []),
     ])
     if (typeof command === 'string' && WORDS.test(command))
       issues.push({
         path: `${path}.command`,
-        message: 'has a space in it: put the program into "command" and its arguments into "args"',
+        message: 'contains a space: put the program into "command" and its arguments into "args"',
       })
     return issues
   })

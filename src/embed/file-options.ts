@@ -8,21 +8,21 @@ export interface ServerOptions {
   path?: string
   /** Protocol era of the server. "auto" detects it. */
   era?: 'auto' | 'legacy' | 'modern'
-  /** Who shares a session with a legacy server, or a process of a modern stdio server that logs: the calls of one principal, everybody, or nobody. */
+  /** Which calls share a session with a legacy server, or a process of a modern stdio server that logs: those of one principal, all calls, or none. */
   session?: 'per-principal' | 'shared' | 'per-request'
-  /** Which call a question of a legacy server belongs to, if the question does not say so and several calls share a session: "guess" takes one whose tool has asked before, else the oldest. "exact" gives each call of a tool, prompt or resource that has asked before a session of its own, with a program a process. */
+  /** How to find the call that a question of a legacy server belongs to, if several calls share a session and the question does not say: "guess" takes a call whose tool has asked before, otherwise the oldest one. "exact" gives each call of a tool, prompt or resource that has asked before a session of its own (for a program, a process). */
   questions?: 'guess' | 'exact'
-  /** Whether clients have processes of a program of their own (per-session), or all clients of a principal share one (single): for programs that can run only once. Of an HTTP server, they share a session. */
+  /** Whether each client has its own process of a program (per-session), or all clients of a principal share one (single), for programs that can run only once. With an HTTP server, "single" shares the session. */
   process?: 'per-session' | 'single'
-  /** Roots of a legacy server: "ask" asks the client, "off" does not declare the capability, and a list of file:// addresses is sent as it is. */
+  /** Roots for a legacy server: "ask" asks the client, "off" does not declare the capability, and a list of file:// addresses is sent unchanged. */
   roots?: 'ask' | 'off' | readonly string[]
-  /** Which tool calls of a legacy server become tasks: those that require it (auto), also those that support it (async), or none (off). */
+  /** Which tool calls to a legacy server become tasks: those of tools that require tasks (auto), also those of tools that support tasks (async), or none (off). */
   tasks?: 'auto' | 'async' | 'off'
   /** Whether to repeat a tool call whose response was lost: never (off), or if the server declares the tool read-only or idempotent (safe). */
   retry?: 'off' | 'safe'
-  /** How long the bridge caches lists, server/discover and resources: not at all (off), as long as the server says (hints), or a number of milliseconds, up to an hour. */
+  /** How long the bridge caches lists, server/discover and resources: not at all (off), for the time that the server sets (hints), or for this many milliseconds, up to an hour. */
   cache?: 'off' | 'hints' | number
-  /** Who gets a cached response: the principal that asked for it, or everybody. With "cache": "hints", everybody also gets what the server declares public. */
+  /** Who gets a cached response: the principal that requested it, or everybody. With "cache": "hints", everybody also gets what the server declares public. */
   cacheFor?: 'principal' | 'public'
   /** Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }. */
   scopes?: Readonly<Record<string, readonly string[]>>
@@ -34,18 +34,18 @@ export interface ServerOptions {
         allow?: readonly string[]
         /** Tools that clients neither see nor can use, even if "allow" has them. */
         deny?: readonly string[]
-        /** What clients see of a tool in place of what the server says, by its name at the server. */
+        /** Replacements for what the server says about a tool, by the name of the tool at the server. */
         override?: Readonly<
           Record<
             string,
             {
-              /** Name that clients see. The one of the server is then unknown to them. */
+              /** Name that clients see and use. The name that the server uses is then unknown to them. */
               name?: string
               /** Title that clients see. */
               title?: string
               /** Description that clients see. */
               description?: string
-              /** Annotations that clients see, in place of those of the server with the same name. */
+              /** Annotations that replace those of the server with the same name. */
               annotations?: {
                 title?: string
                 readOnlyHint?: boolean
@@ -85,13 +85,13 @@ export interface ServerOptions {
     probe?: number
     /** Timeout of initialize, in milliseconds. If server/discover has timed out over HTTP, timeouts.probe applies instead. */
     initialize?: number
-    /** Time that a program has to start, in milliseconds. A program that has not answered yet is waited for until then if it writes something to stderr or stdout within each timeouts.initialize, or if its command downloads programs (npx, uvx, docker and others). */
+    /** Most time for a program to start, in milliseconds. The bridge waits this long only while the program writes to stderr or stdout within each timeouts.initialize, or if its command downloads programs (npx, uvx, docker and others). */
     start?: number
-    /** Milliseconds that a request waits for a program to start before it gets the error "The server is starting". Requests with a progress token get progress instead, and go on waiting. */
+    /** Milliseconds that a request waits for a program to start before it gets the error "The server is starting". A request with a progress token gets progress instead and keeps waiting. */
     startWait?: number
     /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP, none on stdio. */
     idle?: number
-    /** Timeout of a request from the server to the client in the middle of a call (elicitation, sampling, roots), in milliseconds. It is also how long a modern server may keep asking a legacy client to call again. */
+    /** Timeout of a request from the server to the client during a call (elicitation, sampling, roots), in milliseconds. Also the longest time that a modern server may keep a legacy client waiting by asking to be called again. */
     answer?: number
   }
 }
@@ -104,7 +104,7 @@ export interface ProgramEntry extends ServerOptions {
   command: string
   /** Arguments of the program. */
   args?: readonly string[]
-  /** Environment variables of the program. Of the environment of the bridge it inherits PATH, HOME, the variables of proxies and a few others only. */
+  /** Environment variables of the program. From the environment of the bridge it inherits only PATH, HOME, the proxy variables and a few others. */
   env?: Readonly<Record<string, string | number | boolean>>
   /** Whether the program inherits the whole environment of the bridge. */
   passEnvironment?: boolean
@@ -118,11 +118,11 @@ export interface AddressEntry extends ServerOptions {
   type?: 'http' | 'streamable-http' | 'streamableHttp' | 'streamable_http' | 'stream' | 'sse'
   /** Address of the server. */
   url: string
-  /** Unix socket of the server. The bridge connects to it in place of the host and port of "url", and never signs in there. */
+  /** Unix socket of the server. The bridge connects to it instead of the host and port of "url", and never signs in. */
   socket?: string
   /** Headers of every request to the server. */
   headers?: Readonly<Record<string, string>>
-  /** PEM file with the certificates of the authorities that this server may have, in place of the public ones. For its sign-in they are trusted in addition. */
+  /** PEM file with the CA certificates to trust for this server, instead of the public ones. For its sign-in, the bridge trusts both. */
   ca?: string
   /** PEM file with the certificate that the bridge shows this server (mutual TLS). Requires "key". */
   cert?: string
@@ -136,7 +136,7 @@ export interface AddressEntry extends ServerOptions {
         grant?: 'code' | 'client_credentials' | 'token' | 'jwt-bearer' | 'token-exchange' | 'id-jag'
         /** Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grants "code", "token-exchange" and "id-jag", "service" for the others. */
         account?: 'principal' | 'service'
-        /** OAuth client id. Default: the bridge registers itself. */
+        /** OAuth client id. Default: the bridge registers a client. */
         clientId?: string
         /** OAuth client secret. Refer to it as ${VARIABLE} or ${file:path} instead of writing it here. */
         clientSecret?: string
@@ -155,21 +155,21 @@ export interface AddressEntry extends ServerOptions {
         clientMetadataUrl?: string
         /** Client name for dynamic registration. */
         clientName?: string
-        /** Issuer of the authorization server. Default: the one that the server names. */
+        /** Issuer of the authorization server. Default: the one in the metadata of the server. */
         issuer?: string
-        /** Address of the authorization server metadata, if they are not at a well-known address. */
+        /** Address of the authorization server metadata, if it is not at a well-known address. */
         authServerMetadataUrl?: string
-        /** Value of the resource parameter; false leaves it out. Default: the resource that the server names. */
+        /** Value of the resource parameter; false leaves it out. Default: the resource in the metadata of the server. */
         resource?: string | false
         /** PKCE: "require" refuses an authorization server that does not announce S256, "assume" uses S256 without the announcement. */
         pkce?: 'require' | 'assume'
-        /** Scopes to request: a list, or a text with spaces. Default: the scopes that the server names. */
+        /** Scopes to request: a list, or a string with spaces. Default: the scopes that the server requires. */
         scopes?: readonly string[] | string
         /** Further parameters of the authorization request, such as "audience" or "prompt". */
         params?: Readonly<Record<string, string>>
-        /** Local port of the redirect URI of a sign-in. Default: a port that stays the same for the same server. */
+        /** Local port of the redirect URI of a sign-in. Default: a port that is always the same for a server. */
         callbackPort?: number
-        /** Redirect URI of a sign-in, if exactly this one is registered. */
+        /** Redirect URI of a sign-in, if the client is registered with exactly this one. */
         redirectUri?: string
         /** File with an access token, for the grant "token". The bridge reads it again when it changes. */
         tokenFile?: string
@@ -177,12 +177,12 @@ export interface AddressEntry extends ServerOptions {
         assertionFile?: string
         /** For the grant "token-exchange". */
         exchange?: {
-          /** Name of the server at the authorization server, for those that do not go by the resource parameter. */
+          /** The audience parameter, for authorization servers that do not use the resource parameter. */
           audience?: string
-          /** What kind of token it is that is exchanged. Default: "access_token", or "id_token" for "subjectTokenFile". */
+          /** Type of the token that is exchanged. Default: "access_token", or "id_token" for "subjectTokenFile". */
           subjectTokenType?: 'access_token' | 'id_token' | 'jwt'
         }
-        /** For the grant "id-jag": the identity provider that asserts who the caller is. */
+        /** For the grant "id-jag": the identity provider that asserts the identity of the caller. */
         idp?: {
           /** The identity provider. Its host may be private. */
           issuer: string
@@ -203,13 +203,13 @@ export interface AddressEntry extends ServerOptions {
           clientAssertionFile?: string
           /** File with the ID token of one person, written by another program and read for each token request. Default: the token of the caller. */
           subjectTokenFile?: string
-          /** What kind of token it is that is exchanged. Default: "access_token", or "id_token" for "subjectTokenFile". */
+          /** Type of the token that is exchanged. Default: "access_token", or "id_token" for "subjectTokenFile". */
           subjectTokenType?: 'access_token' | 'id_token' | 'jwt'
         }
-        /** Milliseconds for which a request waits while a person signs in. */
+        /** Milliseconds that a request waits for a person to sign in. */
         wait?: number
       }
-  /** Further paths that the bridge passes on to the same paths of the server, such as /files/*. They need no token. */
+  /** Further paths that the bridge forwards to the same paths of the server, such as /files/*. They need no token. */
   paths?: readonly string[]
 }
 
@@ -221,25 +221,25 @@ export interface GroupEntry {
   path?: string
   /** Title of the group for people. Default: its name. */
   title?: string
-  /** Instructions of the group for models. Default: those of its servers, under a heading for each. */
+  /** Instructions of the group for models. Default: those of its servers, each under a heading. */
   instructions?: string
-  /** Whether tools and prompts are called <prefix>__<name>: always, never, or if the group has more than one server (auto). With "never", a name that two servers have belongs to the first. */
+  /** Whether names of tools and prompts become <prefix>__<name>: always, never, or only if the group has more than one server (auto). With "never", a name of several servers means that of the first one. */
   prefix?: 'auto' | 'always' | 'never'
   /** Prefixes of servers, as in { "github": "gh" }. Default: the name of the server. */
   prefixes?: Readonly<Record<string, string>>
-  /** Whether URIs of resources get the prefix of their server, as in files+file:///a.txt, or stay as they are. */
+  /** Whether URIs of resources get the prefix of their server, as in files+file:///a.txt, or stay unchanged. */
   resources?: 'prefix' | 'as-is'
-  /** Milliseconds for which a list waits for a server that is slow or starting. Then it is listed without it. */
+  /** Milliseconds that a list waits for a slow or starting server. After that, the list leaves the server out. */
   wait?: number
-  /** Servers without which the lists of the group are an error; true for all of them. */
+  /** Servers that have to answer: without one of them, the lists of the group are an error. true for all. */
   required?: true | readonly string[]
-  /** Lists two tools in place of all: search_tools finds tools by words, and call_tool calls them. true, or an object. Default: off. */
+  /** List two tools instead of all: search_tools finds tools by words, and call_tool calls them. true, or an object. Default: off. */
   search?:
     | boolean
     | {
-        /** Tools that are listed as well, by globs of their names in the group, as in "files__*". */
+        /** Tools that are listed in addition, by globs of their names in the group, such as "files__*". */
         always?: readonly string[]
-        /** How many tools search_tools finds, if its caller does not say. */
+        /** How many tools search_tools returns by default. */
         limit?: number
       }
 }
@@ -256,9 +256,9 @@ export interface FileOptions {
   discover?: readonly string[]
   /** Address of the registry. Default: https://registry.modelcontextprotocol.io. */
   registry?: string
-  /** Hosts, addresses and networks that discovery may reach although they are private. */
+  /** Private hosts, addresses and networks that discovery may reach. */
   discoverAllow?: readonly string[]
-  /** Let discovery reach this machine, also without TLS. For development. */
+  /** Let discovery reach this machine, with or without TLS. For development. */
   discoverLoopback?: boolean
   /** Globs of tools that may be called in quarantine if the server declares them read-only. */
   readOnlyTools?: readonly string[]
@@ -273,28 +273,28 @@ export interface FileOptions {
   }
   /** Where clients connect: http://127.0.0.1:8080/mcp, https:// with "tls", unix:/run/mcp-bridge.sock, or stdio. */
   listen?: string
-  /** Certificate for "listen" and "admin" with https://. Changed files are used for new connections. */
+  /** Certificate for "listen" and "admin" with https://. If the files change, new connections use the new ones. */
   tls?: {
-    /** PEM file with the certificate, and those that lead to its authority. */
+    /** PEM file with the certificate, followed by its intermediate certificates. */
     cert: string
     /** PEM file with the private key, without a passphrase. */
     key: string
   }
-  /** Permissions of unix sockets of "listen" and "admin", in octal. Who may write a socket may connect to it. */
+  /** Permissions of unix sockets of "listen" and "admin", in octal. Whoever may write to a socket may connect to it. */
   socketMode?: string
-  /** A separate address for /healthz, /readyz and /metrics, such as http://127.0.0.1:9090. Everybody who reaches it can read them. Default: none; /healthz, /readyz and /metrics are at the address of "listen". */
+  /** A separate address for /healthz, /readyz and /metrics, such as http://127.0.0.1:9090. Everybody who can reach it can read them. Default: none; /healthz, /readyz and /metrics are at the address of "listen". */
   admin?: string
-  /** Address at which clients reach the bridge if a proxy stands before it, with the path that the proxy removes. */
+  /** Address at which clients reach the bridge if a proxy is in front of it, with the path prefix that the proxy removes. */
   publicUrl?: string
-  /** Host names by which clients may address the bridge, in addition to the loopback names. */
+  /** Host names that requests may have in their Host header, in addition to the loopback names. */
   allowedHosts?: readonly string[]
   /** Origins of web pages that may call the bridge. */
   allowedOrigins?: readonly string[]
-  /** Addresses and networks (10.0.0.0/8) of proxies before the bridge. Of their requests, the client address, host and protocol are those in X-Forwarded-For, -Host and -Proto. */
+  /** Addresses and networks (10.0.0.0/8) of proxies in front of the bridge. For their requests, the bridge takes client address, host and protocol from X-Forwarded-For, -Host and -Proto. */
   trustedProxies?: readonly string[]
   /** Authentication of HTTP clients: "tokens", "issuers" and "forwarded", alone or together, or "passthrough". Without it, everybody may call, as one principal. */
   auth?: {
-    /** Bearer tokens by the name of their principal; every HTTP request needs one. A token is a text, or an object with the scopes of its principal. */
+    /** Bearer tokens by the name of their principal; every HTTP request needs one. A token is a string, or an object with the token and the scopes of its principal. */
     tokens?: Readonly<
       Record<
         string,
@@ -309,9 +309,9 @@ export interface FileOptions {
     >
     /** Identity providers whose access tokens are accepted. Clients sign in there. Requires "publicUrl". */
     issuers?: readonly {
-      /** The identity provider: the exact text that its tokens have as "iss". The hosts of it and of "jwksUri" may be private. */
+      /** The identity provider: the exact value of "iss" in its tokens. Its host and that of "jwksUri" may be private. */
       issuer: string
-      /** Values of "aud" that are accepted, besides the address of the endpoint: a text or a list. A token with such a value is accepted at every endpoint. */
+      /** Accepted values of "aud" in addition to the address of the endpoint: a string or a list. A token with such a value is accepted at every endpoint. */
       audience?: readonly string[] | string
       /** Address of the public keys. Default: the one in the metadata of the issuer. */
       jwksUri?: string
@@ -329,56 +329,56 @@ export interface FileOptions {
         | 'EdDSA'
         | 'Ed25519'
       )[]
-      /** Values that claims have to have, as in { "client_id": ["a", "b"] }: one of them each. With it, a token needs no "aud". */
+      /** Required claims with their accepted values, as in { "client_id": ["a", "b"] }. If it is set, a token needs no "aud". */
       claims?: Readonly<Record<string, readonly string[] | string>>
       /** The claim with the scopes. Default: "scope" and "scp". */
       scopes?: string
       /** The claim with the groups of a person, such as "groups" or "realm_access.roles". */
       groups?: string
-      /** Scopes that members of a group have, as in { "mcp-admins": ["write"] }. */
+      /** Scopes that the members of a group get, as in { "mcp-admins": ["write"] }. */
       map?: Readonly<Record<string, readonly string[]>>
-      /** Asks the issuer about tokens that are not JWTs (RFC 7662). One issuer may have it. */
+      /** Check tokens that are not JWTs by asking the issuer (RFC 7662). Only one issuer can have it. */
       introspection?: {
         /** Client id of the bridge at the issuer. */
         clientId: string
         /** Its secret. */
         clientSecret: string
       }
-      /** For issuers where clients cannot register, such as Entra: the bridge stands before it, gives everybody this client, and passes sign-ins on. One issuer may have it. */
+      /** For issuers that do not register clients, such as Entra: the bridge acts as authorization server, gives all clients this client id, and forwards sign-ins to the issuer. Only one issuer can have it. */
       facade?: {
-        /** The client that is registered at the issuer. Its redirect addresses are checked there. */
+        /** Id of the client that is registered at the issuer, which checks its redirect URIs. */
         clientId: string
         /** Its secret, if it has one. */
         clientSecret?: string
-        /** Scopes to request at the issuer, such as "api://<id>/mcp" and "offline_access". Default: those of clients. */
+        /** Scopes to request at the issuer, such as "api://<id>/mcp" and "offline_access". Default: those that the client requests. */
         scopes?: readonly string[]
       }
     }[]
-    /** A proxy before the bridge signs people in, and names them in a header. It has to remove these headers from what clients send. */
+    /** A proxy in front of the bridge signs people in and sends their names in a header. It has to remove these headers from requests of clients. */
     forwarded?: {
       /** Header with the name of the user. */
       user: string
       /** Header with the scopes of the user, separated by spaces or commas. */
       scopes?: string
-      /** Header with the secret, by which the bridge knows the proxy. */
+      /** Header with the secret that identifies the proxy. */
       secretHeader: string
-      /** The secret. Whoever knows it can call as anybody. */
+      /** The secret. Whoever knows it can call as any user. */
       secret: string
     }
-    /** Who opens the page <publicUrl>/sign-in is asked to sign in at the identity provider. There, people sign in to servers with their own accounts. */
+    /** Sign-in at the identity provider for people who open the page <publicUrl>/sign-in, where they sign in to servers with their own accounts. */
     browser?: {
       /** The identity provider: one of "issuers". Default: the only one. */
       issuer?: string
-      /** Client that is registered for the bridge at the issuer. Its redirect address is <publicUrl>/sign-in/browser/callback. Its ID tokens have to have the same "sub" as access tokens. */
+      /** Id of the client that is registered for the bridge at the issuer. Its redirect URI is <publicUrl>/sign-in/browser/callback. Its ID tokens must have the same "sub" as access tokens. */
       clientId: string
       /** Its secret, if it has one. */
       clientSecret?: string
-      /** Scopes to request besides "openid", such as "profile" or "email" for the name that the page shows. */
+      /** Scopes to request in addition to "openid", such as "profile" or "email" for the name that the page shows. */
       scopes?: readonly string[]
     }
-    /** Scopes without which a token of "issuers" is refused. Clients are told to request them. */
+    /** Scopes that every token of "issuers" must have. Clients are told to request them. */
     scopes?: readonly string[]
-    /** Send the Authorization header of the client to the server, which then decides. Only if clients see bridge and server as one resource. */
+    /** Forward the Authorization header of clients to the server, which then authenticates them. Use it only if bridge and server are one resource for clients. */
     passthrough?: boolean
   }
   /** Listen beyond the loopback address without authentication. */
@@ -389,33 +389,33 @@ export interface FileOptions {
     store?: string
     /** Command that opens the sign-in page in a browser, or "none" to only show its address. Default: the browser of the system. */
     browser?: string
-    /** Name of the account to use, if you have several accounts with one server. Default: local. */
+    /** Name of the account to use, if you have several accounts at one server. Default: local. */
     account?: string
-    /** Hosts, addresses and networks of authorization servers that may be private. */
+    /** Private hosts, addresses and networks that authorization servers may have. */
     allow?: readonly string[]
   }
-  /** The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. Nothing is relayed unchanged then. */
+  /** The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. It turns the relay off. */
   audit?: {
-    /** File to which lines are appended. A file that is moved away is created again. */
+    /** File to which lines are appended. If it is moved away, a new one is created. */
     file?: string
     /** Write the lines to stdout instead. */
     stdout?: boolean
     /** Send the lines to an OpenTelemetry collector instead. The variables OTEL_EXPORTER_OTLP_LOGS_* and OTEL_EXPORTER_OTLP_* say where and how. */
     otlp?: boolean
-    /** Answer calls with an error whose line cannot be written, and send no more to servers until one can be. */
+    /** If a line cannot be written, answer its call with an error, and send no calls to servers until writing works again. */
     required?: boolean
-    /** Arguments of tools whose values are written, by name. Default: only a digest of all. */
+    /** Names of tool arguments whose values are written. Default: none; a digest of all arguments is always written. */
     arguments?: readonly string[]
   }
-  /** State that replicas of the bridge share. Requires stateKeys. Default: the bridge runs alone. */
+  /** Redis with the state that replicas of the bridge share. Requires stateKeys. Default: the bridge runs alone. */
   redis?: {
     /** Address of Redis, with user and password if it requires them. With "sentinels", the host is the name of the primary: redis://:password@mymaster. */
     url?: string
-    /** Addresses of Redis Sentinels, such as redis://sentinel-1:26379. They know which Redis is the primary. */
+    /** Addresses of Redis Sentinels, such as redis://sentinel-1:26379. The bridge asks them for the primary. */
     sentinels?: readonly string[]
-    /** Addresses of nodes of a Redis Cluster, in place of "url", such as redis://:password@node-1:6379. They know the other nodes. */
+    /** Addresses of nodes of a Redis Cluster, instead of "url", such as redis://:password@node-1:6379. The bridge learns the other nodes from them. */
     cluster?: readonly string[]
-    /** PEM file with the certificates of the authorities that Redis may have, in place of the public ones. For rediss:// addresses. */
+    /** PEM file with the CA certificates to trust for Redis, instead of the public ones. For rediss:// addresses. */
     ca?: string
     /** PEM file with the certificate that the bridge shows Redis (mutual TLS). Requires "key". */
     cert?: string
@@ -426,30 +426,30 @@ export interface FileOptions {
     /** Timeout of one command, in milliseconds. */
     timeout?: number
   }
-  /** How replicas of the bridge reach each other. For "redis". */
+  /** How replicas of the bridge reach each other. Used with "redis". */
   replicas?: {
-    /** Where this replica listens for the others, which must reach it there. Requests are signed with stateKeys; with https:// they are also encrypted, with a key made of stateKeys. Host 0.0.0.0: every address of this machine. Default: any free port, on the loopback if "listen" is there, else on the address of this machine. */
+    /** Address at which this replica listens and the other replicas reach it. Requests are signed with stateKeys; with https:// they are also encrypted, with a key derived from stateKeys. Host 0.0.0.0: all addresses of this machine. Default: a free port, on the loopback address if "listen" is on it, otherwise on the address of this machine. */
     address?: string
   }
-  /** Secrets of 32 or more characters that seal the state which clients keep for the bridge. The first one seals, all of them open. Without any, the bridge makes one at each start. */
+  /** Secrets of 32 or more characters that seal the state that clients keep for the bridge. The first one seals; all of them can open. Default: a new one at each start. */
   stateKeys?: readonly string[]
   /** Serve Prometheus metrics. */
   metrics?: boolean
-  /** Most tools of a server with a value of their own in the label "tool" of metrics. Further tools, and names that the server has not listed, are "other". 0: metrics have no such label. */
+  /** Most tools of a server that appear by name in the label "tool" of metrics. Further tools, and names that the server has not listed, are "other". 0: no such label. */
   metricsTools?: number
-  /** Show both sides of each call at /inspect of "admin", or else of http://127.0.0.1:9091; on stdio, to mcp-bridge inspect and tail. Default: nothing is kept. */
+  /** Show both sides of each call at /inspect of "admin", by default of http://127.0.0.1:9091; on stdio, to mcp-bridge inspect and tail. Default: off. */
   inspect?: {
-    /** Whose messages are kept as text, up to 16 KiB each: nobody's, those of calls that failed, or all. Values that may be secret are hidden when somebody reads them. */
+    /** Which messages are kept as text, up to 16 KiB each: none (off), those of failed calls (errors), or all. Values that may be secret are hidden from readers. */
     payloads?: 'off' | 'errors' | 'all'
-    /** Most calls that are recorded within a second. Of further ones only failures are shown, without messages, and how many there were. */
+    /** Most calls recorded in a second. Of further calls, only failures, without messages, and the number are recorded. */
     callsPerSecond?: number
-    /** JSON Pointers of values to hide beside those with names like "token" or "password". * stands for one name, ** for any number: /params/arguments/**\/iban. */
+    /** JSON Pointers of values to hide in addition to those with names like "token" or "password". * stands for one name, ** for any number of names: /params/arguments/**\/iban. */
     hide?: readonly string[]
-    /** The token that viewers need. Required if "admin" can be reached from other machines. Default: a new one at each start, which is printed with the address on a terminal. */
+    /** The token of viewers. Required if other machines can reach "admin". Default: a new one at each start, which is printed with the address on a terminal. */
     token?: string
-    /** Let viewers call servers from the page, as the principal "inspector": true, false, or "loopback", which is true if only this machine can reach the inspector. The flag --inspect says "loopback". */
+    /** Let viewers call servers from the page, as the principal "inspector": true, false, or "loopback", which means true if only this machine can reach the inspector. The flag --inspect sets "loopback". */
     try?: boolean | 'loopback'
-    /** The token that viewers need to call servers; they can look with it, too. With it, "token" is for looking only. Required with "try": true if "admin" can be reached from other machines. Default: the token of viewers. */
+    /** The token of viewers who may also call servers; those with "token" then can only look. Required with "try": true if other machines can reach "admin". Default: the value of "token". */
     tryToken?: string
   }
   /** The log, on stderr. */
@@ -458,7 +458,7 @@ export interface FileOptions {
     level?: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
     /** Format of the log. "auto" is readable on a terminal and JSON otherwise. */
     format?: 'auto' | 'pretty' | 'json'
-    /** Calls that get a line when they end. "failed": only those with an error of the tool, the server or the bridge. */
+    /** Which calls get a line when they end. "failed": only those with an error of the tool, the server or the bridge. */
     calls?: 'all' | 'failed' | 'none'
   }
   /** Compatibility with peers that deviate from the specification. */
@@ -471,7 +471,7 @@ export interface FileOptions {
     draftErrorCodes?: boolean
     /** Offer tool calls of modern servers as tasks to clients of 2025-11-25. */
     emulateTasks?: boolean
-    /** Remove what the schema of the revision of a legacy client does not have. */
+    /** Remove from answers whatever is not in the schema of the revision of a legacy client. */
     strictRevisions?: boolean
   }
   /** Bounds. Sizes are in bytes. */
@@ -484,7 +484,7 @@ export interface FileOptions {
     answerBytes?: number
     /** Largest event stream of a server, in bytes. */
     streamBytes?: number
-    /** Bytes of all messages over 16 KiB that the bridge is reading, keeps, or has yet to write. Default: a quarter of the heap. */
+    /** Bytes of all messages over 16 KiB that the bridge holds at one time. Default: a quarter of the heap. */
     memory?: number
     /** Open connections of clients. */
     connections?: number
@@ -492,7 +492,7 @@ export interface FileOptions {
     calls?: number
     /** Calls in flight with one server. */
     callsPerServer?: number
-    /** Open subscriptions: subscriptions/listen, and event streams that the bridge passes on. */
+    /** Open subscriptions: subscriptions/listen, and relayed event streams. */
     subscriptions?: number
     /** Sessions of legacy clients with one server, for each of Streamable HTTP and HTTP+SSE. */
     clientSessions?: number
@@ -500,30 +500,30 @@ export interface FileOptions {
     perPrincipal?: number
     /** HTTP requests of one principal in a minute; of callers without a principal, from one address. Replicas count together. Default: no limit. */
     requestsPerMinute?: number
-    /** Requests with a wrong token from one address in a minute. More get 429 in place of 401. Requests with a right token are never refused for them. Not with auth.passthrough. */
+    /** Requests with a wrong token from one address in a minute. Further ones get 429 instead of 401. Requests with a valid token are not affected. Ignored with auth.passthrough. */
     wrongTokensPerMinute?: number
-    /** How often tools may be called. Only calls that go to a server count. Replicas count together. */
+    /** Limits on how often tools may be called. Only calls that are sent to a server count. Replicas count together. */
     tools?: readonly {
-      /** Tools, as a glob of <server>__<tool>: "github__create_*", or "*" for all. */
+      /** Tools that the limit is for: a glob of <server>__<tool>, such as "github__create_*", or "*" for all. */
       tools: string
-      /** Whose calls are counted together. */
+      /** Whether each principal has the limit for itself, or all principals share it. */
       per?: 'principal' | 'all'
-      /** Most calls. */
+      /** Most calls in one period. */
       max: number
-      /** Time in which they are counted, from the first call on: 30s, 1m, 24h. */
+      /** Length of a period, which begins with its first call: 30s, 1m, 24h. */
       every: string
     }[]
-    /** Calls with one server that wait for an answer of a modern client. */
+    /** Calls to one server that wait for an answer of a modern client. */
     parked?: number
-    /** Calls of one principal with one server that wait for an answer of a modern client. */
+    /** Calls of one principal to one server that wait for an answer of a modern client. */
     parkedPerPrincipal?: number
-    /** Sessions with one HTTP server. When there is no room, the longest idle session ends. */
+    /** Sessions with one HTTP server. At the limit, a new session ends the one that has been idle longest. */
     sessions?: number
-    /** Longest instructions of a group, in bytes. Those of each server are cut off if together they are longer. */
+    /** Longest instructions of a group, in bytes. If those of its servers are longer together, each is cut. */
     instructionBytes?: number
-    /** Processes of one stdio server. When there is no room, the longest idle process ends. */
+    /** Processes of one stdio server. At the limit, a new process ends the one that has been idle longest. */
     processes?: number
-    /** Processes of one stdio server that the bridge starts in a minute for one principal, after a burst of limits.processes. Not with "session": "per-request". */
+    /** Processes of one stdio server that the bridge starts in a minute for one principal, after a burst of limits.processes. Ignored with "session": "per-request". */
     startsPerMinute?: number
   }
   /** Timeouts and intervals, in milliseconds. */
@@ -536,13 +536,13 @@ export interface FileOptions {
     probe?: number
     /** Timeout of initialize, in milliseconds. If server/discover has timed out over HTTP, timeouts.probe applies instead. */
     initialize?: number
-    /** Time that a program has to start, in milliseconds. A program that has not answered yet is waited for until then if it writes something to stderr or stdout within each timeouts.initialize, or if its command downloads programs (npx, uvx, docker and others). */
+    /** Most time for a program to start, in milliseconds. The bridge waits this long only while the program writes to stderr or stdout within each timeouts.initialize, or if its command downloads programs (npx, uvx, docker and others). */
     start?: number
-    /** Milliseconds that a request waits for a program to start before it gets the error "The server is starting". Requests with a progress token get progress instead, and go on waiting. */
+    /** Milliseconds that a request waits for a program to start before it gets the error "The server is starting". A request with a progress token gets progress instead and keeps waiting. */
     startWait?: number
     /** Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP, none on stdio. */
     idle?: number
-    /** Timeout of a request from the server to the client in the middle of a call (elicitation, sampling, roots), in milliseconds. It is also how long a modern server may keep asking a legacy client to call again. */
+    /** Timeout of a request from the server to the client during a call (elicitation, sampling, roots), in milliseconds. Also the longest time that a modern server may keep a legacy client waiting by asking to be called again. */
     answer?: number
     /** Idle timeout of the session of a legacy client, in milliseconds: without a request and without an open stream. */
     clientIdle?: number
@@ -550,13 +550,13 @@ export interface FileOptions {
     clientGone?: number
     /** Interval of keep-alive comments on an idle stream, in milliseconds. */
     keepAlive?: number
-    /** Timeout of a write, in milliseconds. The bridge closes the connection of a client that reads nothing for this long. */
+    /** Timeout of a write, in milliseconds. The bridge closes the connection of a client that has not read anything for this long. */
     write?: number
     /** Milliseconds without a result after which the response to a call becomes an event stream. */
     commitAfter?: number
     /** Milliseconds for which the bridge keeps serving after SIGTERM while /readyz fails. */
     drainDelay?: number
-    /** Milliseconds that calls in flight have to end after timeouts.drainDelay, or on stdio after the input has ended. */
+    /** Milliseconds for calls in flight to end after timeouts.drainDelay, or on stdio after the end of the input. */
     drainTimeout?: number
   }
 }

@@ -87,9 +87,8 @@ const TOML = /^(?:\[+[\w."-]+\]+\s*$|[\w.-]+\s*=\s)/
 function syntaxError(text: string, errors: readonly ParseError[]): FormatError {
   const line = text.split(/\r?\n/).find((one) => !/^\s*(?:[#/]|$)/.test(one)) ?? ''
   const position = at(text, text.indexOf(line))
-  if (YAML.test(line))
-    return invalidJson('it looks like YAML, which has to be converted (yq -o json file.yaml)', position)
-  if (TOML.test(line)) return invalidJson('it looks like TOML, of which the name has to end in .toml', position)
+  if (YAML.test(line)) return invalidJson('it looks like YAML: convert it (yq -o json file.yaml)', position)
+  if (TOML.test(line)) return invalidJson('it looks like TOML: its name has to end in .toml', position)
   // One error leads to others in the same line.
   let lineEnd = -1
   const places: (readonly [string, Position])[] = []
@@ -127,7 +126,7 @@ export function readToml(text: string): Document {
     // TOML forbids duplicate keys.
     return { value: parseToml(plain), locate: (keys) => tableAt(plain, keys), repeated: () => [] }
   } catch (error) {
-    if (/^\s*\{/.test(plain)) throw wrong('it looks like JSON, of which the name has to end in .json', START)
+    if (/^\s*\{/.test(plain)) throw wrong('it looks like JSON: its name has to end in .json', START)
     // The rest of the message is an excerpt of the text.
     if (error instanceof TomlError) {
       const [message = ''] = error.message.replace(/^Invalid TOML document: /, '').split('\n')

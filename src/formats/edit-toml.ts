@@ -138,7 +138,7 @@ function rendered({ text, keys }: File, { node, within }: Part, by: Members): st
 }
 
 function elementsBefore(text: string, node: Part['node'], words: readonly string[]): Edit {
-  if (node.type === 'TOMLTable' || node.value.type !== 'TOMLArray') throw new Uneditable('its "args" are no list')
+  if (node.type === 'TOMLTable' || node.value.type !== 'TOMLArray') throw new Uneditable('its "args" is not a list')
   const { elements, range } = node.value
   const [first] = elements
   const content = words.map(inToml).join(', ')

@@ -86,7 +86,7 @@ function repeated(document: Document, { servers }: ProgramFormat): Note[] {
   const named = valueAt(document.value, servers)
   const inside = (keys: readonly string[], message: string): Note[] =>
     document.repeated(keys).map(([key, position]) => ({ path: [...keys, key].join('.'), message, ...position }))
-  const last = 'stands twice: the last one counts'
+  const last = 'appears twice: the last one counts'
   return [
     ...inside([], last),
     ...inside(servers, 'is the name of two servers: the last one counts, and the other one needs another name'),
@@ -111,7 +111,7 @@ function readServers(named: Entry, program: ProgramFormat, options: ReadOptions)
       notes.push({ path, message: 'has neither a command nor an address, and is left out' })
       continue
     }
-    if (served !== name) notes.push({ path, message: `is called ${served} here, because names stand in addresses` })
+    if (served !== name) notes.push({ path, message: `is called ${served} here, because names are part of addresses` })
     given.set(served, name)
     servers[served] = isRecord(entry) ? deep(translated(entry, program), places(options)) : entry
   }
@@ -150,7 +150,7 @@ function beside(
   return { own: Object.fromEntries(kept.map((key) => [key, file[key]])), notes }
 }
 
-const INPUTS = 'is a value that VS Code asks a person for, and is left out: use environment variables'
+const INPUTS = 'are values that VS Code asks a person for, and are left out: use environment variables'
 
 /** Replaces placeholders for folders of this machine. Those for a project stay if the file does not belong to one. */
 function places({ path, home }: ReadOptions): (text: string) => string {

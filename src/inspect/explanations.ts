@@ -83,9 +83,9 @@ export const FAULT_ADVICE = {
     'The bridge was shut down during the call.',
     'Check whether the call was executed, before you send it again.',
   ],
-  internal: ['A mistake of the bridge.', 'Report it with the log line of the call.'],
+  internal: ['An error in the bridge.', 'Report it with the log line of the call.'],
   internalUnknown: [
-    'A mistake of the bridge, after the call was sent.',
+    'An error in the bridge, after the call was sent.',
     'Check whether the call was executed, before you send it again. Report it with the log line of the call.',
   ],
   storeUnavailable: ['Redis is unreachable.', 'See [failures of Redis](operations.md#failures-of-redis-and-replicas).'],

@@ -11,12 +11,12 @@ export const LOG_EVENTS = {
   request_refused:
     'A request was refused before it became a call. At most five lines for each `fault` in 10 seconds, and five with `said`.',
   refusals_left_out: 'More requests were refused than have a line. One line for each `fault` in 10 seconds.',
-  request_failed: 'The same, because of a mistake of the bridge.',
-  audit_failed: 'The audit log cannot be written. Once, until it can be.',
+  request_failed: 'A request failed because of an error in the bridge, before it became a call.',
+  audit_failed: 'The audit log cannot be written. Logged once until it can be written again.',
   audit_resumed: 'The audit log can be written again.',
-  message_refused: 'A line on stdio was refused: it is no valid message, or not one for now.',
-  message_failed: 'The bridge made a mistake while it handled a message of a client on stdio or HTTP+SSE.',
-  answer_failed: 'The bridge made a mistake while it answered a request.',
+  message_refused: 'A line on stdio was refused: it is not a valid message, or not allowed in this state.',
+  message_failed: 'An error in the bridge while it handled a message of a client on stdio or HTTP+SSE.',
+  answer_failed: 'An error in the bridge while it answered a request.',
   forward_failed: 'The replica that owns a call or session did not answer.',
   changes_dropped:
     'Changes were dropped: a modern client reads its subscription too slowly. Once for each subscription.',
@@ -26,9 +26,10 @@ export const LOG_EVENTS = {
   stdin_failed: 'Reading from stdin failed. The bridge shuts down.',
   stdout_closed: 'The client closed stdout. The bridge shuts down.',
 
-  server_ready: 'A server answers. For each one at the start, and for new ones after a change of the configuration.',
+  server_ready:
+    'A server answers. Logged for each server at the start, and for new ones after a change of the configuration.',
   server_unavailable:
-    'A server does not answer, at the same times. As the last line: the only server, a program, cannot be started.',
+    'A server does not answer. Logged at the same times as `server_ready`. As the last line: the only server is a program that cannot be started.',
   server_gone: 'A server exited or closed the connection.',
   server_stderr: 'A server wrote a line to stderr.',
   server_close_failed: 'A server that is no longer configured could not be shut down.',
@@ -36,14 +37,14 @@ export const LOG_EVENTS = {
   era_detected: 'The protocol era of a server was detected.',
   era_unknown: 'The protocol era of a server stays unknown until the first authenticated request.',
   message_skipped:
-    'A server sent something that is no message. At most one line in 10 seconds for each process or session.',
+    'A server sent something that is not a message. At most one line in 10 seconds for each process or session.',
   message_repaired:
     'A server sent something that had to be repaired to be read. Once for each kind of repair in a process or session.',
-  message_dropped: 'A message of a server was dropped: nobody waits for it.',
+  message_dropped: 'A message of a server was dropped: no request is waiting for it.',
   server_request_dropped: 'A modern server sent a request, which its revision does not allow. It was dropped.',
   log_message_dropped: 'A log message of a server was dropped: it belongs to no call.',
   notification_failed: 'A notification of a client could not be delivered to a server.',
-  session_continued: 'A session of a legacy client goes on here, because its replica has shut down.',
+  session_continued: 'This replica continues the session of a legacy client, because its replica has shut down.',
   session_reopened: 'A server lost the session of a legacy client on stdio or HTTP+SSE. The bridge opened another one.',
   session_reopen_failed: 'An attempt to open another session failed.',
   setting_not_restored:
@@ -53,30 +54,30 @@ export const LOG_EVENTS = {
 
   group_incomplete: 'A server of a group did not answer when it was asked for a list. Once until it answers again.',
   path_grouped:
-    'After a reload, a group has the path that a server had. Names have a prefix there; at its own path, the server has them as before. Sessions that were opened at the path go on with the server.',
+    'After a reload, a group is served at the path that a server had. There, names have a prefix; at the own path of the server, they have none. Sessions that were opened at the shared path continue with the server.',
   group_complete: 'A server of a group answers again.',
   tools_not_learned:
-    'The tools of a server that was found could not be listed: it stays in quarantine. It is tried again.',
+    'The tools of a discovered server could not be listed, so it stays in quarantine. The bridge tries again.',
   group_name_hidden:
-    'A tool or prompt is left out, because an earlier server of a group without prefixes has one of the same name. Once for each.',
+    'A tool or prompt is left out, because an earlier server of a group without prefixes has one of the same name. Once for each name.',
   group_names_long:
-    'Names of tools of a group are so long that some clients refuse them: those that allow 64 characters, and put the name of the server before. Once for each.',
+    'Tool names of a group are so long that some clients refuse them: clients that prefix the name of the server and allow 64 characters. Once for each name.',
 
   sign_in_required: 'A server requires a sign-in, which the first request starts.',
   sign_in_started: 'Somebody is asked to sign in to a server.',
   browser_unavailable:
-    'No browser could be opened. The address to sign in is on the terminal; without one, a command shows it.',
+    'No browser could be opened. The address of the sign-in page is on the terminal; without a terminal, a command shows it.',
   signed_in: 'Somebody signed in to a server.',
   sign_in_failed: 'A sign-in failed.',
-  sign_in_link_foreign: 'Somebody opened a link to sign in that was made for somebody else. Nothing was stored.',
+  sign_in_link_foreign: 'Somebody opened the sign-in link of another person. Nothing was stored.',
   tokens_not_stored: 'Tokens cannot be stored. They are lost when the process ends.',
 
   listening: 'The bridge accepts requests for a server.',
   admin_listening: 'The bridge serves health and metrics on the address `admin`.',
   inspector_listening: 'The inspector is served.',
-  inspector_opened: 'Somebody looks at the events of the inspector.',
-  inspector_payloads: 'Somebody changed whose messages the inspector keeps as text.',
-  inspector_cleared: 'Somebody cleared the memory of the inspector.',
+  inspector_opened: 'A viewer opened the event stream of the inspector.',
+  inspector_payloads: 'A viewer changed which messages the inspector keeps as text.',
+  inspector_cleared: 'A viewer cleared the events of the inspector.',
   inspector_failed: 'The socket or pipe of the inspector cannot be opened. The bridge works without it.',
   recording_started: 'Calls are written into the file of `--record`.',
   recording_full: 'The file of `--record` is full. Further calls are not written.',
@@ -87,8 +88,8 @@ export const LOG_EVENTS = {
   draining: 'The bridge waits for requests in progress before it shuts down.',
   listen_failed: 'The bridge cannot listen. It ends with exit code 1.',
   command_line_invalid: 'The command line is invalid. The bridge ends with exit code 2.',
-  unexpected_error: 'The bridge made a mistake. It ends with exit code 1.',
-  log_lines_dropped: 'Lines are missing here, because the log was not read or written fast enough.',
+  unexpected_error: 'An error in the bridge. It ends with exit code 1.',
+  log_lines_dropped: 'Lines are missing here: the log could not be written fast enough.',
   descriptors_exhausted:
     'No file descriptors are left, so connections and programs cannot be opened. At most one line in 10 minutes.',
   node_outdated: 'This version of Node.js has a known vulnerability.',
@@ -101,22 +102,22 @@ export const LOG_EVENTS = {
   config_adjusted: 'A part of the configuration was left out or changed.',
   config_format_detected: 'The configuration is in the format of another program.',
   config_writable:
-    'All users of the group of a configuration file, or of its folder, can change it, and with it which programs are started.',
-  restart_required: 'Options changed that only a restart applies.',
+    'The group may write to a configuration file or its folder, so its members decide which programs start.',
+  restart_required: 'Some changed options take effect only after a restart.',
 
   search_started: 'The bridge looks for servers.',
-  search_failed: 'The bridge made a mistake while it looked for servers.',
-  source_unavailable: 'A place where servers are looked for cannot be read.',
-  candidate_unusable: 'A server that was found cannot be served.',
-  discovery_failed: 'A server that was found failed in one phase of discovery.',
-  trust_changed: 'The trust in a server that was found changed.',
+  search_failed: 'An error in the bridge while it looked for servers.',
+  source_unavailable: 'A source of discovery cannot be read.',
+  candidate_unusable: 'A discovered server cannot be served.',
+  discovery_failed: 'A phase of discovery failed for a discovered server.',
+  trust_changed: 'The trust in a discovered server changed.',
 
   redis_unavailable: 'Redis is unavailable. Once until it is available again.',
   redis_available: 'Redis is available again, for two seconds at least.',
   redis_connect_failed: 'The first connection to Redis failed.',
   redis_may_evict: 'Redis may evict keys that the replicas need.',
   internal_request_refused:
-    'A request at the address for replicas does not come from one, or is late or repeated. Once a minute for each reason.',
+    'A request at the address for replicas was not signed by a replica, or was late or repeated. Once a minute for each reason.',
   replica_refused: 'Another replica refuses the requests of this one. Once a minute for each reason.',
   tracing_disabled: 'No traces are exported: a variable has an unsupported value.',
   tracing_problem: 'OpenTelemetry reports a problem with its variables or its collector.',

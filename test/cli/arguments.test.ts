@@ -89,7 +89,7 @@ t.test('reads an address without http:// as an address, not as a filter', async 
   for (const address of ['127.0.0.1:9091', 'localhost:9091/inspect#token', '[::1]:9091', 'bridge.example:80'])
     t.equal(
       messageOf(['tail', address]),
-      `${JSON.stringify(address)} is no address: begin it with http://, as in http://${address}`,
+      `${JSON.stringify(address)} is not an address: begin it with http://, as in http://${address}`,
     )
   for (const word of ['status:404', 'ms:500', 'id:7', 'v1.2', 'a.b:c']) t.equal(messageOf(['tail', word]), '', word)
 })
@@ -130,11 +130,11 @@ t.test(
     t.same(read('--cwd', folder, './some-server').program, ['./some-server'], 'from the folder that --cwd names')
     t.same(read('--', 'anything', '--at-all').program, ['anything', '--at-all'])
     const refused: [argv: string[], said: RegExp][] = [
-      [['some-servr'], /"some-servr" is no command of mcp-bridge, and no program on this machine: a server is/],
-      [['a-folder'], /no program on this machine/],
+      [['some-servr'], /"some-servr" is neither a command of mcp-bridge nor a program on this machine: a server is/],
+      [['a-folder'], /nor a program on this machine/],
       [['prob', 'https://x/mcp'], /did you mean probe\?/],
-      [['./some-server'], /no program on this machine/],
-      [['example.com/mcp'], /"example\.com\/mcp" is no address: did you mean https:\/\/example\.com\/mcp\?/],
+      [['./some-server'], /nor a program on this machine/],
+      [['example.com/mcp'], /"example\.com\/mcp" is not an address: did you mean https:\/\/example\.com\/mcp\?/],
       [['config/mcp.json'], /needs --config: --config config\/mcp\.json/],
       [['--upstraem', 'some-server'], /unknown flag --upstraem: did you mean --upstream\?/],
     ]
@@ -171,8 +171,8 @@ t.test('shows the help of the named command despite other mistakes', async (t) =
   const all: CommandName[] = COMMAND_NAMES.filter((name) => name.startsWith('trust '))
   t.same(commands('trust', '--help'), all)
   t.same(commands('help', 'trust'), all)
-  t.match(messageOf(['help', 'chekc']), /"chekc" is no command: did you mean check\?/)
-  t.match(messageOf(['help', 'trust', 'aprove']), /"trust aprove" is no command: did you mean trust approve\?/)
+  t.match(messageOf(['help', 'chekc']), /"chekc" is not a command: did you mean check\?/)
+  t.match(messageOf(['help', 'trust', 'aprove']), /"trust aprove" is not a command: did you mean trust approve\?/)
 })
 
 t.test(

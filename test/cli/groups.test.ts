@@ -50,7 +50,11 @@ t.test('on stdio, serves one group or one server, and says how to select it', as
 const WRONG: readonly (readonly [what: string, args: string[], said: RegExp])[] = [
   ['a misspelt group', ['--group', 'taem'], /no group "taem": did you mean "team"\?/],
   ['an unknown group', ['--group', 'x'], /no group "x": it has team, rest/],
-  ['a group and a server', ['--group', 'team', '--server', 'a'], /--group and --server: give one of them/],
+  [
+    'a group and a server',
+    ['--group', 'team', '--server', 'a'],
+    /--group and --server cannot be combined: give one of them/,
+  ],
 ]
 for (const [what, args, said] of WRONG)
   t.test(`${what} is refused`, async (t) => {

@@ -135,7 +135,7 @@ t.test('shows a past session from a file, without anything that needs a bridge',
       .join('\n')}\n{"cut off`,
   )
   const { program, browser, shows, rows, go } = await open(t, [file], {})
-  t.match(program.stderr(), /16 events of .*past\.jsonl; 1 lines are no events and were left out, the first is line 17/)
+  t.match(program.stderr(), /16 events of .*past\.jsonl; 1 lines are not events and were skipped, the first is line 17/)
   await shows(/file past\.jsonl/)
   await until(async () => (await rows()).length === 2)
   await go('#/calls/c1?tab=raw')

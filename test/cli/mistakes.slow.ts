@@ -21,7 +21,7 @@ const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
     'a misspelt command of two words',
     ['trust', 'aprove', 'x'],
     2,
-    /"trust aprove" is no command: did you mean trust app/,
+    /"trust aprove" is not a command: did you mean trust app/,
   ],
   ['a file without --config', ['mcp.json'], 2, /a configuration file needs --config: --config mcp\.json/],
   ['a server that is none', ['--upstream', 'ftp://x'], 78, /"ftp:\/\/x" is not a server: give http/],
@@ -30,7 +30,7 @@ const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
     'two servers',
     ['--upstream', 'http://x/mcp', '--', 'cmd'],
     2,
-    /there is --upstream and a command: give one of them/,
+    /--upstream and a command cannot be combined: give one of them/,
   ],
   ['two addresses', ['http://x/mcp', 'http://y/mcp'], 2, /serve takes .*, and there is "http:\/\/y\/mcp" more/],
   ['a header for a program', ['-H', 'a: b', '--', 'cmd'], 2, /--header is for servers with an address/],
@@ -57,7 +57,7 @@ const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
     'probe with a command that is not quoted',
     ['probe', 'npx', 'x'],
     2,
-    /"npx" is no address: before a program write --/,
+    /"npx" is not an address: before a program write --/,
   ],
 ]
 

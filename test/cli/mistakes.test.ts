@@ -21,7 +21,7 @@ const saidOf = (argv: readonly string[]) => {
 const ADDRESS = 'http://x.example/mcp'
 
 const ARGUMENTS: [argv: string[], said: string][] = [
-  [['-upstream', ADDRESS], 'names of more than one letter need two: write --upstream'],
+  [['-upstream', ADDRESS], 'a flag of more than one letter needs two: write --upstream'],
   [
     ['-port', '3000', ADDRESS],
     '--port is a flag of mcp-proxy and supergateway: write --listen http://127.0.0.1:3000/mcp',
@@ -41,7 +41,7 @@ const ARGUMENTS: [argv: string[], said: string][] = [
   [['--url', ADDRESS], `give the address alone: mcp-bridge ${ADDRESS}`],
   [['--retry', 'safe', ADDRESS], 'write "retry": "safe" into the entry of the server in a configuration file'],
   [['--stateKeys', 'canary', ADDRESS], 'write "stateKeys" into a configuration file'],
-  [['localhost:3000/mcp'], '"localhost:3000/mcp" is no address: did you mean http://localhost:3000/mcp?'],
+  [['localhost:3000/mcp'], '"localhost:3000/mcp" is not an address: did you mean http://localhost:3000/mcp?'],
   [['example.com'], 'did you mean https://example.com/mcp?'],
   [['ws://x.example/mcp'], 'did you mean http://x.example/mcp?'],
   [['--upstream', 'localhost:3000/mcp'], 'did you mean http://localhost:3000/mcp?'],
@@ -51,7 +51,10 @@ const ARGUMENTS: [argv: string[], said: string][] = [
   [['login', 'mcp.example.com/mcp'], 'did you mean https://mcp.example.com/mcp?'],
   [['call', 'weather'], 'mcp-bridge probe <server> lists what a server offers'],
   [['run', 'npx'], 'put the program of the server last'],
-  [['sh', 'server', '--listen', 'http://127.0.0.1:1/mcp'], '--listen stands after the program sh, which would get it'],
+  [
+    ['sh', 'server', '--listen', 'http://127.0.0.1:1/mcp'],
+    '--listen is after the program sh, so the program would get it',
+  ],
   [['sh', '-c', 'x', '--allow-unauthenticated'], 'Write it before the program'],
   [['node server.js'], 'write it without quotes'],
   [['server.py'], 'write the program that runs it before it'],
@@ -135,8 +138,8 @@ t.test('U2: check reports every mistake of a file, and no valid part', async (t)
 })
 
 const FILES: [name: string, content: string | Buffer | object, said: string][] = [
-  ['YAML', 'mcpServers:\n  a:\n    command: x\n', 'it looks like YAML, which has to be converted'],
-  ['TOML', '[mcp_servers.a]\ncommand = "x"\n', 'it looks like TOML, of which the name has to end in .toml'],
+  ['YAML', 'mcpServers:\n  a:\n    command: x\n', 'it looks like YAML: convert it'],
+  ['TOML', '[mcp_servers.a]\ncommand = "x"\n', 'it looks like TOML: its name has to end in .toml'],
   ['UTF-16', Buffer.from('\ufeff{"mcpServers":{}}', 'utf16le'), 'it is UTF-16: save it as UTF-8'],
   ['UTF-16 without a mark', Buffer.from('{"mcpServers":{}}', 'utf16le'), 'it is UTF-16: save it as UTF-8'],
   ['Latin-1', Buffer.from('{"a":"\xe9"}', 'latin1'), 'it is not UTF-8: save it as UTF-8'],

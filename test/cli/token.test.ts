@@ -48,7 +48,7 @@ t.test('U3: errors about a token do not contain the token', async (t) => {
     [['--token', '${TOKEN}'], /--token the environment variable TOKEN is not set/],
     [['--token', '${TOKEN}'], /--token has to be 16 or more visible ASCII characters/, { TOKEN: 'canary' }],
     [['--token-file', '/nonexistent'], /--token-file cannot read \/nonexistent/],
-    [['--token', '${TOKEN}', '--token-file', '/x'], /there is --token and --token-file: give one of them/],
+    [['--token', '${TOKEN}', '--token-file', '/x'], /--token and --token-file cannot be combined: give one of them/],
     [[], /require a token with --token '\$\{TOKEN\}' or "auth\.tokens"/],
   ]
   for (const [argv, said, env] of cases) {

@@ -135,14 +135,14 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
     'mcp.json',
     { mcpServers: { a: { command: 'x', args: ['${workspaceFolder}/y'] } } },
     78,
-    /args\.0 \$\{workspaceFolder\} has a meaning in editors only: write its value/,
+    /args\.0 \$\{workspaceFolder\} is known to editors only: write its value/,
   ],
   [
     '11.34 what is hardly meant',
     'mcp.json',
     { mcpServers: { a: { command: 'npx -y thing', args: ['~/data', '--key=YOUR_API_KEY'] } } },
     0,
-    /Probably mistakes:[\s\S]*args\.0 has a "~" in it[\s\S]*args\.1 looks like a placeholder[\s\S]*command has a space in it/,
+    /Probably mistakes:[\s\S]*args\.0 contains "~"[\s\S]*args\.1 looks like a placeholder[\s\S]*command contains a space/,
   ],
   [
     '11.34 a path with a space is no suspicion',
@@ -190,7 +190,7 @@ t.test('11.24 serves a VS Code file with comments, inputs and its own names', as
   const named = new URL('/io.github.someone-echo/mcp', url).href
   t.equal((await call(named, 'tools/list')).status, 200)
   await says(program, /"event":"config_format_detected","format":"VS Code"/)
-  await says(program, /"event":"config_adjusted","path":"inputs".*"why":"is a value that VS Code asks a person for/)
+  await says(program, /"event":"config_adjusted","path":"inputs".*"why":"are values that VS Code asks a person for/)
   const chosen = startProgram(t, ['--config', file, '--server', 'io.github.someone/echo'])
   await says(chosen, /"event":"server_ready"/)
 })

@@ -156,7 +156,7 @@ t.test('trust approve, list and revoke work one after the other', async (t) => {
   const wrong: [args: string[], code: number, said: RegExp][] = [
     [['trust'], 2, /"mcp-bridge trust" needs a command: list, approve/],
     [['trust', 'approve'], 2, /trust approve needs <server>/],
-    [['trust', 'bless', 'x'], 2, /"trust bless" is no command: there are list, approve/],
+    [['trust', 'bless', 'x'], 2, /"trust bless" is not a command: there are list, approve/],
     [['trust', 'approve', 'x', 'y'], 2, /trust approve takes <server>, and there is "y" more/],
     [['trust', 'approve', url, '--for', 'ever'], 2, /--for needs a time/],
     [['trust', 'approve', 'nobody', '--discover', url, LOOPBACK], 1, /no single server is "nobody"\. Found: http/],

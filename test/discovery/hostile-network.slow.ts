@@ -171,7 +171,7 @@ t.test('names that change their address reach no private one', async (t) => {
   await refused(t, 'listed, then not', guardedFetch(url, { ...names, allowed: ['127.0.0.1'] }), 'tls')
   t.equal(listed.came, 1)
   await refused(t, 'asked again, not listed', read(url, { ...names, allowed: ['127.0.0.1'] }), 'guard')
-  // A resolver that answers with what is no address, or with a spelling that others read differently.
+  // A resolver that answers with what is not an address, or with a spelling that others read differently.
   for (const answer of ['127.1', '0x7f.0.0.1', '2130706433', 'loopback.example', '', '127.0.0.1:80', 'fe80::1%lo'])
     await refused(
       t,
@@ -271,7 +271,7 @@ t.test('redirects reach no private address', async (t) => {
     ['with a user', `302 Found\r\nLocation: https://secret:secret@127.0.0.1:${trap.port}/`],
     ['to two places', `302 Found\r\nLocation: ${inward}\r\nLocation: ${inward}`],
     ['to nowhere', '302 Found'],
-    ['to what is no address', '302 Found\r\nLocation: https://[secret'],
+    ['to what is not an address', '302 Found\r\nLocation: https://[secret'],
     ['with a body', `302 Found\r\nLocation: ${inward}\r\nContent-Length: 2`],
   ]
   for (const [name, head] of cases) {

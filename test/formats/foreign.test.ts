@@ -65,7 +65,7 @@ t.test('U7: reports a duplicate name, with the place of the one that counts', as
   t.match(file.servers, { a: { command: 'y' } })
   t.match(file.notes, [
     { path: 'mcpServers.a', message: /is the name of two servers: the last one counts/, line: 4, column: 3 },
-    { path: 'mcpServers.a.env', message: /stands twice/, line: 4 },
+    { path: 'mcpServers.a.env', message: /appears twice/, line: 4 },
   ])
   t.same(read('{"mcpServers":{"a":{"command":"x","env":{"B":"1"}}}}').notes, [])
 })

@@ -32,7 +32,7 @@ const fixtures: [path: string, program: string, servers: object, notes: RegExp[]
       perplexity: { env: { PERPLEXITY_API_KEY: '${input:perplexity-key}' } },
     },
     [
-      /^inputs is a value that VS Code asks a person for/,
+      /^inputs are values that VS Code asks a person for/,
       /^servers\.github\/github-mcp-server is called github-github-mcp-server here/,
       /^servers\.io\.github\.upstash\/context7 is called io\.github\.upstash-context7 here/,
     ],

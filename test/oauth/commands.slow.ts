@@ -166,7 +166,7 @@ t.test('a command that cannot work gives the reason', async (t) => {
   const { config, server, store } = await behind(t)
   const cases: [args: string[], code: number, why: RegExp][] = [
     [['login'], 2, /login needs a server/],
-    [['login', 'stock'], 2, /"stock" is no address: give one with https/],
+    [['login', 'stock'], 2, /"stock" is not an address: give one with https/],
     [['login', 'other', '--config', config], 2, /the configuration file has no server "other"/],
     [['auth'], 2, /"mcp-bridge auth" needs a command: status/],
     [['login', server.url, '--client-secret', 'literal'], 2, /--client-secret needs a variable/],

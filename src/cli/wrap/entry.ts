@@ -83,8 +83,8 @@ function isProgram(entry: ClientEntry): boolean {
 
 function commandOf(entry: ClientEntry): string {
   const [command] = wordsOf(entry)
-  if ('args' in entry && !Array.isArray(entry['args'])) throw new Unfit('its "args" are no list')
-  if (command === undefined) throw new Unfit('its command or arguments are no texts')
+  if ('args' in entry && !Array.isArray(entry['args'])) throw new Unfit('its "args" is not a list')
+  if (command === undefined) throw new Unfit('its command or an argument is not a string')
   return command
 }
 
@@ -231,7 +231,7 @@ function backToProxy(before: ClientEntry, now: { url: string; headers: ClientEnt
 function proxyIn(entry: ClientEntry): Remote | undefined {
   const remote = remoteIn(wordsOf(entry))
   const { env } = entry
-  if (remote && env !== undefined && env !== null && !isObject(env)) throw new Unfit('its "env" is no object')
+  if (remote && env !== undefined && env !== null && !isObject(env)) throw new Unfit('its "env" is not an object')
   const { token } = remote ?? {}
   return remote && token !== undefined && isObject(env) && token in env
     ? { ...remote, headers: { Authorization: `Bearer \${${token}}`, ...remote.headers } }
@@ -274,9 +274,9 @@ function addressOf(entry: ClientEntry, key: string): { url: string; headers: Cli
   if (type !== undefined && !TYPES.includes(String(type))) throw new Unfit(`its type "${type}" is none of mcp-bridge`)
   if (!/^https?:\/\/|^\$/.test(String(url))) throw new Unfit('its address does not begin with https:// or http://')
   if (!isObject(headers) || Object.values(headers).some((value) => typeof value !== 'string'))
-    throw new Unfit('its headers are no texts')
+    throw new Unfit('its "headers" is not an object of strings')
   const wrong = Object.keys(headers).find((name) => !HEADER_NAME.test(name))
-  if (wrong !== undefined) throw new Unfit(`${JSON.stringify(wrong)} is no name of a header`)
-  if (env !== undefined && env !== null && !isObject(env)) throw new Unfit('its "env" is no object')
+  if (wrong !== undefined) throw new Unfit(`${JSON.stringify(wrong)} is not a valid header name`)
+  if (env !== undefined && env !== null && !isObject(env)) throw new Unfit('its "env" is not an object')
   return { url: String(url), headers }
 }

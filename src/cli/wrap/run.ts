@@ -241,7 +241,7 @@ function clientNamed(word: string, command: string): WrappableClient {
     CLIENTS.map(({ id }) => id),
   )
   const hint = meant === undefined ? `there are ${idList()}` : `did you mean ${meant}?`
-  throw new UsageError(`"${printable(word, WORD)}" is no client that mcp-bridge knows: ${hint}`, command)
+  throw new UsageError(`"${printable(word, WORD)}" is not a client that mcp-bridge knows: ${hint}`, command)
 }
 
 function idList(): string {
@@ -260,7 +260,7 @@ function listing(machine: Machine): string {
       ]),
   )
   if (found.length === 0) return `No client was found on this machine. mcp-bridge knows ${idList()}.\n`
-  const next = 'mcp-bridge wrap <client> [<server>] puts the bridge before their servers.'
+  const next = 'mcp-bridge wrap <client> [<server>] puts the bridge in front of their servers.'
   return `${[...found, '', next].join('\n')}\n`
 }
 

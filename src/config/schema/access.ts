@@ -24,43 +24,45 @@ export const access = {
     ),
   tls: z
     .strictObject({
-      cert: text.describe('PEM file with the certificate, and those that lead to its authority.'),
+      cert: text.describe('PEM file with the certificate, followed by its intermediate certificates.'),
       key: text.describe('PEM file with the private key, without a passphrase.'),
     })
     .optional()
-    .describe('Certificate for "listen" and "admin" with https://. Changed files are used for new connections.'),
+    .describe(
+      'Certificate for "listen" and "admin" with https://. If the files change, new connections use the new ones.',
+    ),
   socketMode: z
     .string()
     .regex(/^0?[0-7]{3}$/, 'has to be three octal digits like 660')
     .default('600')
     .describe(
-      'Permissions of unix sockets of "listen" and "admin", in octal. Who may write a socket may connect to it.',
+      'Permissions of unix sockets of "listen" and "admin", in octal. Whoever may write to a socket may connect to it.',
     ),
   admin: z
     .string()
     .optional()
     .describe(
-      'A separate address for /healthz, /readyz and /metrics, such as http://127.0.0.1:9090. Everybody who reaches it can read them. Default: none; /healthz, /readyz and /metrics are at the address of "listen".',
+      'A separate address for /healthz, /readyz and /metrics, such as http://127.0.0.1:9090. Everybody who can reach it can read them. Default: none; /healthz, /readyz and /metrics are at the address of "listen".',
     ),
   publicUrl: z
     .url('has to be an address like https://example.com/tools')
     .optional()
     .describe(
-      'Address at which clients reach the bridge if a proxy stands before it, with the path that the proxy removes.',
+      'Address at which clients reach the bridge if a proxy is in front of it, with the path prefix that the proxy removes.',
     ),
   allowedHosts: z
     .array(z.string())
     .default([])
-    .describe('Host names by which clients may address the bridge, in addition to the loopback names.'),
+    .describe('Host names that requests may have in their Host header, in addition to the loopback names.'),
   allowedOrigins: z
-    .array(z.url('has to be an origin like https://app.example.com; all of them, as *, are not possible'))
+    .array(z.url('has to be an origin like https://app.example.com; * for all origins is not supported'))
     .default([])
     .describe('Origins of web pages that may call the bridge.'),
   trustedProxies: z
     .array(proxy)
     .default([])
     .describe(
-      'Addresses and networks (10.0.0.0/8) of proxies before the bridge. Of their requests, the client address, host and protocol are those in X-Forwarded-For, -Host and -Proto.',
+      'Addresses and networks (10.0.0.0/8) of proxies in front of the bridge. For their requests, the bridge takes client address, host and protocol from X-Forwarded-For, -Host and -Proto.',
     ),
   auth: z
     .strictObject({
@@ -81,7 +83,7 @@ export const access = {
         )
         .optional()
         .describe(
-          'Bearer tokens by the name of their principal; every HTTP request needs one. A token is a text, or an object with the scopes of its principal.',
+          'Bearer tokens by the name of their principal; every HTTP request needs one. A token is a string, or an object with the token and the scopes of its principal.',
         ),
       issuers,
       forwarded,
@@ -89,12 +91,12 @@ export const access = {
       scopes: z
         .array(scope)
         .default([])
-        .describe('Scopes without which a token of "issuers" is refused. Clients are told to request them.'),
+        .describe('Scopes that every token of "issuers" must have. Clients are told to request them.'),
       passthrough: z
         .boolean()
         .default(false)
         .describe(
-          'Send the Authorization header of the client to the server, which then decides. Only if clients see bridge and server as one resource.',
+          'Forward the Authorization header of clients to the server, which then authenticates them. Use it only if bridge and server are one resource for clients.',
         ),
     })
     .optional()

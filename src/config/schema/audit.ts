@@ -7,7 +7,7 @@ const UNITS = { s: 1_000, m: 60_000, h: 3_600_000 } as const
 /** `audit` of the bridge. */
 export const audit = z
   .strictObject({
-    file: text.optional().describe('File to which lines are appended. A file that is moved away is created again.'),
+    file: text.optional().describe('File to which lines are appended. If it is moved away, a new one is created.'),
     stdout: z.boolean().default(false).describe('Write the lines to stdout instead.'),
     otlp: z
       .boolean()
@@ -19,26 +19,33 @@ export const audit = z
       .boolean()
       .default(false)
       .describe(
-        'Answer calls with an error whose line cannot be written, and send no more to servers until one can be.',
+        'If a line cannot be written, answer its call with an error, and send no calls to servers until writing works again.',
       ),
     arguments: z
       .array(text)
       .default([])
-      .describe('Arguments of tools whose values are written, by name. Default: only a digest of all.'),
+      .describe(
+        'Names of tool arguments whose values are written. Default: none; a digest of all arguments is always written.',
+      ),
   })
   .optional()
   .describe(
-    'The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. Nothing is relayed unchanged then.',
+    'The audit log: a line of JSON for each call of a tool, prompt or resource, and each refused request, written before the answer is sent. It turns the relay off.',
   )
 
 /** One entry of `limits.tools`. */
 export const toolLimit = z.strictObject({
-  tools: namePattern.describe('Tools, as a glob of <server>__<tool>: "github__create_*", or "*" for all.'),
-  per: z.enum(['principal', 'all']).default('principal').describe('Whose calls are counted together.'),
-  max: count.describe('Most calls.'),
+  tools: namePattern.describe(
+    'Tools that the limit is for: a glob of <server>__<tool>, such as "github__create_*", or "*" for all.',
+  ),
+  per: z
+    .enum(['principal', 'all'])
+    .default('principal')
+    .describe('Whether each principal has the limit for itself, or all principals share it.'),
+  max: count.describe('Most calls in one period.'),
   every: z
     .string()
     .regex(/^[1-9]\d{0,3}[smh]$/, 'has to be like 30s, 1m or 24h')
     .transform((one) => Number(one.slice(0, -1)) * UNITS[one.at(-1) as keyof typeof UNITS])
-    .describe('Time in which they are counted, from the first call on: 30s, 1m, 24h.'),
+    .describe('Length of a period, which begins with its first call: 30s, 1m, 24h.'),
 })

@@ -5,7 +5,9 @@ import { namePattern } from './values.js'
 const toolName = z.string().regex(/^[\w.-]{1,128}$/, 'has to be made of up to 128 letters, digits, ".", "_" and "-"')
 
 const override = z.strictObject({
-  name: toolName.optional().describe('Name that clients see. The one of the server is then unknown to them.'),
+  name: toolName
+    .optional()
+    .describe('Name that clients see and use. The name that the server uses is then unknown to them.'),
   title: z.string().optional().describe('Title that clients see.'),
   description: z.string().optional().describe('Description that clients see.'),
   annotations: z
@@ -17,7 +19,7 @@ const override = z.strictObject({
       openWorldHint: z.boolean().optional(),
     })
     .optional()
-    .describe('Annotations that clients see, in place of those of the server with the same name.'),
+    .describe('Annotations that replace those of the server with the same name.'),
   set: z
     .record(z.string().min(1), z.json())
     .optional()
@@ -45,7 +47,7 @@ const toolRules = z.strictObject({
   override: z
     .record(z.string().min(1), override)
     .default({})
-    .describe('What clients see of a tool in place of what the server says, by its name at the server.'),
+    .describe('Replacements for what the server says about a tool, by the name of the tool at the server.'),
 })
 
 /** Options of a server that select what clients see. */

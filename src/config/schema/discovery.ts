@@ -13,13 +13,11 @@ export const discovery = {
   registry: webAddress('https://')
     .optional()
     .describe('Address of the registry. Default: https://registry.modelcontextprotocol.io.'),
-  discoverAllow: reachable.describe(
-    'Hosts, addresses and networks that discovery may reach although they are private.',
-  ),
+  discoverAllow: reachable.describe('Private hosts, addresses and networks that discovery may reach.'),
   discoverLoopback: z
     .boolean()
     .default(false)
-    .describe('Let discovery reach this machine, also without TLS. For development.'),
+    .describe('Let discovery reach this machine, with or without TLS. For development.'),
   readOnlyTools: z
     .array(text.max(128))
     .default([])

@@ -19,13 +19,8 @@ const search = z.union([
     always: z
       .array(namePattern)
       .default(SEARCHED.always)
-      .describe('Tools that are listed as well, by globs of their names in the group, as in "files__*".'),
-    limit: z
-      .int()
-      .min(1)
-      .max(50)
-      .default(SEARCHED.limit)
-      .describe('How many tools search_tools finds, if its caller does not say.'),
+      .describe('Tools that are listed in addition, by globs of their names in the group, such as "files__*".'),
+    limit: z.int().min(1).max(50).default(SEARCHED.limit).describe('How many tools search_tools returns by default.'),
   }),
 ])
 
@@ -41,12 +36,12 @@ export const groupEntry = z.strictObject({
   instructions: z
     .string()
     .optional()
-    .describe('Instructions of the group for models. Default: those of its servers, under a heading for each.'),
+    .describe('Instructions of the group for models. Default: those of its servers, each under a heading.'),
   prefix: z
     .enum(['auto', 'always', 'never'])
     .default('auto')
     .describe(
-      'Whether tools and prompts are called <prefix>__<name>: always, never, or if the group has more than one server (auto). With "never", a name that two servers have belongs to the first.',
+      'Whether names of tools and prompts become <prefix>__<name>: always, never, or only if the group has more than one server (auto). With "never", a name of several servers means that of the first one.',
     ),
   prefixes: z
     .record(entryName, namePrefix)
@@ -56,21 +51,21 @@ export const groupEntry = z.strictObject({
     .enum(['prefix', 'as-is'])
     .default('prefix')
     .describe(
-      'Whether URIs of resources get the prefix of their server, as in files+file:///a.txt, or stay as they are.',
+      'Whether URIs of resources get the prefix of their server, as in files+file:///a.txt, or stay unchanged.',
     ),
   wait: milliseconds
     .default(5_000)
     .describe(
-      'Milliseconds for which a list waits for a server that is slow or starting. Then it is listed without it.',
+      'Milliseconds that a list waits for a slow or starting server. After that, the list leaves the server out.',
     ),
   required: z
     .union([z.literal(true), z.array(entryName)])
     .default([])
-    .describe('Servers without which the lists of the group are an error; true for all of them.'),
+    .describe('Servers that have to answer: without one of them, the lists of the group are an error. true for all.'),
   search: search
     .optional()
     .describe(
-      'Lists two tools in place of all: search_tools finds tools by words, and call_tool calls them. true, or an object. Default: off.',
+      'List two tools instead of all: search_tools finds tools by words, and call_tool calls them. true, or an object. Default: off.',
     ),
 })
 

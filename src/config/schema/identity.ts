@@ -28,12 +28,12 @@ const headerName = z
 /** One entry of `auth.issuers`. */
 const issuer = z.strictObject({
   issuer: webAddress('https://').describe(
-    'The identity provider: the exact text that its tokens have as "iss". The hosts of it and of "jwksUri" may be private.',
+    'The identity provider: the exact value of "iss" in its tokens. Its host and that of "jwksUri" may be private.',
   ),
   audience: texts
     .optional()
     .describe(
-      'Values of "aud" that are accepted, besides the address of the endpoint: a text or a list. A token with such a value is accepted at every endpoint.',
+      'Accepted values of "aud" in addition to the address of the endpoint: a string or a list. A token with such a value is accepted at every endpoint.',
     ),
   jwksUri: webAddress('https://')
     .optional()
@@ -47,36 +47,36 @@ const issuer = z.strictObject({
     .record(text, texts)
     .default({})
     .describe(
-      'Values that claims have to have, as in { "client_id": ["a", "b"] }: one of them each. With it, a token needs no "aud".',
+      'Required claims with their accepted values, as in { "client_id": ["a", "b"] }. If it is set, a token needs no "aud".',
     ),
   scopes: text.optional().describe('The claim with the scopes. Default: "scope" and "scp".'),
   groups: text.optional().describe('The claim with the groups of a person, such as "groups" or "realm_access.roles".'),
   map: z
     .record(text, z.array(scope))
     .default({})
-    .describe('Scopes that members of a group have, as in { "mcp-admins": ["write"] }.'),
+    .describe('Scopes that the members of a group get, as in { "mcp-admins": ["write"] }.'),
   introspection: z
     .strictObject({
       clientId: text.describe('Client id of the bridge at the issuer.'),
       clientSecret: text.describe('Its secret.'),
     })
     .optional()
-    .describe('Asks the issuer about tokens that are not JWTs (RFC 7662). One issuer may have it.'),
+    .describe('Check tokens that are not JWTs by asking the issuer (RFC 7662). Only one issuer can have it.'),
   facade: z
     .strictObject({
-      clientId: text.describe('The client that is registered at the issuer. Its redirect addresses are checked there.'),
+      clientId: text.describe('Id of the client that is registered at the issuer, which checks its redirect URIs.'),
       clientSecret: text.optional().describe('Its secret, if it has one.'),
       scopes: z
         .array(scope)
         .min(1, 'is empty')
         .optional()
         .describe(
-          'Scopes to request at the issuer, such as "api://<id>/mcp" and "offline_access". Default: those of clients.',
+          'Scopes to request at the issuer, such as "api://<id>/mcp" and "offline_access". Default: those that the client requests.',
         ),
     })
     .optional()
     .describe(
-      'For issuers where clients cannot register, such as Entra: the bridge stands before it, gives everybody this client, and passes sign-ins on. One issuer may have it.',
+      'For issuers that do not register clients, such as Entra: the bridge acts as authorization server, gives all clients this client id, and forwards sign-ins to the issuer. Only one issuer can have it.',
     ),
 })
 
@@ -91,15 +91,15 @@ export const forwarded = z
   .strictObject({
     user: headerName.describe('Header with the name of the user.'),
     scopes: headerName.optional().describe('Header with the scopes of the user, separated by spaces or commas.'),
-    secretHeader: headerName.describe('Header with the secret, by which the bridge knows the proxy.'),
+    secretHeader: headerName.describe('Header with the secret that identifies the proxy.'),
     secret: z
       .string()
       .regex(/^[\x21-\x7e]{32,}$/, 'has to be 32 or more visible ASCII characters, without spaces')
-      .describe('The secret. Whoever knows it can call as anybody.'),
+      .describe('The secret. Whoever knows it can call as any user.'),
   })
   .optional()
   .describe(
-    'A proxy before the bridge signs people in, and names them in a header. It has to remove these headers from what clients send.',
+    'A proxy in front of the bridge signs people in and sends their names in a header. It has to remove these headers from requests of clients.',
   )
 
 /** `auth.browser`. */
@@ -109,15 +109,17 @@ export const browser = z
       .optional()
       .describe('The identity provider: one of "issuers". Default: the only one.'),
     clientId: text.describe(
-      'Client that is registered for the bridge at the issuer. Its redirect address is <publicUrl>/sign-in/browser/callback. Its ID tokens have to have the same "sub" as access tokens.',
+      'Id of the client that is registered for the bridge at the issuer. Its redirect URI is <publicUrl>/sign-in/browser/callback. Its ID tokens must have the same "sub" as access tokens.',
     ),
     clientSecret: text.optional().describe('Its secret, if it has one.'),
     scopes: z
       .array(scope)
       .default([])
-      .describe('Scopes to request besides "openid", such as "profile" or "email" for the name that the page shows.'),
+      .describe(
+        'Scopes to request in addition to "openid", such as "profile" or "email" for the name that the page shows.',
+      ),
   })
   .optional()
   .describe(
-    'Who opens the page <publicUrl>/sign-in is asked to sign in at the identity provider. There, people sign in to servers with their own accounts.',
+    'Sign-in at the identity provider for people who open the page <publicUrl>/sign-in, where they sign in to servers with their own accounts.',
   )

@@ -20,33 +20,33 @@ export const inspect = z
       .enum(['off', 'errors', 'all'])
       .default('off')
       .describe(
-        "Whose messages are kept as text, up to 16 KiB each: nobody's, those of calls that failed, or all. Values that may be secret are hidden when somebody reads them.",
+        'Which messages are kept as text, up to 16 KiB each: none (off), those of failed calls (errors), or all. Values that may be secret are hidden from readers.',
       ),
     callsPerSecond: count
       .default(2_000)
       .describe(
-        'Most calls that are recorded within a second. Of further ones only failures are shown, without messages, and how many there were.',
+        'Most calls recorded in a second. Of further calls, only failures, without messages, and the number are recorded.',
       ),
     hide: z
       .array(z.string().startsWith('/', 'has to begin with /'))
       .default([])
       .describe(
-        'JSON Pointers of values to hide beside those with names like "token" or "password". * stands for one name, ** for any number: /params/arguments/**/iban.',
+        'JSON Pointers of values to hide in addition to those with names like "token" or "password". * stands for one name, ** for any number of names: /params/arguments/**/iban.',
       ),
     token: token.describe(
-      'The token that viewers need. Required if "admin" can be reached from other machines. Default: a new one at each start, which is printed with the address on a terminal.',
+      'The token of viewers. Required if other machines can reach "admin". Default: a new one at each start, which is printed with the address on a terminal.',
     ),
     try: z
       .union([z.boolean(), z.literal('loopback')])
       .default(false)
       .describe(
-        'Let viewers call servers from the page, as the principal "inspector": true, false, or "loopback", which is true if only this machine can reach the inspector. The flag --inspect says "loopback".',
+        'Let viewers call servers from the page, as the principal "inspector": true, false, or "loopback", which means true if only this machine can reach the inspector. The flag --inspect sets "loopback".',
       ),
     tryToken: token.describe(
-      'The token that viewers need to call servers; they can look with it, too. With it, "token" is for looking only. Required with "try": true if "admin" can be reached from other machines. Default: the token of viewers.',
+      'The token of viewers who may also call servers; those with "token" then can only look. Required with "try": true if other machines can reach "admin". Default: the value of "token".',
     ),
   })
   .optional()
   .describe(
-    `Show both sides of each call at /inspect of "admin", or else of ${INSPECT_ADDRESS}; on stdio, to mcp-bridge inspect and tail. Default: nothing is kept.`,
+    `Show both sides of each call at /inspect of "admin", by default of ${INSPECT_ADDRESS}; on stdio, to mcp-bridge inspect and tail. Default: off.`,
   )

@@ -19,15 +19,13 @@ export const limits = z
       .int()
       .min(MEBIBYTE)
       .optional()
-      .describe(
-        'Bytes of all messages over 16 KiB that the bridge is reading, keeps, or has yet to write. Default: a quarter of the heap.',
-      ),
+      .describe('Bytes of all messages over 16 KiB that the bridge holds at one time. Default: a quarter of the heap.'),
     connections: count.default(12_000).describe('Open connections of clients.'),
     calls: count.default(2_000).describe('Calls in flight.'),
     callsPerServer: count.default(256).describe('Calls in flight with one server.'),
     subscriptions: count
       .default(10_000)
-      .describe('Open subscriptions: subscriptions/listen, and event streams that the bridge passes on.'),
+      .describe('Open subscriptions: subscriptions/listen, and relayed event streams.'),
     clientSessions: count
       .default(10_000)
       .describe('Sessions of legacy clients with one server, for each of Streamable HTTP and HTTP+SSE.'),
@@ -47,31 +45,31 @@ export const limits = z
     wrongTokensPerMinute: count
       .default(60)
       .describe(
-        'Requests with a wrong token from one address in a minute. More get 429 in place of 401. Requests with a right token are never refused for them. Not with auth.passthrough.',
+        'Requests with a wrong token from one address in a minute. Further ones get 429 instead of 401. Requests with a valid token are not affected. Ignored with auth.passthrough.',
       ),
     tools: z
       .array(toolLimit)
       .default([])
-      .describe('How often tools may be called. Only calls that go to a server count. Replicas count together.'),
-    parked: count.default(2_000).describe('Calls with one server that wait for an answer of a modern client.'),
+      .describe(
+        'Limits on how often tools may be called. Only calls that are sent to a server count. Replicas count together.',
+      ),
+    parked: count.default(2_000).describe('Calls to one server that wait for an answer of a modern client.'),
     parkedPerPrincipal: count
       .default(32)
-      .describe('Calls of one principal with one server that wait for an answer of a modern client.'),
+      .describe('Calls of one principal to one server that wait for an answer of a modern client.'),
     sessions: count
       .default(200)
-      .describe('Sessions with one HTTP server. When there is no room, the longest idle session ends.'),
+      .describe('Sessions with one HTTP server. At the limit, a new session ends the one that has been idle longest.'),
     instructionBytes: count
       .default(16 * 1024)
-      .describe(
-        'Longest instructions of a group, in bytes. Those of each server are cut off if together they are longer.',
-      ),
+      .describe('Longest instructions of a group, in bytes. If those of its servers are longer together, each is cut.'),
     processes: count
       .default(16)
-      .describe('Processes of one stdio server. When there is no room, the longest idle process ends.'),
+      .describe('Processes of one stdio server. At the limit, a new process ends the one that has been idle longest.'),
     startsPerMinute: count
       .default(60)
       .describe(
-        'Processes of one stdio server that the bridge starts in a minute for one principal, after a burst of limits.processes. Not with "session": "per-request".',
+        'Processes of one stdio server that the bridge starts in a minute for one principal, after a burst of limits.processes. Ignored with "session": "per-request".',
       ),
   })
   .prefault({})

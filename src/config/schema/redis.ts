@@ -15,18 +15,18 @@ export const redis = z
       .array(address)
       .default([])
       .describe(
-        'Addresses of Redis Sentinels, such as redis://sentinel-1:26379. They know which Redis is the primary.',
+        'Addresses of Redis Sentinels, such as redis://sentinel-1:26379. The bridge asks them for the primary.',
       ),
     cluster: z
       .array(address)
       .default([])
       .describe(
-        'Addresses of nodes of a Redis Cluster, in place of "url", such as redis://:password@node-1:6379. They know the other nodes.',
+        'Addresses of nodes of a Redis Cluster, instead of "url", such as redis://:password@node-1:6379. The bridge learns the other nodes from them.',
       ),
     ca: text
       .optional()
       .describe(
-        'PEM file with the certificates of the authorities that Redis may have, in place of the public ones. For rediss:// addresses.',
+        'PEM file with the CA certificates to trust for Redis, instead of the public ones. For rediss:// addresses.',
       ),
     cert: text
       .optional()
@@ -36,4 +36,6 @@ export const redis = z
     timeout: milliseconds.default(250).describe('Timeout of one command, in milliseconds.'),
   })
   .optional()
-  .describe('State that replicas of the bridge share. Requires stateKeys. Default: the bridge runs alone.')
+  .describe(
+    'Redis with the state that replicas of the bridge share. Requires stateKeys. Default: the bridge runs alone.',
+  )

@@ -33,7 +33,7 @@ export const fileSchema = z.strictObject({
     .array(z.string().min(32, 'has to have at least 32 characters'))
     .default([])
     .describe(
-      'Secrets of 32 or more characters that seal the state which clients keep for the bridge. The first one seals, all of them open. Without any, the bridge makes one at each start.',
+      'Secrets of 32 or more characters that seal the state that clients keep for the bridge. The first one seals; all of them can open. Default: a new one at each start.',
     ),
   metrics: z.boolean().default(true).describe('Serve Prometheus metrics.'),
   metricsTools: z
@@ -42,7 +42,7 @@ export const fileSchema = z.strictObject({
     .max(1_000)
     .default(0)
     .describe(
-      'Most tools of a server with a value of their own in the label "tool" of metrics. Further tools, and names that the server has not listed, are "other". 0: metrics have no such label.',
+      'Most tools of a server that appear by name in the label "tool" of metrics. Further tools, and names that the server has not listed, are "other". 0: no such label.',
     ),
   inspect,
   log: z
@@ -59,7 +59,7 @@ export const fileSchema = z.strictObject({
         .enum(['all', 'failed', 'none'])
         .default('all')
         .describe(
-          'Calls that get a line when they end. "failed": only those with an error of the tool, the server or the bridge.',
+          'Which calls get a line when they end. "failed": only those with an error of the tool, the server or the bridge.',
         ),
     })
     .prefault({})
@@ -85,7 +85,7 @@ export const fileSchema = z.strictObject({
       strictRevisions: z
         .boolean()
         .default(false)
-        .describe('Remove what the schema of the revision of a legacy client does not have.'),
+        .describe('Remove from answers whatever is not in the schema of the revision of a legacy client.'),
     })
     .prefault({})
     .describe('Compatibility with peers that deviate from the specification.'),

@@ -24,19 +24,19 @@ const serverSettings = {
     .enum(['per-principal', 'shared', 'per-request'])
     .default('per-principal')
     .describe(
-      'Who shares a session with a legacy server, or a process of a modern stdio server that logs: the calls of one principal, everybody, or nobody.',
+      'Which calls share a session with a legacy server, or a process of a modern stdio server that logs: those of one principal, all calls, or none.',
     ),
   questions: z
     .enum(['guess', 'exact'])
     .default('guess')
     .describe(
-      'Which call a question of a legacy server belongs to, if the question does not say so and several calls share a session: "guess" takes one whose tool has asked before, else the oldest. "exact" gives each call of a tool, prompt or resource that has asked before a session of its own, with a program a process.',
+      'How to find the call that a question of a legacy server belongs to, if several calls share a session and the question does not say: "guess" takes a call whose tool has asked before, otherwise the oldest one. "exact" gives each call of a tool, prompt or resource that has asked before a session of its own (for a program, a process).',
     ),
   process: z
     .enum(['per-session', 'single'])
     .default('per-session')
     .describe(
-      'Whether clients have processes of a program of their own (per-session), or all clients of a principal share one (single): for programs that can run only once. Of an HTTP server, they share a session.',
+      'Whether each client has its own process of a program (per-session), or all clients of a principal share one (single), for programs that can run only once. With an HTTP server, "single" shares the session.',
     ),
   roots: z
     .union([
@@ -45,13 +45,13 @@ const serverSettings = {
     ])
     .default('ask')
     .describe(
-      'Roots of a legacy server: "ask" asks the client, "off" does not declare the capability, and a list of file:// addresses is sent as it is.',
+      'Roots for a legacy server: "ask" asks the client, "off" does not declare the capability, and a list of file:// addresses is sent unchanged.',
     ),
   tasks: z
     .enum(['auto', 'async', 'off'])
     .default('auto')
     .describe(
-      'Which tool calls of a legacy server become tasks: those that require it (auto), also those that support it (async), or none (off).',
+      'Which tool calls to a legacy server become tasks: those of tools that require tasks (auto), also those of tools that support tasks (async), or none (off).',
     ),
   retry: z
     .enum(['off', 'safe'])
@@ -63,13 +63,13 @@ const serverSettings = {
     .union([z.enum(['off', 'hints']), milliseconds])
     .default('off')
     .describe(
-      'How long the bridge caches lists, server/discover and resources: not at all (off), as long as the server says (hints), or a number of milliseconds, up to an hour.',
+      'How long the bridge caches lists, server/discover and resources: not at all (off), for the time that the server sets (hints), or for this many milliseconds, up to an hour.',
     ),
   cacheFor: z
     .enum(['principal', 'public'])
     .default('principal')
     .describe(
-      'Who gets a cached response: the principal that asked for it, or everybody. With "cache": "hints", everybody also gets what the server declares public.',
+      'Who gets a cached response: the principal that requested it, or everybody. With "cache": "hints", everybody also gets what the server declares public.',
     ),
   scopes: z
     .record(text, z.array(scope).min(1))
@@ -96,7 +96,7 @@ const stdioServer = z.looseObject({
     .record(z.string(), z.union([z.string(), z.number().transform(String), z.boolean().transform(String)]))
     .default({})
     .describe(
-      'Environment variables of the program. Of the environment of the bridge it inherits PATH, HOME, the variables of proxies and a few others only.',
+      'Environment variables of the program. From the environment of the bridge it inherits only PATH, HOME, the proxy variables and a few others.',
     ),
   passEnvironment: z
     .boolean()
@@ -121,13 +121,13 @@ const httpServer = z.looseObject({
     .max(103, 'is too long: the path of a socket has at most 103 bytes')
     .optional()
     .describe(
-      'Unix socket of the server. The bridge connects to it in place of the host and port of "url", and never signs in there.',
+      'Unix socket of the server. The bridge connects to it instead of the host and port of "url", and never signs in.',
     ),
   headers: z.record(z.string(), z.string()).default({}).describe('Headers of every request to the server.'),
   ca: text
     .optional()
     .describe(
-      'PEM file with the certificates of the authorities that this server may have, in place of the public ones. For its sign-in they are trusted in addition.',
+      'PEM file with the CA certificates to trust for this server, instead of the public ones. For its sign-in, the bridge trusts both.',
     ),
   cert: text
     .optional()
@@ -141,7 +141,7 @@ const httpServer = z.looseObject({
     .array(z.string().regex(/^\/[\w.~%/-]*(?:\/\*)?$/, 'has to be a path like /.well-known/x or /files/*'))
     .default([])
     .describe(
-      'Further paths that the bridge passes on to the same paths of the server, such as /files/*. They need no token.',
+      'Further paths that the bridge forwards to the same paths of the server, such as /files/*. They need no token.',
     ),
   ...serverSettings,
 })

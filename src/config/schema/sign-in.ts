@@ -28,15 +28,13 @@ const credentials = {
 const subjectTokenType = z
   .enum(['access_token', 'id_token', 'jwt'])
   .optional()
-  .describe(
-    'What kind of token it is that is exchanged. Default: "access_token", or "id_token" for "subjectTokenFile".',
-  )
+  .describe('Type of the token that is exchanged. Default: "access_token", or "id_token" for "subjectTokenFile".')
 
 const exchange = z
   .strictObject({
     audience: text
       .optional()
-      .describe('Name of the server at the authorization server, for those that do not go by the resource parameter.'),
+      .describe('The audience parameter, for authorization servers that do not use the resource parameter.'),
     subjectTokenType,
   })
   .optional()
@@ -55,7 +53,7 @@ const idp = z
     subjectTokenType,
   })
   .optional()
-  .describe('For the grant "id-jag": the identity provider that asserts who the caller is.')
+  .describe('For the grant "id-jag": the identity provider that asserts the identity of the caller.')
 
 /** `oauth` in the entry of a server. Everything has a default: servers that require a sign-in say what they need. */
 export const oauthOfServer = z
@@ -72,7 +70,7 @@ export const oauthOfServer = z
       .describe(
         'Whose tokens the bridge sends: those of the calling principal, or those of one account for everybody. Default: "principal" for the grants "code", "token-exchange" and "id-jag", "service" for the others.',
       ),
-    clientId: text.optional().describe('OAuth client id. Default: the bridge registers itself.'),
+    clientId: text.optional().describe('OAuth client id. Default: the bridge registers a client.'),
     ...credentials,
     clientMetadataUrl: webAddress('https://')
       .optional()
@@ -80,14 +78,16 @@ export const oauthOfServer = z
     clientName: text.max(200).optional().describe('Client name for dynamic registration.'),
     issuer: webAddress('https://')
       .optional()
-      .describe('Issuer of the authorization server. Default: the one that the server names.'),
+      .describe('Issuer of the authorization server. Default: the one in the metadata of the server.'),
     authServerMetadataUrl: webAddress('https://')
       .optional()
-      .describe('Address of the authorization server metadata, if they are not at a well-known address.'),
+      .describe('Address of the authorization server metadata, if it is not at a well-known address.'),
     resource: z
       .union([text, z.literal(false)])
       .optional()
-      .describe('Value of the resource parameter; false leaves it out. Default: the resource that the server names.'),
+      .describe(
+        'Value of the resource parameter; false leaves it out. Default: the resource in the metadata of the server.',
+      ),
     pkce: z
       .enum(['require', 'assume'])
       .default('require')
@@ -97,16 +97,14 @@ export const oauthOfServer = z
     scopes: z
       .union([z.array(scope), z.string().transform((words) => words.split(/\s+/).filter((one) => one !== ''))])
       .optional()
-      .describe('Scopes to request: a list, or a text with spaces. Default: the scopes that the server names.'),
+      .describe('Scopes to request: a list, or a string with spaces. Default: the scopes that the server requires.'),
     params: z
       .record(text, z.string())
       .optional()
       .describe('Further parameters of the authorization request, such as "audience" or "prompt".'),
     callbackPort: port
       .optional()
-      .describe(
-        'Local port of the redirect URI of a sign-in. Default: a port that stays the same for the same server.',
-      ),
+      .describe('Local port of the redirect URI of a sign-in. Default: a port that is always the same for a server.'),
     redirectUri: z
       .string()
       .regex(
@@ -114,7 +112,7 @@ export const oauthOfServer = z
         'has to be like http://localhost:8765/callback',
       )
       .optional()
-      .describe('Redirect URI of a sign-in, if exactly this one is registered.'),
+      .describe('Redirect URI of a sign-in, if the client is registered with exactly this one.'),
     tokenFile: text
       .optional()
       .describe('File with an access token, for the grant "token". The bridge reads it again when it changes.'),
@@ -131,7 +129,7 @@ export const oauthOfServer = z
       .min(0)
       .max(300_000)
       .default(40_000)
-      .describe('Milliseconds for which a request waits while a person signs in.'),
+      .describe('Milliseconds that a request waits for a person to sign in.'),
   })
   .describe('OAuth client of the bridge for this server.')
 
@@ -152,8 +150,8 @@ export const oauth = z
       ),
     account: entryName
       .optional()
-      .describe('Name of the account to use, if you have several accounts with one server. Default: local.'),
-    allow: reachable.describe('Hosts, addresses and networks of authorization servers that may be private.'),
+      .describe('Name of the account to use, if you have several accounts at one server. Default: local.'),
+    allow: reachable.describe('Private hosts, addresses and networks that authorization servers may have.'),
   })
   .prefault({})
   .describe('How the bridge signs in to servers.')

@@ -13,10 +13,10 @@ const serverTimes = {
     'Timeout of initialize, in milliseconds. If server/discover has timed out over HTTP, timeouts.probe applies instead.',
   ),
   start: milliseconds.describe(
-    'Time that a program has to start, in milliseconds. A program that has not answered yet is waited for until then if it writes something to stderr or stdout within each timeouts.initialize, or if its command downloads programs (npx, uvx, docker and others).',
+    'Most time for a program to start, in milliseconds. The bridge waits this long only while the program writes to stderr or stdout within each timeouts.initialize, or if its command downloads programs (npx, uvx, docker and others).',
   ),
   startWait: milliseconds.describe(
-    'Milliseconds that a request waits for a program to start before it gets the error "The server is starting". Requests with a progress token get progress instead, and go on waiting.',
+    'Milliseconds that a request waits for a program to start before it gets the error "The server is starting". A request with a progress token gets progress instead and keeps waiting.',
   ),
   idle: milliseconds.describe(
     'Idle timeout of a session with a server, in milliseconds. Default: 600000 over HTTP, none on stdio.',
@@ -27,7 +27,7 @@ const serverTimes = {
     .min(1_000)
     .max(3_600_000)
     .describe(
-      'Timeout of a request from the server to the client in the middle of a call (elicitation, sampling, roots), in milliseconds. It is also how long a modern server may keep asking a legacy client to call again.',
+      'Timeout of a request from the server to the client during a call (elicitation, sampling, roots), in milliseconds. Also the longest time that a modern server may keep a legacy client waiting by asking to be called again.',
     ),
 }
 
@@ -68,7 +68,7 @@ export const timeouts = z
     write: milliseconds
       .default(30_000)
       .describe(
-        'Timeout of a write, in milliseconds. The bridge closes the connection of a client that reads nothing for this long.',
+        'Timeout of a write, in milliseconds. The bridge closes the connection of a client that has not read anything for this long.',
       ),
     commitAfter: milliseconds
       .default(10_000)
@@ -82,7 +82,7 @@ export const timeouts = z
     drainTimeout: milliseconds
       .default(25_000)
       .describe(
-        'Milliseconds that calls in flight have to end after timeouts.drainDelay, or on stdio after the input has ended.',
+        'Milliseconds for calls in flight to end after timeouts.drainDelay, or on stdio after the end of the input.',
       ),
   })
   .prefault({})

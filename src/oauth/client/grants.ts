@@ -82,7 +82,7 @@ export class AuthorizationRefused extends GrantRefused {
 
 /** The kind of token by which an identity provider asserts to an authorization server who a person is. */
 export const ID_JAG = 'urn:ietf:params:oauth:token-type:id-jag'
-/** The type of tokens that are no access tokens (RFC 8693, 2.2.1). */
+/** The type of tokens other than access tokens (RFC 8693, 2.2.1). */
 const NO_ACCESS = { n_a: () => {} }
 const TIME_LIMIT = 10_000
 /** A token short enough for the header limits of most servers. */
