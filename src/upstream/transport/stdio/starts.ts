@@ -1,4 +1,4 @@
-/** Limits how fast processes are started for one principal: a burst, then a steady rate. */
+/** Limits how fast processes are started for one principal (`limits.startsPerMinute`): a burst, then a steady rate. */
 import { Fault } from '../../../fault/fault.js'
 import { pause } from '../../../time/pause.js'
 
