@@ -24,16 +24,12 @@ const LIMITS: Readonly<Partial<Record<Channel['transport'], Limits>>> = {
 export class HangDetector {
   readonly #limits: Limits | undefined
   /** Calls cancelled in a row, without a message since they were sent. */
-  #inARow = 0
+  inARow = 0
   /** The number of received messages when the last of them was cancelled. */
   #received = 0
 
   constructor(transport: Channel['transport']) {
     this.#limits = LIMITS[transport]
-  }
-
-  get inARow(): number {
-    return this.#inARow
   }
 
   /** Milliseconds that the server has to answer the test. */
@@ -47,10 +43,10 @@ export class HangDetector {
    */
   givenUp({ sentAt, receivedBefore }: Exchange, reason: string, received: number, alone: boolean): boolean {
     if (!this.#limits || receivedBefore !== received) return false
-    if (received !== this.#received) this.#inARow = 0
+    if (received !== this.#received) this.inARow = 0
     this.#received = received
     const { calls, patience } = this.#limits
     const counts = reason === TIMED_OUT || (alone && performance.now() - sentAt >= patience)
-    return counts && ++this.#inARow >= calls
+    return counts && ++this.inARow >= calls
   }
 }

@@ -78,7 +78,7 @@ interface ServerTimeouts {
 /** Bounds of calls that wait for answers of their clients. */
 export interface Parking {
   /** The first key seals; all keys open. By default a random key of this process. */
-  keys?: readonly SealKey[]
+  keys?: readonly SealKey[] | undefined
   /** Milliseconds that a client has to answer. */
   ttl: number
   /** The maximum number of parked calls: in total, and of one principal. */

@@ -54,13 +54,11 @@ import {
 
 export type PeerLog = Pick<Log, 'debug' | 'warn'>
 
-type Headers = Readonly<Record<string, string>>
-
-/** Options of a request of the bridge itself. The peer has defaults for headers and account. */
+/** Options of what the bridge itself sends. The peer has defaults for headers and account. */
 export interface CallOptions {
-  headers?: Headers | undefined
+  headers?: Readonly<Record<string, string>> | undefined
   account?: Account | undefined
-  /** The number, for the inspector, of the call that the request belongs to. */
+  /** The number, for the inspector, of the call that it belongs to. */
   call?: number | undefined
   /** Milliseconds that a program may take to start, as long as it writes to stdout or stderr. */
   start?: number | undefined
@@ -73,7 +71,7 @@ const MAX_SERVER_REQUESTS = 4_096
 export class Peer implements Receiver, ExchangePeer {
   readonly channel: Channel
   /** Default headers of messages, if the transport has headers. */
-  headers: Headers = {}
+  headers: Readonly<Record<string, string>> = {}
   /** Default account of messages. */
   account: Account | undefined
   /** Why the channel has ended; undefined before. */
@@ -169,13 +167,8 @@ export class Peer implements Receiver, ExchangePeer {
   notify(
     method: string,
     params: Sent,
-    headers: Headers = this.headers,
-    account: Account | undefined = this.account,
+    { headers = this.headers, account = this.account, call }: Omit<CallOptions, 'start'> = {},
   ): Promise<void> {
-    return this.#notify(method, params, headers, account)
-  }
-
-  #notify(method: string, params: Sent, headers: Headers, account: Account | undefined, call?: number): Promise<void> {
     const text = notification(method, params)
     this.#recorder?.sent({ form: 'notification', method }, text, call, { origin: originOf(params), headers })
     return this.channel.sendMessage({ text, headers, account })
@@ -204,7 +197,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.#asked--
   }
 
-  sendRequest(exchange: Exchange, method: string, params: Sent, headers?: Headers): void {
+  sendRequest(exchange: Exchange, method: string, params: Sent, headers?: Readonly<Record<string, string>>): void {
     if (this.end) return
     if (this.#held) {
       this.#held.set(exchange, () => this.sendRequest(exchange, method, params, headers))
@@ -247,7 +240,7 @@ export class Peer implements Receiver, ExchangePeer {
     if (this.#held?.delete(exchange)) return
     if (this.channel.stateless) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.id},"reason":${JSON.stringify(reason)}}`
-    this.#notify('notifications/cancelled', params, this.headers, this.account, exchange.number)
+    this.notify('notifications/cancelled', params, { call: exchange.number })
       .catch(() => this.#drop('a cancellation that cannot be delivered'))
       .finally(() => this.channel.abandon(exchange.id))
       .catch(() => {})

@@ -14,9 +14,15 @@ import { askOnce } from './transport/once.js'
 
 /** Describes a server to the relay: its address, its era, and what its failures mean. */
 export function relayedBy(transport: HttpTransport, detection: Detection): Relayed {
+  const { origin } = transport
+  const { url, headers, dispatcher, redirects, bodyLimit } = origin
   return {
-    ...transport.address,
-    cookies: () => new Cookies(transport.address.url),
+    url,
+    headers,
+    dispatcher,
+    redirects,
+    bodyLimit,
+    cookies: () => new Cookies(url),
     speaks: () => {
       const verdict = detection.currentVerdict
       return verdict?.transport === transport ? verdict.era : undefined
@@ -29,7 +35,6 @@ export function relayedBy(transport: HttpTransport, detection: Detection): Relay
     failed: (error) => callFault(channelError(error)),
     mayRepeat: (error, method) => worthRepeating(channelError(error), methodTraits(method).idempotent === true) === 0,
     unusable: (headers, bytes) => {
-      const { bodyLimit } = transport.address
       const error = undecodedIn(headers) ?? (bytes > bodyLimit ? overLimit(bodyLimit) : undefined)
       return error && callFault(error)
     },
@@ -47,8 +52,7 @@ export function relayedBy(transport: HttpTransport, detection: Detection): Relay
       if (doubt !== 'lost' && !doubt?.speaks && (status === 401 || status === 403)) return false
       const check = new SessionCheck(
         { hasServed: true },
-        (look, timeout) =>
-          askOnce(transport, look, { path: transport.address.redirects.pathFor(principal), headers }, timeout),
+        (look, timeout) => askOnce(origin, look, { path: redirects.pathFor(principal), headers }, timeout),
         () => false,
       )
       return (await check.lossBehind(failure, method)) !== undefined

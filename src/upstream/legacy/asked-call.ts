@@ -45,13 +45,13 @@ export interface AskedOptions {
 
 export class AskedCall {
   readonly session: LegacySession
+  /** Unanswered questions, by their keys in `inputRequests`. */
+  readonly questions = new Map<string, ServerQuestion>()
   /** `end` has been called. */
   over = false
   readonly #exchange: Exchange
   readonly #decode: Decode
   readonly #onGivenUp: AskedOptions['onGivenUp']
-  /** Unanswered questions, by their keys in `inputRequests`. */
-  readonly #questions = new Map<string, ServerQuestion>()
   /** The first question, until it is read. */
   #first: ServerQuestion | undefined
   /** The request, until it is sent. Questions that arrived before it are answered first. */
@@ -75,11 +75,6 @@ export class AskedCall {
     return this.#exchange.answered
   }
 
-  /** Unanswered questions, by their keys in `inputRequests`. */
-  get questions(): ReadonlyMap<string, ServerQuestion> {
-    return this.#questions
-  }
-
   /** Sets the request. The first leg sends it when no earlier question is open. */
   send(method: string, params: Sent): this {
     this.#unsent = { method, params }
@@ -91,9 +86,9 @@ export class AskedCall {
     const exchange = this.#exchange
     exchange.resume(call)
     exchange.read = true
-    let gathering: number | undefined = this.#questions.size > 0 ? performance.now() : undefined
+    let gathering: number | undefined = this.questions.size > 0 ? performance.now() : undefined
     for (;;) {
-      if (this.#unsent && this.#questions.size === 0 && !exchange.unread) {
+      if (this.#unsent && this.questions.size === 0 && !exchange.unread) {
         exchange.sendCall(this.#unsent.method, this.#unsent.params)
         this.#unsent = undefined
       }
@@ -108,7 +103,7 @@ export class AskedCall {
         exchange.read = false
         exchange.onUnreadAnswer = () => setTimeout(() => this.#passOn(), PASS_ON).unref()
         exchange.resume(waitingCall(call))
-        for (const question of this.#questions.values()) question.shown = true
+        for (const question of this.questions.values()) question.shown = true
         return { kind: 'asks' }
       }
       if (arrival.kind === 'question') {
@@ -129,24 +124,18 @@ export class AskedCall {
   /** Returns `inputRequests` for the open questions. */
   inputRequests(capabilities: Json): Json {
     const declared = parseObject(capabilities)
-    const requests = [...this.#open()].map(
-      ([
-        key,
-        {
-          request: { method, params },
-        },
-      ]) => {
-        return `"${key}":${liftQuestion(method, typeof params === 'string' ? EMPTY : params, declared)}`
-      },
-    )
+    const requests = [...this.#open()].map(([key, { request }]) => {
+      const { method, params } = request
+      return `"${key}":${liftQuestion(method, typeof params === 'string' ? EMPTY : params, declared)}`
+    })
     return `{${requests.join(',')}}`
   }
 
   /** Sends the client's answer to one question to the server. */
   answer(key: string, answer: Payload): void {
-    const question = this.#questions.get(key)
+    const question = this.questions.get(key)
     if (!question) return
-    this.#questions.delete(key)
+    this.questions.delete(key)
     const { method } = question.request
     const lowered = lowerAnswer(method, answer, this.session.handshake.revision)
     this.session.serverRequests.respond(
@@ -187,13 +176,13 @@ export class AskedCall {
   /** Answers questions at the end of the call, for the client. Returns those that may belong to another call. */
   #answerOrMove(): readonly ServerQuestion[] {
     const first = this.#first ? [this.#first] : []
-    const open = [...first, ...this.#questions.values(), ...this.#exchange.takeQuestions()]
+    const open = [...first, ...this.questions.values(), ...this.#exchange.takeQuestions()]
     const { serverRequests } = this.session
     const { answered } = this.#exchange
     // A question that names no call belongs to another call if this one is answered, and may do so if it was cancelled.
     const movesOn = answered || serverRequests.hasOther(this.#exchange)
     const moving = open.filter(({ addressed, shown }) => movesOn && !addressed && (answered || !shown))
-    this.#questions.clear()
+    this.questions.clear()
     for (const question of open) if (!moving.includes(question)) serverRequests.respond(question, noAnswerTo(question))
     return moving
   }
@@ -205,7 +194,7 @@ export class AskedCall {
   #passOn(): void {
     for (const [key, question] of this.#open()) {
       if (question.addressed) continue
-      this.#questions.delete(key)
+      this.questions.delete(key)
       this.session.serverRequests.moveOn(question)
     }
   }
@@ -230,8 +219,8 @@ export class AskedCall {
 
   /** Keeps a question for the client. Returns the current time if it is the first one. */
   #keep(question: ServerQuestion): number | undefined {
-    const first = this.#questions.size === 0
-    this.#questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
+    const first = this.questions.size === 0
+    this.questions.set(`${question.request.method.split('/', 1)[0]}-${++this.#asked}`, question)
     return first ? performance.now() : undefined
   }
 
@@ -243,22 +232,22 @@ export class AskedCall {
   }
 
   #refuseAll(): void {
-    for (const question of this.#questions.values()) this.#refuse(question)
-    this.#questions.clear()
+    for (const question of this.questions.values()) this.#refuse(question)
+    this.questions.clear()
   }
 
   /** Refuses questions that the client does not support in this leg. Returns whether any question remains. */
   #asks(call: Call): boolean {
     const declared = parseObject(call.caller.capabilities)
     for (const [key, question] of this.#open())
-      if (this.session.serverRequests.refuses(question, this.#exchange, declared)) this.#questions.delete(key)
+      if (this.session.serverRequests.refuses(question, this.#exchange, declared)) this.questions.delete(key)
     return this.questions.size > 0
   }
 
   /** Questions that the server has not withdrawn. Removes the withdrawn ones. */
   *#open(): Generator<[string, ServerQuestion]> {
-    for (const [key, question] of this.#questions) {
-      if (question.withdrawn) this.#questions.delete(key)
+    for (const [key, question] of this.questions) {
+      if (question.withdrawn) this.questions.delete(key)
       else yield [key, question]
     }
   }

@@ -80,7 +80,7 @@ class Listening {
   #bytes = 0
   readonly #uris: string[] = []
   #lists: ReadonlySet<string> = new Set()
-  #lost = false
+  isLost = false
   #dropped = 0
   #stopped = false
   #wake = () => {}
@@ -148,13 +148,8 @@ class Listening {
     for (const uri of this.#uris) this.#keep({ method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) })
   }
 
-  /** The session is lost. */
-  get isLost(): boolean {
-    return this.#lost
-  }
-
   lost(): void {
-    this.#lost = true
+    this.isLost = true
     this.#wake()
   }
 
@@ -167,7 +162,7 @@ class Listening {
       while (!signal.aborted) {
         const next = this.#next()
         if (next) await tell({ kind: 'notification', method: next.method, params: withoutEnvelope(next.params) })
-        else if (this.#lost) return
+        else if (this.isLost) return
         else
           await new Promise<void>((resolve) => {
             this.#wake = resolve

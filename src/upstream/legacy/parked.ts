@@ -23,10 +23,10 @@ import type { Parking } from '../options.js'
 import { weightOfWaiting } from '../waiting-call.js'
 import { type AskedCall, noRoom } from './asked-call.js'
 import { keyed, type RequiredUrl, urlAnswers, urlRequests, Visit } from './required-urls.js'
-import { invalid, type RetryState, RetryStates, type RetryStatesOptions } from './retry-state.js'
+import { invalid, type RetryState, RetryStates, type SealingOptions } from './retry-state.js'
 import type { LegacySession } from './session.js'
 
-export interface ParkedOptions extends Parking, RetryStatesOptions {
+export interface ParkedOptions extends Parking, SealingOptions {
   /** One principal's share of the room that others leave; 1 by default. */
   share?: number | undefined
   memory: Memory

@@ -7,8 +7,6 @@ export interface PoolOptions {
   occupancy: Occupancy
   /** Milliseconds after which an idle session of this principal ends; undefined for never. */
   idleLimit(principal: string): number | undefined
-  /** The maximum number of calls that wait for one session to open. */
-  maxWaiting?: number
 }
 
 /** The key of a session, and the principal to whose share of the bound it counts. */
@@ -51,6 +49,7 @@ export abstract class Pooled {
   }
 }
 
+/** The maximum number of calls that wait for one session to open. */
 const MAX_WAITING_CALLS = 100
 /** Maximum characters of all remembered subscriptions of lost sessions. */
 const MAX_SUBSCRIBED = 256 * 1024
@@ -116,7 +115,7 @@ export class SessionPool<S extends Pooled> {
   }
 
   async #opened(entry: Entry<S>): Promise<S> {
-    if (entry.waiting >= (this.#options.maxWaiting ?? MAX_WAITING_CALLS))
+    if (entry.waiting >= MAX_WAITING_CALLS)
       throw new Fault('overloaded', 'Too many calls wait for a session with the server', { retryAfter: 1 })
     entry.waiting++
     try {

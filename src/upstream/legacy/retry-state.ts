@@ -11,11 +11,12 @@ import type { Call } from '../../protocol/call.js'
 import { canonical } from '../../rpc/canonical.js'
 import { type Json, write } from '../../rpc/splice.js'
 
-export interface RetryStatesOptions {
-  /** The server's name. A state is valid for this server only. */
+/** For which server and with which keys something is sealed. */
+export interface SealingOptions {
+  /** The server's name. What is sealed is valid for this server only. */
   server: string
   /** The first key seals; all keys open. By default a random key of this process. */
-  keys?: readonly SealKey[]
+  keys?: readonly SealKey[] | undefined
   /** The id of this replica, if there are several. */
   replica?: string | undefined
 }
@@ -41,10 +42,10 @@ export interface RetryState {
 }
 
 export class RetryStates {
-  readonly #options: RetryStatesOptions
+  readonly #options: SealingOptions
   readonly #sealer: Sealer
 
-  constructor(options: RetryStatesOptions) {
+  constructor(options: SealingOptions) {
     this.#options = options
     this.#sealer = new Sealer(options.keys ?? [], 'rs')
   }

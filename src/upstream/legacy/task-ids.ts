@@ -3,23 +3,15 @@
  * only.
  */
 
-import { Sealer, type SealKey } from '../../crypto/seal.js'
+import { Sealer } from '../../crypto/seal.js'
 import { OwnedByReplica } from '../../ports/replicas.js'
-
-export interface TaskIdsOptions {
-  /** The server's name. */
-  server: string
-  /** The first key seals; all keys open. By default a random key of this process. */
-  keys?: readonly SealKey[] | undefined
-  /** The id of this replica, if there are several. */
-  replica?: string | undefined
-}
+import type { SealingOptions } from './retry-state.js'
 
 export class TaskIds {
-  readonly #options: TaskIdsOptions
+  readonly #options: SealingOptions
   readonly #sealer: Sealer
 
-  constructor(options: TaskIdsOptions) {
+  constructor(options: SealingOptions) {
     this.#options = options
     this.#sealer = new Sealer(options.keys ?? [], 'task')
   }

@@ -33,10 +33,11 @@ import { SessionLost } from '../session-loss.js'
 import { waitingCall, weightOfWaiting } from '../waiting-call.js'
 import { AskedCall } from './asked-call.js'
 import type { WhenRequired } from './required-urls.js'
+import type { SealingOptions } from './retry-state.js'
 import type { LegacySession } from './session.js'
-import { TaskIds, type TaskIdsOptions } from './task-ids.js'
+import { TaskIds } from './task-ids.js'
 
-export interface TasksOptions extends TaskIdsOptions {
+export interface TasksOptions extends SealingOptions {
   /** Requested lifetime of a task in milliseconds. */
   ttl: number
   /** The maximum number of tasks remembered at once. */

@@ -79,9 +79,9 @@ export class DirectTunnel implements Tunnel, Owner {
   /** The client has sent `notifications/initialized`. Before that, a server may refuse requests. */
   #isInitialized = false
   /** Settles when `notifications/initialized` has been delivered; undefined before it is sent and after its delivery. */
-  #beginning: Promise<void> | undefined
+  begun: Promise<void> | undefined
   /** The session has ended. Answers to open requests may still arrive until the channel is closed. */
-  #over = false
+  over = false
   #closed = false
 
   private constructor(peer: Peer, options: TunnelOptions, answer: Response) {
@@ -121,19 +121,10 @@ export class DirectTunnel implements Tunnel, Owner {
     return idle ? this.#peer.lastUsed : undefined
   }
 
-  /** The session has ended. */
-  get over(): boolean {
-    return this.#over
-  }
-
-  /** Resolves when `notifications/initialized` has been delivered; undefined if it is not being sent. */
-  get begun(): Promise<void> | undefined {
-    return this.#beginning
-  }
-
-  /** Ends the session, as if the server had. */
-  end(): void {
-    this.#end(undefined)
+  /** Ends the session, as if the server had. `error`: how its channel has ended. */
+  end(error?: ChannelError): void {
+    this.#lose(error, error !== undefined)
+    this.#close()
   }
 
   async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
@@ -149,7 +140,7 @@ export class DirectTunnel implements Tunnel, Owner {
     signal.addEventListener('abort', hangUp, { once: true })
     let isFirst = true
     try {
-      if (this.#beginning) await this.#beginning
+      if (this.begun) await this.begun
       signal.throwIfAborted()
       exchange.sendCall(
         request.method,
@@ -180,7 +171,7 @@ export class DirectTunnel implements Tunnel, Owner {
     } finally {
       signal.removeEventListener('abort', hangUp)
       exchange.endExchange()
-      if (this.#over) this.#closeUnused()
+      if (this.over) this.#closeUnused()
     }
   }
 
@@ -221,7 +212,7 @@ export class DirectTunnel implements Tunnel, Owner {
   }
 
   ended(error: ChannelError): void {
-    this.#end(error)
+    this.end(error)
   }
 
   notify(method: string, params: Sent): void {
@@ -232,17 +223,17 @@ export class DirectTunnel implements Tunnel, Owner {
     if (method !== 'notifications/initialized') return
     this.#isInitialized = true
     // Over HTTP, later messages use other connections and could overtake this one, so they wait for it.
-    this.#beginning = delivered
+    this.begun = delivered
       .then(() => this.#listen())
       .finally(() => {
-        this.#beginning = undefined
+        this.begun = undefined
       })
   }
 
   /** Opens the stream for the server's own messages. Without it, a server has no way to send them. */
   async #listen(): Promise<void> {
     const { channel, headers, account } = this.#peer
-    if (this.#over || !channel.listen) return
+    if (this.over || !channel.listen) return
     await within(channel.listen(headers, account), LISTEN_WAIT)
   }
 
@@ -255,13 +246,13 @@ export class DirectTunnel implements Tunnel, Owner {
     this.#listener = listener
     for (const text of this.#waiting.splice(0)) listener.message(text)
     this.#reservation.end()
-    if (this.#over) listener.ended()
+    if (this.over) listener.ended()
   }
 
   close(): void {
     this.#reservation.end()
-    if (!this.#over) {
-      this.#over = true
+    if (!this.over) {
+      this.over = true
       this.#delivery?.end()
       this.#options.onEnd(undefined, false)
     }
@@ -341,14 +332,9 @@ export class DirectTunnel implements Tunnel, Owner {
     )
   }
 
-  #end(error: ChannelError | undefined): void {
-    this.#lose(error, error !== undefined)
-    this.#close()
-  }
-
   #lose(error: ChannelError | undefined, lost: boolean): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.over) return
+    this.over = true
     if (!this.#listener) this.#waiting.length = 0
     this.#reservation.end()
     this.#options.onEnd(error, lost)

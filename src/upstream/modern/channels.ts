@@ -141,7 +141,7 @@ interface ModernChannelOptions {
 export class ModernChannel implements Occupant, Owner {
   readonly ping: NonNullable<Owner['ping']>
   readonly #options: ModernChannelOptions
-  #opening: Promise<Peer> | undefined
+  opening: Promise<Peer> | undefined
   /** The peer, once the channel is open. */
   peer: Peer | undefined
   #closing = false
@@ -163,10 +163,6 @@ export class ModernChannel implements Occupant, Owner {
     return this.#options.idleLimit()
   }
 
-  get opening(): Promise<Peer> | undefined {
-    return this.#opening
-  }
-
   /** Open requests. */
   get running(): Iterable<Exchange> {
     return this.peer?.open ?? []
@@ -177,12 +173,12 @@ export class ModernChannel implements Occupant, Owner {
   }
 
   connect(open: () => Promise<Peer>, opened = () => {}): void {
-    this.#opening = open().then((peer) => {
+    this.opening = open().then((peer) => {
       this.#take(peer)
       opened()
       return peer
     })
-    this.#opening.catch(() => this.#options.onOver())
+    this.opening.catch(() => this.#options.onOver())
   }
 
   end(): void {
@@ -191,7 +187,7 @@ export class ModernChannel implements Occupant, Owner {
 
   async close(hurry = false): Promise<void> {
     this.#closing = true
-    const peer = await this.#opening?.catch(() => undefined)
+    const peer = await this.opening?.catch(() => undefined)
     await peer?.channel.close(hurry)
   }
 

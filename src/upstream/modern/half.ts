@@ -152,7 +152,7 @@ export class ModernHalf implements Half {
   async notify(notice: Notice): Promise<void> {
     const peer = await this.#channels.open(notice)
     const headers = { ...requestHeaders(notice.method, EMPTY), ...credentialOf(notice) }
-    await peer.notify(notice.method, encodeNotice(notice), headers, this.#options.accounts?.for(notice))
+    await peer.notify(notice.method, encodeNotice(notice), { headers, account: this.#options.accounts?.for(notice) })
   }
 
   /** Passes a change from another replica's process to subscriptions. Over HTTP, the server itself reports it. */

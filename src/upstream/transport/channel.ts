@@ -120,23 +120,14 @@ export class ChannelError extends Error {
   readonly #allStderr: readonly string[]
 
   constructor(message: string, options: ChannelErrorOptions = {}) {
-    const {
-      cause,
-      delivered = 'maybe',
-      refusal,
-      protocol = false,
-      said,
-      noMemory = false,
-      late = false,
-      stderr = [],
-    } = options
+    const { cause, stderr = [] } = options
     super(message, cause === undefined ? undefined : { cause })
-    this.delivered = delivered
-    this.refusal = refusal
-    this.protocol = protocol
-    this.said = said
-    this.noMemory = noMemory
-    this.late = late
+    this.delivered = options.delivered ?? 'maybe'
+    this.refusal = options.refusal
+    this.protocol = options.protocol === true
+    this.said = options.said
+    this.noMemory = options.noMemory === true
+    this.late = options.late === true
     this.stderr = excerpt(stderr)
     this.#allStderr = stderr
   }

@@ -9,24 +9,15 @@ export type WithHeaders = Readonly<Record<string, string | string[] | undefined>
 export class Cookies {
   readonly #url: URL
   #jar: Jar | undefined
-  /** Resolves when the jar is loaded and the cookies that arrived in the meantime are stored, in order. */
-  #loading: Promise<void> | undefined
-  #taken = 0
+  /** Resolves when the cookies that have arrived are stored, in order; undefined if they are. The jar may have to be loaded. */
+  settled: Promise<void> | undefined
+  /** The number of answers that have set cookies. */
+  taken = 0
   /** The text that was adopted last, unless an answer has set a cookie since then. */
   #adopted: string | undefined
 
   constructor(url: URL) {
     this.#url = url
-  }
-
-  /** Resolves when all cookies have been stored; undefined if they are stored already. */
-  get settled(): Promise<void> | undefined {
-    return this.#loading
-  }
-
-  /** The number of answers that have set cookies. */
-  get taken(): number {
-    return this.#taken
   }
 
   /** Whether there are any cookies. */
@@ -46,9 +37,9 @@ export class Cookies {
   async adopt(text: string): Promise<void> {
     if (text === this.#adopted) return
     const { origin, jar } = JSON.parse(text) as { origin: string; jar: string }
-    const taken = this.#taken
+    const taken = this.taken
     const { Jar } = await import('./cookie-jar.js')
-    if (origin !== this.#url.origin || this.#taken !== taken) return
+    if (origin !== this.#url.origin || this.taken !== taken) return
     this.#jar = Jar.from(jar)
     this.#adopted = text
   }
@@ -57,20 +48,20 @@ export class Cookies {
   keepFrom(path: string, headers: WithHeaders): void {
     const { 'set-cookie': set } = headers
     if (set === undefined) return
-    this.#taken++
+    this.taken++
     this.#adopted = undefined
     const url = this.#at(path)
     const keep = (jar: Jar) => {
       for (const text of [set].flat()) jar.keep(url, text)
     }
     if (this.#jar) return keep(this.#jar)
-    const loading = (this.#loading ?? Promise.resolve()).then(async () => {
+    const loading = (this.settled ?? Promise.resolve()).then(async () => {
       const { Jar } = await import('./cookie-jar.js')
       this.#jar ??= new Jar()
       keep(this.#jar)
-      if (this.#loading === loading) this.#loading = undefined
+      if (this.settled === loading) this.settled = undefined
     })
-    this.#loading = loading
+    this.settled = loading
   }
 
   /** These headers with the cookies for a request to this path, in addition to configured cookies. */

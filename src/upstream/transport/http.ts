@@ -25,7 +25,6 @@ import {
 } from './channel.js'
 import { Cookies } from './cookies.js'
 import { type HttpRequest, Origin, type OriginHeaders, type OriginOptions, type Reader } from './origin.js'
-import type { Redirects } from './redirects.js'
 
 /** Milliseconds to wait before a stream is resumed: the default, and the bounds for a server's value. */
 const RETRY = { usual: 1_000, least: 100, most: 30_000 }
@@ -43,36 +42,19 @@ const SESSION_ID = /^[\x21-\x7e]{1,1024}$/
 export class HttpTransport implements Transport {
   readonly kind = 'http'
   readonly target: string
-  readonly #origin: Origin
+  readonly origin: Origin
 
   constructor(options: OriginOptions) {
-    this.#origin = new Origin(options)
+    this.origin = new Origin(options)
     this.target = options.target ?? options.url.origin + options.url.pathname
   }
 
   open({ stateless = false } = {}): Promise<Channel> {
-    return Promise.resolve(new HttpChannel(this.#origin, stateless))
-  }
-
-  /** The parts of the origin with which the relay sends requests itself. */
-  get address(): {
-    url: URL
-    headers: OriginHeaders
-    dispatcher: Promise<unknown>
-    redirects: Redirects
-    bodyLimit: number
-  } {
-    const { url, headers, dispatcher, redirects, bodyLimit } = this.#origin
-    return { url, headers, dispatcher, redirects, bodyLimit }
-  }
-
-  /** Sends a request outside of a channel. Rejects with a ChannelError. */
-  ask(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
-    return this.#origin.askOrigin(request, reader)
+    return Promise.resolve(new HttpChannel(this.origin, stateless))
   }
 
   close(): Promise<void> {
-    return this.#origin.close()
+    return this.origin.close()
   }
 }
 

@@ -4,12 +4,11 @@ import { sourceOf } from '../../rpc/source.js'
 import { Deadline } from '../../time/time.js'
 import { type BodyKind, bodyKindOf, type ResponseHeaders, refused } from './answers.js'
 import { ChannelError } from './channel.js'
-import type { HttpTransport } from './http.js'
-import type { OriginHeaders } from './origin.js'
+import type { Origin, OriginHeaders } from './origin.js'
 
 /** Sends a request without parameters, and waits for its answer. Rejects with a ChannelError. */
 export async function askOnce(
-  transport: HttpTransport,
+  origin: Origin,
   method: string,
   to: { path: string; headers: OriginHeaders },
   timeout: number,
@@ -34,7 +33,7 @@ export async function askOnce(
     },
   }
   try {
-    const asked = await transport.ask({ method: 'POST', ...to, body: requestMessage(id, method, undefined) }, reader)
+    const asked = await origin.askOrigin({ method: 'POST', ...to, body: requestMessage(id, method, undefined) }, reader)
     if (asked.status >= 300) throw refused(asked)
     if (asked.kind === 'whole') take(asked.body)
   } catch (error) {

@@ -22,10 +22,10 @@ import {
 import { whatOf } from './causes.js'
 import { ChannelError, noMemoryForAnswer } from './channel.js'
 import { decoding } from './decoding.js'
-import { readingToTheEnd } from './paused.js'
+import { readToTheEnd } from './paused.js'
 import { Redirects } from './redirects.js'
 import { Slices } from './slices.js'
-import { keepingAlerts } from './tls-alert.js'
+import { keepAlert } from './tls-alert.js'
 
 export type OriginHeaders = Readonly<Record<string, string>>
 /** Opens a connection: a connector of undici. */
@@ -100,10 +100,13 @@ export class Origin {
   readonly memory: Memory
   /** Where requests to the address go. */
   readonly redirects: Redirects
-  /** The connections, after undici is loaded. A bridge with only stdio servers never loads it. */
+  /** Most bytes of an answer that is not a stream. */
+  readonly bodyLimit: number
+  readonly streamLimit: number
+  /** Resolves to the connections. A bridge with only stdio servers never loads undici. */
+  readonly dispatcher: Promise<Dispatcher>
+  /** The connections, after undici is loaded. */
   #pool: Dispatcher | undefined
-  readonly #opened: Promise<Dispatcher>
-  readonly #limits: { body: number; stream: number }
 
   constructor(options: OriginOptions) {
     const {
@@ -124,8 +127,9 @@ export class Origin {
     this.redirects = new Redirects(url)
     this.memory = memory
     this.headers = { 'accept-encoding': 'identity', ...headers }
-    this.#limits = { body: bodyLimit, stream: streamLimit }
-    this.#opened = openPool(url, { connections, connect, via, connectTimeout }).then((pool) => {
+    this.bodyLimit = bodyLimit
+    this.streamLimit = streamLimit
+    this.dispatcher = openPool(url, { connections, connect, via, connectTimeout }).then((pool) => {
       this.#pool = pool
       return pool
     })
@@ -178,26 +182,15 @@ export class Origin {
   #askOnce(request: HttpRequest, reader: Reader): Promise<OriginAnswer> {
     return new Promise((resolve, reject) => {
       const { method, path = this.url.pathname + this.url.search, headers, body, principal = NOBODY } = request
-      const reserve = () => this.memory.reserve(principal, SMALL)
       const options = { method, path, headers, body: body ?? null }
-      const answering = new Answering(reader, this.#limits, { resolve, reject }, reserve)
+      const answering = new Answering(reader, this, principal, { resolve, reject })
       if (this.#pool) this.#pool.dispatch(options as Dispatcher.DispatchOptions, answering)
-      else this.#opened.then((pool) => pool.dispatch(options as Dispatcher.DispatchOptions, answering)).catch(reject)
+      else this.dispatcher.then((pool) => pool.dispatch(options as Dispatcher.DispatchOptions, answering)).catch(reject)
     })
   }
 
-  /** Most bytes of an answer that is not a stream. */
-  get bodyLimit(): number {
-    return this.#limits.body
-  }
-
-  /** Resolves to the connections, as a dispatcher of undici. */
-  get dispatcher(): Promise<Dispatcher> {
-    return this.#opened
-  }
-
   async close(): Promise<void> {
-    await (await this.#opened).destroy()
+    await (await this.dispatcher).destroy()
   }
 }
 
@@ -215,9 +208,7 @@ async function openPool(
   const pool = new Pool(via?.origin ?? origin, {
     connections,
     pipelining: 1,
-    connect: keptAlive(
-      readingToTheEnd(keepingAlerts(connect ? withUndelivered(connect) : buildConnector({ timeout }))),
-    ),
+    connect: withListeners(connect ? withUndelivered(connect) : buildConnector({ timeout })),
     // Calls have their own timeouts.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -247,9 +238,9 @@ interface Settle {
 /** Reads one answer while it arrives. */
 class Answering implements Dispatcher.DispatchHandler {
   readonly #reader: Reader
-  readonly #limits: { body: number; stream: number }
+  readonly #origin: Origin
+  readonly #principal: string
   readonly #settle: Settle
-  readonly #reserve: () => Reservation
   /** The reservation for received and undelivered bytes. Small amounts are free. */
   #reservation: Reservation | undefined
   /** The first piece of the body, and the others. */
@@ -262,11 +253,11 @@ class Answering implements Dispatcher.DispatchHandler {
   #events: SseDecoder | undefined
   #slices: Slices<SseEvent> | undefined
 
-  constructor(reader: Reader, limits: { body: number; stream: number }, settle: Settle, reserve: () => Reservation) {
+  constructor(reader: Reader, origin: Origin, principal: string, settle: Settle) {
     this.#reader = reader
-    this.#limits = limits
+    this.#origin = origin
+    this.#principal = principal
     this.#settle = settle
-    this.#reserve = reserve
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -291,7 +282,7 @@ class Answering implements Dispatcher.DispatchHandler {
       return
     }
     if (this.#kind === 'events') {
-      this.#events = new SseDecoder(this.#limits.body)
+      this.#events = new SseDecoder(this.#origin.bodyLimit)
       this.#slices = new Slices(
         (event) => this.#handOn(event, controller),
         () => controller.resume(),
@@ -304,7 +295,7 @@ class Answering implements Dispatcher.DispatchHandler {
     try {
       if (this.#kind === 'events') this.#readEvents(chunk, controller)
       else if (this.#kind === 'whole' || (this.#kind === 'beginning' && this.#length <= MAX_QUOTED_BYTES)) {
-        if (this.#length > this.#limits.body) throw overLimit(this.#limits.body)
+        if (this.#length > this.#origin.bodyLimit) throw overLimit(this.#origin.bodyLimit)
         if (!this.#hasRoom(this.#length)) throw noMemoryForAnswer()
         if (!this.#first) this.#first = chunk
         else {
@@ -334,9 +325,9 @@ class Answering implements Dispatcher.DispatchHandler {
   }
 
   #readEvents(chunk: Buffer, controller: Dispatcher.DispatchController): void {
-    if (this.#length > this.#limits.stream)
+    if (this.#length > this.#origin.streamLimit)
       throw new ChannelError(
-        `The server sent a stream of more than ${this.#limits.stream} bytes (limits.streamBytes)`,
+        `The server sent a stream of more than ${this.#origin.streamLimit} bytes (limits.streamBytes)`,
         {
           protocol: true,
         },
@@ -363,16 +354,21 @@ class Answering implements Dispatcher.DispatchHandler {
   /** Reserves `bytes` in total. Returns whether there is memory for them. */
   #hasRoom(bytes: number): boolean {
     if (bytes <= SMALL && !this.#reservation) return true
-    this.#reservation ??= this.#reserve()
+    this.#reservation ??= this.#origin.memory.reserve(this.#principal, SMALL)
     return this.#reservation.resize(bytes) === undefined
   }
 }
 
-/** Wraps a connector: its connections use TCP keep-alive. */
-function keptAlive(connect: Connect): Connect {
+/** Wraps a connector: adds to each connection what has to listen before undici does. */
+function withListeners(connect: Connect): Connect {
   return (target, done) =>
     connect(target, (...result) => {
-      result[1]?.setKeepAlive(true, KEEP_ALIVE)
+      const [, socket] = result
+      if (socket) {
+        keepAlert(socket)
+        readToTheEnd(socket)
+        socket.setKeepAlive(true, KEEP_ALIVE)
+      }
       done(...result)
     })
 }

@@ -4,7 +4,6 @@
  * 22.19; the bridge supports 20.19.
  */
 import type { Socket } from 'node:net'
-import type { buildConnector } from 'undici'
 
 /** The used part of undici's parser of one connection. */
 interface Parser {
@@ -15,15 +14,9 @@ interface Parser {
   resume(): void
 }
 
-/** Wraps a connector: if a connection ends while its parser is paused, the received data is still delivered. */
-export function readingToTheEnd(connect: buildConnector.connector): buildConnector.connector {
-  return (target, done) =>
-    connect(target, (...[error, socket]) => {
-      // Undici adds its own listeners later, when `done` gives it the socket, so these run first.
-      socket?.on('end', () => unpause(socket)).on('close', () => unpause(socket))
-      if (error) done(error, null)
-      else done(null, socket as Socket)
-    })
+/** If this connection ends while its parser is paused, the received data is still delivered. */
+export function readToTheEnd(socket: Socket): void {
+  socket.on('end', () => unpause(socket)).on('close', () => unpause(socket))
 }
 
 function unpause(socket: Socket): void {

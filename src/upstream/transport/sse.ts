@@ -27,16 +27,14 @@ export class SseTransport implements Transport {
   readonly kind = 'sse'
   readonly target: string
   readonly #origin: Origin
-  readonly #endpointWithin: number
 
-  constructor(options: OriginOptions & { endpointWithin?: number }) {
+  constructor(options: OriginOptions) {
     this.#origin = new Origin(options)
-    this.#endpointWithin = options.endpointWithin ?? ENDPOINT_WITHIN
     this.target = options.target ?? options.url.origin + options.url.pathname
   }
 
   open({ account }: { account?: Account | undefined } = {}): Promise<Channel> {
-    return SseChannel.open(this.#origin, this.#endpointWithin, account)
+    return SseChannel.open(this.#origin, account)
   }
 
   close(): Promise<void> {
@@ -66,7 +64,7 @@ class SseChannel implements Channel {
   }
 
   /** Opens the stream and waits for its first event. */
-  static open(origin: Origin, within: number, account?: Account): Promise<Channel> {
+  static open(origin: Origin, account?: Account): Promise<Channel> {
     const channel = new SseChannel(origin)
     return new Promise((resolve, reject) => {
       const fail = (error: unknown) => {
@@ -78,7 +76,7 @@ class SseChannel implements Channel {
       let timer: Deadline | undefined
       const sent = () => {
         timer?.clear()
-        timer = new Deadline(within, () => fail(late))
+        timer = new Deadline(ENDPOINT_WITHIN, () => fail(late))
       }
       channel
         .#read(account, sent, (endpoint) => {
