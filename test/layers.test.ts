@@ -41,8 +41,6 @@ const packages: Record<string, readonly string[]> = {
   'htm/preact': ['page'],
   undici: [
     'upstream/transport/decoding',
-    'upstream/transport/paused',
-    'upstream/transport/tls-alert',
     'upstream/transport/origin',
     'net/connect',
     'net/fetch',
@@ -69,6 +67,7 @@ const packages: Record<string, readonly string[]> = {
   'node:https': ['replicas/internal', 'bridge/listener', 'cli/tail-connection', 'net/agent'],
   'node:net': [
     'upstream/transport/paused',
+    'upstream/transport/tls-alert',
     'bridge',
     'net/connect',
     'net/connections',

@@ -1,4 +1,4 @@
-/** HTTP requests that are cancelled before they are sent. */
+/** What the HTTP channel does with requests: those that are cancelled before they are sent, and those that are answered. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
@@ -46,6 +46,31 @@ t.test('does not send a call that is cancelled while it waits for a connection',
   t.match(await first.answer(), { kind: 'response' })
   t.match(await last.answer(), { kind: 'response' })
   t.same(received, ['first', 'last'])
+})
+
+t.test('sending a call resolves when its answer has come in the body, and never rejects after that', async (t) => {
+  const server = createServer((_request, response) => answered(response, 1))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const transport = new HttpTransport({ url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`) })
+  t.teardown(async () => {
+    await transport.close()
+    server.close()
+  })
+  const channel = await transport.open({ stateless: true })
+  let received = 0
+  channel.attach({
+    receive: () => {
+      received++
+    },
+    isWaiting: () => received === 0,
+    dropped() {},
+    stalled() {},
+    streamLost() {},
+    missed() {},
+    ended() {},
+  })
+  await t.resolves(channel.sendMessage({ text: '{"jsonrpc":"2.0","id":1,"method":"x"}', exchange: 1 }))
+  t.equal(received, 1)
 })
 
 function answered(response: ServerResponse, id: number): void {

@@ -131,7 +131,7 @@ export function legacyHandler(
         }
         const isModern = error instanceof Contradiction
         const wait = isModern ? undefined : retryDelay(error, call, session, retries)
-        if (isModern || error instanceof SessionLost || !session.alive) {
+        if (isModern || error instanceof SessionLost) {
           session.discard()
           session.forgotten()
         }
