@@ -51,7 +51,9 @@ t.test('does not send a call that is cancelled while it waits for a connection',
 t.test('sending a call resolves when its answer has come in the body, and never rejects after that', async (t) => {
   const server = createServer((_request, response) => answered(response, 1))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const transport = new HttpTransport({ url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`) })
+  const transport = new HttpTransport({
+    url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`),
+  })
   t.teardown(async () => {
     await transport.close()
     server.close()
