@@ -1,6 +1,6 @@
 /**
- * Listens for HTTP requests: TLS, connections, the size of headers, and time limits for the arrival of a request. Their
- * handler can be replaced while connections stay open.
+ * Listens for HTTP requests: TLS, connections, the size of headers, time limits for the arrival of a request, and
+ * answers to what is not HTTP. Their handler can be replaced while connections stay open.
  */
 import {
   createServer,

@@ -1,7 +1,7 @@
 /**
- * Makes and signs the manifest of the servers behind this bridge, and says how long it may be cached. Within one hour
- * all replicas that serve the same publish the same bytes, and the serial increases with time, so that no replica's
- * document looks outdated.
+ * Makes and signs the manifest of the servers behind this bridge, and says how long it is valid and may be cached.
+ * Within one hour all replicas that serve the same publish the same bytes, and the serial increases with time, so that
+ * no replica's document looks outdated.
  */
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import { type ManifestServer, readManifest } from './manifest.js'

@@ -1,4 +1,4 @@
-/** Reads and writes JSON-RPC 2.0 messages, and keeps their ids exactly as received. */
+/** Reads and writes JSON-RPC 2.0 messages and batches within bounds, and keeps their ids exactly as received. */
 import { own } from './own.js'
 import { type Listing, type ScanOptions, scan } from './scan.js'
 import { cut, type JsonSource, join, pieces, type Wire } from './source.js'

@@ -1,4 +1,7 @@
-/** Translates failures of channels into Faults for callers, and decides when a call may be sent again. */
+/**
+ * Translates failures of channels into Faults for callers, and decides when a call may be sent again, such as after a
+ * short `Retry-After`.
+ */
 
 import { Fault, type FaultOptions } from '../fault/fault.js'
 import type { Call, Final, Sender } from '../protocol/call.js'

@@ -1,6 +1,7 @@
 /**
- * One connection that sends events to a client. Waiting bytes reserve memory in the ledger, and a sender that is faster
- * than the client has to wait.
+ * One connection that sends events to a client: keep-alive comments, backpressure, and how much may wait before the
+ * client is disconnected. Waiting bytes reserve memory in the ledger, and a sender that is faster than the client has
+ * to wait.
  */
 import { Readable } from 'node:stream'
 import type { Reservation } from '../../limits/memory.js'

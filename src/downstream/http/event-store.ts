@@ -1,6 +1,6 @@
 /**
- * Stores events of sessions, so that clients can resume streams. Bounds the memory of all of them: if others need memory, the
- * sessions that store most drop events.
+ * Stores the last events of sessions (`KEEP`), so that clients can resume streams. Bounds the memory of all of them: if
+ * others need memory, the sessions that store most drop events.
  */
 import type { Memory, Reservation } from '../../limits/memory.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'

@@ -1,6 +1,6 @@
 /**
- * Counts and logs requests that are refused before they become calls. The first of each kind are logged in full, later
- * ones only as a number, because a refused client may retry at once and endlessly.
+ * Counts and logs, at a limited rate, requests that are refused before they become calls. The first of each kind are
+ * logged in full, later ones only as a number, because a refused client may retry at once and endlessly.
  */
 import type { FastifyRequest } from 'fastify'
 import { withoutCredentials } from '../../credentials/credentials.js'

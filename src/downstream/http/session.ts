@@ -1,6 +1,5 @@
 /**
- * A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): its POST requests, its GET
- * streams, and how many it may have.
+ * A legacy client's session over Streamable HTTP (MCP 2025-11-25, basic/transports): its POST requests and GET streams.
  */
 import type { FastifyReply } from 'fastify'
 import { Fault } from '../../fault/fault.js'

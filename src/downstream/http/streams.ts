@@ -1,5 +1,6 @@
 /**
- * The event streams of one session over Streamable HTTP, each of which a client can resume with `Last-Event-ID` (MCP 2025-11-25, basic/transports, resumability).
+ * The event streams of one session over Streamable HTTP, how many it may have, and resuming one with `Last-Event-ID`
+ * (MCP 2025-11-25, basic/transports, resumability).
  */
 import type { Readable } from 'node:stream'
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'

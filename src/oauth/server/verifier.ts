@@ -1,6 +1,7 @@
 /**
- * Checks access tokens of identity providers (MCP 2026-07-28, basic/authorization, token handling): JWTs by the keys of
- * their issuer, others by asking it. Only addresses of configured issuers are contacted, whatever a token says.
+ * Checks access tokens of identity providers (MCP 2026-07-28, basic/authorization, token handling), JWTs by the keys of
+ * their issuer, others by asking it, and keeps the verdict for a while. Only addresses of configured issuers are
+ * contacted, whatever a token says.
  */
 
 import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'

@@ -1,5 +1,6 @@
 /**
- * The legacy half of a server: answers calls, delivers notifications and serves legacy clients, all through sessions.
+ * The legacy half of a server: answers calls, delivers notifications and serves legacy clients, all through sessions,
+ * and sets how many tasks there may be, and for how long.
  */
 
 import type { Gauge } from '../../ports/events.js'

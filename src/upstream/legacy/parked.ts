@@ -1,7 +1,7 @@
 /**
- * Parked calls: calls that wait for answers of their modern clients (MCP 2026-07-28, basic/patterns/mrtr). The client
- * is asked by a result and answers by calling again. Meanwhile the request stays open at the legacy server, and the
- * client keeps a sealed state that identifies it.
+ * Parked calls: calls that wait for answers of their modern clients, and how long they may (MCP 2026-07-28,
+ * basic/patterns/mrtr). The client is asked by a result and answers by calling again. Meanwhile the request stays open
+ * at the legacy server, and the client keeps a sealed state that identifies it.
  */
 
 import { digest } from '../../crypto/digest.js'

@@ -1,4 +1,7 @@
-/** Requests of a legacy server to its client: whether they are allowed, and which call each belongs to. */
+/**
+ * Requests of a legacy server to its client: whether they are allowed, which call each belongs to, and how long one
+ * waits for its call.
+ */
 
 import type { MessageOrigin } from '../../protocol/encoded.js'
 import { capabilityFor, isShowable, type Needed, uncovered } from '../../protocol/input.js'
