@@ -65,11 +65,11 @@ export class LineWriter {
     }
     this.#lines.push(line)
     this.#waiting += bytes
-    if (this.#gathering && this.#waiting >= AT_ONCE) return this.#gathered()
+    if (this.#gathering && this.#waiting >= AT_ONCE) return this.#next()
     if (this.#busy) return
     this.#busy = true
     // All lines of one turn of the event loop go into one write.
-    setImmediate(() => this.#next())
+    setImmediate(this.#next)
   }
 
   /**
@@ -83,14 +83,17 @@ export class LineWriter {
         done = resolve
       })
       this.#flushed.add(done)
-      if (this.#gathering) this.#gathered()
+      if (this.#gathering) this.#next()
       await within(flushed, milliseconds)
       this.#flushed.delete(done)
     }
     return !this.#writing
   }
 
-  #next(): void {
+  /** Writes the next lines, without gathering more of them. */
+  readonly #next = (): void => {
+    clearTimeout(this.#gathering)
+    this.#gathering = undefined
     if (this.#lines.length === 0) {
       this.#busy = false
       this.#settle()
@@ -116,15 +119,8 @@ export class LineWriter {
       if (dropped > 0) this.onRoom(dropped)
       if (this.#flushed.size > 0 || this.#waiting >= AT_ONCE) this.#next()
       // A write costs more than many lines: under load, lines go together.
-      else this.#gathering = setTimeout(() => this.#gathered(), this.#options.gather)
+      else this.#gathering = setTimeout(this.#next, this.#options.gather)
     })
-  }
-
-  /** Writes what was gathered. */
-  #gathered(): void {
-    clearTimeout(this.#gathering)
-    this.#gathering = undefined
-    this.#next()
   }
 
   /** The disk is full, or the reader has gone: both may be temporary. */
