@@ -4,7 +4,7 @@ import { withoutCredentials } from '../credentials/credentials.js'
 import { shortDigest } from '../crypto/digest.js'
 import { BoundedMap } from '../limits/bounded.js'
 import { type CallBody, callId, type MessageBody, type RecordedEvent, type TraceEvent } from '../recorder/events.js'
-import { own } from '../rpc/own.js'
+import { own } from '../rpc/source.js'
 import { shownPrincipal } from '../texts/printable.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
 

@@ -1,5 +1,5 @@
 /** Shortens foreign texts for storage, without a reference to the larger text. */
-import { own } from '../rpc/own.js'
+import { own } from '../rpc/source.js'
 
 /** Most stored characters of a text. */
 export const MAX_SHORT_TEXT = 200

@@ -3,7 +3,7 @@
 import { Fault } from '../fault/fault.js'
 import { MAX_CAPABILITIES } from '../limits/constants.js'
 import { error as errorMessage, type Id, notification, type Request, readId, result } from '../rpc/message.js'
-import { own } from '../rpc/own.js'
+import { own } from '../rpc/source.js'
 import {
   EMPTY,
   edit,

@@ -1,6 +1,6 @@
 /** Reads pages of lists: the cursor of the next page, and the names of tools and prompts with the methods that use them. */
 
-import { own } from '../rpc/own.js'
+import { own } from '../rpc/source.js'
 import { arrayIn, type Json, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 import { CALL_TOOL } from './methods.js'
 

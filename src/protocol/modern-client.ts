@@ -4,8 +4,7 @@ import { Fault, type FaultOptions } from '../fault/fault.js'
 import { MAX_CAPABILITIES, MAX_SUBSCRIPTION } from '../limits/constants.js'
 import { MAX_KEY, memoize, Recent } from '../rpc/memoize.js'
 import { error as errorMessage, notification, type Params, type Request, readId, result } from '../rpc/message.js'
-import { own } from '../rpc/own.js'
-import { cut } from '../rpc/source.js'
+import { cut, own } from '../rpc/source.js'
 import {
   duplicateKey,
   EMPTY,

@@ -2,7 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Response } from '../rpc/message.js'
-import { own } from '../rpc/own.js'
+import { own } from '../rpc/source.js'
 import { EMPTY, edit, has, type Json, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import type { CacheHint, Call, Caller, Final, Notice } from './call.js'

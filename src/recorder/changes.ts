@@ -1,8 +1,7 @@
 /** Derives the changes of a message from the edits of its object, not by comparing its texts as a whole. */
 
-import { own } from '../rpc/own.js'
 import { tokenOf } from '../rpc/pointer.js'
-import { cut, type JsonSource } from '../rpc/source.js'
+import { cut, type JsonSource, own } from '../rpc/source.js'
 import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from '../rpc/splice.js'
 
 /** Most cached places, and most characters of their pointers. Further ones are created each time. */

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { digest } from '../crypto/digest.js'
 import type { Sealer } from '../crypto/seal.js'
-import { own } from '../rpc/own.js'
+import { own } from '../rpc/source.js'
 
 /** The header with the proof. */
 export const PROOF = 'mcp-bridge-proof'

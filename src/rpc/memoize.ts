@@ -1,5 +1,5 @@
 /** Caches results by text, for recurring texts: a client sends the same capabilities with each request. */
-import { own } from './own.js'
+import { own } from './source.js'
 
 /** The size of a cache. */
 export interface RecentOptions<T> {

@@ -1,7 +1,6 @@
 /** Reads and writes JSON-RPC 2.0 messages and batches within bounds, and keeps their ids exactly as received. */
-import { own } from './own.js'
 import { type Listing, type ScanOptions, scan } from './scan.js'
-import { cut, type JsonSource, join, pieces, type Wire } from './source.js'
+import { cut, type JsonSource, join, own, pieces, type Wire } from './source.js'
 import { EMPTY, type Json, type Payload, payloadIn, wire, write } from './splice.js'
 import { END, elementsAt, type JsonRange, keyAt, NEXT, ROW, START, unquote } from './table.js'
 

@@ -67,6 +67,15 @@ export function weightOf({ text, asides }: JsonSource): number {
   return asides.reduce((sum, aside) => sum + bytesIn(aside), text.length)
 }
 
+/**
+ * Copies a text into memory of its own. A substring keeps the whole text in memory, so texts that are stored for long must
+ * be copied.
+ */
+export function own<T extends string | undefined>(text: T): T {
+  // Concatenation is lazy; taking a substring of it makes V8 copy the text.
+  return text === undefined ? text : (` ${text}`.slice(1) as T)
+}
+
 /** The length of a wire, in characters and bytes. */
 export function lengthOf(wire: Wire): number {
   return typeof wire === 'string' ? wire.length : wire.reduce((sum, { length }) => sum + length, 0)

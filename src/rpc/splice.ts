@@ -3,9 +3,8 @@
  * sent. Members without edits are forwarded as received, so `9007199254740993`, `1.0`, duplicate keys in nested objects
  * and the order of members survive.
  */
-import { own } from './own.js'
 import { JsonError, type ScanOptions, scan, scanAt } from './scan.js'
-import { cut, type JsonSource, type Piece, pieces, sourceOf, type Wire, weightOf } from './source.js'
+import { cut, type JsonSource, own, type Piece, pieces, sourceOf, type Wire, weightOf } from './source.js'
 import { AT, END, elementsAt, find, type JsonRange, keyAt, NEXT, ROW, START, type Table } from './table.js'
 
 /** The JSON text of one value. */

@@ -4,8 +4,7 @@ import { MAX_NAME, MAX_PAGES, MAX_TOOLS } from '../limits/constants.js'
 import type { Reservation } from '../limits/memory.js'
 import { annotationsOfTool, type ToolAnnotations } from '../protocol/annotations.js'
 import { nextCursor } from '../protocol/listed.js'
-import { own } from '../rpc/own.js'
-import { weightOf } from '../rpc/source.js'
+import { own, weightOf } from '../rpc/source.js'
 import { arrayIn, type Json, objectIn, opens, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
 
 export interface ToolFacts extends ToolAnnotations {

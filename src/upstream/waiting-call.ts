@@ -3,7 +3,7 @@
 import { MAX_NAME } from '../limits/constants.js'
 import { type Call, unheard } from '../protocol/call.js'
 import { methodTraits } from '../protocol/methods.js'
-import { own } from '../rpc/own.js'
+import { own } from '../rpc/source.js'
 import { EMPTY, parseObject, raw } from '../rpc/splice.js'
 
 /**

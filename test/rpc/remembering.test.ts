@@ -1,7 +1,7 @@
 /** Caching by text: recently used entries stay, others are dropped, and no entry keeps a larger text in memory. */
 import t from 'tap'
 import { MAX_KEY, memoize, Recent } from '../../src/rpc/memoize.js'
-import { own } from '../../src/rpc/own.js'
+import { own } from '../../src/rpc/source.js'
 
 t.test('a result for a text is computed once', async (t) => {
   let made = 0

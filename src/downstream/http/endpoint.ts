@@ -20,7 +20,7 @@ import { type LegacyRevision, legacyRevision, looksModern } from '../../protocol
 import { checkHeaders, single, versionHeader } from '../../protocol/headers.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Message, Request } from '../../rpc/message.js'
-import { own } from '../../rpc/own.js'
+import { own } from '../../rpc/source.js'
 import { ModernDownstream } from '../modern.js'
 import { Answer } from './answer.js'
 import { forget, readBodies, reserveUntilClosed } from './body.js'

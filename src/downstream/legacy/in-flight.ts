@@ -2,7 +2,7 @@
 
 import { cancelledId } from '../../protocol/cancelled.js'
 import { type Id, idKey, type Params } from '../../rpc/message.js'
-import { own } from '../../rpc/own.js'
+import { own } from '../../rpc/source.js'
 import { value } from '../../rpc/splice.js'
 import { HangUp } from '../../time/hang-up.js'
 

@@ -33,7 +33,7 @@ import {
   type Response,
   result,
 } from '../../rpc/message.js'
-import { own } from '../../rpc/own.js'
+import { own } from '../../rpc/source.js'
 import {
   EMPTY,
   edit,

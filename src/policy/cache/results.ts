@@ -2,8 +2,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Memory } from '../../limits/memory.js'
 import type { CacheHint } from '../../protocol/call.js'
-import { own } from '../../rpc/own.js'
-import { sourceOfBytes } from '../../rpc/source.js'
+import { own, sourceOfBytes } from '../../rpc/source.js'
 import { type Json, type Payload, parseSource, wire } from '../../rpc/splice.js'
 import { CountedCache } from '../counted-cache.js'
 

@@ -19,7 +19,7 @@ import { decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-s
 import { isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
 import type { Params } from '../../rpc/message.js'
-import { own } from '../../rpc/own.js'
+import { own } from '../../rpc/source.js'
 import {
   EMPTY,
   edit,
