@@ -1,4 +1,4 @@
-/** Program of a thread: checks one value against one schema, and says what came of it. */
+/** Program of a thread: checks one value against one schema, and reports the result. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { checked } from './checked.js'
 

@@ -1,4 +1,7 @@
-/** What a client of the inspector is given, and what it tells: for the page and the command line alike. */
+/**
+ * Types of a client of the inspector: what it needs, and the events that it reports, for the page and the command line
+ * alike.
+ */
 import type { Era } from '../../protocol/eras.js'
 
 /** A JSON object of MCP, as `JSON.parse` makes it. */

@@ -1,4 +1,4 @@
-/** Records that have nothing yet, or nothing any more. */
+/** Empty records of accounts: how one begins, and which ones have nothing worth storing. */
 import type { Holder, TokenRecord } from './record.js'
 
 export function emptyRecord({ endpoint, account }: Holder): TokenRecord {

@@ -1,4 +1,7 @@
-/** What came of a call: progress, messages, and its result as what it is. Nothing of it is followed or run. */
+/**
+ * The outcome of a call in the view Try: progress, messages, and its result drawn by kind, such as text, images and
+ * JSON. Nothing of it is followed or run.
+ */
 
 import { html } from 'htm/preact'
 import { useEffect, useRef, useState } from 'preact/hooks'

@@ -1,4 +1,4 @@
-/** The form of a JSON Schema: which fields it has, and what a person has put into them as JSON. Pure. */
+/** The form of a JSON Schema: which fields it has, and the JSON of what a person has entered. Pure. */
 import { isRecord } from '../../inspect/record.js'
 import { referred } from '../../inspect/schema-reference.js'
 import type { JsonRecord } from '../../inspect/try/types.js'

@@ -1,7 +1,7 @@
 /**
- * Which resources of a server clients may read. Servers read one URI in many ways: they decode escapes, resolve `..`,
- * and ignore case, hosts, queries or fragments. So a pattern allows a URI only if it does so in each of these readings,
- * and denies it if it does so in one of them.
+ * Decides which resources of a server clients may read, by patterns of URIs. Servers read one URI in many ways: they
+ * decode escapes, resolve `..`, and ignore case, hosts, queries or fragments. So a pattern allows a URI only if it does
+ * so in each of these readings, and denies it if it does so in one of them.
  */
 
 import { MAX_ADDRESS } from '../../limits/constants.js'
