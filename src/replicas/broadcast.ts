@@ -5,7 +5,6 @@ import type { ChangeListener, ChangeNotice } from '../ports/replicas.js'
 import { type Json, parseObject, write } from '../rpc/splice.js'
 import type { Redis } from './redis.js'
 
-/** The parties of the broadcast. */
 export interface BroadcastOptions {
   /** The id of this replica. */
   id: string
@@ -15,12 +14,12 @@ export interface BroadcastOptions {
   sealer(): Sealer
 }
 
-/** A change as sent. */
+/** A sent change. */
 type Sent = Omit<ChangeNotice, 'params'> & { params: Json; from: string }
 
 /**
- * Milliseconds within which equal changes are sent once, even if several sessions receive them: at once, and at the end again
- * if there were more, because a client may have read between two changes.
+ * Milliseconds in which equal changes are sent once, even if several sessions receive them. If there were more, the change is
+ * sent again at the end, because a client may have read between two changes.
  */
 const TOGETHER = 100
 /** Longest notification, in characters. */
@@ -30,7 +29,7 @@ const MAX_NOTIFICATION = 64 * 1024
 export class Broadcast {
   readonly #options: BroadcastOptions
   readonly #channel: string
-  /** What was sent within this time, and whether the same has changed again since. */
+  /** Changes sent within TOGETHER. `again`: the same change has occurred since. */
   readonly #justSent = new Map<string, { again: boolean }>()
   readonly #listeners = new Map<string, Set<ChangeListener>>()
 

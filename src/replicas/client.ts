@@ -17,7 +17,7 @@ import { endDestroyedClients } from './destroyed.js'
 
 export { ErrorReply }
 
-/** Connections to the primary that Sentinels know. Each carries one command at a time. */
+/** Connections to the primary with Sentinels. Each carries one command at a time. */
 const TO_PRIMARY = 8
 const SENTINEL_PORT = 26_379
 
@@ -43,7 +43,7 @@ function primaryOf(url: string, sentinels: readonly string[], tls: RedisAddress[
     nodeClientOptions: accessOf(url, tls),
     sentinelClientOptions: accessOf(sentinels[0] as string, tls),
     masterPoolSize: TO_PRIMARY,
-    // It ends when the client is destroyed, not after some attempts.
+    // Retries until the client is destroyed.
     maxCommandRediscovers: Number.MAX_SAFE_INTEGER,
     passthroughClientErrorEvents: true,
     ...COMMANDS,

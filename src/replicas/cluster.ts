@@ -1,7 +1,7 @@
 /**
- * Connections to a Redis Cluster. The Cluster client of @redis/client does not move a subscription from a primary that is
- * lost. Channels need no primary: a Cluster carries what is published at any node to the subscribers at all nodes. So
- * channels use a plain connection to any node, and only keys use the Cluster client.
+ * Connections to a Redis Cluster. The Cluster client of @redis/client 6.3 does not move a subscription away from a lost
+ * primary. Messages need no primary: a Cluster delivers a message from any node to the subscribers at all nodes. So channels
+ * use a plain connection to any node, and only keys use the Cluster client.
  */
 import { createClient, createCluster, ErrorReply } from '@redis/client'
 import { backoff, pause } from '../time/pause.js'
@@ -40,7 +40,7 @@ export function clusterClients(
   return { asking: new ClusterClient(anyNode, keys), listening: new AnyNode(anyNode) }
 }
 
-/** A client that fails is replaced, so it does not reconnect. */
+/** Without reconnection, because a failed client is replaced. */
 function accessFor(url: string, tls: RedisAddress['tls']) {
   const access = accessOf(url, tls)
   return { ...access, socket: { ...access.socket, reconnectStrategy: false as const } }
@@ -52,23 +52,23 @@ function clientAt({ host, port }: Place, access: Access) {
 
 function keysOf(nodes: readonly Place[], defaults: Access) {
   const rootNodes = nodes.map((socket) => ({ socket }))
-  // It must not wait for connections to all primaries: one of them may be lost.
+  // Does not wait for connections to all primaries, because one of them may be lost.
   return createCluster({ rootNodes, defaults, minimizeConnections: true, ...COMMANDS })
 }
 
-/** What the library's clients have in common. */
+/** The methods that all clients of the library have. */
 interface LibraryClient {
   connect(): Promise<unknown>
   destroy(): unknown
   on(event: string, listener: (error: Error) => void): unknown
 }
 
-/** A client that a new one replaces when it fails. */
+/** Replaces a client when it fails. */
 class Replaced<C extends LibraryClient> {
   readonly #onError: ((error: Error) => void)[] = []
   readonly #onReady: (() => void)[] = []
   readonly #make: () => C
-  /** The event by which the library tells that a connection has failed. */
+  /** The event of the library for a failed connection. */
   readonly #failure: string
   readonly #prepare: (client: C) => Promise<unknown>
   readonly #destroyed = new AbortController()
@@ -105,7 +105,7 @@ class Replaced<C extends LibraryClient> {
     }
   }
 
-  /** Runs commands. Rejects if there is no connection, or if they fail. */
+  /** Runs commands. Rejects without a connection, or when they fail. */
   async use<T>(run: (client: C) => Promise<T>): Promise<T> {
     const { client } = this
     if (!client) throw new Error('There is no connection to the Redis Cluster')
@@ -144,7 +144,7 @@ class Replaced<C extends LibraryClient> {
   }
 }
 
-/** Channels at any node. */
+/** Uses any node for channels. */
 class AnyNode implements RedisChannels {
   readonly #node: Replaced<NodeClient>
   readonly #listeners = new Map<string, (message: Buffer) => void>()
@@ -185,7 +185,7 @@ class AnyNode implements RedisChannels {
   }
 }
 
-/** Channels at any node, and keys at the primaries that have their slots. */
+/** Uses any node for channels, and the primaries of their slots for keys. */
 class ClusterClient extends AnyNode implements RedisConnection {
   readonly #keys: Replaced<ClusterKeys>
 

@@ -1,28 +1,26 @@
-/**
- * What connections to Redis are for, and how they are made: where it is, who connects, time limits, and attempts to
- * connect again.
- */
+/** The interfaces of connections to Redis, and their options: addresses, credentials and time limits. */
+import { bare } from '../net/address.js'
 import { backoff } from '../time/pause.js'
 
-/** Where Redis is. Either `url` or `cluster`. */
+/** The addresses of Redis: either `url` or `cluster`. */
 export interface RedisAddress {
   /** With Sentinels, the host is the name of the primary. */
   url?: string | undefined
-  /** Addresses of Sentinels; none without them. The user and password of the first are those of all. */
+  /** Addresses of Sentinels; empty without them. All have the user and password of the first. */
   sentinels?: readonly string[]
-  /** Addresses of nodes of a Redis Cluster; none without one. The user and password of the first are those of all. */
+  /** Addresses of nodes of a Redis Cluster; empty without one. All have the user and password of the first. */
   cluster?: readonly string[]
-  /** For TLS: authorities in place of the public ones, and the certificate of the bridge, as PEM. */
+  /** PEM for TLS: authorities in place of the public ones, and the certificate of the bridge. */
   tls?: { ca?: string; cert?: string; key?: string }
 }
 
-/** A connection for channels, whatever it leads to. */
+/** A connection for channels. */
 export interface RedisChannels {
   readonly isReady: boolean
   /** Connects, and reconnects until it is destroyed. */
   connect(): Promise<unknown>
   destroy(): unknown
-  /** `ready`: it can be used again, with its subscriptions. */
+  /** `ready`: the connection and its subscriptions work again. */
   on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
   publish(channel: string, message: Buffer): Promise<number>
   subscribe(channel: string, listener: (message: Buffer) => void, buffers: true): Promise<void>
@@ -60,11 +58,11 @@ interface Multi {
 
 /** Milliseconds between attempts to connect: the first delay and the longest. */
 export const RECONNECT = { first: 50, most: 500 }
-/** Milliseconds between pings, and of silence until a connection is dropped. */
+/** Milliseconds between pings, and milliseconds of silence before a connection is dropped. */
 const PING_EVERY = 1_000
 const SILENCE = 4_000
 const CONNECT_TIMEOUT = 2_000
-/** Most commands that may wait for an answer. */
+/** Most commands without an answer. */
 const MAX_COMMANDS = 20_000
 
 /** Options of every connection. */
@@ -78,7 +76,7 @@ const CONNECTION = {
   disableClientInfo: false,
   maintNotifications: 'disabled',
 } as const
-// `Redis` has its own timeout: the one of the library ends when a command is written.
+// `Redis` has its own timeout: that of @redis/client 6.3 covers only the time until a command is written.
 export const COMMANDS = { RESP: 2, commandOptions: { timeout: 0 } } as const
 
 const SOCKET = {
@@ -87,7 +85,7 @@ const SOCKET = {
   reconnectStrategy: (retries: number) => backoff(retries, RECONNECT),
 }
 
-/** Options of a connection to a server at this address or beside it: TLS, user, password and database are equal. */
+/** Options of a connection: TLS, user, password and database. The other nodes have the same. */
 export function accessOf(url: string, tls: RedisAddress['tls']) {
   const { protocol, username, password, pathname } = new URL(url)
   const database = Number(pathname.slice(1)) || undefined
@@ -103,5 +101,5 @@ export function accessOf(url: string, tls: RedisAddress['tls']) {
 /** The host and port in an address. */
 export function placeOf(url: string, usual: number): { host: string; port: number } {
   const { hostname, port } = new URL(url)
-  return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) }
+  return { host: bare(hostname), port: port === '' ? usual : Number(port) }
 }

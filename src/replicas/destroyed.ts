@@ -1,7 +1,7 @@
 /**
- * Works around a bug of @redis/client 6: a client that is destroyed while it connects is connected all the same, and
- * when Redis then closes the connection, the client sends pings into nothing until the process ends. The library's
- * clients for Sentinels and for a Cluster destroy such clients themselves when a primary is replaced.
+ * Works around a bug of @redis/client 6.3: a client that is destroyed while it connects connects anyway. When Redis later closes
+ * the connection, the client keeps sending pings until the process ends. The library's clients for Sentinels and Clusters
+ * destroy clients in this way when a primary is replaced.
  */
 import { createClient } from '@redis/client'
 
@@ -10,7 +10,7 @@ interface Destroyable {
   once(event: 'ready', listener: () => void): void
 }
 
-/** From now on a destroyed client does not stay connected. To be called once. */
+/** Patches the library, so that a destroyed client does not stay connected. Must be called once. */
 export function endDestroyedClients(): void {
   const prototype = ownerOf(createClient(), 'destroy') as Destroyable
   const { destroy } = prototype
@@ -20,7 +20,7 @@ export function endDestroyedClients(): void {
   }
 }
 
-/** The object in the chain of prototypes that has this property itself. */
+/** The object in the prototype chain that has this own property. */
 function ownerOf(object: object, name: string): object {
   return Object.hasOwn(object, name) ? object : ownerOf(Object.getPrototypeOf(object), name)
 }

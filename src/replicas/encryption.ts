@@ -1,6 +1,6 @@
 /**
- * TLS between replicas, with a key that all of them have (TLS-PSK) in place of certificates. The exchange has forward
- * secrecy. Node.js has such keys only in TLS 1.2.
+ * TLS between replicas with a shared key (TLS-PSK) in place of certificates. The key exchange has forward secrecy. Node.js
+ * supports shared keys only in TLS 1.2.
  */
 import type { ConnectionOptions, TlsOptions } from 'node:tls'
 import type { Sealer } from '../crypto/seal.js'
@@ -18,7 +18,7 @@ export function connectingOptions(
 ): Pick<ConnectionOptions, 'ciphers' | 'minVersion' | 'maxVersion' | 'checkServerIdentity' | 'pskCallback'> {
   return {
     ...PSK,
-    // Whoever has the key is a replica, whatever its name.
+    // The key proves that the other side is a replica. Its name proves nothing.
     checkServerIdentity: () => undefined,
     pskCallback: () => {
       const key = sealer().secret()

@@ -1,18 +1,18 @@
-/**
- * Listens at the internal address of a replica: others send requests there for what this replica owns, and those
- * without a valid proof are refused.
- */
+/** Listens at the internal address of a replica, to which others forward requests for its sessions and calls. */
+
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Sealer } from '../crypto/seal.js'
+import { bare } from '../net/address.js'
 import { pause } from '../time/pause.js'
 import { within } from '../time/time.js'
 import { listeningOptions } from './encryption.js'
-import { answerTo, PROOF, type ProofRefusal, Proofs } from './proof.js'
+import { answerTo, PROOF, PROOF_REFUSALS, type ProofRefusal, Proofs } from './proof.js'
 
-/** The header that says why a request was refused. */
+/** The header with the reason of a refusal. */
 export const REFUSED = 'mcp-bridge-refused'
 
 export interface InternalOptions {
@@ -24,23 +24,16 @@ export interface InternalOptions {
   refused(why: ProofRefusal, from: string | undefined): void
 }
 
-const STATUS: Readonly<Record<ProofRefusal, number>> = {
-  forged: 401,
-  late: 401,
-  replayed: 401,
-  misdirected: 421,
-  busy: 503,
-}
-/** Milliseconds for what is in progress when this replica ends. */
+/** Milliseconds for requests in progress when this replica ends. */
 const LAST_ANSWERS = 2_000
-/** Milliseconds in which requests are refused before connections are closed. */
+/** Milliseconds for which requests are refused before connections are closed. */
 const REFUSING = 250
 const MAX_REPLICA_CONNECTIONS = 20_000
 const OPTIONS = {
   maxHeaderSize: 32 * 1024,
   headersTimeout: 10_000,
   requestTimeout: 60_000,
-  // Longer than the other side keeps a connection, so that none ends under a request.
+  // Longer than the other side keeps a connection, so that no connection is closed during a request.
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 1_000,
 }
@@ -74,29 +67,22 @@ export class Internal {
     this.#answer = answer
   }
 
-  /** Listens. Resolves to the address at which others reach this replica. */
+  /** Listens. Resolves to the address for other replicas. */
   async listen(): Promise<string> {
     const { protocol, hostname, port } = this.#options.address
-    const host = hostname.replace(/^\[|\]$/g, '')
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen({ host, port: Number(port) }, () => {
-        this.#server.off('error', reject)
-        resolve()
-      })
-    })
+    await once(this.#server.listen({ host: bare(hostname), port: Number(port) }), 'listening')
     const { port: actual } = this.#server.address() as AddressInfo
     return `${protocol}//${ANY.test(hostname) ? ownHost() : hostname}:${actual}`
   }
 
-  /** From now on each answer ends its connection, so that no request comes on one that is about to be closed. */
+  /** From now on each answer ends its connection, so that no request arrives on a connection that is about to be closed. */
   leave(): void {
     this.#isLeaving = true
   }
 
   /**
-   * Resolves when what is in progress is answered, or was not answered in time. A request that is on its way while its connection
-   * is closed would be lost, so for a moment requests are refused first.
+   * Waits for requests in progress, up to LAST_ANSWERS, and closes all connections. Before that it refuses requests for a
+   * moment: a request that arrives while its connection is being closed would be lost.
    */
   async close(): Promise<void> {
     this.#isClosing = true
@@ -116,8 +102,8 @@ export class Internal {
     const checked = this.#proofs.check(request)
     if (typeof checked === 'string') {
       this.#options.refused(checked, request.socket.remoteAddress)
-      // The rest of the request is not read.
-      response.writeHead(STATUS[checked], { connection: 'close', [REFUSED]: checked }).end()
+      // The connection ends, because the rest of the request is not read.
+      response.writeHead(PROOF_REFUSALS[checked], { connection: 'close', [REFUSED]: checked }).end()
       return
     }
     if (request.method === 'HEAD') {
@@ -125,9 +111,9 @@ export class Internal {
       return
     }
     if (this.#isClosing) {
-      // Its sender finds out who serves instead.
+      // The sender looks up another replica.
       request.resume()
-      response.writeHead(STATUS.misdirected, { connection: 'close', [REFUSED]: 'misdirected' }).end()
+      response.writeHead(PROOF_REFUSALS.misdirected, { connection: 'close', [REFUSED]: 'misdirected' }).end()
       return
     }
     this.#digests.set(request, checked.body)

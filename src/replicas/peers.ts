@@ -1,8 +1,8 @@
 /**
- * The other replicas, as this one reaches them at the internal address that each has written to Redis: forwards
- * requests, and notices that a replica is lost. A request goes there over HTTP; its answer comes back as it is
- * produced, and ends if the other replica is lost.
+ * Forwards HTTP requests to other replicas, each at the internal address that it has written to Redis. An answer is passed on
+ * as it arrives. It breaks off if the other replica is lost.
  */
+import { Readable } from 'node:stream'
 import { type Dispatcher, Pool } from 'undici'
 import type { Sealer } from '../crypto/seal.js'
 import { Fault, type FaultName } from '../fault/fault.js'
@@ -11,21 +11,16 @@ import type { Signal } from '../time/hang-up.js'
 import { within } from '../time/time.js'
 import { connectingOptions } from './encryption.js'
 import { REFUSED } from './internal.js'
-import { answerTo, carriedHeaders, digestOf, PROOF, prove } from './proof.js'
-import { discard, type Received, Receiving } from './received.js'
+import { answerTo, carriedHeaders, digestOf, isOfConnection, isProofRefusal, PROOF, prove } from './proof.js'
 import type { RedisStore } from './store.js'
 
-/** Why a request is not answered. */
-type Trouble =
-  /** The other replica is gone, or does not answer. */
-  | 'lost'
-  /** It refuses the request. */
-  | 'refused'
+/** Why a request is not answered: the other replica is gone or silent, or it refuses the request. */
+type Trouble = 'lost' | 'refused'
 
 export interface PeersOptions {
   records: Pick<RedisStore, 'waitFor'>
   sealer(): Sealer
-  /** A replica has refused a request. */
+  /** Called when a replica has refused a request. */
   refused(replica: string, why: string): void
 }
 
@@ -35,21 +30,23 @@ export const ADDRESS = 'address'
 export const RENEW = 2_000
 /** Milliseconds to wait for a record. If Redis lost its data, a record is missing until it is renewed. */
 const MISSING = RENEW + 500
-/** Milliseconds for which a replica that is gone is remembered. */
+/** Milliseconds before the address of a lost replica is looked up again. */
 const REMEMBERED = 60_000
 /** Milliseconds to connect, and of silence after which a replica is lost. */
 const CONNECT = 2_000
 const SILENCE = 5_000
-/** Milliseconds after an answer in which a replica is not asked whether it is still there. */
+/** Milliseconds after an answer before a replica is checked again. */
 const SURE = 1_000
 /** Milliseconds for which an unused connection is kept. */
 const KEEP_ALIVE = 30_000
 /** Most requests that are forwarded at the same time. */
 const MAX_FORWARDED = 20_000
+/** Bytes of an answer that is read whole: cheaper than a stream. */
+const SMALL = 64 * 1024
 
-/** Codes of errors by which no connection can be opened here. */
+/** Codes of errors of this machine: it cannot open another connection. */
 const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS'])
-/** Codes of errors by which no connection was opened, so that nothing was sent. */
+/** Codes of errors without a connection: nothing was sent. */
 const UNSENT: ReadonlySet<string> = new Set([
   ...OWN_LIMITS,
   'ECONNREFUSED',
@@ -60,27 +57,18 @@ const UNSENT: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** The fault for a request that is not answered: before it was sent, and after. */
-const FAULTS: Readonly<Record<Owned, Record<Trouble, [before: FaultName, after: FaultName]>>> = {
-  call: {
-    lost: ['suspendedCallLost', 'suspendedCallLost'],
-    refused: ['overloaded', 'overloaded'],
-  },
-  session: {
-    lost: ['sessionNotFound', 'replicaLost'],
-    refused: ['overloaded', 'overloaded'],
-  },
-}
-const MESSAGES: Readonly<Record<string, string>> = {
+const MESSAGES = {
   suspendedCallLost: 'The replica that held this call is gone, and the call is lost',
   overloaded: 'The replica that owns this has refused the request',
   sessionNotFound: 'Session not found: the replica that held it is gone; call initialize to open another',
   replicaLost: 'The replica that owns this session was lost during the request',
-}
+} satisfies Partial<Record<FaultName, string>>
 
+/** The fault for a request that is not answered. `sent`: the other replica may have received it. */
 function faultOf(trouble: Trouble, what: Owned, sent: boolean, cause?: unknown): Fault {
-  const name = FAULTS[what][trouble][sent ? 1 : 0]
-  return new Fault(name, MESSAGES[name] as string, { cause })
+  const lost = what === 'call' ? 'suspendedCallLost' : sent ? 'replicaLost' : 'sessionNotFound'
+  const name = trouble === 'refused' ? 'overloaded' : lost
+  return new Fault(name, MESSAGES[name], { cause })
 }
 
 /** All other replicas. */
@@ -94,7 +82,7 @@ export class Peers {
     this.#options = options
   }
 
-  /** Has the owner answer a request. Rejects with a Fault. */
+  /** Forwards a request to its owner, and resolves to the answer. Rejects with a Fault. */
   async carry({ owner, what }: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer> {
     if (this.#open >= MAX_FORWARDED) throw new Fault('overloaded', 'Too many forwarded requests', { retryAfter: 1 })
     this.#open++
@@ -126,7 +114,7 @@ export class Peers {
     return found
   }
 
-  /** Forgets a lost replica after a while, so that the next request looks it up again. */
+  /** Forgets a lost replica after a while: then the next request looks up its address again. */
   #forget(id: string): void {
     const known = this.#peers.get(id)
     setTimeout(() => {
@@ -138,7 +126,7 @@ export class Peers {
 }
 
 interface PeerOptions extends Pick<PeersOptions, 'sealer' | 'refused'> {
-  /** Called when it is lost. */
+  /** Called when this replica is lost. */
   lost(): void
 }
 
@@ -148,12 +136,12 @@ class Peer {
   readonly #address: string
   readonly #options: PeerOptions
   #pool: Pool
-  /** When it last answered. */
+  /** The time of its last answer. */
   #heard = Number.NEGATIVE_INFINITY
-  /** Whether it has been lost, and has not answered since. */
+  /** It was lost, and has not answered since. */
   #lost = false
   #checking: Promise<Trouble | undefined> | undefined
-  /** Number of incomplete answers. While there are any, the replica is checked periodically. */
+  /** Number of incomplete answers. Above zero, the replica is checked periodically. */
   #open = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -165,8 +153,8 @@ class Peer {
   }
 
   /**
-   * Why it cannot be used now. It must prove its identity before it gets a request: another program may have its
-   * address by now. A lost replica is checked again meanwhile, because it may only have been cut off.
+   * The reason not to use this replica now. It must prove its identity before it gets a request: another program may have
+   * its address by now. A lost replica is checked in the background, because only its connection may have been lost.
    */
   async trouble(): Promise<Trouble | undefined> {
     if (performance.now() - this.#heard < SURE) return undefined
@@ -178,10 +166,9 @@ class Peer {
     const { method, path, body } = request
     const headers = carriedHeaders(request.headers, 'content-length')
     const proof = prove(this.#options.sealer(), this.#id, { method, path, headers, body: digestOf(body) })
-    const dispatched = { method, path, headers: [...headers, PROOF, proof], body: body ?? null }
-    let received: Received
+    let answer: Omit<ForwardedAnswer, 'lost'>
     try {
-      received = await this.#dispatch(dispatched as Dispatcher.DispatchOptions, signal)
+      answer = await this.#send({ method, path, headers: [...headers, PROOF, proof], body: body ?? null }, signal)
     } catch (error) {
       if (signal.aborted) throw new Fault('requestTimeout', 'The client has disconnected', { cause: error })
       this.#heard = Number.NEGATIVE_INFINITY
@@ -189,18 +176,37 @@ class Peer {
       throw faultOf(OWN_LIMITS.has(code) ? 'refused' : 'lost', what, !UNSENT.has(code), error)
     }
     this.#heard = performance.now()
-    const why = received.headers[REFUSED]
-    if (why === undefined) return { ...received, lost: () => faultOf('lost', what, true) }
-    discard(received)
+    const why = answer.headers[REFUSED]
+    if (why === undefined) return { ...answer, lost: () => faultOf('lost', what, true) }
+    if (answer.body instanceof Readable) answer.body.destroy()
     this.#heard = Number.NEGATIVE_INFINITY
     throw faultOf(this.#refusal(String(why)), what, false)
   }
 
-  #dispatch(options: Dispatcher.DispatchOptions, signal: Signal): Promise<Received> {
+  async #send(
+    request: { method: string; path: string; headers: string[]; body: Uint8Array | null },
+    signal: Signal,
+  ): Promise<Omit<ForwardedAnswer, 'lost'>> {
     this.#begin()
-    return new Promise((resolve, reject) => {
-      this.#pool.dispatch(options, new Receiving(signal, { resolve, reject, over: () => this.#end() }))
-    })
+    let isStream = false
+    try {
+      const answer = await this.#pool.request({
+        ...(request as Dispatcher.RequestOptions),
+        signal: signal as AbortSignal,
+      })
+      const { statusCode: status, body } = answer
+      const headers = Object.fromEntries(
+        Object.entries(answer.headers).filter(([name, value]) => value !== undefined && !isOfConnection(name)),
+      ) as ForwardedAnswer['headers']
+      if (Number(headers['content-length'] ?? Number.NaN) <= SMALL)
+        return { status, headers, body: Buffer.from(await body.arrayBuffer()) }
+      isStream = true
+      // Without a listener, an error after the last read would end the process.
+      body.on('error', () => {}).once('close', () => this.#end())
+      return { status, headers, body }
+    } finally {
+      if (!isStream) this.#end()
+    }
   }
 
   close(): void {
@@ -234,7 +240,7 @@ class Peer {
     if (--this.#open === 0) clearInterval(this.#timer)
   }
 
-  /** Requests a proof that this replica is there and answers. */
+  /** Requests a proof that this replica answers. */
   #check(): Promise<Trouble | undefined> {
     this.#checking ??= this.#prove().finally(() => {
       this.#checking = undefined
@@ -251,22 +257,19 @@ class Peer {
       path: '/',
       headers: [...headers, PROOF, proof],
       signal: controller.signal,
-      responseHeaders: 'raw',
     })
     try {
       const answer = await within(asked, SILENCE, () => {
         throw new Error('no answer')
       })
       await answer.body.dump()
-      const answered = answer.headers as unknown as string[]
-      const why = headerIn(answered, REFUSED)
+      const { [REFUSED]: why, [PROOF]: signed = '' } = answer.headers
       if (why !== undefined) {
-        const trouble = this.#refusal(why)
+        const trouble = this.#refusal(String(why))
         if (trouble === 'lost') this.#lose()
         return trouble
       }
-      const signed = headerIn(answered, PROOF)
-      if (signed === undefined || !this.#options.sealer().isSigned(signed, answerTo(proof))) throw new Error('no proof')
+      if (!this.#options.sealer().isSigned(String(signed), answerTo(proof))) throw new Error('no proof')
     } catch (error) {
       controller.abort()
       if (OWN_LIMITS.has((error as NodeJS.ErrnoException).code ?? '')) return 'refused'
@@ -280,7 +283,8 @@ class Peer {
 
   #refusal(why: string): Trouble {
     if (why === 'misdirected') return 'lost'
-    this.#options.refused(this.#id, why)
+    // Another program may have the address by now, and its text is neither logged nor remembered.
+    this.#options.refused(this.#id, isProofRefusal(why) ? why : 'unknown')
     return 'refused'
   }
 
@@ -293,10 +297,4 @@ class Peer {
     this.#pool = this.#connect()
     pool.destroy().catch(() => {})
   }
-}
-
-function headerIn(headers: readonly (string | Buffer)[], name: string): string | undefined {
-  for (let at = 0; at + 1 < headers.length; at += 2)
-    if (String(headers[at]).toLowerCase() === name) return String(headers[at + 1])
-  return undefined
 }

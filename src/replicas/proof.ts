@@ -1,6 +1,6 @@
 /**
- * Proves that a request to the internal address comes from another replica: an HMAC with a key that only replicas
- * have, over everything that matters, the time, and a number that is used once.
+ * Proves that a request to the internal address comes from another replica: an HMAC over the request, the time and a nonce,
+ * with a key that only replicas have.
  */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
@@ -11,18 +11,25 @@ import { own } from '../rpc/source.js'
 /** The header with the proof. */
 export const PROOF = 'mcp-bridge-proof'
 
-/** Why a request is refused. */
-export type ProofRefusal =
-  /** It was not signed with one of the keys, or was changed. */
-  | 'forged'
-  /** It was signed too long ago, or the clocks differ. */
-  | 'late'
-  /** It has been received before. */
-  | 'replayed'
-  /** It is for a replica that was at this address before. */
-  | 'misdirected'
+/** The reasons for refusing a request, and their HTTP statuses. */
+export const PROOF_REFUSALS = {
+  /** Not signed with one of the keys, or changed. */
+  forged: 401,
+  /** Signed too long ago, or the clocks differ. */
+  late: 401,
+  /** Received before. */
+  replayed: 401,
+  /** Sent to a replica that had this address before. */
+  misdirected: 421,
   /** Too many requests arrive to recognise repeated ones. */
-  | 'busy'
+  busy: 503,
+} as const
+
+export type ProofRefusal = keyof typeof PROOF_REFUSALS
+
+export function isProofRefusal(text: string): text is ProofRefusal {
+  return Object.hasOwn(PROOF_REFUSALS, text)
+}
 
 /** The signed parts of a request. */
 export interface Signed {
@@ -36,9 +43,9 @@ export interface Signed {
 
 /** Most milliseconds between the clocks of two replicas, including the time of transfer. */
 export const SKEW = 15_000
-/** Most nonces that are remembered until their requests would be late. */
+/** Most nonces in one period. */
 const MAX_NONCES = 250_000
-/** A nonce: what distinguishes this process, and a number. */
+/** A nonce consists of a text of this process and a number. */
 const NONCES = randomBytes(12).toString('base64url')
 let nonces = 0
 /** Headers that concern a single connection. */
@@ -74,13 +81,13 @@ export function carriedHeaders(headers: readonly string[], without?: string): st
   return carried
 }
 
-/** The value of the header that proves where a request to the replica `to` comes from. */
+/** The value of the header PROOF for a request to the replica `to`. */
 export function prove(sealer: Sealer, to: string, signed: Signed): string {
   const head = `${to}:${Date.now()}:${NONCES}${(nonces++).toString(36)}:${signed.body}`
   return `${head}:${sealer.sign(textOf(head, signed))}`
 }
 
-/** The proof in an answer to `HEAD`: that the replica with the key has answered exactly this request. */
+/** The signed text in an answer to `HEAD`. It proves that a replica with the key has answered this very request. */
 export function answerTo(proof: string): string {
   return `answer\n${proof}`
 }
@@ -99,7 +106,7 @@ export class Proofs {
     this.#sealer = sealer
   }
 
-  /** Takes the proof off a request. Returns the digest that its body must have, or why the request is refused. */
+  /** Checks a request and removes its proof. Returns the proof and the digest of the body, or the reason to refuse. */
   check(request: IncomingMessage): { body: string; proof: string } | ProofRefusal {
     const { method, url: path, rawHeaders } = request
     const proof = request.headers[PROOF]
@@ -132,7 +139,7 @@ export class Proofs {
   }
 }
 
-/** The text that is signed. `Host` comes first, where HTTP clients put it; `Content-Length` is left to them. */
+/** The signed text. `Host` comes first, where HTTP clients put it. They set `Content-Length`, so it is not signed. */
 function textOf(head: string, { method, path, headers }: Signed): string {
   const lines: string[] = []
   let host = ''

@@ -1,12 +1,12 @@
 /**
- * The connections to Redis, one for commands and one for subscriptions: what happens when a command takes too long, or
- * Redis fails. A command that takes too long counts as failed, and after a failure no commands are sent for a moment.
+ * The connections to Redis: one for commands, one for subscriptions. A command fails after a timeout. After a failure, no
+ * commands are sent for a moment.
  */
 import type { Log } from '../log/events.js'
 import { Deadline, within } from '../time/time.js'
 import type { Keys, RedisAddress, RedisChannels, RedisConnection } from './connection.js'
 
-/** An answer of Redis that is an error: a class of the library, which is loaded on demand. */
+/** The class of error replies: of the library, which is loaded on demand. */
 type ErrorReply = typeof import('./client.js').ErrorReply
 
 /** How to connect to Redis. */
@@ -26,16 +26,11 @@ class RedisAway extends Error {
 
 type Listener = (message: Buffer) => void
 
-/** Replaces the value of a key if it is the one that is expected. An empty text stands for none. */
-const SWAP = `if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
-if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
-return 1`
-
-/** Milliseconds after a failure in which no commands are sent. */
+/** Milliseconds without commands after a failure. */
 const REST = 500
 /** Milliseconds for which Redis must stay reachable before that is logged. */
 const STEADY = 2_000
-/** Milliseconds for which the start waits for Redis. */
+/** Most milliseconds that the start waits for Redis. */
 const FIRST_WAIT = 2_000
 
 /** Both connections. */
@@ -46,7 +41,7 @@ export class Redis {
   #listening: RedisChannels | undefined
   readonly #listeners = new Map<string, Listener>()
   #listens = false
-  /** A Cluster can carry messages while keys of a lost primary are unreachable, so both fail apart. */
+  /** Separate, because a Cluster can carry messages while the keys of a lost primary are unreachable. */
   readonly #channels: Lane
   readonly #keys: Lane
   #reported = false
@@ -96,70 +91,21 @@ export class Redis {
     return this.#ask(this.#channels, (client) => client.publish(channel, message))
   }
 
-  /** Subscribes to a channel. To be called before `connect`. */
+  /** Subscribes to a channel. Must be called before `connect`. */
   listen(channel: string, listener: Listener): void {
     this.#listeners.set(channel, listener)
   }
 
-  /** The bytes under a key. Rejects with RedisAway. */
-  async get(key: string): Promise<Buffer | undefined> {
-    const text = await this.#askForKeys((keys) => keys.get(key))
-    return text === null ? undefined : Buffer.from(text, 'base64')
-  }
-
-  /** Stores bytes under a key for so many milliseconds. Rejects with RedisAway. */
-  async set(key: string, bytes: Buffer, milliseconds: number): Promise<void> {
-    const PX = Math.max(1, Math.round(milliseconds))
-    await this.#askForKeys((keys) => keys.set(key, bytes.toString('base64'), { expiration: { type: 'PX', value: PX } }))
-  }
-
-  /** Stores a mark under a key for so many milliseconds. Resolves to whether there was none. Rejects with RedisAway. */
-  async claim(key: string, milliseconds: number): Promise<boolean> {
-    const options = { condition: 'NX', expiration: { type: 'PX', value: milliseconds } } as const
-    return (await this.#askForKeys((keys) => keys.set(key, '1', options))) !== null
-  }
-
-  /**
-   * Replaces the bytes under a key, or removes them, if they still are `before`. Resolves to whether it has. Rejects with
-   * RedisAway.
-   */
-  async swap(
-    key: string,
-    before: Buffer | undefined,
-    after: Buffer | undefined,
-    milliseconds: number,
-  ): Promise<boolean> {
-    const texts = [before, after].map((bytes) => bytes?.toString('base64') ?? '')
-    const given = { keys: [key], arguments: [...texts, String(Math.max(1, Math.round(milliseconds)))] }
-    return (await this.#askForKeys((keys) => keys.eval(SWAP, given))) === 1
-  }
-
-  /** Counts one more under a key, which expires so many milliseconds after the first. Rejects with RedisAway. */
-  async count(key: string, milliseconds: number): Promise<{ current: number; ttl: number }> {
-    const [, current, ttl] = await this.#askForKeys((keys) =>
-      keys
-        .multi()
-        .set(key, '0', { condition: 'NX', expiration: { type: 'PX', value: milliseconds } })
-        .incr(key)
-        .pTTL(key)
-        .exec(),
-    )
-    return { current: Number(current), ttl: Number(ttl) }
-  }
-
-  async forget(key: string): Promise<void> {
-    await this.#askForKeys((keys) => keys.del(key))
+  /** Runs commands for keys. Rejects with RedisAway. */
+  run<T>(command: (keys: Keys) => Promise<T>): Promise<T> {
+    return this.#ask(this.#keys, (client) => client.withKeys(command))
   }
 
   close(): void {
     this.#closed = true
     clearTimeout(this.#steady)
-    // With Sentinels, it ends when an attempt to connect has ended.
+    // With Sentinels, `destroy` resolves only after the current attempt to connect.
     for (const client of [this.#asking, this.#listening]) Promise.resolve(client?.destroy()).catch(() => {})
-  }
-
-  #askForKeys<T>(command: (keys: Keys) => Promise<T>): Promise<T> {
-    return this.#ask(this.#keys, (client) => client.withKeys(command))
   }
 
   async #ask<T>(lane: Lane, command: (client: RedisConnection) => Promise<T>): Promise<T> {
@@ -176,7 +122,7 @@ export class Redis {
       if (!(this.#errorReply && error instanceof this.#errorReply)) lane.rest()
       throw error instanceof RedisAway ? error : new RedisAway('A Redis command failed', { cause: error })
     } finally {
-      // Also if it has no answer: the client for Sentinels may never answer commands that a primary had when it was lost.
+      // Also without an answer: the client for Sentinels may never settle commands that a lost primary had received.
       over()
       timer?.clear()
     }
@@ -219,10 +165,10 @@ export class Redis {
   }
 }
 
-/** Commands that are answered or fail together. */
+/** The circuit breaker of a group of commands. */
 class Lane {
   readonly #timeout: number
-  /** Commands without an answer, and since when there was none. */
+  /** The number of commands without an answer, and the time of the last answer, or of the first of them. */
   #open = 0
   #since = 0
   #restUntil = 0
@@ -238,7 +184,7 @@ class Lane {
     return !late && now >= this.#restUntil
   }
 
-  /** Counts a command until the returned function is called. */
+  /** Counts a command as open until the returned function is called. */
   begin(): () => void {
     if (this.#open++ === 0) this.#since = performance.now()
     return () => {
@@ -247,7 +193,7 @@ class Lane {
     }
   }
 
-  /** Sends nothing for a moment. */
+  /** Lets no command be sent for a moment. */
   rest(): void {
     this.#restUntil = performance.now() + REST
   }

@@ -1,4 +1,4 @@
-/** The replicas of a bridge: what one of them owns can be reached through all. They share their state in Redis. */
+/** The replicas of a bridge: a client reaches a session or call of one replica through all. They share state in Redis. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { LRUCache } from 'lru-cache'
@@ -22,42 +22,42 @@ import { digestOf } from './proof.js'
 import { Redis, type RedisLog } from './redis.js'
 import { RedisStore } from './store.js'
 
-/** How replicas reach each other. */
+/** Options of a replica. */
 export interface ReplicasOptions extends RedisAddress {
   /** Prefix of all keys and channels. */
   prefix: string
   /** Milliseconds that one command may take. */
   timeout: number
-  /** Of the bridge, for Redis. */
+  /** The client certificate for Redis. */
   certificate?: Certificate | undefined
-  /** Equal in all replicas. */
+  /** The same in all replicas. */
   keys: readonly SealKey[]
-  /** Where this replica listens for the others. */
+  /** The internal address, at which this replica listens for the others. */
   address: URL
   log: RedisLog
 }
 
-/** Milliseconds for which Redis remembers where a replica is, or that it has shut down. */
+/** Milliseconds for which Redis keeps the address of a replica, or the record of its shutdown. */
 const LEASE = 3_600_000
 const A_MINUTE = 60_000
-/** Sessions of other replicas whose owners are remembered. */
+/** Most sessions of other replicas whose owners are cached. */
 const OWNERS = 10_000
-/** The record of the replica that has last renewed its address. */
+/** The record of the replica that was the last to renew its address. */
 const LATEST = 'latest'
 
-/** The `Replicas` over HTTP and Redis. */
+/** The Replicas over HTTP and Redis. */
 export class RedisReplicas implements Replicas {
   readonly id = randomBytes(8).toString('hex')
   readonly certificate: Certificate | undefined
   readonly records: RedisStore
   readonly #redis: Redis
   #sealer: Sealer
-  /** The owners of sessions that this replica was asked for. */
+  /** The owners of requested sessions. */
   readonly #owners = new LRUCache<string, string>({ max: OWNERS })
   readonly #notices: Broadcast
   readonly #internal: Internal
   readonly #peers: Peers
-  /** Where others reach this replica. */
+  /** The address for other replicas. */
   #address = ''
   #renewing: NodeJS.Timeout | undefined
   #leaving = false
@@ -97,15 +97,12 @@ export class RedisReplicas implements Replicas {
     this.#owners.clear()
   }
 
-  /** Whether Redis can be used now. */
+  /** Whether Redis is reachable. */
   get isUp(): boolean {
     return this.#redis.working
   }
 
-  /**
-   * Listens for other replicas, and connects to Redis. Without Redis, everything works that needs no replica which this one
-   * does not know yet.
-   */
+  /** Listens for other replicas, and connects to Redis. Without Redis, this replica reaches only those that it knows. */
   async connect(): Promise<void> {
     this.#address = await this.#internal.listen()
     await this.#redis.connect()
@@ -118,7 +115,7 @@ export class RedisReplicas implements Replicas {
     if (!this.#leaving) await this.records.remember(LATEST, LATEST, this.id, 3 * RENEW)
   }
 
-  /** Tells no other replica any more to send requests here that any can answer. */
+  /** Stops announcing this replica as one that takes over requests from others. */
   leave(): void {
     this.#leaving = true
     this.#internal.leave()
@@ -148,7 +145,7 @@ export class RedisReplicas implements Replicas {
   checkBody(request: IncomingMessage, body: unknown): void {
     const digest = this.#internal.digestFor(request)
     if (digest !== undefined && digest !== digestOf(body instanceof Uint8Array ? body : undefined))
-      throw new Fault('unauthorized', 'The body is not the one that the other replica has signed')
+      throw new Fault('unauthorized', 'The body differs from the one that the other replica has signed')
   }
 
   sessionId(): string {
@@ -174,7 +171,7 @@ export class RedisReplicas implements Replicas {
     return this.#notices.hear(server, listener)
   }
 
-  /** Records that this replica has shut down, so that requests for what it owned fail at once. */
+  /** Records that this replica has shut down, so that requests for its sessions and calls fail at once. */
   async close(): Promise<void> {
     clearInterval(this.#renewing)
     this.#peers.close()
@@ -183,7 +180,7 @@ export class RedisReplicas implements Replicas {
   }
 }
 
-/** Logs each kind of warning at most once a minute: strangers can cause them. */
+/** Logs each kind of warning at most once a minute, because strangers can cause them. */
 function onceAMinute(log: RedisLog): (kind: string, ...entry: Parameters<RedisLog['warn']>) => void {
   const last = new Map<string, number>()
   return (kind, ...entry) => {

@@ -1,13 +1,13 @@
-/** The values that all replicas share, kept in Redis for a time. Values are sealed except counts, and keys reveal nothing. */
+/** Keeps the values that all replicas share in Redis, until they expire. Values except counts are sealed, names hashed. */
 
 import { digest } from '../crypto/digest.js'
 import type { Sealer } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { SharedStore } from '../ports/replicas.js'
 import { pause } from '../time/pause.js'
+import type { Keys } from './connection.js'
 import type { Redis } from './redis.js'
 
-/** Where the values are. */
 export interface RedisStoreOptions {
   /** Prefix of all keys. */
   prefix: string
@@ -15,13 +15,17 @@ export interface RedisStoreOptions {
   sealer(): Sealer
 }
 
-/** Most attempts to change a value that others change, too, and milliseconds between them. */
+/** Replaces the value of a key if it equals the expected one. An empty text stands for no value. */
+const SWAP = `if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return 1`
+/** Most attempts to change a value that other replicas change too, and most milliseconds between them. */
 const ATTEMPTS = 100
 const BETWEEN = 20
-/** Milliseconds between two looks for a value. */
-const BETWEEN_LOOKS = 100
+/** Milliseconds between two reads while waiting for a value. */
+const BETWEEN_READS = 100
 
-/** The `Store` in Redis. */
+/** The SharedStore in Redis. */
 export class RedisStore implements SharedStore {
   readonly #options: RedisStoreOptions
 
@@ -31,13 +35,10 @@ export class RedisStore implements SharedStore {
 
   async recall(kind: string, name: string): Promise<string | undefined> {
     const key = this.#keyOf(kind, name)
-    return this.#opened(await this.#asked(this.#options.redis.get(key)), key)
+    return this.#opened(await this.#run((keys) => keys.get(key)), key)
   }
 
-  /**
-   * Looks for a value until it is the one that is wanted, for so many milliseconds. Resolves to what it was last. Rejects with a
-   * Fault.
-   */
+  /** Reads a value repeatedly until it is wanted, for so many milliseconds. Resolves to the last one. Rejects with a Fault. */
   async waitFor(
     kind: string,
     name: string,
@@ -48,14 +49,14 @@ export class RedisStore implements SharedStore {
     for (;;) {
       const text = await this.recall(kind, name)
       if ((text !== undefined && isWanted(text)) || performance.now() > until) return text
-      await pause(BETWEEN_LOOKS)
+      await pause(BETWEEN_READS)
     }
   }
 
   async remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean> {
-    const { redis, sealer } = this.#options
     const key = this.#keyOf(kind, name)
-    const written = redis.set(key, sealer().sealBytes(Buffer.from(text), key), milliseconds)
+    const sealed = this.#sealed(text, key)
+    const written = this.#options.redis.run((keys) => keys.set(key, sealed, expiring(milliseconds)))
     return written.then(
       () => true,
       () => false,
@@ -63,7 +64,7 @@ export class RedisStore implements SharedStore {
   }
 
   forget(kind: string, name: string): void {
-    this.#options.redis.forget(this.#keyOf(kind, name)).catch(() => {})
+    this.#options.redis.run((keys) => keys.del(this.#keyOf(kind, name))).catch(() => {})
   }
 
   async change<T>(
@@ -72,36 +73,51 @@ export class RedisStore implements SharedStore {
     milliseconds: number,
     edit: (text: string | undefined) => { text: string | undefined; result: T },
   ): Promise<T> {
-    const { redis, sealer } = this.#options
     const key = this.#keyOf(kind, name)
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const sealed = await this.#asked(redis.get(key))
+      const sealed = await this.#run((keys) => keys.get(key))
       const before = this.#opened(sealed, key)
       const { text, result } = edit(before)
       if (text === before) return result
-      const after = text === undefined ? undefined : sealer().sealBytes(Buffer.from(text), key)
-      if (await this.#asked(redis.swap(key, sealed, after, milliseconds))) return result
+      const after = text === undefined ? '' : this.#sealed(text, key)
+      const swap = { keys: [key], arguments: [sealed ?? '', after, String(wholeMs(milliseconds))] }
+      if ((await this.#run((keys) => keys.eval(SWAP, swap))) === 1) return result
       await pause(Math.random() * BETWEEN)
     }
     throw new Fault('storeUnavailable', 'Too many replicas change the same value', { retryAfter: 1 })
   }
 
   async claim(kind: string, name: string, milliseconds: number): Promise<boolean> {
-    return this.#asked(this.#options.redis.claim(this.#keyOf(kind, name), milliseconds))
+    const options = { condition: 'NX', ...expiring(milliseconds) } as const
+    return (await this.#run((keys) => keys.set(this.#keyOf(kind, name), '1', options))) !== null
   }
 
   async count(kind: string, name: string, milliseconds: number): Promise<{ current: number; ttl: number }> {
     const { prefix, redis, sealer } = this.#options
-    // A name may be an address, which its digest would reveal.
-    return redis.count(`${prefix}${kind}:${sealer().hash(name)}`, milliseconds)
+    // A keyed hash: a name may be an IP address, and a plain digest of that can be reversed by trying all.
+    const key = `${prefix}${kind}:${sealer().hash(name)}`
+    const [, current, ttl] = await redis.run((keys) =>
+      keys
+        .multi()
+        .set(key, '0', { condition: 'NX', ...expiring(milliseconds) })
+        .incr(key)
+        .pTTL(key)
+        .exec(),
+    )
+    return { current: Number(current), ttl: Number(ttl) }
   }
 
-  #opened(sealed: Buffer | undefined, key: string): string | undefined {
-    return sealed && this.#options.sealer().openBytes(sealed, key)?.toString('utf8')
+  #sealed(text: string, key: string): string {
+    return this.#options.sealer().sealBytes(Buffer.from(text), key).toString('base64')
   }
 
-  #asked<T>(asking: Promise<T>): Promise<T> {
-    return asking.catch((cause: unknown) => {
+  #opened(sealed: string | null, key: string): string | undefined {
+    if (sealed === null) return undefined
+    return this.#options.sealer().openBytes(Buffer.from(sealed, 'base64'), key)?.toString('utf8')
+  }
+
+  #run<T>(command: (keys: Keys) => Promise<T>): Promise<T> {
+    return this.#options.redis.run(command).catch((cause: unknown) => {
       throw new Fault('storeUnavailable', 'Redis is unavailable, so the state that replicas share is too', {
         cause,
         retryAfter: 1,
@@ -112,4 +128,13 @@ export class RedisStore implements SharedStore {
   #keyOf(kind: string, name: string): string {
     return `${this.#options.prefix}${kind}:${digest(name)}`
   }
+}
+
+function expiring(milliseconds: number) {
+  return { expiration: { type: 'PX', value: wholeMs(milliseconds) } } as const
+}
+
+/** Redis takes only whole milliseconds above zero. */
+function wholeMs(milliseconds: number): number {
+  return Math.max(1, Math.round(milliseconds))
 }

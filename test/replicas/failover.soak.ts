@@ -1,6 +1,8 @@
 /** Replicas that share a Redis with Sentinels, or a Redis Cluster: they work, and go on after a primary is killed. */
 import t, { type Test } from 'tap'
+import { keyOf, Sealer } from '../../src/crypto/seal.js'
 import { Redis } from '../../src/replicas/redis.js'
+import { RedisStore } from '../../src/replicas/store.js'
 import { ADA, all, NAME, of, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
@@ -137,13 +139,15 @@ test('keys of a killed primary of a Redis Cluster work again when its replica ha
   t.teardown(() => redis.close())
   await redis.connect()
   await until(() => redis.working)
-  const names = Array.from({ length: 60 }, (_, n) => `p:key-${n}`)
-  for (const name of names) await redis.set(name, Buffer.from(name), 600_000)
+  const sealer = new Sealer([keyOf('k'.repeat(32))], 'replica')
+  const store = new RedisStore({ prefix: 'p:', redis, sealer: () => sealer })
+  const names = Array.from({ length: 60 }, (_, n) => `key-${n}`)
+  for (const name of names) t.ok(await store.remember('test', name, name, 600_000))
   await until(() => askRedis(first.port, PASSWORD, 'INFO', 'replication').includes('lag=0'), 'a replica in step')
   await first.stop()
-  const isThere = async (name: string) => (await redis.get(name).catch(() => undefined))?.toString() === name
+  const isThere = async (name: string) => (await store.recall('test', name).catch(() => undefined)) === name
   const areThere = async () => (await Promise.all(names.map(isThere))).every(Boolean)
   await until(areThere, 'all keys, of the next primary too')
-  for (const name of names) t.equal((await redis.count(`${name}-count`, 60_000)).current, 1)
+  for (const name of names) t.equal((await store.count('test', name, 60_000)).current, 1)
   t.ok(redis.working)
 })
