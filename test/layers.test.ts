@@ -47,7 +47,6 @@ const packages: Record<string, readonly string[]> = {
     'net/server-connect',
     'discovery/trust/pin',
     'replicas/peers',
-    'replicas/received',
   ],
   pino: ['log/log'],
   'node:http': [
@@ -202,8 +201,9 @@ const packages: Record<string, readonly string[]> = {
     'log/writer',
     'net/agent',
     'ports/replicas',
-    'replicas/received',
+    'replicas/peers',
   ],
+  'node:events': ['replicas/internal', 'bridge/listener', 'bridge/unix-socket'],
   'node:buffer': ['upstream/peer', 'policy/cache'],
   'node:v8': ['bridge', 'cli/garbage'],
   'node:stream/promises': ['bridge/in-memory-http'],

@@ -1,9 +1,10 @@
 /** Configured certificates and keys, such as a server's certificate authority or client certificate. */
+
 import { ConfigError, isStdio, type ServerSettings } from '../config/settings.js'
 import type { Log } from '../log/events.js'
-import { bare } from '../net/address.js'
 import type { TlsFor } from '../net/connect.js'
 import { PemError, PemFiles, type PemPaths } from '../net/pem-files.js'
+import { withoutBrackets } from '../texts/parse-url.js'
 
 /** The files of a server; undefined if its entry names none. Throws a ConfigError. */
 export function pemOfServer(
@@ -24,7 +25,10 @@ export function signInTls(url: string, pem: PemFiles | undefined): TlsFor | unde
   const { hostname, port } = new URL(url)
   return (host, at) => {
     const { ca, ...own } = pem.current
-    return { ...(ca !== undefined && { ca }), ...(host === bare(hostname) && at === (Number(port) || 443) && own) }
+    return {
+      ...(ca !== undefined && { ca }),
+      ...(host === withoutBrackets(hostname) && at === (Number(port) || 443) && own),
+    }
   }
 }
 

@@ -4,14 +4,14 @@
  */
 import type { Socket } from 'node:net'
 
-/** What is read and dropped before the connection is closed. */
+/** The bounds of what is read and dropped before the connection is closed. */
 const MOST = { bytes: 64 * 1024 * 1024, milliseconds: 10_000 }
 
 /** Drops incoming bytes, and closes the connection at a bound. Returns the function that removes the bounds. */
-export function linger(socket: Socket, most = MOST): () => void {
-  let left = most.bytes
+export function linger(socket: Socket): () => void {
+  let left = MOST.bytes
   const cut = () => socket.destroy()
-  const timer = setTimeout(cut, most.milliseconds).unref()
+  const timer = setTimeout(cut, MOST.milliseconds).unref()
   const count = (chunk: Buffer) => {
     left -= chunk.length
     if (left < 0) cut()

@@ -1,18 +1,17 @@
-/** Closes connections whose client reads none of the pending output. */
+/** Closes connections whose clients do not read their answers. */
 import type { Socket } from 'node:net'
 import { lookEvery } from '../time/time.js'
 
 /** Most milliseconds between two checks. */
 const LOOK = 1_000
 
-/** The progress of a connection, and the time since when it has not changed. */
+/** The progress of a connection, and the time of its last change. */
 interface Stall {
   written: number
   queued: number
   since: number
 }
 
-/** Watches connections. */
 export class Stalled {
   /** Milliseconds without progress before a connection is closed. */
   limit: number
@@ -44,7 +43,7 @@ export class Stalled {
     clearInterval(this.#timer)
   }
 
-  /** Checks all connections. It happens by itself at least once a second. */
+  /** Checks all connections. A timer does so at least once a second. */
   look(): void {
     const now = performance.now()
     for (const [socket, before] of this.#sockets) {
@@ -55,16 +54,13 @@ export class Stalled {
       const { written, queued } = progressOf(socket)
       if (before?.written !== written || before.queued !== queued)
         this.#sockets.set(socket, { written, queued, since: now })
-      // A reset, because otherwise the system keeps the written bytes for as long as the client stays connected.
+      // Without a reset, the system keeps the written bytes as long as the client stays connected.
       else if (now - before.since >= this.limit) socket.resetAndDestroy()
     }
   }
 }
 
-/**
- * The written bytes, and the remainder of the current write. Both are unchanged if and only if the client reads
- * nothing.
- */
+/** The written bytes, and the remainder of the current write. Both stay the same exactly while the client reads nothing. */
 function progressOf(socket: Socket): Pick<Stall, 'written' | 'queued'> {
   // Node has no public property for the progress of a large write. Without this private one, only a complete write
   // counts.

@@ -1,19 +1,19 @@
 /** Listens on a unix socket: sets its mode, and replaces a stale socket at its path. */
+import { once } from 'node:events'
 import { chmodSync, lstatSync, type Stats, unlinkSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { ListenError } from './listen-error.js'
 
-/** The path of a socket, and who may connect to it. */
 export interface UnixSocket {
   path: string
-  /** Permissions, as of a file. Whoever may write may connect. */
+  /** File permissions. Write permission allows to connect. */
   mode: number
 }
 
 /**
- * Starts to listen. Replaces the socket of a process that was killed. Rejects with a ListenError if
- * another process listens there, or if there is something else.
+ * Starts to listen. Replaces the socket of a killed process. Rejects with a ListenError if another process listens on the path,
+ * or if the path is not a socket.
  */
 export async function listenOn(server: Server, { path, mode }: UnixSocket): Promise<void> {
   // The system would truncate a longer path.
@@ -27,7 +27,7 @@ export async function listenOn(server: Server, { path, mode }: UnixSocket): Prom
   if (there) {
     if (!there.isSocket()) throw new ListenError(`${path} exists and is not a socket`, ELSEWHERE)
     if (await isLive(path)) throw new ListenError(`another process listens on ${path}`, ELSEWHERE)
-    // Another bridge that starts at the same time may have replaced it already.
+    // Another bridge may have replaced it in the meantime.
     if (at(path)?.ino === there.ino) unlinkSync(path)
   }
   await bind(server, path, mode)
@@ -44,23 +44,18 @@ const PROBLEMS: Readonly<Record<string, readonly [what: string, next: string]>> 
   EADDRINUSE: ['another process listens on it', ELSEWHERE],
 }
 
-function bind(server: Server, path: string, mode: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const refuse = (error: Error & { code?: string }) => {
-      const [what, next] = PROBLEMS[error.code ?? ''] ?? [error.message, ELSEWHERE]
-      reject(new ListenError(`cannot listen on the socket ${path}: ${what}`, next))
-    }
-    server.once('error', refuse)
-    // The socket is made within `listen`. Nobody may connect before it has its mode.
-    const before = process.umask(0o777 & ~mode)
-    try {
-      server.listen({ path }, () => {
-        server.off('error', refuse)
-        resolve()
-      })
-    } finally {
-      process.umask(before)
-    }
+async function bind(server: Server, path: string, mode: number): Promise<void> {
+  const bound = once(server, 'listening')
+  // `listen` creates the socket before it returns. Nobody may connect before it has its mode.
+  const before = process.umask(0o777 & ~mode)
+  try {
+    server.listen({ path })
+  } finally {
+    process.umask(before)
+  }
+  await bound.catch((error: Error & { code?: string }) => {
+    const [what, next] = PROBLEMS[error.code ?? ''] ?? [error.message, ELSEWHERE]
+    throw new ListenError(`cannot listen on the socket ${path}: ${what}`, next)
   })
 }
 
@@ -68,7 +63,7 @@ function at(path: string): Stats | undefined {
   return lstatSync(path, { throwIfNoEntry: false })
 }
 
-/** Whether a process listens on a socket. If that is unknown, the answer is yes. */
+/** Whether a process listens on a socket; also true if that is unknown. */
 function isLive(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ path })

@@ -1,6 +1,6 @@
 /** Addresses to listen on, paths of servers, and servers on a command line. */
 import parseCommandLine from 'string-argv'
-import { parseUrl } from '../texts/parse-url.js'
+import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 import { addressHint } from './address-hint.js'
 import { ConfigError } from './error.js'
 import { groupPaths } from './groups.js'
@@ -60,7 +60,7 @@ export function parseListen(listen: string, option = 'listen'): Listen {
   const secure = url.protocol === 'https:'
   return {
     kind: 'http',
-    host: url.hostname.replace(/^\[|\]$/g, ''),
+    host: withoutBrackets(url.hostname),
     port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
     path: endpointAt(url.pathname),
     ...(secure && { secure }),

@@ -1,5 +1,6 @@
 /** Values that follow from several options together. */
 
+import { withoutBrackets } from '../texts/parse-url.js'
 import { isLoopback, type Listen, parseListen } from './addresses.js'
 import type { Settings } from './schema/schema.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
@@ -42,7 +43,7 @@ export function hasSignInPage(settings: Settings, listen: Listen): boolean {
   if (listen.kind !== 'http' || publicUrl === undefined || !auth || auth.passthrough) return false
   if (!auth.tokens && !auth.forwarded && !auth.browser) return false
   const { protocol, hostname } = new URL(publicUrl)
-  if (protocol !== 'https:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) return false
+  if (protocol !== 'https:' && !isLoopback(withoutBrackets(hostname))) return false
   return Object.values(mcpServers).some((own) => {
     const { account, grant } = signInOf(own, settings) ?? {}
     return account === 'principal' && grant === 'code'

@@ -19,8 +19,3 @@ export function parseAddress(address: string): URL {
   if (url.hostname.endsWith('.')) url.hostname = url.hostname.slice(0, -1)
   return url
 }
-
-/** A host without the brackets of an IPv6 address. */
-export function bare(hostname: string): string {
-  return hostname.replace(/^\[|\]$/g, '')
-}

@@ -1,11 +1,12 @@
 /** Connections that lead only to addresses that the guard has checked. */
+
 import { lookup } from 'node:dns/promises'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { rootCertificates, type TLSSocket, connect as upgrade } from 'node:tls'
 import ip from 'ipaddr.js'
 import type { buildConnector } from 'undici'
+import { withoutBrackets } from '../texts/parse-url.js'
 import { Deadline, unlessAborted, within } from '../time/time.js'
-import { bare } from './address.js'
 import { Failure, failure, type NetworkReason } from './failure.js'
 import { ONE_AFTER_THE_OTHER } from './families.js'
 import { type Guard, isLoopback } from './guard.js'
@@ -69,7 +70,7 @@ const CONNECTING: Readonly<Record<string, NetworkReason<'connect'>>> = {
 export function guardedConnector(options: ConnectOptions): buildConnector.connector {
   return ({ hostname, protocol, port }, done) => {
     const secure = protocol === 'https:'
-    const target = { host: bare(hostname), port: Number(port) || (secure ? 443 : 80), secure }
+    const target = { host: withoutBrackets(hostname), port: Number(port) || (secure ? 443 : 80), secure }
     open(target, options).then(
       (socket) => done(null, socket),
       (error: Error) => done(error, null),

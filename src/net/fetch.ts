@@ -1,8 +1,8 @@
 /** All requests over the network, except those to configured servers and Redis. */
 import { Client, type Dispatcher } from 'undici'
-import { parseUrl } from '../texts/parse-url.js'
+import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 import { Deadline, within } from '../time/time.js'
-import { bare, parseAddress } from './address.js'
+import { parseAddress } from './address.js'
 import { type ConnectOptions, type ConnectPhase, guardedConnector, routeTo } from './connect.js'
 import { Failure, failure, type NetworkPhase } from './failure.js'
 import { Guard, type GuardOptions } from './guard.js'
@@ -75,7 +75,7 @@ export async function checkDestination(address: string, options: FetchOptions = 
     throw failure('resolve', 'timeout', `${url.host} took too long (resolve)`)
   }
   const secure = url.protocol === 'https:'
-  const target = { host: bare(url.hostname), port: Number(url.port) || (secure ? 443 : 80), secure }
+  const target = { host: withoutBrackets(url.hostname), port: Number(url.port) || (secure ? 443 : 80), secure }
   await within(routeTo(target, { ...options, guard }), options.timeLimit ?? TIME_LIMIT, late)
   return url
 }

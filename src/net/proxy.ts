@@ -9,9 +9,8 @@ import { request } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import ip from 'ipaddr.js'
-import { parseUrl } from '../texts/parse-url.js'
+import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 import { Deadline } from '../time/time.js'
-import { bare } from './address.js'
 import { Failure, NETWORK_REASONS, type NetworkReason } from './failure.js'
 import { ONE_AFTER_THE_OTHER } from './families.js'
 import { isLoopback } from './guard.js'
@@ -68,7 +67,7 @@ export function proxiesOf(env: Environment): ProxyOf {
   return ({ protocol, hostname, port }) => {
     const variable = VARIABLES[protocol]?.find((name) => env[name])
     if (variable === undefined) return undefined
-    const host = bare(hostname.toLowerCase())
+    const host = withoutBrackets(hostname.toLowerCase())
     const number = Number(port) || (protocol === 'https:' ? 443 : 80)
     if (isHere(host) || rules.some((exempt) => exempt(host, number))) return undefined
     return parseProxy(variable, env[variable] as string)
@@ -114,7 +113,7 @@ function ruleOf(entry: string): Rule {
   }
   // An IPv6 address with a port has brackets.
   const [, named = entry, port] = (isIP(entry) === 0 && /^(.+):(\d+)$/.exec(entry)) || []
-  const name = bare(named).replace(/^\*?\./, '')
+  const name = withoutBrackets(named).replace(/^\*?\./, '')
   const address = addressOf(name)?.toNormalizedString()
   return (host, number) =>
     (port === undefined || Number(port) === number) &&
@@ -190,7 +189,7 @@ export function connectTo(proxy: HttpProxy, { timeout = TIMEOUT, signal }: Proxy
     return Promise.reject(new ProxyFailure('invalid', `${proxy.variable} is not an http:// or https:// address`))
   const { protocol, hostname, port } = new URL(proxy.origin)
   const secure = protocol === 'https:'
-  const host = bare(hostname)
+  const host = withoutBrackets(hostname)
   const target = { host, port: Number(port) || (secure ? 443 : 80), ...ONE_AFTER_THE_OTHER }
   return new Promise((resolve, reject) => {
     const socket = secure

@@ -1,8 +1,9 @@
 /** Connections to configured servers: through proxies, and with certificates of their own. The guard does not apply, because a person has named the address. */
+
 import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { buildConnector } from 'undici'
-import { bare } from './address.js'
+import { withoutBrackets } from '../texts/parse-url.js'
 import { ONE_AFTER_THE_OTHER } from './families.js'
 import type { Pem } from './pem-files.js'
 import { connectTo, type HttpProxy, openTunnel, type ProxyOf } from './proxy.js'
@@ -88,7 +89,7 @@ export function serverConnector({
     if (socketPath !== undefined) return connected(connect, target).catch((error) => throwOf(socketPath, error))
     if (!proxy) return connected(connect, target)
     const { hostname, port } = target
-    const tunnel = await openTunnel(proxy, { host: bare(hostname), port: Number(port) || 443 }, { timeout })
+    const tunnel = await openTunnel(proxy, { host: withoutBrackets(hostname), port: Number(port) || 443 }, { timeout })
     return connected(connect, { ...target, httpSocket: tunnel })
   })
 }

@@ -2,9 +2,10 @@
 
 import { Fault } from '../fault/fault.js'
 import { BoundedMap } from '../limits/bounded.js'
-import { bare, parseAddress } from '../net/address.js'
+import { parseAddress } from '../net/address.js'
 import type { RequestOptions } from '../net/fetch.js'
 import { isLoopback } from '../net/guard.js'
+import { withoutBrackets } from '../texts/parse-url.js'
 import { printable } from '../texts/printable.js'
 import { ENDPOINTS, type IssuerMetadata, issuerMetadata, memberOffTheWeb } from './documents.js'
 import { failed, networkFault, quoted, quotedAddress, unsafe } from './failure.js'
@@ -116,7 +117,7 @@ function checkEndpoint(name: string, endpoint: string | undefined, { allowLoopba
   try {
     const { protocol, hostname, username, password } = parseAddress(endpoint)
     const isPlain = username === '' && password === '' && !endpoint.includes('#')
-    const isHere = protocol === 'http:' && allowLoopback && isLoopback(bare(hostname))
+    const isHere = protocol === 'http:' && allowLoopback && isLoopback(withoutBrackets(hostname))
     if (isPlain && (protocol === 'https:' || isHere)) return
   } catch {
     // Reported below.

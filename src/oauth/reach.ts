@@ -2,9 +2,11 @@
  * The hosts that may be contacted to sign in to a server: public ones, the server's own, and those that the operator
  * allows.
  */
-import { bare, parseAddress } from '../net/address.js'
+
+import { parseAddress } from '../net/address.js'
 import type { FetchOptions } from '../net/fetch.js'
 import { type GuardOptions, isLoopback } from '../net/guard.js'
+import { withoutBrackets } from '../texts/parse-url.js'
 
 /** Settings that allow further hosts. */
 export interface ReachSettings {
@@ -54,5 +56,5 @@ export function foundReach(
 }
 
 function hostOf(address: string): string {
-  return bare(parseAddress(address).hostname)
+  return withoutBrackets(parseAddress(address).hostname)
 }

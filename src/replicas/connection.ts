@@ -1,5 +1,5 @@
-/** The interfaces of connections to Redis, and their options: addresses, credentials and time limits. */
-import { bare } from '../net/address.js'
+/** The interfaces of connections to Redis, and their options: addresses, credentials, time limits, attempts to connect again. */
+import { withoutBrackets } from '../texts/parse-url.js'
 import { backoff } from '../time/pause.js'
 
 /** The addresses of Redis: either `url` or `cluster`. */
@@ -101,5 +101,5 @@ export function accessOf(url: string, tls: RedisAddress['tls']) {
 /** The host and port in an address. */
 export function placeOf(url: string, usual: number): { host: string; port: number } {
   const { hostname, port } = new URL(url)
-  return { host: bare(hostname), port: port === '' ? usual : Number(port) }
+  return { host: withoutBrackets(hostname), port: port === '' ? usual : Number(port) }
 }

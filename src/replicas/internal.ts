@@ -1,4 +1,7 @@
-/** Listens at the internal address of a replica, to which others forward requests for its sessions and calls. */
+/**
+ * Listens at the internal address of a replica, to which others forward requests for its sessions and calls. Requests without a
+ * valid proof are refused.
+ */
 
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
@@ -6,7 +9,7 @@ import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Sealer } from '../crypto/seal.js'
-import { bare } from '../net/address.js'
+import { withoutBrackets } from '../texts/parse-url.js'
 import { pause } from '../time/pause.js'
 import { within } from '../time/time.js'
 import { listeningOptions } from './encryption.js'
@@ -70,7 +73,7 @@ export class Internal {
   /** Listens. Resolves to the address for other replicas. */
   async listen(): Promise<string> {
     const { protocol, hostname, port } = this.#options.address
-    await once(this.#server.listen({ host: bare(hostname), port: Number(port) }), 'listening')
+    await once(this.#server.listen({ host: withoutBrackets(hostname), port: Number(port) }), 'listening')
     const { port: actual } = this.#server.address() as AddressInfo
     return `${protocol}//${ANY.test(hostname) ? ownHost() : hostname}:${actual}`
   }

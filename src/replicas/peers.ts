@@ -1,6 +1,6 @@
 /**
- * Forwards HTTP requests to other replicas, each at the internal address that it has written to Redis. An answer is passed on
- * as it arrives. It breaks off if the other replica is lost.
+ * Forwards HTTP requests to other replicas, each at the internal address that it has written to Redis, and notices that a
+ * replica is lost. An answer is passed on as it arrives. It breaks off if the other replica is lost.
  */
 import { Readable } from 'node:stream'
 import { type Dispatcher, Pool } from 'undici'

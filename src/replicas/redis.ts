@@ -1,5 +1,5 @@
 /**
- * The connections to Redis: one for commands, one for subscriptions. A command fails after a timeout. After a failure, no
+ * The connections to Redis: one for commands, one for subscriptions; timeouts and failures. A command fails after a timeout. After a failure, no
  * commands are sent for a moment.
  */
 import type { Log } from '../log/events.js'

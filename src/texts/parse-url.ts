@@ -11,3 +11,8 @@ export function parseUrl(text: string, base?: string | URL): URL | undefined {
     return undefined
   }
 }
+
+/** The host of a URL without the brackets of an IPv6 address. */
+export function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}

@@ -2,6 +2,7 @@
  * Pins of origins: the public key that a server must have, and one more for a change of keys. The chain, the names and
  * the dates of the certificate are verified too. Each connection is checked on its own socket.
  */
+
 import { X509Certificate } from 'node:crypto'
 import {
   type ConnectionOptions,
@@ -15,6 +16,7 @@ import { sha256 } from '../../crypto/digest.js'
 import type { Pem } from '../../net/pem-files.js'
 import type { ProxyOf } from '../../net/proxy.js'
 import { serverConnector } from '../../net/server-connect.js'
+import { withoutBrackets } from '../../texts/parse-url.js'
 
 /** A connection does not satisfy the pins of its origin. */
 export class PinError extends Error {
@@ -95,7 +97,7 @@ export function pinnedConnector(
   { proxyOf, pem, timeout, ...options }: PinnedOptions = {},
 ): buildConnector.connector {
   const { hostname, port: given } = new URL(originToPin(origin))
-  const [host, port] = [hostname.replace(/^\[|\]$/g, ''), given === '' ? 443 : Number(given)]
+  const [host, port] = [withoutBrackets(hostname), given === '' ? 443 : Number(given)]
   const check = checkPinned(pins)
   const connector = serverConnector({
     proxy: proxyOf?.(new URL(origin)),
@@ -113,7 +115,7 @@ export function pinnedConnector(
   return (target, done) => {
     const isOther =
       target.protocol !== 'https:' ||
-      target.hostname.replace(/^\[|\]$/g, '') !== host ||
+      withoutBrackets(target.hostname) !== host ||
       Number(target.port || 443) !== port ||
       target.httpSocket !== undefined
     if (isOther) return done(new PinError(`${target.protocol}//${target.hostname} is not the origin ${origin}`), null)

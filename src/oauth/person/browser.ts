@@ -1,8 +1,10 @@
 /** Opens an address in the browser of the person at this machine, without a shell. */
+
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { bare, parseAddress } from '../../net/address.js'
+import { parseAddress } from '../../net/address.js'
 import { isLoopback } from '../../net/guard.js'
+import { withoutBrackets } from '../../texts/parse-url.js'
 import { within } from '../../time/time.js'
 
 /** How to find a browser. */
@@ -67,7 +69,7 @@ export function browser(options: BrowserOptions): OpenBrowser {
 /** An address that may be passed to a browser: https, or http on this machine. Throws otherwise. */
 export function browserAddress(address: string): string {
   const { href, protocol, hostname } = parseAddress(address)
-  if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(bare(hostname))))
+  if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(withoutBrackets(hostname))))
     throw new TypeError('Only https:// addresses are opened in a browser')
   return href.replace(HARMLESS, (character) => encodeURIComponent(character).replace(/['()]/g, hex))
 }
