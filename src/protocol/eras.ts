@@ -20,139 +20,61 @@ export const NEWEST_MODERN: ModernRevision = MODERN[0]
  */
 const ALIASES: Readonly<Record<string, LegacyRevision>> = { '2024-10-07': '2024-11-05' }
 
-/** What a legacy revision supports. */
-export interface LegacyTraits {
-  /** Several messages in one array. Added in 2025-03-26, removed in 2025-06-18. */
-  batches: boolean
+/** What legacy revisions support, and since which. */
+const SINCE = {
   /** `MCP-Protocol-Version` on every request after `initialize`. */
-  versionHeader: boolean
+  versionHeader: '2025-06-18',
   /** Events have ids, and a broken stream can be resumed. */
-  resumable: boolean
+  resumable: '2025-03-26',
   /** Tool calls can be tasks. */
-  tasks: boolean
+  tasks: '2025-11-25',
   /** A stream starts with an event that has an id and no data, so that it can be resumed from its start (SEP-1699). */
-  priming: boolean
+  priming: '2025-11-25',
   /** `completion/complete` has `context`: the arguments that are already known. */
-  completionContext: boolean
+  completionContext: '2025-06-18',
   /** `completions` is a capability. Before, prompts and resources implied the method. */
-  completionsCapability: boolean
+  completionsCapability: '2025-03-26',
   /** Blocks of type `audio`. */
-  audio: boolean
+  audio: '2025-03-26',
   /** Blocks of type `resource_link`. */
-  resourceLinks: boolean
+  resourceLinks: '2025-06-18',
   /** `structuredContent` of a tool's result, and its `outputSchema`. */
-  structuredContent: boolean
+  structuredContent: '2025-06-18',
   /** `title` and `_meta` on listed items and on blocks, `lastModified` in annotations. */
-  titles: boolean
+  titles: '2025-06-18',
   /** `annotations` on tools. */
-  toolAnnotations: boolean
+  toolAnnotations: '2025-03-26',
   /** `icons`; for servers also `description` and `websiteUrl`. */
-  icons: boolean
+  icons: '2025-11-25',
   /** A schema without `$schema` is JSON Schema 2020-12. */
-  defaultDialect: boolean
+  defaultDialect: '2025-11-25',
   /** `message` in progress notifications. */
-  progressMessage: boolean
+  progressMessage: '2025-03-26',
   /** An elicitation has a mode: form or URL. */
-  elicitationModes: boolean
+  elicitationModes: '2025-11-25',
   /** Defaults in forms for other types than booleans. */
-  elicitationDefaults: boolean
+  elicitationDefaults: '2025-11-25',
   /** Titled options (`oneOf`) and multiple choice (`array`) in forms. */
-  elicitationChoices: boolean
+  elicitationChoices: '2025-11-25',
   /** Sampling with tools, and with several blocks in one message. */
-  samplingTools: boolean
+  samplingTools: '2025-11-25',
   /** `includeContext` needs a capability of its own. Before, `sampling` implied it. */
-  contextCapability: boolean
-}
+  contextCapability: '2025-11-25',
+} as const satisfies Record<string, LegacyRevision>
 
-export const traits: Readonly<Record<LegacyRevision, LegacyTraits>> = {
-  '2025-11-25': {
-    batches: false,
-    versionHeader: true,
-    resumable: true,
-    tasks: true,
-    priming: true,
-    completionContext: true,
-    completionsCapability: true,
-    audio: true,
-    resourceLinks: true,
-    structuredContent: true,
-    titles: true,
-    toolAnnotations: true,
-    icons: true,
-    defaultDialect: true,
-    progressMessage: true,
-    elicitationModes: true,
-    elicitationDefaults: true,
-    elicitationChoices: true,
-    samplingTools: true,
-    contextCapability: true,
-  },
-  '2025-06-18': {
-    batches: false,
-    versionHeader: true,
-    resumable: true,
-    tasks: false,
-    priming: false,
-    completionContext: true,
-    completionsCapability: true,
-    audio: true,
-    resourceLinks: true,
-    structuredContent: true,
-    titles: true,
-    toolAnnotations: true,
-    icons: false,
-    defaultDialect: false,
-    progressMessage: true,
-    elicitationModes: false,
-    elicitationDefaults: false,
-    elicitationChoices: false,
-    samplingTools: false,
-    contextCapability: false,
-  },
-  '2025-03-26': {
-    batches: true,
-    versionHeader: false,
-    resumable: true,
-    tasks: false,
-    priming: false,
-    completionContext: false,
-    completionsCapability: true,
-    audio: true,
-    resourceLinks: false,
-    structuredContent: false,
-    titles: false,
-    toolAnnotations: true,
-    icons: false,
-    defaultDialect: false,
-    progressMessage: true,
-    elicitationModes: false,
-    elicitationDefaults: false,
-    elicitationChoices: false,
-    samplingTools: false,
-    contextCapability: false,
-  },
-  '2024-11-05': {
-    batches: false,
-    versionHeader: false,
-    resumable: false,
-    tasks: false,
-    priming: false,
-    completionContext: false,
-    completionsCapability: false,
-    audio: false,
-    resourceLinks: false,
-    structuredContent: false,
-    titles: false,
-    toolAnnotations: false,
-    icons: false,
-    defaultDialect: false,
-    progressMessage: false,
-    elicitationModes: false,
-    elicitationDefaults: false,
-    elicitationChoices: false,
-    samplingTools: false,
-    contextCapability: false,
-  },
+/** Something that legacy revisions have or lack. `batches`: several messages in one array. */
+export type Feature = keyof typeof SINCE | 'batches'
+
+export type LegacyTraits = Readonly<Record<Feature, boolean>>
+
+export const traits = Object.fromEntries(LEGACY.map((revision) => [revision, traitsOf(revision)])) as Readonly<
+  Record<LegacyRevision, LegacyTraits>
+>
+
+function traitsOf(revision: LegacyRevision): LegacyTraits {
+  const has = Object.entries(SINCE).map(([feature, since]) => [feature, revision >= since])
+  // Added in 2025-03-26, removed in 2025-06-18.
+  return { ...(Object.fromEntries(has) as Record<keyof typeof SINCE, boolean>), batches: revision === '2025-03-26' }
 }
 
 export function isModern(version: unknown): version is ModernRevision {

@@ -1,9 +1,10 @@
 /** Adapts content blocks to older clients: replaces blocks that a client does not know by blocks that it knows. */
 import { EMPTY, edit, type Json, mapElements, type Payload, raw, textUnder, value, write } from '../../rpc/splice.js'
 import { otherBlock, textBlock, typedBlock } from '../content.js'
+import type { Feature } from '../eras.js'
 import { fit, type Shape } from './fit.js'
 import * as shapes from './shapes.js'
-import type { Downlevel, Feature } from './target.js'
+import type { Downlevel } from './target.js'
 import { isObjectOrAbsent, wrapped } from './wrap.js'
 
 interface Kind {

@@ -3,8 +3,9 @@
  * whole list because of one optional member that is null or has the wrong type.
  */
 import { edit, opens, type Payload } from '../../rpc/splice.js'
+import type { Feature } from '../eras.js'
 import { inArray, inObject, keepMembers } from './members.js'
-import type { Downlevel, Feature } from './target.js'
+import type { Downlevel } from './target.js'
 
 /** What a member must be, and what happens to an invalid one. */
 export interface Rule {

@@ -1,7 +1,7 @@
 /** Lists the members of protocol objects, and the revisions that have each member. */
 import { objectIn, opens, value } from '../../rpc/splice.js'
+import type { Feature } from '../eras.js'
 import type { Rule, Shape } from './fit.js'
-import type { Feature } from './target.js'
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/
 

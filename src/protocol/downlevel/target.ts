@@ -20,6 +20,3 @@ export interface Downlevel {
   /** Called for each loss, with its name: one of a fixed set, never text of a server. */
   lost(feature: string): void
 }
-
-/** A property that revisions have or lack. */
-export type Feature = keyof LegacyTraits
