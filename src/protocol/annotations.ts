@@ -1,10 +1,11 @@
 /** Reads and removes `x-mcp-header` in a tool's input schema (MCP 2026-07-28, streamable-http, schema extension). */
-import { edit, keys, mapElements, objectIn, type Payload, raw, type Value, value } from '../rpc/splice.js'
+import { edit, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import { mapSchemas } from './downlevel/members.js'
 
 /** A property whose value is repeated in the header `Mcp-Param-<header>`. */
 export interface Annotation {
   header: string
-  path: string[]
+  path: readonly string[]
 }
 
 /** The schema keyword that names the header. */
@@ -12,23 +13,6 @@ export const KEYWORD = 'x-mcp-header'
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const TYPES: readonly unknown[] = ['string', 'integer', 'boolean']
-
-/** Keywords whose schemas cannot be reached by `properties` alone, by the kind of their value. */
-const SCHEMA = [
-  'items',
-  'additionalItems',
-  'contains',
-  'additionalProperties',
-  'propertyNames',
-  'not',
-  'if',
-  'then',
-  'else',
-  'unevaluatedItems',
-  'unevaluatedProperties',
-]
-const SCHEMA_LIST = ['prefixItems', 'items', 'allOf', 'anyOf', 'oneOf']
-const SCHEMA_MAP = ['$defs', 'definitions', 'patternProperties', 'dependentSchemas']
 
 /** A schema breaks a rule for `x-mcp-header`. The message says which. */
 export class AnnotationError extends Error {
@@ -95,31 +79,11 @@ export function withoutAnnotations(schema: Payload): Payload {
  */
 function walk(
   schema: Payload,
-  path: string[] | undefined,
-  visit: (at: Payload, path: string[] | undefined) => Payload,
+  path: readonly string[] | undefined,
+  visit: (at: Payload, path: readonly string[] | undefined) => Payload,
 ): Payload {
-  const edits: Record<string, Value> = {}
-  const map = (keyword: string, pathOf: (name: string) => string[] | undefined) => {
-    const members = objectIn(schema, keyword)
-    if (!members) return
-    const changed: Record<string, Value> = {}
-    for (const name of keys(members)) {
-      const member = objectIn(members, name)
-      if (member) changed[name] = walk(member, pathOf(name), visit)
-    }
-    edits[keyword] = edit(members, changed)
-  }
-
-  map('properties', (name) => path && [...path, name])
-  for (const keyword of SCHEMA_MAP) map(keyword, () => undefined)
-  for (const keyword of SCHEMA) {
-    const member = objectIn(schema, keyword)
-    if (member) edits[keyword] = walk(member, undefined, visit)
-  }
-  for (const keyword of SCHEMA_LIST) {
-    const list = mapElements(schema, keyword, (element) => walk(element, undefined, visit))
-    if (list) edits[keyword] = list
-  }
-  const visited = raw(schema, KEYWORD) === undefined ? schema : visit(schema, path)
-  return edit(visited, edits)
+  const walked = mapSchemas(schema, (inner, keyword, name) =>
+    walk(inner, path && keyword === 'properties' && name !== undefined ? [...path, name] : undefined, visit),
+  )
+  return raw(schema, KEYWORD) === undefined ? walked : visit(walked, path)
 }

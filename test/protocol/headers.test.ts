@@ -160,6 +160,7 @@ const unsound: [name: string, schema: string][] = [
   ['in items', '{"properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}'],
   ['in oneOf', '{"oneOf":[{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}]}'],
   ['in $defs', '{"$defs":{"a":{"type":"string","x-mcp-header":"A"}}}'],
+  ['in dependencies', '{"dependencies":{"b":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}}'],
   ['in then', '{"then":{"properties":{"a":{"type":"string","x-mcp-header":"A"}}}}'],
 ]
 

@@ -13,6 +13,7 @@ import {
   write,
 } from '../../rpc/splice.js'
 import { membersAt } from '../../rpc/table.js'
+import { holdsSchemas } from './schemas.js'
 
 type Change = (before: Payload) => Payload
 type Changes = Parameters<typeof mapElements> extends [Payload, string, ...infer Rest] ? Rest : never
@@ -65,17 +66,32 @@ export function inArray(object: Payload, key: string, ...changes: Changes): Payl
  */
 export function mapMembers(
   object: Payload,
-  change: Change,
+  change: (before: Payload, key: string) => Payload,
   others?: (entry: MemberEntry) => Json | undefined,
 ): Payload {
-  const edits = new Map<string, Value>()
-  for (const entry of entriesOf(object)) {
-    const after = entry.object ? change(entry.object) : others?.(entry)
-    // The last of duplicate members counts.
-    if (after === undefined || after === entry.object) edits.delete(entry.key)
-    else edits.set(entry.key, after)
+  // The last of duplicate members counts.
+  const entries = new Map(entriesOf(object).map((entry) => [entry.key, entry]))
+  const edits = [...entries].flatMap(([key, entry]): [string, Value][] => {
+    const after = entry.object ? change(entry.object, key) : others?.(entry)
+    return after === undefined || after === entry.object ? [] : [[key, after]]
+  })
+  return edits.length === 0 ? object : edit(object, Object.fromEntries(edits))
+}
+
+/** Changes each schema directly inside a schema. `name` is its name, if the keyword holds schemas by name. */
+export function mapSchemas(
+  schema: Payload,
+  change: (inner: Payload, keyword: string, name?: string) => Payload,
+): Payload {
+  let changed = schema
+  for (const keyword of keys(schema)) {
+    const holds = holdsSchemas(keyword)
+    const each = (inner: Payload) => change(inner, keyword)
+    if (holds === 'by name')
+      changed = inObject(changed, keyword, (named) => mapMembers(named, (inner, name) => change(inner, keyword, name)))
+    else if (holds) changed = inArray(inObject(changed, keyword, each), keyword, each)
   }
-  return edits.size === 0 ? object : edit(object, Object.fromEntries(edits))
+  return changed
 }
 
 /** Keeps only the members for which `keep` is true. */

@@ -2,9 +2,9 @@
  * Wraps structured results that are not objects, which revisions before 2026-07-28 do not allow: moves the value and its
  * schema into a member `result`.
  */
-import { EMPTY, edit, keys, objectIn, opens, type Payload, raw, value, write } from '../../rpc/splice.js'
-import { inArray, inObject, mapMembers } from './members.js'
-import { DEFINITIONS, holdsSchemas, type Sound } from './schemas.js'
+import { EMPTY, edit, objectIn, opens, type Payload, raw, value, write } from '../../rpc/splice.js'
+import { mapMembers, mapSchemas } from './members.js'
+import { DEFINITIONS, type Sound } from './schemas.js'
 
 const STRUCTURED = 'structuredContent'
 const WHERE = '/properties/result'
@@ -42,12 +42,7 @@ function moved(schema: Payload): Payload {
     const there = movedReference(reference)
     if (there !== reference) fitting = edit(fitting, { $ref: JSON.stringify(there) })
   }
-  for (const key of keys(schema)) {
-    const holds = holdsSchemas(key)
-    if (holds === 'by name') fitting = inObject(fitting, key, (named) => mapMembers(named, moved))
-    else if (holds) fitting = inArray(inObject(fitting, key, moved), key, moved)
-  }
-  return fitting
+  return mapSchemas(fitting, moved)
 }
 
 function movedReference(reference: string): string {
