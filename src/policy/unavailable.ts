@@ -12,6 +12,7 @@ import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, wri
 import { copyOf } from './cache/results.js'
 import { CountedCache } from './counted-cache.js'
 import { OWN } from './refusal.js'
+import { whoOf } from './who.js'
 
 /** The policy's view of a server. */
 export interface UnavailableOptions {
@@ -73,14 +74,12 @@ export function unavailable(options: UnavailableOptions): { policy: Policy; clos
   return { policy, close: () => lasts.close() }
 }
 
-/** Results may depend on the caller and its capabilities. Undefined if the result must not be remembered. */
-function keyOf({ method, params, caller, principal, credential, paramHeaders }: Call): string | undefined {
-  if (!REMEMBERED.has(method)) return undefined
-  const text = write(params)
-  if (text.length > MAX_REMEMBERED_PARAMS) return undefined
-  const headers = paramHeaders !== undefined
-  const parts = [method, canonical(text), canonical(caller.capabilities), principal, credential, headers]
-  return digest(JSON.stringify(parts))
+/** Results may depend on the caller. Undefined if the result must not be remembered. */
+function keyOf(call: Call): string | undefined {
+  if (!REMEMBERED.has(call.method)) return undefined
+  const params = write(call.params)
+  if (params.length > MAX_REMEMBERED_PARAMS) return undefined
+  return `${whoOf(call)} ${call.method} ${digest(canonical(params))}`
 }
 
 function repeated({ method }: Call, { result, server }: Last, reason: string, retryAfter: number): Final {

@@ -3,7 +3,6 @@
  * other spellings of a name, and names that it does not list.
  */
 
-import { digest } from '../../crypto/digest.js'
 import { MAX_PAGES, MAX_TOOLS } from '../../limits/constants.js'
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Call, Handler } from '../../protocol/call.js'
@@ -12,6 +11,7 @@ import { own } from '../../rpc/source.js'
 import { type Json, type Payload, raw } from '../../rpc/splice.js'
 import { unlessAborted } from '../../time/time.js'
 import { pagesOf, reading } from '../pages.js'
+import { whoOf } from '../who.js'
 
 /** A page as clients see it, and its items by the names that clients see. */
 export interface SeenPage<T> {
@@ -43,8 +43,6 @@ interface Known<T> {
 
 /** Milliseconds for which a list is current: an unknown name does not cause another read. */
 const CURRENT = 1_000
-/** Longest part of a key, in characters; longer ones are replaced by their digest. */
-const SHORT = 256
 /** Estimated bytes of an item without its name. */
 const PER_ITEM = 100
 const LONG_AGO = Number.NEGATIVE_INFINITY
@@ -107,21 +105,16 @@ export class ChosenList<T> {
     return isWhole
   }
 
-  /** A server's lists may depend on the principal and on capabilities. */
-  #of({ principal, credential = '', caller: { capabilities }, paramHeaders }: Call): Known<T> {
-    const key = JSON.stringify([short(principal), short(credential), short(capabilities), paramHeaders !== undefined])
+  #of(call: Call): Known<T> {
+    const key = whoOf(call)
     let known = this.#known.get(key)
     if (!known) {
-      const reservation = this.#options.memory.reserve(principal, SMALL)
+      const reservation = this.#options.memory.reserve(call.principal, SMALL)
       known = { pages: new Map(), readAt: LONG_AGO, reading: undefined, reservation }
       this.#known.set(key, known)
     }
     return known
   }
-}
-
-function short(text: string): string {
-  return text.length > SHORT ? digest(text) : text
 }
 
 function weightOf(pages: ReadonlyMap<Json | undefined, ReadonlyMap<string, unknown>>): number {

@@ -1,0 +1,26 @@
+/** Makes the key of a caller, under which policies and groups remember what a server has listed to it. */
+import { digest } from '../crypto/digest.js'
+import type { Call } from '../protocol/call.js'
+import { canonical } from '../rpc/canonical.js'
+import { memoize } from '../rpc/memoize.js'
+
+/** Separates person and capabilities. It does not occur in digests. */
+const OF_PERSON = '/'
+
+/**
+ * A key that is equal for callers that get equal lists: principal and credential, which identify the person,
+ * capabilities, and whether the caller sends headers.
+ */
+export function whoOf({ principal, credential, caller, paramHeaders }: Call): string {
+  const person = credential === undefined ? digestOfPrincipal(principal) : digestOf(principal, credential)
+  return `${person}${OF_PERSON}${digestOfCapabilities(caller.capabilities)}${paramHeaders ? '+' : ''}`
+}
+
+/** The part of a key that is equal for callers who differ in their capabilities alone. */
+export function personIn(who: string): string {
+  return who.slice(0, who.indexOf(OF_PERSON))
+}
+
+const digestOf = (principal: string, credential?: string) => digest(JSON.stringify([principal, credential]))
+const digestOfPrincipal = memoize((principal) => digestOf(principal))
+const digestOfCapabilities = memoize((capabilities) => digest(canonical(capabilities)))
