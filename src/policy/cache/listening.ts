@@ -7,8 +7,8 @@ import { MAX_ADDRESS, MAX_URIS } from '../../limits/constants.js'
 import { Resubscriber } from '../../listening/resubscriber.js'
 import { type Call, type Handler, type Sender, type Tell, type Told, unlogged } from '../../protocol/call.js'
 import { LISTEN } from '../../protocol/methods.js'
-import { CHANGING_LISTS } from '../../protocol/subscriptions.js'
-import { EMPTY, has, isEmpty, type Payload, parseObject } from '../../rpc/splice.js'
+import { CHANGING_LISTS, paramsOf } from '../../protocol/subscriptions.js'
+import { EMPTY, has, isEmpty, type Payload } from '../../rpc/splice.js'
 import type { HangUp } from '../../time/hang-up.js'
 import type { ResultKey } from './results.js'
 
@@ -30,8 +30,6 @@ const GATHER = 1_000
 const REOPEN = { first: 1_000, most: 300_000 }
 /** Milliseconds that a subscription stays open after the last result has expired: the same calls may come again. */
 const LINGER = 10_000
-
-const LISTS = CHANGING_LISTS.map(({ filter }) => `"${filter}":true`)
 
 /** The subscription for one scope of the cache. */
 export class Listening {
@@ -98,7 +96,7 @@ export class Listening {
     const uris = this.#uris
     if (this.#kept.size === 0 || (asked && uris.every((uri) => asked.has(uri)))) return
     this.#gather()
-    await this.#subscription.open(paramsOf(uris), (filter) => {
+    await this.#subscription.open(paramsOf({ lists: CHANGING_LISTS, uris, tasks: [] }), (filter) => {
       if (uris.length > 0) this.#tellsOfResources = has(filter, 'resourceSubscriptions')
       this.#asked = new Set(uris)
     })
@@ -119,11 +117,6 @@ export class Listening {
     const uris = [...this.#kept].flatMap(({ uri }) => (uri === undefined || uri.length > MAX_ADDRESS ? [] : [uri]))
     return [...new Set(uris)].slice(-MAX_URIS)
   }
-}
-
-function paramsOf(uris: readonly string[]): Payload {
-  const resources = uris.length > 0 ? [`"resourceSubscriptions":${JSON.stringify(uris)}`] : []
-  return parseObject(`{"notifications":{${[...LISTS, ...resources].join(',')}}}`)
 }
 
 function callOf(sender: Sender, params: Payload, controller: HangUp, tell: Tell): Call {
