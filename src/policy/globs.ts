@@ -14,6 +14,18 @@ export function globs(list: readonly string[]): (name: string) => boolean {
   return (name) => name.length <= MAX_MATCHED_NAME && matches(plain(name))
 }
 
+const matchers = new WeakMap<readonly string[], (name: string) => boolean>()
+
+/** As `globs`, for lists that are used often: their globs are compiled once. */
+export function matchesGlobs(list: readonly string[], name: string): boolean {
+  let matcher = matchers.get(list)
+  if (!matcher) {
+    matcher = globs(list)
+    matchers.set(list, matcher)
+  }
+  return matcher(name)
+}
+
 /** The text as a single path segment: names are not paths, so "/", "." and ".." must not be special. */
 function plain(text: string): string {
   return `n${text.replaceAll('/', SLASH)}`

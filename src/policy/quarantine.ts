@@ -16,7 +16,7 @@ import { CALL_TOOL, LISTEN } from '../protocol/methods.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
-import { globs } from './globs.js'
+import { matchesGlobs } from './globs.js'
 import { reading } from './pages.js'
 import { OWN, refuse, toolOf } from './refusal.js'
 import { fetchTools, toolList, withTools } from './tool-list.js'
@@ -128,8 +128,8 @@ export class Quarantine {
     if (trusted && !dependsOnTools) return 'forward'
     const fact = tool === undefined ? undefined : this.#known?.list.tools.get(tool)
     if (tool === undefined || fact === undefined) return 'refuse'
-    if (trusted && (only === undefined || matches(only, tool))) return 'forward'
-    return fact.hints['readOnlyHint'] === true && matches(this.#options.readOnly, tool) ? 'restrict' : 'refuse'
+    if (trusted && (only === undefined || matchesGlobs(only, tool))) return 'forward'
+    return fact.hints['readOnlyHint'] === true && matchesGlobs(this.#options.readOnly, tool) ? 'restrict' : 'refuse'
   }
 
   /** The current trust. Reads the list of tools first if trust depends on it and the known list is not current. */
@@ -137,7 +137,7 @@ export class Quarantine {
     const trustStatus = this.trustStatus
     if (HARMLESS.has(call.method) || trustStatus.state === 'refused') return trustStatus
     const tool = call.method === CALL_TOOL ? toolOf(call) : undefined
-    const mayRead = tool !== undefined && matches(this.#options.readOnly, tool)
+    const mayRead = tool !== undefined && matchesGlobs(this.#options.readOnly, tool)
     if (!trustStatus.dependsOnTools && !(trustStatus.state === 'quarantined' && mayRead)) return trustStatus
     const known = this.#known
     const isFresh = known !== undefined && !known.isOld && this.#options.now() - known.asked < FRESH
@@ -265,15 +265,4 @@ function onlyLists(params: Payload): Payload {
   const filter = objectIn(params, 'notifications') ?? EMPTY
   const wanted = CHANGING_LISTS.filter((list) => raw(filter, list.filter) === 'true')
   return edit(params, { notifications: `{${wanted.map((list) => `"${list.filter}":true`).join(',')}}` })
-}
-
-const matchers = new WeakMap<readonly string[], (name: string) => boolean>()
-
-function matches(list: readonly string[], name: string): boolean {
-  let matcher = matchers.get(list)
-  if (!matcher) {
-    matcher = globs(list)
-    matchers.set(list, matcher)
-  }
-  return matcher(name)
 }
