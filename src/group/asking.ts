@@ -4,22 +4,17 @@
  */
 
 import { Fault } from '../fault/fault.js'
+import { whoOf } from '../policy/who.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
-import { raw } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, NO_PARAMS, raw } from '../rpc/splice.js'
 import { HangUp, type Signal } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
 import type { Member } from './member.js'
+import type { Missing } from './missing.js'
+import { partLog } from './part-log.js'
 
 /** The answer of a server, or why there is none in time. */
 export type Asked = { kind: 'answer'; reply: Final & { kind: 'result' } } | { kind: 'none' } | Missing
-
-/** A server that is slow or unreachable. */
-export interface Missing {
-  kind: 'missing'
-  why: Fault
-  /** The server may still answer. */
-  isLate: boolean
-}
 
 /** One request to one server. */
 export interface MemberQuestion {
@@ -27,9 +22,15 @@ export interface MemberQuestion {
   call: Call
   /** The caller, as of `whoOf`. */
   who: string
-  /** Milliseconds to wait, and the total for a server that has been late for this caller. */
-  wait: number
-  patience: number
+}
+
+export interface AskingOptions {
+  /** Milliseconds to wait for a server in total, once it has been late for a caller. */
+  patience(): number
+  /** Called with the answer of each server. */
+  heard(question: MemberQuestion, asked: Asked): void
+  /** Called with each answer that comes after its caller has stopped waiting. */
+  came(question: MemberQuestion, asked: Asked): void
 }
 
 /** Most calls that continue after their callers have stopped waiting. Further ones are cancelled. */
@@ -56,21 +57,47 @@ export class Asking {
   readonly #late = new Map<string, Running>()
   /** When waiting for a late server began, by caller and server. */
   readonly #since = new Map<string, number>()
-  readonly #came: (question: MemberQuestion, asked: Asked) => void
+  readonly #options: AskingOptions
 
-  /** `came` is called with each late answer. */
-  constructor(came: (question: MemberQuestion, asked: Asked) => void) {
-    this.#came = came
+  constructor(options: AskingOptions) {
+    this.#options = options
   }
 
   /**
-   * Sends several requests for one call, or joins equal ones in progress. Resolves to the answers in the same order. Rejects
-   * only if the call is cancelled.
+   * Sends a call to several servers, or joins equal calls in progress, and waits for each at most `most` milliseconds.
+   * `first` is the cursor for the first server. Resolves to the answers in the same order. Rejects only if the call is
+   * cancelled.
    */
-  ask(questions: readonly MemberQuestion[], signal: Signal): Promise<Asked[]> {
-    if (signal.aborted) return Promise.reject(signal.reason as Error)
-    if (questions.length === 0) return Promise.resolve([])
-    const waiting = questions.map((question) => this.#begin(question))
+  async ask(
+    call: Call,
+    members: readonly Member[],
+    { first, most = Number.POSITIVE_INFINITY }: { first?: Json | undefined; most?: number } = {},
+  ): Promise<{ question: MemberQuestion; asked: Asked }[]> {
+    if (call.signal.aborted) throw call.signal.reason
+    if (members.length === 0) return []
+    const who = whoOf(call)
+    const { log, over } = partLog(call.log)
+    const afresh = { ...call, params: edit(call.params, { cursor: undefined }), log }
+    const questions = members.map((member, i) => {
+      const isFirst = i === 0 && first !== undefined
+      return { member, who, call: isFirst ? { ...afresh, params: edit(call.params, { cursor: first }) } : afresh }
+    })
+    try {
+      const answers = await this.#answers(questions, most, call.signal)
+      for (const { question, asked } of answers) this.#options.heard(question, asked)
+      return answers
+    } finally {
+      over()
+    }
+  }
+
+  #answers(
+    questions: readonly MemberQuestion[],
+    most: number,
+    signal: Signal,
+  ): Promise<{ question: MemberQuestion; asked: Asked }[]> {
+    const patience = this.#options.patience()
+    const waiting = questions.map((question) => this.#begin(question, Math.min(patience, most), patience))
     return new Promise((resolve, reject) => {
       const answers = new Map<Waiting, Asked>()
       const answered = (one: Waiting, answer: Asked) => {
@@ -78,7 +105,7 @@ export class Asking {
         answers.set(one, answer)
         if (answers.size < waiting.length) return
         release()
-        resolve(waiting.map((each) => answers.get(each) as Asked))
+        resolve(waiting.map((each) => ({ question: each.question, asked: answers.get(each) as Asked })))
       }
       const late = (time: number) => {
         for (const one of waiting) {
@@ -111,8 +138,8 @@ export class Asking {
   }
 
   /** Sends a request, or joins an equal one in progress. */
-  #begin(question: MemberQuestion): Waiting {
-    const { member, call, wait, patience } = question
+  #begin(question: MemberQuestion, wait: number, patience: number): Waiting {
+    const { member, call } = question
     // Usually no server is late.
     const known = this.#late.size === 0 ? undefined : this.#late.get(idOf(question))
     const since = this.#since.size === 0 ? undefined : this.#since.get(keyOf(question))
@@ -131,7 +158,8 @@ export class Asking {
         this.#late.delete(id)
         // The server answers again, or fails fast.
         this.#since.delete(key)
-        this.#came(question, asked)
+        this.#options.heard(question, asked)
+        this.#options.came(question, asked)
       },
       () => {
         this.#late.delete(id)
@@ -180,4 +208,13 @@ function ofError(code: number, why: () => Fault): Asked {
 
 function missing(why: Fault, isLate: boolean): Missing {
   return { kind: 'missing', why, isLate }
+}
+
+const NO_HEADERS: ReadonlyMap<string, string> = new Map()
+
+/** A call of the same caller without the content of the original call, which is meant for one server. */
+export function unaddressed(call: Call, method: string): Call {
+  const { paramHeaders } = call
+  const headers = paramHeaders && { paramHeaders: NO_HEADERS }
+  return { ...call, method, params: NO_PARAMS, answers: undefined, meta: EMPTY, ...headers }
 }

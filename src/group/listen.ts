@@ -27,7 +27,7 @@ export interface GroupListeningOptions {
   /** The active servers. */
   members(): readonly Member[]
   /** The lists that the group offers, as far as known. */
-  offered(lists: readonly ChangingList[]): Promise<readonly ChangingList[]>
+  offered(lists: readonly ChangingList[]): readonly ChangingList[]
   /** The server of a URI or a task. Without one, rejects with a Fault or is undefined. */
   uri(uri: string): FoundMember | Promise<FoundMember>
   task(taskId: string): FoundMember | undefined
@@ -79,7 +79,7 @@ export class GroupListening {
     const { call } = this.#options
     const wanted = filterOf(call, MAX_SUBJECTS)
     try {
-      this.#lists = await this.#options.offered(wanted.lists)
+      this.#lists = this.#options.offered(wanted.lists)
       this.#uris = (await Promise.all(wanted.uris.map((uri) => this.#locate(uri)))).flatMap((found) => found ?? [])
       this.#tasks = wanted.tasks.flatMap((taskId) => {
         const found = this.#options.task(taskId)

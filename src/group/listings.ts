@@ -4,12 +4,12 @@ import { digest } from '../crypto/digest.js'
 import { MAX_PAGES } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import { CountedCache } from '../policy/counted-cache.js'
+import { personIn } from '../policy/who.js'
 import type { Call } from '../protocol/call.js'
 import { nextCursor } from '../protocol/listed.js'
-import { canonical } from '../rpc/canonical.js'
-import { memoize, Recent } from '../rpc/memoize.js'
+import { Recent } from '../rpc/memoize.js'
 import { cut, own } from '../rpc/source.js'
-import { arrayIn, edit, type Json, OWN, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
+import { arrayIn, edit, type Json, OWN, type Payload, payloadAt, raw, sizeOf, value } from '../rpc/splice.js'
 import type { Member } from './member.js'
 import { itemsOf } from './merge.js'
 import { type Replace, replaced } from './places.js'
@@ -95,6 +95,9 @@ function elementsOf(list: Json): { text: Json; idOf(key: string): string | undef
   }))
 }
 
+/** Whether a page has something, by the names or URIs of its items. */
+export type Has = (ids: ReadonlySet<string>) => boolean
+
 /** Most remembered pages of all callers, and their bytes. */
 const MAX_REMEMBERED_PAGES = 2_048
 const MAX_PAGES_BYTES = 16 * 1024 * 1024
@@ -149,7 +152,7 @@ export class Listings {
   }
 
   /** All remembered pages of a list for a caller, in order. */
-  *all(who: string, member: Member, method: string): Generator<ListPage> {
+  *#all(who: string, member: Member, method: string): Generator<ListPage> {
     let params = OWN
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const page = this.known(who, member, { method, params })
@@ -160,13 +163,20 @@ export class Listings {
     }
   }
 
-  /** All remembered pages for the same person with other capabilities. They may differ from the caller's. */
-  *ofKin(who: string, member: Member, method: string): Generator<ListPage> {
-    for (const one of this.#kin.get(personIn(who)) ?? []) if (one !== who) yield* this.all(one, member, method)
+  /** Whether a remembered page of a list for a caller has something, by the names or URIs of its items. */
+  has(who: string, member: Member, method: string, test: Has): boolean {
+    for (const { ids } of this.#all(who, member, method)) if (test(ids)) return true
+    return false
   }
 
-  learnDiscovered(who: string, { server }: Member, result: Payload, bytes: number): void {
-    this.#discovered.keep(`${who} ${server}`, { bytes, result })
+  /** As `has`, for the same person with other capabilities. The lists may differ from the caller's. */
+  kinHas(who: string, member: Member, method: string, test: Has): boolean {
+    const kin = this.#kin.get(personIn(who)) ?? []
+    return kin.some((one) => one !== who && this.has(one, member, method, test))
+  }
+
+  learnDiscovered(who: string, { server }: Member, result: Payload): void {
+    this.#discovered.keep(`${who} ${server}`, { bytes: sizeOf(result), result })
   }
 
   discovered(who: string, { server }: Member): Payload | undefined {
@@ -190,32 +200,4 @@ export class Listings {
 function keyOf(who: string, server: string, { method, params }: Pick<Call, 'method' | 'params'>): string {
   const cursor = raw(params, 'cursor')
   return `${who} ${server} ${method}${cursor === undefined ? '' : ` ${digest(cursor)}`}`
-}
-
-const digestOfCapabilities = memoize((capabilities) => digest(canonical(capabilities)))
-
-/**
- * A key that is equal for callers that get equal lists: principal and credential, which identify the person, and
- * capabilities.
- */
-export function whoOf({
-  principal,
-  credential,
-  caller,
-  paramHeaders,
-}: Pick<Call, 'principal' | 'credential' | 'caller' | 'paramHeaders'>): string {
-  const person = credential === undefined ? digestOfPrincipal(principal) : digestOf(principal, credential)
-  return `${person}${OF_PERSON}${digestOfCapabilities(caller.capabilities)}${paramHeaders ? '+' : ''}`
-}
-
-function digestOf(principal: string, credential?: string): string {
-  return digest(JSON.stringify([principal, credential]))
-}
-const digestOfPrincipal = memoize((principal) => digestOf(principal))
-
-/** Separates person and capabilities. It does not occur in digests. */
-const OF_PERSON = '/'
-
-function personIn(who: string): string {
-  return who.slice(0, who.indexOf(OF_PERSON))
 }

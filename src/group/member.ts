@@ -38,3 +38,8 @@ export interface SearchPlan {
   /** The default number of results. */
   limit: number
 }
+
+/** The active servers. */
+export function activeIn({ members }: GroupPlan): readonly Member[] {
+  return members.filter((member) => member.takesPart())
+}

@@ -1,10 +1,11 @@
 /** Finds the servers of a group that list a name or URI to a caller. */
+import { whoOf } from '../policy/who.js'
 import type { Call } from '../protocol/call.js'
 import { Recent } from '../rpc/memoize.js'
 import { unlessAborted } from '../time/time.js'
-import { type Listings, type ListPage, whoOf } from './listings.js'
+import type { Has, Listings } from './listings.js'
 import type { Lists, Unheard } from './lists.js'
-import type { Member } from './member.js'
+import { activeIn, type GroupPlan, type Member } from './member.js'
 
 /** The owners of a name or URI. */
 export interface OwnedName {
@@ -13,57 +14,33 @@ export interface OwnedName {
   unheard: readonly Unheard[]
 }
 
-/** Whether a page has the target, by the names or URIs of its items. */
-type Has = (ids: ReadonlySet<string>) => boolean
-
 /** Milliseconds before lists are read again to find a missing name. */
 const FRESH = 1_000
 
 export class Owners {
+  readonly #plan: () => GroupPlan
   readonly #lists: Lists
   readonly #listings: Listings
   /** By caller and list: when all pages were last read, and the servers without an answer. Undefined if cancelled. */
   readonly #read = new Recent<{ at: number; unheard: Promise<readonly Unheard[] | undefined> }>()
 
-  constructor(lists: Lists, listings: Listings) {
+  constructor(plan: () => GroupPlan, lists: Lists, listings: Listings) {
+    this.#plan = plan
     this.#lists = lists
     this.#listings = listings
   }
 
-  /** The owner of a name: the first server that lists it. */
-  async first(call: Call, method: string, name: string): Promise<OwnedName> {
-    const { owners, unheard } = await this.#find(call, method, (ids) => ids.has(name), true)
-    return { owners: owners.slice(0, 1), unheard }
-  }
-
-  /** All servers whose lists have an item that passes `test`. */
-  all(call: Call, method: string, test: (id: string) => boolean): Promise<OwnedName> {
-    const has: Has = (ids) => {
-      for (const id of ids) if (test(id)) return true
-      return false
-    }
-    return this.#find(call, method, has, false)
-  }
-
-  /** Reads the lists if no remembered one has it. With `isOne`, stops at the first server. */
-  async #find(call: Call, method: string, has: Has, isOne: boolean): Promise<OwnedName> {
+  /** The servers whose lists have it, in the order of the group. Reads the lists if no remembered one has it. */
+  async of(call: Call, method: string, has: Has): Promise<OwnedName> {
     const who = whoOf(call)
-    const some = (pages: Iterable<ListPage>) => {
-      for (const { ids } of pages) if (has(ids)) return true
-      return false
-    }
-    const lists = (member: Member) => some(this.#listings.all(who, member, method))
-    const find = () => {
-      const { members } = this.#lists
-      return isOne ? (members.find(lists) ?? []) : members.filter(lists)
-    }
-    const known = [find()].flat()
+    const find = () => activeIn(this.#plan()).filter((member) => this.#listings.has(who, member, method, has))
+    const known = find()
     if (known.length > 0) return { owners: known, unheard: [] }
     const unheard = await this.#readAll(call, who, method)
-    const found = [find()].flat()
+    const found = find()
     if (found.length > 0) return { owners: found, unheard: [] }
     // A list of the same person stands in for a missing one: few servers list by capabilities.
-    const likely = unheard.flatMap(({ member }) => (some(this.#listings.ofKin(who, member, method)) ? member : []))
+    const likely = unheard.flatMap(({ member }) => (this.#listings.kinHas(who, member, method, has) ? member : []))
     return { owners: likely, unheard }
   }
 

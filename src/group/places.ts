@@ -5,7 +5,7 @@ import { nameOfToken } from '../rpc/pointer.js'
 import { edit, listIn, mapElements, objectIn, opens, type Payload, type Value, value } from '../rpc/splice.js'
 
 /** The kind of value at a place. */
-export type Kind = 'name' | 'uri' | 'task' | 'logger'
+type Kind = 'name' | 'uri' | 'task' | 'logger'
 
 /** Returns the new value; the same one if it does not change. */
 export type Replace = (kind: Kind, text: string) => string
@@ -79,15 +79,14 @@ function add(root: Places, pointer: string, kind: Kind): void {
 /** The params of a notification or the result of a call, with names, URIs and ids replaced. */
 export function replaced(method: string, payload: Payload, replace: Replace): Payload {
   const places = PLACES.get(method)
-  return places ? inObject(payload, places, replace) : payload
+  if (!places || (method === CALL_TOOL && hasNoUri(payload))) return payload
+  return inObject(payload, places, replace)
 }
 
-/** Whether a message may have something to replace. A quick check, because parsing large results takes time. */
-export function mayHavePlaces(method: string, { source, edits }: Payload): boolean {
-  if (!PLACES.has(method)) return false
-  if (edits !== undefined || method !== CALL_TOOL) return true
+/** Whether a text certainly has no URI. A quick check, because parsing large results takes time. */
+function hasNoUri({ source, edits }: Payload): boolean {
   // A key may be written with escapes.
-  return source.text.includes('uri"') || source.text.includes('\\u')
+  return edits === undefined && !source.text.includes('uri"') && !source.text.includes('\\u')
 }
 
 function inObject(payload: Payload, { members }: Places, replace: Replace): Payload {

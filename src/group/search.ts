@@ -3,19 +3,19 @@
  * had sent it directly, so all rules for calls apply to it.
  */
 
-import { Fault } from '../fault/fault.js'
 import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import { CountedCache } from '../policy/counted-cache.js'
-import { globs } from '../policy/globs.js'
+import { matchesGlobs } from '../policy/globs.js'
 import { stringIn } from '../policy/unambiguous.js'
 import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { edit, type Json, OWN, raw } from '../rpc/splice.js'
+import { isFirst, wrongCursor } from './cursors.js'
 import type { ListedItem } from './listings.js'
 import type { Lists, Whole } from './lists.js'
-import type { GroupPlan, SearchPlan } from './member.js'
+import { activeIn, type GroupPlan, type SearchPlan } from './member.js'
 import { joinedLists } from './merge.js'
 import { CALL, definitions, queryOf, SEARCH, unwrapped } from './search-tools.js'
 import { type Find, indexOf } from './tool-index.js'
@@ -38,7 +38,6 @@ const PER_CHARACTER = 4
 export class Search {
   readonly #options: SearchOptions
   readonly #indexes: CountedCache<{ bytes: number; find: Promise<Find> }>
-  #matchers: { always: readonly string[]; isListed: (name: string) => boolean } | undefined
 
   constructor(options: SearchOptions) {
     this.#options = options
@@ -63,17 +62,12 @@ export class Search {
   }
 
   async #list(call: Call, search: SearchPlan): Promise<Final> {
-    const cursor = raw(call.params, 'cursor')
-    if (cursor !== undefined && cursor !== 'null')
-      throw new Fault(
-        'invalidParams',
-        'params.cursor is not a cursor of this list, or the servers of the group have changed',
-      )
-    const { lists, identity } = this.#options
+    if (!isFirst(raw(call.params, 'cursor'))) throw wrongCursor()
+    const { lists, identity, plan } = this.#options
     const { items, meta, cache } = await lists.whole(call, LIST)
-    const always = items.filter((item) => this.#isListed(item, search)).map(({ text }) => text)
+    const always = items.filter((item) => isListed(item, search)).map(({ text }) => text)
     const own = definitions(
-      lists.members.map(({ server }) => server),
+      activeIn(plan()).map(({ server }) => server),
       search.limit,
     )
     const result = edit(OWN, { tools: joinedLists([...own, ...always]), _meta: meta })
@@ -100,14 +94,6 @@ export class Search {
     return meant
   }
 
-  /** Whether a tool is listed. The sign-in tool always is; a tool with the name of one of the group's own two never is. */
-  #isListed({ id, shown }: ListedItem, { always }: SearchPlan): boolean {
-    if (id === SIGN_IN_TOOL) return true
-    if (shown === undefined || shown === SEARCH || shown === CALL) return false
-    if (this.#matchers?.always !== always) this.#matchers = { always, isListed: globs(always) }
-    return this.#matchers.isListed(shown)
-  }
-
   #indexOf({ pages, items }: Whole): Promise<Find> {
     const key = `${items.length}: ${pages.map(({ number }) => number).join(' ')}`
     const known = this.#indexes.get(key)
@@ -118,6 +104,12 @@ export class Search {
     find.catch(() => this.#indexes.delete(key))
     return find
   }
+}
+
+/** Whether a tool is listed. The sign-in tool always is; a tool with the name of one of the group's own two never is. */
+function isListed({ id, shown }: ListedItem, { always }: SearchPlan): boolean {
+  if (id === SIGN_IN_TOOL) return true
+  return shown !== undefined && shown !== SEARCH && shown !== CALL && matchesGlobs(always, shown)
 }
 
 function notSearched({ missing }: Whole): string[] {

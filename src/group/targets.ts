@@ -1,19 +1,19 @@
 /** Finds the server that a call to a group is for, and translates the call into that server's names. */
 
 import { Fault } from '../fault/fault.js'
+import { whoOf } from '../policy/who.js'
 import type { Call } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { memoize, Recent } from '../rpc/memoize.js'
 import { edit, type Json, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
-import { whoOf } from './listings.js'
-import type { Lists, Unheard } from './lists.js'
-import type { GroupPlan, Member } from './member.js'
+import type { GroupDiscovery } from './group-discovery.js'
+import type { Unheard } from './lists.js'
+import { activeIn, type GroupPlan, type Member } from './member.js'
 import { offersIn } from './merge.js'
 import { splitName } from './names.js'
 import type { Owners } from './owners.js'
-import { mayExpandTo } from './templates.js'
-import { prefixedUri, splitUri } from './uris.js'
+import { mayExpandTo, prefixedUri, splitUri } from './uris.js'
 
 /** A server, and the target's name at that server. */
 export interface FoundMember {
@@ -54,14 +54,14 @@ const MAX_SENT = 2_000
 
 export class Targets {
   readonly #plan: () => GroupPlan
-  readonly #lists: Lists
+  readonly #discovery: GroupDiscovery
   readonly #owners: Owners
   /** The servers that sent these URIs, by caller and URI. */
   readonly #sent = new Recent<Set<string>>({ max: MAX_SENT })
 
-  constructor(plan: () => GroupPlan, lists: Lists, owners: Owners) {
+  constructor(plan: () => GroupPlan, discovery: GroupDiscovery, owners: Owners) {
     this.#plan = plan
-    this.#lists = lists
+    this.#discovery = discovery
     this.#owners = owners
   }
 
@@ -99,57 +99,44 @@ export class Targets {
 
   /** The server of a task, and the task's id there; undefined if there is none. */
   task(taskId: string): FoundMember | undefined {
-    const { members } = this.#lists
-    const found = isAlone(this.#plan()) ? undefined : splitName(members, taskId)
-    if (found) return { member: found.member, id: found.name }
+    const plan = this.#plan()
+    const members = activeIn(plan)
     const [only] = members
-    return only && isAlone(this.#plan()) ? { member: only, id: taskId } : undefined
+    if (isAlone(plan)) return only && { member: only, id: taskId }
+    const found = splitName(members, taskId)
+    return found && { member: found.member, id: found.name }
   }
 
   /** The server of a URI, and the URI there. Rejects with a Fault if none or several have it. */
   uri(call: Call, uri: string): FoundMember | Promise<FoundMember> {
-    const { bareUris } = this.#plan()
-    const { members } = this.#lists
-    const found = bareUris ? undefined : splitUri(members, uri)
+    const plan = this.#plan()
+    const members = activeIn(plan)
+    const found = plan.bareUris ? undefined : splitUri(members, uri)
     if (found) return { member: found.member, id: found.uri }
     const [only, ...others] = members
     return only && others.length === 0 ? { member: only, id: uri, bare: uri } : this.#ownerOf(call, uri)
   }
 
-  #named(
-    call: Call,
-    { list, what }: Named,
-    at: Payload,
-    put: (json: Json) => Payload,
-  ): CallTarget | Promise<CallTarget> {
+  #named(call: Call, named: Named, at: Payload, put: (json: Json) => Payload): CallTarget | Promise<CallTarget> {
     const name = value(at, 'name')
-    if (typeof name !== 'string') throw new Fault('invalidParams', `The name of the ${what} has to be a string`)
-    const { members } = this.#lists
-    const { bareNames } = this.#plan()
-    if (!bareNames) {
-      const found = splitName(members, name)
-      if (found) return { member: found.member, id: found.name, params: put(JSON.stringify(found.name)) }
-      // A user interface uses its server's own names of tools, and its host forwards them unchanged.
-      if (list !== TOOLS.list || !hasApps(call.caller.capabilities)) throw unknown(what, name)
-      return this.#only(call, list, what, name)
-    }
+    if (typeof name !== 'string') throw new Fault('invalidParams', `The name of the ${named.what} has to be a string`)
+    const plan = this.#plan()
+    const members = activeIn(plan)
     const [only] = members
-    if (isAlone(this.#plan()) && only) return { member: only, id: name, params: call.params }
-    return this.#owner(call, list, what, name)
+    if (isAlone(plan) && only) return { member: only, id: name, params: call.params }
+    if (plan.bareNames) return this.#owner(call, named, name)
+    const found = splitName(members, name)
+    if (found) return { member: found.member, id: found.name, params: put(JSON.stringify(found.name)) }
+    // A user interface uses its server's own names of tools, and its host forwards them unchanged.
+    if (named !== TOOLS || !hasApps(call.caller.capabilities)) throw unknown(named, name)
+    return this.#owner(call, named, name, true)
   }
 
-  async #owner(call: Call, list: string, what: string, name: string): Promise<CallTarget> {
-    const { owners, unheard } = await this.#owners.first(call, list, name)
-    const [member] = owners
-    if (!member) throw unknown(what, name, unheard)
-    return { member, id: name, params: call.params }
-  }
-
-  /** The only server that lists a name. */
-  async #only(call: Call, list: string, what: string, name: string): Promise<CallTarget> {
-    const { owners, unheard } = await this.#owners.all(call, list, (id) => id === name)
+  /** The first server that lists a name. If `isOnly`, no other may list it. */
+  async #owner(call: Call, named: Named, name: string, isOnly = false): Promise<CallTarget> {
+    const { owners, unheard } = await this.#owners.of(call, named.list, (ids) => ids.has(name))
     const [member, ...others] = owners
-    if (!member || others.length > 0) throw unknown(what, name, member ? [] : unheard)
+    if (!member || (isOnly && others.length > 0)) throw unknown(named, name, member ? [] : unheard)
     return { member, id: name, params: call.params }
   }
 
@@ -170,12 +157,14 @@ export class Targets {
    */
   async #ownerOf(call: Call, uri: string): Promise<FoundMember> {
     const sent = this.#sent.get(`${whoOf(call)} ${uri}`)
-    const listed = await this.#owners.all(call, 'resources/list', (id) => id === uri)
-    const exact = this.#lists.members.filter((member) => listed.owners.includes(member) || sent?.has(member.server))
+    const listed = await this.#owners.of(call, 'resources/list', (ids) => ids.has(uri))
+    const exact = activeIn(this.#plan()).filter((member) => listed.owners.includes(member) || sent?.has(member.server))
     const templates =
       exact.length > 0
         ? undefined
-        : await this.#owners.all(call, 'resources/templates/list', (template) => mayExpandTo(template, uri))
+        : await this.#owners.of(call, 'resources/templates/list', (ids) =>
+            [...ids].some((one) => mayExpandTo(one, uri)),
+          )
     const fitting = templates?.owners ?? exact
     const owners = fitting.length > 0 ? fitting : await this.#withResources(call)
     const [owner, ...others] = owners
@@ -192,11 +181,12 @@ export class Targets {
   }
 
   async #withResources(call: Call): Promise<readonly Member[]> {
-    const described = await this.#lists.describe(call)
+    const described = await this.#discovery.describe(call)
+    const members = activeIn(this.#plan())
     const offering = new Set(described.flatMap((one) => (offersIn(one, 'resources') ? one.server : [])))
     // A server that has not answered yet may have it.
-    const isSure = described.length === this.#lists.members.length
-    return isSure ? this.#lists.members.filter(({ server }) => offering.has(server)) : []
+    const isSure = described.length === members.length
+    return isSure ? members.filter(({ server }) => offering.has(server)) : []
   }
 
   #ambiguous(uri: string, owners: readonly Member[]): string {
@@ -223,7 +213,7 @@ const hasApps = memoize((capabilities): boolean => {
   return extensions !== undefined && objectIn(extensions, APPS) !== undefined
 })
 
-function unknown(what: string, name: string, unheard: readonly Unheard[] = []): Fault {
+function unknown({ what }: Named, name: string, unheard: readonly Unheard[] = []): Fault {
   const shown = printable(name, ECHOED)
   return mayBeLate(`the ${what} ${shown}`, unheard) ?? new Fault('invalidParams', `Unknown ${what}: ${shown}`)
 }

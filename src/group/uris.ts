@@ -2,6 +2,7 @@
  * Translates URIs of resources to those in a group, `<prefix>+<uri>`, and back. That is a legal URI, because a scheme may
  * contain "+". Hosts recognize user interfaces by `ui://`, so in these the prefix follows the scheme.
  */
+import { consistsOf } from '../texts/fixed-parts.js'
 import type { Prefixed } from './names.js'
 
 const PLUS = '+'
@@ -30,4 +31,9 @@ export function splitUri<M extends Prefixed>(
 
 function startsWithScheme(uri: string): boolean {
   return uri.slice(0, OF_APPS.length).toLowerCase() === OF_APPS
+}
+
+/** Whether a template (RFC 6570) may expand to a URI: its fixed parts are there in order. Values are not checked. */
+export function mayExpandTo(template: string, uri: string): boolean {
+  return consistsOf(template.split(/\{[^{}]*\}/), uri)
 }

@@ -1,0 +1,92 @@
+/** Answers `server/discover` of a group with the merged answers of its servers, which are remembered for each caller. */
+
+import { whoOf } from '../policy/who.js'
+import type { CacheHint, Call, Final } from '../protocol/call.js'
+import type { ChangingList } from '../protocol/subscriptions.js'
+import { edit, type Json } from '../rpc/splice.js'
+import { type Asking, unaddressed } from './asking.js'
+import type { Listings } from './listings.js'
+import { activeIn, type GroupPlan } from './member.js'
+import { type DiscoverAnswer, joinedDiscovery, joinedInstructions, joinedMeta, leastHint, offersIn } from './merge.js'
+import { checkRequired, unavailable } from './missing.js'
+import { HOW_TO_SEARCH } from './search-tools.js'
+
+export interface GroupDiscoveryOptions {
+  plan(): GroupPlan
+  asking: Asking
+  listings: Listings
+  /** The group's own Implementation, as JSON. */
+  identity(): Json
+}
+
+/** Milliseconds for which discovery waits. The merged answer lacks slower servers. */
+const DISCOVER_WAIT = 1_000
+
+export class GroupDiscovery {
+  readonly #options: GroupDiscoveryOptions
+
+  constructor(options: GroupDiscoveryOptions) {
+    this.#options = options
+  }
+
+  /** The answer of the group. Rejects with a Fault if a required server is missing. */
+  async answer(call: Call): Promise<Final> {
+    const plan = this.#options.plan()
+    const { found, missing, hints } = await this.#ask(call)
+    checkRequired(plan, missing)
+    const hasAll = missing.every(({ member }) => found.some(({ server }) => server === member.server))
+    const isComplete = hasAll && activeIn(this.#options.plan()).length === this.#options.plan().members.length
+    const { bareNames, instructionBytes: most, search } = plan
+    const own = search ? HOW_TO_SEARCH : undefined
+    const instructions = plan.instructions ?? joinedInstructions(found, { bareNames, most, own })
+    const result = joinedDiscovery(found, { isComplete, instructions, hasTools: search !== undefined })
+    const meta = joinedMeta([], unavailable(missing))
+    return {
+      kind: 'result',
+      result: meta === undefined ? result : edit(result, { _meta: meta }),
+      server: this.#options.identity(),
+      cache: leastHint(missing.length > 0 ? [] : hints),
+    }
+  }
+
+  /** The results of all active servers for this caller; undefined if one is missing. */
+  #known(call: Call): readonly DiscoverAnswer[] | undefined {
+    const who = whoOf(call)
+    const members = activeIn(this.#options.plan())
+    const known = members.flatMap((member) => {
+      const result = this.#options.listings.discovered(who, member)
+      return result ? [{ server: member.server, prefix: member.prefix, result }] : []
+    })
+    return known.length === members.length ? known : undefined
+  }
+
+  /** The results of the servers for this caller: remembered ones, and those that arrive in time. */
+  async describe(call: Call): Promise<readonly DiscoverAnswer[]> {
+    return this.#known(call) ?? (await this.#ask(unaddressed(call, 'server/discover'))).found
+  }
+
+  /** The lists of these that the group offers. All, if a server has not answered or is not active: it may offer any. */
+  offered(call: Call, lists: readonly ChangingList[]): readonly ChangingList[] {
+    const described = this.#known(call)
+    if (described?.length !== this.#options.plan().members.length) return lists
+    return lists.filter(({ capability }) => described.some((one) => offersIn(one, capability)))
+  }
+
+  async #ask(call: Call) {
+    const { plan, asking, listings } = this.#options
+    const answers = await asking.ask(call, activeIn(plan()), { most: DISCOVER_WAIT })
+    const hints: (CacheHint | undefined)[] = []
+    const found = answers.flatMap(({ question: { member, who }, asked }): DiscoverAnswer[] => {
+      if (asked.kind === 'answer') {
+        listings.learnDiscovered(who, member, asked.reply.result)
+        hints.push(asked.reply.cache)
+      }
+      const result = listings.discovered(who, member)
+      return result ? [{ server: member.server, prefix: member.prefix, result }] : []
+    })
+    const missing = answers.flatMap(({ question: { member }, asked }) =>
+      asked.kind === 'missing' ? { member, missing: asked } : [],
+    )
+    return { found, missing, hints }
+  }
+}
