@@ -1,7 +1,8 @@
 /**
  * Listens for HTTP requests: TLS, connections, the size of headers, time limits for the arrival of a request, and
- * answers to what is not HTTP. Their handler can be replaced while connections stay open.
+ * answers to what is not HTTP. The handler can be replaced while connections stay open.
  */
+import { once } from 'node:events'
 import {
   createServer,
   type IncomingMessage,
@@ -32,7 +33,7 @@ export interface ListenerOptions {
   maxConnections: number
   /** The option with that bound, if there is one. */
   maxConnectionsOption?: string
-  /** Milliseconds after which a client is disconnected that reads none of the pending output. */
+  /** Milliseconds without progress after which a client that does not read its answer is disconnected. */
   write: number
   /** Milliseconds for the headers of a request, and for the whole request. */
   within?: { headers: number; request: number }
@@ -44,7 +45,7 @@ export interface ListenerOptions {
   refused(fault: Fault, request: { from: string | undefined }): void
 }
 
-/** Without these limits, a request that arrives byte by byte would never time out. */
+/** Default time limits of a request. Without them, a request that arrives byte by byte would never time out. */
 const WITHIN = { headers: 30_000, request: 60_000 }
 const JSON_TYPE = 'application/json; charset=utf-8'
 const OPTIONS = {
@@ -53,18 +54,17 @@ const OPTIONS = {
   maxHeaderSize: 16 * 1024,
 }
 
-/** Milliseconds without a new connection after which the bridge stops accepting connections, and how often it waits for them. */
+/** Milliseconds without a new connection before the bridge stops accepting connections, and how often it waits that long. */
 const QUIET = 100
 const QUIET_ROUNDS = 10
 /** Milliseconds for a TLS handshake. */
 const HANDSHAKE = 30_000
-/** Milliseconds between looks at the files of the certificate. */
+/** Milliseconds between two checks of the certificate files. */
 const CERTIFICATE_CHECK = 1_000
 
-/** A connection with the response that is being sent on it. Node has no public property for that. */
+/** A connection with its current response, for which Node has no public property. */
 type AnsweringSocket = Socket & { _httpMessage?: ServerResponse | null }
 
-/** Where to listen. */
 export interface ListenAt {
   host: string
   port: number
@@ -81,11 +81,11 @@ export class Listener {
   readonly #servers: Server[] = []
   readonly #stalled: Stalled
   readonly #connections: Connections
-  /** Every answer ends its connection. */
+  /** Whether every answer ends its connection. */
   #isLeaving = false
-  /** Number of connections that were accepted until now. */
+  /** Number of accepted connections, since the start. */
   #accepted = 0
-  /** Requests that wait, at most one of each connection; undefined if they do not wait. */
+  /** Requests that wait for `stopAccepting`, at most one of each connection; undefined if none has to wait. */
   #held: (() => void)[] | undefined
 
   constructor(front: Front, options: ListenerOptions) {
@@ -121,8 +121,8 @@ export class Listener {
   }
 
   /**
-   * From now on, each answer ends its connection with `Connection: close`: its client sends the next request over another one,
-   * and none over one that is about to be closed. Idle connections stay.
+   * From now on, each answer ends its connection with `Connection: close`. So the client sends its next request over another
+   * connection, and not over one that is about to be closed. Idle connections stay.
    */
   leave(): void {
     this.#isLeaving = true
@@ -133,14 +133,14 @@ export class Listener {
   }
 
   /**
-   * Stops accepting connections; open ones stay. The system resets connections that it has accepted and the bridge has not. So
-   * requests wait for a moment first: clients that call again after each answer are not connecting then.
+   * Stops accepting connections; open ones stay. The system resets connections that the bridge has not accepted yet. So
+   * requests wait for a moment first: clients that connect again after each answer do not connect in that time.
    */
   async stopAccepting(): Promise<void> {
     const held: (() => void)[] = []
     this.#held = held
     if (this.#accepted > 0) await this.#quiet()
-    // Not the method of HTTP servers, which also closes idle connections.
+    // Not `close` of the HTTP server, which also closes idle connections.
     for (const server of this.#servers) NetServer.prototype.close.call(server)
     this.#held = undefined
     for (const route of held) route()
@@ -162,17 +162,12 @@ export class Listener {
     return `unix:${path}:`
   }
 
-  #bind(host: string, port: number, secure: boolean): Promise<string> {
+  async #bind(host: string, port: number, secure: boolean): Promise<string> {
     const server = this.#serve(secure)
-    return new Promise((resolve, reject) => {
-      server.once('error', reject)
-      server.listen({ host, port }, () => {
-        server.off('error', reject)
-        this.#servers.push(server)
-        const { address, port: actual } = server.address() as AddressInfo
-        resolve(`${secure ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${actual}`)
-      })
-    })
+    await once(server.listen({ host, port }), 'listening')
+    this.#servers.push(server)
+    const { address, port: actual } = server.address() as AddressInfo
+    return `${secure ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${actual}`
   }
 
   #serve(secure: boolean): Server {
@@ -180,13 +175,17 @@ export class Listener {
     const { headers: headersTimeout, request: requestTimeout } = this.#options.within ?? WITHIN
     const options = { ...OPTIONS, headersTimeout, requestTimeout }
     const server = secure ? this.#encrypted(options, answer) : createServer(options, answer)
-    server.on(secure ? 'secureConnection' : 'connection', (socket: Socket) => this.#watch(socket))
+    server.on(secure ? 'secureConnection' : 'connection', (socket: Socket) => {
+      this.#accepted++
+      this.#stalled.watch(socket)
+    })
     // The handler decides whether to ask for the rest of the request.
     server.on('checkContinue', answer)
-    server.on('checkExpectation', (request, response) => this.#refuseExpectation(request, response))
+    const unsupported = new Fault('expectationFailed', 'Unsupported Expect header: only "100-continue" is supported')
+    server.on('checkExpectation', (request, response) => this.#refuseRequest(unsupported, request, response))
     server.on('clientError', (error, socket) => this.#refuse(error, socket as AnsweringSocket))
     this.#connections.watch(server, secure)
-    // More than the bridge accepts, because Node drops the excess silently, and the bridge must refuse it.
+    // More than the bridge accepts: Node would drop further headers silently, but the bridge must refuse them.
     server.maxHeadersCount = 200
     return server
   }
@@ -197,14 +196,9 @@ export class Listener {
     for (let round = 0; this.#accepted !== before && round < QUIET_ROUNDS; round++) {
       before = this.#accepted
       await pause(QUIET)
-      // If the process was held up, the timer is due before waiting connections are accepted.
+      // If the event loop was blocked, the timer fires before pending connections are accepted.
       await new Promise((resolve) => setImmediate(resolve))
     }
-  }
-
-  #watch(socket: Socket): void {
-    this.#accepted++
-    this.#stalled.watch(socket)
   }
 
   readonly #answer = (request: IncomingMessage, response: ServerResponse): void => {
@@ -215,7 +209,7 @@ export class Listener {
     else this.front.routing(request, response)
   }
 
-  /** A server with TLS. Connections stay when its certificate changes; new ones get the new certificate. */
+  /** A server with TLS. When its certificate changes, open connections stay, and new ones use the new certificate. */
   #encrypted(options: ServerOptions, answer: RequestListener): Server {
     const { pem } = this.#options
     if (!pem) throw new TypeError('TLS requires a certificate')
@@ -237,21 +231,16 @@ export class Listener {
     return new Fault('overloaded', `Too many connections (${bound})`, { retryAfter: 1 })
   }
 
-  #refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
-    const fault = new Fault('expectationFailed', 'Unsupported Expect header: only "100-continue" is supported')
-    this.#refuseRequest(fault, request, response)
-  }
-
-  /** Refuses a request that the handler does not get, and ends its connection. */
+  /** Refuses a request in place of the handler, and ends its connection. */
   #refuseRequest(fault: Fault, { socket }: IncomingMessage, response: ServerResponse): void {
     this.#options.refused(fault, { from: socket.remoteAddress })
     const body = textOf(fault)
     response.writeHead(fault.status, { ...headersOf(fault, body), connection: 'close' }).end(body)
   }
 
-  /** Refuses what Node cannot parse as a request, or what arrives too slowly. */
+  /** Refuses a request that Node cannot parse, or that arrives too slowly. */
   #refuse(error: Error & { code?: string }, socket: AnsweringSocket): void {
-    // Without a handshake, nothing can be answered.
+    // Without a handshake, no answer can be sent.
     if (/^ERR_(?:SSL|TLS)_/.test(error.code ?? '')) {
       this.#options.refused(new Fault('invalidRequest', `TLS handshake failed (${error.code})`), {
         from: socket.remoteAddress,
@@ -259,7 +248,7 @@ export class Listener {
       socket.destroy()
       return
     }
-    // The connection is already refused; further input is dropped.
+    // Already refused: further input is dropped.
     if (socket.writableEnded) return
     const answering = socket._httpMessage?.headersSent === true
     if (!socket.writable || answering || error.code === 'ECONNRESET') {
@@ -283,7 +272,7 @@ function textOf(fault: Fault): string {
   return errorMessage(undefined, fault.toRpcError())
 }
 
-/** The headers of an answer with only a fault, as other refusals have them. */
+/** The headers of an answer with a fault: the same as of other refusals. */
 function headersOf({ row, retryAfter }: Fault, body: string): Record<string, string | number> {
   return {
     'content-type': JSON_TYPE,
