@@ -1,6 +1,6 @@
 /**
- * The inspector over HTTP: its page, the data for it, and the token that viewers need. Viewers change nothing, except
- * what of it is kept; those who may can call servers.
+ * The inspector over HTTP: its page, the data for it, and the token that viewers need. Viewers can change which
+ * events and texts are kept; with permission, they can call servers.
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -34,7 +34,7 @@ export interface InspectorOptions {
   /** Undefined for the bridge in this process. */
   source?: OtherSource | undefined
   version: string
-  /** A name for the only server, for people who choose among bridges. */
+  /** A name for the only server, by which people tell bridges apart. */
   title?: string | undefined
   /** The token that a viewer must send; undefined if only its owner can reach the inspector. */
   token: string | undefined
@@ -46,7 +46,7 @@ export interface InspectorOptions {
   bridge: InspectedBridge
   /** Whether viewers may call servers. */
   mayTry: boolean
-  /** The token that viewers need for that, and with which they can look, too; undefined if that of viewers is enough. */
+  /** The token for calls, which also allows viewing; undefined if the token of viewers is enough. */
   tryToken: string | undefined
   /** Called when a viewer starts to read events. */
   onViewer(request: FastifyRequest): void
@@ -119,10 +119,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const { authorization } = request.headers
       if (!isCaller(authorization) && !isViewer(authorization)) {
         reply.header('www-authenticate', 'Bearer')
-        throw new Fault(
-          'unauthorized',
-          'The inspector requires its token: open the address that the bridge has printed',
-        )
+        throw new Fault('unauthorized', 'The inspector requires its token: open the address that the bridge printed')
       }
       done()
     })
@@ -175,7 +172,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
         return 'Calls from the inspector are off: set "inspect": { "try": true } in the configuration'
       return isCaller(request.headers.authorization)
         ? undefined
-        : 'This token is for looking only: calls from the inspector require inspect.tryToken of the configuration'
+        : 'This token is read-only: calls require inspect.tryToken of the configuration'
     }
     await secret.register(tryRoutes, { bridge, whyNot })
 
@@ -187,7 +184,9 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       )
       const now = bridge.servers()
       const why = whyNot(request)
-      const gone = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
+      const targets = bridge.targets()
+      const groups = new Set(targets.flatMap(({ kind, name }) => (kind === 'group' ? [name] : [])))
+      const others = [...seen.values()].filter(({ name }) => now.every((one) => one.name !== name))
       return {
         servers: [
           ...now.map((one) => ({
@@ -197,10 +196,10 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
             // Of another bridge, its own tools and sessions.
             ...one,
           })),
-          ...gone,
+          ...others.map((one) => (groups.has(one.name) ? { ...one, isGroup: true } : one)),
         ],
         try: { allowed: why === undefined, ...(why !== undefined && { why }) },
-        targets: bridge.targets(),
+        targets,
       }
     })
 
@@ -211,7 +210,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       whyNot: ({ headers }) =>
         isCaller(headers.authorization)
           ? undefined
-          : 'This token is for looking only: to pin and to clear require inspect.tryToken of the configuration',
+          : 'This token is read-only: pinning and clearing require inspect.tryToken of the configuration',
       onPayloads: options.onPayloads,
       onClear: options.onClear,
     })

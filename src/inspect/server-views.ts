@@ -1,4 +1,4 @@
-/** Builds servers from events: eras, processes, and messages of the bridge itself. */
+/** Builds servers from events: eras, processes, and messages outside calls. */
 
 import { isFailure } from '../ports/outcome.js'
 import type { ServerStatus } from '../ports/server-status.js'
@@ -10,7 +10,7 @@ export const KEPT_OF_SERVERS = { servers: 200, stderr: 20, messages: 20, process
 
 type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
-/** The current state of a server: what the bridge says, and what was recorded. */
+/** The current state of a server: from the bridge, and from events. */
 export interface ServerNow extends ServerStatus {
   /** Its open sessions. */
   sessions?: SessionCounts | undefined
@@ -23,6 +23,8 @@ export interface ServerNow extends ServerStatus {
 /** The known facts about a server. */
 export interface ServerView {
   name: string
+  /** It is a group: it has no era, process or state of its own. */
+  isGroup?: true
   era: string
   revision?: string | undefined
   transport?: string | undefined

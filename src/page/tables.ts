@@ -1,4 +1,4 @@
-/** The tables beside the calls: servers, sessions, and requests that became no call. */
+/** The views of servers, sessions and refused requests. */
 import { html } from 'htm/preact'
 import { useEffect } from 'preact/hooks'
 import { adviceOn } from '../inspect/advice.js'
@@ -18,6 +18,9 @@ const TOOLS = 50
 const FAILED = 'status:tool_error,error,fault'
 /** Milliseconds between refreshes of the servers. */
 const LOOK = 2_000
+
+/** Shown in place of the state of a group. */
+const GROUP = 'group'
 
 /** Stands for a missing value. */
 const NONE = '–'
@@ -59,10 +62,10 @@ export function Servers() {
     const known = now.get(name)
     const seen = servers.get(name)
     if (!known || 'state' in known) return html`<${Server} key=${name} name=${name} now=${known} seen=${seen} />`
-    return html`<${Server} key=${name} name=${name} seen=${known} isGone />`
+    return html`<${Server} key=${name} name=${name} seen=${known} state=${known.isGroup ? GROUP : 'removed'} />`
   }
   if (names.length === 0 && current.value.views.notes.length === 0)
-    return html`<p class="empty">${whyNothing() ?? 'No server was seen yet.'}</p>`
+    return html`<p class="empty">${whyNothing() ?? 'No servers yet.'}</p>`
   return html`
     <div class="cards" tabindex="0" role="region" aria-label="Servers">
       ${names.map(card)}
@@ -75,12 +78,11 @@ interface ServerProps {
   name: string
   now?: ServerNow | undefined
   seen: ServerView | undefined
-  /** The bridge no longer serves it. */
-  isGone?: boolean
+  /** In place of the state from the bridge: it is a group, or no longer served. */
+  state?: string
 }
 
-function Server({ name, now, seen, isGone = false }: ServerProps) {
-  const state = isGone ? 'removed' : now?.state
+function Server({ name, now, seen, state = now?.state ?? '' }: ServerProps) {
   const { transport, at, ms, pids = [], starts = 0, calls = 0, failed = 0, stderr = [] } = seen ?? {}
   const why = now?.why ?? seen?.why
   const era = now?.era ?? seen?.era
@@ -92,18 +94,18 @@ function Server({ name, now, seen, isGone = false }: ServerProps) {
   const facts: [string, unknown][] = [
     [
       'Era',
-      [era, now?.revision ?? seen?.revision]
+      (state === GROUP ? [] : [era, now?.revision ?? seen?.revision])
         .filter(Boolean)
         .map((text) => shown(text))
         .join(' '),
     ],
     ['Transport', transport && TRANSPORTS[transport as keyof typeof TRANSPORTS]],
-    [now?.state === 'down' ? 'Why it is down' : 'Detected by', why && shown(why, 300)],
+    [now?.state === 'down' ? 'Why it is down' : 'Evidence', why && shown(why, 300)],
     ['Detected', found],
     ['Process', pids.length > 0 && pids.join(', ')],
     ['Starts', starts > 0 && starts],
-    ['Calls', html`${link('', `${calls} seen`)}${failed > 0 && html`, ${link(FAILED, `${failed} failed`)}`}`],
-    ['Now', now && `${now.calls} calls, ${now.parked} parked`],
+    ['Calls', html`${link('', `${calls} recorded`)}${failed > 0 && html`, ${link(FAILED, `${failed} failed`)}`}`],
+    ['In progress', now && `${now.calls} calls, ${now.parked} of them waiting for the client`],
     ['Open sessions', sessionsIn(now?.sessions ?? openSessions(name))],
     ['Circuit breaker', now && breakerOf(now)],
     ['Tools', now?.tools && toolsIn(now.tools)],
@@ -116,7 +118,7 @@ function Server({ name, now, seen, isGone = false }: ServerProps) {
       ${
         messages.length > 0 &&
         html`
-        <h3>Probe, handshakes and other messages of the bridge itself</h3>
+        <h3>Probes, handshakes and other messages outside calls</h3>
         ${messages.map((message) => html`<${Raw} message=${message} time=${clock(message.at)} />`)}
       `
       }
@@ -149,8 +151,8 @@ function Notes() {
   const { notes } = current.value.views
   if (notes.length === 0) return null
   return html`
-    <section class="card" aria-label="Changes of the bridge">
-      <h2>Changes of the bridge</h2>
+    <section class="card" aria-label="Changes">
+      <h2>Configuration, trust and missing events</h2>
       <dl>${notes
         .toReversed()
         .flatMap((note) => [
@@ -163,7 +165,7 @@ function Notes() {
 
 const NOTES = { config: 'configuration', trust: 'trust in', lost: 'missing' } as const
 
-/** The circuit breaker of a server. */
+/** The state of the circuit breaker of a server. */
 function breakerOf({ pause }: ServerNow): string {
   if (!pause) return 'closed'
   const failures = pause.failures === undefined ? '' : ` after ${pause.failures} failures`
@@ -196,7 +198,7 @@ export function Sessions() {
     'Sessions',
     [
       'Session',
-      'Between',
+      'Sides',
       'Server',
       'Principal',
       'Client',
@@ -209,7 +211,7 @@ export function Sessions() {
       'Time in calls',
     ],
     rows,
-    nothing('session was seen'),
+    nothing('sessions'),
   )
 }
 
@@ -237,12 +239,12 @@ function streamsOf({ state, transport, streams, at }: SessionView, now: number):
   return `${open.length}, for ${open.map(({ since }) => duration(Math.max(0, now - since))).join(', ')}`
 }
 
-/** Says that there is nothing of a kind. Calls do not push it out, but the page may have missed it. */
+/** Says that there are no records of a kind, and whether the page may have missed some. */
 function nothing(what: string): string {
-  if (source.value.kind === 'file') return `No ${what}, as far as the file says.`
+  if (source.value.kind === 'file') return `No ${what} in this file.`
   const { lost } = current.value.views
   const since = cleared.value === undefined ? 'yet' : `since the memory was cleared at ${clock(cleared.value)}`
-  return `No ${what} ${since}.${lost > 0 ? ` But this page has missed ${lost} events.` : ''}`
+  return `No ${what} ${since}.${lost > 0 ? ` This page has missed ${lost} events.` : ''}`
 }
 
 export function Refused() {
@@ -261,6 +263,6 @@ export function Refused() {
     'Refused requests',
     ['Time', 'Status', 'Why', 'Meaning', 'Path', 'From', 'Server'],
     rows,
-    nothing('request was refused'),
+    nothing('refused requests'),
   )
 }

@@ -85,7 +85,7 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   await until(async () => (await rows()).length === 5, 'five calls are listed')
   const [echo = '', book = '', nope = '', list = '', open = ''] = await rows()
   t.match(echo, /tools\/call echo\s+orders\s+M 07-28 http → L 11-25 stdio\s+✓ ok/)
-  t.match(book, /ok, asked 1/)
+  t.match(book, /ok, asked once/)
   t.match(nope, /✕ tool error/)
   t.match(list, /✕ fault: connection refused/)
   t.match(open, /resources\/read.*L 11-05 sse → –\s+… open/s)
@@ -116,14 +116,14 @@ t.test('calls appear with their eras, outcomes and times, and both sides of each
   t.same(await problems(browser), [], 'axe-core finds nothing')
 
   await go('#/calls/c2?tab=timeline')
-  await shows(/waits for the client.*?question parked.*?begun again, with answers/s)
+  await shows(/client or person.*?question sent.*?continued with answers/s)
   await go('#/calls/c5?tab=why')
   await shows(/upstreamUnavailable.*?connection refused/s)
   await shows(/The server is unreachable\. Nothing was executed\. What to do: See A server cannot be used\./)
   const advice = `document.querySelector('.advice a').href`
   t.match(await browser.evaluate(advice), /\/docs\/troubleshooting\.md#a-server-cannot-be-used$/)
   await go('#/calls/c6?tab=why')
-  await shows(/Server\s+billing: none\s+Way\s+it did not reach the server/)
+  await shows(/Server\s+billing: none\s+Path\s+did not reach the server/)
   await go('#/calls/c4')
   await shows(/The tool ran, and reports an error in its result\. What to do:/)
   await go('#/calls/c1')
@@ -159,7 +159,7 @@ t.test('shows who cancelled a call, and when the client was away', { skip }, asy
   const [notified, disconnected, late, , away] = await rows()
   t.match(notified, /– cancelled by the client\s/)
   t.match(disconnected, /– cancelled by the client, which closed its connection/)
-  t.match(late, /✕ fault, cancelled by a time limit: The server is silent/)
+  t.match(late, /✕ fault, timed out: The server is silent/)
   t.match(away, /✓ ok, client away/)
 
   const marks = () =>
@@ -170,14 +170,14 @@ t.test('shows who cancelled a call, and when the client was away', { skip }, asy
   await shows(/client away: cancelled by the client, which closed its connection/)
   t.same(await marks(), ['cancelled by the client, which closed its connection', '', ''], 'in the lane of the client')
   await go('#/calls/c3?tab=timeline')
-  await shows(/ended: cancelled by a time limit/)
+  await shows(/ended: timed out/)
   t.same(await marks(), ['', 'cancelled by a time limit', ''], 'in the lane of the bridge')
   t.same(await problems(browser), [])
   await go('#/calls/c4')
   await shows(/← result.*?… client away \d+\.\d ms ….*?→ tools\/call/s)
   t.same(await problems(browser), [])
   await go('#/calls/c6?tab=timeline')
-  await shows(/client away: its connection was closed/)
+  await shows(/client away: its connection closed/)
   record({ ...stream, what: 'resumed' })
   await shows(/client back/)
   await until(async () => /✓ ok\s/.test((await rows())[4] ?? ''), 'the row says that the client is back')
@@ -206,7 +206,7 @@ t.test('shows the duration of a running call, which grows without events', { ski
   await go('#/calls/c2')
   await shows(/… waiting for the client for \S+ \w+ so far …/)
   await go('#/calls/c2?tab=timeline')
-  await shows(/so far.*?question parked: the client is asked, and the call waits/s)
+  await shows(/so far.*?question sent: the call waits for the client/s)
   withoutMistakes()
 })
 
@@ -269,7 +269,7 @@ t.test(
     await go('#/calls/c1')
     await shows(/alice · session [0-9a-f]{8}, \d+(?:\.\d)? \w+ old · error -32603/)
     await shows(/stdio, test-server, pid 812/)
-    await shows(/1 value is hidden/)
+    await shows(/1 hidden value/)
     t.same(await problems(browser), [])
     const saved = `(async () => {
     const blobs = []
@@ -282,11 +282,11 @@ t.test(
     const lines = (await browser.evaluate<string>(saved)).trim().split('\n')
     t.same([...new Set(lines.map((line) => (JSON.parse(line) as { call: string }).call))], ['c1'])
     await go('#/calls/c1?tab=why')
-    await shows(/Message of the error\s+There is no table/)
+    await shows(/Error message\s+There is no table/)
     await go('#/servers')
     await shows(/events, 0 lost, 1,200 calls not recorded/)
     await shows(
-      /Changes of the bridge\s+\d\d:\d\d:\d\d\.\d\s+missing: Calls were not recorded: 1,200\s+\S+\s+configuration: servers: added billing/,
+      /Configuration, trust and missing events\s+\d\d:\d\d:\d\d\.\d\s+missing: Calls were not recorded: 1,200\s+\S+\s+configuration: servers: added billing/,
     )
     t.same(await problems(browser), [])
     await go('#/sessions')
@@ -311,10 +311,10 @@ t.test('stores texts for five minutes on request', { skip }, async (t) => {
   const texts = { request: '{"note":"a text"}', result: '{}' }
   tellCall(ring.record, { id: 1, texts })
   await go('#/calls/c1?tab=raw')
-  await shows(/No text was kept of this call/)
+  await shows(/No texts of this call are kept/)
   await shows(/Keep texts for 5 min/)
   await press()
-  await shows(/Texts are kept until \d\d:\d\d:\d\d/)
+  await shows(/Keeping texts until \d\d:\d\d:\d\d/)
   t.same(await problems(browser), [])
   tellCall(ring.record, { id: 2, texts })
   await go('#/calls/c2')
@@ -323,7 +323,7 @@ t.test('stores texts for five minutes on request', { skip }, async (t) => {
   await shows(/Keep texts for 5 min/)
   tellCall(ring.record, { id: 3, texts })
   await go('#/calls/c3?tab=raw')
-  await shows(/No text was kept of this call/)
+  await shows(/No texts of this call are kept/)
 
   withoutMistakes()
 })
@@ -381,7 +381,7 @@ t.test('marks the changes of the bridge in a real call on both sides, with links
   t.same(await problems(browser), [])
   await go('#/calls/c1?tab=why')
   await shows(/bridge → server: tools\/call.*?replace params\._meta\.progressToken: progress-tokens/s)
-  await shows(/Its rules.*?envelope\s+Envelope: legacy servers are told name and capabilities of the client once/s)
+  await shows(/Rules.*?envelope\s+Envelope: legacy servers are told name and capabilities of the client once/s)
   t.same(await problems(browser), [])
   withoutMistakes()
 })
@@ -399,16 +399,19 @@ t.test('servers, sessions and refusals have their tables', { skip }, async (t) =
   const tools = '{"id":5,"result":{"tools":[{"name":"book"},{"name":"cancel"}]}}'
   ring.record({ ...listing, dir: 'in', form: 'result' }, tools)
   tellCall(ring.record, { id: 50, server: 'retired' })
+  tellCall(ring.record, { id: 51, server: 'team' })
   ring.record({ kind: 'verdict', server: 'empty', era: 'unknown', why: 'connection refused', ms: 1 })
-  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { bridge })
+  const targets = () => [{ name: 'team', kind: 'group' } as const]
+  const { browser, shows, rows, go, withoutMistakes } = await look(t, ring, { bridge: { ...bridge, targets } })
   await go('#/servers')
   await shows(
-    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Detected by\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 parked\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
+    /orders\s+ready\s+Era\s+legacy 2025-11-25\s+Transport\s+stdio\s+Evidence\s+answered initialize.*?in 12 ms\s+Process\s+812.*?1 calls, 0 of them waiting for the client\s+Open sessions\s+client – bridge: 1, bridge – server: 0\s+Circuit breaker\s+closed\s+Tools\s+2: book, cancel.*?listening for orders/s,
   )
   await shows(/Circuit breaker\s+open after 3 failures: calls fail at once for 2\.1 s/)
   // Its era was not detected.
   await shows(/empty\s+down\s+Era\s+unknown\s+Why it is down\s+connection refused\s+Calls/)
-  await shows(/retired\s+removed\s+Era\s+legacy 2025-11-25\s+Calls\s+1 seen\s+Open sessions/)
+  await shows(/team\s+group\s+Calls\s+1 recorded/)
+  await shows(/retired\s+removed\s+Era\s+legacy 2025-11-25\s+Calls\s+1 recorded\s+Open sessions/)
   t.same(await problems(browser), [])
   await go('#/sessions')
   await shows(/client – bridge\s+orders\s+alice\s+test-client\s+open\s+1, for \d+/)
@@ -469,7 +472,7 @@ t.test('filters, keys and links work as described', { skip }, async (t) => {
   await until(async () => (await address()) === '#/calls')
 
   await browser.press('p')
-  await shows(/Go on/)
+  await shows(/Resume/)
   tellCall(ring.record, { id: 20, name: 'while-paused' })
   await shows(/56 events/)
   t.equal((await rows()).length, 5, 'the list stands still')
@@ -493,7 +496,7 @@ t.test('shows an exported file without a bridge', { skip }, async (t) => {
   const other = await lookWith(await Chromium.start(t), t, tickingRing(), {}, '/calls')
   await other.shows(/no token/)
   await drop(other.browser, '{"no":"event"}\n')
-  await other.shows(/line 1 of bug\.jsonl is no event/)
+  await other.shows(/Line 1 of bug\.jsonl is not an event/)
   await drop(other.browser, file)
   await other.shows(/file bug\.jsonl.*?from-a-file/s)
   await other.browser.evaluate(`location.hash = '#/calls/c1?tab=raw'`)
@@ -571,7 +574,7 @@ t.test('explains a wrong token, and works on a small screen', { skip }, async (t
   const ring = tickingRing()
   tellEverything(ring)
   const wrong = await look(t, ring, {}, 'wrong')
-  await wrong.shows(/does not know this token/)
+  await wrong.shows(/Unknown token/)
   await wrong.shows(/Open the address that it printed/)
   t.notMatch(await wrong.browser.text(), /No call yet/)
   const { browser, rows, withoutMistakes } = await look(t, ring)
@@ -597,7 +600,7 @@ t.test('redraws where the time of a call went until it ends', { skip }, async (t
   ring.record({ kind: 'question', what: 'parked', call: 1, server: 'orders' })
   await until(async () => /client [^,]+$/.test((await barOf()) ?? ''), 'the client is waited for')
   await go('#/calls/c1?tab=timeline')
-  await shows(/parked/)
+  await shows(/question sent|waiting for the client/)
   await browser.press('p')
   const before = await barOf()
   ring.record({ kind: 'question', what: 'answered', call: 1, server: 'orders' })
@@ -612,7 +615,7 @@ t.test('redraws where the time of a call went until it ends', { skip }, async (t
   await until(async () => (await barOf()) === phases.join(', '), 'the bar goes to the end')
   await shows(/answered/)
   const lane = await browser.evaluate<string>(`document.querySelector('.lane')?.ariaLabel`)
-  t.match(lane, /^waits for the client or a person: from [\d.]+ ms to [\d.]+ ms$/)
+  t.match(lane, /^client or person: from [\d.]+ ms to [\d.]+ ms$/)
   withoutMistakes()
 })
 
