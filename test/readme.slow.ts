@@ -345,7 +345,7 @@ async function follow(t: Test, { newcomer }: Walk, command: string): Promise<voi
   t.teardown(() => bridge.interrupt())
   await bridge.says(/inspector/)
   const tail = newcomer.start(command)
-  await bridge.says(/somebody looks|inspector_opened/)
+  await bridge.says(/inspector opened|inspector_opened/)
   bridge.child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"server/discover"}\n')
   await tail.says(/server\/discover/)
   await tail.interrupt()

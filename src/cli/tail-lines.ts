@@ -64,7 +64,7 @@ export function adviceFor({ status: outcome, fault, why: message }: CallView): s
 /** The error message of a call, under its line, if known. */
 export function messageIn(call: CallView): string {
   const message = errorMessage(call)
-  return message === undefined ? '' : `    Message of the error: ${shownInLine(message, MESSAGE)}\n`
+  return message === undefined ? '' : `    Error message: ${shownInLine(message, MESSAGE)}\n`
 }
 
 /** A call in a form that repeats it; undefined if that is not possible. Characters that a terminal acts on are escaped. */

@@ -16,7 +16,7 @@ export interface ShownFailure {
 
 type Texts = Readonly<Record<string, readonly [meaning: string, next: string]>>
 
-/** Explains a failure; undefined if there is nothing to say. */
+/** Explains a failure; undefined if there is no advice. */
 export function adviceOn({ outcome = '', fault = '', message = '' }: ShownFailure): Advice | undefined {
   const found = entryOf(FAULT_ADVICE as Texts, fault) ?? entryOf(OUTCOME_ADVICE as Texts, outcome)
   if (!found) return undefined

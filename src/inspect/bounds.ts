@@ -1,4 +1,4 @@
-/** How much the inspector stores, and how its memory is shared. */
+/** Bounds of the memory of the inspector. */
 
 /** Bounds of a ring. At a bound, the oldest entries leave. */
 export interface RingBounds {
@@ -11,7 +11,7 @@ export interface RingBounds {
 export const RING: RingBounds = { calls: 2_000, messages: 20_000, bytes: 16 * 1024 * 1024 }
 
 /**
- * The shares of the bytes: for the newest events, for those that stay longer, and for texts: those of all calls, and those
- * that stay longer.
+ * Shares of the bytes: the newest events, events in rooms, which stay longer, the texts of all calls, and texts that stay
+ * longer.
  */
 export const BYTES = { events: 4 / 16, rooms: 3 / 16, passing: 5 / 16, lasting: 4 / 16 }

@@ -1,4 +1,4 @@
-/** What is known about a failed call: the text of its error, and what its server wrote to stderr. */
+/** Details of a failed call: the text of its error, and the lines of its server on stderr. */
 import type { CallView } from './call-views.js'
 import { errorMessage } from './error-message.js'
 import type { ServerView } from './server-views.js'
@@ -19,7 +19,7 @@ export interface CallFailure {
 const FAILED: ReadonlySet<CallView['status']> = new Set(['error', 'fault', 'tool_error'])
 /** Most lines. */
 const MAX_LINES = 6
-/** A program may be read only after its call has ended: milliseconds. */
+/** Stderr may be read after the call has ended, by this many milliseconds. */
 const LATE = 1_000
 
 /** Undefined if the call has not failed. */
@@ -33,7 +33,7 @@ export function failureOf(
   const isWhyNew = why !== undefined && said?.includes(why) !== true
   const texts = [...(said === undefined ? [] : [said]), ...(isWhyNew ? [why] : [])]
   const until = at + ms + LATE
-  // What a server wrote before may say why it cannot be used, but not why it answers with an error.
+  // Earlier lines may explain why a server is unavailable, but not why it answers with an error.
   const from = fault.startsWith('upstream') ? Number.NEGATIVE_INFINITY : at
   const lines = serversOf(call)
     .flatMap((name) => servers.get(name) ?? [])
@@ -44,7 +44,7 @@ export function failureOf(
   return { texts, lines: lines.map((written) => ({ after: written.at - at, line: written.line })) }
 }
 
-/** The servers that a call was for: of a group, those that got its messages. */
+/** The servers of a call: for a group, those that got its messages. */
 function serversOf({ events, server }: Pick<CallView, 'events' | 'server'>): string[] {
   const names = events.flatMap((seen) => (seen.kind === 'message' && seen.hop === 'server' ? [seen.server] : []))
   return [...new Set([...names, server].filter((name) => name !== undefined))]

@@ -4,8 +4,8 @@
  */
 import type { CallBody, Side, TraceEvent } from '../recorder/events.js'
 import type { Copies } from './kept.js'
-import { mixed } from './place.js'
 import { MAX_SHORT_TEXT, short } from './short.js'
+import { slotHash } from './slot-hash.js'
 
 type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 
@@ -139,6 +139,6 @@ function isSameSide(one: Side | undefined, other: Side | undefined): boolean {
 
 /** The slot of a kind, by the members that differ most. Starts and ends are next to each other. */
 function placeOf({ what, name, method, principal }: CallTrace, session: string | undefined): number {
-  const place = mixed(name) + 7 * mixed(method) + 31 * mixed(principal) + 61 * mixed(session)
+  const place = slotHash(name) + 7 * slotHash(method) + 31 * slotHash(principal) + 61 * slotHash(session)
   return ((place << 1) | (what === 'begun' ? 0 : 1)) & (PLACES - 1)
 }

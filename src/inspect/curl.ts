@@ -17,7 +17,7 @@ export interface RequestCommand {
   variables: readonly string[]
 }
 
-type Told = Pick<CallView, 'client' | 'events' | 'principal' | 'session'>
+type RepeatedCall = Pick<CallView, 'client' | 'events' | 'principal' | 'session'>
 
 /** Principals that need no token. */
 const WITHOUT_TOKEN: readonly (string | undefined)[] = ['local', ANONYMOUS, undefined]
@@ -28,7 +28,7 @@ export function requiresToken(principal: string | undefined): boolean {
 }
 
 /** A request that can be repeated. */
-interface Again {
+interface RepeatableRequest {
   /** Headers whose values are known, without the content type. */
   headers: Readonly<Record<string, string>>
   /** The other headers: the text before the value, and the variable for the value. */
@@ -42,10 +42,10 @@ const URL_VARIABLE = 'MCP_BRIDGE_URL'
  * The command for sh; undefined if the client did not use Streamable HTTP, or if the text of its request is not stored
  * completely.
  */
-export function curlOf(call: Told): RequestCommand | undefined {
-  const again = againOf(call)
-  if (!again) return undefined
-  const { headers, secret, body } = again
+export function curlOf(call: RepeatedCall): RequestCommand | undefined {
+  const request = repeatableOf(call)
+  if (!request) return undefined
+  const { headers, secret, body } = request
   const known = Object.entries({ 'content-type': 'application/json', ...headers })
   const lines = [
     `curl "$${URL_VARIABLE}"`,
@@ -54,14 +54,14 @@ export function curlOf(call: Told): RequestCommand | undefined {
     ...Object.entries(secret).map(([name, { before, variable }]) => `-H "${name}: ${before}$${variable}"`),
     `--data-binary ${inQuotes(body, 'sh')}`,
   ]
-  return { command: lines.join(' \\\n  '), variables: variablesOf(again, '$') }
+  return { command: lines.join(' \\\n  '), variables: variablesOf(request, '$') }
 }
 
 /** The command for PowerShell, of any version from 5.1 on; undefined if there is none. */
-export function powershellRequestOf(call: Told): RequestCommand | undefined {
-  const again = againOf(call)
-  if (!again) return undefined
-  const { headers, secret, body } = again
+export function powershellRequestOf(call: RepeatedCall): RequestCommand | undefined {
+  const request = repeatableOf(call)
+  if (!request) return undefined
+  const { headers, secret, body } = request
   const known = Object.entries(headers).map(([name, value]) => [name, literal(value)])
   const others = Object.entries(secret).map(([name, { before, variable }]) => [name, `"${before}$env:${variable}"`])
   const command = powershellOf({
@@ -69,14 +69,14 @@ export function powershellRequestOf(call: Told): RequestCommand | undefined {
     headers: Object.fromEntries([...known, ...others]) as Record<string, string>,
     body,
   })
-  return { command, variables: variablesOf(again, '$env:') }
+  return { command, variables: variablesOf(request, '$env:') }
 }
 
-function variablesOf({ secret }: Again, sign: string): string[] {
+function variablesOf({ secret }: RepeatableRequest, sign: string): string[] {
   return [URL_VARIABLE, ...Object.values(secret).map(({ variable }) => variable)].map((name) => sign + name)
 }
 
-function againOf(call: Told): Again | undefined {
+function repeatableOf(call: RepeatedCall): RepeatableRequest | undefined {
   const request = call.events.find(
     (seen): seen is MessageRow =>
       seen.kind === 'message' && seen.hop === 'client' && seen.dir === 'in' && seen.form === 'request',
@@ -95,13 +95,13 @@ function againOf(call: Told): Again | undefined {
 
 /** The headers that repeat values of the message or the session. */
 function metadataOf(
-  { era, revision }: NonNullable<Told['client']>,
+  { era, revision }: NonNullable<RepeatedCall['client']>,
   { method, params }: JsonRecord,
 ): Record<string, string> {
   if (era === 'legacy') {
     const known = legacyRevision(revision)
-    const isTold = known !== undefined && traits[known].versionHeader && method !== 'initialize'
-    return isTold ? { 'mcp-protocol-version': known } : {}
+    const isSent = known !== undefined && traits[known].versionHeader && method !== 'initialize'
+    return isSent ? { 'mcp-protocol-version': known } : {}
   }
   const { named } = methodTraits(String(method))
   const name = named === undefined ? undefined : (params as JsonRecord | undefined)?.[named]
@@ -113,7 +113,7 @@ function metadataOf(
 }
 
 /** The headers whose values the inspector does not have. */
-function secretsOf({ session, principal }: Told, { method }: JsonRecord): Again['secret'] {
+function secretsOf({ session, principal }: RepeatedCall, { method }: JsonRecord): RepeatableRequest['secret'] {
   const inSession = session !== undefined && method !== 'initialize'
   return {
     ...(inSession && { 'mcp-session-id': { before: '', variable: 'MCP_SESSION_ID' } }),

@@ -1,6 +1,6 @@
 /**
- * What has become of the newest calls. It decides in which room their events are kept when other calls push them out of the
- * ring. A table of fixed size, because it is written for each call.
+ * The room of each of the newest calls: where its events stay after they have left the ring. A table of fixed size, because
+ * it is written for each call.
  */
 
 import { isFailure } from '../ports/outcome.js'
@@ -9,7 +9,7 @@ import type { CallRoom } from './rooms.js'
 
 type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 
-/** The rooms of calls; calls without one leave. A number of the table is an index. */
+/** The rooms of calls; without one, events are dropped. The table has indices of this list. */
 const FATES: readonly Fate[] = [undefined, 'running', 'failed', 'asked', 'pinned']
 type Fate = CallRoom | undefined
 
@@ -18,7 +18,7 @@ export class Fates {
   readonly #calls: Float64Array
   readonly #fates: Uint8Array
 
-  /** Remembers about so many calls: a later one replaces the one in its place. */
+  /** Remembers about this many calls: a later one replaces the one in its slot. */
   constructor(calls: number) {
     const places = 2 ** Math.ceil(Math.log2(Math.max(1, calls)))
     this.#mask = places - 1
@@ -26,7 +26,7 @@ export class Fates {
     this.#fates = new Uint8Array(places)
   }
 
-  /** The room for the events of a call; undefined if it ended without anything to see later, or is unknown. */
+  /** The room for the events of a call; undefined if they are dropped, or if the call is unknown. */
   of(call: number): Fate {
     const place = call & this.#mask
     return this.#calls[place] === call ? FATES[this.#fates[place] as number] : undefined
@@ -44,7 +44,7 @@ export class Fates {
     if (this.of(call) === 'running') this.set(call, 'asked')
   }
 
-  /** Returns what becomes of the events of a call that has ended, if it is not pinned. */
+  /** A call has ended. Returns its room, unless it is pinned. */
   end(call: number, { outcome }: Pick<CallTrace, 'outcome'>): Fate {
     const before = this.of(call)
     const isOver = isFailure(outcome) || outcome === 'cancelled'
@@ -53,7 +53,7 @@ export class Fates {
     return fate
   }
 
-  /** Changes the fate of a call that is still remembered. */
+  /** Changes the room of a call that is still remembered. */
   set(call: number, fate: Fate): void {
     const place = call & this.#mask
     if (this.#calls[place] === call) this.#fates[place] = FATES.indexOf(fate)

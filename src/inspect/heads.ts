@@ -4,8 +4,8 @@
  */
 import type { Http, MessageBody } from '../recorder/events.js'
 import { publicAddress } from '../texts/printable.js'
-import { mixed } from './place.js'
 import { short } from './short.js'
+import { slotHash } from './slot-hash.js'
 
 /** A head and its approximate bytes. */
 export interface KeptHead {
@@ -16,8 +16,8 @@ export interface KeptHead {
   readonly values: Values
 }
 
-type Told = NonNullable<MessageBody['http']>
-type Value = Told['headers'][string]
+type HttpHead = NonNullable<MessageBody['http']>
+type Value = HttpHead['headers'][string]
 
 /** A name that cannot have a secret: it has no query, no user, and is not encoded. */
 const PLAIN = /^[\w./: -]*$/
@@ -44,17 +44,17 @@ export class Heads {
   readonly #known = new Array<KeptHead | undefined>(PLACES).fill(undefined)
 
   /** The visible part of a head. */
-  of(told: Told): KeptHead {
-    const place = placeOf(told)
+  of(received: HttpHead): KeptHead {
+    const place = placeOf(received)
     const known = this.#known[place]
-    if (known && isHeadOf(known, told)) return known
-    const head = headOf(told, place)
+    if (known && isHeadOf(known, received)) return known
+    const head = headOf(received, place)
     this.#known[place] = head
     return head
   }
 }
 
-function headOf({ status, headers }: Told, place: number): KeptHead {
+function headOf({ status, headers }: HttpHead, place: number): KeptHead {
   const values = {} as Record<(typeof SHOWN)[number], string | undefined>
   const shown: Record<string, string> = {}
   let weight = OBJECT_BYTES
@@ -78,13 +78,13 @@ function safeValue(name: string, value: string): string | undefined {
 }
 
 /** Whether `shown` is the visible part of a head; a missing head has none. */
-export function isHeadOf(head: KeptHead | undefined, told: Told | undefined): boolean {
-  if (head === undefined || told === undefined) return head === told
-  return head.shown.status === told.status && isSame(head.values, told.headers)
+export function isHeadOf(head: KeptHead | undefined, received: HttpHead | undefined): boolean {
+  if (head === undefined || received === undefined) return head === received
+  return head.shown.status === received.status && isSame(head.values, received.headers)
 }
 
 /** Whether a head has these values. Each is named because V8 is fastest with constant property names. */
-function isSame(values: Values, headers: Told['headers']): boolean {
+function isSame(values: Values, headers: HttpHead['headers']): boolean {
   return (
     shows(values['content-length'], headers['content-length']) &&
     shows(values['mcp-name'], headers['mcp-name']) &&
@@ -104,9 +104,12 @@ function shows(shown: string | undefined, value: Value): boolean {
 }
 
 /** The slot of a head, by the values that differ most. */
-function placeOf({ status = 0, headers }: Told): number {
+function placeOf({ status = 0, headers }: HttpHead): number {
   return (
-    (status + mixed(headers['content-length']) + 31 * mixed(headers['mcp-name']) + 7 * mixed(headers['mcp-method'])) &
+    (status +
+      slotHash(headers['content-length']) +
+      31 * slotHash(headers['mcp-name']) +
+      7 * slotHash(headers['mcp-method'])) &
     (PLACES - 1)
   )
 }

@@ -21,7 +21,7 @@ import { pipeName, socketName } from './socket.js'
 /** 192 random bits. */
 const TOKEN_BYTES = 24
 
-/** What an inspector needs of its program. */
+/** The dependencies of an inspector. */
 interface InspectorContext {
   version: string
   log: Log
@@ -116,10 +116,7 @@ export class Inspector {
       // Only its user can open a socket without a token.
       tryToken: token === undefined ? undefined : this.#settings.tryToken,
       onViewer: ({ ip }) =>
-        log.info(
-          { event: 'inspector_opened', from: ip, payloads: this.#ring.kept.payloads },
-          'somebody looks at the inspector',
-        ),
+        log.info({ event: 'inspector_opened', from: ip, payloads: this.#ring.kept.payloads }, 'inspector opened'),
       onPayloads: ({ ip }, { payloads, until }) =>
         log.info(
           {
@@ -128,10 +125,9 @@ export class Inspector {
             payloads,
             ...(until !== undefined && { until: new Date(until).toISOString() }),
           },
-          'somebody changed whose messages the inspector keeps',
+          'inspector payloads changed',
         ),
-      onClear: ({ ip }) =>
-        log.info({ event: 'inspector_cleared', from: ip }, 'somebody cleared the memory of the inspector'),
+      onClear: ({ ip }) => log.info({ event: 'inspector_cleared', from: ip }, 'inspector memory cleared'),
     }
   }
 }

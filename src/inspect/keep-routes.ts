@@ -1,4 +1,4 @@
-/** What viewers change of the memory of the inspector: whose texts are kept, which calls are pinned, and that it is cleared. */
+/** The routes that change the memory of the inspector: they keep texts, pin calls, and clear. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../fault/fault.js'
 import { error as errorMessage } from '../rpc/message.js'
@@ -15,7 +15,7 @@ export interface KeepOptions {
   texts: TextSwitch
   /** The call with this id, or the one that the id continues. */
   callOf(id: string): Promise<CallView | undefined>
-  /** Why the sender of a request may neither pin nor clear; undefined if it may. */
+  /** The reason why the sender of a request may not pin or clear; undefined if it may. */
   whyNot(request: FastifyRequest): string | undefined
   /** Called when a viewer turns the storage of all texts on or off. */
   onPayloads(request: FastifyRequest, kept: Ring['kept']): void
@@ -23,7 +23,7 @@ export interface KeepOptions {
   onClear(request: FastifyRequest): void
 }
 
-/** Milliseconds for which a viewer can have the texts of all calls stored. */
+/** Milliseconds for which a viewer can keep the texts of all calls. */
 const KEPT_FOR = 5 * 60 * 1_000
 
 export async function keepRoutes(app: FastifyInstance, options: KeepOptions): Promise<void> {
@@ -57,7 +57,7 @@ export async function keepRoutes(app: FastifyInstance, options: KeepOptions): Pr
         return answer(
           reply,
           'invalidRequest',
-          `There is no room for another pinned call (at most ${MAX_PINNED_CALLS}, and less if their texts are long): unpin one first`,
+          `Too many pinned calls (at most ${MAX_PINNED_CALLS}, fewer with long texts): unpin one first`,
         )
       }
       return pinned()
@@ -78,9 +78,9 @@ export async function keepRoutes(app: FastifyInstance, options: KeepOptions): Pr
 }
 
 /** The message about a call that is not stored. */
-export const NO_CALL = 'There is no such call: it may have left the memory of the inspector'
+export const NO_CALL = 'Unknown call: it may have left the memory of the inspector'
 
-/** Answers a viewer with an error. It does not count as a refused request, which the log and the inspector show. */
+/** Answers a viewer with an error, which neither the log nor the inspector shows as a refused request. */
 export function answer(reply: FastifyReply, name: 'noSuchPath' | 'invalidRequest', message: string): FastifyReply {
   const fault = new Fault(name, message)
   return reply.code(fault.status).type('application/json').send(errorMessage(undefined, fault.toRpcError()))

@@ -1,4 +1,4 @@
-/** Decides in which room an event is kept when it leaves the ring. */
+/** Chooses the room for an event that leaves the ring. */
 import type { Fates } from './fates.js'
 import type { Other } from './kept.js'
 import type { Room } from './rooms.js'

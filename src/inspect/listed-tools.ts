@@ -14,7 +14,7 @@ interface Listed {
   pages: Set<string>
 }
 
-/** A digest of the tools in the answer to a request for a page. */
+/** The digest of the tools on a page of a list. */
 export function pageOf(text: string): string {
   // Without the id of the answer.
   const tools = text.slice(text.indexOf('"tools"'), text.lastIndexOf(']'))

@@ -7,7 +7,7 @@ import type { Changes, MessageBody } from '../recorder/events.js'
 import type { MessageTrace } from '../recorder/message.js'
 import { Heads, isHeadOf, type KeptHead } from './heads.js'
 import type { Copies } from './kept.js'
-import { mixed } from './place.js'
+import { slotHash } from './slot-hash.js'
 
 /** Parts that many messages share, copied out of the received data. */
 export interface MessageKind extends Pick<MessageBody, 'hop' | 'dir' | 'form' | 'method'> {
@@ -119,7 +119,7 @@ function placeOf(
   return (
     (wire +
       (form === 'error' ? WIRES : 0) +
-      2 * WIRES * ((head ? head.place : 0) + mixed(session) + 7 * mixed(method))) &
+      2 * WIRES * ((head ? head.place : 0) + slotHash(session) + 7 * slotHash(method))) &
     (PLACES - 1)
   )
 }

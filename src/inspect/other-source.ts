@@ -1,9 +1,9 @@
-/** What the inspector needs to show events that the bridge in this process has not recorded. */
+/** Events from elsewhere: other bridges, or a file. */
 import type { KeptText } from '../recorder/events.js'
 import type { TextSwitch } from './keep-routes.js'
 import type { CallView } from './views.js'
 
-/** Where the events are from, if the bridge in this process has not recorded them. */
+/** A source of events other than the bridge in this process. */
 export interface OtherSource {
   /** The text of an event, without secrets. */
   textOf(number: number): KeptText | undefined

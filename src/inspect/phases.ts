@@ -1,4 +1,4 @@
-/** Divides the time of a call: which side it waits for, and when its client is away. */
+/** Divides the time of a call by the side that it waits for, and finds when its client was away. */
 import type { RecordedEvent } from '../recorder/events.js'
 import type { CallView } from './call-views.js'
 import { openQuestions } from './questions.js'

@@ -5,7 +5,7 @@ import type { KeptPicture } from '../recorder/events.js'
 const MOST = 8
 /** Objects and arrays deeper than this are not searched. */
 const DEEPEST = 20
-/** What stands for the bytes of a value in the text that viewers see. A hidden value has something else. */
+/** The placeholder for bytes in the text that viewers see. A hidden value has another one. */
 const SIZE_AND_DIGEST = /^‹\d+ characters, sha256 [\da-f]+›$/
 /** Members with bytes. */
 const BYTES = ['data', 'blob'] as const
@@ -13,8 +13,8 @@ const BYTES = ['data', 'blob'] as const
 type Json = Readonly<Record<string, unknown>>
 
 /**
- * The images in a complete text. `shown` is what viewers see of it: only images whose size it has are given, and none of a
- * value that is hidden.
+ * The images in a complete text. `shown` is the text that viewers see: images are returned only where it has their size, so
+ * none of a hidden value.
  */
 export function picturesIn(text: string, shown: string): KeptPicture[] {
   const pictures: KeptPicture[] = []

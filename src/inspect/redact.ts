@@ -207,7 +207,7 @@ class Redaction {
     else this.#at = end
   }
 
-  /** Notes what a string means for its siblings. */
+  /** Learns from a string whether its siblings are secret. */
   #learn(key: string | undefined, value: string, inside: Open): void {
     if (key !== undefined) {
       if (!CALLED.has(key.toLowerCase()) || !isSecret(value)) return

@@ -1,4 +1,4 @@
-/** The newest events of the inspector, in a bounded ring, and rooms for those that it keeps longer. It never holds a secret. */
+/** The events of the inspector: the newest ones in a bounded ring, and rooms for events that stay longer. It holds no secrets. */
 
 import { isFailure } from '../ports/outcome.js'
 import {
@@ -27,9 +27,9 @@ import { type Payloads, StoredTexts } from './stored-texts.js'
 
 /** Most refusals, and most lines of stderr, recorded per second. */
 const MOST = { refusals: 20, lines: 50 }
-/** Calls whose fate is remembered, for each call that the ring holds: a call may run while many others end. */
+/** Calls whose room is remembered, per call in the ring: a call may run while many others end. */
 const FATES = 4
-/** What stays when a viewer clears the rest: it is about what goes on. */
+/** Rooms that stay when a viewer clears the memory: their events describe the current state. */
 const UNCLEARED: readonly Room[] = ['running', 'opening', 'servers', 'sessions', 'pinned']
 
 /** The events of one bridge. */
@@ -50,7 +50,7 @@ export class Ring {
   #recorded = 0
   /** When a viewer cleared it, in milliseconds since 1970. */
   cleared: number | undefined
-  /** Anyone can cause refusals, and programs write any number of lines: neither may push calls out of the ring. */
+  /** Anyone can cause refusals, and programs write any number of lines: neither may evict calls. */
   readonly #refusals = this.#perSecond('refusals', 'Refused requests')
   readonly #lines = this.#perSecond('lines', 'Lines of stderr')
   /** An array, because a set makes an iterator for each event. */
@@ -175,7 +175,7 @@ export class Ring {
     return this.#rooms.pinned.map(callId)
   }
 
-  /** Keeps the events of a call until it is unpinned. Returns whether there is room for them; undefined without such a call. */
+  /** Keeps the events of a call until it is unpinned. Returns false if there is no room; undefined if the call is unknown. */
   pin(id: string): boolean | undefined {
     const call = callNumber(id)
     const numbers = [...this.#events.eventsOf(call)].toReversed()
@@ -188,13 +188,13 @@ export class Ring {
     return isPinned
   }
 
-  /** The events of the call leave as those of others like it do. */
+  /** Moves a pinned call back to its room, or drops it. */
   unpin(id: string): void {
     const call = callNumber(id)
     if (this.#rooms.pinned.includes(call)) this.#fates.set(call, this.#rooms.unpin(call, this.first))
   }
 
-  /** Drops what has happened, but not pinned calls, and not what goes on: running calls, open sessions, states of servers. */
+  /** Drops all events except those of pinned and running calls, open sessions and states of servers. */
   clear(): void {
     while (this.#events.length > 0) this.#shift(UNCLEARED)
     this.#rooms.clear(UNCLEARED)
@@ -257,14 +257,14 @@ export class Ring {
     this.#events.addOther(at, copy, weight, event.call)
   }
 
-  /** A call has ended. Of a failed one, the payloads stay longer, and become visible. */
+  /** A call has ended. The payloads of a failed call stay longer, and become visible. */
   #end(call: number, event: Extract<TraceEvent, { kind: 'call' }>): void {
     this.#rooms.move(call, this.#fates.end(call, event))
     if (!isFailure(event.outcome) || !this.hasTexts) return
     for (const number of this.#events.eventsOf(call)) this.#texts.makeLasting(number)
   }
 
-  /** An event of the ring, and how its text is read. */
+  /** An event of the ring, with a function that reads its text. */
   #storedOf(number: number): KeptEvent {
     const text = this.#texts.of(number)
     return { number, json: this.#events.json(number), text: text?.read, isHidden: text?.isHidden ?? false }
@@ -286,7 +286,7 @@ export class Ring {
       this.#shift()
   }
 
-  /** Removes the first event, and keeps it in one of these rooms if it belongs into it. */
+  /** Removes the first event. Keeps it if its room is among these. */
   #shift(rooms?: readonly Room[]): void {
     const events = this.#events
     const { first } = events

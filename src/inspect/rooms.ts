@@ -1,6 +1,6 @@
 /**
- * Keeps events that quiet calls must not push out: each kind has room of its own. Where there is too little of it, the oldest
- * events of the server that takes most of it leave, so a noisy server pushes out nothing of another one.
+ * Keeps events longer than the ring does. Each kind has a room: a share of the memory. In a full room, the server with the
+ * most bytes loses its oldest events, so a noisy server evicts nothing of other servers.
  */
 import type { KeptText } from '../recorder/events.js'
 
@@ -9,10 +9,10 @@ const SHARES = {
   /** Calls that are still running. */
   running: 3,
   failed: 4,
-  /** Calls whose server has asked the client, and those with the answers. */
+  /** Calls with questions to the client, and those with the answers. */
   asked: 2,
   refused: 1,
-  /** How the bridge opens a server: the probe of its era and the handshake. */
+  /** Probes of eras, and handshakes. */
   opening: 2,
   /** Verdicts on the era of a server, and starts and ends of its processes. */
   servers: 1,
@@ -22,7 +22,7 @@ const SHARES = {
   sessions: 1,
   /** Changes of the bridge itself. */
   notes: 1,
-  /** Calls that a viewer has pinned: they do not leave. */
+  /** Calls that a viewer has pinned: they are not evicted. */
   pinned: 8,
 } as const
 export type Room = keyof typeof SHARES
@@ -50,7 +50,7 @@ export interface KeptEvent {
 interface Group {
   key: number
   room: Room
-  /** The room that it returns to when it is no longer pinned; undefined if it is dropped then. */
+  /** The room of a pinned call after it is unpinned; undefined if it is dropped then. */
   home: CallRoom | undefined
   server: string
   events: KeptEvent[]
@@ -81,7 +81,7 @@ export class Rooms {
     return [...this.#taken.values()].reduce((sum, bytes) => sum + bytes, 0)
   }
 
-  /** Adds an event of a server. `call` is the number of its call, or 0. Drops the oldest events if there is too little room. */
+  /** Adds an event of a server. `call` is the number of its call, or 0. Drops the oldest events if the room is full. */
   add(room: Room, event: KeptEvent, { server, call, isEnd }: { server: string; call: number; isEnd: boolean }): void {
     if (this.#events.has(event.number)) return
     // An event of a call has its number, another one a number of its own.
@@ -131,13 +131,13 @@ export class Rooms {
     return [...(this.#rooms.get('pinned')?.values() ?? [])].flatMap(({ groups }) => [...groups].map(({ key }) => key))
   }
 
-  /** Pins a call with these events besides those that are kept of it. Returns whether there is room for it. */
+  /** Pins a call: its kept events, and these. Returns false if there is no room. */
   pin(call: number, more: readonly KeptEvent[], server: string, home: CallRoom | undefined): boolean {
     const known = this.#groups.get(call)
     if (known?.room === 'pinned') return true
     const all = [...(known?.events ?? []), ...more.filter(({ number }) => !this.#events.has(number))]
     const events = [...all.slice(0, MAX_ROOM_EVENTS - 1), ...all.slice(MAX_ROOM_EVENTS - 1).slice(-1)].map((event) => {
-      // Other texts are overwritten some time.
+      // The stored text will be overwritten.
       const text = event.text?.()
       return { ...event, text: text && (() => text) }
     })
@@ -162,8 +162,8 @@ export class Rooms {
   }
 
   /**
-   * Returns a pinned call to its room, which it returns. Drops its events from this number on: they are stored elsewhere,
-   * too.
+   * Moves a pinned call back to its room, and returns that room. Drops its events from this number on, because the ring has
+   * them.
    */
   unpin(call: number, from: number): CallRoom | undefined {
     const group = this.#groups.get(call)
@@ -175,7 +175,7 @@ export class Rooms {
     return home
   }
 
-  /** Drops everything but what is in these rooms. */
+  /** Empties all rooms but these. */
   clear(kept: readonly Room[]): void {
     for (const group of [...this.#groups.values()]) if (!kept.includes(group.room)) this.#drop(group)
   }

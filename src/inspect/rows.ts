@@ -39,7 +39,7 @@ export interface Row {
   elsewhere?: MessageRow | 'unseen'
 }
 
-/** Candidates for the unknown counterpart of a message, by its wire and form. The first match counts. */
+/** Candidates for the unknown counterpart of a message, by its wire and form. The first match applies. */
 interface Source {
   /** Forms of messages on the other wire. */
   forms: readonly MessageRow['form'][]

@@ -1,6 +1,6 @@
 /**
- * The rules of docs/translation.md in one sentence each, for people who look at a change: what is changed, and how. Markdown
- * with code only; `you` is the client.
+ * The rules of docs/translation.md, each in one sentence that explains a change to viewers. Markdown with code only; `you` is
+ * the client.
  */
 export const RULE_SENTENCES = {
   'added-envelope':

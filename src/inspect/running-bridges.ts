@@ -1,6 +1,6 @@
 /**
- * Finds the bridges of this user on this machine that serve their inspector on a socket, and asks them. A socket of another
- * user, or one that others may open, is refused: its owner could show anything.
+ * Finds the bridges of this user on this machine that serve their inspector on a socket, and sends requests to them. A socket
+ * of another user, or one that others may open, is refused: its owner could show anything.
  */
 import { lstatSync, readdirSync, readFileSync, rmSync, type Stats } from 'node:fs'
 import { type ClientRequest, type IncomingMessage, request } from 'node:http'
@@ -30,7 +30,7 @@ export interface BridgeRequest {
   signal?: AbortSignal | undefined
 }
 
-/** Milliseconds in which a bridge on this machine answers. */
+/** Time limit in milliseconds for an answer of a bridge. */
 const ANSWERS = 5_000
 /** Most sockets that are asked, and most of one answer, in bytes. */
 const MAX_SOCKETS = 200

@@ -1,4 +1,4 @@
-/** Which values a JSON Schema calls secret: those with `writeOnly: true` or `format: password`. */
+/** Finds the values that a JSON Schema marks as secret: `writeOnly: true` or `format: password`. */
 import { ANY, LONGEST, MANY, type PathStep } from './paths.js'
 import { isRecord } from './record.js'
 import { referred } from './schema-reference.js'

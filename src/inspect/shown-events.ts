@@ -1,4 +1,4 @@
-/** Events as viewers see them: with their texts, in which secrets are hidden, and with the images in these. */
+/** Events as viewers see them: with texts, in which secrets are hidden, and with images. */
 import type { KeptText, RecordedEvent } from '../recorder/events.js'
 import type { OtherSource } from './other-source.js'
 import { picturesIn } from './pictures.js'
@@ -7,7 +7,7 @@ import type { Ring } from './ring.js'
 
 export interface ShownEvents {
   withText<T extends RecordedEvent>(event: T): T
-  /** Of an event with its text: small images of a message whose text is complete. */
+  /** Adds small images to an event with a complete text. */
   withPictures(event: RecordedEvent): RecordedEvent
   /** Whether a viewer finds these characters, in lower case, in the text of an event. */
   hasText(event: RecordedEvent, part: string): boolean

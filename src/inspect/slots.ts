@@ -179,7 +179,7 @@ export class Slots {
     return this.#values[this.#slotOf(number) << VALUE_SHIFT] as Other
   }
 
-  /** What an event belongs to: the number of its call, or 0, and its server; and whether it is the end of the call. */
+  /** The number of the call of an event (or 0), its server, and whether it is the end of the call. */
   groupOf(number: number): { call: number; server: string; isEnd: boolean } {
     const { server = '' } = this.#values[this.#slotOf(number) << VALUE_SHIFT] as { server?: string | undefined }
     return { call: this.callOf(number), server, isEnd: this.codeOf(number) === ENDED }

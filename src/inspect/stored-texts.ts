@@ -1,4 +1,4 @@
-/** The texts of messages: which are stored, where, and who may see them. */
+/** Stores the texts of messages: which ones, where, and when they are visible. */
 import type { KeptText } from '../recorder/events.js'
 import type { MessageTrace } from '../recorder/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -46,7 +46,7 @@ export class StoredTexts {
     this.#allUntil = until
   }
 
-  /** Stores the text of a message if the mode asks for it, or may ask for it when the call ends. */
+  /** Stores the text of a message if the mode requires it, or may require it when the call ends. */
   add(text: Wire, number: number, at: number, { call, bytes }: MessageTrace): void {
     const isShown = this.#payloads === 'all' || at < this.#allUntil
     if (!isShown && (this.#payloads === 'off' || call === undefined)) return
@@ -61,7 +61,7 @@ export class StoredTexts {
     this.#events.addText(number, this.#lasting.copy(this.#passing, text.position), LASTING)
   }
 
-  /** How the text of an event is read, and whether it may not be shown yet; undefined if it has none. */
+  /** A function that reads the text of an event, and whether the text is hidden so far; undefined if it has none. */
   of(number: number): { read: () => KeptText | undefined; isHidden: boolean } | undefined {
     const found = this.#events.textOf(number)
     const texts = found?.place === LASTING ? this.#lasting : this.#passing

@@ -1,6 +1,6 @@
 /**
- * Calls from the inspector: hands HTTP requests of MCP to the bridge in this process, and streams the answers back unchanged.
- * A refused request reaches no server.
+ * Calls from the inspector: forwards HTTP requests of MCP to the bridge, and streams the answers back unchanged. A refused
+ * request reaches no server.
  */
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -12,18 +12,18 @@ import { queryOf } from './keep-routes.js'
 
 export interface TryOptions {
   bridge: InspectedBridge
-  /** Why the sender of a request may not call; undefined if it may. */
+  /** The reason why the sender of a request may not call; undefined if it may. */
   whyNot(request: FastifyRequest): string | undefined
 }
 
 /** Most requests at once, streams included. */
 const MAX_TRIES = 64
-/** Most answers at once to what is hidden, for which servers list everything. */
+/** Most lists of hidden items at once: servers list everything for them. */
 const MAX_LOOKS = 4
 /** Most characters of a schema and a value together. */
 const MAX_CHECKED = 2 * 1024 * 1024
-const NO_TARGET = 'There is no such server or group'
-/** Headers of requests that are handed on. */
+const NO_TARGET = 'Unknown server or group'
+/** Forwarded request headers. */
 const PASSED = /^(?:accept|content-type|last-event-id|mcp-.*)$/
 /** Headers of answers that belong to the page, or to a connection. */
 const OWN = new Set([
@@ -57,7 +57,9 @@ export async function tryRoutes(app: FastifyInstance, { bridge, whyNot }: TryOpt
   app.get(`${INSPECT}/catalogue`, { exposeHeadRoute: false }, async (request) => {
     const name = nameIn(request)
     if (looking >= MAX_LOOKS)
-      throw new Fault('overloaded', `Too many looks at what is hidden (at most ${MAX_LOOKS})`, { retryAfter: 1 })
+      throw new Fault('overloaded', `Too many requests for hidden items at once (at most ${MAX_LOOKS})`, {
+        retryAfter: 1,
+      })
     looking++
     try {
       const found = await bridge.hidden(name)
@@ -107,7 +109,7 @@ function nameIn(request: FastifyRequest): string {
   return name
 }
 
-/** The body of a check. Throws a Fault if it is not what is checked. */
+/** The body of a check. Throws a Fault if it is invalid. */
 function checkedText(body: Uint8Array<ArrayBuffer> | undefined): string {
   const text = new TextDecoder().decode(body)
   if (text.length > MAX_CHECKED)

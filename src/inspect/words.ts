@@ -121,17 +121,22 @@ export const CANCELLED = {
   bridge: 'cancelled by the bridge',
 } as const satisfies Record<Cancelled, string>
 
+/** How often something happened. */
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`
+}
+
 /** The fault of calls that timed out. */
 export const TIME_LIMIT = 'upstreamTimeout'
 
 function endOf({ status, code, fault, cancelled, rounds }: CallView): { sign: string; words: string } {
   switch (status) {
     case 'open':
-      return { sign: '…', words: rounds > 0 ? `open, asked ${rounds}` : 'open' }
+      return { sign: '…', words: rounds > 0 ? `open, asked ${times(rounds)}` : 'open' }
     case 'ok':
-      return { sign: '✓', words: rounds > 0 ? `ok, asked ${rounds}` : 'ok' }
+      return { sign: '✓', words: rounds > 0 ? `ok, asked ${times(rounds)}` : 'ok' }
     case 'asks':
-      return { sign: '?', words: `asks ${Math.max(1, rounds)}` }
+      return { sign: '?', words: rounds > 1 ? `asks its client, round ${rounds}` : 'asks its client' }
     case 'tool_error':
       return { sign: '✕', words: 'tool error' }
     case 'error':
@@ -139,6 +144,6 @@ function endOf({ status, code, fault, cancelled, rounds }: CallView): { sign: st
     case 'cancelled':
       return { sign: '–', words: cancelled === undefined ? 'cancelled' : CANCELLED[cancelled] }
     case 'fault':
-      return { sign: '✕', words: fault === TIME_LIMIT ? 'fault, cancelled by a time limit' : 'fault' }
+      return { sign: '✕', words: fault === TIME_LIMIT ? 'fault, timed out' : 'fault' }
   }
 }

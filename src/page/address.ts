@@ -25,7 +25,7 @@ export function takeToken(): string | undefined {
   return sessionStorage.getItem(KEPT) ?? undefined
 }
 
-/** Places begin with a slash, tokens do not. */
+/** Fragments of places begin with a slash, tokens do not. */
 function isToken(fragment: string): boolean {
   return fragment !== '' && !fragment.startsWith('/')
 }

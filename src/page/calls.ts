@@ -27,7 +27,7 @@ const COLUMNS: readonly (readonly [title: string, about?: string])[] = [
   ['Duration'],
   [
     'Where the time went',
-    'Solid, grey: bridge. Lines, blue: server. Stripes, orange: client, or a person. All rows share the scale, which is logarithmic; the parts of a bar are in proportion',
+    'Grey: bridge. Blue lines: server. Orange stripes: client or person. All rows share one logarithmic scale; within a bar, parts are proportional',
   ],
 ]
 
@@ -140,9 +140,9 @@ function follow(): void {
 function empty(): string {
   const { size } = current.value.views.calls
   const areKept = mayHaveTexts() || source.value.kind === 'file'
-  const texts = textWords.value.length > 0 && !areKept ? ' No texts of messages are kept, so none were searched.' : ''
-  if (size > 0) return `None of ${size} calls matches the filter.${texts}`
-  return whyNothing() ?? 'No call yet. Calls appear here as they happen.'
+  const texts = textWords.value.length > 0 && !areKept ? ' Message texts are not kept, so they were not searched.' : ''
+  if (size > 0) return `No call of ${size} matches the filter.${texts}`
+  return whyNothing() ?? 'No calls yet. They appear here as they happen.'
 }
 
 function space(height: number) {

@@ -22,7 +22,7 @@ export interface Mark {
   text: string | undefined
 }
 
-/** What happened to a value, as the reader of this message sees it. */
+/** The kind of a change, from the view of this message. */
 export function kindOf({
   change: { op },
   removed,
@@ -33,10 +33,10 @@ export function kindOf({
 
 /** The changes at one message. */
 export interface MessageMarks {
-  /** The original of this message, if the row has another one, and what was removed from it. */
+  /** The original of this message, if it is in another row, and the values removed from it. */
   source: MessageRow | undefined
   elsewhere: readonly Mark[]
-  /** Those in the text of the message itself. */
+  /** The changes in the text of the message itself. */
   own: readonly Mark[]
 }
 
@@ -61,7 +61,7 @@ export function Changes({ marks: { source, elsewhere, own }, explained }: Change
   `
 }
 
-/** The original of this message, if the row has another one. */
+/** The original of this message, if it is in another row. */
 function sourceElsewhere(
   { dir, of }: MessageRow,
   other: MessageRow | undefined,

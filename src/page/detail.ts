@@ -38,7 +38,7 @@ export function Detail() {
   const looked = useRef({ id: '', at: 0 })
   const state = `${id} ${call?.status} ${call?.events.length} ${kept.value?.payloads}`
   useEffect(() => {
-    // A call that the page has dropped, the bridge has dropped, too.
+    // The bridge drops calls before the page does.
     if (!call) return undefined
     const look = () => {
       const own = { id: call.id, at: performance.now() }
@@ -49,7 +49,7 @@ export function Detail() {
         })
         .catch(() => {})
     }
-    // To find them, the bridge searches all stored events.
+    // The bridge searches all stored events for them.
     const isAgain = looked.current.id === call.id && isRunning(call)
     const timer = setTimeout(look, isAgain ? looked.current.at + AGAIN - performance.now() : 0)
     return () => clearTimeout(timer)
@@ -58,7 +58,7 @@ export function Detail() {
   useLayoutEffect(() => document.getElementById('panel')?.scrollTo(0, 0), [id, tab.value])
   if (id === undefined) return null
   if (!call) {
-    const none = whyNothing() ?? `There is no call ${shown(id)} in memory.`
+    const none = whyNothing() ?? `Call ${shown(id)} is not in memory.`
     return html`<section class="detail" aria-label="Call"><p class="empty">${none}${' '}<a href=${addressOf('calls')}>Back to the list</a></p></section>`
   }
   const shownCall = texts.value?.of === call.id ? withTexts(call, texts.value.found) : call
@@ -81,10 +81,10 @@ export function Detail() {
           <${RepeatButtons} call=${shownCall} />
           <button type="button" onClick=${() => save('jsonl', `id:"${call.id}"`, `-${call.id}`)}>Export call</button>
           ${mayBeRight.value && html`<button type="button" onClick=${movePanel}>${panelSide.value === 'below' ? 'Panel right' : 'Panel below'}</button>`}
-          <button type="button" onClick=${close} aria-label="Close the call">✕</button>
+          <button type="button" onClick=${close} aria-label="Close call">✕</button>
         </div>
       </header>
-      <div class="tabs" role="tablist" aria-label="Parts of the call" onKeyDown=${turn}>
+      <div class="tabs" role="tablist" aria-label="Views of the call" onKeyDown=${turn}>
         ${TABS.map(
           (name) => html`
             <button type="button" role="tab" id=${`tab-${name}`} aria-selected=${tab.value === name ? 'true' : 'false'}
@@ -93,7 +93,7 @@ export function Detail() {
         )}
       </div>
       <div id="panel" role="tabpanel" aria-labelledby=${`tab-${tab.value}`} tabindex="0">
-        ${call.incomplete && html`<p class="warning">The beginning of this call is missing.</p>`}
+        ${call.incomplete && html`<p class="warning">The start of this call is missing.</p>`}
         ${call.more > 0 && html`<p class="warning">${call.more} events in the middle of this call are not shown.</p>`}
         <${Failure} call=${shownCall} state=${call.events.length} />
         ${panel(shownCall, texts.value?.of === call.id || !mayHaveTexts())}
@@ -118,7 +118,7 @@ function sessionOf(call: CallView) {
   return html`<a href=${addressOf('sessions')}>session ${shown(call.session)}</a>${session ? age : ''}`
 }
 
-const TITLES = { messages: 'Messages', timeline: 'Timeline', why: 'Why', raw: 'Raw' } as const
+const TITLES = { messages: 'Messages', timeline: 'Timeline', why: 'Explanation', raw: 'Raw' } as const
 
 /** Arrow keys move between tabs, as in every tab list. */
 function turn({ key }: KeyboardEvent): void {
@@ -136,7 +136,7 @@ function close(): void {
   place.value = 'calls'
 }
 
-/** `isRead`: the texts of the call are there, as far as they are kept. */
+/** `isRead`: the kept texts of the call have been read. */
 function panel(call: CallView, isRead: boolean) {
   switch (tab.value) {
     case 'messages':
@@ -154,7 +154,7 @@ function RawMessages({ call }: { call: CallView }) {
   const messages = call.events.filter((seen): seen is MessageRow => seen.kind === 'message')
   const none = messages.every(({ payload }) => payload === undefined)
   return html`
-    ${none && html`<p class="empty">No text was kept of this call.</p>`}
+    ${none && html`<p class="empty">No texts of this call are kept.</p>`}
     ${messages.map((message) => html`<${Raw} message=${message} time=${duration(message.at - call.at)} status=${httpStatus(message, call)} />`)}
   `
 }

@@ -1,4 +1,4 @@
-/** The banner of a failed call: what its error says, what that means, what to do, and what its server wrote. */
+/** The banner of a failed call: its error, advice, and the last lines of its server on stderr. */
 import { html } from 'htm/preact'
 import { failureOf } from '../inspect/call-failure.js'
 import type { CallView } from '../inspect/views.js'

@@ -25,7 +25,7 @@ let last = 0
 
 const whenLive: (() => void)[] = []
 
-/** Calls back each time the bridge is reached. */
+/** Calls back each time the page connects to the bridge. */
 export function onLive(told: () => void): void {
   whenLive.push(told)
 }
@@ -48,7 +48,7 @@ export async function follow(given: string | undefined): Promise<void> {
       if (end === 'refused') return
       if (!own.signal.aborted) source.value = { kind: 'waiting', why: end }
     } catch {
-      if (!own.signal.aborted) source.value = { kind: 'waiting', why: 'the bridge cannot be reached' }
+      if (!own.signal.aborted) source.value = { kind: 'waiting', why: 'the bridge is unreachable' }
     }
     await new Promise((resolve) => setTimeout(resolve, wait))
     wait = Math.min(LONGEST, wait * 2)
@@ -59,7 +59,7 @@ export async function follow(given: string | undefined): Promise<void> {
 interface Hello {
   bridge: string
   at: number
-  /** The number of the event from which on the bridge has all. */
+  /** The bridge has all events from this number on. */
   first: number
   /** When its memory was cleared. */
   cleared?: number
@@ -71,7 +71,7 @@ interface Hello {
 async function read(signal: AbortSignal, onReached: () => void): Promise<string> {
   const response = await fromBridge(`events?after=${last}`, { signal })
   if (response.status === 401) {
-    source.value = { kind: 'refused', why: 'the bridge does not know this token' }
+    source.value = { kind: 'refused', why: 'unknown token' }
     return 'refused'
   }
   if (!response.ok || !response.body) return `the bridge answered ${response.status}`
@@ -87,7 +87,7 @@ async function read(signal: AbortSignal, onReached: () => void): Promise<string>
       else if (event === 'dropped') return 'this page read too slowly'
       else if (event === 'hello') {
         const hello = JSON.parse(data) as Hello
-        if (isOther(hello)) return 'the bridge was started again'
+        if (isOther(hello)) return 'the bridge restarted'
         setClock(hello.at)
         if (last === 0) beginAt(hello)
         onReached()
@@ -190,7 +190,7 @@ export async function open(file: File): Promise<string | undefined> {
     if (i % SLICE === SLICE - 1) await nextTask()
     if (line.trim() === '') continue
     const seen = eventIn(line)
-    if (!seen) return `line ${i + 1} of ${file.name} is no event of mcp-bridge: use the export as JSONL`
+    if (!seen) return `Line ${i + 1} of ${file.name} is not an event of mcp-bridge: open an export as JSONL`
     events.push(seen)
   }
   if (events.length === 0) return `${file.name} has no events`

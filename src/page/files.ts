@@ -3,8 +3,8 @@ import { exported, open } from './feed.js'
 import { eventsOf, say, source } from './state.js'
 
 /**
- * Has the browser save the matching calls as the bridge stores them, or without a bridge, as the page has them. `name`
- * becomes a part of the name of the file.
+ * Makes the browser save the matching calls: as the bridge stores them, or without a bridge, as the page has them. `name` is
+ * a part of the file name.
  */
 export function save(format: 'jsonl' | 'har', filter: string, name = ''): void {
   saveWith(format, filter, `mcp-bridge${name}.${format}`).catch(() => say(REFUSED))
@@ -18,9 +18,9 @@ async function saveWith(format: 'jsonl' | 'har', filter: string, name: string): 
   if (!response && kind !== 'file') say(OF_PAGE)
 }
 
-const REFUSED = 'The bridge did not give the export'
-/** Warns of what an export without a bridge lacks. */
-const OF_PAGE = 'Exported what the page has, without the texts of messages: the bridge did not answer'
+const REFUSED = 'The bridge refused the export'
+/** Warns that an export without a bridge lacks texts. */
+const OF_PAGE = 'Exported from this page, without message texts: the bridge did not answer'
 
 /** The events of the page, one per line. */
 function ofPage(filter: string): Blob {
@@ -42,8 +42,8 @@ function saveAs(file: Blob, name: string): void {
 /** Shows the events of a file instead of those of the bridge. */
 export function show(file: File): void {
   open(file)
-    .then((problem) => say(problem ?? `${file.name} is shown, and not the bridge`))
-    .catch(() => say(`${file.name} cannot be read`))
+    .then((problem) => say(problem ?? `Showing ${file.name} instead of the bridge`))
+    .catch(() => say(`Cannot read ${file.name}`))
 }
 
 /** Opens files dropped on the page. */

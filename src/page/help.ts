@@ -26,16 +26,16 @@ export function Help() {
         <dl>${KEYS.flatMap(([key, about]) => [html`<dt><kbd>${key}</kbd></dt>`, html`<dd>${about}</dd>`])}</dl>
       </section>
       <section>
-        <h2>Sides</h2>
-        <p><code>M 07-28 http → L 11-25 stdio</code>: a client of the modern era, revision 2026-07-28, over Streamable HTTP, with a server of the legacy era, revision 2025-11-25, on stdio.</p>
+        <h2>Client → server</h2>
+        <p><code>M 07-28 http → L 11-25 stdio</code>: a modern client (M) of revision 2026-07-28 over Streamable HTTP, and a legacy server (L) of revision 2025-11-25 on stdio.</p>
       </section>
       <section>
         <h2>Filter</h2>
-        <p><code>${WORDS} ms></code>, or any text, which is also searched in the kept texts of messages; <code>text:</code> only there. <code>id:</code> is the id of the call, or of a request of the client. A minus before a word means its opposite, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
+        <p><code>${WORDS} ms></code>, or any text. A text is also searched in the kept texts of messages; <code>text:</code> searches only those. <code>id:</code> is the id of the call, or of a client's request. A minus negates a word, a comma separates alternatives: <code>status:error,fault -server:orders ms>500</code></p>
       </section>
       <dl>
-        <dt><code>era:</code></dt><dd>modern, legacy, a revision, or a pair as modern>legacy</dd>
-        <dt><code>status:</code></dt><dd>${VALUES.status.join(', ')}, or the code of an error</dd>
+        <dt><code>era:</code></dt><dd>modern, legacy, a revision, or a pair such as modern>legacy</dd>
+        <dt><code>status:</code></dt><dd>${VALUES.status.join(', ')}, or an error code</dd>
         <dt><code>blame:</code></dt><dd>${VALUES.blame.join(', ')}</dd>
       </dl>
       <button type="button" onClick=${close}>Close</button>

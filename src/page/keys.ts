@@ -8,14 +8,14 @@ import { hideTip } from './tip.js'
 export const KEYS: readonly (readonly [key: string, about: string])[] = [
   ['j, ↓', 'next call'],
   ['k, ↑', 'previous call'],
-  ['Enter', 'go to the detail of the call'],
-  ['Esc', 'close the detail, or leave the filter'],
-  ['[ ]', 'previous and next part of the detail'],
+  ['Enter', 'go to the panel of the call'],
+  ['Esc', 'close the panel, or leave the filter'],
+  ['[ ]', 'previous and next tab of the panel'],
   ['↓ ↑ on a mark', 'next and previous change in the texts'],
   ['/', 'filter'],
-  ['p', 'pause the list, or go on'],
-  ['*', 'pin the call, or unpin it'],
-  ['y', 'copy a link to what is shown'],
+  ['p', 'pause or resume the list'],
+  ['*', 'pin or unpin the call'],
+  ['y', 'copy a link to this view'],
   ['?', 'this help'],
 ]
 
@@ -63,13 +63,13 @@ function leave(target: EventTarget | null): void {
 }
 
 export function copyLink(): void {
-  if (source.value.kind === 'file') return say('There is no link to a file')
+  if (source.value.kind === 'file') return say('A file has no link')
   copyText(new URL(addressNow(), location.href).href, 'the link')
 }
 
 export function copyText(text: string, what: string): void {
   navigator.clipboard.writeText(text).then(
     () => say(`Copied ${what}`),
-    () => say('The browser does not allow copying'),
+    () => say('The browser refused to copy'),
   )
 }

@@ -1,10 +1,10 @@
-/** Where the panel of a call is, and how much room the list has beside it: remembered by the browser. */
+/** The side of the panel of a call, and the size of the list beside it. The browser remembers both. */
 import { computed, effect, signal } from '@preact/signals'
 
 /** Where the panel is. */
 export type PanelSide = 'below' | 'right'
 
-/** Percent of the room that the list has: the bounds, and what it has at first. */
+/** The size of the list in percent: its bounds, and its defaults. */
 export const LIST = { least: 10, most: 85, first: { below: 32, right: 40 } } as const
 
 const KEPT = 'mcp-bridge-panel'
@@ -25,14 +25,14 @@ export const mayBeRight = computed(() => wide.value)
 
 export const panelSide = computed<PanelSide>(() => (wide.value ? chosenSide.value : 'below'))
 
-/** Percent of the room that the list has now. */
+/** The current size of the list in percent. */
 export const listShare = computed(() => shares.value[panelSide.value])
 
 export function movePanel(): void {
   chosenSide.value = panelSide.value === 'below' ? 'right' : 'below'
 }
 
-/** Gives the list another share of the room. */
+/** Resizes the list. */
 export function resizeList(percent: number): void {
   const share = Math.round(Math.min(LIST.most, Math.max(LIST.least, percent)))
   if (Number.isFinite(share)) shares.value = { ...shares.peek(), [panelSide.peek()]: share }
@@ -42,18 +42,18 @@ effect(() => {
   try {
     localStorage.setItem(KEPT, JSON.stringify({ side: chosenSide.value, ...shares.value }))
   } catch {
-    // A browser may store nothing: then the choice is for this visit.
+    // Without storage, the choice lasts for this visit.
   }
 })
 
-/** What an earlier visit has chosen. Anything else in the storage is ignored. */
+/** The layout of an earlier visit. Invalid values are ignored. */
 function read(): { side: PanelSide } & Record<PanelSide, number> {
   let found: Partial<Record<string, unknown>> = {}
   try {
     const parsed: unknown = JSON.parse(localStorage.getItem(KEPT) ?? '{}')
     if (typeof parsed === 'object' && parsed !== null) found = parsed as typeof found
   } catch {
-    // As above, or it is not JSON.
+    // No storage, or not JSON.
   }
   const share = (side: PanelSide) => {
     const value = found[side]

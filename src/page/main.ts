@@ -55,7 +55,7 @@ function App() {
         ${PLACES.map((one) => html`<a href=${addressOf(one)} aria-current=${place.value === one ? 'page' : undefined}>${TITLES[one]}</a>`)}
       </nav>
       <div class="buttons">
-        ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Go on' : 'Pause'}</button>`}
+        ${place.value === 'calls' && html`<button type="button" aria-pressed=${paused.value ? 'true' : 'false'} onClick=${togglePause}>${paused.value ? 'Resume' : 'Pause'}</button>`}
         <${Keeping} />
         <${Texts} />
         <${Exports} />
@@ -98,15 +98,15 @@ function Connection() {
 function Exports() {
   const isLive = source.value.kind === 'live'
   if (!isLive && current.value.views.seen === 0) return null
-  const all = isLive ? 'everything that the bridge has kept' : 'everything that this page has'
+  const all = isLive ? 'all that the bridge keeps' : 'all that this page has'
   const about = filterWords.value === '' ? all : 'the calls that match the filter'
   return html`
-    <button type="button" title=${`Events, one a line: ${about}. This page can open the file.`} onClick=${() => save('jsonl', filterWords.value)}>Export JSONL</button>
+    <button type="button" title=${`Events, one per line: ${about}. This page can open the file.`} onClick=${() => save('jsonl', filterWords.value)}>Export JSONL</button>
     ${isLive && html`<button type="button" title=${`HTTP archive, for other tools: ${about}`} onClick=${() => save('har', filterWords.value)}>Export HAR</button>`}
   `
 }
 
-/** Shows whether texts of messages are stored, and switches that. */
+/** Shows and switches whether the bridge keeps texts of messages. */
 function Texts() {
   const { value: now } = kept
   if (source.value.kind !== 'live' || !now || (now.payloads === 'all' && now.until === undefined)) return null
@@ -114,7 +114,7 @@ function Texts() {
   const keep = () => {
     lookAtPayloads(isOn ? 'configured' : 'all').catch(() => say('The bridge does not answer'))
   }
-  return html`<button type="button" aria-pressed=${isOn ? 'true' : 'false'} onClick=${keep}>${isOn ? `Texts are kept until ${clock(now.until ?? 0).slice(0, -2)}` : 'Keep texts for 5 min'}</button>`
+  return html`<button type="button" aria-pressed=${isOn ? 'true' : 'false'} onClick=${keep}>${isOn ? `Keeping texts until ${clock(now.until ?? 0).slice(0, -2)}` : 'Keep texts for 5 min'}</button>`
 }
 
 function Filters() {
@@ -162,7 +162,7 @@ function typed(text: string): void {
   filterText.value = text
 }
 
-/** The number of calls, for screen readers: it changes rarely. */
+/** The number of calls for screen readers, updated rarely. */
 function Count() {
   const element = useRef<HTMLParagraphElement>(null)
   useEffect(() => {

@@ -45,7 +45,7 @@ function roomAfter(indent: number, width: number): number {
   return Math.max(8, width - indent - 2)
 }
 
-/** Fewer lines are little room. */
+/** With fewer lines, the head of a message is left out. */
 const SMALL = 6
 const BODIES: ReadonlySet<string> = new Set(['"params"', '"result"', '"error"'])
 
@@ -60,13 +60,13 @@ export function isAmong(words: readonly string[], { lines }: Laid, most: number)
   return lines.slice(0, most).some((line) => has(`${line.name}${line.text}`.toLowerCase()))
 }
 
-/** `most`: lines on the screen. `words`: what the reader searches. */
+/** `most`: lines on the screen. `words`: the searched words, in lower case. */
 export function MarkedJson({ laid, most, words }: { laid: Laid; most: number; words: readonly string[] }) {
   const sought = words.length === 0 ? undefined : new RegExp(`(${words.map(escaped).join('|')})`, 'i')
   let left = most
   let isTab = true
   const lines = []
-  // In little room, what each message has is left out: its version and its id.
+  // The version and the id, which every message has, are left out.
   const body = most < laid.height && most < SMALL ? laid.lines.findIndex(isBody) : -1
   const from = Math.max(0, laid.lines[body]?.text === '{' ? body + 1 : body)
   for (const [i, line] of laid.lines.slice(from).entries()) {
@@ -89,7 +89,7 @@ function cutOff(line: JsonLine, width: number, most: number): JsonLine {
   return { ...line, text: `${line.text.slice(0, Math.max(1, room))}…` }
 }
 
-/** What happened to a value. The style sheet has a sign for each, because colour alone is not enough. */
+/** The kinds of changes. The style sheet has a sign for each, because colour alone is not enough. */
 const WORDS = { added: 'Added', removed: 'Removed', replaced: 'Rewritten' } as const
 
 interface Drawing {
@@ -97,7 +97,7 @@ interface Drawing {
   sought: RegExp | undefined
   /** The line has the sign of its mark. */
   isSigned: boolean
-  /** The sign is a stop of the tab key. */
+  /** The tab key stops at the sign. */
   isTab: boolean
 }
 

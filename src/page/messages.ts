@@ -1,4 +1,4 @@
-/** The messages of a call on both wires, side by side, with what the bridge changed. */
+/** The messages of a call on both wires, side by side, with the changes by the bridge. */
 import { useSignal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
@@ -16,7 +16,7 @@ import { current, textWords } from './state.js'
 import { Picture } from './try/outcome.js'
 import { isDrawn } from './try/pixels.js'
 
-/** Pixels of the heading of the table, of the heading of a message, of what is below its text, and of a line of it. */
+/** Pixels of the heading of the table, the heading and the foot of a message, a line of text, and a character. */
 const PIXELS = { head: 30, message: 30, foot: 32, line: 19, character: 7.83 } as const
 /** Pixels beside the texts: of the panel, of a cell, and before a text for its signs. */
 const BESIDE = { panel: 24, cell: 20, signs: 22 } as const
@@ -30,7 +30,7 @@ interface Room {
   height: number
 }
 
-/** What the reader has opened and closed, by the numbers of the first messages of rows. */
+/** Parts that the reader has opened or closed, by the numbers of the first messages of rows. */
 interface Folds {
   open: ReadonlyMap<number, boolean>
   whole: ReadonlyMap<number, boolean>
@@ -38,9 +38,9 @@ interface Folds {
 }
 
 /**
- * The messages of a call: the client's wire on the left, the server's on the right, aligned by cause. Texts have as much
- * room as the panel has, and grow when asked to: nothing scrolls but the panel. `time`: a running call is drawn up to here.
- * `isRead`: the texts are there, as far as they are kept.
+ * The messages of a call: the client's wire on the left, the server's on the right, aligned by cause. Texts share the room of
+ * the panel and can be expanded; only the panel scrolls. `time`: a running call is drawn up to here. `isRead`: the kept texts
+ * have been read.
  */
 export function Messages({ call, time, isRead }: { call: CallView; time: number; isRead: boolean }) {
   const table = useRef<HTMLTableElement>(null)
@@ -52,12 +52,12 @@ export function Messages({ call, time, isRead }: { call: CallView; time: number;
   const rows = rowsOf(call)
   const words = textWords.value
   const isFound = rows.some((row) => hasWord(row, words))
-  // What was searched is shown, wherever it is.
+  // Scrolls to the first search result.
   useEffect(
     () => document.querySelector('#panel mark')?.scrollIntoView({ block: 'nearest' }),
     [call.id, isFound, words.join(' ')],
   )
-  if (rows.length === 0) return html`<p class="empty">No message of this call was seen.</p>`
+  if (rows.length === 0) return html`<p class="empty">No messages of this call were recorded.</p>`
   const isStacked = room.width < SIDE_BY_SIDE
   const outside = isStacked ? BESIDE.panel + 22 : BESIDE.panel / 2
   const column = (isStacked ? room.width : room.width / 2) - outside - BESIDE.cell - BESIDE.signs
@@ -125,7 +125,7 @@ export function Messages({ call, time, isRead }: { call: CallView; time: number;
   `
 }
 
-/** A message, what was changed in it, and its text if it is open. */
+/** A message, its changes, and its text if it is open. */
 interface Side {
   message: MessageRow
   marks: MessageMarks
@@ -164,7 +164,7 @@ function isNotification({ client, server }: Row): boolean {
   return (client ?? server)?.form === 'notification'
 }
 
-/** The room of the panel below what is above the table. */
+/** The room of the panel for the table. */
 function useRoom(table: { readonly current: HTMLTableElement | null }): Room {
   const room = useSignal<Room>({ width: innerWidth, height: innerHeight / 2 })
   const measure = () => {
@@ -176,7 +176,7 @@ function useRoom(table: { readonly current: HTMLTableElement | null }): Room {
     const before = room.peek()
     if (width !== before.width || height !== before.height) room.value = { width, height }
   }
-  // What is above the table changes with the call.
+  // The height above the table depends on the call.
   useLayoutEffect(measure)
   useEffect(() => {
     const panel = document.getElementById('panel')
@@ -224,7 +224,7 @@ function cell({ call, pair, most, words, isRead, explained, folds, fold }: CellV
   const { payload, more } = message
   const isFirst = hop === 'client' || !pair.client
   const changes = marks.own.length + marks.elsewhere.length
-  // What is marked in the text does not have to be listed.
+  // Changes that are marked in the text need no list.
   const isListed = folds.changes.get(seq) ?? (isRead && (laid?.found.size ?? -1) < marks.own.length)
   const isWhole = most === Number.POSITIVE_INFINITY
   const rest = laid ? laid.height - most : 0
@@ -269,10 +269,10 @@ function Thumbnails({ pictures }: { pictures: readonly KeptPicture[] }) {
 
 /** Points to the counterpart of a message, if it is not in the same row. */
 function note(other: MessageRow, { elsewhere }: Row, isOpen: boolean): string {
-  if (elsewhere === 'unseen') return 'passes on a message that is not shown here'
+  if (elsewhere === 'unseen') return 'forwards a message that is not shown here'
   if (elsewhere)
-    return other.dir === 'out' ? `caused by ${line(elsewhere)}, above` : `sent on in ${line(elsewhere)}, below`
+    return other.dir === 'out' ? `caused by ${line(elsewhere)}, above` : `forwarded in ${line(elsewhere)}, below`
   if (other.dir === 'out') return 'sent by the bridge itself'
   if (other.method === 'notifications/cancelled') return 'cancels the call'
-  return isOpen ? 'not passed on so far' : 'stays with the bridge'
+  return isOpen ? 'not forwarded yet' : 'not forwarded'
 }

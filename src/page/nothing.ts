@@ -1,4 +1,4 @@
-/** Explains an empty page that has a cause other than the lack of events, and its remedy. */
+/** Explains why the page is empty although there may be events, and what to do. */
 import { shown } from '../inspect/words.js'
 import { source } from './state.js'
 
@@ -7,13 +7,13 @@ export function whyNothing(): string | undefined {
   const { value: from } = source
   switch (from.kind) {
     case 'no token':
-      return 'Open the address that the bridge printed at its start in this tab, or drop an exported JSONL file here.'
+      return 'No token. Open the address that the bridge printed, or drop an exported JSONL file here.'
     case 'refused':
-      return 'The bridge does not know this token: it may have been started again. Open the address that it printed in this tab.'
+      return 'Unknown token: the bridge may have restarted. Open the address that it printed in this tab.'
     case 'waiting':
-      return `Not connected: ${shown(from.why)}. The page tries again.`
+      return `Not connected: ${shown(from.why)}. Retrying …`
     case 'connecting':
-      return 'Connecting.'
+      return 'Connecting …'
     case 'live':
     case 'file':
       return undefined

@@ -3,14 +3,14 @@ import { html } from 'htm/preact'
 import { followAnew, fromBridge } from './feed.js'
 import { pinned, place, say, selected, selectedCall, setPinned, source } from './state.js'
 
-/** Reads which calls are pinned, after pinning or unpinning one if it is given. */
+/** Reads which calls are pinned, after the given change. */
 export async function lookAtPins(change?: { call: string; isPinned: boolean }): Promise<void> {
   const query = change ? `?${new URLSearchParams({ call: change.call })}` : ''
   const method = change ? (change.isPinned ? 'POST' : 'DELETE') : 'GET'
   const response = await fromBridge(`pins${query}`, { method })
   const body = (await response.json()) as { calls?: string[]; error?: { message?: string } }
   if (response.ok) setPinned(body.calls ?? [])
-  else if (change) say(body.error?.message ?? 'The bridge does not pin the call')
+  else if (change) say(body.error?.message ?? 'The bridge did not pin the call')
 }
 
 /** Pins the selected call, or unpins it. */
@@ -39,6 +39,6 @@ export function Keeping() {
   const isPinned = id !== undefined && pinned.value.has(id)
   return html`
     ${id !== undefined && html`<button type="button" aria-pressed=${isPinned ? 'true' : 'false'} title="A pinned call stays in the memory of the bridge" onClick=${togglePin}>${isPinned ? 'Unpin call' : 'Pin call'}</button>`}
-    <button type="button" title="Removes what the bridge has recorded, for all viewers: not pinned and running calls" onClick=${() => clear().catch(() => say(NO_ANSWER))}>Clear</button>
+    <button type="button" title="Deletes recorded events for all viewers, except those of pinned and running calls" onClick=${() => clear().catch(() => say(NO_ANSWER))}>Clear</button>
   `
 }

@@ -14,7 +14,7 @@ export function Raw({ message, time, status }: { message: MessageRow; time: stri
       ${headers(message)}
       ${payload && html`<pre tabindex="0">${indented(payload.text)}</pre>`}
       ${payload && html`<${Missing} payload=${payload} />`}
-      ${!payload && html`<p class="faint">Its text was not kept.</p>`}
+      ${!payload && html`<p class="faint">Its text is not kept.</p>`}
     </details>
   `
 }
@@ -44,8 +44,8 @@ function headers({ http }: MessageRow) {
 /** What is missing from a stored text, if anything. */
 export function Missing({ payload: { cut, hidden } }: { payload: KeptText }) {
   const words = [
-    cut > 0 && `${counted(cut)} characters are missing at the end`,
-    hidden > 0 && (hidden === 1 ? '1 value is hidden' : `${hidden} values are hidden`),
+    cut > 0 && `${counted(cut)} characters cut off at the end`,
+    hidden > 0 && (hidden === 1 ? '1 hidden value' : `${hidden} hidden values`),
   ].filter(Boolean)
   return words.length > 0 && html`<p class="faint">${words.join('; ')}.</p>`
 }

@@ -1,4 +1,4 @@
-/** Repeats a call: copies it in a form that somebody chooses, or opens it in the view Try. */
+/** Repeats a call: copies it in a chosen form, or opens it in the view Try. */
 import { signal } from '@preact/signals'
 import { html } from 'htm/preact'
 import type { CallView } from '../inspect/views.js'
@@ -33,7 +33,7 @@ export function RepeatButtons({ call }: { call: CallView }) {
     ${
       form &&
       html`<span class="copying">
-        <select aria-label="Form of the copy" value=${form.name} onChange=${choose}>
+        <select aria-label="Copy as" value=${form.name} onChange=${choose}>
           ${forms.map(({ name, label }) => html`<option value=${name} selected=${name === form.name}>${label}</option>`)}
         </select>
         <button type="button" onClick=${copy}>Copy call</button>

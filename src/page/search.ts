@@ -1,4 +1,4 @@
-/** Searches the texts that the bridge keeps for the words of the filter: the page itself does not have them. */
+/** Has the bridge search its kept texts for the words of the filter, because the page does not have the texts. */
 import { effect } from '@preact/signals'
 import { isRunning } from '../inspect/phases.js'
 import type { Views } from '../inspect/views.js'
@@ -13,7 +13,7 @@ const REST = 10
 /** Most words that are searched. */
 const MAX_WORDS = 5
 
-/** What is known about a word. */
+/** The results of a word. */
 interface Searched {
   calls: Set<string>
   /** Events up to this one need not be searched again. */

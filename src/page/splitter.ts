@@ -10,7 +10,7 @@ export function Splitter() {
   return html`
     <div class="splitter" role="separator" tabindex="0" aria-label="Size of the list" aria-controls="list"
       aria-orientation=${isBelow ? 'horizontal' : 'vertical'} aria-valuemin=${LIST.least} aria-valuemax=${LIST.most} aria-valuenow=${listShare.value}
-      title="Drag it, or press the arrow keys; a double click restores it"
+      title="Drag, or press arrow keys; double-click to reset"
       onPointerDown=${grab} onPointerMove=${drag} onKeyDown=${press} onDblClick=${restore}></div>
   `
 }
@@ -18,7 +18,7 @@ export function Splitter() {
 function grab(event: PointerEvent): void {
   if (event.button !== 0) return
   ;(event.currentTarget as HTMLElement).setPointerCapture(event.pointerId)
-  // No text is selected meanwhile.
+  // Prevents the selection of text.
   event.preventDefault()
 }
 
@@ -45,7 +45,7 @@ const KEYS: Readonly<Record<string, (now: number) => number>> = {
 function press(event: KeyboardEvent): void {
   const to = KEYS[event.key]
   if (!to) return
-  // The same keys move in the list.
+  // These keys also move in the list.
   event.stopPropagation()
   event.preventDefault()
   resizeList(to(listShare.peek()))

@@ -50,7 +50,7 @@ const pausedCalls = signal<readonly CallView[] | undefined>(undefined)
 /** Changes when events are added. */
 const version = signal(0)
 
-/** What the page keeps: more than the bridge, for files of past sessions, and because it stays open. */
+/** Bounds of the page: higher than those of the bridge, because it shows past sessions and stays open. */
 const KEPT_HERE = { calls: 10_000, parts: 5_000, events: 100_000 }
 let views = new Views(KEPT_HERE)
 

@@ -28,7 +28,7 @@ export function Timeline({ call, time }: { call: CallView; time: number }) {
     return html`
       <div><span class=${`sample ${who}`}></span>${about}</div>
       <div class="number">${own.length > 0 ? duration(sum) : '–'}</div>
-      <div class="lane" role="img" aria-label=${`${about}: ${words.join(', ') || 'no time'}`}>
+      <div class="lane" role="img" aria-label=${`${about}: ${words.join(', ') || 'none'}`}>
         ${own.map(({ from, to }, i) => html`<span class=${who} title=${`${duration(to - from)}, ${words[i]}`} style=${{ left: share(from), width: share(to - from) }}></span>`)}
         ${marks.filter((seen) => laneOf(seen) === who).map((seen) => html`<i class=${isCancelled(seen) ? 'cancelled' : ''} title=${`${duration(seen.at - call.at)}: ${whatOf(seen, call)}`} style=${{ left: share(seen.at - call.at) }}></i>`)}
       </div>
@@ -39,7 +39,7 @@ export function Timeline({ call, time }: { call: CallView; time: number }) {
       ${LANES.map(([who, about]) => lane(who, about))}
       <div class="ticks" aria-hidden="true">${ticksOf(whole).map((ms) => html`<span style=${{ left: share(ms) }}>${tickLabel(ms)}</span>`)}</div>
     </div>
-    ${marks.length > 0 && html`<p class="faint about">The thin lines are notifications, questions, cancellations and broken connections.</p>`}
+    ${marks.length > 0 && html`<p class="faint about">Thin lines mark notifications, questions, cancellations and closed connections.</p>`}
     <table class="events">
       <caption class="hidden">Events of the call</caption>
       <thead><tr><th scope="col" class="number">After</th><th scope="col">Where</th><th scope="col">What</th></tr></thead>
@@ -57,7 +57,7 @@ function tickLabel(ms: number): string {
 
 /** The sides a call waits for, with their labels. */
 const LANES = [
-  ['client', 'waits for the client or a person'],
+  ['client', 'client or person'],
   ['bridge', 'bridge'],
   ['server', 'server'],
 ] as const
@@ -74,7 +74,7 @@ function isCancelled(seen: RecordedEvent): boolean {
 
 /** The lane of a mark: that of the side that caused it. */
 function laneOf(seen: RecordedEvent): Who {
-  // What the bridge passes on to a client is not of the client.
+  // Messages to a client come from the bridge.
   if (seen.kind === 'message') return seen.dir === 'in' ? seen.hop : 'bridge'
   if (seen.kind === 'stream') return 'client'
   return seen.kind === 'call' && seen.outcome === 'cancelled' && seen.cancelled !== 'bridge' ? 'client' : 'bridge'
@@ -82,21 +82,20 @@ function laneOf(seen: RecordedEvent): Who {
 
 /** The outcome of a question. */
 const QUESTIONS = {
-  parked: 'question parked: the client is asked, and the call waits',
+  parked: 'question sent: the call waits for the client',
   answered: 'question answered by the client',
   expired: 'question expired: the client did not answer in time',
   refused: 'question refused',
-  lost: 'question lost: the server withdrew it, or the call ended before the answer',
+  lost: 'question lost: the server cancelled it, or the call ended before the answer',
 } as const
 
 function whatOf(seen: RecordedEvent, call: CallView): string {
   if (seen.kind === 'message') return line(seen, httpStatus(seen, call))
   if (seen.kind === 'question') return QUESTIONS[seen.what]
-  if (seen.kind === 'stream') return seen.what === 'left' ? 'client away: its connection was closed' : 'client back'
+  if (seen.kind === 'stream') return seen.what === 'left' ? 'client away: its connection closed' : 'client back'
   if (seen.kind !== 'call') return seen.kind
-  const again = seen.continues === undefined ? '' : ' again, with answers'
-  if (seen.what === 'begun') return `begun${again}`
-  if (seen.fault === TIME_LIMIT) return 'ended: cancelled by a time limit'
+  if (seen.what === 'begun') return seen.continues === undefined ? 'started' : 'continued with answers'
+  if (seen.fault === TIME_LIMIT) return 'ended: timed out'
   if (seen.cancelled === 'disconnected') return `client away: ${CANCELLED.disconnected}`
   return `ended: ${seen.cancelled === undefined ? seen.outcome : CANCELLED[seen.cancelled]}`
 }

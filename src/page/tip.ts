@@ -1,18 +1,18 @@
-/** The explanation of what the pointer or the focus is on. There is one at a time, above everything else. */
+/** The tooltip of the element under the pointer, or with the focus. There is one at a time. */
 import { signal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 
 interface Shown {
   text: string
-  /** What it explains. */
+  /** The explained element. */
   of: Element
 }
 
 const tip = signal<Shown | undefined>(undefined)
-/** Milliseconds for the pointer to reach the explanation. */
+/** Milliseconds for the pointer to reach the tooltip. */
 const LEAVING = 200
-/** Pixels between it and what it explains, and between it and the edge. */
+/** Pixels between the tooltip and its element, and to the edge of the page. */
 const GAP = 4
 
 let leaving: ReturnType<typeof setTimeout> | undefined
@@ -40,7 +40,7 @@ function stay(): void {
   clearTimeout(leaving)
 }
 
-/** Screen readers get the text from what it explains. */
+/** Hidden from screen readers: these get the text from the element. */
 export function Tip() {
   const element = useRef<HTMLParagraphElement>(null)
   const { value: now } = tip

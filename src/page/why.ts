@@ -1,4 +1,4 @@
-/** Explains a call: its outcome, who is to blame, and each change of the bridge with its rule. */
+/** Explains a call: its outcome, the blame, and each change by the bridge with its rule. */
 import { html } from 'htm/preact'
 import { errorMessage } from '../inspect/error-message.js'
 import { serverMs } from '../inspect/phases.js'
@@ -11,17 +11,17 @@ import { line, whereOf } from './raw.js'
 /** `time`: a running call is drawn up to here. */
 export function Why({ call, time }: { call: CallView; time: number }) {
   const facts: [string, string | undefined][] = [
-    ['Began', clock(call.at)],
+    ['Started', clock(call.at)],
     ['Outcome', statusOf(call).words],
     ['Blame', call.blame],
     ['Fault', call.fault],
     ['Reason', call.why],
-    ['Message of the error', errorMessage(call)],
+    ['Error message', errorMessage(call)],
     ['Client', full(clientOf(call))],
     ['Server', `${call.server}: ${full(call.upstream)}${call.pid === undefined ? '' : `, pid ${call.pid}`}`],
-    ['Way', wayOf(call)],
-    ['Asked', call.rounds > 0 ? (call.rounds === 1 ? 'once' : `${call.rounds} times`) : undefined],
-    ['Time at the server', duration(serverMs(call, time))],
+    ['Path', pathThrough(call)],
+    ['Questions', call.rounds > 0 ? `${call.rounds} ${call.rounds === 1 ? 'round' : 'rounds'}` : undefined],
+    ['Server time', duration(serverMs(call, time))],
   ]
   const changed = call.events.filter(
     (seen): seen is MessageRow => seen.kind === 'message' && (seen.changes?.length ?? 0) > 0,
@@ -30,8 +30,8 @@ export function Why({ call, time }: { call: CallView; time: number }) {
   const known = rules.filter((rule) => ruleWords(rule) !== undefined)
   return html`
     <dl>${facts.flatMap(([name, value]) => (value ? [html`<dt>${name}</dt>`, html`<dd class="lines">${shownLines(value, 1_000)}</dd>`] : []))}</dl>
-    <h3>What the bridge changed</h3>
-    ${changed.length === 0 ? html`<p class="faint">No change was seen.</p>` : null}
+    <h3>Changes by the bridge</h3>
+    ${changed.length === 0 ? html`<p class="faint">No changes recorded.</p>` : null}
     ${changed.map(
       (message) => html`
         <p class="about">${whereOf(message)}: ${line(message)}</p>
@@ -43,7 +43,7 @@ export function Why({ call, time }: { call: CallView; time: number }) {
     ${
       known.length > 0 &&
       html`
-      <h3>Its rules</h3>
+      <h3>Rules</h3>
       <dl>${known.flatMap((rule) => [html`<dt><${Rule} rule=${rule} /></dt>`, html`<dd><${RuleRow} rule=${rule} /></dd>`])}</dl>
     `
     }
@@ -52,11 +52,11 @@ export function Why({ call, time }: { call: CallView; time: number }) {
 
 const CLASSES = { add: 'added', remove: 'removed', replace: 'replaced' } as const
 
-/** The way of a call to its server; undefined if not known yet. */
-function wayOf({ relayed, client, upstream, status }: CallView): string | undefined {
-  if (relayed) return 'relayed: both sides speak the same era, so nothing was changed'
-  if (!upstream) return status === 'open' ? undefined : 'it did not reach the server'
+/** How a call reaches its server; undefined if not known yet. */
+function pathThrough({ relayed, client, upstream, status }: CallView): string | undefined {
+  if (relayed) return 'relayed unchanged: both sides speak the same era'
+  if (!upstream) return status === 'open' ? undefined : 'did not reach the server'
   return client?.era === upstream.era
-    ? 'passed on: both sides speak the same era'
-    : 'translated: the two sides speak different eras'
+    ? 'forwarded: both sides speak the same era'
+    : 'translated: the sides speak different eras'
 }

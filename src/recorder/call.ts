@@ -1,4 +1,4 @@
-/** Records one call of a client: that it has begun, its messages with the client, and how it has ended. */
+/** Records one call of a client: its start, its messages with the client, and its end. */
 import { isFailure } from '../ports/outcome.js'
 import {
   type CallEnd,
@@ -23,7 +23,7 @@ type CallTrace = Extract<TraceEvent, { kind: 'call' }>
 
 const NO_HEADERS = {}
 
-/** A call that is recorded, unless too many come. */
+/** A call that is recorded, unless it exceeds the rate. */
 export class RecordedCall implements CallRecorder {
   number: number
   readonly #calls: Calls
@@ -32,11 +32,11 @@ export class RecordedCall implements CallRecorder {
   readonly #server: string
   readonly #principal: string
   #session: string | undefined
-  /** It is a part of another call. */
+  /** The call is a part of another one. */
   readonly #isPart: boolean
-  /** The client's name for itself. */
+  /** The name that the client declares. */
   #client: string | undefined
-  /** The tool, prompt or resource that the call named when it began. */
+  /** The tool, prompt or resource that the request names. */
   #name: unknown
   /** The id of the client's message. */
   #messageId: string | number | undefined
@@ -69,7 +69,7 @@ export class RecordedCall implements CallRecorder {
     this.#messageId = trace.id
   }
 
-  /** The call of this client has begun, whose message is recorded otherwise. `answers` are as in `began`. */
+  /** Records the start of a call whose request is recorded separately. */
   beganBy(client: string | undefined, answers: Answers | undefined): void {
     this.#client = client
     this.#name = this.#fields['name']
@@ -110,7 +110,7 @@ export class RecordedCall implements CallRecorder {
   ended(end: CallEnd): void {
     if (this.number !== UNRECORDED) return this.#end(end)
     if (isFailure(end.outcome)) {
-      // A skipped call that has failed is recorded after all, without its messages.
+      // A failed call is recorded even if it was skipped, but without its messages.
       this.number = this.#calls.numbers.further()
       this.beganBy(undefined, undefined)
       this.#end(end)
@@ -156,7 +156,7 @@ export class RecordedCall implements CallRecorder {
     recordSent(this.#calls.record, text, trace, origin, TOWARDS[this.#fields.clientEra])
   }
 
-  /** The start or end event, with the known facts about the call. */
+  /** A start or end event, with what is known about the call. */
   #trace(what: CallTrace['what'], now: number): CallTrace {
     const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
     const { method, name, relayed = false, trace_id: traceId } = this.#fields

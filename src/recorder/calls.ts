@@ -22,10 +22,10 @@ export class Calls {
   readonly numbers: CallNumbers
   /** Calls that ended with a question, by their `whose` and what the client must send back. */
   readonly #asking = new BoundedMap<string, number>(MAX_ASKING)
-  /** The clients' names for themselves, by session. */
+  /** The names that clients declare, by session. */
   readonly #names = new BoundedMap<string, string>(MAX_NAMED)
 
-  /** Records at most so many calls within a second. */
+  /** Records at most `callsPerSecond` calls per second. */
   constructor(record: RecordEvent, callsPerSecond: number) {
     this.record = record
     this.numbers = new CallNumbers(callsPerSecond, (count) => {
@@ -35,8 +35,8 @@ export class Calls {
   }
 
   /**
-   * The client's name for itself. Modern clients send it in the `_meta` of each request, legacy ones once
-   * in a session, in `initialize`. `clientInfo` saves reading it again.
+   * The name that the client declares: modern clients in the `_meta` of each request, legacy ones once in a session, in
+   * `initialize`. `clientInfo` is given if it was read before.
    */
   clientOf(request: Request, session: string | undefined, clientInfo?: Json): string | undefined {
     if (clientInfo !== undefined && session === undefined) return nameIn(clientInfo)
@@ -51,7 +51,7 @@ export class Calls {
     return name
   }
 
-  /** Notes that the answer to a call has a question. `whose` identifies server, principal, method and name. */
+  /** Notes that a call was answered with a question. `whose` identifies server, principal, method and name. */
   asks(call: number, whose: string, round: Round): void {
     const key = keyOf(whose, round)
     if (key !== undefined) this.#asking.set(key, call)

@@ -1,4 +1,4 @@
-/** The changes of a message, in order: equal lists are one object, because most messages of a kind are changed alike. */
+/** The changes of a message, in order. Equal lists share one object, because messages of one kind have the same changes. */
 import type { Became, Collected, Op, Place } from './changes.js'
 
 /** A change with its rule: the id of a row of docs/translation.md. */
@@ -13,7 +13,7 @@ export type RuleOf = (op: Op, path: string, became?: Became) => string
 
 /** Maximum number of changes that are listed for one message. `more` counts those beyond. */
 export const MAX_CHANGES = 100
-/** Most cached lists. Further ones are created each time. */
+/** Most cached lists. Further lists are not cached. */
 const MAX_CHANGE_LISTS = 5_000
 /** Approximate characters of the JSON of a change, without its pointer. */
 const CHANGE_JSON = 60

@@ -1,10 +1,10 @@
-/** Derives the changes of a message from the edits of its object, not by comparing its texts as a whole. */
+/** Derives the changes of a message from the edits of its object, without comparing texts as a whole. */
 
 import { tokenOf } from '../rpc/pointer.js'
 import { cut, type JsonSource, own } from '../rpc/source.js'
 import { type List, type Payload, payloadAt, raw, startOf, type Value, write } from '../rpc/splice.js'
 
-/** Most cached places, and most characters of their pointers. Further ones are created each time. */
+/** Most cached places, and most characters of their pointers. Further places are not cached. */
 const MAX_PLACES = 10_000
 const MAX_CHARACTERS = 1024 * 1024
 /** Most characters of a name that are shown. Places with longer names are not cached. */
@@ -60,7 +60,7 @@ function shortToken(name: string): string {
 
 export type Op = 'add' | 'remove' | 'replace'
 
-/** An element of a list that was removed, or became another object. */
+/** An element of a list that was removed or replaced. */
 export interface Became {
   before: Payload
   after: Payload | undefined

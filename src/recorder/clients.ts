@@ -50,7 +50,7 @@ export class RecordedClients implements ClientRecorder {
     return new RecordedRelay(this.#calls, this.#server)
   }
 
-  /** Records no end of a stream with an answer: it was sent as a whole, and its call has ended, too. */
+  /** The end of a stream with an answer is not recorded: its call has ended, too. */
   stream(
     what: 'opened' | 'left' | 'resumed' | 'ended',
     stream: string,

@@ -5,12 +5,12 @@ import type { Cancelled, Outcome } from '../ports/outcome.js'
 import type { Era } from '../protocol/eras.js'
 import type { Wire } from '../rpc/source.js'
 
-/** A client or a server, as one call meets it. */
+/** A client or server, as seen in one call. */
 export interface Side {
   era: Era
   revision?: string | undefined
   transport?: 'http' | 'sse' | 'stdio' | undefined
-  /** The client's or server's name for itself. */
+  /** The name that it declares. */
   name?: string | undefined
 }
 
@@ -48,14 +48,14 @@ export function callNumber(id: string): number {
   return Number(digits ?? 0)
 }
 
-/** The text of a message, as far as it is kept. */
+/** The kept part of the text of a message. */
 export interface KeptText {
   text: string
   /** Characters that are missing at the end. */
   cut: number
-  /** Values that were hidden when the text was read. */
+  /** Number of hidden values. */
   hidden: number
-  /** Images, of which the text has only the sizes. */
+  /** Images. The text has only their sizes. */
   pictures?: readonly KeptPicture[] | undefined
 }
 
@@ -108,7 +108,7 @@ export interface CallBody {
 }
 
 /**
- * A message passes on one of the two wires. `in` is towards the bridge. All members are listed in the same order, because V8
+ * A message on one of the two wires. `in` is towards the bridge. All members are listed in the same order, because V8
  * reads objects of one shape fastest.
  */
 export interface MessageBody {
@@ -125,11 +125,11 @@ export interface MessageBody {
    */
   http?: Http<string | readonly string[] | undefined> | undefined
   /**
-   * What the bridge changed in a message of the other wire to send this one. Undefined if it passes on none. The new
-   * values are those of the text.
+   * Changes compared with the received message that this one forwards. Undefined if it forwards none. The new values are
+   * those of the text.
    */
   changed?: Changes | undefined
-  /** The number of the message that was passed on with these changes. */
+  /** The number of the message that this one forwards. */
   of?: number | undefined
 }
 
@@ -165,7 +165,7 @@ type EventBody =
       stream: string
       id?: string | number | undefined
     }
-  /** The process of a server. `running`: how many it has since. */
+  /** The process of a server. `running`: number of its processes after the event. */
   | {
       kind: 'child'
       what: 'started' | 'restarted' | 'ended' | 'stderr'
@@ -173,7 +173,7 @@ type EventBody =
       running?: number | undefined
       line?: string | undefined
     }
-  /** A request that became no call. `why` is the name of a fault, `said` its message, `from` an IP address. */
+  /** A refused request. `why` is the name of a fault, `said` its message, `from` an IP address. */
   | {
       kind: 'refused'
       status: number
@@ -184,7 +184,7 @@ type EventBody =
     }
   /** The configuration or the trust in a server changed. */
   | { kind: 'config' | 'trust'; text: string }
-  /** Something was not recorded, and how much of it, if that is known. */
+  /** Something was not recorded; `count`: how much, if known. */
   | { kind: 'lost'; what: 'calls' | 'messages' | 'refusals' | 'lines'; text: string; count?: number | undefined }
 
 type RecordedMessage = Omit<MessageBody, 'changed' | 'http'> & {
@@ -211,7 +211,6 @@ interface Event {
 export type RecordedEvent = Event & Belonging<string> & (Exclude<EventBody, MessageBody> | RecordedMessage)
 
 /**
- * Records an event. `text` is the text of a message as it is on the wire: whether it is kept is configured, and a part of it is
- * copied if so. Returns the number of the event. Keeps no reference to the event, except to its changes. Never throws.
+ * Records an event. `text` is a message as on the wire; a part of it is copied if the configuration keeps texts. Returns the number of the event. Keeps no reference to the event, except to its changes. Never throws.
  */
 export type RecordEvent = (event: TraceEvent, text?: Wire) => number

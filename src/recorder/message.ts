@@ -1,4 +1,4 @@
-/** A message on either wire: how it is recorded when it arrives, and when it is sent. */
+/** Records messages on either wire: received and sent ones. */
 import type { MessageOrigin } from '../protocol/encoded.js'
 import type { Era } from '../protocol/eras.js'
 import { headOf, idValue, type MessageHead, type Notification, type Request, type Response } from '../rpc/message.js'
@@ -9,15 +9,15 @@ import { changesOf, receivedFor, type Towards } from './rules.js'
 /** A message, before it is recorded. */
 export type MessageTrace = Extract<TraceEvent, { kind: 'message' }>
 
-/** What a received message is. The id is undefined in a notification, and in an error without one. */
+/** The kind of a received message. The id is undefined in a notification, and in an error without one. */
 export type ReceivedMessage = Pick<MessageBody, 'form' | 'method' | 'id'>
 
 /** The receiver of messages to a client of an era. */
 export const TOWARDS: Readonly<Record<Era, Towards>> = { modern: 'modern client', legacy: 'legacy client' }
 
 /**
- * A message on one of the wires, before it is recorded: whoever records it fills in what it is. It is the only object that is
- * made for a message. `now` is its `performance.now()`, if it is known.
+ * A message before it is recorded: the caller fills in form, method and id. It is the only object allocated for a message.
+ * `now` is its `performance.now()`, if known.
  */
 export function traceOf(
   hop: MessageBody['hop'],
@@ -52,7 +52,7 @@ export function bytesOf(text: Wire): number {
     : text.reduce((sum, piece) => sum + (typeof piece === 'string' ? Buffer.byteLength(piece) : piece.length), 0)
 }
 
-/** Reads from an encoded message what it is. Returns undefined if that cannot be read. */
+/** Fills in form, method and id from an encoded message. Returns undefined if they cannot be read. */
 export function fillIn(trace: MessageTrace, text: Wire): MessageHead | undefined {
   const head = headOf(text)
   if (!head) return undefined
@@ -62,7 +62,7 @@ export function fillIn(trace: MessageTrace, text: Wire): MessageHead | undefined
   return head
 }
 
-/** Fills in what a received message is, without its payload. */
+/** Fills in form, method and id from a received message. */
 export function describe(message: Request | Notification | Response, into: ReceivedMessage): void {
   const isResponse = message.kind === 'response'
   into.form = isResponse ? message.outcome.kind : message.kind
@@ -76,8 +76,8 @@ function receivedText(message: Request | Notification | Response): JsonSource | 
 }
 
 /**
- * Records a received message with its text, which remembers the number of the event, for the message that is made of it.
- * Fills in what the message is.
+ * Records a received message with its text. Its source keeps the number of the event, so that the event of the forwarded
+ * message can refer to it.
  */
 export function recordReceived(
   record: RecordEvent,
@@ -92,7 +92,7 @@ export function recordReceived(
   if (source) source.event = number
 }
 
-/** Records a message that is sent. Fills in its size, and what the bridge changed in what it was made of. */
+/** Records a sent message, with its size and its changes compared with the message that it forwards. */
 export function recordSent(
   record: RecordEvent,
   text: Wire,

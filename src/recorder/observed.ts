@@ -1,9 +1,8 @@
-/** Records the events that are counted as metrics. Calls and messages record themselves. */
+/** Records the events that metrics count, except calls: these record themselves. */
 import type { BridgeEvent, Observe } from '../ports/events.js'
 import { UNRECORDED } from '../ports/recorder.js'
 import type { RecordEvent, TraceEvent } from './events.js'
 
-/** Records observed events. */
 export function observing(record: RecordEvent): Observe {
   return (event) => {
     const trace = traceOf(event)

@@ -13,7 +13,7 @@ interface OpenRequest {
   asks: boolean
 }
 
-/** The open requests of a server to its clients, by keys. */
+/** The open requests of a server to its clients. */
 export class RecordedQuestions {
   readonly #record: RecordEvent
   readonly #server: string

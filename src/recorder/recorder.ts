@@ -1,4 +1,4 @@
-/** Records what a bridge reports, as events. One for the whole bridge. */
+/** The recorder of a bridge: turns what the bridge reports into events. */
 import type { Observe } from '../ports/events.js'
 import type { ChannelRecorder, ClientRecorder, Recorder, ServerRecorder } from '../ports/recorder.js'
 import { Calls } from './calls.js'
@@ -7,13 +7,12 @@ import { RecordedClients } from './clients.js'
 import type { RecordEvent } from './events.js'
 import { observing } from './observed.js'
 
-/** Makes events of what is reported. */
 export class EventRecorder implements Recorder {
   readonly observe: Observe
   readonly #record: RecordEvent
   readonly #calls: Calls
 
-  /** Records at most so many calls within a second. */
+  /** Records at most `callsPerSecond` calls per second. */
   constructor(record: RecordEvent, callsPerSecond = Number.POSITIVE_INFINITY) {
     this.observe = observing(record)
     this.#record = record

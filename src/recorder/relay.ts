@@ -1,4 +1,4 @@
-/** Records what is relayed to one server: begins to record each request, and knows which call an answer of a client is part of. */
+/** Records relayed requests to one server, and finds the call of each answer of a client. */
 import {
   type CallRecorder,
   type RelayedBegin,

@@ -42,7 +42,7 @@ export function answersIn(body: Uint8Array): Answers | undefined {
   })
 }
 
-/** What is read of a message. A large one may have strings that turn out to be invalid when they are read. */
+/** Reads a message. Invalid strings of a large message are found only when they are read. */
 function read<T>(body: readonly Uint8Array[], what: (message: Message) => T): T | undefined {
   if (lengthOf(body) > MAX_READ) return undefined
   try {

@@ -13,7 +13,7 @@ import { traceOf } from './message.js'
 import type { RecordedQuestions } from './questions.js'
 import { MAX_READ, revisionIn, withdrawnIn } from './relayed-bodies.js'
 
-/** What the messages belong to. */
+/** The context of the messages. */
 interface About {
   call: number
   session: string | undefined
@@ -28,7 +28,7 @@ interface About {
 /** The empty list of changes: a relayed message is the same on both wires. */
 const UNCHANGED = new ChangeList(() => '')
 
-/** What passes for one call. */
+/** The messages of one relayed call. */
 export class RelayedMessages implements RelayedRecorder {
   readonly #record: RecordEvent
   readonly #server: string
@@ -50,7 +50,7 @@ export class RelayedMessages implements RelayedRecorder {
     this.#about = about
   }
 
-  /** The client's message has come, with its headers if they are to be shown. */
+  /** The client's request has arrived, with the headers to record. */
   received(body: Uint8Array, headers?: RecordedHeaders): void {
     const text = [body]
     this.#request = {
@@ -59,7 +59,7 @@ export class RelayedMessages implements RelayedRecorder {
     }
   }
 
-  /** It is sent to the server. */
+  /** The request is sent to the server. */
   sent(): void {
     if (!this.#request) return
     const { text, head, number } = this.#request
@@ -71,19 +71,19 @@ export class RelayedMessages implements RelayedRecorder {
     this.#answer([bytes], bytes.length, status, 'result')
   }
 
-  /** A part of an answer that is sent on as it comes. */
+  /** A part of a streamed answer. */
   part(bytes: Uint8Array): void {
     this.#length += bytes.length
     const room = this.#most - this.#beginning.length
     if (room > 0) this.#beginning.push(bytes.subarray(0, room))
   }
 
-  /** All parts of the answer have come. */
+  /** All parts of the answer have arrived. */
   partsEnded(status: number, form: 'result' | 'error'): void {
     this.#answer(this.#beginning.take(), this.#length, status, form)
   }
 
-  /** A part of the answer that is a stream of events. */
+  /** A part of an event stream. */
   chunk(bytes: Uint8Array): void {
     this.#events ??= new SseDecoder(this.#most, { cuts: true })
     for (const { data, missing = 0 } of this.#events.push(bytes)) {
@@ -161,10 +161,10 @@ export class RelayedMessages implements RelayedRecorder {
 
 /** The known facts about a relayed message, besides its text. */
 interface Passing {
-  /** What it is, and its id, if its head cannot be read. */
+  /** Its form and id, if its head cannot be read. */
   form: MessageBody['form']
   id?: string | number | undefined
-  /** What was read of it before. */
+  /** Its head, if it was read before. */
   head?: Head | undefined
   /** Bytes of the whole message, if the text is its beginning. */
   length?: number

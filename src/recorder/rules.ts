@@ -8,7 +8,7 @@ import { EMPTY, keys, opens, type Payload, raw } from '../rpc/splice.js'
 import { ChangeList } from './change-list.js'
 import { type Became, changesIn, type Op, Place } from './changes.js'
 
-/** Whom a message is sent to. */
+/** The receiver of a message. */
 export type Towards = 'server' | 'modern client' | 'legacy client'
 
 type Form = 'request' | 'notification' | 'result' | 'error'
@@ -20,7 +20,7 @@ type Row = readonly [ops: string, path: RegExp, rule: string]
 
 const META = 'io\\.modelcontextprotocol~1'
 const ANY = 'add replace remove'
-/** A list, and the members of tools in it, that `tools` of a server changes. */
+/** Members of listed tools that the option `tools` of a server changes. */
 const REWRITTEN: readonly Row[] = [
   ['add replace', /^\/result\/tools\/\*\/(?:name|title|description)$/, 'rewritten-tools'],
   ['add replace', /^\/result\/tools\/\*\/annotations(?:\/[^/]*)?$/, 'rewritten-tools'],
@@ -37,8 +37,8 @@ const EVERY: readonly Row[] = [
 ]
 
 /**
- * For each receiver, in order: the first row that fits counts. A path is that of a change, or the kind of a message that
- * is rebuilt.
+ * For each receiver, in order: the first matching row applies. A path is that of a change, or the kind of a rebuilt
+ * message.
  */
 const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
   server: [
@@ -161,8 +161,8 @@ const RESULT = MESSAGE.member('result')
 const ERROR = MESSAGE.member('error')
 
 /**
- * What the bridge changed in a message, compared with the received message that it passes on. Undefined if it passes on
- * none: the bridge made it.
+ * The changes of a message, compared with the received message that it forwards. Undefined if the bridge made the message
+ * itself.
  */
 export function changesOf(
   form: Form,
@@ -194,10 +194,10 @@ export function receivedFor(origin: MessageOrigin | undefined): JsonSource | und
   return origin.start === 0 ? undefined : origin.source
 }
 
-/** Results that the bridge makes of what a server says in another form. */
+/** Results that the bridge makes from another form of a server's answer. */
 const REBUILT: Readonly<Record<string, string>> = { '"input_required"': 'input', '"task"': 'task' }
 
-/** The message as a whole became another one. If no row says so, the bridge alone has made it. */
+/** A message that was rebuilt as a whole. If no row matches, the bridge made it itself. */
 function rebuilt(what: string, none: ChangeList): ChangeList | undefined {
   const list = none.with('replace', new Place('', what, undefined, false))
   return list.all[0]?.rule === UNKNOWN ? undefined : list

@@ -7,14 +7,14 @@ import { recordingOfView } from './from-view.js'
 import { hiddenIn, writeRecording } from './recording.js'
 import { type SdkVersion, sdkCodeOf } from './sdk-code.js'
 
-/** What is read of a call. */
+/** The members of a call that are read. */
 type CopiedCall = Pick<CallView, 'client' | 'events' | 'principal' | 'server' | 'session' | 'status'>
 
 /** A form. */
 export interface CopyForm {
   /** Its name. */
   label: string
-  /** What is copied, for people. */
+  /** The copied text, in words. */
   what: string
   /** The text, and the variables that it needs; undefined if the call cannot be copied in this form. */
   of(call: CopiedCall): RequestCommand | undefined

@@ -1,4 +1,4 @@
-/** Compares two JSON values: what is gone, what is new, and what has another value. The order of keys does not count. */
+/** Compares two JSON values: removed, added and replaced values. The order of keys does not count. */
 
 import { begins, type Pattern, patternOf } from '../inspect/paths.js'
 import { tokenOf } from '../rpc/pointer.js'
@@ -114,7 +114,7 @@ function memberSteps(left: object, right: object): Step[] {
   return [...shared, ...added.map((name): Step => [undefined, name])]
 }
 
-/** Where two values are, and what of them is ignored. */
+/** The paths of two values, and the ignored paths. */
 export interface Compared {
   at: readonly string[]
   to: readonly string[]
@@ -145,7 +145,7 @@ function elementSteps(left: readonly unknown[], right: readonly unknown[], { at,
 function between(lefts: readonly string[], rights: readonly string[], offset: number): Step[] {
   const steps: Step[] = []
   let [left, right] = [0, 0]
-  /** Between two equal elements: the first ones of both sides are compared, the rest is gone or new. */
+  /** Between two equal elements: the first ones of both sides are compared, the rest is removed or added. */
   const until = (leftEnd: number, rightEnd: number) => {
     while (left < leftEnd && right < rightEnd) steps.push([String(offset + left++), String(offset + right++)])
     while (left < leftEnd) steps.push([String(offset + left++), undefined])

@@ -1,4 +1,4 @@
-/** Makes a call of a recording of the messages that passed between a client and the bridge. */
+/** Makes a recorded call from the messages between a client and the bridge. */
 import { isRecord, recordIn } from '../inspect/record.js'
 import type { JsonRecord } from '../inspect/try/types.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
@@ -22,12 +22,12 @@ export interface ClientMessage {
   text: string
 }
 
-/** What is known about a call. */
+/** A call and its messages. */
 export interface CallMessages {
   server: string
   client: Side | undefined
   messages: readonly ClientMessage[]
-  /** What a legacy client said when it opened its session. */
+  /** The capabilities that a legacy client declared in `initialize`. */
   capabilities?: JsonRecord | undefined
 }
 
@@ -43,10 +43,10 @@ export const REPEATABLE: ReadonlySet<string> = new Set([
   'tools/list',
 ])
 
-/** What another version of a server, or another moment, changes in any answer. */
+/** Parts of answers that differ between versions of a server. */
 export const USUALLY_IGNORED: readonly string[] = [pointerOf(['result', '_meta', SERVER_INFO])]
 
-/** Keys of `_meta` that every request has anew. */
+/** Keys of `_meta` that clients set for each request. */
 const OF_REQUESTS: ReadonlySet<string> = new Set([
   PROTOCOL_VERSION,
   CLIENT_INFO,
@@ -58,29 +58,29 @@ const OF_REQUESTS: ReadonlySet<string> = new Set([
   'baggage',
 ])
 
-/** A call that can be made again; without `expect` if its answer is not known. */
+/** A repeatable call, without `expect` if its answer is unknown. */
 export type RepeatableCall = Omit<RecordingCall, 'expect'> & { expect?: Expected }
 
-/** The call with its answer; a sentence that says why not, if it cannot be repeated and compared. */
+/** The call with its answer, or a sentence: why it cannot be repeated and compared. */
 export function recordingCallOf(messages: CallMessages): RecordingCall | string {
   const { call, problem = 'It has no answer' } = repeatableCallOf(messages)
   return call?.expect ? { ...call, expect: call.expect } : problem
 }
 
-/** The call, as far as it can be made again; and a sentence that says what is missing of it. */
+/** The repeatable part of a call, and a sentence about what is missing. */
 export function repeatableCallOf({ server, client, messages, capabilities }: CallMessages): {
   call?: RepeatableCall
   problem?: string
 } {
   const [first, ...others] = messages.filter(({ form }) => form !== 'notification')
   const request = first?.dir === 'in' && first.form === 'request' ? recordIn(first.text) : undefined
-  if (!request) return { problem: 'The text of its request is not kept, or not as a whole' }
+  if (!request) return { problem: 'The text of its request is missing or incomplete' }
   const { method, params } = request
   const given = isRecord(params) ? params : {}
-  if (typeof method !== 'string' || !REPEATABLE.has(method)) return { problem: 'Calls of this method are not repeated' }
-  if ('cursor' in given)
-    return { problem: 'It asks for a further page of a list, whose cursor may be valid for a while only' }
-  if ('task' in given) return { problem: 'It asks for a task' }
+  if (typeof method !== 'string' || !REPEATABLE.has(method))
+    return { problem: 'Calls of this method cannot be repeated' }
+  if ('cursor' in given) return { problem: 'It requests a further page of a list, and cursors expire' }
+  if ('task' in given) return { problem: 'It requests a task' }
   const { answers, last, problem } = answersAmong(others)
   const meta = isRecord(given['_meta']) ? given['_meta'] : {}
   const declared = client?.era === 'legacy' ? capabilities : meta[CLIENT_CAPABILITIES]
@@ -107,7 +107,7 @@ function answersAmong(messages: readonly ClientMessage[]) {
   let last: JsonRecord | undefined
   for (const { dir, form, text } of messages) {
     const message = recordIn(text)
-    if (!message) return { answers, problem: 'The text of one of its messages is not kept, or not as a whole' }
+    if (!message) return { answers, problem: 'The text of one of its messages is missing or incomplete' }
     const { id, method, params, result } = message
     if (dir === 'out' && form === 'request') open.set(id, String(method))
     else if (dir === 'in' && form === 'request') answers.push(...answersIn(asked, params))
@@ -124,11 +124,11 @@ function answersAmong(messages: readonly ClientMessage[]) {
   return { answers, last }
 }
 
-/** How a call was answered; a sentence that says why that is not known. */
+/** The answer of a call, or a sentence: why it is unknown. */
 function expectedIn({ result, error }: JsonRecord = {}): Expected | string {
   if (isRecord(error)) return { error }
   if (!isRecord(result)) return 'It has no answer'
-  if (result['resultType'] === 'input_required') return 'Its questions are not answered'
+  if (result['resultType'] === 'input_required') return 'Its questions were not answered'
   return result['resultType'] === 'task' || isRecord(result['task']) ? 'It became a task' : { result }
 }
 
@@ -141,7 +141,7 @@ function answersIn(asked: JsonRecord, params: unknown): RecordedAnswer[] {
   })
 }
 
-/** The params without what every request has anew. */
+/** The params without the keys that clients set for each request. */
 function paramsOf({ _meta, ...params }: JsonRecord, meta: JsonRecord): JsonRecord {
   const rest = Object.entries(meta).filter(([key]) => !OF_REQUESTS.has(key))
   return rest.length === 0 ? params : { ...params, _meta: Object.fromEntries(rest) }

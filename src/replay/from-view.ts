@@ -1,13 +1,13 @@
-/** Makes a call of a recording of a call that the inspector shows. */
+/** Makes a recorded call from a call of the inspector. */
 import type { MessageRow } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import { type CallMessages, recordingCallOf, repeatableCallOf } from './from-messages.js'
 import type { RecordingCall } from './recording.js'
 
-/** What is read of a call. */
+/** The members of a call that are read. */
 export type ShownCall = Pick<CallView, 'client' | 'events' | 'server' | 'status'>
 
-/** The call with its answer; a sentence that says why not, if it cannot be repeated and compared. */
+/** The call with its answer, or a sentence: why it cannot be repeated and compared. */
 export function recordingOfView(view: ShownCall): RecordingCall | string {
   const { status } = view
   if (status === 'open' || status === 'asks') return 'It has not ended'
@@ -15,7 +15,7 @@ export function recordingOfView(view: ShownCall): RecordingCall | string {
   return recordingCallOf(messagesOf(view))
 }
 
-/** The call, as far as it can be made again; and a sentence that says what is missing of it. */
+/** The repeatable part of a call, and a sentence about what is missing. */
 export function repeatableOfView(view: ShownCall): ReturnType<typeof repeatableCallOf> {
   return repeatableCallOf(messagesOf(view))
 }

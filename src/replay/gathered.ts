@@ -16,7 +16,7 @@ export interface GatheredOptions {
   hide: readonly string[]
   /** A call that can be repeated has ended. */
   found(call: RecordingCall): void
-  /** A call could not be recorded. The sentence says why. */
+  /** A call cannot be recorded, for this reason. */
   left(why: string): void
 }
 
@@ -29,7 +29,7 @@ interface OpenCall {
   bytes: number
   /** Why it will not be recorded. */
   problem?: string
-  /** The numbers of the calls that it consists of. */
+  /** The numbers of its parts. */
   numbers: number[]
 }
 
@@ -40,7 +40,7 @@ const MAX_ALL_OPEN_BYTES = 64 * 1024 * 1024
 /** Most sessions whose clients have declared capabilities. */
 const MAX_DECLARING_SESSIONS = 1_000
 
-/** What is recorded of the calls of a bridge, as they end. */
+/** Makes recorded calls from the events of a bridge, as calls end. */
 export class GatheredCalls {
   readonly #options: GatheredOptions
   readonly #redact: ReturnType<typeof redactor>

@@ -17,13 +17,13 @@ export interface Recording {
 
 /** A call of a client, and the answer that it had. */
 export interface RecordingCall {
-  /** What people call it. */
+  /** A name for people. */
   name?: string
   /** The server or group that was called. */
   server?: string
   /** The revision of the client. */
   revision: string
-  /** What the client said that it can do. */
+  /** The capabilities that the client declared. */
   capabilities?: JsonRecord
   method: string
   params: JsonRecord
@@ -41,7 +41,7 @@ export interface RecordedAnswer {
   result: JsonRecord
 }
 
-/** How a call was answered. */
+/** The answer of a call. */
 export type Expected = { result: JsonRecord } | { error: JsonRecord }
 
 /** Most characters of a file, and most calls in one. */
@@ -50,10 +50,10 @@ export const MAX_RECORDING_CALLS = 10_000
 /** Most levels of a file. */
 const MAX_RECORDING_DEPTH = 500
 
-/** What stands for a hidden value. */
+/** The placeholder of a hidden value. */
 const HIDDEN_VALUE = /‹(?:hidden|sealed, \d+ B|\d+ characters, sha256 [\da-f]{16})›/
 
-/** What is wrong with a file. */
+/** A file is invalid. */
 class RecordingError extends Error {
   override name = 'RecordingError'
 
@@ -76,7 +76,7 @@ export function readRecording(text: string): Recording {
   if (!isShallow(value)) throw new RecordingError('', `the file is nested more than ${MAX_RECORDING_DEPTH} levels deep`)
   const file = record(value, '')
   if (!('recording' in file) || !Array.isArray(file['calls']))
-    throw new RecordingError('', 'the file is no recording of mcp-bridge: it has no "recording" or no list "calls"')
+    throw new RecordingError('', 'the file is not a recording of mcp-bridge: it has no "recording" or no list "calls"')
   if (file['recording'] !== RECORDING_VERSION)
     throw new RecordingError('/recording', `has to be ${RECORDING_VERSION}: this version reads no other`)
   check(file, '', { recording: isAny, ignore: isGlobs, calls: isAny })
@@ -114,7 +114,7 @@ export function hiddenIn(value: unknown, at = ''): string[] {
   return Object.entries(value).flatMap(([name, member]) => hiddenIn(member, `${at}${pointerOf([name])}`))
 }
 
-/** What a value has to be; a check returns false if it is not. */
+/** A requirement in words, and whether a value meets it. */
 type Check = readonly [what: string, isRight: (value: unknown, at: string) => boolean]
 
 const isAny: Check = ['', () => true]

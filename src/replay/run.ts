@@ -23,7 +23,7 @@ export interface ReplayOptions {
   signal: AbortSignal
 }
 
-/** What came of a call. */
+/** The outcome of a repeated call. */
 export interface Replayed {
   call: RecordingCall
   /** `failed`: it could not be made, or was not made as recorded. */
@@ -39,7 +39,7 @@ export interface Replayed {
 
 /** Most clients that are connected at the same time. */
 const MAX_REPLAY_CLIENTS = 16
-/** Whether a server asks for roots, and when, says nothing about a call. */
+/** Whether and when a server asks for roots is not compared. */
 const ROOTS = 'roots/list'
 
 /** Runs the calls one after another. */
@@ -59,7 +59,7 @@ class ReplayClients {
     MAX_REPLAY_CLIENTS,
     (oldest) => void closed(oldest).catch(() => {}),
   )
-  /** What a server lists to a client: schemas of its tools say which arguments headers repeat. */
+  /** The listed tools of each client. Their schemas name the arguments that headers repeat. */
   readonly #tools = new WeakMap<TryClient, Promise<ReadonlyMap<unknown, JsonRecord>>>()
   readonly #roots: JsonRecord
   /** The answers that the server may still ask for in this call, and its questions without one. */
@@ -79,7 +79,7 @@ class ReplayClients {
     }
     const [hidden] = hiddenIn({ params: call.params, answers: call.answers ?? [] })
     if (hidden !== undefined)
-      return failed(`It was recorded without a secret or binary value: put a value for this call into ${hidden}`)
+      return failed(`A secret or binary value is hidden in the recording: enter a value at ${hidden}`)
     let client: TryClient
     try {
       client = await this.#connect(this.#options.targetOf(call), call)

@@ -1,4 +1,4 @@
-/** Two JSON values as lines side by side: what is equal in the same row, and each difference marked. */
+/** Writes two JSON values side by side: equal lines share a row, differences are marked. */
 import { begins, type Pattern, patternOf } from '../inspect/paths.js'
 import { areAlike, areEqual, type Compared, MAX_COMPARED_DEPTH, memberOf, stepsBetween } from './diff.js'
 

@@ -147,7 +147,7 @@ t.test('shows a past session from a file, without anything that needs a bridge',
   for (const one of ['Clear', 'Pin call', 'Keep texts for 5 min', 'Back to the bridge'])
     t.notOk(buttons.includes(one), one)
   await go('#/refused')
-  await shows(/No request was refused, as far as the file says/)
+  await shows(/No refused requests in this file/)
   t.same(browser.mistakes, [])
   program.child.kill('SIGINT')
   t.equal(await program.ended, 0)

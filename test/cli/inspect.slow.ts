@@ -31,7 +31,7 @@ t.test('prints the address of the page with its token, and tail follows it', asy
   t.match(refused, [/"status":401/], 'what a viewer asks in vain is no refused request')
 
   const tail = startProgram(t, ['tail', '--both', address, 'tool:echo'])
-  await says(bridge, /(somebody looks at the inspector)/)
+  await says(bridge, /(inspector opened)/)
   t.equal((await messages.post(url, CALL)).status, 200)
   await until(() => /result/.test(tail.stdout()), 'a call in the terminal')
   t.match(
@@ -74,7 +74,7 @@ t.test('prints a working tail command for a unix socket', { skip: noSockets }, a
   const [, target = ''] = await says(bridge, /^Inspector: mcp-bridge tail '(unix:\S+:\/inspect#[\w-]{32})'$/m)
   const [, url = ''] = await says(bridge, /listens on (\S+)/)
   const tail = startProgram(t, ['tail', target])
-  await says(bridge, /(somebody looks at the inspector)/)
+  await says(bridge, /(inspector opened)/)
   await (await messages.post(url, CALL)).text()
   await until(() => /✓ ok {2}tools\/call echo/.test(tail.stdout()), 'a call in the terminal')
 })
@@ -99,7 +99,7 @@ t.test('on stdio, tail finds the bridge by a socket of its user, which is remove
   t.equal(statSync(folder).mode & 0o777, 0o700)
   t.equal(statSync(join(folder, `${bridge.child.pid}.sock`)).mode & 0o777, 0o600)
   const tail = startProgram(t, ['tail', '--json'], env)
-  await says(bridge, /(somebody looks|inspector_opened)/)
+  await says(bridge, /(inspector opened|inspector_opened)/)
   bridge.child.stdin.write(`${CALL}\n`)
   await until(() => /"outcome":"ok"/.test(tail.stdout()), 'the call as JSON')
   t.match(tail.stdout(), /"hop":"server","dir":"out".*hello/)

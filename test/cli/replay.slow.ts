@@ -240,7 +240,7 @@ t.test('a wrong file ends with 2, and no server is started', async (t) => {
     [large, 'the file is larger than 64 MB'],
     [temporaryFile(t, 'broken.json', '{"recording":1,"calls":[{]}'), 'the file is not JSON'],
     [temporaryFile(t, 'binary.json', '\u0000\u0001'), 'it is UTF-16'],
-    [temporaryFile(t, 'mcp.json', { mcpServers: {} }), 'is no recording of mcp-bridge'],
+    [temporaryFile(t, 'mcp.json', { mcpServers: {} }), 'is not a recording of mcp-bridge'],
     [
       temporaryFile(t, 'calls.json', { recording: 1, calls: [{ revision: '2025-11-25', method: 'ping', params: {} }] }),
       '/calls/0 lacks "expect"',

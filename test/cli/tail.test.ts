@@ -35,7 +35,7 @@ t.test('a line is printed for each call that ends', async (t) => {
   )
   t.match(
     said.out,
-    /\? asks 1 .*c2\n.*✓ ok, asked 1 .*c2\n.*✕ fault .* {2}HTTP 502 {2}connection refused {2}blame: upstream {2}c4\n.*refused 403 {2}foreignHost: Host "x" {2}\/mcp {2}from 192\.0\.2\.7\n.*configuration changed {2}servers: added billing\n.*trust changed {2}billing {2}quarantined: nobody vouches for it\n.*– cancelled by the client {2}.*c5\n$/,
+    /\? asks its client .*c2\n.*✓ ok, asked once .*c2\n.*✕ fault .* {2}HTTP 502 {2}connection refused {2}blame: upstream {2}c4\n.*refused 403 {2}foreignHost: Host "x" {2}\/mcp {2}from 192\.0\.2\.7\n.*configuration changed {2}servers: added billing\n.*trust changed {2}billing {2}quarantined: nobody vouches for it\n.*– cancelled by the client {2}.*c5\n$/,
   )
   t.equal(said.err, '')
 })
@@ -186,8 +186,8 @@ t.test('with both sides, prints the message of an error if its text is stored', 
   tellCall(ring.record, { id: 2, outcome: 'error' })
   const { said } = run({ target: `${base}/inspect#${TOKEN}`, both: true })
   await until(() => said.out.split('│').length === 7)
-  t.match(said.out, /What to do: [^\n]*\n {4}Message of the error: No table ↵ for \?\[2J two\n {4}→/)
-  t.equal(said.out.split('Message of the error').length, 2)
+  t.match(said.out, /What to do: [^\n]*\n {4}Error message: No table ↵ for \?\[2J two\n {4}→/)
+  t.equal(said.out.split('Error message').length, 2)
 })
 
 t.test('names the followed bridge on a terminal, and hints at filter words that are searched as text', async (t) => {

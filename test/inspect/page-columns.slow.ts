@@ -50,9 +50,9 @@ t.test('the sides of the timeline are distinguishable without colours', { skip }
   tellQuestion(ring.record, { id: 1, answer: 2 })
   const { browser, shows, go, withoutMistakes } = await look(t, ring)
   await go('#/calls/c1?tab=timeline')
-  await shows(/waits for the client or a person/)
+  await shows(/client or person/)
   const tip = `[...document.querySelectorAll('.calls th')].at(-1).title`
-  t.match(await browser.evaluate(tip), /^Solid.*: bridge\. Lines.*: server\. Stripes.*: client/)
+  t.match(await browser.evaluate(tip), /^Grey: bridge\. Blue lines: server\. Orange stripes: client/)
   for (const scheme of ['dark', 'light']) {
     await browser.emulate({ scheme })
     await browser.screenshot(`${pictures}timeline-${scheme}.png`)

@@ -53,7 +53,7 @@ t.test('the message of an error keeps its line breaks', { skip }, async (t) => {
   tellCall(ring.record, { id: 1, outcome: 'error', texts })
   const { shows, go, withoutMistakes } = await look(t, ring)
   await go('#/calls/c1?tab=why')
-  await shows(/Message of the error\s+No table\nfor \?two\n/)
+  await shows(/Error message\s+No table\nfor \?two\n/)
   withoutMistakes()
 })
 
@@ -95,7 +95,7 @@ t.test('does not open an empty file, and shows no links for an opened one', { sk
   await shows(/of-the-bridge #c1.*?Export call/s)
   t.notMatch(await browser.text(), /Copy link/)
   await browser.press('y')
-  await shows(/There is no link to a file/)
+  await shows(/A file has no link/)
   withoutMistakes()
 })
 

@@ -33,7 +33,7 @@ for (const [how, by] of CLOCKS)
     await browser.evaluate(
       `[...document.querySelectorAll('button')].find(({ innerText }) => /texts/i.test(innerText)).click()`,
     )
-    await shows(/Texts are kept until/)
+    await shows(/Keeping texts until/)
     // The clock of the page goes on for longer than it waits between two requests.
     const running = async () => Number(/(\d+)(?:\.\d)? s …/.exec((await rows())[0] ?? '')?.[1] ?? 0)
     const before = await running()

@@ -35,7 +35,7 @@ t.test(
     const { browser, shows, go, withoutMistakes } = await look(t, ring)
     await go(`#/calls/${calls().find((call) => call.name === 'ask')?.id}`)
     await shows(/← elicitation\/create\s+id 2.*?caused by result\s+id \d+\s+HTTP 200, above/s)
-    await shows(/→ result\s+id 1.*?sent on in tools\/call\s+id \d+, below/s)
+    await shows(/→ result\s+id 1.*?forwarded in tools\/call\s+id \d+, below/s)
     const cells = await browser.evaluate<string[][]>(
       `[...document.querySelectorAll('.sides tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))`,
     )

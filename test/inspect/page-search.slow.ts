@@ -31,7 +31,7 @@ t.test('the filter finds calls by their texts, also those that come later', { sk
   await go('#/calls?filter=-text:oslo')
   await isFound('two')
   await go('#/calls?filter=hunter2')
-  await shows(/None of 3 calls matches the filter\./)
+  await shows(/No call of 3 matches the filter\./)
   // After a search that finds something, the one before it is over.
   await go('#/calls?filter=text:hunter2,bergen')
   await isFound('two')
@@ -75,6 +75,6 @@ t.test('says so if no texts are kept', { skip }, async (t) => {
   tellCall(ring.record, { id: 1, texts: texts('Oslo') })
   const { shows, go, withoutMistakes } = await look(t, ring)
   await go('#/calls?filter=oslo')
-  await shows(/None of 1 calls matches the filter\. No texts of messages are kept, so none were searched\./)
+  await shows(/No call of 1 matches the filter\. Message texts are not kept, so they were not searched\./)
   withoutMistakes()
 })

@@ -74,7 +74,7 @@ t.test(
     await fill('name', 'abc')
     await fill('x', 'ab')
     await press('Call', '.trying')
-    await shows(/It does not fit the output schema/)
+    await shows(/Invalid against the output schema/)
     await shows(/\/total must be number/)
     t.same(await wrong(), [])
     await fill('size', '12')

@@ -206,7 +206,7 @@ t.test(
         params: { mode: 'url', message: `look ${i}`, url, elicitationId: `e${i}` },
       }
       await press('ask', '.items')
-      if (i === 0) await shows(/It takes no arguments/)
+      if (i === 0) await shows(/No arguments\./)
       await fillJson(JSON.stringify(question))
       await press('Call', '.trying')
       await shows(new RegExp(`look ${i}`))

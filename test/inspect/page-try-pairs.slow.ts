@@ -52,7 +52,7 @@ t.test('each pair of a revision and a server: lists, calls, answers and cancels'
       await call('echo', JSON.stringify({ text: marker }))
       await outcome(new RegExp(`echo.*client of ${revision}.*done.*${marker}`, 's'))
       await call('ask', ASKING)
-      await asks(/you answer in its place/)
+      await asks(/answer in place of the model/)
       await browser.evaluate(`{
         const field = document.querySelector('.question textarea')
         field.value = ${JSON.stringify(`Paris for ${marker}`)}
@@ -65,7 +65,7 @@ t.test('each pair of a revision and a server: lists, calls, answers and cancels'
       await call('wait', JSON.stringify({ ms: 3_600_000, say: `wait ${marker}` }))
       await until(() => reached() > 0, 'the server has the call')
       await press('Cancel', '.outcome')
-      await outcome(/You have cancelled the call/)
+      await outcome(/You cancelled the call/)
       await until(() => server.cancelled().length > cancelled, 'the server is told')
       t.pass(marker)
     }
@@ -152,9 +152,9 @@ t.test(
       await asks(/in progress/)
       await goTo(/^BUTTON Cancel/)
       await hit('Enter')
-      await asks(/You have cancelled the call/)
+      await asks(/You cancelled the call/)
       if (era === 'legacy') break
-      await goTo(/^SELECT As a client of/)
+      await goTo(/^SELECT Client revision/)
       await hit('ArrowDown')
       await asks(/Connecting|Listing|client of 2025-11-25|Tools/)
       await until(

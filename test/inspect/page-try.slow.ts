@@ -34,14 +34,14 @@ t.test(
       await fill('a', '2')
       await fill('b', 'x')
       await press('Call', '.trying')
-      await asks(/\/b is no number/)
+      await asks(/\/b is not a number/)
       await fill('b', '40')
       await press('Call', '.trying')
       await asks(/sum of 2 and 40 is 42/)
       await press('trigger-sampling-request', '.items')
       await fill('prompt', 'What is the capital of France?')
       await press('Call', '.trying')
-      await asks(/you answer in its place/)
+      await asks(/answer in place of the model/)
       await browser.evaluate(`{
       const field = [...document.querySelectorAll('.question textarea')].at(-1)
       field.value = 'Paris, says a person'
@@ -61,7 +61,7 @@ t.test(
       await press('Call', '.trying')
       await asks(/in progress/)
       await press('Cancel', '.outcome')
-      await asks(/You have cancelled the call/)
+      await asks(/You cancelled the call/)
     }
     await press('get-tiny-image', '.items')
     await press('Call', '.trying')

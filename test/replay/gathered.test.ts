@@ -105,9 +105,9 @@ t.test('calls that cannot be repeated are left out, and it is said why', async (
   tell(record, 8, { answer: null })
   t.same(calls, [])
   t.same(left, [
-    'Calls of this method are not repeated',
-    'It asks for a task',
-    'It asks for a further page of a list, whose cursor may be valid for a while only',
+    'Calls of this method cannot be repeated',
+    'It requests a task',
+    'It requests a further page of a list, and cursors expire',
     'It became a task',
     'Its messages are too large',
     'It has no answer',

@@ -29,8 +29,8 @@ const WRONG: [what: string, text: string, message: RegExp][] = [
   ['no JSON', '{"recording":', /^the file is not JSON: /],
   ['nothing', '', /^the file is not JSON: /],
   ['a list', '[]', /^the file has to be an object/],
-  ['another file', '{"mcpServers":{}}', /is no recording of mcp-bridge/],
-  ['calls that are no list', file({}), /is no recording of mcp-bridge/],
+  ['another file', '{"mcpServers":{}}', /is not a recording of mcp-bridge/],
+  ['calls that are no list', file({}), /is not a recording of mcp-bridge/],
   ['another version', file([], { recording: 2 }), /^\/recording has to be 1/],
   [
     'an unknown member',

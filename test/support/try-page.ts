@@ -59,7 +59,7 @@ export async function openTry(
   /** Puts the arguments of the chosen tool as JSON. */
   const fillJson = async (json: string) => {
     const field = `document.querySelector('.trying textarea[aria-label="Arguments as JSON"]')`
-    if (!(await browser.evaluate<boolean>(`Boolean(${field})`))) await press('As JSON', '.trying')
+    if (!(await browser.evaluate<boolean>(`Boolean(${field})`))) await press('Edit as JSON', '.trying')
     await until(() => browser.evaluate<boolean>(`Boolean(${field})`), 'the field for JSON')
     await browser.evaluate(`{
       const field = ${field}

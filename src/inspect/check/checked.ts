@@ -1,12 +1,12 @@
 /**
  * Checks a value against a JSON Schema that may be hostile: bounded in size and depth, and it follows no reference to another
- * document. What it cannot bound is time and memory, so it runs in a thread of its own (checks.ts).
+ * document. Time and memory cannot be bounded here, so it runs in a thread of its own (checks.ts).
  */
 import { Ajv, type AnySchema, type ErrorObject, type Options } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { tokenOf } from '../../rpc/pointer.js'
 
-/** What a check says. `ok: null`: it could not be checked, for this reason. */
+/** The result of a check. `ok: null`: the value could not be checked, for this reason. */
 export type CheckedValue =
   | { ok: true }
   | { ok: false; errors: readonly { at: string; message: string }[]; more: number }
@@ -44,7 +44,7 @@ export function checked(schema: unknown, value: unknown): CheckedValue {
   }
 }
 
-/** Compiles a schema: as 2020-12, the dialect of MCP, unless it says that it is an older one. */
+/** Compiles a schema: as 2020-12, the dialect of MCP, unless `$schema` names an older draft. */
 function compiled(schema: object | boolean) {
   const { $schema: dialect, ...rest } = typeof schema === 'object' ? (schema as Record<string, unknown>) : {}
   const own = (typeof schema === 'object' ? rest : schema) as AnySchema

@@ -1,4 +1,4 @@
-/** Checks values against schemas of servers, each in a thread of its own, which ends if it takes too much time or memory. */
+/** Checks values against schemas of servers, each in a thread of its own with bounds of time and memory. */
 import { Worker } from 'node:worker_threads'
 import { Fault } from '../../fault/fault.js'
 import { CHECKER } from './file.js'

@@ -1,8 +1,12 @@
+<<<<<<< HEAD
 /** Program of a thread: checks one value against one schema, and reports the result. */
+=======
+/** Program of a thread: checks one value against one schema, and posts the result. */
+>>>>>>> 72c4230c (Write texts and comments of the recorder, the inspector, its page and the replay in plain English)
 import { parentPort, workerData } from 'node:worker_threads'
 import { checked } from './checked.js'
 
-// The time of the check begins here: to load the program may take long on a busy machine.
+// The time of the check starts here: loading the program may take long on a busy machine.
 parentPort?.postMessage('loaded')
 const { schema, value } = JSON.parse(workerData as string) as { schema: unknown; value?: unknown }
 parentPort?.postMessage(checked(schema, value))

@@ -1,4 +1,4 @@
-/** Follows one running bridge: reads its events, asks it for the state of its servers, and hands it requests. */
+/** Follows one running bridge: reads its events and the state of its servers, and forwards requests to it. */
 import type { IncomingMessage } from 'node:http'
 import { responseOf } from '../../bridge/in-memory-http.js'
 import type { HiddenItems, TargetRequest } from '../../ports/inspected-bridge.js'
@@ -11,16 +11,16 @@ import type { CallView } from '../views.js'
 import type { Merged } from './merged.js'
 import { MergedSource } from './merged.js'
 
-/** Milliseconds in which a bridge says how its servers are. */
+/** Time limit in milliseconds for the state of the servers. */
 const SERVERS_WAIT = 2_000
-/** Milliseconds before a bridge that closed the connection is asked again. */
+/** Milliseconds before reconnecting to a bridge that closed the connection. */
 const AGAIN = 500
 /** Most servers and targets of a bridge that are shown. */
 const MAX_OF_BRIDGE = 500
 /** Most characters of the name of a server. */
 const MAX_BRIDGE_TITLE = 100
 
-/** What a bridge says of its servers, and what can be called there. */
+/** A bridge's answer: its servers, and the targets of calls. */
 interface ServersAnswer {
   servers?: ServerNow[]
   targets?: { name: string; kind: 'server' | 'group' }[]
@@ -55,11 +55,11 @@ export class FollowedBridge {
         const isOver = response.statusCode === 200 && (await this.#read(response)) === 'other'
         response.destroy()
         if (isOver) return
-        // The connection may have been closed by a bridge that runs: the next one shows it.
+        // The bridge may still run: the next connection shows it.
         await new Promise((resolve) => setTimeout(resolve, AGAIN))
       }
     } catch {
-      // Nothing listens there any more.
+      // The bridge has ended.
     }
   }
 
@@ -90,7 +90,7 @@ export class FollowedBridge {
     return servers.slice(0, MAX_OF_BRIDGE).map((one) => ({ ...one, name: this.#source.serverName(String(one.name)) }))
   }
 
-  /** What can be called, by its name among all bridges. */
+  /** The targets of calls, by their names among all bridges. */
   get targets(): { name: string; kind: 'server' | 'group'; own: string }[] {
     const { targets } = this.#now
     if (!Array.isArray(targets)) return []
@@ -99,14 +99,14 @@ export class FollowedBridge {
       .map(({ name, kind }) => ({ name: this.#source.serverName(String(name)), kind, own: String(name) }))
   }
 
-  /** Hands a request of MCP to a server or group of the bridge. */
+  /** Forwards a request of MCP to a server or group of the bridge. */
   async call(own: string, { method, headers, body, signal }: TargetRequest): Promise<Response> {
     const path = `try?${new URLSearchParams({ server: own })}`
     const answer = await askBridge(this.#running.socketPath, path, { method, headers, body, signal })
     return responseOf(answer)
   }
 
-  /** What the bridge hides of a server or group. */
+  /** The hidden items of a server or group. */
   hidden(own: string): Promise<HiddenItems> {
     return readFromBridge<HiddenItems>(this.#running.socketPath, `catalogue?${new URLSearchParams({ server: own })}`)
   }
@@ -125,7 +125,7 @@ export class FollowedBridge {
     return texts
   }
 
-  /** Has the bridge keep the texts of all calls for a while, or as it is configured. */
+  /** Makes the bridge keep the texts of all calls for a while, or as configured. */
   async keepTexts(isAll: boolean): Promise<void> {
     const path = `payloads?keep=${isAll ? 'all' : 'configured'}`
     await readFromBridge(this.#running.socketPath, path, { method: 'POST' }).catch(() => {})

@@ -1,4 +1,4 @@
-/** The bridges of this user on this machine as one: those that start are followed, those that end leave their calls behind. */
+/** All bridges of this user on this machine as one: follows those that start, and keeps the calls of those that end. */
 import { BoundedMap } from '../../limits/bounded.js'
 import type { HiddenItems, InspectedBridge, InspectedTarget, TargetRequest } from '../../ports/inspected-bridge.js'
 import type { KeptText } from '../../recorder/events.js'
@@ -20,9 +20,9 @@ export interface HubOptions {
   onChange(text: string, bridges: number): void
 }
 
-/** Milliseconds between two looks into the folder. */
+/** Milliseconds between two searches of the folder. */
 const LOOK_EVERY = 1_000
-/** Most bridges that are followed at once, and most bytes of a request that is handed on. */
+/** Most bridges that are followed at once, and most bytes of a forwarded request. */
 const MAX_BRIDGES = 100
 const MAX_HANDED_ON = 4 * 1024 * 1024
 /** Most process ids that are remembered. */
@@ -33,7 +33,7 @@ export class Hub implements InspectedBridge {
   readonly bodyBytes = MAX_HANDED_ON
   readonly #options: HubOptions
   readonly #bridges = new Map<string, FollowedBridge>()
-  /** The number of bridges that had a process id before: the system uses it again. */
+  /** How many bridges have had a process id: the system reuses them. */
   readonly #seen = new BoundedMap<string, number>(MAX_KNOWN_PIDS)
   readonly #refused = new Set<string>()
   #timer: NodeJS.Timeout | undefined
@@ -110,7 +110,7 @@ export class Hub implements InspectedBridge {
   /** Some bridges may have texts. */
   readonly hasTexts = true
 
-  /** Has all bridges keep the texts of all calls for so many milliseconds; 0 for as they are configured. */
+  /** Makes all bridges keep the texts of all calls for this many milliseconds; 0: as configured. */
   keepAll(milliseconds: number): void {
     this.#allUntil = milliseconds > 0 ? performance.now() + milliseconds : 0
     for (const bridge of this.#bridges.values()) bridge.keepTexts(milliseconds > 0).catch(() => {})

@@ -72,7 +72,7 @@ export class MergedSource {
     this.#running.clear()
   }
 
-  /** Records what has happened to the source itself. */
+  /** Records an event of the source itself. */
   note(text: string): void {
     this.#merged.ring.record({ kind: 'config', bridge: this.#bridge, text })
   }
@@ -88,7 +88,7 @@ export class MergedSource {
 
 export class Merged {
   readonly ring: Ring
-  /** What times count from, in milliseconds since 1970. */
+  /** The origin of times, in milliseconds since 1970. */
   readonly origin = performance.timeOrigin
   #calls = 0
   /** Texts of messages, in which secrets are hidden already. The oldest leave. */
@@ -123,7 +123,7 @@ export class Merged {
     return call
   }
 
-  /** Where a call is from, and its id there. */
+  /** The source of a call, and its id there. */
   sourceOf(call: number): { source: MergedSource; id: string } | undefined {
     return this.#sources.get(call)
   }

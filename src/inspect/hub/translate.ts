@@ -1,7 +1,7 @@
 /** Turns recorded events of another bridge, or of a file, back into events that a ring records under numbers of its own. */
 import type { Changes, KeptText, RecordedEvent, TraceEvent } from '../../recorder/events.js'
 
-/** What an event has in the ring instead of what it had before. */
+/** The members of an event that differ in the ring. */
 export interface Belongings {
   bridge: string | undefined
   /** The name of the server, unique among all bridges. */
@@ -10,7 +10,7 @@ export interface Belongings {
   callOf(id: string): number
   /** The number that another event has here; undefined if it was dropped. */
   numberOf(seq: number): number | undefined
-  /** What times count from, in milliseconds since 1970. */
+  /** The origin of times, in milliseconds since 1970. */
   origin: number
 }
 

@@ -13,7 +13,7 @@ export function connectTry(options: TryClientOptions): Promise<TryClient> {
   return isModern(options.revision) ? connectModern(options) : connectLegacy(options)
 }
 
-/** What servers list: the method, the member of its result, the capability without which there is nothing. */
+/** The lists of servers: method, member of the result, required capability. */
 const LISTED = {
   tools: ['tools/list', 'tools', 'tools'],
   prompts: ['prompts/list', 'prompts', 'prompts'],

@@ -98,11 +98,14 @@ export async function connectLegacy({
 
   async function request(method: string, params: JsonRecord, signal: AbortSignal, call: number): Promise<JsonRecord> {
     const id = ++last
-    // The abort of the signal must not end the request before the server has been told.
+    // The request must stay open until the server knows of the cancellation.
     const own = new AbortController()
     const cancel = () => {
-      const told = { method: 'notifications/cancelled', params: { requestId: id, reason: 'cancelled by a person' } }
-      post(told, closing.signal)
+      const cancellation = {
+        method: 'notifications/cancelled',
+        params: { requestId: id, reason: 'cancelled by a person' },
+      }
+      post(cancellation, closing.signal)
         .catch(() => {})
         .finally(() => own.abort(signal.reason))
     }
@@ -124,7 +127,7 @@ export async function connectLegacy({
     const { taskId } = task
     try {
       let now = task
-      // A server asks what it has to ask in the answer to this request.
+      // Questions of the task come in the answer to this request.
       while (!ENDED.includes(now['status']) && now['status'] !== 'input_required') {
         on?.({ kind: 'task', call, task: now })
         await untilNextPoll(now['pollInterval'], signal)

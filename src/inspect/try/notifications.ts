@@ -1,8 +1,8 @@
-/** What notifications of a server say to a client of the inspector. */
+/** Turns notifications of a server into events of the inspector's client. */
 import { isRecord } from '../record.js'
 import type { JsonRecord, TryEvent } from './types.js'
 
-/** The event of a notification; undefined if it is none that a person wants to see. `call`: the call that it came with. */
+/** The event of a notification; undefined for notifications that are not shown. `call`: the call that it came with. */
 export function eventOf({ method, params }: JsonRecord, call: number | undefined): TryEvent | undefined {
   const { progressToken, progress, total, message, level, logger, data } = isRecord(params) ? params : {}
   if (method === 'notifications/progress')

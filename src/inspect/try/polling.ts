@@ -1,4 +1,4 @@
-/** How often the inspector asks a server for the state of a task. */
+/** The interval at which the inspector polls the state of a task. */
 import { pause } from '../../time/pause.js'
 
 /** Milliseconds between two requests, and the most and least that a server can ask for. */

@@ -1,7 +1,11 @@
+<<<<<<< HEAD
 /**
  * Types of a client of the inspector: what it needs, and the events that it reports, for the page and the command line
  * alike.
  */
+=======
+/** Types of the inspector's client, which the page and the command line share. */
+>>>>>>> 72c4230c (Write texts and comments of the recorder, the inspector, its page and the replay in plain English)
 import type { Era } from '../../protocol/eras.js'
 
 /** A JSON object of MCP, as `JSON.parse` makes it. */
@@ -15,7 +19,7 @@ interface TryRequest {
   signal: AbortSignal
 }
 
-/** What `fetch` resolves to has this form. */
+/** The members of a `fetch` response that are read. */
 export interface TryResponse {
   status: number
   headers: { get(name: string): string | null }
@@ -45,9 +49,9 @@ export interface TryClientOptions {
   send: TrySend
   /** 2026-07-28, or a legacy revision to ask for. */
   revision: string
-  /** What the client can do; by default, everything that the revision has. */
+  /** The declared capabilities; by default, all of the revision. */
   capabilities?: JsonRecord | undefined
-  /** Resolves to the result for a question; if it rejects, the server gets an error. The signal aborts if nobody waits any more. */
+  /** Resolves to the result for a question; if it rejects, the server gets an error. The signal aborts when the answer is no longer needed. */
   ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord>
   on?: ((event: TryEvent) => void) | undefined
 }
@@ -57,7 +61,7 @@ export interface TryCallOptions {
   signal?: AbortSignal | undefined
   /** Asks for a task; legacy servers only make one if asked. */
   task?: boolean
-  /** The tool that is called, as listed: its schema says which arguments headers repeat. */
+  /** The called tool, as listed: its schema names the arguments that headers repeat. */
   tool?: JsonRecord | undefined
   /** The lowest level of log messages to get; of a legacy server, from now on. */
   logLevel?: string
@@ -79,7 +83,7 @@ export interface TryClient {
   readonly server: TryServer
   /** Resolves to the result, also of a task. Rejects with a TryError, or with the reason of the signal. */
   call(method: string, params?: JsonRecord, options?: TryCallOptions): Promise<JsonRecord>
-  /** Opens the stream of what belongs to no call. Resolves when it ends. */
+  /** Opens the stream of messages outside calls. Resolves when it ends. */
   listen(): Promise<void>
   close(): Promise<void>
 }

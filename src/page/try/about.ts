@@ -1,4 +1,4 @@
-/** What a server says about an item that it lists: title, description, annotations, and schemas as tables. */
+/** The description of a listed item: title, description, annotations, and schemas as tables. */
 
 import { html } from 'htm/preact'
 import { isRecord } from '../../inspect/record.js'
@@ -9,12 +9,12 @@ import { said } from './said.js'
 
 /** Annotations of tools in words, if they are true and if they are false. */
 const HINTS: Readonly<Record<string, readonly [yes: string, no: string]>> = {
-  readOnlyHint: ['only reads', 'may change something'],
-  destructiveHint: ['may destroy something', 'destroys nothing'],
-  idempotentHint: ['twice is the same as once', 'twice may differ from once'],
-  openWorldHint: ['reaches the outside world', 'stays within its own data'],
+  readOnlyHint: ['read-only', 'may modify data'],
+  destructiveHint: ['destructive', 'not destructive'],
+  idempotentHint: ['idempotent', 'not idempotent'],
+  openWorldHint: ['open world', 'closed world'],
 }
-/** Marks of the bridge on what it refuses to call. */
+/** Marks of the bridge on tools that it refuses to call. */
 const MARKS = ['quarantined', 'unavailable'].map((one) => `io.github.mcp-bridge/${one}`)
 
 export function About({ listed }: { listed: JsonRecord }) {
@@ -26,8 +26,8 @@ export function About({ listed }: { listed: JsonRecord }) {
     ${typeof listed['uri'] === 'string' && typeof name === 'string' && html`<p>${shown(name, 500)}</p>`}
     ${(typeof mimeType === 'string' || typeof size === 'number') && html`<p class="faint">${said(mimeType, 200)} ${typeof size === 'number' ? `${size} bytes` : ''}</p>`}
     ${typeof description === 'string' && html`<p class="about-item">${shown(description, 10_000)}</p>`}
-    ${hints.length > 0 && html`<p class="faint">The server says: ${hints.join('; ')}</p>`}
-    ${marks.map((mark) => html`<p class="warning">It cannot be called now: ${said(mark['reason'], 1_000)} ${said(mark['remedy'], 1_000)}</p>`)}
+    ${hints.length > 0 && html`<p class="faint">Annotations: ${hints.join('; ')}</p>`}
+    ${marks.map((mark) => html`<p class="warning">Currently unavailable: ${said(mark['reason'], 1_000)} ${said(mark['remedy'], 1_000)}</p>`)}
   `
 }
 
@@ -55,7 +55,7 @@ export function SchemaTable({ schema, title }: { schema: unknown; title: string 
           <thead><tr><th>Name</th><th>Type</th><th>Required</th><th>Rules</th><th>Meaning</th></tr></thead>
           <tbody>${rows.map(({ at, type, required, rules, about }) => html`<tr><td><code>${shown(at, 200)}</code></td><td>${shown(type, 400)}</td><td>${required ? 'yes' : ''}</td><td>${shown(rules.join('; '), 1_000)}</td><td>${said(about, 1_000)}</td></tr>`)}</tbody>
         </table>
-        ${cut && html`<p class="faint">There is more: see its JSON.</p>`}
+        ${cut && html`<p class="faint">Truncated: see the JSON.</p>`}
       </div>
     </details>
   `

@@ -1,10 +1,10 @@
-/** Questions of servers, and the fields in which a person answers them. */
+/** Questions of servers, with fields for the answers. */
 
 import { html } from 'htm/preact'
 import { useRef } from 'preact/hooks'
 import type { JsonRecord } from '../../inspect/try/types.js'
 import { shown } from '../../inspect/words.js'
-import { asked, type OpenQuestion } from './calling.js'
+import { type OpenQuestion, waitingQuestions } from './calling.js'
 import { useSubmit } from './checking.js'
 import { Form, useForm } from './form.js'
 import { Safe } from './safe.js'
@@ -13,9 +13,9 @@ import { said, saidJson } from './said.js'
 /** Most characters of a text of a server that are drawn. */
 const MAX_SAID = 10_000
 
-/** All questions that wait. */
+/** All open questions. */
 export function Questions() {
-  return asked.value.map((one) => html`<${Safe} key=${one.id}><${Question} question=${one} /></${Safe}>`)
+  return waitingQuestions.value.map((one) => html`<${Safe} key=${one.id}><${Question} question=${one} /></${Safe}>`)
 }
 
 function Question({ question }: { question: OpenQuestion }) {
@@ -47,7 +47,7 @@ function Visit({ question: { params, answer } }: { question: OpenQuestion }) {
   const url = String(params['url'])
   const isWeb = /^https?:\/\//i.test(url)
   return html`
-    <h2>The server asks you to open an address</h2>
+    <h2>The server asks you to open a URL</h2>
     <p>${said(params['message'], MAX_SAID)}</p>
     <p><code>${shown(url, 2_000)}</code>${isWeb && html` <a href=${url} target="_blank" rel="noopener noreferrer">Open in a new tab</a>`}</p>
     <${Choices} accept=${() => answer({ action: 'accept' })} answer=${answer} />
@@ -66,7 +66,7 @@ function Choices({ accept, anyway, answer }: ChoicesProps) {
       <button type="button" onClick=${accept}>Accept</button>
       ${anyway && html`<button type="button" onClick=${anyway}>Accept anyway</button>`}
       <button type="button" onClick=${() => answer({ action: 'decline' })}>Decline</button>
-      <button type="button" onClick=${() => answer({ action: 'cancel' })}>Close without an answer</button>
+      <button type="button" onClick=${() => answer({ action: 'cancel' })}>Cancel</button>
     </div>
   `
 }
@@ -79,9 +79,9 @@ function Model({ question: { params, answer } }: { question: OpenQuestion }) {
     answer({ role: 'assistant', model: 'a-person', content, stopReason: 'endTurn' })
   }
   return html`
-    <h2>The server asks for a message of a model: you answer in its place</h2>
+    <h2>The server requests a model message: answer in place of the model</h2>
     <pre tabindex="0">${saidJson(params)}</pre>
-    <textarea aria-label="Message of the model" rows="3" ref=${field}></textarea>
+    <textarea aria-label="Model message" rows="3" ref=${field}></textarea>
     <div class="buttons"><button type="button" onClick=${send}>Answer</button></div>
   `
 }

@@ -1,4 +1,4 @@
-/** Calls from the page: the client, what a server lists to clients of both eras, the questions, and the calls so far. */
+/** The state and the actions of the view Try: the client, the items that a server lists in both eras, open questions, and calls. */
 import { signal } from '@preact/signals'
 import { completionsOf, connectTry, listOf } from '../../inspect/try/client.js'
 import type { JsonRecord, TryCallOptions, TryClient, TryEvent, TryQuestion } from '../../inspect/try/types.js'
@@ -12,7 +12,7 @@ type Kind = (typeof KINDS)[number]
 /** The revisions that the page speaks as a client, the newest first. */
 export const REVISIONS = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const
 
-/** Something that a server lists. */
+/** A listed tool, prompt, resource or template. */
 export interface Item {
   kind: Kind
   name: string
@@ -22,22 +22,22 @@ export interface Item {
   there: JsonRecord | undefined
 }
 
-/** A question that waits for an answer of the person. */
+/** A question without an answer so far. */
 export interface OpenQuestion extends TryQuestion {
   id: number
-  /** The answer that was recorded, of a call that is made again. */
+  /** The recorded answer, if the call is repeated. */
   recorded?: JsonRecord | undefined
   answer(result: JsonRecord): void
 }
 
-/** What the bridge says about what clients do not see. */
+/** The bridge's answer about items that clients do not see. */
 interface HiddenItems {
   hidden: readonly { kind: string; name: string; server: string; why: string }[]
   problem?: string
 }
 
-/** A call that the page has made. */
-export interface Made {
+/** A call of the page. */
+export interface PageCall {
   id: number
   name: string
   method: string
@@ -51,49 +51,49 @@ export interface Made {
   result?: JsonRecord
   error?: { message: string; code?: number | undefined; data?: unknown }
   cancel?: () => void
-  /** The recorded answer of a call that is made again. */
+  /** The recorded answer, if the call is repeated. */
   expect?: Expected | undefined
-  /** The recorded answers to questions that it has not been asked again so far. */
+  /** The unused recorded answers to questions, if the call is repeated. */
   answers?: readonly RecordedAnswer[] | undefined
 }
 
-/** Which calls the bridge allows, and what can be called. */
+/** Whether the bridge allows calls, and the targets. */
 export const allowed = signal<{ allowed: boolean; why?: string }>({ allowed: false })
 export const targets = signal<readonly { name: string; kind: string }[]>([])
 export const target = signal<string | undefined>(undefined)
 export const revision = signal<string>(REVISIONS[0])
-/** What the connection does, for people; undefined when it is ready. */
+/** The state of the connection in words; undefined when it is ready. */
 export const connecting = signal<string | undefined>(undefined)
 export const server = signal<TryClient['server'] | undefined>(undefined)
 export const items = signal<readonly Item[]>([])
-/** What clients do not see of the target, and why. */
+/** The items of the target that clients do not see, with reasons. */
 export const hiddenItems = signal<HiddenItems>({ hidden: [] })
 export const chosenItem = signal<Item | undefined>(undefined)
-/** The folders that the page names when a server asks for roots: their addresses, one a line. */
+/** The answer to `roots/list`: one URI per line. */
 export const roots = signal('')
-export const asked = signal<readonly OpenQuestion[]>([])
-export const made = signal<readonly Made[]>([])
+export const waitingQuestions = signal<readonly OpenQuestion[]>([])
+export const pageCalls = signal<readonly PageCall[]>([])
 
 /** Most calls of the page that are kept, and events of one. */
-const MAX_MADE = 50
-const MAX_TOLD = 500
+const MAX_PAGE_CALLS = 50
+const MAX_CALL_EVENTS = 500
 
 let client: TryClient | undefined
 let attempt = 0
 let lastId = 0
 
-/** Reads what can be called. */
+/** Reads the targets of calls. */
 export async function lookAtTargets(): Promise<void> {
   const response = await fromBridge('servers').catch(() => undefined)
   if (!response?.ok) return
   const body = (await response.json()) as { try?: typeof allowed.value; targets?: typeof targets.value }
-  allowed.value = body.try ?? { allowed: false, why: 'This bridge takes no calls from the page.' }
+  allowed.value = body.try ?? { allowed: false, why: 'This bridge does not allow calls from the page.' }
   targets.value = body.targets ?? []
   const [first] = targets.value
   if (allowed.value.allowed && target.value === undefined && first) await connect(first.name, revision.value)
 }
 
-/** Connects to a server or group, and lists what it has, as both eras see it. */
+/** Connects to a server or group, and lists its items as both eras see them. */
 export async function connect(name: string, as: string): Promise<void> {
   const own = ++attempt
   const before = client
@@ -153,24 +153,24 @@ export async function complete(
   return completionsOf(client, { ref, argument, ...context }, signal)
 }
 
-/** Makes a call, and keeps what comes of it. */
+/** Makes a call, and keeps its outcome. */
 export async function makeCall(
   name: string,
   method: string,
   params: JsonRecord,
-  { expect, answers, ...options }: Pick<TryCallOptions, 'task' | 'tool'> & Pick<Made, 'expect' | 'answers'> = {},
+  { expect, answers, ...options }: Pick<TryCallOptions, 'task' | 'tool'> & Pick<PageCall, 'expect' | 'answers'> = {},
 ): Promise<void> {
   const { value: as } = revision
   const controller = new AbortController()
   const id = ++lastId
   const outputSchema = options.tool?.['outputSchema']
   const began = performance.now()
-  const one: Made = { id, name, method, params, outputSchema, revision: as, began, events: [], expect, answers }
-  made.value = [
-    { ...one, cancel: () => controller.abort(new Error('You have cancelled the call')) },
-    ...made.value,
-  ].slice(0, MAX_MADE)
-  const end = (how: Partial<Made>) =>
+  const one: PageCall = { id, name, method, params, outputSchema, revision: as, began, events: [], expect, answers }
+  pageCalls.value = [
+    { ...one, cancel: () => controller.abort(new Error('You cancelled the call')) },
+    ...pageCalls.value,
+  ].slice(0, MAX_PAGE_CALLS)
+  const end = (how: Partial<PageCall>) =>
     change(id, { ...how, ms: performance.now() - one.began, cancel: undefined as never })
   if (!client) return end({ error: { message: 'Not connected' } })
   try {
@@ -188,13 +188,13 @@ const numbers = new Map<number, number>()
 function remember(number: number, id: number): void {
   numbers.set(number, id)
   for (const oldest of numbers.keys()) {
-    if (numbers.size <= MAX_MADE) return
+    if (numbers.size <= MAX_PAGE_CALLS) return
     numbers.delete(oldest)
   }
 }
 
-function change(id: number, how: Partial<Made>): void {
-  made.value = made.value.map((one) => (one.id === id ? { ...one, ...how } : one))
+function change(id: number, how: Partial<PageCall>): void {
+  pageCalls.value = pageCalls.value.map((one) => (one.id === id ? { ...one, ...how } : one))
 }
 
 function open(name: string, as: string): Promise<TryClient> {
@@ -202,27 +202,27 @@ function open(name: string, as: string): Promise<TryClient> {
     revision: as,
     send: (request) => fromBridge(`try?server=${encodeURIComponent(name)}`, request),
     ask,
-    on: told,
+    on: onEvent,
   })
 }
 
-function told(event: TryEvent): void {
+function onEvent(event: TryEvent): void {
   if (event.kind === 'sent' || event.kind === 'received') return
   const number = 'call' in event ? numbers.get(event.call) : undefined
-  const id = number ?? made.value.find(({ cancel }) => cancel)?.id
+  const id = number ?? pageCalls.value.find(({ cancel }) => cancel)?.id
   if (id === undefined) return
-  made.value = made.value.map((one) =>
-    one.id === id ? { ...one, events: [...one.events, event].slice(-MAX_TOLD) } : one,
+  pageCalls.value = pageCalls.value.map((one) =>
+    one.id === id ? { ...one, events: [...one.events, event].slice(-MAX_CALL_EVENTS) } : one,
   )
 }
 
 function ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord> {
-  // Servers ask for roots when nobody expects it: the first call would wait for a person.
+  // Servers ask for roots at any time: the first call would wait for a person.
   if (question.method === 'roots/list') return Promise.resolve({ roots: rootsNamed() })
   return new Promise((resolve, reject) => {
     const id = ++lastId
     const drop = () => {
-      asked.value = asked.value.filter((one) => one.id !== id)
+      waitingQuestions.value = waitingQuestions.value.filter((one) => one.id !== id)
     }
     const answer = (result: JsonRecord) => {
       drop()
@@ -230,9 +230,9 @@ function ask(question: TryQuestion, signal: AbortSignal): Promise<JsonRecord> {
     }
     signal.addEventListener('abort', () => {
       drop()
-      reject(new Error('Nobody waits for the answer any more'))
+      reject(new Error('The server no longer waits for the answer'))
     })
-    asked.value = [...asked.value, { ...question, id, recorded: recordedFor(question), answer }]
+    waitingQuestions.value = [...waitingQuestions.value, { ...question, id, recorded: recordedFor(question), answer }]
   })
 }
 
@@ -241,10 +241,10 @@ function rootsNamed(): { uri: string }[] {
   return uris.filter(Boolean).map((uri) => ({ uri }))
 }
 
-/** The next recorded answer to a question of a call that is made again. */
+/** The next recorded answer to a question of a repeated call. */
 function recordedFor({ method, call }: TryQuestion): JsonRecord | undefined {
   const id = call === undefined ? undefined : numbers.get(call)
-  const one = made.value.find((each) => (id === undefined ? each.cancel !== undefined : each.id === id))
+  const one = pageCalls.value.find((each) => (id === undefined ? each.cancel !== undefined : each.id === id))
   const at = one?.answers?.findIndex((answer) => answer.method === method) ?? -1
   if (!one?.answers || at < 0) return undefined
   const { [at]: answer } = one.answers
@@ -252,7 +252,7 @@ function recordedFor({ method, call }: TryQuestion): JsonRecord | undefined {
   return answer?.result
 }
 
-/** What a client of the other era sees. Its own failure is no failure of the page. */
+/** The items that a client of the other era sees; undefined if they cannot be listed. */
 async function listAsOther(name: string, { era }: TryClient): Promise<Map<string, JsonRecord> | undefined> {
   try {
     const other = await connectTry({
@@ -271,7 +271,7 @@ async function listAsOther(name: string, { era }: TryClient): Promise<Map<string
 async function hiddenOf(name: string): Promise<HiddenItems> {
   const response = await fromBridge(`catalogue?server=${encodeURIComponent(name)}`).catch(() => undefined)
   if (response?.ok) return (await response.json()) as HiddenItems
-  return { hidden: [], problem: 'The bridge did not say what is hidden.' }
+  return { hidden: [], problem: 'The bridge did not answer what it hides.' }
 }
 
 /** Everything that a server lists, by kind and name. */

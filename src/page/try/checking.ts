@@ -1,4 +1,4 @@
-/** Values are checked before they are sent: by the form, and by the bridge against the schema. */
+/** Checks values before they are sent: in the form, and at the bridge against the schema. */
 
 import { useRef, useState } from 'preact/hooks'
 import type { CheckedValue } from '../../inspect/check/checked.js'
@@ -7,10 +7,10 @@ import { fromBridge } from '../feed.js'
 import { type FormState, readForm } from './form.js'
 import type { Wrong } from './shape.js'
 
-/** Milliseconds after which a call does not wait for its check any more. */
+/** Milliseconds that a call waits for its check. */
 const CHECKED_WITHIN = 10_000
 
-/** Never rejects: what cannot be checked says why. */
+/** Never rejects: a failed check gives the reason. */
 export async function checkValue(schema: unknown, value: unknown): Promise<CheckedValue> {
   try {
     const response = await fromBridge('check', {
@@ -30,8 +30,8 @@ export async function checkValue(schema: unknown, value: unknown): Promise<Check
 const MAX_LISTED = 20
 
 /**
- * How a form is sent: `submit` checks first. `wrong` is for its fields, `problem` for all of it. `sendAnyway` is there if only
- * the schema is against it: whether a server minds may be what somebody wants to know.
+ * Sends a form: `submit` checks it first. `wrong` has the mistakes of fields, `problem` all of them as text. `sendAnyway` exists
+ * if only the schema is violated: the reaction of the server may be of interest.
  */
 export function useSubmit(
   schema: unknown,

@@ -1,4 +1,4 @@
-/** The chosen tool, prompt, resource or template: what is said of it, its form, and how a call of it is sent. */
+/** The chosen tool, prompt, resource or template: its description, its form, and its call. */
 
 import { html } from 'htm/preact'
 import { useState } from 'preact/hooks'
@@ -11,13 +11,13 @@ import { Form, useForm } from './form.js'
 import { saidJson } from './said.js'
 import { variablesOf } from './uri-template.js'
 
-/** Members that are named where clients of the other era see others. */
+/** Most differing members that are named. */
 const MAX_DIFFERENT = 3
 
-/** How what the other era sees differs; '' if it does not. */
+/** How the item differs in the other era; '' if it does not. */
 export function differenceOf({ here, there }: Item): string {
-  if (here === undefined) return 'other era only'
-  if (there === undefined) return 'this era only'
+  if (here === undefined) return 'only in the other era'
+  if (there === undefined) return 'only in this era'
   const names = new Set([...Object.keys(here), ...Object.keys(there)])
   const different = [...names].filter((name) => !areEqual(here[name], there[name]))
   if (different.length === 0) return ''
@@ -54,7 +54,7 @@ export function Chosen({ item }: { item: Item }) {
     <form class="card" aria-label=${shown(item.name, 200)} onSubmit=${send}>
       <h2>${shown(item.name, 200)}</h2>
       <${About} listed=${listed} />
-      ${here === undefined && html`<p class="warning">Clients of this era do not see it.</p>`}
+      ${here === undefined && html`<p class="warning">Hidden from clients of this era.</p>`}
       ${schema !== undefined && html`<${Form} schema=${schema} state=${state} wrong=${wrong} complete=${isCompleted(item) ? completes : undefined} onChange=${change} />`}
       <p class="warning" role="alert">${problem}</p>
       <div class="buttons">
@@ -62,15 +62,15 @@ export function Chosen({ item }: { item: Item }) {
         ${sendAnyway && html`<button type="button" onClick=${sendAnyway}>${verb} anyway</button>`}
         ${tasks !== undefined && html`<label><input type="checkbox" checked=${asTask} onChange=${(event: Event) => setAsTask((event.currentTarget as HTMLInputElement).checked)} /> As a task</label>`}
       </div>
-      ${kind === 'tools' && html`<${SchemaTable} title="What it takes" schema=${listed['inputSchema']} /><${SchemaTable} title="What it gives" schema=${listed['outputSchema']} />`}
-      <details><summary>As a ${isModern ? 'modern' : 'legacy'} client sees it</summary><pre tabindex="0">${here === undefined ? 'not at all' : saidJson(here)}</pre></details>
-      ${here && there && differenceOf(item) !== '' && html`<p class="faint">Clients of the other era see something else: ${differenceOf(item)}</p>`}
-      ${differenceOf(item) !== '' && html`<details><summary>As a ${isModern ? 'legacy' : 'modern'} client sees it</summary><pre tabindex="0">${there === undefined ? 'not at all' : saidJson(there)}</pre></details>`}
+      ${kind === 'tools' && html`<${SchemaTable} title="Input schema" schema=${listed['inputSchema']} /><${SchemaTable} title="Output schema" schema=${listed['outputSchema']} />`}
+      <details><summary>For a ${isModern ? 'modern' : 'legacy'} client</summary><pre tabindex="0">${here === undefined ? 'not listed' : saidJson(here)}</pre></details>
+      ${here && there && differenceOf(item) !== '' && html`<p class="faint">Different in the other era: ${differenceOf(item)}</p>`}
+      ${differenceOf(item) !== '' && html`<details><summary>For a ${isModern ? 'legacy' : 'modern'} client</summary><pre tabindex="0">${there === undefined ? 'not listed' : saidJson(there)}</pre></details>`}
     </form>
   `
 }
 
-/** Whether a call can be asked for as a task; undefined if not, or if the server decides that itself, as modern ones do. */
+/** Whether a call can be requested as a task; undefined if not, or if the server decides, as modern ones do. */
 function tasksOf({ kind, here }: Item): 'optional' | 'required' | undefined {
   if (kind !== 'tools' || !isSupported(server.value?.capabilities, ['tasks', 'requests', 'tools', 'call']))
     return undefined
@@ -85,7 +85,7 @@ function isSupported(capabilities: unknown, path: readonly string[]): boolean {
   return at !== undefined
 }
 
-/** The schema of what a call takes. */
+/** The schema of the arguments. */
 export function schemaOf({ kind, name, here, there }: Item): unknown {
   const listed = here ?? there ?? {}
   if (kind === 'tools') return listed['inputSchema'] ?? {}

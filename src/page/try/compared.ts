@@ -20,11 +20,11 @@ const SIGNS: Readonly<Record<ComparedRow['kind'], readonly [sign: string, words:
 }
 
 export function Compared({ expected, actual }: { expected: Expected; actual: Expected }) {
-  // What was hidden when the answer was kept cannot be compared.
+  // Hidden values cannot be compared.
   const ignore = [...USUALLY_IGNORED, ...hiddenIn(expected)]
   const { all, more } = diff(expected, actual, ignore)
   const count = all.length + more
-  if (count === 0) return html`<p class="compared-same">The answer is as recorded.</p>`
+  if (count === 0) return html`<p class="compared-same">Same as the recorded answer.</p>`
   const { rows, isCut } = sideBySide(expected, actual, ignore)
   return html`
     <details open>

@@ -1,4 +1,4 @@
-/** A field with completions of the server while somebody types: a combobox, as the ARIA practices describe it. */
+/** A text field with completions from the server: a combobox, as in the ARIA Authoring Practices. */
 
 import { html } from 'htm/preact'
 import { useEffect, useRef, useState } from 'preact/hooks'

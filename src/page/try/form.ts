@@ -1,4 +1,4 @@
-/** A form for a JSON Schema, with fields that can be left out, or the whole as JSON. */
+/** A form for a JSON Schema, with optional fields, or one field for JSON. */
 import { html } from 'htm/preact'
 import { useId, useRef, useState } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
@@ -7,21 +7,21 @@ import { tokenOf } from '../../rpc/pointer.js'
 import { type Complete, Completing } from './completing.js'
 import { type Draft, draftOf, type FormShape, filled, isInJson, readDraft, shapeOf, type Wrong } from './shape.js'
 
-/** Members of an object that are drawn before somebody asks for all. */
+/** Members of an object that are drawn at first. */
 const FIRST = 40
 /** Most levels of fields within fields. A deeper value is edited as JSON. */
 const MAX_FIELD_LEVELS = 200
 /** Most characters of a title or description that are drawn. */
 const MAX_ABOUT = 2_000
 
-/** What a form holds. */
+/** The content of a form. */
 export interface FormState {
   draft: Draft
   /** The whole as text, if that is edited instead. */
   json: string | undefined
 }
 
-/** A form as it begins: with defaults, or with a value. A value that its fields cannot hold is JSON. */
+/** The initial content: defaults, or a value. A value that does not fit the fields is edited as JSON. */
 function formOf(schema: unknown, value: unknown): FormState {
   const shape = shapeOf(schema, schema)
   if (value === undefined) return { draft: draftOf(shape, schema, true), json: undefined }
@@ -43,7 +43,7 @@ function hasFields(shape: FormShape, root: unknown, value: unknown, level = 0): 
   )
 }
 
-/** The value of a form, and what is wrong. */
+/** The value of a form, and its mistakes. */
 export function readForm(schema: unknown, { draft, json }: FormState): { value: unknown; wrong: Wrong[] } {
   const wrong: Wrong[] = []
   const shape: FormShape =
@@ -52,20 +52,20 @@ export function readForm(schema: unknown, { draft, json }: FormState): { value: 
   return { value: value ?? {}, wrong }
 }
 
-/** Changes what is there by then: several fields may change before the form is drawn again. */
+/** Changes the latest value: several fields may change before the form is redrawn. */
 type Change<T> = (before: T) => T
 
 interface FormProps {
   schema: unknown
   state: FormState
-  /** What is wrong, for its fields. */
+  /** Mistakes of the fields. */
   wrong?: readonly Wrong[]
   /** Completions of a member of the whole. */
   complete?: ((key: string) => Complete) | undefined
   onChange(change: Change<FormState>): void
 }
 
-/** The state of a form, also for somebody who asks before it is drawn again. */
+/** The state of a form; `latest` has it before the form is redrawn. */
 export function useForm(
   schema: unknown,
   value?: unknown,
@@ -92,7 +92,7 @@ export function Form({ schema, state, wrong = [], complete, onChange }: FormProp
   }
   return html`
     <div class="form">
-      <button type="button" aria-pressed=${json === undefined ? 'false' : 'true'} onClick=${toggle}>As JSON</button>
+      <button type="button" aria-pressed=${json === undefined ? 'false' : 'true'} onClick=${toggle}>Edit as JSON</button>
       ${
         json === undefined
           ? html`<${Field} schema=${schema} root=${schema} draft=${state.draft} at="" wrong=${wrong} completes=${complete} required label="" onChange=${(change: Change<Draft>) => onChange((now) => ({ ...now, draft: change(now.draft) }))} />`
@@ -147,7 +147,7 @@ function Field({ schema, root, draft, required, label, at, wrong, completes, com
         ${label !== '' && html`<legend>${title}</legend>`}
         ${mistakes}${about}
         <${Group} shape=${shape} root=${root} draft=${draft} at=${at} wrong=${wrong} completes=${completes} onChange=${onChange} />
-        ${!required && html`<button type="button" onClick=${() => onChange(() => undefined)}>Leave out ${shown(label, 60)}</button>`}
+        ${!required && html`<button type="button" onClick=${() => onChange(() => undefined)}>Remove ${shown(label, 60)}</button>`}
       </fieldset>
     `
   return html`
@@ -180,7 +180,7 @@ function Input({ id, described, isWrong, shape, draft, required, complete, onCha
     }
     return html`
       <select id=${id} ...${about} value=${String(at)} onChange=${choose}>
-        <option value="-1" selected=${at < 0}>${required ? 'choose' : 'leave out'}</option>
+        <option value="-1" selected=${at < 0}>${required ? 'choose' : 'omit'}</option>
         ${values.map(({ label }, i) => html`<option value=${String(i)} selected=${i === at}>${shown(label, 200)}</option>`)}
       </select>
     `
@@ -220,7 +220,7 @@ function Group({ shape, root, draft, at, wrong, completes, onChange }: GroupProp
           </div>
         `,
       )}
-      <button type="button" onClick=${() => onChange((now) => ({ items: [...itemsOf(now), draftOf(item, root, true)] }))}>Add an item</button>
+      <button type="button" onClick=${() => onChange((now) => ({ items: [...itemsOf(now), draftOf(item, root, true)] }))}>Add item</button>
     `
   }
   if (shape.kind === 'choice') {
@@ -231,7 +231,7 @@ function Group({ shape, root, draft, at, wrong, completes, onChange }: GroupProp
       onChange(() => ({ alternative, draft: draftOf(shapeOf(alternatives[alternative], root), root, true) }))
     }
     return html`
-      <select aria-label="Which form" value=${String(chosen.alternative)} onChange=${choose}>
+      <select aria-label="Alternative" value=${String(chosen.alternative)} onChange=${choose}>
         ${alternatives.map((one, i) => {
           const { title, kind } = shapeOf(one, root)
           return html`<option value=${String(i)} selected=${i === chosen.alternative}>${shown(title ?? `${i + 1}: ${kind}`, 100)}</option>`
@@ -244,7 +244,7 @@ function Group({ shape, root, draft, at, wrong, completes, onChange }: GroupProp
   const given = membersOf(draft)
   const visible = isWhole ? members : members.slice(0, FIRST)
   return html`
-    ${members.length === 0 && html`<p class="faint">It takes no arguments.</p>`}
+    ${members.length === 0 && html`<p class="faint">No arguments.</p>`}
     ${visible.map(
       ({ key, required, schema }) =>
         html`<${Field} key=${key} schema=${schema} root=${root} draft=${given.get(key)} at=${`${at}/${tokenOf(key)}`} wrong=${wrong} complete=${completes?.(key)} required=${required} label=${key} onChange=${(change: Change<Draft>) => onChange((now) => ({ members: new Map([...membersOf(now), [key, change(membersOf(now).get(key))]]) }))} />`,
@@ -261,7 +261,7 @@ function membersOf(draft: Draft): ReadonlyMap<string, Draft> {
   return draft && 'members' in draft ? draft.members : new Map()
 }
 
-/** The draft of a group that somebody adds. */
+/** The draft of an added group. */
 function begun(shape: FormShape, root: unknown): Draft {
   if (shape.kind !== 'choice') return draftOf(shape, root, true) ?? { members: new Map() }
   return { alternative: 0, draft: draftOf(shapeOf(shape.alternatives?.[0], root), root, true) }

@@ -1,14 +1,18 @@
+<<<<<<< HEAD
 /**
  * The outcome of a call in the view Try: progress, messages, and its result drawn by kind, such as text, images and
  * JSON. Nothing of it is followed or run.
  */
+=======
+/** The outcome of a call: progress, messages and result. No link is followed, and nothing is executed. */
+>>>>>>> 72c4230c (Write texts and comments of the recorder, the inspector, its page and the replay in plain English)
 
 import { html } from 'htm/preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CheckedValue } from '../../inspect/check/checked.js'
 import type { JsonRecord, TryEvent } from '../../inspect/try/types.js'
 import { duration, shown, size } from '../../inspect/words.js'
-import type { Made } from './calling.js'
+import type { PageCall } from './calling.js'
 import { checkValue } from './checking.js'
 import { Compared } from './compared.js'
 import { isDrawn, pixelsOf } from './pixels.js'
@@ -22,9 +26,9 @@ const SIDE = 480
 const MAX_DRAWN = 8 * 1024 * 1024
 const MAX_PIXELS = 32_000_000
 
-export function Outcome({ call }: { call: Made }) {
+export function Outcome({ call }: { call: PageCall }) {
   const { name, method, revision, ms, events, result, error, cancel, params, outputSchema, expect } = call
-  const state = cancel ? 'in progress' : error ? 'error' : result?.['isError'] === true ? 'error of the tool' : 'done'
+  const state = cancel ? 'in progress' : error ? 'error' : result?.['isError'] === true ? 'tool error' : 'done'
   return html`
     <section class="card outcome" aria-label=${`Call ${call.id} of ${said(name, 200)}`}>
       <h2>${said(name, 200)} <span class="faint">${method}, client of ${revision}</span></h2>
@@ -41,7 +45,7 @@ export function Outcome({ call }: { call: Made }) {
 }
 
 /** An error as it is in an answer. */
-function errorOf({ message, code, data }: NonNullable<Made['error']> = { message: '' }): JsonRecord {
+function errorOf({ message, code, data }: NonNullable<PageCall['error']> = { message: '' }): JsonRecord {
   return { ...(code !== undefined && { code }), message, ...(data !== undefined && { data }) }
 }
 
@@ -66,14 +70,14 @@ function Result({ result, outputSchema }: { result: JsonRecord; outputSchema: un
   const blocks = [content, messages, contents].flatMap((list) => (Array.isArray(list) ? list : []))
   return html`
     ${blocks.slice(0, MAX_SHOWN_BLOCKS).map((block) => html`<${Block} block=${block as JsonRecord} />`)}
-    ${blocks.length > MAX_SHOWN_BLOCKS && html`<p class="faint">${blocks.length - MAX_SHOWN_BLOCKS} more blocks are in the JSON.</p>`}
+    ${blocks.length > MAX_SHOWN_BLOCKS && html`<p class="faint">${blocks.length - MAX_SHOWN_BLOCKS} more blocks: see the JSON.</p>`}
     ${structuredContent !== undefined && html`<h3>Structured content</h3><pre tabindex="0">${saidJson(structuredContent)}</pre>`}
     ${outputSchema !== undefined && result['isError'] !== true && html`<${Fit} schema=${outputSchema} value=${structuredContent} />`}
     <details open=${blocks.length === 0 && structuredContent === undefined}><summary>Result as JSON</summary><pre tabindex="0">${saidJson(result)}</pre></details>
   `
 }
 
-/** Whether structured content fits the output schema of its tool. */
+/** Whether structured content is valid against the output schema of its tool. */
 function Fit({ schema, value }: { schema: unknown; value: unknown }) {
   const [found, setFound] = useState<CheckedValue>()
   useEffect(() => {
@@ -83,10 +87,10 @@ function Fit({ schema, value }: { schema: unknown; value: unknown }) {
     return html`<p class="warning">The tool has an output schema, but the result has no structured content.</p>`
   if (!found) return null
   if (found.ok === null)
-    return html`<p class="faint">Not compared with the output schema: ${shown(found.why, 1_000)}</p>`
-  if (found.ok) return html`<p class="faint">It fits the output schema.</p>`
+    return html`<p class="faint">Not checked against the output schema: ${shown(found.why, 1_000)}</p>`
+  if (found.ok) return html`<p class="faint">Valid against the output schema.</p>`
   return html`
-    <p class="warning">It does not fit the output schema:</p>
+    <p class="warning">Invalid against the output schema:</p>
     <ul>${found.errors.map(({ at, message }) => html`<li><code>${shown(at || '/', 500)}</code> ${shown(message, 500)}</li>`)}</ul>
     ${found.more > 0 && html`<p class="faint">and ${found.more} more</p>`}
   `

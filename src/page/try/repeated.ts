@@ -1,4 +1,4 @@
-/** A recorded call in the view Try: it is made again, changed or not, and its answers are compared. */
+/** Repeats a recorded call in the view Try, changed or not, and compares the answers. */
 import { signal } from '@preact/signals'
 import { html } from 'htm/preact'
 import { useState } from 'preact/hooks'
@@ -24,10 +24,10 @@ import {
 import { useSubmit } from './checking.js'
 import { Form, textIn, useForm } from './form.js'
 
-/** The call that somebody makes again. */
+/** The repeated call. */
 export const repeated = signal<RepeatableCall | undefined>(undefined)
 
-/** Opens a call in the view Try, as a client like the one that made it. */
+/** Opens a call in the view Try, with the revision of its client. */
 export function tryAgain(call: RepeatableCall): void {
   repeated.value = call
   chosenItem.value = undefined
@@ -44,7 +44,7 @@ async function open({ server }: RepeatableCall, as: string): Promise<void> {
   if (allowed.value.allowed && known) await connect(known.name, as)
 }
 
-/** Methods with a form for their arguments, and the kind of what they name. */
+/** Methods with a form for their arguments, and the kind of their items. */
 const WITH_ARGUMENTS: Readonly<Record<string, Item['kind']>> = { 'tools/call': 'tools', 'prompts/get': 'prompts' }
 
 interface RepeatedProps {
@@ -70,13 +70,13 @@ export function Repeated({ call, schemaOf }: RepeatedProps) {
       tool: method === 'tools/call' ? item?.here : undefined,
     }).catch(() => {})
   }
-  // The form is made once: what a server lists has to be known before.
+  // The form is made once, after the items are listed.
   const isReady = connecting.value === undefined
   return html`
     <section class="card" aria-label="A recorded call">
       <h2>${shown(name, 200)} again <span class="faint">recorded as a client of ${call.revision}</span></h2>
-      ${hidden !== undefined && html`<p class="warning">A secret or binary value was hidden when this was kept: put a value into <code>${shown(hidden, 500)}</code>.</p>`}
-      ${call.expect === undefined && html`<p class="faint">Its answer was not kept as a whole: there will be nothing to compare with.</p>`}
+      ${hidden !== undefined && html`<p class="warning">A secret or binary value is hidden in the recording: enter a value for <code>${shown(hidden, 500)}</code>.</p>`}
+      ${call.expect === undefined && html`<p class="faint">The recorded answer is incomplete: it cannot be compared.</p>`}
       ${isReady && item && html`<${ByForm} key="form" schema=${schemaOf(item)} params=${params} send=${send} tell=${setProblem} />`}
       ${isReady && !item && html`<${AsJson} key="json" params=${params} send=${send} tell=${setProblem} />`}
       <p class="warning" role="alert">${problem}</p>
@@ -99,7 +99,7 @@ function ByForm({ schema, params, send, tell }: EditorProps & { schema: unknown 
   const sendWith = (value: unknown) => {
     const metadata = meta.trim() === '' ? undefined : recordIn(meta)
     const hasArguments = given !== undefined || Object.keys(value as object).length > 0
-    if (meta.trim() !== '' && !metadata) tell('_meta is no JSON object')
+    if (meta.trim() !== '' && !metadata) tell('_meta is not a JSON object')
     else send({ ...rest, ...(hasArguments && { arguments: value }), ...(metadata && { _meta: metadata }) })
   }
   const { wrong, problem, submit, sendAnyway } = useSubmit(schema, latest, sendWith)
@@ -122,14 +122,14 @@ function ByForm({ schema, params, send, tell }: EditorProps & { schema: unknown 
   `
 }
 
-/** The params of other calls, and of calls of what the server does not list. */
+/** The params of other methods, and of calls of unlisted items. */
 function AsJson({ params, send, tell }: EditorProps) {
   const [text, setText] = useState(JSON.stringify(params, null, 2))
   const submit = (event: Event) => {
     event.preventDefault()
     const edited = recordIn(text)
     if (edited) send(edited)
-    else tell('The parameters are no JSON object')
+    else tell('The parameters are not a JSON object')
   }
   return html`
     <form class="form" onSubmit=${submit}>

@@ -1,4 +1,4 @@
-/** A schema as rows of a table: each value, what it may be, and what the server says of it. Pure. */
+/** A schema as rows of a table: each value with its type, rules and description. Pure. */
 import { type FormShape, shapeOf } from './shape.js'
 
 export interface SchemaRow {

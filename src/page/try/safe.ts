@@ -1,4 +1,4 @@
-/** Draws a part of the view Try, or says why it cannot be drawn: what a server sends may exceed what a browser can draw. */
+/** An error boundary for parts of the view Try: data of a server may exceed what a browser can render. */
 import { html } from 'htm/preact'
 import { useErrorBoundary } from 'preact/hooks'
 import { shown } from '../../inspect/words.js'
@@ -6,5 +6,5 @@ import { shown } from '../../inspect/words.js'
 export function Safe({ children }: { children: unknown }) {
   const [error] = useErrorBoundary() as [unknown, () => void]
   if (error === undefined) return children
-  return html`<p class="card warning">This cannot be drawn: ${shown(String(error), 500)}</p>`
+  return html`<p class="card warning">Cannot display this: ${shown(String(error), 500)}</p>`
 }

@@ -1,7 +1,7 @@
-/** Shows texts of a server so that control characters are visible, and bounded. */
+/** Texts from servers, with control characters made visible. */
 import { shown, shownJson, shownLines } from '../../inspect/words.js'
 
-/** Empty if it is no text. `most`: characters. */
+/** A text in one line; empty if the value is not a text. `most`: characters. */
 export function said(value: unknown, most?: number): string {
   return typeof value === 'string' ? shown(value, most) : ''
 }

@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 /** The form of a JSON Schema: which fields it has, and the JSON of what a person has entered. Pure. */
+=======
+/** The fields of a form for a JSON Schema, and their content as JSON. Pure. */
+>>>>>>> 72c4230c (Write texts and comments of the recorder, the inspector, its page and the replay in plain English)
 import { isRecord } from '../../inspect/record.js'
 import { referred } from '../../inspect/schema-reference.js'
 import type { JsonRecord } from '../../inspect/try/types.js'
@@ -21,7 +25,7 @@ export interface FormShape {
   initial?: unknown
 }
 
-/** What a person has put into a field; undefined: nothing, so that the value is absent. */
+/** The content of a field; undefined if it is empty, so that the value is absent. */
 export type Draft =
   | undefined
   | { text: string }
@@ -30,7 +34,7 @@ export type Draft =
   | { items: readonly Draft[] }
   | { alternative: number; draft: Draft }
 
-/** Where a draft is wrong, as a JSON Pointer, and what is wrong. */
+/** A mistake in a draft, at a JSON Pointer. */
 export interface Wrong {
   at: string
   why: string
@@ -39,7 +43,7 @@ export interface Wrong {
 /** Most references that are followed from one place. */
 const MAX_REFERENCES = 20
 
-/** The shape of a schema. `root` is the schema that references are about. */
+/** The shape of a schema. `root` is the schema that references point into. */
 export function shapeOf(schema: unknown, root: unknown): FormShape {
   const found = followed(schema, root)
   if (!isRecord(found)) return { kind: 'json', title: undefined, about: undefined }
@@ -67,7 +71,7 @@ export function shapeOf(schema: unknown, root: unknown): FormShape {
   return { kind: 'json', ...common }
 }
 
-/** What stands in a field before somebody has touched it: the default, or what is required. */
+/** The initial content of a field: the default, or required members. */
 export function draftOf(shape: FormShape, root: unknown, required: boolean, value: unknown = shape.initial): Draft {
   if (value !== undefined) return filled(shape, root, value)
   if (!required) return undefined
@@ -85,7 +89,7 @@ export function draftOf(shape: FormShape, root: unknown, required: boolean, valu
   return undefined
 }
 
-/** The draft that stands for a value. What the field cannot hold becomes JSON, which replaces the field. */
+/** The draft of a value. A value that does not fit the field becomes JSON, which replaces the field. */
 export function filled(shape: FormShape, root: unknown, value: unknown): Draft {
   if (value === undefined) return undefined
   if (!holds(shape, value)) return { text: JSON.stringify(value, null, 2) }
@@ -132,12 +136,12 @@ function holds({ kind, values = [] }: FormShape, value: unknown): boolean {
   }
 }
 
-/** Whether a field is drawn as JSON, because it holds what it has no other field for. */
+/** Whether a field is drawn as JSON, because its content does not fit the field. */
 export function isInJson({ kind }: FormShape, draft: Draft): boolean {
   return draft !== undefined && 'text' in draft && kind !== 'text' && kind !== 'number' && kind !== 'integer'
 }
 
-/** The value of a draft; undefined if it is absent. What is wrong is added to `wrong`. */
+/** The value of a draft; undefined if it is absent. Mistakes are added to `wrong`. */
 export function readDraft(
   shape: FormShape,
   root: unknown,
@@ -198,16 +202,16 @@ function textValue(shape: FormShape, text: string, required: boolean, wrong: Wro
   }
   if (shape.kind === 'number' || shape.kind === 'integer') {
     const number = Number(text)
-    if (!isExact(number)) wrong.push({ at, why: `is no number that can be sent exactly: ${text}` })
-    else if (shape.kind === 'integer' && !Number.isInteger(number)) wrong.push({ at, why: 'has to be a whole number' })
+    if (!isExact(number)) wrong.push({ at, why: `is not a number that can be sent exactly: ${text}` })
+    else if (shape.kind === 'integer' && !Number.isInteger(number)) wrong.push({ at, why: 'must be a whole number' })
     return number
   }
   try {
     const value: unknown = JSON.parse(text)
-    if (LARGE.test(text) && !isExact(value)) wrong.push({ at, why: 'has a number that cannot be sent exactly' })
+    if (LARGE.test(text) && !isExact(value)) wrong.push({ at, why: 'contains a number that cannot be sent exactly' })
     return value
   } catch (error) {
-    wrong.push({ at, why: `is no JSON: ${(error as Error).message}` })
+    wrong.push({ at, why: `is not JSON: ${(error as Error).message}` })
     return undefined
   }
 }

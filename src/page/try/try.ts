@@ -1,4 +1,4 @@
-/** Try: what a server offers to clients of both eras, and calls of it. */
+/** The view Try: the items that a server lists in both eras, and calls of them. */
 
 import { html } from 'htm/preact'
 import { useEffect, useState } from 'preact/hooks'
@@ -16,7 +16,7 @@ import {
   items,
   KINDS,
   lookAtTargets,
-  made,
+  pageCalls,
   REVISIONS,
   revision,
   roots,
@@ -32,7 +32,7 @@ import { said } from './said.js'
 
 /** Most hidden items that are drawn. */
 const MAX_HIDDEN_SHOWN = 500
-/** So many items are found without a search. */
+/** With at most this many items, there is no search field. */
 const FEW = 8
 
 const TITLES = { tools: 'Tools', prompts: 'Prompts', resources: 'Resources', templates: 'Templates' } as const
@@ -52,7 +52,7 @@ export function Try() {
         <${Questions} />
         ${repeated.value && !chosenItem.value && html`<${Safe} key=${repeated.value}><${Repeated} call=${repeated.value} schemaOf=${schemaOf} /></${Safe}>`}
         ${chosenItem.value ? html`<${Safe} key=${`${chosenItem.value.kind} ${chosenItem.value.name}`}><${Chosen} item=${chosenItem.value} /></${Safe}>` : !repeated.value && html`<p class="empty">Choose a tool, prompt or resource.</p>`}
-        ${made.value.map((call) => html`<${Safe} key=${call.id}><${Outcome} call=${call} /></${Safe}>`)}
+        ${pageCalls.value.map((call) => html`<${Safe} key=${call.id}><${Outcome} call=${call} /></${Safe}>`)}
       </div>
     </div>
   `
@@ -72,20 +72,20 @@ function Choosing() {
           ${targets.value.map((one) => html`<option value=${one.name} selected=${one.name === name}>${shown(one.name)}${one.kind === 'group' ? ' (group)' : ''}</option>`)}
         </select>
       </label>
-      <label>As a client of
+      <label>Client revision
         <select value=${revision.value} onChange=${(event: Event) => connect(name, from(event))}>
           ${REVISIONS.map((one) => html`<option value=${one} selected=${one === revision.value}>${one} ${one === REVISIONS[0] ? '(modern)' : '(legacy)'}</option>`)}
         </select>
       </label>
       <p class="faint" role="status">${connecting.value ?? `${said(offered?.info?.['title'] ?? offered?.info?.['name'], 200)} ${said(offered?.info?.['version'], 60)}`}</p>
       <details class="roots"><summary>Roots</summary>
-        <label>Folders that servers are told when they ask, one address a line
+        <label>Roots that servers get on request, one URI per line
           <textarea rows="2" placeholder="file:///home/ada/project" value=${roots.value} onInput=${(event: Event) => {
             roots.value = (event.currentTarget as HTMLTextAreaElement).value
           }}></textarea>
         </label>
       </details>
-      ${items.value.length > FEW && html`<input type="search" aria-label="Find in the lists" placeholder="find" value=${wanted} onInput=${(event: Event) => setWanted((event.currentTarget as HTMLInputElement).value)} />`}
+      ${items.value.length > FEW && html`<input type="search" aria-label="Search the lists" placeholder="search" value=${wanted} onInput=${(event: Event) => setWanted((event.currentTarget as HTMLInputElement).value)} />`}
       ${KINDS.map((kind) => {
         const listed = items.value.filter((item) => item.kind === kind && isWanted(item))
         if (listed.length === 0) return null
@@ -94,13 +94,13 @@ function Choosing() {
           <ul class="items">${listed.map((item) => html`<li><${Name} item=${item} /></li>`)}</ul>
         `
       })}
-      ${connecting.value === undefined && items.value.length === 0 && html`<p class="faint">It lists nothing.</p>`}
+      ${connecting.value === undefined && items.value.length === 0 && html`<p class="faint">The server lists nothing.</p>`}
       <${Hidden} />
     </div>
   `
 }
 
-/** What the server has and clients do not see, and why. */
+/** The items that clients do not see, with reasons. */
 function Hidden() {
   const { hidden, problem } = hiddenItems.value
   if (hidden.length === 0 && problem === undefined) return null
