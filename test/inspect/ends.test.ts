@@ -140,7 +140,7 @@ t.test('a call that took too long names its limit', async (t) => {
   const { url, call, is } = await start(t, legacyStdio(t).server, { timeouts: { call: 100 } })
   await messages.post(url, messages.call('wait', { ms: LONG }))
   await is('fault')
-  t.match(statusOf(call()), { sign: '✕', words: 'fault, cancelled by a time limit' })
+  t.match(statusOf(call()), { sign: '✕', words: 'fault, timed out' })
 })
 
 t.test(

@@ -171,7 +171,7 @@ t.test('shows who cancelled a call, and when the client was away', { skip }, asy
   t.same(await marks(), ['cancelled by the client, which closed its connection', '', ''], 'in the lane of the client')
   await go('#/calls/c3?tab=timeline')
   await shows(/ended: timed out/)
-  t.same(await marks(), ['', 'cancelled by a time limit', ''], 'in the lane of the bridge')
+  t.same(await marks(), ['', 'timed out', ''], 'in the lane of the bridge')
   t.same(await problems(browser), [])
   await go('#/calls/c4')
   await shows(/← result.*?… client away \d+\.\d ms ….*?→ tools\/call/s)
