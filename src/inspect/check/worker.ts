@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 /** Program of a thread: checks one value against one schema, and reports the result. */
-=======
-/** Program of a thread: checks one value against one schema, and posts the result. */
->>>>>>> 72c4230c (Write texts and comments of the recorder, the inspector, its page and the replay in plain English)
 import { parentPort, workerData } from 'node:worker_threads'
 import { checked } from './checked.js'
 

@@ -1,11 +1,7 @@
-<<<<<<< HEAD
 /**
  * Types of a client of the inspector: what it needs, and the events that it reports, for the page and the command line
  * alike.
  */
-=======
-/** Types of the inspector's client, which the page and the command line share. */
->>>>>>> 72c4230c (Write texts and comments of the recorder, the inspector, its page and the replay in plain English)
 import type { Era } from '../../protocol/eras.js'
 
 /** A JSON object of MCP, as `JSON.parse` makes it. */

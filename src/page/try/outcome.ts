@@ -1,11 +1,7 @@
-<<<<<<< HEAD
 /**
  * The outcome of a call in the view Try: progress, messages, and its result drawn by kind, such as text, images and
  * JSON. Nothing of it is followed or run.
  */
-=======
-/** The outcome of a call: progress, messages and result. No link is followed, and nothing is executed. */
->>>>>>> 72c4230c (Write texts and comments of the recorder, the inspector, its page and the replay in plain English)
 
 import { html } from 'htm/preact'
 import { useEffect, useRef, useState } from 'preact/hooks'

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 /** The form of a JSON Schema: which fields it has, and the JSON of what a person has entered. Pure. */
-=======
-/** The fields of a form for a JSON Schema, and their content as JSON. Pure. */
->>>>>>> 72c4230c (Write texts and comments of the recorder, the inspector, its page and the replay in plain English)
 import { isRecord } from '../../inspect/record.js'
 import { referred } from '../../inspect/schema-reference.js'
 import type { JsonRecord } from '../../inspect/try/types.js'
