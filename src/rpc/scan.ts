@@ -59,7 +59,6 @@ const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
-const MINUS = 0x2d
 const ZERO = 0x30
 const NINE = 0x39
 /** Texts up to this length are always checked character by character. */
@@ -73,7 +72,8 @@ const NO_LISTING: Listing = {}
 const SPECIAL = /[\\\x00-\x1f]/
 /** The second characters of all escapes except `\u`. */
 const ESCAPES: ReadonlySet<number> = new Set(Array.from('"\\/bfnrt', (character) => character.charCodeAt(0)))
-const WORDS: Readonly<Record<number, string>> = { 116: 'true', 102: 'false', 110: 'null' }
+/** A number, `true`, `false` or `null`, at `lastIndex`. */
+const PLAIN_VALUE = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null/y
 /** How the strings of a text are read. */
 const PLAIN = 0
 const STRICT = 1
@@ -242,27 +242,9 @@ function isHex(c: number | undefined): boolean {
 
 /** Skips a number, `true`, `false` or `null`. */
 function skipPlain(text: string, at: number): number {
-  let i = at
-  let c = text.charCodeAt(i)
-  if (c > NINE) {
-    const word = WORDS[c]
-    if (word === undefined || !text.startsWith(word, at)) throw unexpected(text, at)
-    return at + word.length
-  }
-  if (c === MINUS) c = text.charCodeAt(++i)
-  i = c === ZERO ? i + 1 : skipDigits(text, i)
-  if (text.charCodeAt(i) === 0x2e) i = skipDigits(text, i + 1)
-  if (text.charCodeAt(i) !== 0x65 && text.charCodeAt(i) !== 0x45) return i
-  const sign = text.charCodeAt(i + 1)
-  return skipDigits(text, sign === MINUS || sign === 0x2b ? i + 2 : i + 1)
-}
-
-function skipDigits(text: string, from: number): number {
-  let i = from
-  let c = text.charCodeAt(i)
-  while (c >= ZERO && c <= NINE) c = text.charCodeAt(++i)
-  if (i === from) throw unexpected(text, i)
-  return i
+  PLAIN_VALUE.lastIndex = at
+  if (!PLAIN_VALUE.test(text)) throw unexpected(text, at)
+  return PLAIN_VALUE.lastIndex
 }
 
 function space(text: string, from: number): number {
