@@ -2,6 +2,7 @@
 
 import type { FastifyInstance } from 'fastify'
 import type { MountTrust } from '../discovery/trust/mount-trust.js'
+import type { Logger } from '../downstream/logger.js'
 import type { Log } from '../log/events.js'
 import type { SignInParts } from '../oauth/parts.js'
 import type { PrincipalOf } from '../plugins/auth.js'
@@ -13,8 +14,8 @@ import type { Serve } from '../ports/transport.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
+import type { Shared } from './shared.js'
 
-/** What the program gives to the bridge. */
 export interface BridgeContext {
   log: Log
   version: string
@@ -23,36 +24,59 @@ export interface BridgeContext {
   /** Metrics and traces; none by default. */
   metrics?: Metrics | undefined
   tracer?: Tracer | undefined
-  /** Learns the names of tools and prompts for them; none if they have no such names. */
+  /** Learns the names of tools and prompts for metrics and traces; none if these have no names. */
   names?: ListedNames | undefined
-  /** The connection to the other replicas, if there are several. */
+  /** The other replicas; none by default. */
   replicas?: RedisReplicas | undefined
   /** Records calls and messages; none by default. */
   recorder?: Recorder | undefined
   /** Shows what `recorder` records; none by default. */
   inspector?: BridgeInspector | undefined
-  /** The parts of sign-ins to servers; by default the bridge does not sign in. */
+  /** The parts for signing in to servers; none by default: then the bridge does not sign in. */
   signIn?: SignInParts | undefined
   /** The trust in a discovered server; undefined for configured ones. */
   lead?: ((name: string) => MountTrust | undefined) | undefined
-  /** Connects to a server in this process; undefined for programs and addresses. */
+  /** Returns the function that connects to a server in this process; undefined for programs and addresses. */
   inProcess?: ((name: string) => Serve | undefined) | undefined
-  /** Who sends the requests that `Bridge.attach` gets; by default everybody is one anonymous principal. */
+  /** Names the principal of a request to `Bridge.attach`; by default all requests have one anonymous principal. */
   principalOf?: PrincipalOf | undefined
 }
 
-/** An inspector, as the bridge serves it. */
+/** An inspector. */
 interface BridgeInspector {
-  /** Its path at the address for operators, as in `/inspect`. */
+  /** Its path at the address for operators, such as `/inspect`. */
   readonly path: string
-  /** Serves it to everybody who has the token. The application has already checked host and origin. */
+  /** Adds its routes to an application that checks Host and Origin. They require the token. */
   register(app: FastifyInstance, bridge: InspectedBridge): Promise<void>
-  /** Serves it to the user of this process alone, beside a bridge on stdio. Never rejects. */
+  /** Serves it only to the user of this process, beside a bridge on stdio. Never rejects. */
   serveSocket(bridge: InspectedBridge): Promise<void>
   close(): Promise<void>
 }
 
-/** Receives the events of a bridge for its metrics and its recorder; undefined if it has neither. */
+/** The log of a mount, with its metrics, traces and recorder. */
+export function logOf(
+  { kind, name }: { kind: 'server' | 'group'; name: string },
+  { loggedCalls, descriptors }: Pick<Shared, 'loggedCalls' | 'descriptors'>,
+  context: BridgeContext,
+): Logger {
+  const { log, metrics, tracer, names, recorder } = context
+  const telemetry = {
+    server: name,
+    ...(kind === 'group' && { isGroup: true }),
+    observe: observerOf(context),
+    observeCall: metrics?.countCall,
+    tracer,
+    names,
+    recorder: recorder?.clientsOf(name),
+  }
+  return Object.assign(log.child(kind === 'group' ? { group: name } : { server: name }), {
+    telemetry,
+    calls: loggedCalls,
+    noticed: descriptors.notice,
+  })
+}
+
+/** Passes events to the metrics and to the recorder of a bridge; undefined if it has neither. */
 export function observerOf({ metrics, recorder }: Pick<BridgeContext, 'metrics' | 'recorder'>): Observe | undefined {
   const count = metrics?.observe
   const see = recorder?.observe

@@ -1,7 +1,6 @@
 /** A group as the bridge serves it: several mounts behind one endpoint. It stays while its servers come and go. */
 import type { GroupSettings } from '../config/settings.js'
 import { keyOf } from '../crypto/seal.js'
-import type { Logger } from '../downstream/logger.js'
 import { Fault } from '../fault/fault.js'
 import { Group } from '../group/group.js'
 import type { GroupPlan, Member } from '../group/member.js'
@@ -13,7 +12,7 @@ import { methodTraits } from '../protocol/methods.js'
 import type { Upstream } from '../protocol/upstream.js'
 import { lookEvery } from '../time/time.js'
 import { ClientSide, type Pipe } from './client-side.js'
-import { type BridgeContext, observerOf } from './context.js'
+import { type BridgeContext, logOf, observerOf } from './context.js'
 import type { HttpMount } from './http-mount.js'
 import type { Health, Mount } from './mount.js'
 import { type CommonSettings, planOf } from './mount-settings.js'
@@ -24,11 +23,11 @@ import type { Shared } from './shared.js'
 export interface GroupHealth {
   state: Health['state']
   servers: string[]
-  /** Servers that do not answer, and why. */
+  /** Servers that do not answer, with the reasons. */
   missing?: Readonly<Record<string, string>>
 }
 
-/** Milliseconds between two checks of the trust in discovered servers: people's decisions are in a file. */
+/** Milliseconds between two checks of the trust in discovered servers. Decisions of people are in a file. */
 const LOOK_EVERY = 1_000
 /** Most characters of a title made from the names of servers. */
 const MAX_TITLE = 60
@@ -56,33 +55,21 @@ export class GroupMount implements Served {
 
   constructor(entry: GroupSettings, settings: CommonSettings, shared: Shared, context: BridgeContext) {
     const { name } = entry
-    const { log, tracer, names, recorder, version } = context
-    const observe = observerOf(context)
+    const { version } = context
+    const log = logOf({ kind: 'group', name }, shared, context)
     this.name = name
     this.plan = groupPlanOf(name, settings)
     this.#settings = settings
     this.#entry = entry
     this.#auditedAs = shared.audit && name
-    // Calls are recorded otherwise.
-    const telemetry = {
-      server: name,
-      isGroup: true,
-      observe,
-      observeCall: context.metrics?.countCall,
-      tracer,
-      names,
-      recorder: recorder?.clientsOf(name),
-    }
-    const { loggedCalls: calls, descriptors } = shared
-    const named: Logger = Object.assign(log.child({ group: name }), { telemetry, calls, noticed: descriptors.notice })
     this.#group = new Group({
       name,
       plan: this.#planOf(),
       keys: settings.stateKeys.map(keyOf),
       version,
       memory: shared.memory,
-      log: named,
-      observe,
+      log,
+      observe: observerOf(context),
     })
     const group = this.#group
     this.upstream = {
@@ -95,7 +82,7 @@ export class GroupMount implements Served {
       name,
       isGroup: true,
       upstream: this.upstream,
-      log: named,
+      log,
       settings,
       further: [],
       sessionSettings: {
@@ -110,7 +97,7 @@ export class GroupMount implements Served {
     })
   }
 
-  /** Sets what the group is and which servers it has: those of its entry that are served now. */
+  /** Sets the entry of the group, and its servers: those in the entry that are served now. */
   set(entry: GroupSettings, mounts: ReadonlyMap<string, Mount>): void {
     const served = entry.members.flatMap(({ server }) => mounts.get(server) ?? [])
     const isSame = JSON.stringify(entry) === JSON.stringify(this.#entry) && isEqual(served, this.#mounts)
@@ -130,12 +117,12 @@ export class GroupMount implements Served {
     this.#looking = served.some(({ isFound }) => isFound) ? lookEvery(LOOK_EVERY, () => this.#look()) : undefined
   }
 
-  /** The group as if its tools were listed; undefined if they are not searched. */
+  /** The group without its search, which lists all tools; undefined if the tools are not searched. */
   get withoutSearch(): Pick<Upstream, 'handle'> | undefined {
     return this.#entry.search && { handle: this.#group.withoutSearch }
   }
 
-  /** Tools and prompts that are left out of its lists, because an earlier server has one of the same name. */
+  /** Tools and prompts that are missing in its lists, because an earlier server has one of the same name. */
   get hidden(): readonly { server: string; name: string; method: string }[] {
     return this.#group.hidden
   }
@@ -153,7 +140,7 @@ export class GroupMount implements Served {
     return this.#clients.gauges
   }
 
-  /** What `/readyz` reports: ready if a server is, down if all are or a required one is. */
+  /** The health for `/readyz`: ready if a server is ready, down if all servers or a required one are down. */
   get health(): GroupHealth {
     const states = this.#mounts.map((mount) => [mount.name, mount.health] as const)
     const down = states.filter(([, { state }]) => state === 'down')
@@ -193,7 +180,7 @@ export class GroupMount implements Served {
     this.#clients.cut()
   }
 
-  /** Ends everything of the group. Its servers are ended by their own mounts. */
+  /** Ends everything of the group. The mounts of its servers end the servers. */
   close(): Promise<void> {
     this.drain()
     this.cut()
@@ -203,7 +190,7 @@ export class GroupMount implements Served {
     return Promise.resolve()
   }
 
-  /** Notifies clients when the trust in a server has changed. Also reads tools for pending verdicts: nobody else does. */
+  /** Notifies clients when the trust in a server has changed. Reads the tools for pending decisions about trust. */
   #look(): void {
     for (const mount of this.#mounts) mount.learnTools()
     const trusted = this.#trustedNow
@@ -241,7 +228,7 @@ export class GroupMount implements Served {
       : next(call)
 }
 
-/** The plan of the mount of a group. Its servers may change while the mount stays. */
+/** The plan of a group. Its servers are not a part of it: they may change while the mount stays. */
 export function groupPlanOf(name: string, settings: CommonSettings): string {
   return planOf(name, settings)
 }

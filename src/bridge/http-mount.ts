@@ -27,44 +27,44 @@ export interface HttpMountOptions {
   upstream: Upstream
   log: Logger
   settings: CommonSettings
-  /** Further paths that are passed on to the server. */
+  /** Further paths whose requests are passed to the server. */
   further: readonly string[]
   sessionSettings: SessionSettings
-  /** How the relay is made; undefined if nothing may be relayed. */
+  /** Options of the relay; undefined without a relay. */
   relay: Omit<RelayOptions, 'sessions'> | undefined
   shared: Pick<Shared, 'replicas' | 'memory' | 'events' | 'refusals'>
 }
 
-/** Where a server is served. */
+/** The paths of a server, and its addresses. */
 export interface ServedAt {
   paths: readonly string[]
   /**
-   * The server that clients find here, if there is one alone: what is needed to pass messages to it unchanged. Undefined
-   * if it is not reached over Streamable HTTP.
+   * For passing messages to the only server at these paths unchanged. Undefined if there are several, or if it is not reached
+   * over Streamable HTTP.
    */
   relayed: Relayed | undefined
-  /** The address at which a client has reached the bridge. */
+  /** The address of the bridge in a request. */
   address(request: FastifyRequest): string
   /** The path of `publicUrl`; `/` without one. */
   publicPath: string
-  /** By path, the server that had it before a group took it over: sessions that were opened there continue with it. */
+  /** The server that had a path before a group took it over: its sessions continue there. */
   before?: ReadonlyMap<string, HttpMount> | undefined
 }
 
-/** A server or group as it is served over HTTP. */
+/** The HTTP side of a server or group. */
 export class HttpMount {
   readonly #options: HttpMountOptions
   /** Sessions of legacy clients, by transport. */
   readonly #sessions: { http: Sessions<HttpSession>; sse: Sessions<SseSession> }
-  /** Sessions that replicas leave when they shut down. */
+  /** Sessions that a replica hands over when it shuts down. */
   readonly #handed: HandedSessions | undefined
   readonly #relay: Relay | undefined
   readonly #listening: SharedListening
   /** Ends the subscriptions of modern clients. */
   #endings = new Admission()
-  /** Streams of other replicas that clients read here. */
+  /** Forwarded streams of other replicas. */
   readonly #forwarded = new ForwardedStreams()
-  /** Stops listening to other replicas. */
+  /** Ends listening to other replicas. */
   readonly #unhear: (() => void) | undefined
 
   constructor(options: HttpMountOptions) {
@@ -143,7 +143,7 @@ export class HttpMount {
     if (relayed && further.size > 0) await app.register(extraPaths, { relayed, paths: further, resource, passthrough })
   }
 
-  /** Paths of this server without authentication: clients read there how to authenticate. */
+  /** Paths of this server without authentication: of the metadata that say how to authenticate, and further ones. */
   open({ paths, relayed }: Pick<ServedAt, 'paths' | 'relayed'>): readonly string[] {
     const { settings, further } = this.#options
     if (!relayed) return []
@@ -153,7 +153,7 @@ export class HttpMount {
     return [...metadata, ...further]
   }
 
-  /** Ends the subscriptions of modern clients gracefully: clients open them again, at the new owner of the path. */
+  /** Ends the subscriptions of modern clients gracefully. Clients open them again at the new owner of the path. */
   endSubscriptions(): void {
     const endings = this.#endings
     this.#endings = new Admission()
@@ -161,13 +161,13 @@ export class HttpMount {
     this.#relay?.endSubscriptions()
   }
 
-  /** Leaves the sessions of legacy clients to other replicas, after `drain`. Resolves when those can continue them. */
+  /** After `drain`: hands the sessions of legacy clients over to other replicas. Resolves when those can continue them. */
   async leave(): Promise<void> {
     this.#handed?.leave(this.#sessions.http)
     await this.#handed?.left
   }
 
-  /** Admits nothing new except what continues requests in progress. */
+  /** Admits only requests that continue those in progress. */
   drain(): void {
     this.#forwarded.end()
     this.#relay?.drain()
@@ -189,12 +189,12 @@ export class HttpMount {
   }
 }
 
-/** The prefix that clients put before a path. The public URL is the address of the bridge, or of this endpoint. */
+/** The prefix that clients put before a path. The public URL is the address of the bridge or of this endpoint. */
 function prefixOf(publicPath: string, path: string): string {
   return publicPath.endsWith(path) ? publicPath.slice(0, -path.length) : publicPath.replace(/\/$/, '')
 }
 
-/** The well-known path of an endpoint's metadata at the bridge, and of the server's metadata at the server. */
+/** The well-known path of the metadata at the server, by that at the bridge. */
 function metadataPaths({ pathname }: URL, path: string): Map<string, string> {
   return new Map([[METADATA + path, METADATA + pathname.replace(/\/$/, '')]])
 }

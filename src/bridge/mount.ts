@@ -22,7 +22,7 @@ import { Server } from '../upstream/server.js'
 import { accountsOf } from './accounts.js'
 import { pemOfServer } from './certificates.js'
 import { ClientSide, type Pipe } from './client-side.js'
-import { type BridgeContext, observerOf } from './context.js'
+import { type BridgeContext, logOf, observerOf } from './context.js'
 import type { HidingServer } from './hidden.js'
 import type { HttpMount } from './http-mount.js'
 import { type MountSettings, planOf } from './mount-settings.js'
@@ -31,26 +31,25 @@ import type { Served } from './served.js'
 import { serverOptions, timesOf } from './server-options.js'
 import type { Shared } from './shared.js'
 
-/** How a server describes itself. */
+/** The self-description of a server. */
 export interface ServerIdentity {
   identity: { name: string; version: string }
   capabilities: Record<string, unknown>
 }
 
-/** The health of a server, as far as it is known. */
+/** The known health of a server. */
 export interface Health {
   state: 'ready' | 'unknown' | 'down'
   era?: string | undefined
   revision?: string | undefined
-  /** The evidence for the server's era, or why the server is down. */
+  /** The evidence for the era, or the reason why the server is down. */
   why?: string | undefined
 }
 
-/** Milliseconds for which a server's description of itself is used. */
+/** Milliseconds for which the self-description of a server is cached. */
 const INTRODUCED = 300_000
-/** The list of tools. */
 const LIST = 'tools/list'
-/** Milliseconds before the tools of a server are read again for a verdict. */
+/** Milliseconds before the list of tools is read again for a decision about trust. */
 const LEARN_AGAIN = 10_000
 
 /** A served server. */
@@ -61,9 +60,9 @@ export class Mount implements Served {
   readonly upstream: Upstream
   /** The accounts at the server, if the bridge signs in to it. */
   readonly accounts: Accounts | undefined
-  /** What of it is hidden from clients, for the inspector. */
+  /** The parts that decide what is hidden from clients, for the inspector. */
   readonly hiding: HidingServer
-  /** A text of everything that the mount depends on. If it is unchanged by a reload, the mount stays. */
+  /** A text of all settings of the mount. If a reload does not change it, the mount stays. */
   readonly plan: string
   readonly #log: Logger
   readonly #clients: ClientSide
@@ -73,13 +72,13 @@ export class Mount implements Served {
   /** Stops listening to the changes that other replicas report. */
   readonly #unsubscribe: (() => void) | undefined
   readonly #quarantine: Quarantine | undefined
-  /** The server behind the quarantine, which reads its list of tools here. */
+  /** The server without quarantine and the policies before it: the quarantine reads the list of tools here. */
   readonly #behind: Handler
-  /** Metrics or traces use the names of its tools, and the bridge may list them itself. */
+  /** Whether the bridge lists the tools for the names in metrics and traces. */
   readonly #learnsNames: boolean
-  /** When the bridge last read the list of tools only for a verdict. */
+  /** The time when the list of tools was last read for a decision about trust. */
   #learned = Number.NEGATIVE_INFINITY
-  /** Its certificates in the configuration, if there are any. */
+  /** The configured certificates, if there are any. */
   readonly #pem: PemFiles | undefined
   /** Answers for a discovered server while it is unavailable. */
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
@@ -92,19 +91,9 @@ export class Mount implements Served {
     this.name = name
     const trust = context.lead?.(name)
     this.plan = planOf(name, settings, trust?.plan)
-    const { log, tracer, names } = context
+    const { log, names } = context
     const observe = observerOf(context)
-    // Calls are recorded otherwise.
-    const telemetry = {
-      server: name,
-      observe,
-      observeCall: context.metrics?.countCall,
-      tracer,
-      names,
-      recorder: context.recorder?.clientsOf(name),
-    }
-    const { loggedCalls: calls, descriptors } = shared
-    this.#log = Object.assign(log.child({ server: name }), { telemetry, calls, noticed: descriptors.notice })
+    this.#log = logOf({ kind: 'server', name }, shared, context)
     // The bridge never signs in to a server that nobody has configured.
     this.accounts = trust
       ? undefined
@@ -161,11 +150,11 @@ export class Mount implements Served {
         ...(trust.now && { date: trust.now }),
       })
     this.#quarantine = quarantine
-    // Relay and tunnels bypass the policies, so they are not used if every call must be checked.
+    // Relay and tunnels bypass the policies, so a mount that must check every call has neither.
     const checking = [trust, scoped, chosen, audited, limited]
     const checksCalls = checking.some((one) => one !== undefined)
-    // They also give each legacy client a session of its own.
-    // A token is exchanged for one token of a caller, and a caller may change its token within a session.
+    // Nor has one whose clients share a process: relay and tunnels give each legacy client a session of its own. Nor one
+    // that exchanges tokens: it needs the token of each call, and a caller may change its token within a session.
     const translates = checksCalls || own.process === 'single' || accounts?.onBehalf === true
     this.#breaker = trust?.state
     this.#unavailable = trust && unavailable({ name, state: trust.state, memory })
@@ -180,18 +169,18 @@ export class Mount implements Served {
     this.upstream = {
       handle: compose(
         this.#behind,
-        // Refusals of the others are in its lines, too.
+        // First, so that it records refusals of the other policies.
         ...(audited ? [audited] : []),
         this.#admission.policy,
-        // What clients call is translated into the server's own names, which scopes and trust are about.
+        // Translates names into those of the server, which scopes and trust use.
         ...(chosen ? [chosen] : []),
         ...(scoped ? [scoped] : []),
         ...(quarantine && this.#unavailable ? [this.#unavailable.policy, quarantine.policy] : []),
-        // Only what goes to the server counts.
+        // Last, so that it counts only calls that go to the server.
         ...(limited ? [limited] : []),
       ),
       notify: (notice) => {
-        // A notification that the bridge does not know could name what is not shown.
+        // An unknown notification could name a hidden item.
         if (!chosen && (!quarantine || quarantine.open)) this.server.notify(notice)
       },
       legacyRoute: async (sender) => {
@@ -232,7 +221,7 @@ export class Mount implements Served {
     ]
   }
 
-  /** When the client certificate for the server expires, in milliseconds of the time of day; undefined without one. */
+  /** The expiry of the client certificate, in milliseconds since 1970; undefined without one. */
   get certificateExpiresAt(): number | undefined {
     return this.#pem?.expiresAt
   }
@@ -245,18 +234,18 @@ export class Mount implements Served {
     return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why }
   }
 
-  /** The time in which the server is not called because it has failed; undefined if it is called. */
+  /** The pause after failures, in which the server is not called; undefined without one. */
   get pause(): { failures?: number; ms: number } | undefined {
     const { open, until } = this.#breaker?.() ?? { open: false, until: 0 }
     return open ? { ms: Math.max(0, until - performance.now()) } : this.server.pause
   }
 
-  /** How the server describes itself; undefined before `introduce` has succeeded. */
+  /** The self-description of the server; undefined before `introduce` has succeeded. */
   get identity(): ServerIdentity | undefined {
     return this.#identity?.known
   }
 
-  /** Asks the server to describe itself, unless it was asked recently. Never rejects. */
+  /** Requests the self-description of the server, unless it is cached. Never rejects. */
   async introduce(): Promise<void> {
     const { known, since } = this.#identity ?? { since: Number.NEGATIVE_INFINITY }
     if (performance.now() - since < (known ? INTRODUCED : INTRODUCED / 10)) return
@@ -271,14 +260,14 @@ export class Mount implements Served {
     }
   }
 
-  /** Whether the trust in the server may change: it was found, and nobody has configured it. */
+  /** Whether the server was discovered, and is not configured. Only then its trust may change. */
   get isFound(): boolean {
     return this.#quarantine !== undefined
   }
 
   /**
-   * Reads the list of tools if a verdict requires it: nobody else may do so before the server is trusted. After a
-   * failure it is tried again later.
+   * Reads the list of tools if a decision about trust requires it: clients may not do so before the server is trusted. Tries
+   * again later after a failure.
    */
   learnTools(): void {
     if (!this.#quarantine?.needsTools || this.pause || performance.now() - this.#learned < LEARN_AGAIN) return
@@ -288,17 +277,17 @@ export class Mount implements Served {
     })
   }
 
-  /** Reads the list of tools for metrics and traces. Otherwise the names are known once a client has listed them. */
+  /** Reads the list of tools for metrics and traces. Without that, names are known once a client has listed them. */
   learnNames(): void {
     if (this.#learnsNames) reading(ownCall(LIST), LIST, this.#behind, this.name, pagesOf).catch(() => {})
   }
 
-  /** Whether the server may be published, and takes part in groups: it is configured or trusted. */
+  /** Whether the server is configured or trusted. Only then it may be published and be a member of groups. */
   get isTrusted(): boolean {
     return !this.#quarantine || this.#quarantine.open
   }
 
-  /** What is needed to pass messages to the server unchanged; undefined if it is not reached over Streamable HTTP. */
+  /** For passing messages to the server unchanged; undefined if it is not reached over Streamable HTTP. */
   get relayed(): Relayed | undefined {
     return this.server.relayed
   }

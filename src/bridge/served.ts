@@ -5,9 +5,9 @@ import type { HttpMount } from './http-mount.js'
 
 export interface Served {
   readonly name: string
-  /** A text of everything that it depends on. If it is unchanged by a reload, it stays. */
+  /** A text of all settings of the mount. If a reload does not change it, the mount stays. */
   readonly plan: string
-  /** Number of calls in progress, and of parked calls. */
+  /** The numbers of calls in progress and of parked calls. */
   readonly busy: { calls: number; parked: number }
   /** The usage of its own bounds. */
   readonly gauges: Gauge[]
@@ -15,12 +15,12 @@ export interface Served {
   http(): Promise<HttpMount>
   /** Serves a client on stdio until the input ends or the output is closed. */
   pipe(streams: Pipe): Promise<void>
-  /** Lets calls in progress end. Admits nothing new except what continues them. */
+  /** Lets calls in progress end. Admits only requests that continue them. */
   drain(): void
-  /** After `drain`: leaves the sessions of clients to other replicas, as far as these can continue them. */
+  /** After `drain`: hands the sessions of clients over to other replicas, if these can continue them. */
   leave(): Promise<void>
   /** Ends the calls in progress with an error. */
   cut(): void
-  /** Ends everything, the server last. With `hurry`, at once. */
+  /** Ends everything, the server last. With `hurry`, without waiting. */
   close(hurry: boolean): Promise<void>
 }

@@ -1,12 +1,12 @@
 /** Counts per name in windows, of one minute unless another time is named: in all replicas together where they share a store, otherwise in this process. */
 
-/** How often something was counted in the current window of its name, and the milliseconds until that window ends. */
+/** The count in the current window of a name, and the milliseconds until the window ends. */
 export interface Counted {
   current: number
   ttl: number
 }
 
-/** Counts one more in a window that all replicas share, which ends so many milliseconds after its first count. */
+/** Counts one more in a window that all replicas share. The window ends so many milliseconds after its first count. */
 export type CountShared = (name: string, milliseconds: number) => Promise<Counted>
 
 /** Milliseconds of a window. */

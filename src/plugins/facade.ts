@@ -1,31 +1,30 @@
-/** Serves an authorization server in front of an identity provider where clients cannot register. */
+/** Serves an authorization server in front of an identity provider that does not register clients. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { acceptForms, FORM_BYTES, publish } from './documents.js'
 import { ISSUER_METADATA } from './issuer-metadata.js'
 
 /** The handlers and their paths. */
 export interface FacadeRoutes {
-  /** Its issuer, as clients know it, and the path of that at the bridge. */
+  /** The issuer as clients know it, and its path at the bridge. */
   issuer: string
   path: string
   scopes: readonly string[]
-  /** There is no other authorization server: its metadata are at the root, too, where clients of 2025-03-26 look. */
+  /** It is the only authorization server: its metadata are also at the root, where clients of 2025-03-26 look. */
   alone: boolean
   register(asked: unknown): object
   authorize(query: URLSearchParams): Promise<string>
   token(form: URLSearchParams): Promise<{ status: number; answer: object }>
 }
 
-const BODY_BYTES = 64 * 1024
-
 type Place = Pick<FacadeRoutes, 'issuer' | 'path' | 'alone'>
 
-/** The paths of its metadata: as clients ask for them, and as a proxy that removes a prefix does. */
+/** The paths of the metadata: as clients request them, and without the prefix that a proxy may remove. */
 export function facadeMetadata({ issuer, path, alone }: Place): readonly string[] {
   const own = [new URL(issuer).pathname, path].map((one) => ISSUER_METADATA + one)
   return [...new Set([...own, ...(alone ? [ISSUER_METADATA] : [])])]
 }
 
-/** All its paths. They need no token, because clients get one here. */
+/** All paths. They require no token, because clients get one here. */
 export function facadePaths(routes: Place): readonly string[] {
   return [...facadeMetadata(routes), ...['register', 'authorize', 'token'].map((name) => `${routes.path}/${name}`)]
 }
@@ -44,20 +43,9 @@ export async function facade(app: FastifyInstance, routes: FacadeRoutes): Promis
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: ['none'],
   })
-  for (const place of facadeMetadata(routes))
-    app.get(place, async (_request, reply) =>
-      reply
-        .type('application/json')
-        .header('cache-control', 'max-age=300')
-        .header('access-control-allow-origin', '*')
-        .send(metadata),
-    )
-  app.addContentTypeParser(
-    'application/x-www-form-urlencoded',
-    { parseAs: 'string', bodyLimit: BODY_BYTES },
-    (_request, body, done) => done(null, new URLSearchParams(String(body))),
-  )
-  app.post(`${path}/register`, { bodyLimit: BODY_BYTES }, (request, reply) =>
+  for (const place of facadeMetadata(routes)) publish(app, place, () => metadata)
+  acceptForms(app)
+  app.post(`${path}/register`, { bodyLimit: FORM_BYTES }, (request, reply) =>
     answer(reply, async () => reply.code(201).send(routes.register(request.body))),
   )
   app.get(`${path}/authorize`, (request, reply) =>
@@ -75,7 +63,7 @@ export async function facade(app: FastifyInstance, routes: FacadeRoutes): Promis
   )
 }
 
-/** Sends an answer, or an error as clients of OAuth read it. */
+/** Sends an answer, or an OAuth error. */
 async function answer(reply: FastifyReply, send: () => Promise<FastifyReply>): Promise<FastifyReply> {
   reply.header('cache-control', 'no-store')
   try {

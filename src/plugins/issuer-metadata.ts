@@ -1,8 +1,9 @@
-/** Serves the metadata of the authorization server where clients of 2025-03-26 look for them: at the root of the bridge. */
+/** Serves the metadata of the authorization server at the root of the bridge, where clients of 2025-03-26 look. */
 import type { FastifyInstance } from 'fastify'
+import { publish } from './documents.js'
 
 export interface IssuerMetadataOptions {
-  /** The document as its issuer publishes it. Rejects with a Fault if it does not. */
+  /** The document as the issuer publishes it. Rejects with a Fault if there is none. */
   find(): Promise<object>
 }
 
@@ -11,11 +12,5 @@ export const ISSUER_METADATA = '/.well-known/oauth-authorization-server'
 
 /** A Fastify plugin. */
 export async function issuerMetadata(app: FastifyInstance, { find }: IssuerMetadataOptions): Promise<void> {
-  app.get(ISSUER_METADATA, async (_request, reply) =>
-    reply
-      .type('application/json')
-      .header('cache-control', 'max-age=300')
-      .header('access-control-allow-origin', '*')
-      .send(JSON.stringify(await find())),
-  )
+  publish(app, ISSUER_METADATA, async () => JSON.stringify(await find()))
 }

@@ -1,17 +1,18 @@
 /**
- * Says where clients get tokens for the endpoints of the bridge: in a metadata document for each (RFC 9728), and in
- * challenges that name it. All addresses are of `publicUrl`, whatever a request says of its host.
+ * Tells clients where they get tokens for the endpoints of the bridge: in a metadata document for each endpoint (RFC 9728), and
+ * in challenges that name it. All addresses derive from `publicUrl`, never from the Host of a request.
  */
 import type { FastifyInstance } from 'fastify'
 import type { Fault } from '../fault/fault.js'
+import { publish } from './documents.js'
 
 /** An endpoint for which clients can get tokens. */
 export interface ProtectedEndpoint {
-  /** Its address as clients know it. */
+  /** The address as clients know it. */
   readonly resource: string
   /** The address of its metadata. */
   readonly metadata: string
-  /** All addresses of what is served there: what a token may be for. */
+  /** All addresses of its server or group: the audiences that a token may have. */
   readonly addresses: ReadonlySet<string>
   /** Scopes to request at first; undefined for none. */
   readonly scope: string | undefined
@@ -19,10 +20,9 @@ export interface ProtectedEndpoint {
   challengeFor(fault: Fault): string
 }
 
-/** What is needed to describe endpoints. */
 export interface ProtectedOptions {
   publicUrl: string
-  /** For each server or group, its paths at the bridge with the paths that clients use for them. */
+  /** For each server or group, the paths that clients use, by the path at the bridge. */
   served: readonly ReadonlyMap<string, string>[]
   scopes: readonly string[]
 }
@@ -50,33 +50,33 @@ export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptio
 }
 
 /**
- * What clients put before the paths of the bridge, and a proxy removes: the path of the public URL. That may be the address
- * of an endpoint, too: then the path of the endpoint is left out.
+ * The prefix that clients put before the paths of the bridge, and a proxy removes: the path of the public URL. If that is the
+ * path of an endpoint, without the path of the endpoint.
  */
 export function prefixOf(pathname: string, paths: readonly string[]): string {
   const [own = ''] = paths.filter((path) => pathname.endsWith(path)).sort((a, b) => b.length - a.length)
   return pathname.slice(0, pathname.length - own.length).replace(/\/$/, '')
 }
 
-/** What the metadata name. */
+/** The content of the metadata. */
 export interface MetadataOptions {
   endpoints: ReadonlyMap<string, ProtectedEndpoint>
-  /** Where clients sign in. */
+  /** The authorization servers. */
   issuers: readonly string[]
   scopes: readonly string[]
 }
 
-/** The paths at which the metadata are served: as clients ask for them, and as a proxy that removes a prefix does. */
+/** The paths of the metadata: as clients request them, and without the prefix that a proxy may remove. */
 export function metadataPaths(endpoints: MetadataOptions['endpoints']): ReadonlyMap<string, ProtectedEndpoint> {
   const all = [...endpoints]
-  // Of two endpoints, one has a path as clients know it.
+  // The paths that clients know come last and win.
   return new Map([
     ...all.map(([path, endpoint]) => [METADATA + path, endpoint] as const),
     ...all.map(([, endpoint]) => [new URL(endpoint.metadata).pathname, endpoint] as const),
   ])
 }
 
-/** A Fastify plugin that serves the metadata. Everybody may read them, also pages of other origins. */
+/** A Fastify plugin that serves the metadata. */
 export async function protectedResource(app: FastifyInstance, options: MetadataOptions): Promise<void> {
   const { endpoints, issuers, scopes } = options
   for (const [path, { resource }] of metadataPaths(endpoints)) {
@@ -86,20 +86,14 @@ export async function protectedResource(app: FastifyInstance, options: MetadataO
       ...(scopes.length > 0 && { scopes_supported: scopes }),
       bearer_methods_supported: ['header'],
     })
-    app.get(path, async (_request, reply) =>
-      reply
-        .type('application/json')
-        .header('cache-control', 'max-age=300')
-        .header('access-control-allow-origin', '*')
-        .send(document),
-    )
+    publish(app, path, () => document)
   }
 }
 
 /** A challenge for bearer tokens (RFC 6750, 3; RFC 9728, 5.1). */
 export function challenge(params: Readonly<Record<string, string | undefined>>): string {
-  const said = Object.entries(params).flatMap(([name, value]) =>
+  const pairs = Object.entries(params).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}="${value.replace(/["\\]/g, '\\$&')}"`],
   )
-  return said.length === 0 ? 'Bearer' : `Bearer ${said.join(', ')}`
+  return pairs.length === 0 ? 'Bearer' : `Bearer ${pairs.join(', ')}`
 }

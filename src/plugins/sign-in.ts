@@ -1,5 +1,6 @@
 /** Serves the page where people sign in to servers with their own accounts. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { acceptForms, FORM_BYTES } from './documents.js'
 
 /** The handler for browsers, and its paths. */
 export interface SignInRoutes {
@@ -18,7 +19,7 @@ interface BrowserRequest {
   origin: string | undefined
   /** `Sec-Fetch-Site`. */
   site: string | undefined
-  /** The person that a proxy names. */
+  /** The person named by a proxy. */
   proxied: { principal: string; who: string } | undefined
 }
 
@@ -30,20 +31,14 @@ interface BrowserAnswer {
   isWrong?: boolean
 }
 
-const BODY_BYTES = 64 * 1024
-
-/** All paths of the page. They need no token: the page identifies the person itself. */
+/** All paths of the page. They require no token, because the page identifies the person itself. */
 export function signInPaths(path: string): readonly string[] {
   return [path, `${path}/:first`, `${path}/:first/:second`]
 }
 
 /** A Fastify plugin. */
 export async function signInPage(app: FastifyInstance, { path, answer }: SignInRoutes): Promise<void> {
-  app.addContentTypeParser(
-    'application/x-www-form-urlencoded',
-    { parseAs: 'string', bodyLimit: BODY_BYTES },
-    (_request, body, done) => done(null, new URLSearchParams(String(body))),
-  )
+  acceptForms(app)
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const { method, headers, url, body, grant, principal } = request
     if (app.countRequest) await app.countRequest(request)
@@ -62,5 +57,5 @@ export async function signInPage(app: FastifyInstance, { path, answer }: SignInR
     if (answered.isWrong && app.countWrongToken) await app.countWrongToken(request)
     return reply.code(answered.status).headers(answered.headers).send(answered.body)
   }
-  for (const one of signInPaths(path)) app.route({ method: ['GET', 'POST'], url: one, bodyLimit: BODY_BYTES, handler })
+  for (const one of signInPaths(path)) app.route({ method: ['GET', 'POST'], url: one, bodyLimit: FORM_BYTES, handler })
 }
