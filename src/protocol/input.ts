@@ -15,6 +15,7 @@ import {
   objectIn,
   opens,
   type Payload,
+  parseObject,
   payloadAt,
   raw,
   value,
@@ -109,14 +110,10 @@ export function uncovered(method: string, params: Payload, capabilities: Payload
   if (!needed) return method
   const declared = objectIn(capabilities, needed.name)
   if (!declared) return needed.name
-  const [part] = keys(payloadOf(needed.under))
+  const [part] = keys(parseObject(needed.under))
   if (part === undefined || has(declared, part)) return undefined
   // Elicitation declared without a mode means forms.
   return part === 'form' && !has(declared, 'url') ? undefined : `${needed.name}.${part}`
-}
-
-function payloadOf(json: Json): Payload {
-  return objectIn(edit(EMPTY, { it: json }), 'it') ?? EMPTY
 }
 
 /** An answer without its undefined members; undefined if the answer is invalid. */

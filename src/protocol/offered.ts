@@ -1,13 +1,9 @@
 /** Finds out what servers offer: by the capabilities that they declare, or by their lists if they declare none. */
 import { arrayIn, EMPTY, edit, type Json, objectIn, opens, type Payload } from '../rpc/splice.js'
 
-/** Capabilities, and the list that shows whether a server has them. */
-const LISTS = [
-  { capability: 'tools', method: 'tools/list', member: 'tools' },
-  { capability: 'prompts', method: 'prompts/list', member: 'prompts' },
-  { capability: 'resources', method: 'resources/list', member: 'resources' },
-] as const
-const NAMES = [...LISTS.map(({ capability }) => capability), 'logging', 'completions']
+/** Capabilities with a list, which shows whether a server has them: `tools` is in the result of `tools/list`. */
+const LISTED = ['tools', 'prompts', 'resources'] as const
+const NAMES = [...LISTED, 'logging', 'completions']
 
 /**
  * The capabilities that a server declares. A capability that is not an object, such as `true`, or `[]` from PHP, counts as
@@ -25,7 +21,7 @@ export function declaredBy(answer: Payload): Payload {
 
 /** Whether a server declares none of the capabilities with lists. It may have lists all the same. */
 export function declaresNoList(capabilities: Payload): boolean {
-  return LISTS.every(({ capability }) => opens(capabilities, capability) !== '{')
+  return LISTED.every((capability) => opens(capabilities, capability) !== '{')
 }
 
 /**
@@ -36,9 +32,9 @@ export async function askForLists(
   ask: (method: string) => Promise<Payload | undefined>,
   found: (capability: string) => void,
 ): Promise<{ all: Promise<unknown> }> {
-  const answers = LISTS.map(async ({ capability, method, member }) => {
-    const page = await ask(method).catch(() => undefined)
-    if (page && arrayIn(page, member)) found(capability)
+  const answers = LISTED.map(async (capability) => {
+    const page = await ask(`${capability}/list`).catch(() => undefined)
+    if (page && arrayIn(page, capability)) found(capability)
   })
   const all = Promise.all(answers)
   await answers[0]

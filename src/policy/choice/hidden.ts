@@ -2,7 +2,7 @@
 import { MAX_ADDRESS } from '../../limits/constants.js'
 import { globs, MAX_MATCHED_NAME } from '../globs.js'
 import { addresses } from './addresses.js'
-import { ChosenNames, type Rules } from './names.js'
+import { chosenNames, type Rules } from './names.js'
 import { renamed, type ToolRules } from './seen.js'
 
 /** Rules, and the option that they are in. */
@@ -14,13 +14,10 @@ interface ChosenBy {
 /** Returns a function that gives the reason, as a sentence, for a name or URI at the server; undefined if it is visible. */
 export function whyHidden({ option, rules }: ChosenBy): (name: string) => string | undefined {
   const isOfUris = option === 'resources'
-  const names = new ChosenNames(rules, renamed(rules.override ?? {}))
+  const shownName = chosenNames(rules, renamed(rules.override ?? {}))
   const isUriShown = addresses(rules)
-  const isVisible = isOfUris ? isUriShown : (name: string) => names.shown(name) !== undefined
-  const denying = rules.deny.map((pattern) => {
-    const isOther = addresses({ deny: [pattern] })
-    return { pattern, matches: isOfUris ? (uri: string) => !isOther(uri) : globs([pattern]) }
-  })
+  const isVisible = isOfUris ? isUriShown : (name: string) => shownName(name) !== undefined
+  const denying = rules.deny.map((pattern) => ({ pattern, matches: matcherOf(isOfUris, 'deny', pattern) }))
   const isReadable = addresses({ deny: [] })
   const { allow } = rules
   const isAllowed = isOfUris ? addresses({ allow, deny: [] }) : globs(allow ?? ['*'])
@@ -36,4 +33,12 @@ export function whyHidden({ option, rules }: ChosenBy): (name: string) => string
       ? `"${option}" of the server decides differently on another reading of its URI.`
       : `"${option}.override" of the server gives its name to another.`
   }
+}
+
+/** Returns a function that tells whether a pattern of `allow` or `deny` matches a name, or a URI of a resource. */
+export function matcherOf(isOfUris: boolean, key: 'allow' | 'deny', pattern: string): (name: string) => boolean {
+  if (!isOfUris) return globs([pattern])
+  if (key === 'allow') return addresses({ allow: [pattern], deny: [] })
+  const isOther = addresses({ deny: [pattern] })
+  return (uri) => !isOther(uri)
 }

@@ -1,9 +1,9 @@
 /** Computes what clients see of a server under its configuration, for `probe` and `check`. */
 import { Fault } from '../../fault/fault.js'
 import { type Payload, value } from '../../rpc/splice.js'
-import { globs } from '../globs.js'
 import { addresses } from './addresses.js'
-import { ChosenNames, type Rules } from './names.js'
+import { matcherOf } from './hidden.js'
+import { chosenNames, type Rules } from './names.js'
 import { renamed, type ToolRules, toolsAsSeen } from './seen.js'
 
 /** What the configuration chooses of a server. */
@@ -83,8 +83,8 @@ export function shownTools({ tools }: ServerChoice): (page: Payload) => Payload 
 /** Tools of `override` that `allow` or `deny` hides. */
 export function hiddenOverrides({ tools }: ServerChoice): string[] {
   if (!tools) return []
-  const names = new ChosenNames(tools)
-  return Object.keys(tools.override).filter((name) => names.shown(name) === undefined)
+  const shownName = chosenNames(tools)
+  return Object.keys(tools.override).filter((name) => shownName(name) === undefined)
 }
 
 type Test = (name: string) => boolean
@@ -95,25 +95,18 @@ function testsOf(option: Option, rules: AllRules): { isAllowed: Test; isShown: T
     const isShown = addresses(rules)
     return { isAllowed: isShown, isShown }
   }
-  const [allowed, shown] = [new ChosenNames(rules), new ChosenNames(rules, renamed(rules.override ?? {}))]
-  return { isAllowed: (name) => allowed.shown(name) !== undefined, isShown: (name) => shown.shown(name) !== undefined }
+  const [allowed, shown] = [chosenNames(rules), chosenNames(rules, renamed(rules.override ?? {}))]
+  return { isAllowed: (name) => allowed(name) !== undefined, isShown: (name) => shown(name) !== undefined }
 }
 
 function unmatched(option: Option, rules: AllRules, names: readonly string[]): string[] {
   const patterns = (['allow', 'deny'] as const).flatMap((key) =>
     (rules[key] ?? [])
-      .filter((pattern) => !names.some(fits(option, key, pattern)))
+      .filter((pattern) => !names.some(matcherOf(option === 'resources', key, pattern)))
       .map((pattern) => `${key} "${pattern}"`),
   )
   const overrides = Object.keys(rules.override ?? {}).filter((name) => !names.includes(name))
   return [...patterns, ...overrides.map((name) => `override "${name}"`)]
-}
-
-function fits(option: Option, key: 'allow' | 'deny', pattern: string): Test {
-  if (option !== 'resources') return globs([pattern])
-  if (key === 'allow') return addresses({ allow: [pattern], deny: [] })
-  const isOther = addresses({ deny: [pattern] })
-  return (uri) => !isOther(uri)
 }
 
 function namesIn(page: Payload, key: string, named: string): string[] {

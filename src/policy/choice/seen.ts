@@ -2,7 +2,7 @@
 import { edit, mapElements, opens, type Payload, raw, receivedKeys, type Value } from '../../rpc/splice.js'
 import { folded, stringIn } from '../unambiguous.js'
 import type { SeenPage } from './listed.js'
-import { ChosenNames, type Rules } from './names.js'
+import { chosenNames, type Rules } from './names.js'
 import { type Override, Rewriting, type ToolHeaders } from './tools.js'
 
 /** The tools of a server as clients see them. */
@@ -27,17 +27,20 @@ interface SeenElement<T> {
   item: T
 }
 
-/** Pairs of a tool's name at the server and its name for clients. */
-export function renamed(overrides: ToolRules['override']): [name: string, shown: string][] {
-  return Object.entries(overrides).flatMap(([name, { name: shown }]) => (shown === undefined ? [] : [[name, shown]]))
+/** By the names of tools at the server: their names for clients, where these differ. */
+export function renamed(overrides: ToolRules['override']): ReadonlyMap<string, string> {
+  const named = Object.entries(overrides).flatMap(([name, { name: shown }]) =>
+    shown === undefined ? [] : [[name, shown] as const],
+  )
+  return new Map(named)
 }
 
 export function toolsAsSeen({ override, ...rules }: ToolRules): (page: Payload) => SeenPage<SeenItem> {
-  const names = new ChosenNames(rules, renamed(override))
+  const shownName = chosenNames(rules, renamed(override))
   const rewritings = new Map(Object.entries(override).map(([name, rewritten]) => [name, new Rewriting(rewritten)]))
   return asSeen('tools', 'name', (tool, name) => {
     const rewriting = rewritings.get(name)
-    const shown = names.shown(name)
+    const shown = shownName(name)
     if (shown === undefined) return undefined
     const definition = rewriting ? rewriting.definition(tool) : tool
     return {
@@ -49,9 +52,9 @@ export function toolsAsSeen({ override, ...rules }: ToolRules): (page: Payload) 
 }
 
 export function promptsAsSeen(rules: Rules): (page: Payload) => SeenPage<SeenItem> {
-  const names = new ChosenNames(rules)
+  const shownName = chosenNames(rules)
   return asSeen('prompts', 'name', (prompt, name) =>
-    names.shown(name) === undefined ? undefined : { shown: prompt, name, item: { name } },
+    shownName(name) === undefined ? undefined : { shown: prompt, name, item: { name } },
   )
 }
 
