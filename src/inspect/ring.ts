@@ -89,10 +89,8 @@ export class Ring {
     this.#fates = new Fates(FATES * Math.min(bounds.calls, most))
     this.#leaving = new Leaving(this.#events, this.#fates)
     const { passing, lasting } = BYTES
-    this.#texts = new StoredTexts(this.#events, payloads, {
-      passing: bounds.bytes * passing,
-      lasting: bounds.bytes * lasting,
-    })
+    const textBytes = { passing: bounds.bytes * passing, lasting: bounds.bytes * lasting }
+    this.#texts = new StoredTexts(this.#events, payloads, textBytes)
   }
 
   /** The current time on the clock of the events, in milliseconds since 1970. */
@@ -241,12 +239,8 @@ export class Ring {
   }
 
   #other(at: number, event: Exclude<TraceEvent, { kind: 'message' | 'call' }>): void {
-    const limit =
-      event.kind === 'refused'
-        ? this.#refusals
-        : event.kind === 'child' && event.what === 'stderr'
-          ? this.#lines
-          : undefined
+    const isLine = event.kind === 'child' && event.what === 'stderr'
+    const limit = event.kind === 'refused' ? this.#refusals : isLine ? this.#lines : undefined
     if (limit?.admits(at) === false) return limit.leaveOut()
     if (event.kind === 'session' && event.session !== undefined)
       this.#openSessions.note(event, this.#copies.digestOf(event.session))
