@@ -17,7 +17,7 @@ function failure(more: Partial<Parameters<typeof tellCall>[1]>, before: string[]
   return call && failureOf(call, views.servers)
 }
 
-t.test('a call that has not failed has none', async (t) => {
+t.test('a call that has not failed has no failure', async (t) => {
   for (const outcome of ['ok', 'asks', 'cancelled'] as const)
     t.equal(failure({ outcome }, ['before'], ['later']), undefined, outcome)
 })

@@ -56,7 +56,7 @@ t.test('bounds the memory of a call that a client continues without end', async 
   t.equal(views.call(`c${KEPT_OF_CALLS.parts + 100}`)?.id, 'c1')
 })
 
-t.test('quiet calls push out neither failed ones nor questions, as long as these are not half of all', async (t) => {
+t.test('quiet calls evict neither failed calls nor questions, while these are less than half of all', async (t) => {
   const views = new Views()
   let seq = 0
   const ended = (call: string, outcome: 'ok' | 'error' | 'asks') =>

@@ -65,7 +65,7 @@ t.test('shows the HTTP status that a modern client received', async (t) => {
   t.same([...seen], [200, 404])
 })
 
-t.test('also if the server is down, and if the answer is an event stream by then', async (t) => {
+t.test('shows the status of a server that is down, and of an answer that has become an event stream', async (t) => {
   const { url, status } = await start(t, { command: 'no-such-program' })
   const response = await messages.post(url, messages.call('echo', {}))
   await response.text()

@@ -11,7 +11,7 @@ function written({ lines }: JsonText): string[] {
   })
 }
 
-t.test('what fits is one line, and everything else is divided', async (t) => {
+t.test('a value that fits is one line, and a longer one is divided', async (t) => {
   t.same(written(jsonLines('{"a":{"b":[1,2]},"c":"x"}', 40)), ['{"a": {"b": [1, 2]}, "c": "x"}'])
   t.same(written(jsonLines('{"a":{"b":[1,2]},"c":"x"}', 20)), [
     '{',
@@ -76,14 +76,14 @@ t.test('a truncated text is shown up to its end, and other text as it is', async
     t.same(written(jsonLines(text, 40)), text.split('\n'), text)
 })
 
-t.test('very deep text makes no error, and takes linear time', async (t) => {
+t.test('very deep text causes no error, and takes linear time', async (t) => {
   const deep = jsonLines('['.repeat(16_000), 40)
   t.ok(deep.lines.length <= 102)
   const closed = jsonLines(`${'[{"a":'.repeat(3_000)}1${'}]'.repeat(3_000)}`, 40)
   t.ok(closed.lines.length <= 202)
 })
 
-t.test('room is divided fairly, and nobody gets less than the least', async (t) => {
+t.test('room is shared fairly, and no text gets less than the minimum', async (t) => {
   t.same(sharesOf([5, 30], 40, 3), [5, 30], 'all fit')
   t.same(sharesOf([5, 30, 30], 45, 3), [5, 20, 20])
   t.same(sharesOf([30, 30], 4, 3), [3, 3])

@@ -50,7 +50,7 @@ t.test('pins a call by button and key, keeps it through 6,000 others, and clears
   withoutMistakes()
 })
 
-t.test('says why a viewer who may only look can neither pin nor clear', { skip }, async (t) => {
+t.test('a viewer with a read-only token can neither pin nor clear, and gets the reason', { skip }, async (t) => {
   const ring = tickingRing()
   tellCall(ring.record, { id: 1, name: 'mine' })
   const { browser, shows, go } = await look(t, ring, { mayTry: true, tryToken: 'another-token-for-tests' })

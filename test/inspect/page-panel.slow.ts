@@ -254,7 +254,7 @@ t.test('changes are listed where no text is kept, or where it does not have them
   withoutMistakes()
 })
 
-t.test('everything in the panel can be reached and used with the keyboard alone', { skip }, async (t) => {
+t.test('the whole panel can be used with the keyboard alone', { skip }, async (t) => {
   const { browser, withoutMistakes } = await lookAtCall(t)
   const tab = async () => {
     const key = { key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 }

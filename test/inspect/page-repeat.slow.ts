@@ -138,7 +138,7 @@ const HOSTILE = [
   'javascript:alert(1)',
 ]
 
-t.test('nothing of hostile answers runs when they are compared', { skip: noBrowser }, async (t) => {
+t.test('comparing hostile answers executes nothing', { skip: noBrowser }, async (t) => {
   let answers = 0
   const server = await LegacyHttp.start(t, {
     override: ({ message }: { message?: Record<string, unknown> }, response: ServerResponse) => {

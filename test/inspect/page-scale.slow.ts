@@ -67,7 +67,7 @@ t.test('10,000 calls of a file can all be scrolled to, with few rows in the docu
   withoutMistakes()
 })
 
-t.test('is there on a machine that is four times slower', { skip }, async (t) => {
+t.test('opens on a machine that is four times slower', { skip }, async (t) => {
   const ring = tickingRing()
   for (let id = 1; id <= 100; id++) tellCall(ring.record, { id })
   const slow = await newPage()

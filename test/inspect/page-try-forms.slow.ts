@@ -35,7 +35,7 @@ function serverOf(
 }
 
 t.test(
-  'what does not fit the schema stands at its field, and is only sent if somebody insists',
+  'a mistake against the schema is shown at its field, and the value is sent only with Call anyway',
   { skip: noBrowser },
   async (t) => {
     const inputSchema = {

@@ -130,7 +130,7 @@ const HOSTILE: [what: string, schema: unknown][] = [
   ['a hostile pattern', object({ a: { type: 'string', pattern: '^(a+)+$', default: `${'a'.repeat(50)}!` } })],
 ]
 
-t.test('hostile schemas have forms, and what is sent of them is data', { skip: noBrowser }, async (t) => {
+t.test('hostile schemas have forms, and their values are sent as data', { skip: noBrowser }, async (t) => {
   const page = await openWith(
     t,
     HOSTILE.map(([, schema]) => schema),

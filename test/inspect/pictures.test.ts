@@ -23,17 +23,20 @@ t.test('images are found in content, prompts and resources', async (t) => {
   t.equal(found({ result: { content: Array(20).fill(image) } }).length, 8, 'at most eight')
 })
 
-t.test('nothing else is: other bytes, hidden values, names of secrets, truncated and very deep texts', async (t) => {
-  t.same(found({ result: { content: [{ ...image, mimeType: 'audio/wav' }] } }), [])
-  t.same(found({ result: { content: [image] } }, ['/result/content/0/data']), [])
-  t.same(found({ result: { content: [image] } }, ['/result/**']), [])
-  t.same(found({ result: { password: image } }), [])
-  t.same(found({ result: { content: [{ ...image, data: 'not base64 at all!' }] } }), [])
-  t.same(found({ content: [{ mimeType: 'image/png', token: DATA }] }), [])
-  const text = JSON.stringify({ content: [image] })
-  t.same(picturesIn(text.slice(0, -3), text.slice(0, -3)), [])
-  t.same(picturesIn(`${'['.repeat(50)}${JSON.stringify(image)}${']'.repeat(50)}`, '[]'), [])
-})
+t.test(
+  'no image is found in other bytes, hidden values, names of secrets, truncated and very deep texts',
+  async (t) => {
+    t.same(found({ result: { content: [{ ...image, mimeType: 'audio/wav' }] } }), [])
+    t.same(found({ result: { content: [image] } }, ['/result/content/0/data']), [])
+    t.same(found({ result: { content: [image] } }, ['/result/**']), [])
+    t.same(found({ result: { password: image } }), [])
+    t.same(found({ result: { content: [{ ...image, data: 'not base64 at all!' }] } }), [])
+    t.same(found({ content: [{ mimeType: 'image/png', token: DATA }] }), [])
+    const text = JSON.stringify({ content: [image] })
+    t.same(picturesIn(text.slice(0, -3), text.slice(0, -3)), [])
+    t.same(picturesIn(`${'['.repeat(50)}${JSON.stringify(image)}${']'.repeat(50)}`, '[]'), [])
+  },
+)
 
 t.test('only the view of one call has images', async (t) => {
   const ring = tickingRing({ payloads: 'all' })

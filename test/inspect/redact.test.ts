@@ -117,7 +117,7 @@ t.test('hides credentials in texts for people', async (t) => {
   t.notMatch(withoutCredentials('eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl'), /eyJ|c2ln/)
 })
 
-t.test('a member that says what another one is, JSON in JSON in JSON, and texts that are no JSON', async (t) => {
+t.test('hides values that a sibling names, in nested JSON, and in texts that are not JSON', async (t) => {
   t.same(
     redact('[{"name":"X-Api-Key","value":"CANARY"},{"name":"city","value":"Oslo"}]').text,
     `[{"name":"X-Api-Key","value":"${HIDDEN}"},{"name":"city","value":"Oslo"}]`,

@@ -336,7 +336,7 @@ t.test('records events that are counted as metrics, unless they record themselve
   t.match(eventsIn(ring, 4)[0], { kind: 'refused', status: 401, why: 'unauthorized', said: 'Token required' })
 })
 
-t.test('any number of refusals and lines of stderr push out no call', async (t) => {
+t.test('any number of refusals and lines of stderr evict no call', async (t) => {
   let now = 0
   const ring = new Ring({ now: () => now })
   tellCall(ring.record, { id: 1 })

@@ -29,7 +29,7 @@ const running = {
   relayed: false,
 } as const
 
-t.test('6,000 quiet calls push out no failed call, refusal, question, and no state of an idle server', async (t) => {
+t.test('6,000 quiet calls evict no failed call, refusal, question, or state of an idle server', async (t) => {
   const ring = tickingRing()
   ring.record({ kind: 'verdict', server: 'idle', era: 'legacy', why: 'answered initialize' })
   ring.record({ ...probe, dir: 'out', form: 'request', method: 'server/discover', id: 1 })
@@ -68,7 +68,7 @@ t.test('6,000 quiet calls push out no failed call, refusal, question, and no sta
   t.equal(viewsOf(ring).call('c6'), undefined, 'it has ended without an error, and leaves')
 })
 
-t.test('a server that fails all the time pushes out no failure of another one, and its own oldest', async (t) => {
+t.test('a server that fails all the time evicts its own oldest failures, and none of another server', async (t) => {
   const ring = tickingRing()
   tellCall(ring.record, { id: 1, server: 'idle', outcome: 'error' })
   for (let i = 2; i < 10_000; i++) tellCall(ring.record, { id: i, server: 'broken', outcome: 'error' })
@@ -136,7 +136,7 @@ t.test('pinned calls with long texts are bounded by their bytes', async (t) => {
   t.ok(ring.bytes < 16 * 1024 * 1024)
 })
 
-t.test('clearing drops what has happened, but not what is pinned or goes on', async (t) => {
+t.test('clearing drops past events, and keeps pinned calls and the current state', async (t) => {
   const ring = tickingRing()
   ring.record({ kind: 'child', server: 'idle', what: 'started', pid: 812 })
   ring.record({ kind: 'refused', status: 401, why: 'unauthorized' })

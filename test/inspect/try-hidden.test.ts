@@ -81,7 +81,7 @@ t.test('a server that hides nothing is not asked, and one that does not answer i
   t.match(await gone.hiddenOf('test'), { hidden: [], problem: /test did not answer tools\/list/ })
 })
 
-t.test('a group says what it leaves out, of which server', async (t) => {
+t.test('lists the hidden items of a group, with their servers', async (t) => {
   const { server } = legacyStdio(t)
   const { bridge, ask, hiddenOf } = await start(t, server)
   const both = { a: server, b: { ...server, tools: { deny: ['progress'] } } }
@@ -93,7 +93,7 @@ t.test('a group says what it leaves out, of which server', async (t) => {
   t.equal((await ask('')).status, 400)
 })
 
-t.test('who may not call cannot have servers asked either', async (t) => {
+t.test('a viewer that may not call cannot list hidden items', async (t) => {
   const { ask } = await start(t, { ...legacyStdio(t).server, tools: ['x'] }, { tryToken: 'a-token-that-may-call' })
   t.equal((await ask('?server=test')).status, 403)
   t.equal((await ask('?server=test', 'another-token-of-16')).status, 401)

@@ -122,7 +122,7 @@ t.test('refuses other origins, hosts, tokens, content types and bodies, and call
   t.equal((await read('calls')).calls.length, 1)
 })
 
-t.test('a viewer is told whether it may call, and whom', async (t) => {
+t.test('tells viewers whether they may call, and the targets', async (t) => {
   const { server } = legacyStdio(t)
   const off = await start(t, server, { mayTry: false })
   t.equal((await off.send({ body: CALL, headers: MODERN })).status, 403)

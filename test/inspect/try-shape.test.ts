@@ -57,7 +57,7 @@ t.test('a value that fits comes back as it is', async (t) => {
   t.equal(({} as Record<string, unknown>)['x'], undefined)
 })
 
-t.test('a form that nobody has touched has its defaults, what is required, and nothing else', async (t) => {
+t.test('an untouched form has defaults, required members, and nothing else', async (t) => {
   const schema = {
     type: 'object',
     properties: {
@@ -76,7 +76,7 @@ t.test('a form that nobody has touched has its defaults, what is required, and n
   ])
 })
 
-t.test('numbers that cannot be sent exactly, and text that is no JSON, are wrong', async (t) => {
+t.test('numbers that cannot be sent exactly, and text that is not JSON, are mistakes', async (t) => {
   const rows: [schema: object, text: string, why: RegExp][] = [
     [{ type: 'integer' }, '12345678901234567890', /sent exactly/],
     [{ type: 'integer' }, '1.5', /whole number/],

@@ -14,7 +14,7 @@ const program = {
   args: ['node_modules/@modelcontextprotocol/server-everything/dist/index.js'],
 }
 
-t.test('the inspector hears of eras, processes, stderr and refusals, and metrics still count', async (t) => {
+t.test('records eras, processes, stderr and refusals, and metrics still count', async (t) => {
   const ring = new Ring()
   const metrics = new Metrics({ version: '0.0.0' })
   const { url, bridge } = await startBridge(t, program, {}, { recorder: new EventRecorder(ring.record), metrics })
@@ -34,7 +34,7 @@ t.test('the inspector hears of eras, processes, stderr and refusals, and metrics
   t.match(text, /mcp_bridge_child_events_total\{server="test",event="started"\} 1/)
 })
 
-t.test('the inspector hears of a reload, with its changes', async (t) => {
+t.test('records a reload, with its changes', async (t) => {
   const ring = new Ring()
   const { bridge } = createBridge(t, program, {}, { recorder: new EventRecorder(ring.record) })
   const settings = parseSettings({ mcpServers: { other: program } }, { env: {}, read: () => '' })

@@ -89,7 +89,7 @@ for (const [what, expected, actual, differences, ignore] of CASES)
     t.equal(found.more, 0)
   })
 
-t.test('at most so many differences are listed, and the others are counted', async (t) => {
+t.test('lists a bounded number of differences, and counts the others', async (t) => {
   const list = (of: number) => Array.from({ length: MAX_DIFFERENCES + 5 }, (_, i) => i + of)
   const { all, more } = diff(list(0), list(1))
   t.equal(all.length, MAX_DIFFERENCES)

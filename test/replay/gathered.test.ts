@@ -93,7 +93,7 @@ function tell(
   record({ ...call, what: 'ended', call: number, outcome } as TraceEvent)
 }
 
-t.test('calls that cannot be repeated are left out, and it is said why', async (t) => {
+t.test('skips calls that cannot be repeated, with the reason', async (t) => {
   const { calls, left, record } = gather()
   tell(record, 1, { outcome: 'cancelled' })
   tell(record, 2, { outcome: 'fault' })

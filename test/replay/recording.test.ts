@@ -14,7 +14,7 @@ const CALL = {
   ignore: ['/result/structuredContent/time'],
 }
 
-t.test('what is written is read again', async (t) => {
+t.test('reads what it has written', async (t) => {
   const recording = {
     ignore: ['/result/_meta'],
     calls: [CALL, { ...CALL, expect: { error: { code: -32602, message: 'no' } } }],

@@ -32,7 +32,7 @@ t.test('equal members are in one row, and differences have a sign', async (t) =>
   ])
 })
 
-t.test('what is marked are the values that the comparison lists', async (t) => {
+t.test('marks the values that the comparison lists', async (t) => {
   const values: unknown[] = [
     null,
     1,
@@ -53,7 +53,7 @@ t.test('what is marked are the values that the comparison lists', async (t) => {
     }
 })
 
-t.test('of long values, the first rows are made', async (t) => {
+t.test('makes only the first rows of long values', async (t) => {
   const long = (n: number) => Array.from({ length: 10_000 }, (_, i) => i * n)
   const { rows, isCut } = sideBySide(long(1), long(2))
   t.equal(rows.length, 2_000)
