@@ -2,20 +2,12 @@
  * The HTTP application of the bridge: all hooks and routes, in the order in which a request meets them, and the proxies
  * whose `X-Forwarded-For` it believes.
  */
-import {
-  type FastifyError,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-  type FastifyServerOptions,
-  fastify,
-} from 'fastify'
+import { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, fastify } from 'fastify'
 import { FACADE, isLoopback, type Listen, type Settings, secretOf, ssePaths } from '../config/settings.js'
-import { tooLarge } from '../downstream/http/body.js'
 import { checkRequest, readHeaders } from '../downstream/http/headers.js'
-import { type Refusals, refusedOf } from '../downstream/http/refusals.js'
+import type { Refusals } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
-import { Fault, type FaultName } from '../fault/fault.js'
+import { Fault } from '../fault/fault.js'
 import { type AuthMode, auth, type PrincipalOf, type Verify } from '../plugins/auth.js'
 import type { CountedWindows } from '../plugins/counted-windows.js'
 import { type FacadeRoutes, facade, facadeMetadata, facadePaths } from '../plugins/facade.js'
@@ -26,11 +18,11 @@ import { metadataPaths, prefixOf, protectedEndpoints, protectedResource } from '
 import { rateLimit } from '../plugins/rate-limit.js'
 import { type SignInRoutes, signInPage, signInPaths } from '../plugins/sign-in.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
-import { type AuditLine, type AuditLog, whoIs } from '../policy/audit.js'
+import type { AuditLog } from '../policy/audit.js'
 import type { Replicas } from '../ports/replicas.js'
 import type { Relayed } from '../protocol/upstream.js'
 import type { HttpMount } from './http-mount.js'
-import { linger } from './linger.js'
+import { refuseInJsonRpc, sendContinue } from './refusing.js'
 
 /** The requests of clients, counted by all applications of a bridge. */
 interface Requests {
@@ -232,81 +224,6 @@ function inJsonRpc(app: () => FastifyInstance): FastifyServerOptions {
   }
 }
 
-/** Makes an application refuse requests with JSON-RPC errors, and count and log them. */
-function refuseInJsonRpc(
-  app: FastifyInstance,
-  {
-    refusals,
-    notFound,
-    bodyBytes,
-    audit,
-  }: Pick<FrontOptions, 'audit'> & { refusals: Pick<Refusals, 'note'>; notFound: string; bodyBytes: number },
-): void {
-  const refuseWith = (fault: Fault, request: FastifyRequest, reply: FastifyReply) => {
-    if (!reply.raw.destroyed) refusals.note(fault, refusedOf(request))
-    if (audit && AUDITED.has(fault.fault)) audit.write(refusalIn(fault, request)).catch(() => {})
-    readRest(request, reply)
-    return refuse(reply, fault)
-  }
-  app.setNotFoundHandler((request, reply) => refuseWith(new Fault('noSuchPath', notFound), request, reply))
-  app.setErrorHandler<FastifyError>((error, request, reply) =>
-    refuseWith(faultOf(error, request, bodyBytes), request, reply),
-  )
-}
-
-/** Faults of refused callers that the audit log records. */
-const AUDITED: ReadonlySet<FaultName> = new Set(['unauthorized', 'insufficientScope', 'groupsUnknown', 'rateLimited'])
-
-function refusalIn({ fault, row }: Fault, { ip, method, url, principal, grant }: FastifyRequest): AuditLine {
-  const who = fault === 'unauthorized' ? {} : whoIs(principal, grant)
-  const path = url.replace(/[?#].*$/s, '').slice(0, 200)
-  return { ...who, from: ip, method, path, outcome: 'refused', reason: row.reason ?? fault }
-}
-
-/** Whether the client waits for "100 Continue" before it sends its body. */
-function waitsToSend({ headers: { expect } }: FastifyRequest): boolean {
-  return expect?.toLowerCase() === '100-continue'
-}
-
-/** Whether the client wants its connection to end after the answer. */
-function asksToClose({ raw: { httpVersion }, headers: { connection = '' } }: FastifyRequest): boolean {
-  return httpVersion === '1.0' ? !/keep-alive/i.test(connection) : /close/i.test(connection)
-}
-
-/** Sends "100 Continue" to a client that waits for it. Throws a Fault if its body would be too large. */
-function sendContinue(request: FastifyRequest, reply: FastifyReply, bodyBytes: number): void {
-  if (!waitsToSend(request)) return
-  if (Number(request.headers['content-length']) > bodyBytes) throw tooLarge(bodyBytes)
-  reply.raw.writeContinue()
-  delete request.raw.headers.expect
-}
-
-/**
- * Reads and drops the rest of a refused request. A client that is still sending may read the answer only after that.
- */
-function readRest(request: FastifyRequest, reply: FastifyReply): void {
-  const { raw } = request
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers
-  if (raw.complete || raw.destroyed || (coding === undefined && Number(length) === 0)) return
-  // A client that waits for "100 Continue" sends nothing more.
-  if (waitsToSend(request)) {
-    reply.header('connection', 'close')
-    return
-  }
-  const closes = asksToClose(request)
-  reply.removeHeader('connection')
-  reply.raw.shouldKeepAlive = true
-  setImmediate(() => {
-    const stop = raw.complete || raw.destroyed ? () => {} : linger(raw.socket)
-    const over = () => {
-      stop()
-      if (closes) raw.socket.end()
-    }
-    if (raw.closed) over()
-    else raw.once('close', over)
-  })
-}
-
 function notFoundMessage(endpoints: readonly string[]): string {
   const [first, ...more] = endpoints
   if (first === undefined) return 'Not found: no server has been discovered yet'
@@ -362,23 +279,4 @@ function facadeAt({ publicUrl = '' }: Settings, endpoints: readonly MountEndpoin
     endpoints.flatMap(({ paths }) => paths),
   )
   return { issuer: `${origin}${prefix}${FACADE}`, path: FACADE }
-}
-
-/** The faults for errors of Fastify, by error code. */
-const FASTIFY_FAULTS: Readonly<Record<string, FaultName>> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupportedMediaType',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalidRequest',
-}
-
-function faultOf(error: FastifyError | Fault, { method }: FastifyRequest, bodyBytes: number): Fault {
-  if (error instanceof Fault) return error
-  // The client disconnected before the stream began. No answer can be sent, and the call logs its own end.
-  if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return new Fault('requestTimeout', 'The client disconnected')
-  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return tooLarge(bodyBytes)
-  const name =
-    FASTIFY_FAULTS[error.code] ??
-    (error.statusCode !== undefined && error.statusCode < 500 ? 'invalidRequest' : undefined)
-  if (name) return new Fault(name, error.message, { cause: error })
-  // A POST may have been a call, and the error may have come after it was sent to the server.
-  return Fault.from(error, method === 'POST')
 }
