@@ -113,25 +113,38 @@ t.test('docs/tree.md lists the source files as they are', async () => {
   await promisify(execFile)(execPath, ['.ci/tree.mjs', '--check'], { cwd: root })
 })
 
-t.test('the tree fails on a missing file, and on one without a description', async (t) => {
-  const folder = temporaryFolder(t)
-  for (const name of ['.ci', 'docs', 'src/net']) mkdirSync(join(folder, name), { recursive: true })
-  cpSync(join(root, '.ci/tree.mjs'), join(folder, '.ci/tree.mjs'))
-  const tree = (...args: string[]) => promisify(execFile)(execPath, ['.ci/tree.mjs', ...args], { cwd: folder })
+t.test(
+  'the tree fails on a missing file, on one without a description, and on an event that no file logs',
+  async (t) => {
+    const folder = temporaryFolder(t)
+    for (const name of ['.ci', 'docs', 'src/net', 'src/log']) mkdirSync(join(folder, name), { recursive: true })
+    cpSync(join(root, '.ci/tree.mjs'), join(folder, '.ci/tree.mjs'))
+    const tree = (...args: string[]) => promisify(execFile)(execPath, ['.ci/tree.mjs', ...args], { cwd: folder })
 
-  writeFileSync(
-    join(folder, 'src/main.ts'),
-    '#!/usr/bin/env node\n/**\n * Starts all of\n * it. And more.\n */\nstart()\n/** No. */',
-  )
-  await tree()
-  t.match(readFileSync(join(folder, 'docs/tree.md'), 'utf8'), /^## src\/\n\n- `main\.ts`: Starts all of it\.\n$/m)
-  await tree('--check')
+    writeFileSync(
+      join(folder, 'src/log/events.ts'),
+      "/** The events. */\nexport const LOG_EVENTS = {\n  started: 'A.',\n} as const",
+    )
+    writeFileSync(
+      join(folder, 'src/main.ts'),
+      `#!/usr/bin/env node\n/**\n * Starts all of\n * it. And more.\n */\nlog.info({ event: 'started', ready: 'yes' })\n/** No. */`,
+    )
+    await tree()
+    t.match(
+      readFileSync(join(folder, 'docs/tree.md'), 'utf8'),
+      /^## src\/\n\n- `main\.ts`: Starts all of it\. Logs `started`\.\n$/m,
+    )
+    await tree('--check')
 
-  writeFileSync(join(folder, 'src/net/proxy.ts'), '/** Finds proxies. */\n')
-  await t.rejects(tree('--check'), /docs\/tree\.md .* Run: npm run tree\n$/)
-  await tree()
-  await tree('--check')
+    writeFileSync(join(folder, 'src/net/proxy.ts'), '/** Finds proxies. */\n')
+    await t.rejects(tree('--check'), /docs\/tree\.md .* Run: npm run tree\n$/)
+    await tree()
+    await tree('--check')
 
-  writeFileSync(join(folder, 'src/net/proxy.ts'), "import './fetch.js'\n")
-  await t.rejects(tree(), /do not begin with a comment that says what they are: net\/proxy\.ts\n$/)
-})
+    writeFileSync(join(folder, 'src/net/proxy.ts'), "import './fetch.js'\n")
+    await t.rejects(tree(), /do not begin with a comment that says what they are: net\/proxy\.ts\n$/)
+    writeFileSync(join(folder, 'src/main.ts'), '/** Starts. */\n')
+    writeFileSync(join(folder, 'src/net/proxy.ts'), '/** Finds proxies. */\n')
+    await t.rejects(tree(), /No file logs these events of src\/log\/events\.ts: started\n$/)
+  },
+)
