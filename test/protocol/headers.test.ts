@@ -71,6 +71,9 @@ const read = parseText('{"jsonrpc":"2.0","id":1,"method":"resources/read","param
 const list = parseText('{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}') as Request
 const nameless = parseText('{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{}}') as Request
 const encodedName = '=?base64?5pel5pys?='
+const literal = parseText(
+  JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: encodedName } }),
+)
 
 const standard: [name: string, request: Request, headers: Record<string, string[]>, ok: boolean][] = [
   ['both right', call, { 'mcp-method': ['tools/call'], 'mcp-name': [encodedName] }, true],
@@ -79,6 +82,12 @@ const standard: [name: string, request: Request, headers: Record<string, string[
   ['method in other case', call, { 'mcp-method': ['Tools/Call'], 'mcp-name': [encodedName] }, false],
   ['no name', call, { 'mcp-method': ['tools/call'] }, false],
   ['another name', call, { 'mcp-method': ['tools/call'], 'mcp-name': ['x'] }, false],
+  [
+    'a name that the header encodes, spelt like the header',
+    literal as Request,
+    { 'mcp-method': ['tools/call'], 'mcp-name': [encodedName] },
+    false,
+  ],
   ['space around', call, { 'mcp-method': [' tools/call\t'], 'mcp-name': [` ${encodedName} `] }, true],
   ['the same twice', call, { 'mcp-method': ['tools/call', 'tools/call'], 'mcp-name': [encodedName] }, true],
   ['two different', call, { 'mcp-method': ['tools/call', 'tools/list'], 'mcp-name': [encodedName] }, false],
