@@ -75,7 +75,7 @@ export class HttpService {
   #listen: HttpListen | undefined
   /** Checks tokens of identity providers. It stays, with keys and checked tokens, until their configuration changes. */
   #verifier: { plan: string; verifier: Verifier } | undefined
-  /** Another server of this process receives the requests. */
+  /** Whether another server of this process receives the requests. */
   #isAttached = false
   /** The certificate for all addresses. */
   #pem: PemFiles | undefined
@@ -207,14 +207,14 @@ export class HttpService {
       endpoints: await endpointsOf(settings, listen, mounts, places),
       refusals,
       audit: this.#options.audit,
-      // The surrounding application has its own paths for these.
+      // An application around the bridge has its own paths for these.
       health: settings.admin === undefined && !this.#isAttached ? health : undefined,
       published: this.#isAttached ? undefined : await publisher(settings, listen, mounts.servers),
       requests: this.requests,
       verify: verifier?.verify,
       facade: facadeOf(verifier, settings),
       issuerDocument: verifier?.issuerDocument,
-      // The surrounding application has its own paths.
+      // An application around the bridge has its own paths.
       page: this.#isAttached
         ? undefined
         : (await import('./sign-in-page.js')).signInPageOf({
@@ -348,7 +348,7 @@ async function endpointsOf(
   )
 }
 
-/** The one server that clients find at a mount; undefined if there are several. */
+/** The only server of a mount; undefined if there are several. */
 function aloneAt(mount: Mount | GroupMount, settings: Settings, { servers }: Mounts): Mount | undefined {
   const server = servers.get(mount.name)
   if (server === mount) return server

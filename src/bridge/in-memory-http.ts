@@ -7,9 +7,9 @@ import { type Duplex, duplexPair, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Front } from './listener.js'
 
-/** As of connections from outside. */
+/** The same bounds as of network connections. */
 const BOUNDS = { maxHeaderSize: 16 * 1024, maxHeadersCount: 200 }
-/** What belongs to a connection, and not to a request or answer. */
+/** Headers of a connection, which are not passed on. */
 const OF_CONNECTIONS: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
 /** Statuses of answers without a body. A Response with such a status must not have one. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])

@@ -3,7 +3,7 @@
 import type { Blame, FaultName } from '../fault/fault.js'
 import type { Era } from '../protocol/eras.js'
 
-/** Something that happened. `group` is the group that a client has called; then `server` is empty, or the server in it. */
+/** An event. `group` is the group that a client has called; then `server` is empty, or the member that the event is about. */
 export type BridgeEvent = Happening & { group?: string | undefined }
 
 /** A call has ended. */
@@ -88,9 +88,9 @@ type Happening =
 /** Receives events. */
 export type Observe = (event: BridgeEvent) => void
 
-/** What does not happen, but is: it is read when metrics are requested. */
+/** Current conditions, which are read when metrics are requested. */
 export interface Conditions {
-  /** Whether Redis can be used; undefined without Redis. */
+  /** Whether Redis is reachable; undefined without Redis. */
   redisUp?: boolean | undefined
   certificates?: Iterable<Certificate>
 }
@@ -98,7 +98,7 @@ export interface Conditions {
 /** A certificate of the bridge: for clients, for a server that wants one, or for Redis. */
 export interface Certificate {
   use: 'listen' | 'server' | 'redis'
-  /** The server that gets it. */
+  /** The server that gets the certificate. */
   server?: string
   /** Milliseconds of the time of day. */
   expiresAt: number

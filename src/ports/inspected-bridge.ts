@@ -7,7 +7,7 @@ export interface InspectedTarget {
   kind: 'server' | 'group'
 }
 
-/** Something that a server lists and clients do not see. */
+/** An item that a server lists, but clients do not see. */
 export interface HiddenItem {
   kind: 'tool' | 'prompt' | 'resource' | 'template'
   /** Its name, URI or template at the server. */
@@ -39,7 +39,7 @@ export interface InspectedBridge {
   call(name: string, request: TargetRequest): Promise<Response | undefined>
 }
 
-/** A request for a target: what of it is not its path. */
+/** A request to a target, without its path. */
 export interface TargetRequest {
   method: string
   headers: Readonly<Record<string, string>>
