@@ -3,8 +3,7 @@
  * messages; the bridge checks the owner of a session, filters headers and writes the log.
  */
 
-import type { Readable } from 'node:stream'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import { MAX_SUBSCRIPTION } from '../../limits/constants.js'
 import type { Memory } from '../../limits/memory.js'
@@ -20,13 +19,13 @@ import { headerOf } from '../../texts/headers.js'
 import { CallLogEntry, subject } from '../call-log.js'
 import { type Logger, tell } from '../logger.js'
 import { traceHeaders } from './headers.js'
-import { type RelayedHeaders, sentBack } from './relay-headers.js'
 import { RelayedList } from './relayed-list.js'
-import { RelayedRequest, type RelayedRequestOptions } from './relayed-request.js'
+import { RelayedRequest, type Relaying } from './relayed-request.js'
+import type { Passing, RelayedConnections } from './relayed-sending.js'
 import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
-import { type ErrorRendering, whenOver } from './replies.js'
+import { whenOver } from './replies.js'
 
-export type { RelayedRequestOptions as Passing } from './relayed-request.js'
+export type { Passing } from './relayed-sending.js'
 
 /** Options of the relay of one server. */
 export interface RelayOptions {
@@ -47,32 +46,6 @@ export interface RelayOptions {
 /** The part of the relay that an endpoint uses. */
 export type RelayAt = Pick<Relay, 'ready' | 'modern' | 'takesSession' | 'endOurs' | 'pass'>
 
-/** A request that is relayed. */
-export interface Relaying {
-  request: FastifyRequest
-  reply: FastifyReply
-  passing: RelayedRequestOptions
-  refusing: ErrorRendering
-  /** Answers the request without the relay, if the server turns out to have changed its era. */
-  fallback?: (() => void) | undefined
-}
-
-/** An answer of undici. */
-interface Answered {
-  statusCode: number
-  headers: RelayedHeaders
-  body: Readable & { dump(): Promise<void> }
-}
-
-type Done = (error: Error | null, response?: Answered) => void
-
-interface Requestable {
-  request(options: object, done: Done): void
-}
-
-/** The highest HTTP status. */
-const MAX_STATUS = 599
-
 /** The relay of one server. */
 export class Relay {
   readonly #options: RelayOptions
@@ -83,7 +56,7 @@ export class Relay {
   /** The owners of relayed sessions. */
   readonly sessions: RelayedSessions
   /** The connections to the server; undefined until undici is loaded. */
-  #connections: Requestable | undefined
+  #connections: RelayedConnections | undefined
 
   constructor(options: RelayOptions) {
     this.#options = options
@@ -98,13 +71,13 @@ export class Relay {
 
   /** Resolves when requests can be passed on. */
   async ready(): Promise<void> {
-    this.#connections = (await this.#options.relayed.dispatcher) as Requestable
+    this.#connections = (await this.#options.relayed.dispatcher) as RelayedConnections
   }
 
   /**
    * What the relay needs to know about a modern request, by its headers; undefined if the request must not be relayed.
    */
-  modern(received: ReceivedHeaders, body: Uint8Array | undefined): RelayedRequestOptions | undefined {
+  modern(received: ReceivedHeaders, body: Uint8Array | undefined): Passing | undefined {
     if (this.#options.relayed.speaks() !== 'modern' || !isModern(versionHeader(received))) return undefined
     const method = single(received, 'mcp-method')
     // The bridge may have to change the server's answer to `server/discover`.
@@ -136,11 +109,7 @@ export class Relay {
 
   /** Passes a request to the server, and the answer back. Throws a Fault if there is no room for it. */
   pass(relaying: Relaying): void {
-    const relayed = this.#begin(relaying)
-    const send = () => this.#send(relayed, relaying)
-    const account = this.#options.accountOf?.(relaying.request)
-    if (account) relayed.sendAs(account, send)
-    else send()
+    this.#begin(relaying).send()
   }
 
   /** Ends endless streams. */
@@ -166,7 +135,8 @@ export class Relay {
     return true
   }
 
-  #begin({ request, reply, passing, refusing, fallback }: Relaying): RelayedRequest {
+  #begin(relaying: Relaying): RelayedRequest {
+    const { request, reply, passing } = relaying
     const { principal, body } = request
     const { record, messages } = this.#record(request, passing)
     const list = this.#listOf(principal, passing, record)
@@ -178,18 +148,16 @@ export class Relay {
       record.failed(Fault.from(error))
       throw error
     }
-    const { relayed } = this.#options
+    const { relayed, accountOf } = this.#options
     const parts = {
-      request,
-      reply,
-      passing,
-      refusing,
-      fallback,
+      ...relaying,
       record,
       messages,
       list,
       relayed,
       sessions: this.sessions,
+      connections: this.#connections,
+      account: accountOf?.(request),
     }
     const relayedRequest = new RelayedRequest(parts, () => {
       leave()
@@ -203,7 +171,7 @@ export class Relay {
   /** Begins the log of a request. `messages` records the relayed messages; undefined if they are not recorded. */
   #record(
     request: FastifyRequest,
-    { era, method, name, opens, answers }: RelayedRequestOptions,
+    { era, method, name, opens, answers }: Passing,
   ): { record: CallLogEntry; messages: RelayedRecorder | undefined } {
     const { log } = this.#options
     const { principal, body, headers } = request
@@ -234,7 +202,7 @@ export class Relay {
   }
 
   /** A reader for the list that a request asks for; undefined for other requests, or if the names are not needed. */
-  #listOf(principal: string, { method }: RelayedRequestOptions, record: CallLogEntry): RelayedList | undefined {
+  #listOf(principal: string, { method }: Passing, record: CallLogEntry): RelayedList | undefined {
     const { log, memory } = this.#options
     if (!log.telemetry?.names || callerOf(method) === undefined) return undefined
     return new RelayedList(record, memory.reserve(principal))
@@ -244,7 +212,7 @@ export class Relay {
    * Admits a request, or throws a Fault. Returns the function that releases its place. Endless requests reserve memory
    * for their body.
    */
-  #enter(principal: string, passing: RelayedRequestOptions, bytes: number): () => void {
+  #enter(principal: string, passing: Passing, bytes: number): () => void {
     const { gate, memory } = this.#options
     if (!passing.endless) return gate.enter({ ...passing, principal })
     if (bytes > MAX_SUBSCRIPTION)
@@ -264,50 +232,9 @@ export class Relay {
       throw error
     }
   }
-
-  #send(relayed: RelayedRequest, { request, reply }: Relaying): void {
-    const { body } = request
-    relayed.messages?.sent()
-    const headers = relayed.headersSentOn(request.headers)
-    if (body instanceof Uint8Array) headers['content-type'] ??= 'application/json'
-    const sent = { method: request.method, headers, body: body instanceof Uint8Array ? body : null }
-    this.#request(sent, request.principal, relayed, (error, response) => {
-      if (error || !response) {
-        if (!reply.sent) relayed.failed(error ?? new Error('No answer'))
-        return
-      }
-      const { statusCode, headers, body: stream } = response
-      if (statusCode > MAX_STATUS) {
-        stream.on('error', () => {}).destroy()
-        return relayed.failed(new Error(`The server answered with HTTP ${statusCode}`))
-      }
-      reply.code(statusCode).headers(sentBack(headers, relayed.passing.era === 'legacy'))
-      relayed.answered({ statusCode, headers, stream })
-    })
-  }
-
-  /**
-   * Sends a request, and follows redirects. Repeats it once after a failed connection, because the server may have closed
-   * a kept-alive one; but only if it cannot act on the request twice.
-   */
-  #request(sent: object, principal: string, { signal, passing: { method } }: RelayedRequest, done: Done): void {
-    const { relayed } = this.#options
-    const { redirects, url } = relayed
-    const ask = (path: string, times: number, again = false): void =>
-      this.#connections?.request({ ...sent, origin: url.origin, path, signal }, (error, response) => {
-        if (error && !again && !signal.aborted && relayed.mayRepeat(error, method)) return ask(path, times, true)
-        if (error || !response) return done(error, response)
-        const { statusCode: status, headers, body } = response
-        const next = redirects.next(principal, path, { status, headers }, times)
-        if (next === undefined) return done(null, response)
-        body.dump().catch(() => {})
-        ask(next, times + 1, again)
-      })
-    ask(redirects.pathFor(principal), 0)
-  }
 }
 
-function modernPassing(method: string, name: string | undefined): RelayedRequestOptions {
+function modernPassing(method: string, name: string | undefined): Passing {
   const { endless = false } = methodTraits(method)
   return { era: 'modern', method, ...(name && subject(method, decoded(name))), endless, opens: false }
 }

@@ -2,14 +2,12 @@
 
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type AccountRefusal, Fault } from '../../fault/fault.js'
-import type { RelayedRecorder } from '../../ports/recorder.js'
-import type { Account } from '../../protocol/account.js'
+import { Fault } from '../../fault/fault.js'
 import type { Final, UpstreamSpan } from '../../protocol/call.js'
 import { idIn } from '../../protocol/classify.js'
-import type { Era } from '../../protocol/eras.js'
 import { type HttpRefusal, refusalOf } from '../../protocol/refusal.js'
-import type { Relayed, SessionCookies } from '../../protocol/upstream.js'
+import type { TraceContext } from '../../protocol/trace.js'
+import type { SessionCookies } from '../../protocol/upstream.js'
 import type { Id } from '../../rpc/message.js'
 import { MARK_LENGTH, startsWithMark } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
@@ -17,53 +15,36 @@ import { headerOf, mediaType } from '../../texts/headers.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import type { CallLogEntry } from '../call-log.js'
 import { replyIn } from '../outcome.js'
-import { isEvents, type RelayedHeaders, sentOn } from './relay-headers.js'
+import { isEvents, type RelayedHeaders, sentBack } from './relay-headers.js'
 import { awaitMessage, beginsMessage, isMessage, READ_FIRST, readBeginning, responseIn } from './relayed-answer.js'
-import { RelayedCredential } from './relayed-credential.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { RelayedList } from './relayed-list.js'
+import {
+  discard,
+  type Passing,
+  type RelayedResponse,
+  type RelayedSender,
+  RelayedSending,
+  type SendingParts,
+} from './relayed-sending.js'
 import type { RelayedSessions } from './relayed-sessions.js'
-import { RelayedStream } from './relayed-stream.js'
+import { RelayedStream, type StreamOwner } from './relayed-stream.js'
 import { type ErrorRendering, refuse, sendWhole } from './replies.js'
 
-/** What is known about a request without parsing its body again. */
-export interface RelayedRequestOptions {
-  era: Era
-  method: string
-  name?: string | undefined
-  id?: Id | undefined
-  /** The answer is an endless stream. */
-  endless: boolean
-  /** Set for a batch, which has no `id`: whether none of its messages needs an answer. */
-  silent?: boolean | undefined
-  /** The request is `initialize`, whose answer has the id of a session. */
-  opens: boolean
-  /** It continues a call in progress: the client answers a request of the server. */
-  goesOn?: boolean
-  /** The id of the request of the server that it answers. */
-  answers?: Id | undefined
-}
-
-/** An answer of the server: its headers, and its body as a stream. */
-export interface RelayedResponse {
-  statusCode: number
-  headers: RelayedHeaders
-  stream: Readable
-}
-
-interface Parts {
+/** A request that is relayed. */
+export interface Relaying {
   request: FastifyRequest
   reply: FastifyReply
-  passing: RelayedRequestOptions
+  passing: Passing
   refusing: ErrorRendering
-  /** Answers the request without the relay, if the server has changed its era. */
-  fallback: (() => void) | undefined
+  /** Answers the request without the relay, if the server turns out to have changed its era. */
+  fallback?: (() => void) | undefined
+}
+
+interface Parts extends Relaying, SendingParts {
   record: CallLogEntry
-  /** Records the messages; undefined if they are not recorded. */
-  messages: RelayedRecorder | undefined
   /** Reads the requested list; undefined if its names are not needed. */
   list: RelayedList | undefined
-  relayed: Relayed
   sessions: RelayedSessions
 }
 
@@ -75,9 +56,12 @@ const BOTH = 'application/json, text/event-stream'
 const OK: Final = { kind: 'result', result: EMPTY }
 
 /** A relayed request. */
-export class RelayedRequest {
-  readonly passing: RelayedRequestOptions
+export class RelayedRequest implements RelayedSender, StreamOwner {
+  readonly passing: Passing
+  /** The cookies of the session; undefined in the modern era, which has none. */
+  readonly cookies: SessionCookies | undefined
   readonly #parts: Parts
+  readonly #sending: RelayedSending
   readonly #span: UpstreamSpan
   readonly #hangUp = new HangUp()
   readonly #onOver: () => void
@@ -90,11 +74,6 @@ export class RelayedRequest {
   /** The event stream from the server. */
   #stream: RelayedStream | undefined
   #draining = false
-  /** The account's credential for the request. */
-  #credential: RelayedCredential | undefined
-  #send: () => void = () => {}
-  /** The cookies of the session; undefined in the modern era, which has none. */
-  readonly #cookies: SessionCookies | undefined
 
   constructor(parts: Parts, onOver: () => void) {
     this.passing = parts.passing
@@ -105,12 +84,12 @@ export class RelayedRequest {
     const session = this.#inSession
     this.#leaveSession = session === undefined ? () => {} : sessions.begin(session)
     if (this.passing.era === 'legacy')
-      this.#cookies = session === undefined ? relayed.cookies() : sessions.cookiesOf(session)
+      this.cookies = session === undefined ? relayed.cookies() : sessions.cookiesOf(session)
+    this.#sending = new RelayedSending(parts, this)
   }
 
-  /** Records the messages; undefined if they are not recorded. */
-  get messages(): RelayedRecorder | undefined {
-    return this.#parts.messages
+  send(): void {
+    this.#sending.start()
   }
 
   /** Aborts when the client has disconnected or the request is cut. */
@@ -118,62 +97,20 @@ export class RelayedRequest {
     return this.#hangUp
   }
 
-  /** The headers to send to the server. */
-  headersSentOn(headers: RelayedHeaders): RelayedHeaders {
-    const { request, relayed, sessions } = this.#parts
-    const { era, opens } = this.passing
-    // `initialize` opens a session. A session id in it could give the client somebody else's session.
-    const sent = sentOn(headers, era === 'legacy' && !opens)
-    const session = headerOf(sent, 'mcp-session-id')
-    if (session !== undefined && sessions.isOurs(session)) delete sent['mcp-session-id']
-    const credential = this.#credential?.value ?? request.credential
-    if (credential !== undefined) sent['authorization'] = credential
-    if (this.#credential?.proof !== undefined) sent['dpop'] = this.#credential.proof
-    if (this.#span.trace) Object.assign(sent, { tracestate: undefined, ...this.#span.trace })
-    const all = { ...sent, 'accept-encoding': 'identity', ...relayed.headers }
-    return this.#cookies?.addTo(this.#path, all) ?? all
+  get trace(): TraceContext | undefined {
+    return this.#span.trace
   }
 
-  /** Sends the request with the credential of an account, after that has been obtained. */
-  sendAs(account: Account, send: () => void): void {
-    this.#credential = new RelayedCredential(account, this.signal, {
-      method: this.#parts.request.method,
-      url: this.#parts.relayed.url.origin + this.#path,
-    })
-    this.#send = send
-    try {
-      const obtaining = this.#credential.obtain()
-      if (obtaining) this.#sendAfter(obtaining)
-      else send()
-    } catch (error) {
-      this.#cannotSend(error)
-    }
-  }
-
-  #sendAfter(obtaining: Promise<void>): void {
-    obtaining
-      .then(() => {
-        if (!this.#over) this.#send()
-      })
-      .catch((error: unknown) => this.#cannotSend(error))
+  get isOver(): boolean {
+    return this.#over
   }
 
   /** Handles a missing credential. If the endpoint can answer the request instead, it can ask the client to sign in. */
-  #cannotSend(error: unknown): void {
+  cannotSend(error: unknown): void {
     if (this.#over) return
     const { fallback } = this.#parts
-    if (fallback) return this.#handBack(fallback)
-    this.#fault = Fault.from(error)
-    this.#refuse(this.#fault, this.#id === undefined ? 502 : this.#fault.status)
-  }
-
-  /** Sends the request again with another credential. The server has not acted on the first attempt. */
-  #sendAgain(credential: RelayedCredential, refusal: AccountRefusal): void {
-    const { reply, fallback } = this.#parts
-    // Modern requests go back to the endpoint, where the sign-in can answer for the server.
-    if (fallback && this.passing.era === 'modern') return this.#handBack(fallback)
-    clearHeaders(reply)
-    this.#sendAfter(credential.replace(refusal, !this.passing.endless))
+    if (fallback) this.#handBack(fallback)
+    else this.#fail(Fault.from(error))
   }
 
   /** Ends an endless stream: now, or as soon as it has begun. */
@@ -191,32 +128,35 @@ export class RelayedRequest {
   }
 
   /** Handles the server's answer when its headers have arrived. */
-  answered({ statusCode, headers, stream }: RelayedResponse): void {
-    this.#cookies?.keepFrom(this.#path, headers)
-    const refusal = this.#credential?.refusedBy(
-      statusCode,
-      headers['www-authenticate'],
-      headerOf(headers, 'dpop-nonce'),
-    )
-    if (this.#credential && refusal) {
+  answered(response: RelayedResponse): void {
+    const { reply, fallback } = this.#parts
+    const { statusCode, headers, body: stream } = response
+    const { era } = this.passing
+    reply.code(statusCode).headers(sentBack(headers, era === 'legacy'))
+    this.cookies?.keepFrom(this.#sending.path, headers)
+    const refusal = this.#sending.refusedBy(response)
+    if (refusal) {
       stream.on('error', () => {}).resume()
-      return this.#sendAgain(this.#credential, refusal)
+      // Modern requests go back to the endpoint, where the sign-in can answer for the server.
+      if (fallback && era === 'modern') return this.#handBack(fallback)
+      clearHeaders(reply)
+      return this.#sending.again(refusal)
     }
-    const known = statusCode < 300 && this.passing.era === 'legacy' ? this.#noteSession(headers) : undefined
+    const known = statusCode < 300 && era === 'legacy' ? this.#noteSession(headers) : undefined
     const session = this.#inSession
-    const kept = (session && this.#parts.sessions.cookiesTaken(session)) ?? this.#cookies?.settled
-    if (!known && !kept) return this.#pass({ statusCode, headers, stream })
+    const kept = (session && this.#parts.sessions.cookiesTaken(session)) ?? this.cookies?.settled
+    if (!known && !kept) return this.#pass(response)
     // Once it has the answer, the client may send its next request to any replica, which must know the cookies.
     const noted = () => {}
     stream.on('error', noted)
     Promise.all([known, kept]).then(() => {
       stream.off('error', noted)
       if (stream.destroyed) this.failed(stream.errored ?? new Error('The connection was closed before the answer came'))
-      else this.#pass({ statusCode, headers, stream })
+      else this.#pass(response)
     }, this.failed.bind(this))
   }
 
-  #pass({ statusCode, headers, stream }: RelayedResponse): void {
+  #pass({ statusCode, headers, body: stream }: RelayedResponse): void {
     const { relayed, request } = this.#parts
     if (statusCode < 300 && isEvents(headers)) {
       const unusable = relayed.unusable(headers, 0)
@@ -227,19 +167,18 @@ export class RelayedRequest {
     readBeginning(stream, READ_FIRST, (error, beginning, whole) => {
       if (error) return this.failed(error)
       const length = Math.max(beginning.length, Number(headerOf(headers, 'content-length') ?? 0))
-      const unusable = statusCode < 300 && this.#id !== undefined && length > 0 && relayed.unusable(headers, length)
+      const unusable = statusCode < 300 && this.id !== undefined && length > 0 && relayed.unusable(headers, length)
       if (unusable) return this.#drop(stream, unusable)
       const bytes = this.#withoutMark(beginning, !whole && stream)
       if (statusCode >= 300) {
-        // The unread body emits an error when it is destroyed, which must not be thrown.
-        if (!whole) stream.on('error', () => {}).destroy()
+        if (!whole) discard(stream)
         this.#refused(
           refusalOf(statusCode, (name) => headerOf(headers, name), bytes.toString('utf8')),
           bytes,
         )
       } else if (whole) this.#sendWhole(statusCode, headers, bytes)
       else if (this.#isSilent && !beginsMessage(bytes)) {
-        stream.on('error', () => {}).destroy()
+        discard(stream)
         this.#accept()
       } else this.#sendLarge(stream, statusCode, headers)
     })
@@ -256,13 +195,15 @@ export class RelayedRequest {
   /** Handles a connection that failed before or during the answer. */
   failed(error: Error): void {
     const { reply } = this.#parts
-    if (reply.raw.destroyed) {
-      reply.hijack()
-      return
-    }
-    const fault = this.#lose(error)
+    if (reply.sent) return
+    if (reply.raw.destroyed) reply.hijack()
+    else this.#fail(this.lose(error))
+  }
+
+  #fail(fault: Fault): void {
+    this.#fault = fault
     // Without an id, there is no call with an unknown outcome.
-    this.#refuse(fault, this.#id === undefined ? 502 : fault.status)
+    this.#refuse(fault, this.id === undefined ? 502 : fault.status)
   }
 
   #sendWhole(status: number, headers: RelayedHeaders, bytes: Buffer): void {
@@ -273,7 +214,7 @@ export class RelayedRequest {
       return
     }
     const strange = mediaType(headers) !== 'application/json' && !isMessage(bytes)
-    if (strange && (this.#id !== undefined || this.passing.silent === false)) {
+    if (strange && (this.id !== undefined || this.passing.silent === false)) {
       const type = mediaType(headers) || 'no content type'
       const message = `The server answered with HTTP ${status} and ${type} instead of a message`
       this.#fault = new Fault('upstreamProtocol', message)
@@ -295,7 +236,7 @@ export class RelayedRequest {
   /** Whether the request needs no answer: a notification, the answer to a question of the server, or a batch of such. */
   get #isSilent(): boolean {
     if (this.#parts.request.method !== 'POST') return false
-    return this.passing.silent ?? this.#id === undefined
+    return this.passing.silent ?? this.id === undefined
   }
 
   /**
@@ -323,7 +264,7 @@ export class RelayedRequest {
    * that there is no stream, so that they do not retry.
    */
   #sayNoStream(body: Readable): void {
-    body.on('error', () => {}).destroy()
+    discard(body)
     this.#ending = errorOf(405)
     this.#parts.reply.header('allow', 'POST, DELETE')
     this.#refuse(new Fault('methodNotAllowed', 'The server has no stream for its own messages'), 405)
@@ -331,10 +272,8 @@ export class RelayedRequest {
 
   /** Answers with a fault in place of an answer that cannot be passed on. */
   #drop(stream: Readable, fault: Fault): void {
-    // The unread body emits an error when it is destroyed, which must not be thrown.
-    stream.on('error', () => {}).destroy()
-    this.#fault = fault
-    this.#refuse(fault, this.#id === undefined ? 502 : fault.status)
+    discard(stream)
+    this.#fail(fault)
   }
 
   /**
@@ -356,7 +295,7 @@ export class RelayedRequest {
       messages?.part(chunk)
       list?.part(chunk)
     })
-    stream.on('error', (broken) => this.#lose(broken))
+    stream.on('error', (broken) => this.lose(broken))
     stream.once('end', () => {
       this.#ending = ending.final ?? OK
       this.#span.over(this.#ending)
@@ -366,23 +305,33 @@ export class RelayedRequest {
     this.#parts.reply.send(stream)
   }
 
-  /** Handles a status of 300 or more: passes it on, unless the server has changed its era. */
+  /** Handles a status of 300 or more: passes it on, unless it means something else. */
   #refused(refusal: HttpRefusal, bytes: Buffer): void {
-    const { reply, request, relayed } = this.#parts
-    const { era, opens } = this.passing
-    const { status } = refusal
-    const refusesToOpen = opens && status >= 400 && status < 500 && !NOT_ABOUT_ERA.has(status)
-    if (!refusesToOpen && !relayed.contradicts(refusal, era)) return this.#unlessLost(refusal, bytes)
-    const { principal, credential } = request
-    const sender = { principal, credential, caller: { revision: '', capabilities: '{}' } }
-    relayed
-      .turned(era, sender)
-      .then((turned) => {
+    const { reply } = this.#parts
+    this.#meaningOf(refusal)
+      .then((meaning) => {
         if (reply.raw.destroyed) reply.hijack()
-        else if (turned) this.#changeEra(refusal, bytes)
+        else if (meaning === 'turned') this.#changeEra(refusal, bytes)
+        else if (meaning === 'lost' && this.#inSession) this.#sessionGone(this.#inSession)
         else this.#passRefusal(refusal, bytes)
       })
       .catch((error: Error) => this.failed(error))
+  }
+
+  /** Whether a refusal means that the server has changed its era, or that it has lost the session. */
+  async #meaningOf(refusal: HttpRefusal): Promise<'turned' | 'lost' | undefined> {
+    const { request, relayed } = this.#parts
+    const { era, opens, method } = this.passing
+    const { principal, credential } = request
+    const { status } = refusal
+    const refusesToOpen = opens && status >= 400 && status < 500 && !NOT_ABOUT_ERA.has(status)
+    if (refusesToOpen || relayed.contradicts(refusal, era)) {
+      const sender = { principal, credential, caller: { revision: '', capabilities: '{}' } }
+      return (await relayed.turned(era, sender)) ? 'turned' : undefined
+    }
+    if (this.#inSession === undefined || request.method !== 'POST' || status === 404 || status < 400) return undefined
+    const look = { principal, headers: this.#headersToLook() }
+    return (await relayed.hasLostSession(refusal, method, look)) ? 'lost' : undefined
   }
 
   /**
@@ -396,25 +345,9 @@ export class RelayedRequest {
     else this.#passRefusal(refusal, bytes)
   }
 
-  /** Passes on a refusal. If it means that the server has lost the session, sends 404, which every client understands. */
-  #unlessLost(refusal: HttpRefusal, bytes: Buffer): void {
-    const { reply, request, relayed } = this.#parts
-    const session = this.#inSession
-    if (session === undefined || request.method !== 'POST' || refusal.status === 404 || refusal.status < 400)
-      return this.#passRefusal(refusal, bytes)
-    relayed
-      .hasLostSession(refusal, this.passing.method, { principal: request.principal, headers: this.#headersToLook() })
-      .then((isLost) => {
-        if (reply.raw.destroyed) reply.hijack()
-        else if (isLost) this.#sessionGone(session)
-        else this.#passRefusal(refusal, bytes)
-      })
-      .catch((error: Error) => this.failed(error))
-  }
-
   /** The headers of another request in the session. */
   #headersToLook(): Readonly<Record<string, string>> {
-    const sent = this.headersSentOn(this.#parts.request.headers)
+    const sent = this.#sending.headers
     for (const name of OF_MESSAGE) delete sent[name]
     const others = Object.entries(sent).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
     return { ...Object.fromEntries(others), 'content-type': 'application/json', accept: BOTH }
@@ -434,7 +367,7 @@ export class RelayedRequest {
     }
     this.#parts.messages?.refused(bytes, status)
     if (status === 404 && this.#inSession) return this.#sessionGone(this.#inSession)
-    const answers = this.#id !== undefined
+    const answers = this.id !== undefined
     if (answers || status < 400 || status >= 500) this.#fault = fault
     else this.#ending = errorOf(status)
     // The server's status is passed on, but not if the outcome is unknown: a 5xx would invite a retry.
@@ -459,35 +392,26 @@ export class RelayedRequest {
   }
 
   #sendEvents(source: Readable): void {
-    const { reply, messages, list, refusing, relayed } = this.#parts
-    const { era, endless } = this.passing
-    const stream = new RelayedStream(source, reply, {
-      era,
-      endless,
-      draftErrorCodes: refusing.draftErrorCodes,
-      limit: relayed.bodyLimit,
-      id: () => this.#id,
-      onChunk:
-        (messages || list) &&
-        ((chunk) => {
-          messages?.chunk(chunk)
-          list?.chunk(chunk)
-        }),
-      onOwn: messages && ((text) => messages.own(text, 200)),
-      onAnswer: (final) => {
-        this.#ending = final
-        this.#fault = undefined
-        this.#span.over(final)
-      },
-      onLoss: (error) => this.#lose(error),
-    })
+    const { messages, list } = this.#parts
+    if (messages || list)
+      source.on('data', (chunk: Buffer) => {
+        messages?.chunk(chunk)
+        list?.chunk(chunk)
+      })
+    const stream = new RelayedStream(source, this.#parts, this)
     this.#stream = stream
     if (this.#draining) stream.drain()
     else if (this.#fault) stream.finish()
   }
 
+  ended(final: Final): void {
+    this.#ending = final
+    this.#fault = undefined
+    this.#span.over(final)
+  }
+
   /** Remembers why the answer is lost. */
-  #lose(error: Error): Fault {
+  lose(error: Error): Fault {
     this.#fault ??= this.#parts.relayed.failed(error)
     return this.#fault
   }
@@ -495,7 +419,7 @@ export class RelayedRequest {
   #refuse(fault: Fault, status: number | undefined): void {
     const { reply, refusing, messages } = this.#parts
     clearHeaders(reply)
-    const text = refuse(reply, fault, { ...refusing, id: this.#id, status })
+    const text = refuse(reply, fault, { ...refusing, id: this.id, status })
     messages?.own(text, reply.statusCode)
   }
 
@@ -513,7 +437,7 @@ export class RelayedRequest {
     const id = given ?? crypto.randomUUID()
     if (given === undefined) reply.header('mcp-session-id', id)
     record.recorder?.opened(id)
-    return sessions.opened(id, { principal: request.principal, ours: given === undefined, cookies: this.#cookies })
+    return sessions.opened(id, { principal: request.principal, ours: given === undefined, cookies: this.cookies })
   }
 
   get #session(): string | undefined {
@@ -525,13 +449,7 @@ export class RelayedRequest {
     return this.passing.era === 'legacy' && !this.passing.opens ? this.#session : undefined
   }
 
-  /** The path of the request at the server. */
-  get #path(): string {
-    const { relayed, request } = this.#parts
-    return relayed.redirects.pathFor(request.principal)
-  }
-
-  get #id(): Id | undefined {
+  get id(): Id | undefined {
     return this.passing.id ?? idIn(this.#parts.request.body)
   }
 

@@ -6,10 +6,11 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import type { Fault } from '../../fault/fault.js'
+import type { RelayedRecorder } from '../../ports/recorder.js'
 import type { Final } from '../../protocol/call.js'
-import type { Era } from '../../protocol/eras.js'
 import { LISTEN } from '../../protocol/methods.js'
 import { encodeReply } from '../../protocol/modern-client.js'
+import type { Relayed } from '../../protocol/upstream.js'
 import { EventLength, hasLineEnd } from '../../rpc/event-length.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { EMPTY } from '../../rpc/splice.js'
@@ -18,50 +19,52 @@ import { atTurnEnd } from '../../time/turn.js'
 import { replyIn } from '../outcome.js'
 import { RelayedEvents } from './relayed-answer.js'
 import { RelayedEnding } from './relayed-ending.js'
-import { pour, takeResponse, writeTogether } from './replies.js'
+import type { Passing } from './relayed-sending.js'
+import { type ErrorRendering, pour, takeResponse, writeTogether } from './replies.js'
+
+/** Where the stream goes, and what it answers. */
+interface StreamParts {
+  reply: FastifyReply
+  passing: Pick<Passing, 'era' | 'endless'>
+  refusing: Pick<ErrorRendering, 'draftErrorCodes'>
+  relayed: Pick<Relayed, 'bodyLimit'>
+  /** Records what the bridge adds at the end; undefined without a recorder. */
+  messages: Pick<RelayedRecorder, 'own'> | undefined
+}
 
 /** The request that the stream answers. */
-export interface StreamedRequest {
-  era: Era
-  /** The stream is endless. */
-  endless: boolean
-  draftErrorCodes: boolean | undefined
-  /** Most bytes of one event. */
-  limit: number
-  /** The id of the request; undefined if it needs no answer. */
-  id(): Id | undefined
-  /** Called with each chunk that the server sends. */
-  onChunk: ((chunk: Buffer) => void) | undefined
-  /** Called with the message that the bridge adds at the end of the stream. */
-  onOwn: ((text: string) => void) | undefined
-  /** Called with the answer when the stream ends, if it contained one. */
-  onAnswer(final: Final): void
-  /** Called when the stream has broken off or ended without an answer. Returns the fault. */
-  onLoss(error: Error): Fault
+export interface StreamOwner {
+  /** Undefined if it needs no answer. */
+  readonly id: Id | undefined
+  /** Takes how the call ended, when a stream with an answer ends. */
+  ended(final: Final): void
+  /** Takes why there is no answer. Returns the fault. */
+  lose(error: Error): Fault
 }
 
 /** The stream. */
 export class RelayedStream {
   readonly #source: Readable
   readonly #response: FastifyReply['raw']
-  readonly #request: StreamedRequest
+  readonly #parts: StreamParts
+  readonly #owner: StreamOwner
   readonly #events: RelayedEvents
   #draining = false
   /** An event was too large. */
   #tooLarge: SseError | undefined
 
   /** Begins to pass the stream on. Nothing of the reply may have been sent. */
-  constructor(source: Readable, reply: FastifyReply, request: StreamedRequest) {
+  constructor(source: Readable, parts: StreamParts, owner: StreamOwner) {
     this.#source = source
-    this.#request = request
-    const events = new RelayedEvents(request.era === 'modern')
-    this.#events = events
-    if (request.onChunk) source.on('data', request.onChunk)
-    const response = takeResponse(reply)
+    this.#parts = parts
+    this.#owner = owner
+    this.#events = new RelayedEvents(parts.passing.era === 'modern')
+    const { bodyLimit } = parts.relayed
+    const response = takeResponse(parts.reply)
     this.#response = response
     source.once('end', () => atTurnEnd(() => this.finish()))
     source.on('error', (error) => this.#broke(error))
-    const length = new EventLength(request.limit)
+    const length = new EventLength(bodyLimit)
     pour(source, response, (chunk) => {
       // A destroyed source may still emit buffered data.
       if (response.writableEnded) return true
@@ -69,7 +72,7 @@ export class RelayedStream {
       const mayEnd = hasLineEnd(chunk)
       const within = length.push(chunk, mayEnd)
       this.#write(within === undefined ? chunk : chunk.subarray(0, within), mayEnd)
-      if (within !== undefined) this.#drop(new SseError(request.limit))
+      if (within !== undefined) this.#drop(new SseError(bodyLimit))
       return !response.writableNeedDrain
     })
     // The first event may come late, but the client needs the headers now.
@@ -89,7 +92,7 @@ export class RelayedStream {
     // After an incomplete event, another event would be read as part of it.
     const last = this.#events.isWhole ? this.#finalMessage() : undefined
     this.#source.destroy()
-    if (last !== undefined) this.#request.onOwn?.(last)
+    if (last !== undefined) this.#parts.messages?.own(last, 200)
     response.end(last === undefined ? undefined : encodeEvent(last))
   }
 
@@ -108,37 +111,36 @@ export class RelayedStream {
   #broke(error: Error): void {
     const response = this.#response
     if (response.writableEnded || response.destroyed) return
-    this.#request.onLoss(error)
+    this.#owner.lose(error)
     if (this.#events.isWhole && this.#canEndWithError) this.finish()
     else response.destroy()
   }
 
   /** The message that the bridge adds at the end of the stream; undefined for none. */
   #finalMessage(): string | undefined {
-    const { era, endless } = this.#request
-    const id = this.#request.id()
+    const { era, endless } = this.#parts.passing
+    const { id } = this.#owner
     if (this.#tooLarge) return this.#errorMessage(this.#tooLarge)
     if (endless && this.#draining) return era === 'modern' && id !== undefined ? subscriptionEnded(id) : undefined
     const { answer } = this.#events
     const final = answer instanceof RelayedEnding ? answer.final : answer && replyIn(answer)
-    if (final) this.#request.onAnswer(final)
+    if (final) this.#owner.ended(final)
     if (answer || endless || !this.#canEndWithError) return undefined
     return this.#errorMessage(new Error('The server closed the stream without an answer'))
   }
 
   /** The message that ends the call with an error; undefined for a stream that answers no call. */
   #errorMessage(why: Error): string | undefined {
-    const { draftErrorCodes } = this.#request
-    const id = this.#request.id()
-    const fault = this.#request.onLoss(why)
-    return id === undefined ? undefined : errorMessage(id, fault.toRpcError(draftErrorCodes))
+    const { id } = this.#owner
+    const fault = this.#owner.lose(why)
+    return id === undefined ? undefined : errorMessage(id, fault.toRpcError(this.#parts.refusing.draftErrorCodes))
   }
 
   /**
    * Whether an error may end the call. It may not if the client can resume the stream, because the answer may follow.
    */
   get #canEndWithError(): boolean {
-    return this.#request.id() !== undefined && !this.#events.isResumable
+    return this.#owner.id !== undefined && !this.#events.isResumable
   }
 }
 
