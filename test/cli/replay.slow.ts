@@ -192,7 +192,7 @@ t.test('a secret is hidden in the file, and its call is made again once it is fi
   t.notMatch(readFileSync(file, 'utf8'), 'hunter2')
   const { code, stdout } = await run(t, ['replay', file, ...EVERYTHING])
   t.equal(code, 1)
-  t.match(stdout, 'put a value for this call into /params/arguments/token')
+  t.match(stdout, 'enter a value at /params/arguments/token')
   writeFileSync(file, readFileSync(file, 'utf8').replace('‹hidden›', 'hunter2'))
   t.equal((await run(t, ['replay', file, ...EVERYTHING])).code, 0)
 })
