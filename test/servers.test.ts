@@ -87,7 +87,7 @@ t.test('two servers cannot have one address', async (t) => {
   const cases: [object, RegExp][] = [
     [{ mcpServers: { a: { ...program, path: '/x' }, b: { ...program, path: '/x' } } }, /b\.path \/x is a path of a/],
     [{ mcpServers: { a: { ...program, path: '/metrics' } } }, /a\.path \/metrics is a path of the bridge itself/],
-    [{ mcpServers: { a: { ...program, path: '/sse' } } }, /\/sse is where HTTP\+SSE clients of this server connect/],
+    [{ mcpServers: { a: { ...program, path: '/sse' } } }, /\/sse is where HTTP\+SSE clients connect/],
     [{ mcpServers: { a: program, b: { url: 'http://h/mcp', paths: ['/a/mcp'] } } }, /b\.paths \/a\/mcp is a path of a/],
     [{ mcpServers: { a: program, b: program }, groups: false, listen: 'stdio' }, /choose it with --server/],
     [{ mcpServers: { a: program }, groups: { g: {}, h: {} }, listen: 'stdio' }, /choose it with --group/],

@@ -77,34 +77,34 @@ export function expand(
     isObject(entry)
       ? mapped(entry, (value, key) => (keys.has(key) ? deep(value, `${path}.${key}`) : value))
       : deep(entry, path)
-  const { mcpServers, auth, stateKeys, redis, replicas, publish, inspect } = input
-  const value = {
-    ...input,
-    ...(isObject(mcpServers) && {
-      mcpServers: mapped(mcpServers, (entry, name) => server(entry, `mcpServers.${name}`)),
-    }),
-    ...(publish !== undefined && { publish: deep(publish, 'publish') }),
-    ...(stateKeys !== undefined && { stateKeys: deep(stateKeys, 'stateKeys') }),
-    ...(redis !== undefined && { redis: deep(redis, 'redis') }),
-    ...(replicas !== undefined && { replicas: deep(replicas, 'replicas') }),
-    ...(isObject(auth) && {
-      auth: { ...auth, ...mapped(only(auth, AUTH_KEYS), (value, key) => deep(value, `auth.${key}`)) },
-    }),
-    ...(isObject(inspect) && {
-      inspect: { ...inspect, ...mapped(only(inspect, INSPECT_KEYS), (value, key) => deep(value, `inspect.${key}`)) },
-    }),
+  const value = { ...input }
+  for (const [option, only] of Object.entries(EXPANDED)) {
+    const given = input[option]
+    if (option === 'mcpServers' && isObject(given))
+      value[option] = mapped(given, (entry, name) => server(entry, `${option}.${name}`))
+    else if (only === 'all' && given !== undefined) value[option] = deep(given, option)
+    else if (isObject(given))
+      value[option] = mapped(given, (one, key) => (only.includes(key) ? deep(one, `${option}.${key}`) : one))
   }
   return { value, issues }
 }
 
-/** Options of `inspect` in which references are replaced. */
-const INSPECT_KEYS: readonly string[] = ['token', 'tryToken']
+/** The options in which references are replaced: completely, or only in these of their members. */
+const EXPANDED: Readonly<Record<string, 'all' | readonly string[]>> = {
+  mcpServers: 'all',
+  publish: 'all',
+  stateKeys: 'all',
+  redis: 'all',
+  replicas: 'all',
+  auth: ['tokens', 'issuers', 'forwarded', 'browser'],
+  inspect: ['token', 'tryToken'],
+}
 
-/** Options of `auth` in which references are replaced. */
-const AUTH_KEYS: readonly string[] = ['tokens', 'issuers', 'forwarded', 'browser']
-
-function only(record: Record<string, unknown>, keys: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(record).filter(([key]) => keys.includes(key)))
+/** Whether references are replaced at a path. */
+export function isExpanded(path: string): boolean {
+  const [option = '', member = ''] = path.split('.')
+  const only = Object.hasOwn(EXPANDED, option) ? EXPANDED[option] : undefined
+  return only === 'all' || (only?.includes(member) ?? false)
 }
 
 /** Advice about a reference that only editors understand. */

@@ -1,9 +1,9 @@
 /** The configuration: file, environment and flags, checked and completed. */
 import { parseListen } from './addresses.js'
-import { collisions } from './consistency.js'
+import { collisions } from './collisions.js'
 import { ConfigError, type Issue } from './error.js'
 import { type ExaminedConfig, examine } from './examine.js'
-import { type ConfigSources, refersElsewhere } from './expand.js'
+import { type ConfigSources, isExpanded, refersElsewhere } from './expand.js'
 import { groupIssues } from './groups.js'
 import type { Settings } from './schema/schema.js'
 import { knownKeys, SERVER_KEYS, type ServerSettings } from './schema/server.js'
@@ -40,14 +40,10 @@ export function parseSettings(input: unknown, sources: ConfigSources): Settings 
 export function examineOffline(input: unknown, sources: ConfigSources): ExaminedConfig {
   // Long enough for any secret.
   const missing = (what: string) => what.replace(/\W/g, '-').padEnd(32, '-')
-  const isPutIn = (path: string) => PUT_IN.test(path) && refersElsewhere(valueUnder(input, path))
+  const isReplaced = (path: string) => isExpanded(path) && refersElsewhere(valueUnder(input, path))
   const { settings, issues } = examine(input, { ...sources, missing })
-  return { settings, issues: issues.filter(({ path }) => !isPutIn(path)) }
+  return { settings, issues: issues.filter(({ path }) => !isReplaced(path)) }
 }
-
-/** The places where references are replaced. */
-const PUT_IN =
-  /^(?:(?:mcpServers|auth\.(?:tokens|issuers|forwarded|browser)|stateKeys|redis|replicas|publish)\.|inspect\.(?:token|tryToken)$)/
 
 /** A discovered server, as if it were configured, with references resolved by `sources`. Throws a ConfigError. */
 export function foundServer(name: string, entry: unknown, sources: ConfigSources): ServerSettings {

@@ -1,0 +1,145 @@
+/** Issues of authentication: of clients at the bridge, and of the bridge at servers. */
+import { isLoopback, type Listen } from './addresses.js'
+import { hasSeveral, isOnBehalf, secretOf, usualAccount } from './derived.js'
+import type { Issue } from './error.js'
+import type { Settings } from './schema/schema.js'
+import { isStdio, type ServerSettings } from './schema/server.js'
+
+/** What "publicUrl" is, in messages. */
+export const ADDRESS = 'the address at which clients reach the bridge'
+
+/** Authentication that is ambiguous is refused. */
+export function authentication({ auth, mcpServers, discover }: Settings): Issue[] {
+  if (auth === undefined) return []
+  const { tokens, issuers, forwarded, passthrough } = auth
+  if ((tokens !== undefined || issuers !== undefined || forwarded !== undefined) === passthrough)
+    return [
+      {
+        path: 'auth',
+        message: 'has to have "tokens", "issuers" or "forwarded", or "passthrough": true instead of them',
+      },
+    ]
+  if (passthrough && discover.length > 0) {
+    const message = 'cannot be combined with "discover": found servers would receive the credentials of clients'
+    return [{ path: 'auth.passthrough', message }]
+  }
+  if (passthrough) return passedThrough(mcpServers)
+  return tokens === undefined ? [] : principals(tokens)
+}
+
+/** Settings of identity providers that cannot work. */
+export function identity({ auth, publicUrl }: Settings): Issue[] {
+  const { issuers, forwarded, browser, scopes = [] } = auth ?? {}
+  const issues: Issue[] = []
+  if (browser && !issuers) issues.push({ path: 'auth.browser', message: 'is for people of "auth.issuers"' })
+  if (browser && issuers && browser.issuer === undefined && issuers.length > 1)
+    issues.push({ path: 'auth.browser.issuer', message: 'is required, because there are several "auth.issuers"' })
+  if (browser?.issuer !== undefined && issuers && !issuers.some(({ issuer }) => issuer === browser.issuer))
+    issues.push({ path: 'auth.browser.issuer', message: 'has to be one of "auth.issuers", byte for byte' })
+  if (issuers && publicUrl === undefined)
+    issues.push({ path: 'publicUrl', message: `is required with "auth.issuers": ${ADDRESS}` })
+  if (publicUrl !== undefined && issuers && /[?#]/.test(publicUrl))
+    issues.push({ path: 'publicUrl', message: 'has to have no query and no fragment with "auth.issuers"' })
+  if (scopes.length > 0 && !issuers) issues.push({ path: 'auth.scopes', message: 'is for tokens of "auth.issuers"' })
+  for (const [i, { issuer, introspection, facade, groups, map }] of (issuers ?? []).entries()) {
+    const path = `auth.issuers.${i}`
+    const earlier = issuers?.slice(0, i) ?? []
+    if (earlier.some((one) => one.issuer === issuer))
+      issues.push({ path: `${path}.issuer`, message: `is configured twice: ${issuer}` })
+    if (introspection && earlier.some((one) => one.introspection))
+      issues.push({
+        path: `${path}.introspection`,
+        message: 'is allowed at one issuer only: an opaque token does not name its issuer',
+      })
+    if (facade && earlier.some((one) => one.facade))
+      issues.push({ path: `${path}.facade`, message: 'is allowed at one issuer only' })
+    if (groups === undefined && Object.keys(map).length > 0)
+      issues.push({ path: `${path}.map`, message: 'requires "groups", the name of the claim' })
+  }
+  const { user, secretHeader, scopes: scopesHeader } = forwarded ?? {}
+  if (forwarded && (user === secretHeader || user === scopesHeader || secretHeader === scopesHeader))
+    issues.push({ path: 'auth.forwarded', message: 'has to have a different header for each' })
+  return issues
+}
+
+/** Options of a sign-in that only some grants have. Those grants require the option, except `exchange`. */
+const OF_GRANTS = {
+  tokenFile: ['token'],
+  assertionFile: ['jwt-bearer'],
+  idp: ['id-jag'],
+  exchange: ['token-exchange'],
+} as const
+
+/** Settings of a sign-in that cannot work. */
+export function signIn(name: string, own: ServerSettings, settings: Settings, listen: Listen): Issue[] {
+  if (isStdio(own) || !own.oauth) return []
+  if (own.socket !== undefined)
+    return [
+      {
+        path: `mcpServers.${name}.oauth`,
+        message: 'cannot be combined with "socket": the bridge does not sign in there',
+      },
+    ]
+  const { auth, allowUnauthenticated } = settings
+  const path = `mcpServers.${name}.oauth`
+  const { grant, account = usualAccount(own.oauth), clientId, callbackPort } = own.oauth
+  const issues: Issue[] = []
+  const issue = (key: string, message: string) => issues.push({ path: key === '' ? path : `${path}.${key}`, message })
+  if (auth?.passthrough) issue('', 'cannot be combined with "auth.passthrough", which sends the credentials of clients')
+  const header = Object.keys(own.headers).find((one) => one.toLowerCase() === 'authorization')
+  if (header !== undefined) issue('', `cannot be combined with "headers.${header}": both set the credential`)
+  for (const [key, grants] of Object.entries(OF_GRANTS) as [keyof typeof OF_GRANTS, readonly string[]][]) {
+    const isGiven = own.oauth[key] !== undefined
+    if (grants.includes(grant) && !isGiven && key !== 'exchange') issue(key, `is required for the grant "${grant}"`)
+    if (!grants.includes(grant) && isGiven) issue(key, `is for the grant "${grants.join('", "')}" only`)
+  }
+  if (grant !== 'code' && grant !== 'token' && clientId === undefined)
+    issue('clientId', `is required for the grant "${grant}"`)
+  if (grant === 'token-exchange' && own.oauth.issuer === undefined)
+    issue(
+      'issuer',
+      'is required for the grant "token-exchange": the tokens of callers are sent there, and nowhere else',
+    )
+  if (isOnBehalf(own.oauth) && auth?.issuers === undefined)
+    issue('grant', `"${grant}" requires "auth.issuers": it exchanges the tokens that callers get there`)
+  if (isOnBehalf(own.oauth) && account === 'service')
+    issue('account', `cannot be "service" with the grant "${grant}", which is for each caller`)
+  if (account === 'principal' && own.session === 'shared' && hasSeveral(settings))
+    issue('account', 'has to be "service" with "session": "shared", because several principals share that session')
+  const isOpen = listen.kind === 'http' && auth === undefined && allowUnauthenticated && !isLoopback(listen.host)
+  if (account === 'principal' && isOpen)
+    issue('account', 'has to be "service" if callers are not authenticated, because they cannot be told apart')
+  if (callbackPort !== undefined && own.oauth.redirectUri !== undefined)
+    issue('callbackPort', 'cannot be combined with "redirectUri", which has a port')
+  return issues
+}
+
+/** Servers that cannot receive the client's credential, or have their own. */
+function passedThrough(mcpServers: Settings['mcpServers']): Issue[] {
+  return Object.entries(mcpServers).flatMap(([name, entry]) => {
+    if (isStdio(entry))
+      return [{ path: 'auth.passthrough', message: `is for servers with an address, but ${name} is a program` }]
+    const own = Object.keys(entry.headers).find((header) => header.toLowerCase() === 'authorization')
+    if (own === undefined) return []
+    const message = 'cannot be combined with "auth.passthrough": clients without a credential would use this one'
+    return [{ path: `mcpServers.${name}.headers.${own}`, message }]
+  })
+}
+
+/** Tokens that do not identify a principal. */
+function principals(tokens: NonNullable<NonNullable<Settings['auth']>['tokens']>): Issue[] {
+  const entries = Object.entries(tokens)
+  if (entries.length === 0) return [{ path: 'auth.tokens', message: 'is empty, so nobody could call: add one' }]
+  return entries.flatMap(([name, secret], i) => {
+    const other = entries.slice(0, i).find(([, earlier]) => secretOf(earlier) === secretOf(secret))
+    return other ? [{ path: `auth.tokens.${name}`, message: `is the same as that of ${other[0]}` }] : []
+  })
+}
+
+/** Everybody could call from other machines. */
+export function exposure({ allowUnauthenticated, auth }: Settings, listen: Listen): Issue[] {
+  const isChecked = auth?.tokens ?? auth?.issuers ?? auth?.forwarded
+  if (listen.kind === 'stdio' || allowUnauthenticated || isChecked || isLoopback(listen.host)) return []
+  const message = `${listen.host} can be reached from other machines, so anybody there could call: require a token with --token '\${TOKEN}' or "auth.tokens", or allow it with --allow-unauthenticated`
+  return [{ path: 'listen', message }]
+}
