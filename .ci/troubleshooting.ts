@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { BY_STATUS } from '../src/cli/advice.js'
+import { table } from '../src/cli/configuration-page.js'
 import { type EndEvent, EXIT } from '../src/cli/errors.js'
 import { type FaultName, faults } from '../src/fault/fault.js'
 import { CAUSES } from '../src/upstream/transport/causes.js'
@@ -528,11 +529,6 @@ function same(written: readonly string[], inSources: readonly string[]): void {
     throw new Error(
       `.ci/troubleshooting.ts does not explain: ${lost.join(' | ')}. It explains, and there is not: ${old.join(' | ')}`,
     )
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
-  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)]
 }
 
 function shown(text: string): string {

@@ -1,6 +1,6 @@
 /**
- * What the file of the bundle gives to the files around it: the program, and what a program that imports the package gets. Each is
- * loaded when it is used, because neither needs all of the other.
+ * The exports of the bundle: the program, and the embedding API. Each loads its code when it is used, because neither needs all
+ * code of the other.
  */
 import type { FastifyPluginAsync } from 'fastify'
 import type { PluginOptions } from './embed/fastify.js'

@@ -26,13 +26,13 @@ const { env } = process
  * replace the input as well.
  */
 const STREAMS = process.platform === 'linux' ? [0, 1, 2] : [1, 2]
-/** Milliseconds between checks for the terminal, and how many failed ones mean a detached process (`disown`). */
+/** Milliseconds between checks for the terminal, and the failed checks after which the process counts as detached (`disown`). */
 const LOOK = { every: 1_000, most: 5 }
 /** Whether the process ends with its terminal. */
 let attached = STREAMS.some((fd) => isatty(fd)) && hasTerminal()
 if (attached) lookForTerminal()
 
-/** What a signal does that ends the process. */
+/** Handles a signal that ends the process. */
 let onSignal = (signal: EndSignal): void => {
   const exit = () => process.exit(signal === 'SIGINT' ? 130 : 143)
   endPrograms().then(exit, exit)
@@ -65,7 +65,7 @@ const program: Program = {
   onSignal(handle) {
     onSignal = handle
   },
-  // The system sends the same signal when the terminal of the process is closed.
+  // The system also sends SIGHUP when the terminal of the process is closed.
   onReload: (handle) => process.on('SIGHUP', () => (attached && !hasTerminal() ? onSignal('SIGHUP') : handle())),
   onCrash: (handle) =>
     process.on('uncaughtException', (error) => {
@@ -86,7 +86,7 @@ const program: Program = {
   abort: () => process.exit(EXIT.failed),
 }
 
-// Warnings about experimental features of Node.js are nothing that a user of the bridge could act on.
+// Users of the bridge cannot act on warnings about experimental features of Node.js.
 const [printWarning] = process.listeners('warning')
 process.removeAllListeners('warning')
 process.on('warning', (warning) => {
@@ -199,7 +199,7 @@ async function run(command: Command): Promise<number | undefined> {
   }
 }
 
-/** A closing terminal sends a signal at once: if it disappears without one, the process was detached. */
+/** A terminal that closes sends a signal at once. If it disappears without a signal, the process was detached. */
 function lookForTerminal(): void {
   let without = 0
   // Counts checks, not time: the process may have been stopped (Ctrl-Z) when the terminal was closed.
@@ -226,7 +226,7 @@ function codeOf(succeeded: boolean): number {
   return succeeded ? EXIT.ok : EXIT.failed
 }
 
-/** Creates what finds servers and connects to them, with the tokens of `signIn` if it is given. */
+/** Returns a function that creates the discovery of some settings, with the tokens of `signIn` if it is given. */
 async function discovering(
   signIn?: (settings: Settings) => DiscoveryOptions['signIn'],
 ): Promise<(settings: Settings) => Discovery> {

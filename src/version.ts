@@ -1,4 +1,4 @@
-/** The version of the bridge. Its place is as far from package.json as that of the built files is. */
+/** The version of the bridge, from package.json, which is one folder above this file and above the built files. */
 import { readFileSync } from 'node:fs'
 
 export function versionOfBridge(): string {

@@ -221,7 +221,8 @@ function size(bytes: number): string | undefined {
   return bytes % 2 ** 20 === 0 ? `${bytes / 2 ** 20} MiB` : undefined
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+/** The lines of a table in Markdown. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)]
 }

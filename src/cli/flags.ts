@@ -1,5 +1,6 @@
 /** The flags of the command line, one row each. The table of commands assigns them to commands. */
 import { COPY_FORM_NAMES, isCopyForm } from '../replay/copy-forms.js'
+import { fromVariables, inFile, numberOf, pairs, reference } from './flag-values.js'
 import { UsageError } from './usage-error.js'
 
 /** A flag. Its description is that of the option it sets, or `about`. */
@@ -284,43 +285,4 @@ export type Flags = {
 /** The row of a flag; undefined if there is no such flag. */
 export function flagOf(name: string): Flag | undefined {
   return Object.hasOwn(FLAGS, name) ? FLAGS[name as FlagName] : undefined
-}
-
-/** Lines like `Name: value` as an object. */
-function pairs(lines: readonly string[], separator: string, usage: string): Record<string, string> {
-  return Object.fromEntries(
-    lines.map((line) => {
-      const at = line.indexOf(separator)
-      // The rest may be secret.
-      if (at <= 0) throw new UsageError(`${usage} as one word, not "${line.slice(0, 20)}"`)
-      return [line.slice(0, at).trim(), line.slice(at + 1).trim()]
-    }),
-  )
-}
-
-/** Lines like `Name=VARIABLE` as headers that refer to the variables. */
-function fromVariables(lines: readonly string[]): Record<string, string> {
-  const usage = '--header-env needs Name=VARIABLE'
-  const named = Object.entries(pairs(lines, '=', usage))
-  for (const [name, variable] of named)
-    if (!/^[A-Za-z_]\w*$/.test(variable)) throw new UsageError(`${usage}: ${name} has no name of a variable`)
-  return Object.fromEntries(named.map(([name, variable]) => [name, `\${${variable}}`]))
-}
-
-/** Other users of the machine can read the arguments of a process. */
-function reference(given: string, usage: string): string {
-  const variable = /^env:([A-Za-z_]\w*)$/.exec(given)?.[1]
-  if (variable !== undefined) return `\${${variable}}`
-  if (/^\$\{[^}]+\}$/.test(given)) return given
-  throw new UsageError(`${usage}: other users of the machine can see arguments`)
-}
-
-function inFile(file: string): string {
-  if (file === '' || file.includes('}')) throw new UsageError('--token-file needs the name of a file, without }')
-  return `\${file:${file}}`
-}
-
-function numberOf(flag: string, given: string): number {
-  if (/^\d{1,6}$/.test(given)) return Number(given)
-  throw new UsageError(`--${flag} needs a number, not "${given}"`)
 }

@@ -1,6 +1,7 @@
 /** Help pages of the program and of each command, from the tables of commands and flags and the schema of options. */
 import { optionAt, options, type ReferenceOption } from '../config/reference.js'
-import { COMMAND_NAMES, type CommandName, EVERYWHERE, GROUPS, rowOf } from './commands.js'
+import { COMMAND_NAMES, type CommandName, EVERYWHERE, rowOf } from './commands.js'
+import { GROUPS } from './flag-groups.js'
 import { FLAGS, type Flag, type FlagName, flagOf } from './flags.js'
 
 /** Width of a page. */

@@ -13,7 +13,7 @@ import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/s
 import { Failure } from '../net/failure.js'
 import { printable } from '../texts/printable.js'
 import { type CommandOutput, guardHint, look, targetOf, toolLines } from './discover.js'
-import type { TrustAction } from './parse.js'
+import type { TrustAction } from './parse-trust.js'
 
 export interface TrustContext {
   trustStore: string | undefined
