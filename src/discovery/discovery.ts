@@ -4,7 +4,6 @@ import { platform } from 'node:os'
 import { resolve } from 'node:path'
 import type { TLSSocket } from 'node:tls'
 import { ConfigError, type ConfigSources, foundServer, type ServerSettings, type Settings } from '../config/settings.js'
-import { describeServer } from '../describe/server.js'
 import { Fault } from '../fault/fault.js'
 import { Memory } from '../limits/memory.js'
 import { type ConnectOptions, guardedConnector } from '../net/connect.js'
@@ -13,10 +12,6 @@ import { Guard } from '../net/guard.js'
 import { proxiesOf } from '../net/proxy.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import type { SignInParts } from '../oauth/parts.js'
-import { foundReach } from '../oauth/reach.js'
-import { toolList } from '../policy/tool-list.js'
-import type { Payload } from '../rpc/splice.js'
-import { quoted } from '../texts/shell.js'
 import { within } from '../time/time.js'
 import type { Server } from '../upstream/server.js'
 import { type Candidate, Findings } from './candidate.js'
@@ -27,23 +22,17 @@ import { failure } from './failure.js'
 import { homeFolder } from './home.js'
 import type { DiscoveryHost } from './host.js'
 import { readManifest } from './manifest.js'
+import { accountsOf, meeting, pinFailure } from './meeting.js'
 import { meaningOf } from './sources/address.js'
 import { findInFiles, finding } from './sources/files.js'
 import { findInRegistry } from './sources/registry.js'
 import { usualFiles } from './sources/usual-files.js'
 import { findAtHost } from './sources/well-known.js'
-import {
-  type DiscoveryParts,
-  forgetManifest,
-  handshakeFailure,
-  isConfigured,
-  type Meeting,
-  type SignInNeeded,
-  type Vouched,
-} from './steps.js'
+import { type DiscoveryParts, handshakeFailure, isConfigured, type Meeting, type SignInNeeded } from './steps.js'
 import { judge } from './trust/judge.js'
 import { assertPinned, type CertificateSummary, lookAt, PinError, pinnedConnector } from './trust/pin.js'
 import { defaultStorePath, TrustStore } from './trust/store.js'
+import { forgetManifest, type Vouched } from './vouched.js'
 
 /** Options of discovery. */
 export interface DiscoveryOptions {
@@ -246,7 +235,7 @@ export class Discovery {
 
   /** Meets a server: makes a handshake and lists its tools. Rejects with a Failure. */
   async #meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting> {
-    const { settings, host } = this.#options
+    const { settings, host, signIn, network } = this.#options
     const isProgram = candidate.endpoint.kind === 'stdio'
     let server: Server | undefined
     let accounts: Accounts | undefined
@@ -259,7 +248,13 @@ export class Discovery {
       }
       const connect = this.connectorTo(candidate, pins)
       const entry = this.entryOf(candidate)
-      accounts = this.#accountsOf(candidate, entry, all, () => server?.verdict?.era === 'modern')
+      accounts = accountsOf(
+        candidate,
+        entry,
+        all,
+        { host, signIn, network, guard: this.#guard, isOwn: this.isOwn(candidate) },
+        () => server?.verdict?.era === 'modern',
+      )
       const reach = { connect, accounts, pem: host.pemOf(candidate.name, entry) }
       server = host.serverOf(candidate.name, entry, all, this.#memory, reach)
       const limit = MEETING[isProgram ? 'stdio' : 'http']
@@ -275,28 +270,6 @@ export class Discovery {
       accounts?.close()
       await server?.close(true)
     }
-  }
-
-  /** The accounts at this server, with the tokens of `mcp-bridge login`. Nobody is asked to sign in. */
-  #accountsOf(
-    candidate: Candidate,
-    entry: ServerSettings,
-    all: Settings,
-    isModern: () => boolean,
-  ): Accounts | undefined {
-    const { host, signIn, network } = this.#options
-    const { name, endpoint, from } = candidate
-    if (!signIn || endpoint.kind !== 'http' || !('url' in entry)) return undefined
-    if (this.isOwn(candidate)) return host.accountsOf(name, entry, all, signIn, isModern)
-    if (isConfigured(candidate)) {
-      const loginName = `${name} --config ${quoted(from)}`
-      return host.accountsOf(name, entry, all, signIn, isModern, { loginName })
-    }
-    const { allowed, allowLoopback } = this.#guard
-    const guard = { allowed: [...allowed, ...all.oauth.allow], allowLoopback }
-    const found = { loginName: endpoint.url.replace(/\?.*$/s, ''), reach: foundReach(endpoint.url, guard, network) }
-    // What the network says about signing in is not a configuration.
-    return host.accountsOf(name, { ...entry, oauth: undefined }, all, signIn, isModern, found)
   }
 
   async #explainSignIn(failed: Failure): Promise<SignInNeeded> {
@@ -321,27 +294,4 @@ export function storePath(configured: string | undefined, env: Readonly<Record<s
   const message =
     'is required: HOME is empty, and the system has no home directory for this user (set --trust-store <file>)'
   throw new ConfigError([{ path: 'trustStore', message }])
-}
-
-async function meeting(server: Server): Promise<Meeting> {
-  const pages: Payload[] = []
-  const {
-    era,
-    revision,
-    transport,
-    why,
-    server: named,
-    capabilities,
-    tools,
-  } = await describeServer(server, { seen: (page) => pages.push(page) })
-  const { name = '', version = '' } = named ?? {}
-  const handshake = { name, version, revision, capabilities: Object.keys(capabilities) }
-  return { era, transport, why, handshake, tools: toolList(pages), listing: tools }
-}
-
-/** The Failure for a connection that was refused because its key is not pinned; undefined for other errors. */
-function pinFailure(error: unknown): Failure | undefined {
-  for (let cause = error; cause instanceof Error; cause = cause.cause)
-    if (cause instanceof PinError) return failure('tls', 'pin', cause.message, { cause: error })
-  return undefined
 }

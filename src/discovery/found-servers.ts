@@ -1,6 +1,6 @@
 /**
- * The servers that a running bridge has discovered, and how often it looks again. It examines them. A server that is served
- * stays, even if no source names it any more or it is unreachable: then its callers get an error.
+ * The servers that a running bridge has discovered, and how often it searches and examines them again. A served server stays,
+ * even if no source names it any more or it is unreachable: then its callers get an error.
  */
 import { type ServerSettings, type Settings, withServers } from '../config/settings.js'
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
@@ -9,11 +9,12 @@ import { CANDIDATES, type Candidate } from './candidate.js'
 import type { FailedCycle } from './cycle.js'
 import { Discovery, type DiscoveryOptions } from './discovery.js'
 import { canonical } from './endpoint.js'
-import { type Examined, examine, isConfigured, locate, type Meeting, type Vouched } from './steps.js'
+import { type Examined, examine, isConfigured, locate, type Meeting } from './steps.js'
 import type { Facts, TrustVerdict } from './trust/judge.js'
 import type { MountTrust } from './trust/mount-trust.js'
 import { withFlags } from './trust/remedy.js'
 import { trustStatusOf } from './trust/trust-status.js'
+import type { Vouched } from './vouched.js'
 
 /** Options of discovery in a running bridge. */
 export interface FoundOptions extends Omit<DiscoveryOptions, 'onFailed' | 'signal'> {
@@ -50,7 +51,6 @@ const UNMET: TrustStatus = {
 /** Milliseconds before a round that was requested. */
 const SOONEST = 2_000
 
-/** The discovered servers of one bridge. */
 export class FoundServers {
   readonly #options: FoundOptions
   readonly #discovery: Discovery
@@ -76,10 +76,7 @@ export class FoundServers {
       onFailed: (failed) => this.#failed(failed),
       signal: this.#end.signal,
     })
-    this.#timer = setInterval(() => {
-      this.look().catch(() => {})
-    }, every)
-    this.#timer.unref()
+    this.#timer = setInterval(() => this.look(), every).unref()
   }
 
   /** The settings with the discovered servers added. */
@@ -116,7 +113,6 @@ export class FoundServers {
     return this.#looking
   }
 
-  /** Stops discovery. */
   close(): void {
     this.#end.abort()
     clearInterval(this.#timer)
@@ -288,9 +284,8 @@ export class FoundServers {
     if (this.#wanted || this.#end.signal.aborted) return
     this.#wanted = setTimeout(() => {
       this.#wanted = undefined
-      this.look().catch(() => {})
-    }, SOONEST)
-    this.#wanted.unref()
+      return this.look()
+    }, SOONEST).unref()
   }
 
   #tell(): void {

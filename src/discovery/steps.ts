@@ -14,9 +14,9 @@ import type { FetchDocument } from './documents.js'
 import { canonical } from './endpoint.js'
 import { failure, type Reason } from './failure.js'
 import type { ManifestServer } from './manifest.js'
-import { MANIFEST_PATH } from './sources/well-known.js'
-import { difference, type Facts, namesEndpoint, type StatedHandshake, type TrustVerdict } from './trust/judge.js'
+import { difference, type Facts, type StatedHandshake, type TrustVerdict } from './trust/judge.js'
 import type { Verification } from './trust/jws.js'
+import { forgetManifest, type Vouched, vouchedFor } from './vouched.js'
 
 /** A step towards a verdict. A target is located once; the other steps are for each candidate. */
 type Step = 'locate' | 'manifest' | 'signature' | 'handshake' | 'sign-in' | 'trust'
@@ -41,13 +41,6 @@ export interface Meeting {
   tools: ToolList
   /** The tools as listed, for people: texts of the server. */
   listing: readonly { name: string; title?: string; description?: string }[]
-}
-
-/** A manifest that covers a candidate. */
-export interface Vouched {
-  url: string
-  verification: Verification
-  server: ManifestServer | undefined
 }
 
 /** How to sign in to a server that requires it. */
@@ -102,7 +95,6 @@ export interface Discovered {
 type Report = (progress: Progress) => void
 
 const KNOWN: readonly string[] = [...MODERN, ...LEGACY]
-const NONE = 'No manifest'
 
 /** Finds the servers that the targets name, and examines each. `own` are those of the bridge's configuration. */
 export async function discover(
@@ -238,12 +230,6 @@ export async function examine(
   return judged(known, { manifest, meeting: met.value })
 }
 
-/** Fetch a manifest and its signature again the next time. */
-export function forgetManifest(url: string, { forget }: Pick<DiscoveryParts, 'forget'>): void {
-  forget(url)
-  forget(signatureOf(url))
-}
-
 /** An error of connecting to a server, as a Failure of discovery. */
 export function handshakeFailure(error: unknown, isProgram: boolean): Failure {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof Failure) return cause
@@ -268,65 +254,12 @@ const REASONS: Readonly<Partial<Record<Fault['fault'], Reason<'handshake'>>>> = 
   signInRefused: 'sign-in',
 }
 
-type TakeStep = <T>(
+/** Runs a step and reports it. A Failure is the result of the step; other errors reject. */
+export type TakeStep = <T>(
   what: Step,
   work: () => T | Promise<T>,
   say: (value: T) => [ok: boolean, message: string],
 ) => Promise<{ value: T; failed?: never } | { value?: never; failed: Failure }>
-
-/** The manifest that covers a candidate: one that named it, or that of its own host. */
-async function vouchedFor(candidate: Candidate, parts: DiscoveryParts, step: TakeStep): Promise<Vouched | undefined> {
-  const named = [candidate, ...candidate.alsoFrom].flatMap(({ manifest }) => manifest?.url ?? [])
-  const own = candidate.endpoint.kind === 'http' ? [new URL(MANIFEST_PATH, candidate.endpoint.url).href] : []
-  const documents = await step(
-    'manifest',
-    async () => {
-      const urls = [...new Set([...named, ...own])]
-      const fetched = await Promise.allSettled(urls.map((url) => parts.fetch(url)))
-      const found = fetched.flatMap((one, at) =>
-        one.status === 'fulfilled' && one.value ? [{ url: urls[at] as string, bytes: one.value.bytes }] : [],
-      )
-      const failed = fetched.find((one) => one.status === 'rejected')
-      if (found.length === 0 && failed) throw failed.reason
-      return found
-    },
-    (found) => (found.length === 0 ? [true, NONE] : [true, found.map(({ url }) => url).join(', ')]),
-  )
-  if (!documents.value || documents.value.length === 0) return undefined
-  const verified = await step(
-    'signature',
-    () => Promise.all(documents.value.map((one) => verify(one, candidate, parts))),
-    (all) => {
-      const best = chosen(all, named)
-      if (!best) return [true, 'No manifest covers this server']
-      const { verification: it } = best
-      return it.trusted ? [true, `by ${it.publisher}, key ${it.keyId}`] : [false, it.message]
-    },
-  )
-  return verified.value && chosen(verified.value, named)
-}
-
-async function verify(
-  { url, bytes }: { url: string; bytes: Uint8Array },
-  { endpoint }: Candidate,
-  parts: DiscoveryParts,
-): Promise<Vouched> {
-  const jws = await parts.fetch(signatureOf(url), 'application/jose')
-  const verification = await parts.verify({ url, bytes, jws: jws?.bytes })
-  // One of the two may be outdated, so both are fetched again the next time.
-  if (!verification.trusted && verification.reason === 'signature') forgetManifest(url, parts)
-  const server = verification.manifest?.servers.find((one) => namesEndpoint(one, canonical(endpoint)))
-  return { url, verification, server }
-}
-
-/** The trusted manifest that covers the candidate; otherwise any that covers it; otherwise the one that named it. */
-function chosen(all: readonly Vouched[], named: readonly string[]): Vouched | undefined {
-  return (
-    all.find(({ verification, server }) => verification.trusted && server) ??
-    all.find(({ server }) => server) ??
-    all.find(({ url }) => named.includes(url))
-  )
-}
 
 /** Throws a Failure with both lists if, by the manifest, the server supports no revision that the bridge supports. */
 function checkRevisions(server: ManifestServer | undefined): void {
@@ -341,8 +274,4 @@ function checkRevisions(server: ManifestServer | undefined): void {
 function originOf({ endpoint }: Candidate): string | undefined {
   const { protocol, origin } = new URL(endpoint.kind === 'http' ? endpoint.url : 'stdio:')
   return protocol === 'https:' ? origin : undefined
-}
-
-function signatureOf(url: string): string {
-  return `${url}.jws`
 }
