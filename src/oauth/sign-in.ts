@@ -3,7 +3,6 @@
  * Until the sign-in, its principal gets a placeholder for the server, with one tool that signs in. After it, the
  * principal is notified that all lists have changed.
  */
-import { randomId } from '../crypto/seal.js'
 import { Fault, isOfSignIn, needsSignIn } from '../fault/fault.js'
 import { BoundedMap } from '../limits/bounded.js'
 import { refuse } from '../policy/refusal.js'
@@ -16,19 +15,14 @@ import {
   type SignInAsking,
 } from '../protocol/account.js'
 import { type Call, type Final, type Handler, type Sender, type Told, unheard } from '../protocol/call.js'
-import type { Encoded } from '../protocol/encoded.js'
-import { type LegacyRevision, MODERN, traits } from '../protocol/eras.js'
-import { uncovered } from '../protocol/input.js'
 import { CALL_TOOL, LISTEN, methodTraits } from '../protocol/methods.js'
-import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
-import type { LegacyRoute, SayTunnelled, Tunnel, TunnelListener } from '../protocol/upstream.js'
-import type { Id, Request, Response, Sent } from '../rpc/message.js'
-import { EMPTY, edit, objectIn, type Payload, parseObject, raw, value } from '../rpc/splice.js'
+import type { LegacyRoute } from '../protocol/upstream.js'
+import { EMPTY, edit, objectIn, parseObject, raw, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import type { Signal } from '../time/hang-up.js'
-import { pause } from '../time/pause.js'
+import { isOfPlaceholder, listenToPlaceholder, placeholderResult } from './placeholder.js'
+import { canOpenUrl, SigningTunnel, signedIn } from './signing-tunnel.js'
 
-/** The server to sign in to. */
 export interface SignInOptions {
   /** The server's name, for people. */
   name: string
@@ -40,8 +34,6 @@ export interface SignInOptions {
   asksElsewhere?: boolean
 }
 
-/** Milliseconds between checks for a sign-in, for open subscriptions. */
-const LOOK_EVERY = 500
 /** Milliseconds after a sign-in timed out in which the placeholder answers `server/discover` at once. */
 const RECENTLY = 10_000
 /** Milliseconds that `initialize` of a legacy client may take: for discovery, the sign-in and the server. */
@@ -58,16 +50,6 @@ const QUESTION = 'sign-in'
  */
 const STATE = JSON.stringify('io.github.mcp-bridge.sign-in')
 
-/** What a client has to be able to be asked. */
-const URL_QUESTION = parseObject('{"mode":"url"}')
-
-/** Lists that are empty in the placeholder, by the members that hold them. */
-const EMPTY_LISTS: Readonly<Record<string, string>> = {
-  'prompts/list': 'prompts',
-  'resources/list': 'resources',
-  'resources/templates/list': 'resourceTemplates',
-}
-
 /** A principal that gets the placeholder. */
 interface Waiting {
   /** The credential that the server refused; undefined if none was sent. */
@@ -76,7 +58,6 @@ interface Waiting {
   waited: number
 }
 
-/** The sign-in of all principals to one server. */
 export class SignIn {
   readonly #options: SignInOptions
   readonly #waiting = new BoundedMap<string, Waiting>(MAX_PLACEHOLDERS)
@@ -212,7 +193,7 @@ export class SignIn {
             ? await this.#requestSignIn(account, call, error as Fault, hasAccepted)
             : (error as Fault)
         if (!fault) continue
-        if (needsSignIn(fault) && this.#hasPlaceholder(call)) {
+        if (needsSignIn(fault) && isOfPlaceholder(call.method)) {
           this.#enter(call.principal, fault.signInFor?.sent ?? (error as Fault).signInFor?.sent)
           return this.#placeholderReply(call) ?? this.#listen(account, call, next)
         }
@@ -246,8 +227,7 @@ export class SignIn {
   #question(call: Call, { signInUrl, message }: Fault): Final | undefined {
     if (signInUrl === undefined || call.answers || !methodTraits(call.method).asks) return undefined
     const params = { mode: 'url', message, url: signInUrl }
-    if (uncovered('elicitation/create', URL_QUESTION, parseObject(call.caller.capabilities)) !== undefined)
-      return undefined
+    if (!canOpenUrl(parseObject(call.caller.capabilities))) return undefined
     this.#hasAsked = true
     const inputRequests = JSON.stringify({ [QUESTION]: { method: 'elicitation/create', params } })
     return { kind: 'input', result: edit(EMPTY, { inputRequests, requestState: STATE }) }
@@ -271,168 +251,39 @@ export class SignIn {
     return false
   }
 
-  /** Whether the placeholder answers this method. */
-  #hasPlaceholder({ method }: Call): boolean {
-    return method === 'server/discover' || method === 'tools/list' || method === LISTEN || method in EMPTY_LISTS
-  }
-
   /** The placeholder's reply; undefined for methods without one. */
   #placeholderReply(call: Call): Final | undefined {
-    const result = this.#result(call.method)
+    const { version, name, loginName, accounts } = this.#options
+    const result = placeholderResult(call.method, { name, loginName, page: accounts.page })
     if (!result) return undefined
     call.log.note({ signIn: 'waiting' })
-    const { version } = this.#options
     const server = JSON.stringify({ name: 'mcp-bridge', version })
     const cache = { ttlMs: 0, scope: 'private' } as const
     return { kind: 'result', result: parseObject(JSON.stringify(result)), server, cache }
   }
 
-  #result(method: string): object | undefined {
-    const { name, loginName, accounts } = this.#options
-    const { page } = accounts
-    const other = page === undefined ? `run "mcp-bridge login ${loginName}" in a terminal` : `open ${page}`
-    const how = `Call the tool ${SIGN_IN_TOOL}, or ${other}.`
-    const where = page === undefined ? 'A browser window opens on this machine.' : `It gives the address of a page.`
-    if (method === 'server/discover')
-      return {
-        supportedVersions: MODERN,
-        capabilities: Object.fromEntries(CHANGING_LISTS.map(({ capability }) => [capability, { listChanged: true }])),
-        instructions: `The server "${name}" requires a sign-in before it can be used. ${how} Its own tools are available after that.`,
-      }
-    if (method === 'tools/list')
-      return {
-        tools: [
-          {
-            name: SIGN_IN_TOOL,
-            title: `Sign in to ${name}`,
-            description: `Signs in to the server "${name}". Its tools can be used after that. ${where}`,
-            inputSchema: { type: 'object', properties: {}, additionalProperties: false },
-          },
-        ],
-      }
-    const list = EMPTY_LISTS[method]
-    return list === undefined ? undefined : { [list]: [] }
+  #listen(account: Account, call: Call, next: Handler): Promise<Final> {
+    return listenToPlaceholder(call, next, () => this.#waits(account, call.principal, call.signal))
   }
 
   /** The placeholder's tool: calls `tools/list` of the server, which requires the sign-in. */
   async #signIn(account: Account, call: Call, next: Handler, hasAccepted = false): Promise<Final> {
     const listing: Call = { ...call, method: 'tools/list', params: EMPTY, answers: undefined, tell: unheard }
-    try {
-      for (let signIns = 0; ; signIns++) {
-        try {
-          // The result is dropped: the client lists the tools itself.
-          await next(listing)
-          break
-        } catch (error) {
-          if (!isOfSignIn(error) || signIns >= MAX_RETRIES) throw error
-          const fault = await this.#requestSignIn(account, call, error as Fault, hasAccepted)
-          if (fault) throw fault
-        }
+    for (let signIns = 0; ; signIns++) {
+      try {
+        // The result is dropped: the client lists the tools itself.
+        await next(listing)
+        break
+      } catch (error) {
+        if (!isOfSignIn(error)) throw error
+        const last = error as Fault
+        const fault = signIns < MAX_RETRIES ? await this.#requestSignIn(account, call, last, hasAccepted) : last
+        if (fault) return this.#question(call, fault) ?? refused(call, fault)
       }
-    } catch (error) {
-      if (!isOfSignIn(error)) throw error
-      return this.#question(call, error as Fault) ?? refused(call, error as Fault)
     }
     this.#waiting.delete(call.principal)
     const text = `Signed in to "${this.#options.name}". Its tools are available now.`
     return { kind: 'result', result: parseObject(JSON.stringify({ content: [{ type: 'text', text }] })) }
-  }
-
-  /**
-   * A subscription to the placeholder. After the sign-in it reports that all lists have changed, and continues at the
-   * server.
-   */
-  async #listen(account: Account, call: Call, next: Handler): Promise<Final> {
-    const { principal, signal } = call
-    const filter = objectIn(call.params, 'notifications') ?? EMPTY
-    const lists = CHANGING_LISTS.filter((list) => wants(filter, list.method, EMPTY))
-    const honoured = JSON.stringify({ notifications: Object.fromEntries(lists.map((list) => [list.filter, true])) })
-    await call.tell({ kind: 'notification', method: ACKNOWLEDGED, params: parseObject(honoured) })
-    while (await this.#waits(account, principal, signal)) {
-      await pause(LOOK_EVERY, signal)
-      signal.throwIfAborted()
-    }
-    for (const { method } of lists) await call.tell({ kind: 'notification', method, params: EMPTY })
-    // The client already has an acknowledgement.
-    const tell = (told: Told) => (told.method === ACKNOWLEDGED ? undefined : call.tell(told))
-    return next({ ...call, tell })
-  }
-}
-
-/** A client's own session with a legacy server, whose requests may require a sign-in. */
-class SigningTunnel implements Tunnel {
-  readonly #tunnel: Tunnel
-  readonly #account: Account
-  readonly #capabilities: Payload
-
-  constructor(tunnel: Tunnel, account: Account, { params }: Request) {
-    this.#tunnel = tunnel
-    this.#account = account
-    this.#capabilities = (typeof params === 'string' ? undefined : objectIn(params, 'capabilities')) ?? EMPTY
-  }
-
-  opened(id: Id): Encoded {
-    return this.#tunnel.opened(id)
-  }
-
-  get revision(): LegacyRevision | undefined {
-    return this.#tunnel.revision
-  }
-
-  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
-    let hasSaid = false
-    const heard: SayTunnelled = (message) => {
-      hasSaid = true
-      return say(message)
-    }
-    for (let signIns = 0; ; signIns++) {
-      try {
-        return await this.#tunnel.ask(request, signal, heard, call)
-      } catch (error) {
-        if (hasSaid || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
-        await this.#account.signIn(error.signInFor, signal).catch((fault: unknown) => {
-          throw this.#byUrl(fault)
-        })
-      }
-    }
-  }
-
-  /** A session of the client's own cannot be asked by the bridge, but an error may carry the address for the person. */
-  #byUrl(error: unknown): unknown {
-    const opens = this.revision !== undefined && traits[this.revision].elicitationModes
-    if (!opens || !needsSignIn(error) || error.signInUrl === undefined) return error
-    const { message, signInUrl: url } = error
-    if (uncovered('elicitation/create', URL_QUESTION, this.#capabilities) !== undefined) return error
-    const elicitations = [{ mode: 'url', elicitationId: randomId(), url, message }]
-    return new Fault('signInByUrl', message, { data: { elicitations } })
-  }
-
-  notify(method: string, params: Sent): void {
-    this.#tunnel.notify(method, params)
-  }
-
-  respond(response: Response): void {
-    this.#tunnel.respond(response)
-  }
-
-  attach(listener: TunnelListener): void {
-    this.#tunnel.attach(listener)
-  }
-
-  close(): void {
-    this.#tunnel.close()
-  }
-}
-
-/** Runs `work`, and again after a sign-in. Rejects with a Fault. */
-async function signedIn<T>(account: Account, signal: Signal, work: () => Promise<T>): Promise<T> {
-  for (let signIns = 0; ; signIns++) {
-    try {
-      return await work()
-    } catch (error) {
-      if (signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
-      await account.signIn(error.signInFor, signal)
-    }
   }
 }
 

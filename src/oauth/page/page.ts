@@ -9,20 +9,10 @@ import { Fault } from '../../fault/fault.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import type { Accounts } from '../client/accounts.js'
 import type { AccountStatus } from '../client/status.js'
+import { type PageAnswer, type PageRequest, redirect, shown } from './answer.js'
 import type { Company, KnownPerson } from './company.js'
 import type { Desk, Ticket } from './desk.js'
-import {
-  agreement,
-  type Content,
-  document,
-  HEADERS,
-  leaving,
-  list,
-  message,
-  type PageContext,
-  type ServerRow,
-  welcome,
-} from './html.js'
+import { agreement, type Content, leaving, list, message, type PageContext, type ServerRow, welcome } from './html.js'
 import { type Destination, type Visitor, Visitors } from './visitors.js'
 
 /** Everything that the page needs. */
@@ -39,30 +29,6 @@ export interface SignInPageOptions {
   ownerOf: ((token: string) => string | undefined) | undefined
   log: { warn(fields: { event: 'sign_in_link_foreign'; server: string }, message: string): void }
   now?: (() => number) | undefined
-}
-
-/** A request of a browser. */
-export interface PageRequest {
-  method: string
-  /** After the path of the page, decoded. */
-  path: readonly string[]
-  query: URLSearchParams
-  form: URLSearchParams
-  cookies: string | undefined
-  origin: string | undefined
-  /** `Sec-Fetch-Site`. */
-  site: string | undefined
-  /** The person that a proxy names; undefined without one. */
-  proxied: KnownPerson | undefined
-}
-
-/** The answer. */
-export interface PageAnswer {
-  status: number
-  headers: Readonly<Record<string, string | string[]>>
-  body: string
-  /** A wrong token was entered. It counts towards the limit. */
-  isWrong?: boolean
 }
 
 /** What may work again later. */
@@ -90,7 +56,7 @@ export class SignInPage {
     } catch (error) {
       if (!(error instanceof Fault)) throw error
       const status = AWAY.has(error.fault) ? 503 : 400
-      return this.#show(message('Not signed in', error.message, this.#back), this.#context(request), status)
+      return shown(message('Not signed in', error.message, this.#back), this.#context(request), status)
     }
   }
 
@@ -136,7 +102,7 @@ export class SignInPage {
       }),
     )
     const context = this.#contextOf(visitor)
-    return this.#show(list(rows, request.query.get('done') ?? undefined, context), context, 200, cookie)
+    return shown(list(rows, request.query.get('done') ?? undefined, context), context, 200, cookie)
   }
 
   async #ask(request: PageRequest, server: string): Promise<PageAnswer> {
@@ -151,8 +117,9 @@ export class SignInPage {
     if (invited && 'status' in invited) return invited
     const { found, asked } = await accounts.of(visitor.principal).prospect(invited?.wanted)
     const { issuer } = found.server
-    const shown = { server, host: hostOf(accounts.url), issuer, scopes: asked, client: invited?.client, ticket }
-    return this.#show(agreement(shown, context), context, 200, cookie)
+    const { client } = invited ?? {}
+    const content = agreement({ server, host: hostOf(accounts.url), issuer, scopes: asked, client, ticket }, context)
+    return shown(content, context, 200, cookie)
   }
 
   async #begin(request: PageRequest, server: string): Promise<PageAnswer> {
@@ -164,11 +131,11 @@ export class SignInPage {
     const context = this.#contextOf(visitor)
     const invited = await this.#invited(server, ticket, visitor, context)
     if (invited && 'status' in invited) return invited
-    if (invited && !(await this.#options.desk.spend(invited))) return this.#show(this.#old(server), context, 400)
+    if (invited && !(await this.#options.desk.spend(invited))) return shown(this.#old(server), context, 400)
     const redirectUri = `${this.#options.address}/callback/${encodeURIComponent(server)}`
     const by = { redirectUri, browser: digest(visitor.id) }
     const address = await accounts.of(visitor.principal).begin(invited?.wanted, by)
-    return this.#show(leaving(server, address), context)
+    return shown(leaving(server, address), context)
   }
 
   async #finish(request: PageRequest, server: string): Promise<PageAnswer> {
@@ -180,7 +147,7 @@ export class SignInPage {
     if (page === 'signedIn') return redirect(`${this.#base}?done=${encodeURIComponent(server)}`)
     if (page === 'unknown') return this.#stale(request)
     const text = why ?? 'The sign-in failed.'
-    return this.#show(message('Not signed in', text, this.#back), this.#contextOf(visitor), 400)
+    return shown(message('Not signed in', text, this.#back), this.#contextOf(visitor), 400)
   }
 
   async #signOut(request: PageRequest, server: string): Promise<PageAnswer> {
@@ -202,7 +169,7 @@ export class SignInPage {
     if (text === undefined) return undefined
     const { desk, log } = this.#options
     const ticket = desk.read(text)
-    if (!ticket || ticket.server !== server) return this.#show(this.#old(server), context, 400)
+    if (!ticket || ticket.server !== server) return shown(this.#old(server), context, 400)
     if (ticket.principal === visitor.principal) return ticket
     await desk.spend(ticket)
     log.warn(
@@ -214,7 +181,7 @@ export class SignInPage {
       'It was made for somebody else, and cannot be used any more. If somebody sent it to you, tell your administrator.',
       this.#back,
     )
-    return this.#show(foreign, context, 403)
+    return shown(foreign, context, 403)
   }
 
   #old(server: string): Content {
@@ -231,7 +198,7 @@ export class SignInPage {
     const { company, ownerOf } = this.#options
     if (!company && !ownerOf) {
       const text = 'The proxy before this page has not said who you are.'
-      return this.#show(message('Who are you?', text, undefined), this.#contextOf(undefined), 401)
+      return shown(message('Who are you?', text, undefined), this.#contextOf(undefined), 401)
     }
     const begun = await company?.begin()
     const { arrival, cookie } = this.#visitors.expect(to, begun?.secrets)
@@ -239,7 +206,7 @@ export class SignInPage {
     const context = this.#contextOf(undefined)
     const ways = { company: begun?.address, tokens: ownerOf !== undefined }
     const content = welcome(ways, this.#visitors.secretOf(arrival), wrong, context)
-    return this.#show(content, context, wrong ? 403 : 200, cookie)
+    return shown(content, context, wrong ? 403 : 200, cookie)
   }
 
   /** The browser comes back from the identity provider. */
@@ -273,7 +240,7 @@ export class SignInPage {
     if (!this.#sender(request)) return this.#stale(request)
     const text = 'This browser no longer knows who you are. Your accounts at the servers stay signed in.'
     const content = message('Goodbye', text, { text: 'Sign in again', href: this.#base })
-    return this.#show(content, this.#contextOf(undefined), 200, ...this.#visitors.forgotten)
+    return shown(content, this.#contextOf(undefined), 200, ...this.#visitors.forgotten)
   }
 
   /** The person in the browser, and the cookie to set for a new one. A proxy names the person with each request. */
@@ -311,19 +278,12 @@ export class SignInPage {
 
   #missing(request: PageRequest): PageAnswer {
     const content = message('Not found', 'There is no such server to sign in to.', this.#back)
-    return this.#show(content, this.#context(request), 404)
+    return shown(content, this.#context(request), 404)
   }
 
   #stale(request: PageRequest): PageAnswer {
     const text = 'This page is too old, or was opened in another browser. Nothing has changed.'
-    return this.#show(message('Not signed in', text, this.#back), this.#context(request), 400)
-  }
-
-  #show(content: Content, context: PageContext, status = 200, ...cookies: (string | undefined)[]): PageAnswer {
-    const given = cookies.filter((one) => one !== undefined)
-    const leaves = content.onTo === undefined ? {} : { 'referrer-policy': 'no-referrer' }
-    const headers = { ...HEADERS, ...leaves, ...(given.length > 0 && { 'set-cookie': given }) }
-    return { status, headers, body: document(content, context) }
+    return shown(message('Not signed in', text, this.#back), this.#context(request), 400)
   }
 }
 
@@ -335,9 +295,4 @@ function stateOf(status: AccountStatus | undefined): ServerRow['state'] {
 
 function hostOf(address: string): string {
   return parseUrl(address)?.host ?? ''
-}
-
-function redirect(location: string, ...cookies: string[]): PageAnswer {
-  const headers = { ...HEADERS, location, ...(cookies.length > 0 && { 'set-cookie': cookies }) }
-  return { status: 303, headers, body: '' }
 }

@@ -1,0 +1,77 @@
+/** The placeholder for a server until the sign-in: its description, its empty lists, and one tool that signs in. */
+import { SIGN_IN_TOOL } from '../protocol/account.js'
+import type { Call, Final, Handler, Told } from '../protocol/call.js'
+import { MODERN } from '../protocol/eras.js'
+import { LISTEN } from '../protocol/methods.js'
+import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
+import { EMPTY, objectIn, parseObject } from '../rpc/splice.js'
+import { pause } from '../time/pause.js'
+
+/** The server that the placeholder stands for. */
+export interface PlaceholderServer {
+  name: string
+  /** The argument of `mcp-bridge login`. */
+  loginName: string
+  /** The address where the principal signs in; undefined if a browser opens on this machine. */
+  page: string | undefined
+}
+
+/** Milliseconds between checks for a sign-in, for open subscriptions. */
+const LOOK_EVERY = 500
+/** Lists that are empty in the placeholder, by the members that hold them. */
+const EMPTY_LISTS: Readonly<Record<string, string>> = {
+  'prompts/list': 'prompts',
+  'resources/list': 'resources',
+  'resources/templates/list': 'resourceTemplates',
+}
+
+/** Whether the placeholder answers a method. */
+export function isOfPlaceholder(method: string): boolean {
+  return method === 'server/discover' || method === 'tools/list' || method === LISTEN || method in EMPTY_LISTS
+}
+
+/** The result of a method; undefined for methods without one. */
+export function placeholderResult(method: string, { name, loginName, page }: PlaceholderServer): object | undefined {
+  const other = page === undefined ? `run "mcp-bridge login ${loginName}" in a terminal` : `open ${page}`
+  const how = `Call the tool ${SIGN_IN_TOOL}, or ${other}.`
+  const where = page === undefined ? 'A browser window opens on this machine.' : `It gives the address of a page.`
+  if (method === 'server/discover')
+    return {
+      supportedVersions: MODERN,
+      capabilities: Object.fromEntries(CHANGING_LISTS.map(({ capability }) => [capability, { listChanged: true }])),
+      instructions: `The server "${name}" requires a sign-in before it can be used. ${how} Its own tools are available after that.`,
+    }
+  if (method === 'tools/list')
+    return {
+      tools: [
+        {
+          name: SIGN_IN_TOOL,
+          title: `Sign in to ${name}`,
+          description: `Signs in to the server "${name}". Its tools can be used after that. ${where}`,
+          inputSchema: { type: 'object', properties: {}, additionalProperties: false },
+        },
+      ],
+    }
+  const list = EMPTY_LISTS[method]
+  return list === undefined ? undefined : { [list]: [] }
+}
+
+/**
+ * Answers a subscription while the principal has the placeholder (`waits`). After the sign-in it reports that all lists have
+ * changed, and continues at the server.
+ */
+export async function listenToPlaceholder(call: Call, next: Handler, waits: () => Promise<boolean>): Promise<Final> {
+  const { signal } = call
+  const filter = objectIn(call.params, 'notifications') ?? EMPTY
+  const lists = CHANGING_LISTS.filter((list) => wants(filter, list.method, EMPTY))
+  const honoured = JSON.stringify({ notifications: Object.fromEntries(lists.map((list) => [list.filter, true])) })
+  await call.tell({ kind: 'notification', method: ACKNOWLEDGED, params: parseObject(honoured) })
+  while (await waits()) {
+    await pause(LOOK_EVERY, signal)
+    signal.throwIfAborted()
+  }
+  for (const { method } of lists) await call.tell({ kind: 'notification', method, params: EMPTY })
+  // The client already has an acknowledgement.
+  const tell = (told: Told) => (told.method === ACKNOWLEDGED ? undefined : call.tell(told))
+  return next({ ...call, tell })
+}

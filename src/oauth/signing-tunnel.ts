@@ -1,0 +1,95 @@
+/** A client's own session with a legacy server, whose requests may require a sign-in. */
+import { randomId } from '../crypto/seal.js'
+import { Fault, needsSignIn } from '../fault/fault.js'
+import { type Account, MAX_RETRIES } from '../protocol/account.js'
+import type { Encoded } from '../protocol/encoded.js'
+import { type LegacyRevision, traits } from '../protocol/eras.js'
+import { uncovered } from '../protocol/input.js'
+import type { SayTunnelled, Tunnel, TunnelListener } from '../protocol/upstream.js'
+import type { Id, Request, Response, Sent } from '../rpc/message.js'
+import { EMPTY, objectIn, type Payload, parseObject } from '../rpc/splice.js'
+import type { Signal } from '../time/hang-up.js'
+
+const URL_QUESTION = parseObject('{"mode":"url"}')
+
+/** Whether a client with these capabilities can be asked to open an address. */
+export function canOpenUrl(capabilities: Payload): boolean {
+  return uncovered('elicitation/create', URL_QUESTION, capabilities) === undefined
+}
+
+/** The session. A request that requires a sign-in is sent again after it. */
+export class SigningTunnel implements Tunnel {
+  readonly #tunnel: Tunnel
+  readonly #account: Account
+  readonly #capabilities: Payload
+
+  constructor(tunnel: Tunnel, account: Account, { params }: Request) {
+    this.#tunnel = tunnel
+    this.#account = account
+    this.#capabilities = (typeof params === 'string' ? undefined : objectIn(params, 'capabilities')) ?? EMPTY
+  }
+
+  opened(id: Id): Encoded {
+    return this.#tunnel.opened(id)
+  }
+
+  get revision(): LegacyRevision | undefined {
+    return this.#tunnel.revision
+  }
+
+  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
+    let hasSaid = false
+    const heard: SayTunnelled = (message) => {
+      hasSaid = true
+      return say(message)
+    }
+    for (let signIns = 0; ; signIns++) {
+      try {
+        return await this.#tunnel.ask(request, signal, heard, call)
+      } catch (error) {
+        if (hasSaid || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
+        await this.#account.signIn(error.signInFor, signal).catch((fault: unknown) => {
+          throw this.#byUrl(fault)
+        })
+      }
+    }
+  }
+
+  /** A session of the client's own cannot be asked by the bridge, but an error may carry the address for the person. */
+  #byUrl(error: unknown): unknown {
+    const opens = this.revision !== undefined && traits[this.revision].elicitationModes
+    if (!opens || !needsSignIn(error) || error.signInUrl === undefined) return error
+    const { message, signInUrl: url } = error
+    if (!canOpenUrl(this.#capabilities)) return error
+    const elicitations = [{ mode: 'url', elicitationId: randomId(), url, message }]
+    return new Fault('signInByUrl', message, { data: { elicitations } })
+  }
+
+  notify(method: string, params: Sent): void {
+    this.#tunnel.notify(method, params)
+  }
+
+  respond(response: Response): void {
+    this.#tunnel.respond(response)
+  }
+
+  attach(listener: TunnelListener): void {
+    this.#tunnel.attach(listener)
+  }
+
+  close(): void {
+    this.#tunnel.close()
+  }
+}
+
+/** Runs `work`, and again after a sign-in. Rejects with a Fault. */
+export async function signedIn<T>(account: Account, signal: Signal, work: () => Promise<T>): Promise<T> {
+  for (let signIns = 0; ; signIns++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
+      await account.signIn(error.signInFor, signal)
+    }
+  }
+}
