@@ -10,26 +10,12 @@ import type { SignInExplanation } from '../protocol/account.js'
 import { LEGACY, MODERN } from '../protocol/eras.js'
 import { printable } from '../texts/printable.js'
 import { type Candidate, type Findings, merge, type PlaceFailure } from './candidate.js'
-import type { FetchDocument } from './documents.js'
 import { canonical } from './endpoint.js'
 import { failure, type Reason } from './failure.js'
 import type { ManifestServer } from './manifest.js'
+import type { Progress, Step } from './progress.js'
 import { difference, type Facts, type StatedHandshake, type TrustVerdict } from './trust/judge.js'
-import type { Verification } from './trust/jws.js'
-import { forgetManifest, type Vouched, vouchedFor } from './vouched.js'
-
-/** A step towards a verdict. A target is located once; the other steps are for each candidate. */
-type Step = 'locate' | 'manifest' | 'signature' | 'handshake' | 'sign-in' | 'trust'
-
-/** The outcome of a step. */
-export interface Progress {
-  /** The target, or the name of a candidate. */
-  about: string
-  step: Step
-  ms: number
-  ok: boolean
-  message: string
-}
+import { forgetManifest, type ManifestParts, type Vouched, vouchedFor } from './vouched.js'
 
 /** What was learned by connecting to a server. */
 export interface Meeting {
@@ -51,12 +37,8 @@ export interface SignInNeeded {
 }
 
 /** The implementation of the steps. */
-export interface DiscoveryParts {
+export interface DiscoveryParts extends ManifestParts {
   locate(target: string): Promise<Findings>
-  fetch: FetchDocument
-  /** Fetch a document again the next time. */
-  forget(url: string): void
-  verify(fetched: { url: string; bytes: Uint8Array; jws: Uint8Array | undefined }): Promise<Verification>
   pinsOf(origin: string): readonly string[] | undefined
   /** Connects to a server, under these pins if there are any. */
   meet(candidate: Candidate, pins: readonly string[] | undefined): Promise<Meeting>
@@ -253,13 +235,6 @@ const REASONS: Readonly<Partial<Record<Fault['fault'], Reason<'handshake'>>>> = 
   signInPending: 'sign-in',
   signInRefused: 'sign-in',
 }
-
-/** Runs a step and reports it. A Failure is the result of the step; other errors reject. */
-export type TakeStep = <T>(
-  what: Step,
-  work: () => T | Promise<T>,
-  say: (value: T) => [ok: boolean, message: string],
-) => Promise<{ value: T; failed?: never } | { value?: never; failed: Failure }>
 
 /** Throws a Failure with both lists if, by the manifest, the server supports no revision that the bridge supports. */
 function checkRevisions(server: ManifestServer | undefined): void {

@@ -1,11 +1,20 @@
 /** Finds the manifest that covers a candidate, and verifies its signature. */
 import type { Candidate } from './candidate.js'
+import type { FetchDocument } from './documents.js'
 import { canonical } from './endpoint.js'
 import type { ManifestServer } from './manifest.js'
+import type { TakeStep } from './progress.js'
 import { MANIFEST_PATH } from './sources/well-known.js'
-import type { DiscoveryParts, TakeStep } from './steps.js'
 import { namesEndpoint } from './trust/judge.js'
 import type { Verification } from './trust/jws.js'
+
+/** How manifests are fetched and verified. */
+export interface ManifestParts {
+  fetch: FetchDocument
+  /** Fetch a document again the next time. */
+  forget(url: string): void
+  verify(fetched: { url: string; bytes: Uint8Array; jws: Uint8Array | undefined }): Promise<Verification>
+}
 
 /** A manifest that covers a candidate. */
 export interface Vouched {
@@ -17,7 +26,7 @@ export interface Vouched {
 const NONE = 'No manifest'
 
 /** Fetches a manifest and its signature again the next time. */
-export function forgetManifest(url: string, { forget }: Pick<DiscoveryParts, 'forget'>): void {
+export function forgetManifest(url: string, { forget }: Pick<ManifestParts, 'forget'>): void {
   forget(url)
   forget(signatureOf(url))
 }
@@ -25,7 +34,7 @@ export function forgetManifest(url: string, { forget }: Pick<DiscoveryParts, 'fo
 /** The manifest that covers a candidate: one that named it, or that of its own host. */
 export async function vouchedFor(
   candidate: Candidate,
-  parts: DiscoveryParts,
+  parts: ManifestParts,
   step: TakeStep,
 ): Promise<Vouched | undefined> {
   const named = [candidate, ...candidate.alsoFrom].flatMap(({ manifest }) => manifest?.url ?? [])
@@ -61,7 +70,7 @@ export async function vouchedFor(
 async function verify(
   { url, bytes }: { url: string; bytes: Uint8Array },
   { endpoint }: Candidate,
-  parts: DiscoveryParts,
+  parts: ManifestParts,
 ): Promise<Vouched> {
   const jws = await parts.fetch(signatureOf(url), 'application/jose')
   const verification = await parts.verify({ url, bytes, jws: jws?.bytes })

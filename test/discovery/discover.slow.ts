@@ -5,13 +5,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { Findings } from '../../src/discovery/candidate.js'
 import { failure } from '../../src/discovery/failure.js'
-import {
-  type Discovered,
-  type DiscoveryParts,
-  discover,
-  type Examined,
-  type Progress,
-} from '../../src/discovery/steps.js'
+import type { Progress } from '../../src/discovery/progress.js'
+import { type Discovered, type DiscoveryParts, discover, type Examined } from '../../src/discovery/steps.js'
 import { temporaryFolder } from '../support/folder.js'
 import { legacyServer, makeWorld, manifestFor, modernServer, offers, serveFound, type World } from '../support/found.js'
 import { call } from '../support/modern.js'
