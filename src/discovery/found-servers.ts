@@ -76,7 +76,9 @@ export class FoundServers {
       onFailed: (failed) => this.#failed(failed),
       signal: this.#end.signal,
     })
-    this.#timer = setInterval(() => this.look(), every).unref()
+    this.#timer = setInterval(() => {
+      this.look().catch(() => {})
+    }, every).unref()
   }
 
   /** The settings with the discovered servers added. */
@@ -182,8 +184,7 @@ export class FoundServers {
     if (isNew) Object.assign(known, { meeting, identity: undefined })
     known.facts = now
     known.candidate = candidate
-    const origin = now.origin
-    known.pins = origin === undefined ? undefined : this.#discovery.parts.pinsOf(origin)
+    known.pins = now.origin === undefined ? undefined : this.#discovery.parts.pinsOf(now.origin)
     known.served ||= meeting !== undefined || failure?.transient === true || failure?.phase === 'cooling'
     known.trust = this.#trustContextOf(endpoint, known)
     this.#tell()
@@ -284,7 +285,7 @@ export class FoundServers {
     if (this.#wanted || this.#end.signal.aborted) return
     this.#wanted = setTimeout(() => {
       this.#wanted = undefined
-      return this.look()
+      this.look().catch(() => {})
     }, SOONEST).unref()
   }
 
