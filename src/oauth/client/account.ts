@@ -13,7 +13,6 @@ import { unlessAborted, within } from '../../time/time.js'
 import { readChallenges, type Wanted, wantedBy } from '../challenge.js'
 import { endingOf, quoted } from '../failure.js'
 import { sameIssuer } from '../issuer.js'
-import type { Flow } from '../person/flow.js'
 import type { PageName } from '../person/pages.js'
 import { chooseScopes, includesAll } from '../scopes.js'
 import type { Holder, Token, TokenRecord } from '../store/record.js'
@@ -21,6 +20,7 @@ import type { TokenStore } from '../store/store.js'
 import type { Found } from './discover.js'
 import { Nonce } from './nonce.js'
 import type { Obtainer, ObtainOptions, RecordPlace } from './obtain.js'
+import { PersonWait, type RunningFlow } from './person-wait.js'
 import { type ClientSettings, isRenewable } from './settings.js'
 import { type AccountStatus, statusOf } from './status.js'
 
@@ -40,9 +40,6 @@ export interface AccountOptions extends Pick<ObtainOptions, 'server' | 'settings
 /** All in milliseconds, except `part`: a part of the token's lifetime. */
 const LOOK_EVERY = 500
 const FRESH = { least: 60_000, part: 0.1 }
-const WAIT = 40_000
-/** For what authorization servers are asked before a person. Longer takes away from the time for the person. */
-const FOR_SERVERS = 5_000
 const DECLINED_FOR = 60_000
 const REFUSED_FOR = 300_000
 /** After a failed renewal of a token that is still valid. */
@@ -51,13 +48,6 @@ const RENEW_AGAIN = 10_000
 const REFUSED_AGAIN = 5_000
 /** Most renewals because the server refused a token that had not expired. */
 const RATE = { most: 3, within: 300_000 }
-
-interface RunningFlow {
-  flow: Flow
-  token: Promise<Token>
-  /** A waiting request was told where to sign in, because no browser could be started. */
-  isInformed: boolean
-}
 
 /** The record as last read. */
 interface Known {
@@ -79,14 +69,13 @@ export class TokenAccount {
   readonly key: string
   readonly #options: AccountOptions
   readonly #now: () => number
-  readonly #closing = new AbortController()
   #known: Known | undefined
   /** When the record was last checked, by the monotonic clock. */
   #looked = Number.NEGATIVE_INFINITY
   #renewing: Promise<Token | undefined> | undefined
   #renewNotBefore = 0
   #obtaining: Promise<Token | Found> | undefined
-  #flow: RunningFlow | undefined
+  readonly #person: PersonWait
   readonly #nonce = new Nonce()
   /** The challenges of the server's last refusal. */
   #challenges: readonly string[] = []
@@ -100,6 +89,10 @@ export class TokenAccount {
     this.#options = options
     this.#now = options.now ?? Date.now
     this.key = accountKey(options.holder, options.settings)
+    const onEnd = () => {
+      this.#known = undefined
+    }
+    this.#person = new PersonWait({ ...options, onEnd })
   }
 
   /** The `Authorization` to send; not a promise if it is fresh. Undefined if there is none. Rejects with a Fault. */
@@ -136,17 +129,18 @@ export class TokenAccount {
     if (isStepUp) await this.#checkLacking(record as TokenRecord, lacking)
     if (isStepUp || !this.#isRenewable(record)) {
       // Nothing is sent if a person would be needed and may not be asked, or is being asked already.
-      if (!mayAsk && !this.#isMachine) throw this.#needsPerson(refusal)
+      if (!mayAsk && !this.#isMachine) throw this.#person.needed(refusal)
       if (!this.#isMachine) checkDeclined(record, this.#now())
-      if (this.#flow) return headerOf(await this.#wait(this.#flow, began, signal))
+      const { running } = this.#person
+      if (running) return headerOf(await this.#person.wait(running, began, signal))
     }
     const obtaining = isStepUp ? this.#stepUp(record as TokenRecord, wanted) : this.#again(refusal, wanted)
-    const got = await within(obtaining, this.#timeLeft(began), () => this.#tooSlow(), signal)
+    const got = await within(obtaining, this.#person.timeLeft(began), () => this.#person.tooSlow(), signal)
     if (isToken(got)) return headerOf(got)
-    if (!mayAsk) throw this.#needsPerson(refusal)
+    if (!mayAsk) throw this.#person.needed(refusal)
     const asked = this.#scopes(got, wanted, record, isStepUp)
     const flow = this.#startFlow(await this.#options.obtainer(), got, asked, token, false)
-    return headerOf(await this.#wait(flow, began, signal))
+    return headerOf(await this.#person.wait(flow, began, signal))
   }
 
   /** Notes the nonce for the next proof. */
@@ -157,7 +151,7 @@ export class TokenAccount {
   /** The `DPoP` header for one request. Rejects with a Fault if the token that it is for has gone. */
   async proof(request: ProvenRequest): Promise<string> {
     const { record } = this.#known ?? (await this.#load())
-    if (!record?.key) throw new Fault('signInRequired', this.#signInFirst)
+    if (!record?.key) throw new Fault('signInRequired', this.#person.signInFirst)
     return (await this.#options.obtainer()).proof(record.key, request, this.#nonce.value)
   }
 
@@ -179,7 +173,7 @@ export class TokenAccount {
   /** Waits for a sign-in in another process. Undefined if there is no other token in time; rejects with a Fault if it fails. */
   async arrived({ sent }: Refusal, signal: Signal): Promise<string | undefined> {
     const began = this.#now()
-    for (let left = this.#patience; left > 0 && !signal.aborted; left -= LOOK_EVERY) {
+    for (let left = this.#person.patience; left > 0 && !signal.aborted; left -= LOOK_EVERY) {
       await pause(Math.min(left, LOOK_EVERY), signal)
       const record = await this.#options.store.read(this.key)
       const token = record?.token
@@ -221,7 +215,7 @@ export class TokenAccount {
 
   /** Takes the redirect address that a person pasted. Resolves to whether it belongs to a sign-in. */
   async paste(text: string): Promise<boolean> {
-    const shown = await this.#flow?.flow.paste(text)
+    const shown = await this.#person.running?.flow.paste(text)
     return shown === 'signedIn' || shown === 'failed'
   }
 
@@ -242,7 +236,7 @@ export class TokenAccount {
 
   /** Ends what is in progress in this process. Other processes may continue the sign-in. */
   close(): void {
-    this.#closing.abort(new Fault('draining', 'The bridge is shutting down'))
+    this.#person.close()
   }
 
   get #place(): RecordPlace {
@@ -406,74 +400,9 @@ export class TokenAccount {
     known: Token | undefined,
     insist: boolean,
   ): RunningFlow {
-    if (this.#flow) {
-      this.#flow.flow.remind(insist)
-      return this.#flow
-    }
-    const flow = obtainer.flow(this.#place, found, asked, known?.access, { insist, signal: this.#closing.signal })
-    const token = flow.run().finally(() => {
-      this.#flow = undefined
-      this.#known = undefined
-    })
-    // The request that started it may have been cancelled.
-    token.catch(() => {})
-    this.#flow = { flow, token, isInformed: false }
-    return this.#flow
-  }
-
-  get #patience(): number {
-    return this.#options.settings.wait ?? WAIT
-  }
-
-  /** Milliseconds that a request may still wait: clients give `initialize` a minute, and its server needs time as well. */
-  #timeLeft(began: number): number {
-    return Math.max(0, Math.max(this.#patience, WAIT) + FOR_SERVERS - (performance.now() - began))
-  }
-
-  #tooSlow(): never {
-    const { server } = this.#options
-    throw new Fault('signInPending', `The authorization server of ${quoted(server)} is slow to answer. Try again later`)
-  }
-
-  /** Waits for a person, for as long as a request may. `began`: when the request was refused. */
-  #wait(running: RunningFlow, began: number, signal: Signal): Promise<Token> {
-    const { flow, token } = running
-    flow.remind()
-    const patience = Math.min(this.#patience, this.#timeLeft(began))
-    // A person who has not seen the address cannot have signed in, so the wait ends when it is shown.
-    const tokenOrShown = running.isInformed
-      ? token
-      : Promise.race([
-          token,
-          flow.shown.then(() => {
-            running.isInformed = true
-            throw this.#stillWaiting(flow)
-          }),
-        ])
-    const stillWaiting = () => {
-      throw this.#stillWaiting(flow)
-    }
-    return within(tokenOrShown, patience, stillWaiting, signal)
-  }
-
-  #needsPerson(refusal: Refusal): Fault {
-    const flow = this.#flow?.flow
-    return new Fault(flow ? 'signInPending' : 'signInRequired', this.#signInFirst, {
-      signInFor: refusal,
-      signInUrl: flow?.address,
-    })
-  }
-
-  get #signInFirst(): string {
-    const { server, loginName = server } = this.#options
-    return `Sign in to ${quoted(server)} first: mcp-bridge login ${loginName}`
-  }
-
-  #stillWaiting({ address, isShown }: Flow): Fault {
-    const message = isShown
-      ? this.#signInFirst
-      : `Sign in to ${quoted(this.#options.server)} in the browser window that was opened, then try again`
-    return new Fault('signInPending', message, { signInUrl: address })
+    return this.#person.start(insist, (signal) =>
+      obtainer.flow(this.#place, found, asked, known?.access, { insist, signal }),
+    )
   }
 }
 
