@@ -14,9 +14,9 @@ const wrong: [name: string, args: string[], code: number, said: RegExp][] = [
     'a command that does not exist',
     ['bridgify', '--upstream', 'x'],
     2,
-    /"bridgify" is no command of mcp-bridge, and no/,
+    /"bridgify" is neither a command of mcp-bridge nor a program/,
   ],
-  ['a misspelt command', ['prob', 'https://x/mcp'], 2, /"prob" is no command.*: did you mean probe\?/],
+  ['a misspelt command', ['prob', 'https://x/mcp'], 2, /"prob" is neither a command.*: did you mean probe\?/],
   [
     'a misspelt command of two words',
     ['trust', 'aprove', 'x'],
