@@ -104,7 +104,7 @@ t.test('TLS without a certificate, and a certificate without TLS, are invalid', 
   const server = 'http://127.0.0.1:1/mcp'
   const files = ['--tls-cert', cert, '--tls-key', key]
   const cases: [name: string, args: readonly string[], says: RegExp][] = [
-    ['no certificate', ['--listen', 'https://127.0.0.1:0'], /--listen.*has https:\/\/, which requires .*tls/],
+    ['no certificate', ['--listen', 'https://127.0.0.1:0'], /--listen.*begins with https:\/\/, which requires .*tls/],
     ['no TLS', files, /is for https:\/\/ addresses: begin .*listen.* with https:\/\//],
     ['no key', ['--listen', 'https://127.0.0.1:0', '--tls-cert', cert], /tls.*key/],
     [
