@@ -1,5 +1,4 @@
 /** The contract of a half of `Server`, which answers for the server in one era. */
-import type { ChangeNotice } from '../ports/replicas.js'
 import type { Handler, Notice } from '../protocol/call.js'
 import type { Capacity } from './capacity.js'
 import type { Detection } from './era/detection.js'
@@ -12,8 +11,6 @@ export interface Half {
   readonly handle: Handler
   /** Sends a notification of a client to the server. Rejects if the server is unreachable. */
   notify(notice: Notice): Promise<void>
-  /** Passes a change that another replica received to the subscriptions of this one. */
-  onReplicaChange(notice: ChangeNotice): void
   /** Closes all sessions, channels and calls of the half. `hurry`: at once. */
   close(hurry: boolean): Promise<void>
 }

@@ -41,7 +41,7 @@ export class Server implements Upstream {
       timeout: timeouts.probe,
       idle: timeouts.idle,
       // Only opening a session shows the transport of some servers. Detection needs nothing else of a half.
-      resolveTransport: (verdict, sender) => this.#legacy.resolveTransport(verdict, sender),
+      resolveTransport: (verdict, sender) => this.#legacy.sessions.resolveTransport(verdict, sender),
       shared: replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback }),
     })
     this.#capacity = new Capacity(options, this.#detection)
@@ -50,10 +50,10 @@ export class Server implements Upstream {
     this.#modern = new ModernHalf(options, access)
     this.#unsubscribe = replicas?.hear(name, {
       changed: (notice) => {
-        this.#legacy.onReplicaChange(notice)
+        this.#legacy.sessions.onReplicaChange(notice)
         this.#modern.onReplicaChange(notice)
       },
-      missed: () => this.#legacy.missed(),
+      missed: () => this.#legacy.sessions.missed(),
     })
   }
 
@@ -79,7 +79,7 @@ export class Server implements Upstream {
 
   /** The number of calls that wait for their clients' answers. */
   get parked(): number {
-    return this.#legacy.parked
+    return this.#legacy.parked.size
   }
 
   /** The server is a program that the bridge starts. */
@@ -148,7 +148,7 @@ export class Server implements Upstream {
   }
 
   legacyRoute(sender: Sender): Promise<LegacyRoute> {
-    return this.#legacy.routeOf(sender)
+    return this.#legacy.routes.routeOf(sender)
   }
 
   connected(principal: string): () => void {
@@ -177,7 +177,8 @@ export class Server implements Upstream {
     // The probe does not show that HTTP+SSE is reachable, or that a program without a clear answer accepts
     // `initialize`.
     const isSure = this.#detection.hasSpare && !verdict.weak
-    if (verdict.era === 'legacy' && !isSure && verdict.transport.kind !== 'http') await this.#legacy.prove(verdict)
+    if (verdict.era === 'legacy' && !isSure && verdict.transport.kind !== 'http')
+      await this.#legacy.sessions.prove(verdict)
     return verdict
   }
 

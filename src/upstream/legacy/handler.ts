@@ -242,7 +242,12 @@ function decoderFor(required: WhenRequired): Decode {
     const asking = kind === 'error' ? required(call, response, session) : undefined
     if (asking) return asking
     const lists = call.method === 'tools/list'
-    const reply = decodeReply(call, response, session.handshake.serverInfo, lists ? session.liftList : undefined)
+    const reply = decodeReply(
+      call,
+      response,
+      session.handshake.serverInfo,
+      lists ? session.options.liftList : undefined,
+    )
     if (reply.kind === 'result' && lists && page) session.tools.learn(page, raw(call.params, 'cursor'))
     if (exchange.refusals) throwIfRefused(reply, exchange.refusals)
     if (reply.kind !== 'error') return reply

@@ -89,21 +89,18 @@ const TRAILING = 25
 
 export class LegacySession extends Pooled implements Owner {
   readonly ping = { method: 'ping', params: undefined }
+  readonly options: SessionOptions
   /** Replaced when the lists show what a server without declared capabilities offers. */
   handshake: Handshake
   readonly tools: ToolCache
   /** The server supports tasks for `tools/call`. */
   readonly makesTasks: boolean
-  /** Translates lists of tools into the middle form. */
-  readonly liftList: Lift
   /** The fields about the server for the log of a call. */
   readonly described: { serverEra: string; serverRevision: string; serverTransport: string }
   /** Whether the server can send messages that belong to no call; undefined until that is known. */
   receives: boolean | undefined
   /** Passes changes on to subscriptions. */
   readonly changeFeed: ChangeFeed
-  /** As in `Identity`. */
-  readonly who: string
   /** Requests of the server to the client. */
   readonly serverRequests: ServerRequests
   /** URL elicitations that the server has reported as complete. */
@@ -111,10 +108,6 @@ export class LegacySession extends Pooled implements Owner {
   readonly #peer: Peer
   /** The reservation for the server's capabilities. */
   readonly #reservation: Reservation
-  readonly #log: ServerLog
-  readonly #accounts: SessionOptions['accounts']
-  readonly #onState: SessionOptions['onState']
-  readonly #onEnd: SessionOptions['onEnd']
   /** `notifications/initialized` has been delivered. */
   #isOpen = false
   #over = false
@@ -128,9 +121,9 @@ export class LegacySession extends Pooled implements Owner {
 
   private constructor(peer: Peer, handshake: Handshake, options: SessionOptions) {
     super()
-    const { identity, log, memory, roots, askers, onState, onChange, onEnd } = options
+    const { identity, memory, roots, askers, onChange } = options
     this.#peer = peer
-    this.who = identity.who
+    this.options = options
     if (identity.several) peer.possibleCallers = new PossibleCallers()
     this.changeFeed = new ChangeFeed({
       send: (method, uri) => this.#sendSubscription(method, uri),
@@ -151,15 +144,10 @@ export class LegacySession extends Pooled implements Owner {
     )
     this.#reservation = memory.reserve(identity.who, SMALL)
     this.#reservation.resize(weightOf(handshake.capabilities.source))
-    this.liftList = options.liftList
     const { transport: serverTransport } = peer.channel
     this.described = { serverEra: 'legacy', serverRevision: handshake.revision, serverTransport }
     this.makesTasks = offersTasks(handshake.capabilities)
-    this.#log = log
-    this.#accounts = options.accounts
-    this.#onState = onState
-    this.#onEnd = onEnd
-    this.tools = new ToolCache((cursor) => this.#listTools(cursor), memory.reserve(identity.who, SMALL))
+    this.tools = new ToolCache((cursor) => this.#list('tools/list', cursor), memory.reserve(identity.who, SMALL))
     peer.owner = this
   }
 
@@ -190,7 +178,7 @@ export class LegacySession extends Pooled implements Owner {
   #opened(): void {
     const { channel, headers, account } = this.#peer
     this.#isOpen = true
-    this.#onState?.('opened')
+    this.options.onState?.('opened')
     this.receives = channel.listen ? undefined : true
     this.#listening = channel.listen?.(headers, account).then((receives) => {
       this.receives = receives
@@ -216,7 +204,8 @@ export class LegacySession extends Pooled implements Owner {
     const exchange = this.#peer.beginExchange(call.principal, call)
     exchange.task = task
     // The newest account is also used for the session's own messages.
-    if (this.#accounts) this.#peer.account = exchange.account = this.#accounts.for(call)
+    const { accounts } = this.options
+    if (accounts) this.#peer.account = exchange.account = accounts.for(call)
     if (this.serverRequests.held.size > 0 && methodTraits(call.method).asks) this.serverRequests.giveHeld(exchange)
     return exchange
   }
@@ -301,7 +290,7 @@ export class LegacySession extends Pooled implements Owner {
     if (method === 'notifications/cancelled') return this.serverRequests.withdraw(params)
     if (method === 'notifications/elicitation/complete') return this.visits.completed(params)
     this.changeFeed.notified(method, params)
-    if (method === LOG) giveLog(this.#peer, params, this.#log)
+    if (method === LOG) giveLog(this.#peer, params, this.options.log)
   }
 
   streamLost(): void {
@@ -323,11 +312,11 @@ export class LegacySession extends Pooled implements Owner {
     this.changeFeed.lose()
     if (!this.#isOpen || this.#closing) return
     this.#tellEnd('lost')
-    this.#onEnd?.(error, this.#peer.hasServed)
+    this.options.onEnd?.(error, this.#peer.hasServed)
   }
 
   #tellEnd(what: 'ended' | 'lost'): void {
-    if (!this.#over) this.#onState?.(what)
+    if (!this.#over) this.options.onState?.(what)
     this.#over = true
     this.#settle()
   }
@@ -363,10 +352,6 @@ export class LegacySession extends Pooled implements Owner {
       },
     )
     await within(all, OTHER_LISTS)
-  }
-
-  #listTools(cursor: Json | undefined): Promise<Payload> {
-    return this.#list('tools/list', cursor)
   }
 
   /** A page of a list, for the bridge itself. */

@@ -173,7 +173,7 @@ export class LegacySessions {
   onReplicaChange({ who, method, params }: ChangeNotice): void {
     const same = this.#options.transport.kind !== 'stdio'
     for (const session of this.#pool.sessions) {
-      if (session.who === who) session.changeFeed.onReplicaChange(method, params, same)
+      if (session.options.identity.who === who) session.changeFeed.onReplicaChange(method, params, same)
     }
   }
 

@@ -16,24 +16,10 @@ import { DirectTunnel, type TunnelOptions } from './tunnel.js'
 type Opening = Pick<TunnelOptions, 'call' | 'write'>
 
 /** A tunnel, open or being opened. */
-class TunnelOccupant implements Occupant {
-  readonly principal: string
+interface TunnelOccupant extends Occupant {
   tunnel: DirectTunnel | undefined
   /** Identifies the session for the inspector. */
-  readonly session: string | undefined
-
-  constructor(principal: string, session: string | undefined) {
-    this.principal = principal
-    this.session = session
-  }
-
-  get idleSince(): number | undefined {
-    return this.tunnel?.idleSince
-  }
-
-  end(): void {
-    this.tunnel?.end()
-  }
+  session: string | undefined
 }
 
 export class Tunnels {
@@ -60,7 +46,17 @@ export class Tunnels {
   ): Promise<DirectTunnel | undefined> {
     const { occupancy } = this.#access.capacity
     if (this.#closed) throw new Fault('draining', 'The bridge is shutting down')
-    const occupant = new TunnelOccupant(sender.principal, this.#options.recorder && crypto.randomUUID())
+    const occupant: TunnelOccupant = {
+      principal: sender.principal,
+      session: this.#options.recorder && crypto.randomUUID(),
+      tunnel: undefined,
+      get idleSince() {
+        return this.tunnel?.idleSince
+      },
+      end() {
+        this.tunnel?.end()
+      },
+    }
     occupancy.enter(occupant)
     try {
       const tunnel = await this.#connect(verdict, opening, sender, occupant, options)

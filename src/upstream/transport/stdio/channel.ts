@@ -68,13 +68,10 @@ export class StdioChannel implements Channel {
   /** Reservations for the incomplete line, and for lines that wait to be written. */
   readonly #reservations: { line: Reservation; queue: Reservation }
   readonly #child: Child
-  readonly #lineLimit: number
+  readonly #options: StdioChannelOptions & typeof DEFAULTS
   readonly #decoder: LineDecoder
   readonly #stderr: StderrTail
-  readonly #partialLine: number
-  readonly #grace: { term: number; kill: number }
   readonly #group: ProcessGroup
-  readonly #onGone: () => void
   readonly #lines: Slices<Line>
   #receiver: Receiver | undefined
   #queue: Write[] = []
@@ -94,13 +91,10 @@ export class StdioChannel implements Channel {
     this.#reservations = { line: this.memory.reserve(NOBODY, SMALL), queue: this.memory.reserve(NOBODY, SMALL) }
     this.#child = child as Child
     this.#group = new ProcessGroup(child)
-    this.#lineLimit = options.lineLimit ?? DEFAULTS.lineLimit
-    this.#decoder = new LineDecoder(this.#lineLimit)
-    this.#partialLine = options.partialLine ?? DEFAULTS.partialLine
+    this.#options = { ...DEFAULTS, ...options }
+    this.#decoder = new LineDecoder(this.#options.lineLimit)
     this.#downloads = options.downloads ?? false
-    this.#grace = options.grace ?? DEFAULTS.grace
     this.#lines = new Slices(this.#takeLine, () => this.#resume())
-    this.#onGone = options.onGone ?? (() => {})
     this.#stderr = new StderrTail(options.onStderr)
     // If stderr were not read, its pipe would fill up and block the child.
     child.stderr?.on('data', (chunk: Buffer) => {
@@ -165,7 +159,7 @@ export class StdioChannel implements Channel {
   }
 
   async close(hurry = false): Promise<void> {
-    const grace = hurry ? NO_TIME : this.#grace
+    const grace = hurry ? NO_TIME : this.#options.grace
     if (!this.#closing) {
       this.#closing = true
       if (!this.#blocked) this.#flush()
@@ -180,7 +174,7 @@ export class StdioChannel implements Channel {
         await this.#group.exited
       }
     }
-    this.#onGone()
+    this.#options.onGone?.()
   }
 
   readonly #readChunk = (chunk: Buffer): void => {
@@ -189,7 +183,7 @@ export class StdioChannel implements Channel {
     const lines = this.#decoder.push(chunk)
     if (this.#lines.deliver(lines)) this.#child.stdout.pause()
     const { pending } = this.#decoder
-    if (pending > this.#lineLimit) return this.#endTooLong()
+    if (pending > this.#options.lineLimit) return this.#endTooLong()
     if (pending === 0 && !this.#partial) return
     this.#watchPartial()
     this.#reserve()
@@ -212,7 +206,7 @@ export class StdioChannel implements Channel {
     this.#partial = undefined
     if (this.#decoder.pending === 0) return
     const stalled = () => this.#receiver?.stalled(this.#decoder.beginning(BEGINNING))
-    this.#partial = new Deadline(this.#partialLine, stalled)
+    this.#partial = new Deadline(this.#options.partialLine, stalled)
   }
 
   #resume(): void {
@@ -221,12 +215,14 @@ export class StdioChannel implements Channel {
 
   readonly #takeLine = (line: Line): void => {
     if (!(line instanceof Outline)) this.#receiver?.receive(line, undefined)
-    else if (line.length > this.#lineLimit) this.#endTooLong()
+    else if (line.length > this.#options.lineLimit) this.#endTooLong()
     else this.#receiver?.dropped(line, undefined)
   }
 
   #endTooLong(): void {
-    this.#end(`The server wrote a line of more than ${this.#lineLimit} bytes (limits.lineBytes)`, { protocol: true })
+    this.#end(`The server wrote a line of more than ${this.#options.lineLimit} bytes (limits.lineBytes)`, {
+      protocol: true,
+    })
   }
 
   /** Writes the waiting lines together, because the cost is per write. */
@@ -257,7 +253,7 @@ export class StdioChannel implements Channel {
     // Kills the child and its descendants, which would keep running otherwise. `close` ends them gracefully itself.
     if (!this.#closing) {
       this.#group.destroy()
-      this.#onGone()
+      this.#options.onGone?.()
     }
     const error = new ChannelError(why, { ...options, stderr: this.#stderr.lines })
     // The rejections of unwritten messages have to arrive before the end of the channel.
