@@ -346,7 +346,7 @@ export class Detection {
   }
 }
 
-function judge(finding: ProbeResult | Configured, transport: Transport): Verdict {
+function judge(finding: Finding, transport: Transport): Verdict {
   const { era, why } = finding
   const weak = finding.era === 'legacy' && finding.weak
   const always = transport.kind === 'stdio' || era === 'modern'
@@ -363,6 +363,9 @@ function judge(finding: ProbeResult | Configured, transport: Transport): Verdict
   }
 }
 
+/** What is known of the era: by a probe, or by the configuration. */
+type Finding = ProbeResult | (Omit<ProbeResult & { era: 'modern' }, 'peer'> & { peer: undefined })
+
 interface Starting {
   verdict: Verdict
   peer: Peer
@@ -373,12 +376,8 @@ interface Starting {
   fault?: Fault
 }
 
-type Configured =
-  | { era: 'modern'; why: string; peer: undefined; alsoLegacy: boolean; modernOnly: boolean }
-  | { era: 'legacy'; why: string; peer: undefined; spoke: boolean; weak: boolean; unanswered?: undefined }
-
 /** The finding without a probe: HTTP+SSE is a legacy transport, and the configuration may set the era. */
-function configured(era: 'auto' | Era): Configured {
+function configured(era: 'auto' | Era): Finding {
   const why = era === 'auto' ? 'HTTP+SSE is a transport of that era' : 'the configuration says so'
   if (era === 'modern') return { era, why, peer: undefined, alsoLegacy: false, modernOnly: false }
   return { era: 'legacy', why, peer: undefined, spoke: false, weak: false }

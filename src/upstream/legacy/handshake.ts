@@ -96,9 +96,14 @@ function alternatives(refusal: Response | undefined): readonly LegacyRevision[] 
   return supported.some((version) => isModern(version)) ? [] : older
 }
 
+/** The result in an answer; undefined if it is an error, or no object. */
+export function resultIn({ outcome: { kind, payload } }: Response): Payload | undefined {
+  return kind === 'result' ? payload : undefined
+}
+
 /** The result of an answer, which has to be an object. Throws a ChannelError. */
-export function resultOf({ outcome: { kind, payload } }: Response, method: string): Payload {
-  const result = kind === 'result' ? payload : undefined
+export function resultOf(answer: Response, method: string): Payload {
+  const result = resultIn(answer)
   if (!result) throw new ChannelError(`The server did not answer ${method} with a result`, { protocol: true })
   return result
 }

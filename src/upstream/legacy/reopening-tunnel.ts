@@ -25,6 +25,7 @@ import { ECHOED, printable } from '../../texts/printable.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { backoff, pause } from '../../time/pause.js'
 import { unlessAborted } from '../../time/time.js'
+import { resultIn } from './handshake.js'
 import { KeptSettings } from './kept-settings.js'
 import { OpenServerRequests } from './open-server-requests.js'
 import { SeenLists } from './seen-lists.js'
@@ -262,16 +263,11 @@ export class ReopeningTunnel implements Tunnel {
 }
 
 function capabilitiesIn(answer: Response): Payload {
-  const result = memberIn(answer, 'result')
+  const result = resultIn(answer)
   return (result && objectIn(result, 'capabilities')) ?? EMPTY
 }
 
 function refusalIn(answer: Response): string {
-  const error = memberIn(answer, 'error')
-  return printable(String(error && value(error, 'message')), ECHOED)
-}
-
-/** The result or error in an answer; undefined if the answer is of the other kind. */
-function memberIn({ outcome }: Response, kind: 'result' | 'error'): Payload | undefined {
-  return outcome.kind === kind ? outcome.payload : undefined
+  const { payload } = answer.outcome
+  return printable(String(payload && value(payload, 'message')), ECHOED)
 }

@@ -6,6 +6,7 @@ import { nextCursor } from '../../protocol/listed.js'
 import { CHANGING_LISTS, type ChangingList } from '../../protocol/subscriptions.js'
 import type { Response } from '../../rpc/message.js'
 import { type Json, type Payload, raw } from '../../rpc/splice.js'
+import { resultIn } from './handshake.js'
 
 /** For each list method: the member of its result that holds the items, and the capability of its notification. */
 const LISTS: Readonly<Record<string, { member: string; capability: ChangingList['capability'] }>> = {
@@ -56,8 +57,4 @@ export class SeenLists {
 function digestOf(result: Payload, member: string): string {
   const follows = nextCursor(result) !== undefined
   return digest(`${follows} ${raw(result, member) ?? ''}`)
-}
-
-function resultIn({ outcome: { kind, payload } }: Response): Payload | undefined {
-  return kind === 'result' ? payload : undefined
 }

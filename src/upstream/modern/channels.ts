@@ -168,13 +168,12 @@ export class ModernChannel implements Occupant, Owner {
     return this.peer?.open ?? []
   }
 
-  get #open(): Peer {
-    return this.peer as Peer
-  }
-
   connect(open: () => Promise<Peer>, opened = () => {}): void {
     this.opening = open().then((peer) => {
-      this.#take(peer)
+      this.peer = peer
+      peer.lastUsed = performance.now()
+      if (this.#options.several) peer.possibleCallers = new PossibleCallers()
+      peer.owner = this
       opened()
       return peer
     })
@@ -191,32 +190,25 @@ export class ModernChannel implements Occupant, Owner {
     await peer?.channel.close(hurry)
   }
 
-  #take(peer: Peer): void {
-    this.peer = peer
-    peer.lastUsed = performance.now()
-    if (this.#options.several) peer.possibleCallers = new PossibleCallers()
-    peer.owner = this
-  }
-
   callOf({ method, params }: Request | Notification): number | undefined {
-    return method === LOG ? logReader(this.#open, params)?.number : undefined
+    return method === LOG ? logReader(this.peer as Peer, params)?.number : undefined
   }
 
   asked(request: Request): void {
     const { method } = request
-    if (method === 'ping') this.#open.refuse(request)
+    if (method === 'ping') this.peer?.refuse(request)
     else this.#options.log.debug({ event: 'server_request_dropped', method }, 'request from a modern server dropped')
   }
 
   /** Takes a notification on stdio that names no call. */
   notified(method: string, params: Params): void {
     if (method === 'notifications/cancelled') this.#endSubscription(params)
-    else if (method === LOG) giveLog(this.#open, params, this.#options.log)
+    else if (method === LOG) giveLog(this.peer as Peer, params, this.#options.log)
   }
 
   ended(error: ChannelError): void {
     this.#options.onOver()
-    if (!this.#closing) this.#options.onEnd(error, this.#open.hasServed)
+    if (!this.#closing) this.#options.onEnd(error, this.peer?.hasServed === true)
   }
 
   /** A server may end a subscription by cancelling it (MCP 2026-07-28, basic/patterns/cancellation). */
