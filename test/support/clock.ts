@@ -73,7 +73,7 @@ export interface HeldTimers {
   readonly waiting: number
   /** Timers that have been set so far. */
   readonly set: number
-  /** Lets the time of all of them pass. */
+  /** Lets the time of all of them pass: the monotonic clock moves on, too. */
   run(): void
 }
 
@@ -84,9 +84,11 @@ export interface HeldTimers {
  */
 export function holdTimers(t: Test, milliseconds: number): HeldTimers {
   const held = new Map<unknown, () => void>()
+  const leap = leaper(t)
   let sets = 0
   const own = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout }
-  const set = (run: () => void, wait?: number) => {
+  const set = (callback: (...args: unknown[]) => void, wait?: number, ...args: unknown[]) => {
+    const run = () => callback(...args)
     const timer = own.setTimeout(run, wait)
     if (wait !== undefined && wait <= milliseconds && wait > milliseconds - LOST) {
       held.set(timer.unref(), run)
@@ -108,6 +110,7 @@ export function holdTimers(t: Test, milliseconds: number): HeldTimers {
       return sets
     },
     run() {
+      leap(milliseconds)
       for (const [timer, run] of [...held]) {
         if (!held.has(timer)) continue
         clear(timer as ReturnType<typeof setTimeout>)
@@ -119,9 +122,10 @@ export function holdTimers(t: Test, milliseconds: number): HeldTimers {
 
 /** Moves `performance.now` on by so many milliseconds, as often as it is called. It goes back when the test ends. */
 export function leaper(t: Test): (milliseconds: number) => void {
-  const now = performance.now.bind(performance)
+  // A clock may have been moved on before.
+  const { now } = performance
   let ahead = 0
-  performance.now = () => now() + ahead
+  performance.now = () => now.call(performance) + ahead
   // The method of the prototype shows again.
   t.teardown(() => Reflect.deleteProperty(performance, 'now'))
   return (milliseconds) => {
