@@ -73,8 +73,10 @@ export interface HeldTimers {
   readonly waiting: number
   /** Timers that have been set so far. */
   readonly set: number
-  /** Lets the time of all of them pass: the monotonic clock moves on, too. */
+  /** Lets all of them run. */
   run(): void
+  /** Lets the time of all of them pass: the monotonic clock moves on before they run. */
+  pass(): void
 }
 
 /**
@@ -102,6 +104,13 @@ export function holdTimers(t: Test, milliseconds: number): HeldTimers {
   }
   Object.assign(globalThis, { setTimeout: set, clearTimeout: clear })
   t.teardown(() => Object.assign(globalThis, own))
+  const run = () => {
+    for (const [timer, run] of [...held]) {
+      if (!held.has(timer)) continue
+      clear(timer as ReturnType<typeof setTimeout>)
+      run()
+    }
+  }
   return {
     get waiting() {
       return held.size
@@ -109,13 +118,10 @@ export function holdTimers(t: Test, milliseconds: number): HeldTimers {
     get set() {
       return sets
     },
-    run() {
+    run,
+    pass() {
       leap(milliseconds)
-      for (const [timer, run] of [...held]) {
-        if (!held.has(timer)) continue
-        clear(timer as ReturnType<typeof setTimeout>)
-        run()
-      }
+      run()
     },
   }
 }

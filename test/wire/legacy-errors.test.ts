@@ -237,7 +237,7 @@ t.test('105 a failure of the bridge is a result of the tool, too', async (t) => 
   const refused = await client.call('echo')
   isInBand(t, refused, -32603, 'too many calls')
   t.equal(refused.headers['mcp-bridge-error'], 'overloaded')
-  timeLimit.run()
+  timeLimit.pass()
   const late = await waiting
   isInBand(t, late, -32603, 'a call that took too long')
   t.match(late.message.error, { data: { reason: 'upstream_timeout', outcome: 'unknown' } })
