@@ -1,7 +1,7 @@
 /**
- * The manifest: a document in which a publisher describes its servers (docs/discovery.md). `npm run schema` generates
- * config/manifest.schema.json from it. An unknown member makes a manifest invalid: it is signed like the rest, so it
- * must not be ignored.
+ * The schema and reader of the manifest, in which a publisher describes its servers and says for how long this holds
+ * (docs/discovery.md). `npm run schema` generates config/manifest.schema.json from it. An unknown member makes a manifest
+ * invalid: it is signed like the rest, so it must not be ignored.
  */
 
 import * as z from 'zod'
