@@ -257,6 +257,6 @@ t.test('refuses other paths at which the server answers, with choice and with sc
     t.doesNotThrow(() => parse({ url, paths: [paths], tools: {} }), paths)
   t.doesNotThrow(() => parse({ url, paths: ['/api/*'] }))
   t.throws(() => parse({ url, tools: { override: { a: { name: 'x' }, b: { name: 'x' } } } }), {
-    message: /mcpServers\.a\.tools\.override\.b\.name: is the name of "a" too/,
+    message: /mcpServers\.a\.tools\.override\.b\.name: is also the name of "a"/,
   })
 })

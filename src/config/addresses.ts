@@ -1,4 +1,6 @@
-/** Addresses to listen on, paths of servers, and servers on a command line. */
+/**
+ * Reads the addresses to listen on, the paths of servers, and the addresses of servers: https:, sse+https:, unix: and stdio:.
+ */
 import parseCommandLine from 'string-argv'
 import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 import { addressHint } from './address-hint.js'

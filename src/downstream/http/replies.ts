@@ -1,4 +1,4 @@
-/** Sends answers over HTTP: JSON, event streams, and errors, with their headers, status and `Retry-After`. */
+/** Sends answers over HTTP: JSON, event streams, and errors, with their headers, status, challenges and `Retry-After`. */
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'

@@ -1,4 +1,7 @@
-/** Stores the sessions of legacy clients over HTTP by id: checks their principals, idle timeouts and bound. */
+/**
+ * Stores the sessions of legacy clients over HTTP by id: checks their principals, idle timeouts and bound, and names the replica
+ * that owns one.
+ */
 import { randomBytes } from 'node:crypto'
 import { Fault } from '../../fault/fault.js'
 import { Bound } from '../../limits/bound.js'
