@@ -172,7 +172,7 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'A program does not answer its first request, and writes nothing to stderr meanwhile.',
     'Run the command in a terminal. If it is only slow, raise `timeouts.initialize`.',
   ],
-  'The server did not answer … with a result': [
+  'The server did not answer initialize with a result': [
     'It answered with something else.',
     'Check the address: most servers are at /mcp.',
   ],

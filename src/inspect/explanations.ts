@@ -300,7 +300,7 @@ export const MESSAGE_ADVICE = [
     ['No answer to ', ' in ', ' ms, in which the program wrote nothing (timeouts.initialize)'],
     'Run the command in a terminal. If it is only slow, raise `timeouts.initialize`.',
   ],
-  [['The server did not answer ', ' with a result'], 'Check the address: most servers are at /mcp.'],
+  [['The server did not answer initialize with a result'], 'Check the address: most servers are at /mcp.'],
   [
     ['The server answered with HTTP '],
     'See the HTTP status in the message, and [what to do about it](#a-server-cannot-be-used).',
