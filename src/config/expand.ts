@@ -78,33 +78,36 @@ export function expand(
       ? mapped(entry, (value, key) => (keys.has(key) ? deep(value, `${path}.${key}`) : value))
       : deep(entry, path)
   const value = { ...input }
-  for (const [option, only] of Object.entries(EXPANDED)) {
+  for (const [option, where] of Object.entries(EXPANDED)) {
     const given = input[option]
     if (option === 'mcpServers' && isObject(given))
       value[option] = mapped(given, (entry, name) => server(entry, `${option}.${name}`))
-    else if (only === 'all' && given !== undefined) value[option] = deep(given, option)
-    else if (isObject(given))
-      value[option] = mapped(given, (one, key) => (only.includes(key) ? deep(one, `${option}.${key}`) : one))
+    else if (where === 'inside') {
+      if (given !== undefined) value[option] = deep(given, option)
+    } else if (isObject(given))
+      value[option] = mapped(given, (one, key) => (Object.hasOwn(where, key) ? deep(one, `${option}.${key}`) : one))
   }
   return { value, issues }
 }
 
-/** The options in which references are replaced: completely, or only in these of their members. */
-const EXPANDED: Readonly<Record<string, 'all' | readonly string[]>> = {
-  mcpServers: 'all',
-  publish: 'all',
-  stateKeys: 'all',
-  redis: 'all',
-  replicas: 'all',
-  auth: ['tokens', 'issuers', 'forwarded', 'browser'],
-  inspect: ['token', 'tryToken'],
+/** The options in which references are replaced: inside them, or in their members, which are texts or have texts inside. */
+const EXPANDED: Readonly<Record<string, 'inside' | Readonly<Record<string, 'inside' | 'text'>>>> = {
+  mcpServers: 'inside',
+  publish: 'inside',
+  stateKeys: 'inside',
+  redis: 'inside',
+  replicas: 'inside',
+  auth: { tokens: 'inside', issuers: 'inside', forwarded: 'inside', browser: 'inside' },
+  inspect: { token: 'text', tryToken: 'text' },
 }
 
-/** Whether references are replaced at a path. */
+/** Whether a path may have a reference for its value. A reference in place of an object or list is a mistake, whatever its value. */
 export function isExpanded(path: string): boolean {
-  const [option = '', member = ''] = path.split('.')
-  const only = Object.hasOwn(EXPANDED, option) ? EXPANDED[option] : undefined
-  return only === 'all' || (only?.includes(member) ?? false)
+  const [option = '', member, inner] = path.split('.')
+  const where = Object.hasOwn(EXPANDED, option) ? EXPANDED[option] : undefined
+  if (where === undefined || member === undefined) return false
+  if (where === 'inside') return true
+  return Object.hasOwn(where, member) && (where[member] === 'text' || inner !== undefined)
 }
 
 /** Advice about a reference that only editors understand. */

@@ -88,6 +88,12 @@ t.test('11.34 check --offline requires nothing of the machine, and is as strict 
   const wrong: [change: object, said: RegExp][] = [
     [{ listen: 'nowhere' }, /listen "nowhere" has to be stdio, unix:/],
     [{ limits: { calls: '${NOT_REPLACED}' } }, /limits\.calls has to be a number, not a string/],
+    [{ redis: '${REDIS_OF_TEST}' }, /redis has to be an object, not a string/],
+    [{ replicas: '${ADDRESS_OF_TEST}' }, /replicas has to be an object, not a string/],
+    [{ publish: '${KEY_OF_TEST}' }, /publish has to be an object, not a string/],
+    [{ stateKeys: '${STATE_KEY_OF_TEST}' }, /stateKeys has to be a list/],
+    [{ auth: { tokens: '${TOKENS_OF_TEST}' } }, /auth\.tokens has to be an object/],
+    [{ auth: { issuers: '${ISSUERS_OF_TEST}' } }, /auth\.issuers has to be a list/],
   ]
   for (const [change, said] of wrong) {
     const refused = check(fileWith(t, { ...config, ...change }), { args: ['--offline'] })
