@@ -37,22 +37,24 @@ export class SigningTunnel implements Tunnel {
     return this.#tunnel.revision
   }
 
-  async ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
+  ask(request: Request, signal: Signal, say: SayTunnelled, call?: number): Promise<void> {
     let hasSaid = false
     const heard: SayTunnelled = (message) => {
       hasSaid = true
       return say(message)
     }
-    for (let signIns = 0; ; signIns++) {
-      try {
-        return await this.#tunnel.ask(request, signal, heard, call)
-      } catch (error) {
-        if (hasSaid || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
-        await this.#account.signIn(error.signInFor, signal).catch((fault: unknown) => {
+    const account: Pick<Account, 'signIn'> = {
+      signIn: (refusal, until) =>
+        this.#account.signIn(refusal, until).catch((fault: unknown) => {
           throw this.#byUrl(fault)
-        })
-      }
+        }),
     }
+    return signedIn(
+      account,
+      signal,
+      () => this.#tunnel.ask(request, signal, heard, call),
+      () => !hasSaid,
+    )
   }
 
   /** A session of the client's own cannot be asked by the bridge, but an error may carry the address for the person. */
@@ -82,13 +84,18 @@ export class SigningTunnel implements Tunnel {
   }
 }
 
-/** Runs `work`, and again after a sign-in. Rejects with a Fault. */
-export async function signedIn<T>(account: Account, signal: Signal, work: () => Promise<T>): Promise<T> {
+/** Runs `work`, and again after each sign-in that it requires, while `mayRepeat` allows it. Rejects with a Fault. */
+export async function signedIn<T>(
+  account: Pick<Account, 'signIn'>,
+  signal: Signal,
+  work: () => Promise<T>,
+  mayRepeat: () => boolean = () => true,
+): Promise<T> {
   for (let signIns = 0; ; signIns++) {
     try {
       return await work()
     } catch (error) {
-      if (signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
+      if (!mayRepeat() || signIns >= MAX_RETRIES || !needsSignIn(error) || !error.signInFor) throw error
       await account.signIn(error.signInFor, signal)
     }
   }
