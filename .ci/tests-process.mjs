@@ -54,7 +54,8 @@ export class Worker {
     await closed
     clearTimeout(impatient)
     return lingers
-      ? `One of these has left something open: ${this.#files.join(', ')}\n${this.#process.output}`
+      ? // Last, because reports show the end of what is long.
+        `${this.#process.output}\nOne of these has left something open: ${this.#files.join(', ')}`
       : undefined
   }
 

@@ -3,16 +3,26 @@
  *
  * Each file is a test of its own, a part of that of the process. The message `{ name: null }` says that the process is
  * ready. It gets `{ name, path, patience }`, and answers with `{ name, passed, assertions, seconds, cpu }` when all tests of the
- * file have ended. `{}` ends the process, unless a file has left something open.
+ * file have ended. `{}` ends the process, unless a file has left something open. A file that leaves a long timer running
+ * has failed: the process could not end before it.
  */
 import { readFileSync } from 'node:fs'
 import { cpuUsage } from 'node:process'
+import { setTimeout as pause } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import tap from 'tap'
 import { current } from './tests-current.mjs'
 
 /** Ticks of the clock in /proc, in a second. */
 const TICKS = 100
+
+/** Milliseconds of a timer that is long, and milliseconds in which those of a file end that are about to be cleared. */
+const LONG = 10_000
+const CLEARING = 15_000
+/** Long timers that keep the process alive: weak references, and where they were set. */
+let timers = []
+
+for (const name of ['setTimeout', 'setInterval']) globalThis[name] = watched(globalThis[name])
 
 // Files have a limit of their own; all of them together have none.
 tap.setTimeout(0)
@@ -33,15 +43,41 @@ async function run(name, path, patience) {
     current.test = t
     await import(pathToFileURL(path).href)
   })
+  const left = await timersLeft()
+  if (left.length > 0) process.stderr.write(`Timers left running:\n${left.join('\n')}\n`)
   // tap lets it go when it writes for the first time.
   process.channel.ref()
   process.send({
     name,
-    passed: results?.ok === true && results.count > 0,
+    passed: results?.ok === true && results.count > 0 && left.length === 0,
     assertions: results?.assertions ?? 0,
     seconds: (performance.now() - start) / 1_000,
     cpu: cpuSeconds() - before,
   })
+}
+
+/** The function that sets timers. It notes the long ones. */
+function watched(set) {
+  const noting = (callback, milliseconds, ...rest) => {
+    const timer = set(callback, milliseconds, ...rest)
+    // Of the stack, the first line is this function.
+    if (milliseconds >= LONG) timers.push({ timer: new WeakRef(timer), stack: new Error(`${milliseconds} ms`).stack })
+    return timer
+  }
+  return Object.defineProperties(noting, Object.getOwnPropertyDescriptors(set))
+}
+
+/** Where the long timers were set that keep the process alive, and that are not cleared soon. */
+async function timersLeft() {
+  const end = performance.now() + CLEARING
+  do {
+    timers = timers.filter(({ timer }) => timer.deref()?._destroyed === false && timer.deref().hasRef())
+    if (timers.length === 0) return []
+    await pause(50)
+  } while (performance.now() < end)
+  const left = timers.map(({ stack }) => stack)
+  timers = []
+  return left
 }
 
 /** CPU time of this process, and of all that it has started and that have ended (known on Linux only). */

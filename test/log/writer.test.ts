@@ -27,7 +27,8 @@ function namedPipe(t: Test, options: { max?: number; retry?: number } = {}) {
     ;(socket as unknown as { _undestroy(): void })._undestroy()
   }
   t.teardown(() => {
-    socket.removeAllListeners()
+    Reflect.deleteProperty(socket, '_destroy')
+    socket.destroy()
     closeSync(reader)
   })
   const writer = new LineWriter({ fd, stream: () => socket, ...options })
@@ -127,4 +128,5 @@ t.test('lines that come soon after a write go together, at the latest when they 
   for (let i = 0; i < 64; i++) writer.write(LINE)
   await until(() => writes.length === 3)
   t.equal(writes[2], `last\n${LINE.repeat(64)}`, 'many lines wait for nothing')
+  t.equal(await writer.flush(30_000), true, 'no timer is left')
 })

@@ -65,10 +65,12 @@ export class RestartingServer {
   /** Forgets all sessions and breaks all connections, as a server that is killed. */
   async stop(): Promise<void> {
     this.#sessions.clear()
-    this.servers.clear()
     const closed = new Promise((resolve) => this.#http?.close(resolve))
     this.#http?.closeAllConnections()
     await closed
+    // Else their requests to clients wait, with a timer of a minute each.
+    await Promise.all([...this.servers].map((server) => server.close()))
+    this.servers.clear()
   }
 
   async restart(): Promise<void> {

@@ -437,11 +437,16 @@ t.test('reads the list for each call without memory, and for very many tools', a
 
 t.test('a cancelled call does not wait for the list', async (t) => {
   const { server, refusal } = setUp({ tools: { deny: [], override: {} } })
-  server.answer = () => new Promise(() => {})
+  let answer: (list: Final) => void = () => {}
+  server.answer = () =>
+    new Promise((resolve) => {
+      answer = resolve
+    })
   const hangUp = new AbortController()
   const refused = refusal(toolCall('get_x', { signal: hangUp.signal }))
   hangUp.abort(new Fault('upstreamTimeout', 'Given up'))
   t.match(await refused, { message: 'Given up' })
+  answer(result({ tools: [] }))
 })
 
 t.test("logs the server's name of a renamed tool", async (t) => {
