@@ -3,7 +3,7 @@
  * is written here by hand is checked against them.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { BY_STATUS } from '../src/cli/advice.js'
+import { BY_MESSAGE, BY_STATUS } from '../src/cli/advice.js'
 import { table } from '../src/cli/configuration-page.js'
 import { type EndEvent, EXIT } from '../src/cli/errors.js'
 import { type FaultName, faults } from '../src/fault/fault.js'
@@ -126,11 +126,15 @@ const LIMIT = 'Raise the limit in the message, if the server needs it.'
 export const CHANNEL: Readonly<Record<string, Advice>> = {
   'Cannot start …: …': [
     'The program does not exist, is not on the `PATH`, or may not be executed; or `cwd`, an argument or a variable is wrong.',
-    'Correct what the message names in its entry. Run the command in a terminal, in the folder where the bridge runs.',
+    BY_MESSAGE['Cannot start '],
   ],
   'The server exited with code …': [
     'The program ended by itself. What it wrote to stderr is shown below the message.',
-    'Run the command in a terminal. Programs get only a few environment variables: see `env` and `passEnvironment`.',
+    BY_MESSAGE['The server exited with code '],
+  ],
+  'The server exited with code 0, without an error': [
+    'The program ended without an error: it may be no MCP server on stdio, or have printed how to use it.',
+    BY_MESSAGE['The server exited with code 0, '],
   ],
   'The server was ended by …': [
     'A signal ended the program: SIGKILL is often the system for lack of memory, SIGSEGV and SIGABRT are crashes.',
@@ -182,11 +186,11 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
   ],
   'The server answered with HTTP … and … instead of a message': [
     'There is no MCP server at this address, or a proxy answers in its place.',
-    'Check the address: most servers are at /mcp.',
+    BY_MESSAGE[' instead of a message'],
   ],
   'its address is neither a Streamable HTTP nor an HTTP+SSE endpoint': [
     'Both transports were tried.',
-    'Check the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
+    BY_MESSAGE['neither a Streamable HTTP nor an HTTP+SSE endpoint'],
   ],
   'The server did not answer a GET with an event stream': [
     'The address is none of HTTP+SSE.',

@@ -18,7 +18,8 @@ export interface OperatorAdvice {
 }
 
 const CREDENTIAL =
-  'The server requires a credential. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.'
+  'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.'
+const HOST = 'If it says that it does not allow this host, use the host name that it allows, such as localhost.'
 const PATH = 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.'
 const ITS_LOG = 'The server, or a proxy before it, has failed. Look for the reason in its own log.'
 const SLOW =
@@ -29,7 +30,7 @@ const BUSY = 'The server is busy or down: try again later.'
 export const BY_STATUS: Readonly<Record<number, string>> = {
   400: 'This may not be an MCP endpoint. If the server speaks TLS on this port, use https://.',
   401: CREDENTIAL,
-  403: CREDENTIAL,
+  403: `${CREDENTIAL} ${HOST}`,
   404: PATH,
   405: PATH,
   406: PATH,
@@ -41,11 +42,23 @@ export const BY_STATUS: Readonly<Record<number, string>> = {
   504: BUSY,
 }
 
+/** Advice about a server by a part of the message, the most specific part first. */
+export const BY_MESSAGE = {
+  'Cannot start ':
+    'Correct what the message names. A program has to be on the PATH of the bridge, or given with its path. Run the command in a terminal, in the folder where the bridge runs.',
+  'The server exited with code 0, ':
+    'Run the command in a terminal: an MCP server on stdio prints nothing and waits. It may need an argument such as "stdio".',
+  'The server exited with code ':
+    'Run the command in a terminal. Programs get only a few environment variables: see "env" and "passEnvironment".',
+  'neither a Streamable HTTP nor an HTTP+SSE endpoint': PATH,
+  ' instead of a message': PATH,
+} as const
+
 /** The known facts of a failure, and the next step. */
 export function adviceOn(fault: Fault): OperatorAdvice {
   const refusal = refusalIn(fault)
   if (!refusal) {
-    const next = nextIn(fault) ?? nextByStderr(fault)
+    const next = nextIn(fault) ?? nextByStderr(fault) ?? nextByMessage(fault)
     return next === undefined ? {} : { next }
   }
   const { status } = refusal
@@ -103,6 +116,11 @@ function nextByStderr(fault: Fault): string | undefined {
   const { cause } = fault
   const reason = cause instanceof ChannelError ? reasonIn(cause.allStderr) : undefined
   return reason === undefined ? undefined : BY_STDERR.find(([pattern]) => pattern.test(reason))?.[1]
+}
+
+function nextByMessage({ cause }: Fault): string | undefined {
+  if (!(cause instanceof ChannelError)) return undefined
+  return Object.entries(BY_MESSAGE).find(([part]) => cause.message.includes(part))?.[1]
 }
 
 /** A query may be secret. */

@@ -7,6 +7,8 @@ import { isObject } from './value.js'
 const PLACEHOLDER = /<[A-Za-z][^<>]{0,60}>|\b(?:YOUR|INSERT|REPLACE|CHANGE)[_-][A-Z0-9_-]+\b|x{4,}/i
 /** The home folder, as shells write it. */
 const TILDE = /^~(?:[\\/]|$)|[=:]~[\\/]/
+/** A Windows path whose backslashes are not doubled: JSON reads "C:\\new" with one backslash as "C:", a line break and "ew". */
+const SINGLE_BACKSLASH = /(?:^|=)[A-Za-z]:(?:\\[^\b\f\n\r\t]*)?[\b\f\n\r\t]/
 /** A word, a space and more, which is not a path with a space in it. */
 const WORDS = /^[^\s\\/]+\s+\S|^\S+\s+-/
 
@@ -19,8 +21,11 @@ export function suspicious(servers: Readonly<Record<string, unknown>>): Issue[] 
     const issues = texts({ command, args, env, headers, url, cwd }, path).flatMap(([at, text]) => [
       ...(PLACEHOLDER.test(text) ? [{ path: at, message: 'looks like a placeholder: replace it' }] : []),
       ...(TILDE.test(text) ? [{ path: at, message: `contains "~", which only a shell expands: write \${HOME}` }] : []),
+      ...(SINGLE_BACKSLASH.test(text)
+        ? [{ path: at, message: 'contains a tab or line break: write each backslash of the path twice' }]
+        : []),
     ])
-    if (typeof command === 'string' && WORDS.test(command))
+    if (typeof command === 'string' && WORDS.test(command) && !SINGLE_BACKSLASH.test(command))
       issues.push({
         path: `${path}.command`,
         message: 'contains a space: put the program into "command" and its arguments into "args"',

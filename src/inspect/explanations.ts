@@ -165,7 +165,10 @@ export const OUTCOME_ADVICE = {
 } as const
 
 export const MESSAGE_ADVICE = [
-  [['Connection refused'], 'Check whether the server is running, and on which port.'],
+  [
+    ['Connection refused'],
+    'Check whether the server is running, and on which port. For a server on this machine, try localhost instead of 127.0.0.1; in a container, both are the container itself.',
+  ],
   [['The host name could not be resolved'], 'Check the host name, and whether this machine can resolve it.'],
   [['The host is unreachable'], 'Check the address, and whether this machine can reach it.'],
   [['The host is down'], 'Check the address, and whether this machine can reach it.'],
@@ -269,11 +272,15 @@ export const MESSAGE_ADVICE = [
   [['The answer is not HTTP'], 'Check the port. If the server uses TLS there, its address has to begin with https://.'],
   [
     ['Cannot start ', ': '],
-    'Correct what the message names in its entry. Run the command in a terminal, in the folder where the bridge runs.',
+    'Correct what the message names. A program has to be on the PATH of the bridge, or given with its path. Run the command in a terminal, in the folder where the bridge runs.',
   ],
   [
     ['The server exited with code '],
-    'Run the command in a terminal. Programs get only a few environment variables: see `env` and `passEnvironment`.',
+    'Run the command in a terminal. Programs get only a few environment variables: see "env" and "passEnvironment".',
+  ],
+  [
+    ['The server exited with code 0, without an error'],
+    'Run the command in a terminal: an MCP server on stdio prints nothing and waits. It may need an argument such as "stdio".',
   ],
   [['The server was ended by '], 'Look into the log of the system and of the server.'],
   [['The server closed its input'], 'Report it to the author of the server.'],
@@ -307,11 +314,11 @@ export const MESSAGE_ADVICE = [
   ],
   [
     ['The server answered with HTTP ', ' and ', ' instead of a message'],
-    'Check the address: most servers are at /mcp.',
+    'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
   ],
   [
     ['its address is neither a Streamable HTTP nor an HTTP+SSE endpoint'],
-    'Check the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
+    'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
   ],
   [['The server did not answer a GET with an event stream'], 'Check the address: most of them are at /sse.'],
   [['The server opened no HTTP+SSE stream in time'], 'Turn off buffering in the proxy.'],
@@ -374,9 +381,9 @@ export const MESSAGE_ADVICE = [
 export const STATUS_ADVICE = {
   '400': 'This may not be an MCP endpoint. If the server speaks TLS on this port, use https://.',
   '401':
-    'The server requires a credential. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.',
+    'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.',
   '403':
-    'The server requires a credential. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.',
+    'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login. If it says that it does not allow this host, use the host name that it allows, such as localhost.',
   '404': 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
   '405': 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',
   '406': 'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',

@@ -57,8 +57,11 @@ export interface SignInExplanation {
   resource: string | undefined
   /** Scopes that would be requested; undefined if none are named. */
   scopes: readonly string[] | undefined
-  /** How the bridge would identify itself to the authorization server; `none` if it cannot. */
-  client: 'configured' | 'document' | 'registered' | 'none'
+  /**
+   * How the bridge would identify itself to the authorization server; `none` if it cannot. `guessed`: it would try to
+   * register at the server itself, which publishes nothing about signing in.
+   */
+  client: 'configured' | 'document' | 'registered' | 'guessed' | 'none'
 }
 
 /** The sender of a request: its principal, and its token, if the bridge exchanges that. */

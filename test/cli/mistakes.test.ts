@@ -2,9 +2,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { cliErrorOf, inWords } from '../../src/cli/errors.js'
+import { cliErrorOf, inFields, inWords } from '../../src/cli/errors.js'
 import { insteadOf } from '../../src/cli/habits.js'
 import { parseCommand } from '../../src/cli/parse.js'
+import { Fault } from '../../src/fault/fault.js'
+import { openingFault } from '../../src/upstream/failure.js'
+import { ChannelError } from '../../src/upstream/transport/channel.js'
 import { reasonIn } from '../../src/upstream/transport/stdio/stderr-tail.js'
 import { check } from '../support/check.js'
 import { temporaryFolder } from '../support/folder.js'
@@ -190,4 +193,22 @@ t.test('U2: quotes the reason from the output of npm, not the path of its log', 
     'npm error A complete log of this run can be found in: /root/.npm/_logs/x.log',
   ]
   t.match(reasonIn(lines), /is not in this registry/)
+})
+
+const FAILURES: [message: string, next: RegExp][] = [
+  ['Cannot start nosuch: command not found', /has to be on the PATH of the bridge/],
+  ['The server exited with code 3', /only a few environment variables: see "env" and "passEnvironment"\./],
+  ['The server exited with code 0, without an error', /prints nothing and waits/],
+  ['its address is neither a Streamable HTTP nor an HTTP+SSE endpoint', /most servers are at \/mcp, HTTP\+SSE servers/],
+  ['The server answered with HTTP 200 and text/html instead of a message', /most servers are at \/mcp/],
+]
+
+t.test('U2: a server that cannot be used gets the next step of docs/troubleshooting.md', async (t) => {
+  for (const [message, next] of FAILURES) {
+    const shown = cliErrorOf(openingFault(new ChannelError(message), 'x'), { probing: true })
+    t.match(inWords(shown), next)
+    t.match(inFields(shown)['next'], next)
+  }
+  const other = cliErrorOf(new Fault('authFailed', 'The server exited with code 3'), { probing: false })
+  t.match(inFields(other)['next'], /^mcp-bridge probe/, 'not a failure of the channel')
 })

@@ -151,6 +151,13 @@ const broken: [name: string, file: string, content: unknown, code: number, said:
     /Probably mistakes:[\s\S]*args\.0 contains "~"[\s\S]*args\.1 looks like a placeholder[\s\S]*command contains a space/,
   ],
   [
+    '11.34 a path with single backslashes, which JSON reads as control characters',
+    'mcp.json',
+    '{"mcpServers":{"a":{"command":"C:\\new\\tools\\run.exe","args":["--dir=C:\\temp"]}}}',
+    0,
+    /Probably mistakes:\n.*command contains a tab or line break: write each backslash.*\n.*args\.0 contains a tab.*\n$/,
+  ],
+  [
     '11.34 a path with a space is no suspicion',
     'mcp.json',
     { mcpServers: { a: { command: 'C:\\Program Files\\nodejs\\node.exe', args: ['a~b'] } } },

@@ -17,12 +17,13 @@ export async function explainSignIn(
   const { settings } = accounts
   const obtainer = await accounts.obtainer()
   const wanted = wantedBy(readChallenges(refusal?.challenges ?? []))
-  const { server, resource, scopes } = await obtainer.find(wanted, undefined, true)
+  const { server, resource, scopes, guessed } = await obtainer.find(wanted, undefined, true)
+  const client = clientChoice(server, settings)
   return {
     issuer: server.issuer,
     resource,
     scopes: settings.scopes ?? wanted.scopes ?? scopes,
-    client: clientChoice(server, settings),
+    client: guessed && client === 'registered' ? 'guessed' : client,
   }
 }
 
@@ -30,6 +31,8 @@ const KNOWN = {
   configured: '"oauth.clientId" of the configuration',
   document: 'client metadata document',
   registered: 'dynamic registration',
+  guessed:
+    'dynamic registration, if the server supports it: it publishes nothing about signing in. If it requires a key, set it with --header or "headers"',
   none: 'none: the authorization server does not register clients. Set "oauth.clientId"',
 } as const
 

@@ -46,7 +46,7 @@ const NO_TLS: Cause = {
 export const CAUSES: Readonly<Record<string, Cause>> = {
   ECONNREFUSED: {
     what: 'Connection refused',
-    next: 'Check whether the server is running, and on which port.',
+    next: 'Check whether the server is running, and on which port. For a server on this machine, try localhost instead of 127.0.0.1; in a container, both are the container itself.',
     notSent: true,
   },
   ENOTFOUND: UNRESOLVED,

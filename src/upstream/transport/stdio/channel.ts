@@ -111,7 +111,8 @@ export class StdioChannel implements Channel {
     // 'exit' rather than 'close', because a descendant may keep the pipes open forever.
     child.once('exit', (code, signal) => {
       options.onExit(this.#closing)
-      const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`
+      const exited = code === 0 ? 'exited with code 0, without an error' : `exited with code ${code}`
+      const how = signal === null ? exited : `was ended by ${signal}`
       const end = () => this.#lines.finish(() => this.#end(`The server ${how}`))
       const timer = setTimeout(end, LAST_WORDS)
       child.once('close', () => {
