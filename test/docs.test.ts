@@ -94,15 +94,17 @@ t.test('U8: where an unpublished image, chart or package is named, the text says
   t.ok(places > 3)
 })
 
-t.test('U8: commands of the how-tos have flags that exist', async (t) => {
-  const blocks = textOf(join(root, 'docs/how-to.md')).matchAll(/^```sh\n(.*?)^```$/gms)
-  const commands = [...blocks].flatMap(([, block = '']) =>
-    block
-      .replaceAll('\\\n', ' ')
-      .split('\n')
-      .flatMap((line) => /^mcp-bridge (.*)$/.exec(line)?.[1] ?? []),
+t.test('U8: commands in the documents have flags that exist', async (t) => {
+  const commands = pages.flatMap((page) =>
+    [...textOf(page).matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
+      block
+        .replaceAll('\\\n', ' ')
+        .split('\n')
+        // The first word, after variables; or the image of a container. A comment may follow.
+        .flatMap((line) => /^(?:\w+=\S+ |docker run .* )*mcp-bridge (.*?)(?: +#.*)?$/.exec(line)?.[1] ?? []),
+    ),
   )
-  t.ok(commands.length > 5)
+  t.ok(commands.length > 50, `${commands.length} commands`)
   for (const command of commands) {
     const words = [...command.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
     t.ok(readArguments(words, { PATH: '/usr/bin:/bin' }), command)

@@ -41,15 +41,28 @@ t.test('an example fails without its requirements', async (t) => {
   t.throws(() => parseSettings(input, { env, read }), { message: /cannot read \S*orders-token: no \/run\/secrets/ })
 })
 
+/** What an excerpt with this option needs beside it. */
+const STATE_KEYS = { stateKeys: ['${STATE_KEY}'] }
+const BESIDE: Readonly<Record<string, object>> = {
+  listen: { auth: { tokens: { alice: '${ALICE_TOKEN}' } } },
+  redis: STATE_KEYS,
+  replicas: { redis: { url: 'redis://redis:6379' }, ...STATE_KEYS },
+}
+/** Members of JSON that is no configuration: a manifest, a recording of calls, metadata of a result. */
+const OTHERS = ['manifest', 'recording', 'io.github.mcp-bridge/unavailable']
+
 t.test('the bridge accepts every configuration in the README and in the guides', async (t) => {
   const folder = temporaryFolder(t)
-  for (const document of ['README.md', 'docs/access.md', 'docs/auth.md', 'docs/clients.md', 'docs/config-files.md']) {
+  const guides = ['access', 'auth', 'choice', 'clients', 'config-files', 'discovery', 'groups', 'how-to', 'operations']
+  for (const document of ['README.md', ...guides.map((name) => `docs/${name}.md`)]) {
     const text = readFileSync(new URL(`../${document}`, import.meta.url), 'utf8')
-    const blocks = [...text.matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = '']) => JSON.parse(json) as object)
-    t.ok(blocks.length > 0, document)
+    const all = [...text.matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, json = '']) => JSON.parse(json) as object)
+    t.ok(all.length > 0, document)
+    const blocks = all.filter((block) => !OTHERS.some((name) => name in block))
     for (const [i, block] of blocks.entries()) {
       const file = join(folder, `${i}.json`)
-      const servers = { mcpServers: { example: { url: 'https://example.com/mcp' } } }
+      const beside = Object.assign({}, ...Object.keys(block).map((option) => BESIDE[option]))
+      const servers = { mcpServers: { example: { url: 'https://example.com/mcp' } }, ...beside }
       // A recipe for an identity provider is its entry alone.
       const options = 'issuer' in block ? { publicUrl: 'https://mcp.example.com', auth: { issuers: [block] } } : block
       writeFileSync(file, JSON.stringify('servers' in block ? block : { ...servers, ...options }), { mode: 0o600 })
