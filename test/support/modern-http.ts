@@ -1,4 +1,5 @@
 /** A scripted modern server over HTTP, inside the test: what arrived can be looked at, and anything answered. */
+import type { EventEmitter } from 'node:events'
 import type { IncomingHttpHeaders, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -43,6 +44,7 @@ export interface HttpPlan extends ModernPlan {
 }
 
 interface Modern {
+  gate: EventEmitter
   subscriptions: { size: number }
   executed: number
   forgetLists(): void
@@ -116,6 +118,11 @@ export class ModernHttp {
   /** Has something change, as a call of the tool `touch` does. */
   touch(change: Change): void {
     ;(touch as (modern: Modern, change: Change) => void)(this.#modern, change)
+  }
+
+  /** Lets the calls of `act`, `wait` and `progress` go on that are held, because their `ms` is 'held'. */
+  letGo(): void {
+    this.#modern.gate.emit('open')
   }
 
   /** As if the tools had changed since they were listed. */

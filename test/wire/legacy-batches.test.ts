@@ -89,10 +89,10 @@ t.test(
 )
 
 t.test('107 a broken stream of a batch can be resumed', async (t) => {
-  const { client } = await start(t)
+  const { client, modern } = await start(t)
   const body = JSON.stringify([
-    tool('a', 'progress', { values: [1], ms: 700 }, { progressToken: 'p' }),
-    tool('b', 'wait', { ms: 700 }),
+    tool('a', 'progress', { values: [1], ms: 'held' }, { progressToken: 'p' }),
+    tool('b', 'wait', { ms: 'held' }),
   ])
   const stream = await openStream('POST', client.url, client.headers, body)
   await stream.has(1)
@@ -100,6 +100,8 @@ t.test('107 a broken stream of a batch can be resumed', async (t) => {
   stream.leave()
   const again = await client.listen(last)
   t.equal(again.status, 200)
+  await until(() => modern.of('tools/call').length === 2, 'both calls at the server')
+  modern.letGo()
   await again.ended()
   t.same(again.messages.map(({ id }) => id).sort(), ['a', 'b'])
 })
