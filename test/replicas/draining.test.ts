@@ -1,6 +1,6 @@
 /** A replica shuts down: what it only forwards ends at once, and what it owns is not there any more. */
 import t, { type Test } from 'tap'
-import { of, startAsker, talk } from '../support/asking.js'
+import { ADA, NAME, startAsker, talk } from '../support/asking.js'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
 import { until } from '../support/eventually.js'
@@ -64,9 +64,10 @@ test('P3: a subscription that a draining replica forwards ends with its result',
 test('P4: a session of a draining replica is not found, so its client opens another', async (t) => {
   const asker = await startAsker(t, 'over stdio')
   const { one, two } = await start(t, asker.server)
-  const client = await LegacyClient.open(one.url)
-  const inFlight = client.request('tools/call', { name: 'wait', arguments: { ms: 2_000 } })
-  await until(() => of(asker, 'tools/call').length === 1, 'the call at the server')
+  const client = await LegacyClient.open(one.url, { capabilities: { elicitation: {} } })
+  const asking = { name: 'steps', arguments: { steps: [{ ask: [NAME] }] } }
+  const inFlight = await client.stream('tools/call', asking, { id: 'in flight' })
+  await inFlight.has(1)
   const closing = one.bridge.close()
   const statusAt = async (url: string) =>
     (await send('POST', url, request(7, 'tools/list'), client.headers as never)).status
@@ -77,7 +78,10 @@ test('P4: a session of a draining replica is not found, so its client opens anot
   t.equal(taken.status, 202, 'what belongs to calls in flight is taken')
   const another = await LegacyClient.open(two.url)
   t.equal((await another.request('tools/list')).status, 200)
-  t.ok((await inFlight).message.result, 'the call in flight is answered')
+  const answer = JSON.stringify({ jsonrpc: '2.0', id: inFlight.messages[0]?.['id'], result: ADA })
+  t.equal((await send('POST', two.url, answer, client.headers as never)).status, 202, 'and so is what it waits for')
+  await inFlight.ended()
+  t.match(inFlight.answer('in flight'), { result: { content: [{ text: JSON.stringify([ADA]) }] } })
   await closing
   await two.bridge.close(true)
 })
