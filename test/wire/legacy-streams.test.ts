@@ -12,7 +12,10 @@ const RESUMABLE = ['2025-03-26', '2025-06-18', '2025-11-25']
 const REVISIONS = ['2024-11-05', ...RESUMABLE]
 const progressing = (ms: number | 'held') => ({ name: 'progress', arguments: { ms }, _meta: { progressToken: 'p' } })
 
-async function start(t: Test, settings: object = {}) {
+/** No response becomes a stream because the machine is busy. */
+const PATIENT = { timeouts: { commitAfter: 3_600_000 } }
+
+async function start(t: Test, settings: object = PATIENT) {
   const modern = await ModernHttp.start(t)
   const { url, log } = await startBridge(t, { url: modern.url }, settings)
   /** Calls of tools that are over, and how. */
@@ -278,7 +281,7 @@ t.test('102 a stream whose call is cancelled ends with an error if it has ids, o
 
 t.test('102 on a pipe the server gets one cancellation, with the id that it knows', async (t) => {
   const modern = modernStdio(t)
-  const { url } = await startBridge(t, modern.server)
+  const { url } = await startBridge(t, modern.server, PATIENT)
   const client = await LegacyClient.open(url)
   const sent = () => modern.messages().filter(({ method }) => method === 'tools/call')
   const waiting = client.call('wait', { ms: 60_000 }, { id: 0 })
