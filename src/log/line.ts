@@ -1,7 +1,7 @@
 /**
  * Makes log lines safe to display: bounded, and without characters that break lines, control terminals or hide text.
  */
-import { DECEPTIVE } from '../texts/printable.js'
+import { printableJson } from '../texts/printable.js'
 
 /** Most bytes of a line. */
 export const MAX_LINE = 16 * 1024
@@ -10,23 +10,13 @@ const MAX_VALUE = 2 * 1024
 const MAX_LINE_VALUES = MAX_LINE - MAX_VALUE
 
 const PLAIN = /^[\x20-\x7e]*\n$/
-const ALL_DECEPTIVE = new RegExp(DECEPTIVE, 'gu')
 
 /** A line of pino, including its line break, made safe: the same JSON with escapes, cut if it is too long. */
 export function jsonLine(line: string): string {
   if (line.length <= MAX_LINE && PLAIN.test(line)) return line
   const text = line.slice(0, -1)
-  const plain = escaped(text)
+  const plain = printableJson(text)
   return `${Buffer.byteLength(plain) < MAX_LINE ? plain : shortened(text)}\n`
-}
-
-/** The text with escapes for invisible characters. Harmless text is returned unchanged. */
-export function escaped(text: string): string {
-  return DECEPTIVE.test(text) ? text.replace(ALL_DECEPTIVE, escapeCharacter) : text
-}
-
-function escapeCharacter(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 /** The beginning of each value, as long as there is room. `truncated` marks such a line. */
@@ -34,7 +24,7 @@ function shortened(text: string): string {
   const members: string[] = []
   let size = 0
   for (const [key, value] of Object.entries(JSON.parse(text) as Record<string, unknown>)) {
-    const member = `${escaped(JSON.stringify(beginning(key, 64)))}:${shortenedValue(value)}`
+    const member = `${printableJson(JSON.stringify(beginning(key, 64)))}:${shortenedValue(value)}`
     size += Buffer.byteLength(member)
     if (size > MAX_LINE_VALUES) break
     members.push(member)
@@ -43,11 +33,11 @@ function shortened(text: string): string {
 }
 
 function shortenedValue(value: unknown): string {
-  const json = escaped(JSON.stringify(value))
+  const json = printableJson(JSON.stringify(value))
   if (Buffer.byteLength(json) <= MAX_VALUE) return json
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   // An escaped character has at most six bytes.
-  return escaped(JSON.stringify(beginning(text, Math.floor(MAX_VALUE / 6) - 8)))
+  return printableJson(JSON.stringify(beginning(text, Math.floor(MAX_VALUE / 6) - 8)))
 }
 
 function beginning(text: string, max: number): string {

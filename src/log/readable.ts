@@ -1,5 +1,5 @@
 /** Formats log lines for people at a terminal: time, level, message (not the event), and the other fields as key=value. */
-import { escaped } from './line.js'
+import { printableJson } from '../texts/printable.js'
 import { type Colour, painter } from './paint.js'
 
 interface Level {
@@ -25,13 +25,13 @@ export function readableLine(line: string, colours: boolean): string {
   const { name, colour } = LEVELS[Number(level)] ?? { name: String(level), colour: 'gray' }
   const rest = Object.entries(fields).map(([key, value]) => `${paint('gray', `${shown(key)}=`)}${shown(value)}`)
   // JSON escapes, which are no longer than those in the original line.
-  const said = escaped(JSON.stringify(String(msg ?? '')).slice(1, -1))
+  const said = printableJson(JSON.stringify(String(msg ?? '')).slice(1, -1))
   return `${[timeOf(time), paint(colour, name.padEnd(5)), said, ...rest].join(' ')}\n`
 }
 
 function shown(value: unknown): string {
   if (typeof value === 'string' && BARE.test(value)) return value
-  return escaped(JSON.stringify(value))
+  return printableJson(JSON.stringify(value))
 }
 
 /** The local time of day. */

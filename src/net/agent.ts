@@ -3,6 +3,7 @@ import { Agent } from 'node:http'
 import { Agent as TlsAgent } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect } from 'node:tls'
+import { portOf } from '../texts/parse-url.js'
 import { type HttpProxy, openTunnel } from './proxy.js'
 
 type Created = (error: Error | null, stream: Duplex) => void
@@ -13,7 +14,7 @@ export function proxyAgent(proxy: HttpProxy, protocol: string): Agent {
   const agent = secure ? new TlsAgent({ keepAlive: true }) : new Agent({ keepAlive: true })
   const createConnection = (options: ConnectionOptions, created: Created): undefined => {
     const { host = '', port } = options
-    openTunnel(proxy, { host, port: Number(port) || (secure ? 443 : 80) }).then(
+    openTunnel(proxy, { host, port: portOf({ protocol, port }) }).then(
       (socket) => created(null, secure ? connect({ ...options, socket }) : socket),
       (error: Error) => created(error, undefined as unknown as Duplex),
     )

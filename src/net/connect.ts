@@ -5,9 +5,9 @@ import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { rootCertificates, type TLSSocket, connect as upgrade } from 'node:tls'
 import ip from 'ipaddr.js'
 import type { buildConnector } from 'undici'
-import { withoutBrackets } from '../texts/parse-url.js'
+import { portOf, withoutBrackets } from '../texts/parse-url.js'
 import { Deadline, unlessAborted, within } from '../time/time.js'
-import { Failure, failure, type NetworkReason } from './failure.js'
+import { codeOf, Failure, failure, type NetworkReason } from './failure.js'
 import { ONE_AFTER_THE_OTHER } from './families.js'
 import { type Guard, isLoopback } from './guard.js'
 import type { Pem } from './pem-files.js'
@@ -68,14 +68,22 @@ const CONNECTING: Readonly<Record<string, NetworkReason<'connect'>>> = {
  * peer's address before anything is sent. Rejects with a Failure.
  */
 export function guardedConnector(options: ConnectOptions): buildConnector.connector {
-  return ({ hostname, protocol, port }, done) => {
-    const secure = protocol === 'https:'
-    const target = { host: withoutBrackets(hostname), port: Number(port) || (secure ? 443 : 80), secure }
-    open(target, options).then(
+  return connectorOf((address) => open(targetOf(address), options))
+}
+
+/** A function that opens connections as a connector. */
+export function connectorOf(open: (target: buildConnector.Options) => Promise<Socket>): buildConnector.connector {
+  return (target, done) => {
+    open(target).then(
       (socket) => done(null, socket),
       (error: Error) => done(error, null),
     )
   }
+}
+
+/** The destination of connections to an address. */
+export function targetOf({ protocol, hostname, port }: Pick<URL, 'protocol' | 'hostname' | 'port'>): Target {
+  return { host: withoutBrackets(hostname), port: portOf({ protocol, port }), secure: protocol === 'https:' }
 }
 
 async function open(target: Target, options: ConnectOptions): Promise<Socket> {
@@ -248,8 +256,4 @@ function same(address: string, other: string | undefined): boolean {
 
 function normal(address: string): string {
   return ip.parse(address).toNormalizedString()
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

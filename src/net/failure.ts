@@ -63,5 +63,10 @@ export function failuresOf<T extends Reasons>(reasons: T) {
   ): Failure => new Failure(phase, reason, reasons[phase]?.[reason] === true, message, options)
 }
 
+/** The code of a system error, such as ENOENT; empty for other errors. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
 /** Makes a failure of the network. */
 export const failure = failuresOf(NETWORK_REASONS)

@@ -1,10 +1,10 @@
 /** All requests over the network, except those to configured servers and Redis. */
 import { Client, type Dispatcher } from 'undici'
-import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
+import { parseUrl } from '../texts/parse-url.js'
 import { Deadline, within } from '../time/time.js'
 import { parseAddress } from './address.js'
-import { type ConnectOptions, type ConnectPhase, guardedConnector, routeTo } from './connect.js'
-import { Failure, failure, type NetworkPhase } from './failure.js'
+import { type ConnectOptions, type ConnectPhase, guardedConnector, routeTo, targetOf } from './connect.js'
+import { codeOf, Failure, failure, type NetworkPhase } from './failure.js'
 import { Guard, type GuardOptions } from './guard.js'
 
 /** How to fetch. */
@@ -58,13 +58,13 @@ const HEADER_BYTES = 16 * 1024
  * status 200.
  */
 export async function guardedFetch(address: string, options: FetchOptions = {}): Promise<Fetched> {
-  const { status: _ok, ...fetched } = await exchange(address, options, checkFound)
+  const { status: _ok, ...fetched } = await send(address, options, checkFound)
   return fetched
 }
 
 /** Sends a request in the same way, and returns the answer, whatever its status. Redirects are not followed either. */
 export function guardedRequest(address: string, options: RequestOptions = {}): Promise<Answered> {
-  return exchange(address, options, () => {})
+  return send(address, options, () => {})
 }
 
 /** Checks an address that another program will open: this process must be allowed to contact it. Throws a Failure. */
@@ -74,13 +74,11 @@ export async function checkDestination(address: string, options: FetchOptions = 
   const late = () => {
     throw failure('resolve', 'timeout', `${url.host} took too long (resolve)`)
   }
-  const secure = url.protocol === 'https:'
-  const target = { host: withoutBrackets(url.hostname), port: Number(url.port) || (secure ? 443 : 80), secure }
-  await within(routeTo(target, { ...options, guard }), options.timeLimit ?? TIME_LIMIT, late)
+  await within(routeTo(targetOf(url), { ...options, guard }), options.timeLimit ?? TIME_LIMIT, late)
   return url
 }
 
-async function exchange(
+async function send(
   address: string,
   options: RequestOptions,
   check: (head: Head, url: URL) => void,
@@ -140,7 +138,7 @@ async function exchange(
       signal: end.signal,
     })
     phase = 'body'
-    // Errors of a body that is not read any more are ignored.
+    // A body that is no longer read may still fail.
     answer.body.on('error', () => {})
     check(answer, url)
     checkBody(answer, url, maxBytes)
@@ -215,7 +213,7 @@ function whereTo(location: string | string[] | undefined): string {
 /** An error of undici after the connection was established, as a Failure. */
 function asFailure(error: unknown, phase: NetworkPhase, url: URL): Failure {
   if (error instanceof Failure) return error
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   const { host } = url
   const because = { cause: error }
   const inBody = phase === 'body'

@@ -7,6 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import { linkSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { pause } from '../time/pause.js'
+import { codeOf } from './failure.js'
 import { readPrivateFile } from './private-file.js'
 
 /** Times of the lock. */
@@ -114,8 +115,4 @@ function takeAway(path: string, dead: string, own: string): void {
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error
   }
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
 }

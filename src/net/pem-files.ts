@@ -1,6 +1,7 @@
 /** Certificates and keys in PEM files, which are read again when they change. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
+import { codeOf } from './failure.js'
 
 /** Paths of PEM files. */
 export interface PemPaths {
@@ -114,7 +115,7 @@ function contentOf(option: keyof PemPaths, path: string): string {
   try {
     text = readFileSync(path, 'latin1').replace(MARK, '')
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+    const code = codeOf(error) || String(error)
     throw new PemError(option, code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be read (${code})`)
   }
   if (text.includes(BEGIN)) return text

@@ -19,6 +19,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { codeOf } from './failure.js'
 
 /** What a file must satisfy. */
 export interface PrivateFileRules {
@@ -59,7 +60,7 @@ export function readPrivateFile(path: string, rules: PrivateFileRules): PrivateF
     if (wrong !== undefined) return { kind: 'refused', why: wrong, stamp }
     return { kind: 'file', bytes: readFileSync(fd), stamp }
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+    const code = codeOf(error)
     // A path through something that is not a folder does not exist; a file can disappear while it is checked.
     if (code === 'ENOTDIR' || code === 'ENOENT') return { kind: 'absent', stamp }
     return { kind: 'refused', why: `it cannot be read (${code || String(error)})`, stamp }

@@ -9,9 +9,9 @@ import { request } from 'node:http'
 import { connect, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import ip from 'ipaddr.js'
-import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
+import { parseUrl, portOf, withoutBrackets } from '../texts/parse-url.js'
 import { Deadline } from '../time/time.js'
-import { Failure, NETWORK_REASONS, type NetworkReason } from './failure.js'
+import { codeOf, Failure, NETWORK_REASONS, type NetworkReason } from './failure.js'
 import { ONE_AFTER_THE_OTHER } from './families.js'
 import { isLoopback } from './guard.js'
 
@@ -68,7 +68,7 @@ export function proxiesOf(env: Environment): ProxyOf {
     const variable = VARIABLES[protocol]?.find((name) => env[name])
     if (variable === undefined) return undefined
     const host = withoutBrackets(hostname.toLowerCase())
-    const number = Number(port) || (protocol === 'https:' ? 443 : 80)
+    const number = portOf({ protocol, port })
     if (isHere(host) || rules.some((exempt) => exempt(host, number))) return undefined
     return parseProxy(variable, env[variable] as string)
   }
@@ -190,7 +190,7 @@ export function connectTo(proxy: HttpProxy, { timeout = TIMEOUT, signal }: Proxy
   const { protocol, hostname, port } = new URL(proxy.origin)
   const secure = protocol === 'https:'
   const host = withoutBrackets(hostname)
-  const target = { host, port: Number(port) || (secure ? 443 : 80), ...ONE_AFTER_THE_OTHER }
+  const target = { host, port: portOf({ protocol, port }), ...ONE_AFTER_THE_OTHER }
   return new Promise((resolve, reject) => {
     const socket = secure
       ? connectTls({ ...target, ...(isIP(host) === 0 && { servername: host }), ALPNProtocols: ['http/1.1'] })
@@ -204,8 +204,8 @@ export function connectTo(proxy: HttpProxy, { timeout = TIMEOUT, signal }: Proxy
     const release = watch(timeout, signal, fail, late)
     // It stays attached: a socket that is destroyed late may still emit an error.
     socket.on('error', (cause) => {
-      const code = 'code' in cause ? String(cause.code) : cause.message
-      fail(new ProxyFailure('unreachable', `${nameOf(proxy)} cannot be reached (${code})`))
+      const why = codeOf(cause) || cause.message
+      fail(new ProxyFailure('unreachable', `${nameOf(proxy)} cannot be reached (${why})`))
     })
     socket.once(secure ? 'secureConnect' : 'connect', () => {
       release()

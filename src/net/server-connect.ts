@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { buildConnector } from 'undici'
-import { withoutBrackets } from '../texts/parse-url.js'
+import { connectorOf, targetOf } from './connect.js'
 import { ONE_AFTER_THE_OTHER } from './families.js'
 import type { Pem } from './pem-files.js'
 import { connectTo, type HttpProxy, openTunnel, type ProxyOf } from './proxy.js'
@@ -49,7 +49,7 @@ export function reachOf(url: URL, { proxyOf, pem, socketPath, timeout }: ReachOp
   if (url.protocol === 'https:') return { connect: serverConnector({ proxy, pem, timeout }) }
   const { origin, authorization } = proxy
   return {
-    connect: calling(() => connectTo(proxy, { timeout })),
+    connect: connectorOf(() => connectTo(proxy, { timeout })),
     via: { origin, headers: authorization === undefined ? {} : { 'proxy-authorization': authorization } },
   }
 }
@@ -76,7 +76,7 @@ export function serverConnector({
   tls,
 }: ServerConnectOptions): buildConnector.connector {
   let made: { from: Pem; connect: buildConnector.connector } | undefined
-  return calling(async (target) => {
+  return connectorOf(async (target) => {
     const from = pem()
     if (made?.from !== from) {
       // Loaded on demand. In the bundle, a CommonJS package that is imported on demand has only a default export.
@@ -88,8 +88,7 @@ export function serverConnector({
     const { connect } = made
     if (socketPath !== undefined) return connected(connect, target).catch((error) => throwOf(socketPath, error))
     if (!proxy) return connected(connect, target)
-    const { hostname, port } = target
-    const tunnel = await openTunnel(proxy, { host: withoutBrackets(hostname), port: Number(port) || 443 }, { timeout })
+    const tunnel = await openTunnel(proxy, targetOf(target), { timeout })
     return connected(connect, { ...target, httpSocket: tunnel })
   })
 }
@@ -107,14 +106,4 @@ function throwOf(path: string, cause: Error & { code?: string }): never {
   throw Object.assign(new Error(`cannot connect to the socket ${path} (${cause.code})`), {
     code: `ERR_UNIX_${cause.code}`,
   })
-}
-
-/** An asynchronous function as a connector. */
-function calling(open: (target: buildConnector.Options) => Promise<Socket>): buildConnector.connector {
-  return (target, done) => {
-    open(target).then(
-      (socket) => done(null, socket),
-      (error: Error) => done(error, null),
-    )
-  }
 }

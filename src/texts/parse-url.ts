@@ -12,6 +12,11 @@ export function parseUrl(text: string, base?: string | URL): URL | undefined {
   }
 }
 
+/** The port of an address, or the default of its scheme. */
+export function portOf({ protocol, port }: { protocol: string; port?: string | number | null | undefined }): number {
+  return Number(port) || (protocol === 'https:' ? 443 : 80)
+}
+
 /** The host of a URL without the brackets of an IPv6 address. */
 export function withoutBrackets(hostname: string): string {
   return hostname.replace(/^\[|\]$/g, '')

@@ -2,6 +2,7 @@
  * A POST of JSON as a command of PowerShell. Not with curl: Windows PowerShell 5.1 has an alias of this name, and drops
  * double quotes in arguments of programs.
  */
+import { unicodeEscape } from './printable.js'
 import { inQuotes } from './shell.js'
 
 /** The request. Address and headers are expressions of PowerShell: literals, or with variables. */
@@ -27,5 +28,5 @@ export function literal(text: string): string {
 
 /** The same JSON in ASCII. */
 function asciiOf(json: string): string {
-  return json.replaceAll(/[^\0-~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return json.replaceAll(/[^\0-~]/g, unicodeEscape)
 }

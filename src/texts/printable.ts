@@ -21,6 +21,7 @@ export function publicAddress(address: string): string {
   return address.replace(/[?#].*$/s, '').replace(/\/\/[^/]*@/, '//')
 }
 
+/** The text in one line of at most `max` characters, with `?` for characters that hide or control text. */
 export function printable(text: string, max = 64): string {
   const plain = text.slice(0, max).replace(ALL_DECEPTIVE, '?')
   return text.length > max ? `${plain}…` : plain
@@ -28,5 +29,10 @@ export function printable(text: string, max = 64): string {
 
 /** JSON with escapes instead of such characters. The value is the same. */
 export function printableJson(json: string): string {
-  return json.replace(ALL_DECEPTIVE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return json.replace(ALL_DECEPTIVE, unicodeEscape)
+}
+
+/** A character of one UTF-16 unit as an escape of JSON. */
+export function unicodeEscape(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

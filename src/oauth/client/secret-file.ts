@@ -1,6 +1,7 @@
 /** Secrets in files that other programs may replace while the bridge runs. */
 import { readFileSync } from 'node:fs'
 import { Fault } from '../../fault/fault.js'
+import { codeOf } from '../../net/failure.js'
 
 const MAX_SECRET = 64 * 1024
 
@@ -10,8 +11,7 @@ export function readSecretFile(path: string, option: string): string {
   try {
     text = readFileSync(path, 'utf8')
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
-    throw new Fault('authFailed', `The file in "${option}" cannot be read (${code})`, { cause })
+    throw new Fault('authFailed', `The file in "${option}" cannot be read (${codeOf(cause)})`, { cause })
   }
   const secret = text.trim()
   if (!/^[\x21-\x7e]+$/.test(secret) || secret.length > MAX_SECRET)
