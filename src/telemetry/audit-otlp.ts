@@ -12,8 +12,8 @@ import { proxiesOf } from '../net/proxy.js'
 import { parseUrl } from '../texts/parse-url.js'
 import { within } from '../time/time.js'
 import type { AuditSink, AuditText } from './audit-lines.js'
+import { type Encoding, isEncoding, protocolOf } from './otlp.js'
 import { resourceOf } from './resource.js'
-import type { Encoding } from './types.js'
 
 type Environment = Readonly<Record<string, string | undefined>>
 type Options = ReturnType<typeof convertLegacyHttpOptions>
@@ -95,11 +95,10 @@ export class AuditOtlp implements AuditSink {
 }
 
 function encodingOf(env: Environment): { serializer: Serializer; type: string } {
-  const said = (name: string) => env[name]?.trim() || undefined
-  const protocol = said('OTEL_EXPORTER_OTLP_LOGS_PROTOCOL') ?? said('OTEL_EXPORTER_OTLP_PROTOCOL') ?? 'http/protobuf'
-  if (!Object.hasOwn(ENCODINGS, protocol))
+  const protocol = protocolOf(env, 'LOGS')
+  if (!isEncoding(protocol))
     throw new Error('no audit log: OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf or http/json')
-  return ENCODINGS[protocol as Encoding]
+  return ENCODINGS[protocol]
 }
 
 function openExporter(options: Options, serializer: Serializer): Exporter {

@@ -27,6 +27,30 @@ const EVENTS = {
   child: ['started', 'restarted', 'ended'],
 } as const
 
+/** The counters, by name without `mcp_bridge_` and `_total`. */
+const COUNTERS = {
+  calls: {
+    help: 'Calls that have ended.',
+    labels: 'server group client_era server_era method tool outcome blame relayed',
+  },
+  verdicts: { help: 'Detected eras of servers, by the kind of evidence.', labels: 'server era why' },
+  questions: { help: 'Rounds of questions to clients, by outcome.', labels: 'server group event' },
+  downlevelled: {
+    help: 'Changes to results and notifications for older clients, by feature.',
+    labels: 'server group feature',
+  },
+  cache_events: { help: 'Hits, misses, insertions and drops of cached results.', labels: 'server event' },
+  session_events: { help: 'Sessions of clients and with servers.', labels: 'server group side event' },
+  child_events: { help: 'Processes of servers on stdio.', labels: 'server event' },
+  forwarded: { help: 'Requests that were forwarded to another replica.', labels: 'server group outcome' },
+  group_member_events: {
+    help: 'Servers of groups that do not answer, or answer again.',
+    labels: 'group server event',
+  },
+  discovery_failures: { help: 'Failed discovery cycles.', labels: 'phase reason' },
+  refusals: { help: 'Requests that were refused before they became calls.', labels: 'reason' },
+} as const
+
 /** The reasons of most refusals. */
 const REFUSALS = Object.entries(faults).flatMap(([name, { blame }]) => (blame === 'caller' ? [name] : []))
 
@@ -53,18 +77,8 @@ export class Metrics {
   readonly #groups = atMost(MAX_LABEL_VALUES, (group) => this.#beginGroup(group))
   readonly #reasons = atMost(MAX_LABEL_VALUES)
   readonly #features = atMost(MAX_LABEL_VALUES)
-  readonly #calls: Counter
+  readonly #counters = {} as Record<keyof typeof COUNTERS, Counter>
   readonly #times: { total: Timer; upstream: Timer; bridge: Timer }
-  readonly #verdicts: Counter
-  readonly #questions: Counter
-  readonly #downlevelled: Counter
-  readonly #cache: Counter
-  readonly #sessions: Counter
-  readonly #children: Counter
-  readonly #forwarded: Counter
-  readonly #members: Counter
-  readonly #discoveries: Counter
-  readonly #refusals: Counter
   readonly #used: Level
   readonly #limit: Level
   readonly #reload: { successful: Level; at: Level }
@@ -78,7 +92,6 @@ export class Metrics {
     const about = (name: string, help: string, labels = '') => {
       return { name: `mcp_bridge_${name}`, help, labelNames: labels.split(' ').filter(Boolean), registers }
     }
-    const counter = (name: string, help: string, labels: string) => new Counter(about(`${name}_total`, help, labels))
     const level = (name: string, help: string, labels?: string) => new Level(about(name, help, labels))
     const timer = (name: string, help: string, bounds: readonly number[]) => {
       const made = new Timer(`mcp_bridge_${name}_seconds`, help, bounds)
@@ -86,35 +99,14 @@ export class Metrics {
       return made
     }
 
-    this.#calls = counter(
-      'calls',
-      'Calls that have ended.',
-      'server group client_era server_era method tool outcome blame relayed',
-    )
+    for (const [name, { help, labels }] of Object.entries(COUNTERS))
+      this.#counters[name as keyof typeof COUNTERS] = new Counter(about(`${name}_total`, help, labels))
+    for (const reason of REFUSALS) this.#counters.refusals.inc({ reason }, 0)
     this.#times = {
       total: timer('call_duration', 'From the arrival of a call to its answer.', OF_CALLS),
       upstream: timer('call_upstream', 'The part of it that was spent waiting for the server.', OF_CALLS),
       bridge: timer('call_bridge', 'The rest of it.', OF_THE_BRIDGE),
     }
-    this.#verdicts = counter('verdicts', 'Detected eras of servers, by the kind of evidence.', 'server era why')
-    this.#questions = counter('questions', 'Rounds of questions to clients, by outcome.', 'server group event')
-    this.#downlevelled = counter(
-      'downlevelled',
-      'Changes to results and notifications for older clients, by feature.',
-      'server group feature',
-    )
-    this.#cache = counter('cache_events', 'Hits, misses, insertions and drops of cached results.', 'server event')
-    this.#sessions = counter('session_events', 'Sessions of clients and with servers.', 'server group side event')
-    this.#children = counter('child_events', 'Processes of servers on stdio.', 'server event')
-    this.#forwarded = counter('forwarded', 'Requests that were forwarded to another replica.', 'server group outcome')
-    this.#members = counter(
-      'group_member_events',
-      'Servers of groups that do not answer, or answer again.',
-      'group server event',
-    )
-    this.#discoveries = counter('discovery_failures', 'Failed discovery cycles.', 'phase reason')
-    this.#refusals = counter('refusals', 'Requests that were refused before they became calls.', 'reason')
-    for (const reason of REFUSALS) this.#refusals.inc({ reason }, 0)
     this.#used = level('bound_used', 'How much of a bound is used.', 'bound server group')
     this.#limit = level('bound_limit', 'The value of a bound.', 'bound server group')
     this.#reload = {
@@ -146,8 +138,8 @@ export class Metrics {
 
   /** All metrics, with the current use of bounds and conditions, in the text format of Prometheus. */
   text(gauges: Iterable<Gauge>, { redisUp, certificates = [] }: Conditions = {}): Promise<string> {
-    this.#calls.reset()
-    for (const { labels, calls } of this.#series.values()) this.#calls.inc(labels, calls)
+    this.#counters.calls.reset()
+    for (const { labels, calls } of this.#series.values()) this.#counters.calls.inc(labels, calls)
     this.#used.reset()
     this.#limit.reset()
     for (const { bound, used, limit, ...whose } of gauges) {
@@ -164,27 +156,28 @@ export class Metrics {
 
   readonly observe: Observe = (event) => {
     if (event.kind === 'call') return this.countCall(event)
-    if (event.kind === 'refusal') return this.#refusals.inc({ reason: event.reason })
-    if (event.kind === 'discovery') return this.#discoveries.inc({ phase: event.phase, reason: event.reason })
+    if (event.kind === 'refusal') return this.#counters.refusals.inc({ reason: event.reason })
+    if (event.kind === 'discovery')
+      return this.#counters.discovery_failures.inc({ phase: event.phase, reason: event.reason })
     const whose = this.#whose(event)
     const { server } = whose
     switch (event.kind) {
       case 'verdict':
-        return this.#verdicts.inc({ server, era: event.era, why: this.#reasons(event.why) })
+        return this.#counters.verdicts.inc({ server, era: event.era, why: this.#reasons(event.why) })
       case 'question':
-        return this.#questions.inc({ ...whose, event: event.what })
+        return this.#counters.questions.inc({ ...whose, event: event.what })
       case 'downlevelled':
-        return this.#downlevelled.inc({ ...whose, feature: this.#features(event.what) })
+        return this.#counters.downlevelled.inc({ ...whose, feature: this.#features(event.what) })
       case 'cache':
-        return this.#cache.inc({ server, event: event.what })
+        return this.#counters.cache_events.inc({ server, event: event.what })
       case 'session':
-        return this.#sessions.inc({ ...whose, side: event.side, event: event.what })
+        return this.#counters.session_events.inc({ ...whose, side: event.side, event: event.what })
       case 'child':
-        return this.#children.inc({ server, event: event.what })
+        return this.#counters.child_events.inc({ server, event: event.what })
       case 'forwarded':
-        return this.#forwarded.inc({ ...whose, outcome: event.what })
+        return this.#counters.forwarded.inc({ ...whose, outcome: event.what })
       case 'member':
-        return this.#members.inc({ ...whose, event: event.what })
+        return this.#counters.group_member_events.inc({ ...whose, event: event.what })
     }
   }
 
@@ -198,15 +191,16 @@ export class Metrics {
   }
 
   #beginGroup(group: string): void {
-    for (const event of EVENTS.question) this.#questions.inc({ server: '', group, event }, 0)
-    for (const event of EVENTS.session) this.#sessions.inc({ server: '', group, side: 'client', event }, 0)
+    for (const event of EVENTS.question) this.#counters.questions.inc({ server: '', group, event }, 0)
+    for (const event of EVENTS.session)
+      this.#counters.session_events.inc({ server: '', group, side: 'client', event }, 0)
   }
 
   #begin(server: string): void {
-    for (const event of EVENTS.question) this.#questions.inc({ server, event }, 0)
-    for (const event of EVENTS.child) this.#children.inc({ server, event }, 0)
+    for (const event of EVENTS.question) this.#counters.questions.inc({ server, event }, 0)
+    for (const event of EVENTS.child) this.#counters.child_events.inc({ server, event }, 0)
     for (const side of ['client', 'server'])
-      for (const event of EVENTS.session) this.#sessions.inc({ server, side, event }, 0)
+      for (const event of EVENTS.session) this.#counters.session_events.inc({ server, side, event }, 0)
   }
 
   readonly countCall = (event: CallEvent): void => {

@@ -26,12 +26,13 @@ import { NEWEST_MODERN } from '../protocol/eras.js'
 import { CALL_TOOL, LEGACY_CLIENT_NOTIFICATIONS, methods } from '../protocol/methods.js'
 import type { Span, TraceContext, Tracer } from '../protocol/trace.js'
 import { within } from '../time/time.js'
+import type { Encoding } from './otlp.js'
 import { resourceOf } from './resource.js'
-import type { Encoding, Tracing, TracingOptions } from './types.js'
+import type { Tracing, TracingOptions } from './types.js'
 
 /** Milliseconds for the last export. */
 const CLOSE_WITHIN = 3_000
-const MAX_COMPLAINT = 300
+const MAX_PROBLEM = 300
 const TRACEPARENT = /^(?!ff)([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/
 
 /** Notifications that clients send to servers. */
@@ -50,11 +51,11 @@ export class OpenTelemetry implements Tracing {
   #closing: Promise<void> | undefined
 
   constructor(encoding: Encoding, { version, log, proxy }: TracingOptions & { proxy?: HttpProxy | undefined }) {
-    const complain = (message: string) =>
+    const warn = (message: string) =>
       log.warn({ event: 'tracing_problem', why: reasonIn(message) }, 'OpenTelemetry reports a problem')
     const silent = () => {}
     diag.setLogger(
-      { error: complain, warn: complain, info: silent, debug: silent, verbose: silent },
+      { error: warn, warn, info: silent, debug: silent, verbose: silent },
       { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
     )
     const Exporter = encoding === 'http/json' ? JsonExporter : ProtobufExporter
@@ -67,7 +68,7 @@ export class OpenTelemetry implements Tracing {
     this.tracer = {
       begin: (parent, moment) =>
         // The monotonic clock and the system clock drift apart, so the offset is determined for each call.
-        new Work(tracer, SpanKind.SERVER, parent && readContext(parent), Date.now() - performance.now(), moment),
+        new CallSpan(tracer, SpanKind.SERVER, parent && readContext(parent), Date.now() - performance.now(), moment),
     }
   }
 
@@ -85,7 +86,7 @@ export class OpenTelemetry implements Tracing {
 }
 
 /** A span, and what is needed to start another within it. */
-class Work implements Span {
+class CallSpan implements Span {
   readonly #tracer: OtelTracer
   readonly #span: OtelSpan
   readonly #kind: SpanKind
@@ -112,7 +113,7 @@ class Work implements Span {
   }
 
   within(moment: number): Span {
-    return new Work(this.#tracer, SpanKind.CLIENT, this.#span.spanContext(), this.#offset, moment)
+    return new CallSpan(this.#tracer, SpanKind.CLIENT, this.#span.spanContext(), this.#offset, moment)
   }
 
   end(fields: Fields): void {
@@ -129,10 +130,10 @@ class Work implements Span {
   }
 }
 
-/** The reason in a complaint of OpenTelemetry. Errors are JSON with many details. */
-function reasonIn(complaint: string): string {
-  const message = complaint.startsWith('{') ? (JSON.parse(complaint) as { message?: string }).message : complaint
-  return (message ?? complaint).slice(0, MAX_COMPLAINT)
+/** The reason in a message of OpenTelemetry. Errors are JSON with many details. */
+function reasonIn(text: string): string {
+  const message = text.startsWith('{') ? (JSON.parse(text) as { message?: string }).message : text
+  return (message ?? text).slice(0, MAX_PROBLEM)
 }
 
 /** The client's span; undefined if it is invalid: then a trace starts here (W3C Trace Context, 4.3). */

@@ -14,6 +14,3 @@ export interface TracingOptions {
   version: string
   log: Pick<Log, 'warn'>
 }
-
-/** The encoding of OTLP over HTTP. */
-export type Encoding = 'http/protobuf' | 'http/json'
