@@ -5,7 +5,7 @@ import { Fault } from '../fault/fault.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import { explainSignIn, listAccounts, signInRows, statusLines } from '../oauth/client/explain.js'
 import type { TokenStore } from '../oauth/store/store.js'
-import { printable } from '../texts/printable.js'
+import { printable, printableLines } from '../texts/printable.js'
 import type { CommandOutput } from './discover.js'
 
 /** A server that requires a sign-in. */
@@ -114,7 +114,7 @@ export async function runAuthStatus(
       ...status,
       endpoint: visible(status.endpoint),
     }))
-    output.out(`${JSON.stringify({ accounts: told, refusals }, null, 2)}\n`)
+    output.out(`${printableLines({ accounts: told, refusals })}\n`)
     return refusals.length === 0
   }
   if (wanted.length === 0) output.out('Signed in to no server.\n')
@@ -134,7 +134,7 @@ export async function runAuthStatus(
 /** The output of `probe` for a server that requires a sign-in. Rejects with a Fault. */
 export async function describeSignIn(accounts: Accounts, fault: Fault, target: string, json: boolean): Promise<string> {
   const explanation = await explainSignIn(accounts, fault.signInFor)
-  if (json) return JSON.stringify({ signIn: explanation }, null, 2)
+  if (json) return printableLines({ signIn: explanation })
   return [
     target,
     '  requires you to sign in',

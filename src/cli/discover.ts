@@ -9,7 +9,7 @@ import { type Discovered, discover, type Examined } from '../discovery/steps.js'
 import { withFlags } from '../discovery/trust/remedy.js'
 import { isLoopback } from '../net/guard.js'
 import { signInRows } from '../oauth/client/explain.js'
-import { printable } from '../texts/printable.js'
+import { printable, printableLines } from '../texts/printable.js'
 
 /** The output of a command. */
 export interface CommandOutput {
@@ -58,7 +58,7 @@ export async function runDiscover(
   json: boolean,
 ): Promise<boolean> {
   const found = await look(discovering(settings), settings, output)
-  output.out(json ? `${JSON.stringify(asJson(found), null, 2)}\n` : inWords(found))
+  output.out(json ? `${printableLines(asJson(found))}\n` : inWords(found))
   return found.servers.some(isUsable)
 }
 

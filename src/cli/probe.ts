@@ -5,11 +5,14 @@ import { describeGroup, groupInWords } from '../describe/group.js'
 import { describeServer, serverInWords } from '../describe/server.js'
 import { Fault, needsSignIn } from '../fault/fault.js'
 import { createLog } from '../log/log.js'
+import { printable, printableLines } from '../texts/printable.js'
 import type { Program } from './program.js'
 import { signInFor, targetOf } from './sign-in.js'
 
 /** Milliseconds before it prints what it is waiting for. */
 const SILENCE = 2_000
+/** Most characters of the reason why a server is unavailable. */
+const ERROR = 1_000
 
 /**
  * Connects to the servers of the settings, and describes them and their groups. Resolves to whether all were reachable.
@@ -57,7 +60,7 @@ async function probeOne(bridge: Bridge, settings: Settings, json: boolean, { out
       return undefined
     })
     if (!inspection) return
-    output.out(`${json ? JSON.stringify(inspection, null, 2) : serverInWords(server.target, inspection)}\n`)
+    output.out(`${json ? printableLines(inspection) : serverInWords(server.target, inspection)}\n`)
   } finally {
     clearTimeout(waiting)
     await bridge.close()
@@ -97,17 +100,19 @@ async function probeAll(
       }),
     )
     if (json) {
-      const all = { servers: Object.fromEntries(servers.map(([name, , found]) => [name, found])) }
-      output.out(`${JSON.stringify({ ...all, groups: Object.fromEntries(groups) }, null, 2)}\n`)
+      const described = Object.fromEntries(servers.map(([name, , found]) => [name, found]))
+      output.out(`${printableLines({ servers: described, groups: Object.fromEntries(groups) })}\n`)
     } else {
       const parts = [
         ...servers.map(([name, server, found]) =>
           'error' in found
-            ? `${name}\n  unavailable: ${found.error}`
+            ? `${name}\n  unavailable: ${printable(found.error, ERROR)}`
             : `${name}: ${serverInWords(server.target, found)}`,
         ),
         ...groups.map(([name, found]) =>
-          'error' in found ? `group ${name}\n  unavailable: ${found.error}` : groupInWords(name, found),
+          'error' in found
+            ? `group ${name}\n  unavailable: ${printable(found.error, ERROR)}`
+            : groupInWords(name, found),
         ),
       ]
       output.out(`${parts.join('\n\n')}\n`)

@@ -10,7 +10,7 @@ import { type Paint, painterFor } from '../log/paint.js'
 import type { Difference } from '../replay/diff.js'
 import { MAX_RECORDING, type Recording, type RecordingCall, readRecording } from '../replay/recording.js'
 import { type Replayed, replayed } from '../replay/run.js'
-import { printable, printableJson } from '../texts/printable.js'
+import { printable, printableJson, printableLines } from '../texts/printable.js'
 import { probingBridge } from './probe.js'
 import type { Program } from './program.js'
 import { UsageError } from './usage-error.js'
@@ -160,6 +160,5 @@ function jsonOf(all: readonly Replayed[]): string {
     ...(differences.length > 0 && { differences }),
     ...(more > 0 && { more }),
   }))
-  const lines = JSON.stringify({ ...counted(all), calls }, null, 2).split('\n')
-  return `${lines.map(printableJson).join('\n')}\n`
+  return `${printableLines({ ...counted(all), calls })}\n`
 }

@@ -11,7 +11,7 @@ import { isPin, originToPin } from '../discovery/trust/pin.js'
 import { withFlags } from '../discovery/trust/remedy.js'
 import { type Approval, TrustStore, TrustStoreError } from '../discovery/trust/store.js'
 import { Failure } from '../net/failure.js'
-import { printable } from '../texts/printable.js'
+import { printable, printableLines } from '../texts/printable.js'
 import { type CommandOutput, guardHint, look, targetOf, toolLines } from './discover.js'
 import type { TrustAction } from './parse-trust.js'
 
@@ -53,7 +53,7 @@ async function act(action: TrustAction, context: TrustContext): Promise<void> {
   const store = new TrustStore({ path: storePath(trustStore, env) })
   switch (action.do) {
     case 'list':
-      return output.out(action.json ? `${JSON.stringify(store.list(), null, 2)}\n` : listed(store))
+      return output.out(action.json ? `${printableLines(store.list())}\n` : listed(store))
     case 'approve':
       return approve(action, context)
     case 'pin':

@@ -5,7 +5,7 @@ import { isTooLong } from '../group/names.js'
 import { OWN } from '../policy/refusal.js'
 import type { Upstream } from '../protocol/upstream.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
-import { oneLine, pages } from './server.js'
+import { oneLine, pages, textOf } from './server.js'
 
 /** What was learned about a group. */
 export interface GroupDescription {
@@ -84,7 +84,7 @@ function toolsOf({ items, bytes }: { items: readonly Named[]; bytes: number }): 
 /** The description as text for people. */
 export function groupInWords(name: string, description: GroupDescription): string {
   const { servers, unavailable, tools, prompts, resources, toolBytes, searched, tooLong, leftOut } = description
-  return [
+  return textOf([
     `group ${name}`,
     `  servers    ${servers.join(', ')}`,
     ...unavailable.map(({ server, message }) => `  missing    ${server}: ${oneLine(message, 200)}`),
@@ -95,7 +95,7 @@ export function groupInWords(name: string, description: GroupDescription): strin
       (tool) => `  too long   ${tool}: some clients allow 64 characters, and put mcp__${name}__ before it`,
     ),
     ...[...new Set([...tools, ...(searched?.tools ?? [])])].map((tool) => `    ${tool}`),
-  ].join('\n')
+  ])
 }
 
 function sizeOf({ tools, toolBytes }: Pick<GroupDescription, 'tools' | 'toolBytes'>): string {

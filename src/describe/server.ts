@@ -7,6 +7,7 @@ import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { nextCursor } from '../protocol/listed.js'
 import { EMPTY, edit, type Payload, value } from '../rpc/splice.js'
+import { printable } from '../texts/printable.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
 import type { Server } from '../upstream/server.js'
@@ -125,7 +126,7 @@ async function ask(
     timer?.clear()
   }
   if (last.kind === 'result') return last
-  const detail = last.kind === 'error' ? `: ${last.error.message} (${last.error.code})` : ''
+  const detail = last.kind === 'error' ? `: ${oneLine(last.error.message, 300)} (${last.error.code})` : ''
   throw new Fault('upstreamProtocol', `The server did not answer ${method} with a result${detail}`)
 }
 
@@ -171,7 +172,7 @@ export function serverInWords(
 ): string {
   const names = { stdio: 'stdio', http: 'Streamable HTTP', sse: 'HTTP+SSE' }
   const lines = [
-    `${target}`,
+    target,
     `  speaks     ${era} ${revision} over ${names[transport]}`,
     `  because    ${why}`,
     `  calls itself ${[server?.title ?? server?.name ?? 'nothing', server?.version].filter(Boolean).join(' ')}`,
@@ -184,7 +185,7 @@ export function serverInWords(
     lines.push(`  tools      could not be listed${tools.length > 0 ? ' all' : ''}: ${oneLine(toolsError, 300)}`)
   const width = Math.min(Math.max(0, ...tools.map(({ name }) => name.length)), 40)
   for (const { name, description = '' } of tools) lines.push(`    ${name.padEnd(width)}  ${oneLine(description, 80)}`)
-  return lines.join('\n')
+  return textOf(lines)
 }
 
 function leftInWords({ option, shown, of, unmatched, displaced, error }: Left): string[] {
@@ -192,11 +193,16 @@ function leftInWords({ option, shown, of, unmatched, displaced, error }: Left): 
   return [
     `  for clients  ${shown} of ${of} ${option}`,
     ...unmatched.map((what) => `    ${option}.${what} matches nothing`),
-    ...displaced.map((name) => `    ${name} is hidden, because another tool is called so for clients`),
+    ...displaced.map((name) => `    ${name} is hidden, because another tool has this name for clients`),
   ]
 }
 
+/** A text of a server in one line. */
 export function oneLine(text: string, most: number): string {
-  const flat = text.replace(/\s+/g, ' ').trim()
-  return flat.length > most ? `${flat.slice(0, most - 1)}…` : flat
+  return printable(text.replace(/\s+/g, ' ').trim(), most)
+}
+
+/** Lines as one text. They have names of servers and tools, which must not control the terminal. */
+export function textOf(lines: readonly string[]): string {
+  return lines.map((line) => printable(line, line.length)).join('\n')
 }

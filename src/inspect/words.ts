@@ -2,7 +2,7 @@
 
 import type { Cancelled } from '../ports/outcome.js'
 import type { Change, Side } from '../recorder/events.js'
-import { printable, printableJson } from '../texts/printable.js'
+import { printable } from '../texts/printable.js'
 import { addressIn } from './markdown.js'
 import { RULE_SENTENCES } from './rule-sentences.js'
 import { tokensOf } from './values.js'
@@ -21,11 +21,6 @@ export function shown(text: string | undefined, max = NAMES): string {
 export function shownLines(text: string, max = NAMES): string {
   const lines = text.slice(0, max).split(/\r\n|\r|\n/)
   return lines.map((line) => printable(line, max)).join('\n') + (text.length > max ? '…' : '')
-}
-
-/** A value as JSON in several lines, with escapes instead of characters that hide or reverse text. */
-export function shownJson(value: unknown): string {
-  return (JSON.stringify(value, null, 2) ?? '').split('\n').map(printableJson).join('\n')
 }
 
 /** A text of several lines, joined into one. */

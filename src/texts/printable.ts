@@ -32,6 +32,11 @@ export function printableJson(json: string): string {
   return json.replace(ALL_DECEPTIVE, unicodeEscape)
 }
 
+/** A value as JSON in several lines, with escapes instead of such characters. */
+export function printableLines(value: unknown): string {
+  return (JSON.stringify(value, null, 2) ?? '').split('\n').map(printableJson).join('\n')
+}
+
 /** A character of one UTF-16 unit as an escape of JSON. */
 export function unicodeEscape(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`

@@ -2,7 +2,9 @@
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { parseSettings } from '../../src/config/settings.js'
+import { groupInWords } from '../../src/describe/group.js'
 import { describeServer, serverInWords } from '../../src/describe/server.js'
+import { DECEPTIVE, printableLines } from '../../src/texts/printable.js'
 import { createBridge } from '../support/bridge.js'
 import { check } from '../support/check.js'
 import { temporaryFile } from '../support/folder.js'
@@ -44,7 +46,7 @@ t.test('probe shows what clients see, and which patterns match nothing', async (
         '    tools.allow "lst_\\*" matches nothing',
         '    tools.deny "\\*_admin" matches nothing',
         '    tools.override "eco" matches nothing',
-        '    log is hidden, because another tool is called so for clients',
+        '    log is hidden, because another tool has this name for clients',
         '  for clients  0 of 2 prompts',
         '  for clients  1 of 4 resources',
       ].join('\\n'),
@@ -100,4 +102,27 @@ t.test('check shows what clients see of a server, and which rewritten tools are 
     said,
   )
   t.match(check(file, { args: ['--offline'] }).said, '  short: tools search')
+})
+
+t.test('what a server says cannot control the terminal, add lines or hide text', async (t) => {
+  const hostile = 'a\u001b[2Jb\nc\u202ed\u009b31m'
+  const tools = [{ name: hostile, description: hostile }]
+  const left = [{ option: 'tools' as const, shown: 1, of: 1, unmatched: [], displaced: [hostile] }]
+  const server = {
+    ...{ era: 'legacy' as const, revision: hostile, transport: 'http' as const, why: hostile, left, tools },
+    ...{ server: { name: hostile, version: hostile }, instructions: hostile, capabilities: { [hostile]: {} } },
+    toolsError: hostile,
+  }
+  const group = {
+    ...{ servers: ['a'], unavailable: [{ server: 'a', message: hostile }], toolBytes: 1, tooLong: [hostile] },
+    ...{ tools: [hostile], prompts: [], resources: [], leftOut: [{ server: 'a', name: hostile }] },
+  }
+  for (const [text, lines] of [
+    [serverInWords('x', server), 11],
+    [groupInWords('x', group), 7],
+    [printableLines({ tools: [hostile] }), 5],
+  ] as const) {
+    t.equal(text.split('\n').length, lines, text)
+    t.notMatch(text.replaceAll('\n', ''), DECEPTIVE)
+  }
 })

@@ -1,5 +1,6 @@
 /** Texts from servers, with control characters made visible. */
-import { shown, shownJson, shownLines } from '../../inspect/words.js'
+import { shown, shownLines } from '../../inspect/words.js'
+import { printableLines } from '../../texts/printable.js'
 
 /** A text in one line; empty if the value is not a text. `most`: characters. */
 export function said(value: unknown, most?: number): string {
@@ -17,7 +18,7 @@ export function saidLines(text: string): string {
 
 /** A value as JSON in several lines. */
 export function saidJson(value: unknown): string {
-  const text = shownJson(value)
+  const text = printableLines(value)
   return text.slice(0, MAX_SHOWN_TEXT) + restOf(text)
 }
 
