@@ -5,9 +5,6 @@
 import { FORMS, HIDDEN } from './forms.js'
 import { areSecret, isHeader, isSecret, reachOf } from './names.js'
 
-export { HIDDEN } from './forms.js'
-export { isSecret } from './names.js'
-
 /** A possible name, including the dashes of a flag. */
 const NAME = /[\w-]{1,60}/g
 /**

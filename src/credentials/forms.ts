@@ -1,6 +1,6 @@
 /** Credentials that are known by their form, whatever name they have. */
 
-/** A form of credentials, and what is shown of a text that has one: `$1` and `$2` are the parts that stay. */
+/** A form of credentials, and its replacement: `$1` and `$2` are the parts that stay. */
 export interface Form {
   readonly what: string
   readonly form: RegExp
@@ -10,7 +10,7 @@ export interface Form {
 /** Stands in place of a hidden value. */
 export const HIDDEN = '‹hidden›'
 
-/** The table of forms. One that another form has in it comes first. */
+/** The table of forms. A form that contains another one comes first. */
 export const FORMS: readonly Form[] = [
   {
     what: 'private keys in PEM, of OpenSSH and of PGP, which may be cut off',
@@ -51,7 +51,7 @@ export const FORMS: readonly Form[] = [
     shown: `$1${HIDDEN}`,
   },
   {
-    what: 'hosts of code: GitHub, GitLab, Bitbucket, Atlassian',
+    what: 'code hosts: GitHub, GitLab, Bitbucket, Atlassian',
     form: /\b(?:gh[a-z]_[A-Za-z\d]{20,}|github_pat_\w{20,}|gl[a-z]{2,5}-[\w-]{16,}|AT(?:ATT|CTT|BB)[\w=-]{20,})/g,
     shown: HIDDEN,
   },
@@ -81,7 +81,7 @@ export const FORMS: readonly Form[] = [
     shown: HIDDEN,
   },
   {
-    what: 'keys of others, whose prefix says what they are: sk_live_, lin_api_',
+    what: 'other keys, whose prefix says what they are: sk_live_, lin_api_',
     form: /\b[A-Za-z]{2,10}_(?:api|key|live|oauth|pat|prod|secret|test|token)_(?=[A-Za-z]{0,60}\d)[A-Za-z\d]{16,}/g,
     shown: HIDDEN,
   },

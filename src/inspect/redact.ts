@@ -3,8 +3,9 @@
  * exactly as sent.
  */
 
-import { HIDDEN, isSecret, withoutCredentials } from '../credentials/credentials.js'
-import { isOfOAuth, isSecretFlag, isSecretInList, isSecretValue } from '../credentials/names.js'
+import { withoutCredentials } from '../credentials/credentials.js'
+import { HIDDEN } from '../credentials/forms.js'
+import { isOfOAuth, isSecret, isSecretFlag, isSecretInList, isSecretValue } from '../credentials/names.js'
 import { shortDigest } from '../crypto/digest.js'
 import { begins, LONGEST, patternOf } from './paths.js'
 import { endOfString } from './strings.js'

@@ -1,7 +1,8 @@
 /** What is hidden in texts that the inspector shows. */
 import { assert as check, jsonValue, property, record, string } from 'fast-check'
 import t from 'tap'
-import { HIDDEN, withoutCredentials } from '../../src/credentials/credentials.js'
+import { withoutCredentials } from '../../src/credentials/credentials.js'
+import { HIDDEN } from '../../src/credentials/forms.js'
 import { redactor } from '../../src/inspect/redact.js'
 
 const redact = redactor([])

@@ -1,7 +1,7 @@
 /** S5: the forms of secrets that the inspector and the log hide, as a table: of each form several spellings. */
 import t from 'tap'
-import { HIDDEN, withoutCredentials } from '../../src/credentials/credentials.js'
-import { FORMS } from '../../src/credentials/forms.js'
+import { withoutCredentials } from '../../src/credentials/credentials.js'
+import { FORMS, HIDDEN } from '../../src/credentials/forms.js'
 import { redactor } from '../../src/inspect/redact.js'
 
 const redact = redactor([])
