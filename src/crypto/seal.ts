@@ -37,10 +37,8 @@ export class Sealer {
   /** Seals the fields in a text. */
   seal(fields: Readonly<Record<string, string | number>>): string {
     const [key] = this.#keys as [SealKey]
-    const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv(CIPHER, key.secret, nonce).setAAD(this.#purpose)
-    const sealed = [nonce, cipher.update(JSON.stringify(fields), 'utf8'), cipher.final(), cipher.getAuthTag()]
-    return `${VERSION}.${key.id}.${Buffer.concat(sealed).toString('base64url')}`
+    const sealed = encrypted(key, Buffer.from(JSON.stringify(fields)), this.#purpose)
+    return `${VERSION}.${key.id}.${sealed.toString('base64url')}`
   }
 
   /** The fields in a sealed text; undefined if it was not sealed with one of the keys. */
@@ -51,40 +49,22 @@ export class Sealer {
       return undefined
     const bytes = Buffer.from(encoded, 'base64url')
     // Base64 has several spellings of the same bytes: only the canonical one is accepted.
-    if (bytes.length < NONCE_BYTES + TAG_BYTES || bytes.toString('base64url') !== encoded) return undefined
-    try {
-      const decipher = createDecipheriv(CIPHER, key.secret, bytes.subarray(0, NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      })
-      decipher.setAAD(this.#purpose).setAuthTag(bytes.subarray(-TAG_BYTES))
-      const opened = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()])
-      return JSON.parse(opened.toString('utf8')) as Record<string, unknown>
-    } catch {
-      return undefined
-    }
+    if (bytes.toString('base64url') !== encoded) return undefined
+    const opened = decrypted(key, bytes, this.#purpose)
+    return opened && (JSON.parse(opened.toString('utf8')) as Record<string, unknown>)
   }
 
   /** Seals bytes. They can be opened only with the same `about`. */
   sealBytes(bytes: Uint8Array, about: string): Buffer {
     const [key] = this.#keys as [SealKey]
-    const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv(CIPHER, key.secret, nonce).setAAD(this.#aboutOf(about))
-    return Buffer.concat([Buffer.from(key.id, 'hex'), nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
+    return Buffer.concat([Buffer.from(key.id, 'hex'), encrypted(key, bytes, this.#aboutOf(about))])
   }
 
   /** The bytes; undefined if they were not sealed with one of the keys and this `about`. */
   openBytes(sealed: Buffer, about: string): Buffer | undefined {
     const id = sealed.toString('hex', 0, ID_BYTES)
     const key = this.#keys.find((known) => known.id === id)
-    if (!key || sealed.length < ID_BYTES + NONCE_BYTES + TAG_BYTES) return undefined
-    try {
-      const nonce = sealed.subarray(ID_BYTES, ID_BYTES + NONCE_BYTES)
-      const decipher = createDecipheriv(CIPHER, key.secret, nonce, { authTagLength: TAG_BYTES })
-      decipher.setAAD(this.#aboutOf(about)).setAuthTag(sealed.subarray(-TAG_BYTES))
-      return Buffer.concat([decipher.update(sealed.subarray(ID_BYTES + NONCE_BYTES, -TAG_BYTES)), decipher.final()])
-    } catch {
-      return undefined
-    }
+    return key && decrypted(key, sealed.subarray(ID_BYTES), this.#aboutOf(about))
   }
 
   get #keys(): readonly SealKey[] {
@@ -133,21 +113,46 @@ export class Sealer {
   }
 }
 
+/** Nonce, encrypted bytes and tag. `about` is authenticated, but not part of them. */
+function encrypted({ secret }: SealKey, bytes: Uint8Array, about: Uint8Array): Buffer {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv(CIPHER, secret, nonce).setAAD(about)
+  return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
+}
+
+/** The encrypted bytes; undefined if they were changed, or encrypted with another key or about something else. */
+function decrypted({ secret }: SealKey, sealed: Buffer, about: Uint8Array): Buffer | undefined {
+  if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined
+  try {
+    const decipher = createDecipheriv(CIPHER, secret, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
+    decipher.setAAD(about).setAuthTag(sealed.subarray(-TAG_BYTES))
+    return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()])
+  } catch {
+    return undefined
+  }
+}
+
 function hashWith({ secret }: SealKey, text: string): string {
   return createHmac('sha256', secret).update(text).digest('base64url').slice(0, 22)
 }
 
 /** A random key, for as long as the process runs. */
 export function newKey(): SealKey {
-  return { id: randomBytes(4).toString('hex'), secret: randomBytes(32) }
+  return { id: randomBytes(ID_BYTES).toString('hex'), secret: randomBytes(32) }
 }
 
 /** A key derived from a secret text; equal for equal texts. */
 export function keyOf(secret: string): SealKey {
   const bytes = (what: string) => createHmac('sha256', secret).update(what).digest()
-  return { id: bytes('name').toString('hex').slice(0, 8), secret: bytes('key') }
+  return {
+    id: bytes('name')
+      .toString('hex')
+      .slice(0, 2 * ID_BYTES),
+    secret: bytes('key'),
+  }
 }
 
+/** An id that cannot be guessed. */
 export function randomId(): string {
   return randomBytes(16).toString('base64url')
 }

@@ -6,7 +6,7 @@ import { shownPrincipal } from '../../src/texts/printable.js'
 
 const TEXTS = ['', 'secret', 'ü\u0000"\\']
 
-t.test('all forms are of the same SHA-256', async (t) => {
+t.test('all forms are of one SHA-256 digest', async (t) => {
   for (const text of TEXTS) {
     const expected = createHash('sha256').update(text)
     const bytes = expected.digest()
