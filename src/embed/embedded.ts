@@ -19,7 +19,7 @@ export class EmbeddedBridge {
   readonly #bridge: Bridge
   readonly #log: Log
   readonly #transports = new Set<SdkTransport>()
-  /** What is served to transports, until it has ended. */
+  /** Transports that are being served. */
   readonly #piped = new Set<Promise<void>>()
   #closing: Promise<void> | undefined
 
@@ -38,12 +38,12 @@ export class EmbeddedBridge {
     })
   }
 
-  /** Resolves to what takes requests of Node's HTTP server. */
+  /** Resolves to the handler for requests of Node's HTTP server. */
   attach(): Promise<Front['routing']> {
     return this.#bridge.attach()
   }
 
-  /** Connects to the servers, so that the first calls do not wait for that. What fails is tried again with a call. */
+  /** Connects to the servers, so that the first calls do not wait for that. A failed connection is tried again with the first call. */
   warmUp(): void {
     this.#bridge.warmUp(() => {}).catch(() => {})
   }

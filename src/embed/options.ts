@@ -4,7 +4,7 @@ import type { AddressEntry, FileOptions, GroupEntry, ProgramEntry, ServerOptions
 
 export type { AddressEntry, FileOptions, GroupEntry, ProgramEntry, SdkTransport, Serve, ServerOptions }
 
-/** A server of this very process, in place of a program or an address. */
+/** A server in this process, in place of a program or an address. */
 export interface InProcessEntry extends ServerOptions {
   /**
    * Connects a new server to a transport, as in `(transport) => createServer().connect(transport)` with an SDK. It is called for

@@ -22,10 +22,10 @@ export interface Embedded {
   env: Readonly<Record<string, string | undefined>>
 }
 
-/** The name of the only server, and the command of servers that are no programs: it is never run. */
+/** The name of the only server, and the command of servers in this process, which is never run. */
 const ONLY = 'server'
 const NO_COMMAND = 'a server in this process'
-/** What an application has itself: addresses, and an output for logs. */
+/** The application has addresses of its own; this one is only checked. */
 const OWN_HOST = 'http://localhost'
 
 /** Checks options and fills in the defaults. Throws a ConfigError that names every mistake. */
