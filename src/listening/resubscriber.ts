@@ -22,7 +22,7 @@ export interface ResubscriberOptions {
   /** Receives the notifications of the current subscription. */
   heard(notice: Told): void
   /**
-   * Called when the current subscription has ended. `filter` is what the server had agreed to. Returns whether to open
+   * Called when the current subscription has ended. `filter` is what the server had acknowledged. Returns whether to open
    * it again.
    */
   ended(filter: Payload): boolean
@@ -32,12 +32,12 @@ export interface ResubscriberOptions {
   failed(error: unknown): boolean
   /** Called when a subscription is open again after a gap, in which changes may have been missed. */
   missed?(): void
-  /** Delays before it is opened again. They start over when a subscription was open for LASTING milliseconds. */
+  /** Delays before it is opened again. They start over after a subscription that was open for LASTING milliseconds. */
   delays: Backoff
 }
 
-/** Milliseconds: within which the server has to acknowledge a subscription, and from which on the delays start over. */
-const AGREE_WITHIN = 10_000
+/** Milliseconds in which the server has to acknowledge a subscription, and after which the delays start over. */
+const ACKNOWLEDGE_WITHIN = 10_000
 const LASTING = 30_000
 
 export class Resubscriber {
@@ -69,17 +69,17 @@ export class Resubscriber {
   }
 
   /**
-   * Opens a subscription and then closes the current one. `agreed` receives the filter of the acknowledgement and may
+   * Opens a subscription and then closes the current one. `acknowledged` receives the filter of the acknowledgement and may
    * throw to refuse it; then the new subscription is closed, the current one stays, and the promise rejects with that
    * error. Rejects with a Fault if the server does not acknowledge the subscription.
    */
-  open(params: Payload, agreed: (filter: Payload) => void): Promise<void> {
+  open(params: Payload, acknowledged: (filter: Payload) => void): Promise<void> {
     const controller = new HangUp()
     this.#opening.add(controller)
     const opened = new Promise<void>((resolve, reject) => {
       const take = (filter: Payload) => {
         try {
-          agreed(filter)
+          acknowledged(filter)
         } catch (error) {
           controller.abort()
           reject(error as Error)
@@ -97,7 +97,7 @@ export class Resubscriber {
       controller.abort()
       throw new Fault('upstreamTimeout', 'The server did not answer the subscription in time')
     }
-    return within(opened, AGREE_WITHIN, expire).finally(() => this.#opening.delete(controller))
+    return within(opened, ACKNOWLEDGE_WITHIN, expire).finally(() => this.#opening.delete(controller))
   }
 
   /** Opens the subscription again after a delay, and again after each failure. Replaces earlier attempts. */
