@@ -40,7 +40,7 @@ export interface ForwardedRequest {
   /** Names and values in turn, as received. */
   headers: readonly string[]
   body: Uint8Array | undefined
-  /** As the HTTP server has received it. A request that was already forwarded is not forwarded again. */
+  /** The request of the HTTP server. One that another replica has forwarded is not forwarded again. */
   received: IncomingMessage
 }
 
@@ -51,7 +51,7 @@ export interface ForwardedAnswer {
   headers: Readonly<Record<string, string | string[]>>
   /** Whole, if it is small. A stream has to be read to its end or destroyed. */
   body: Buffer | Readable
-  /** What to tell the client if the body breaks off. A Fault for each answer would cost more than its signature. */
+  /** The fault for the client if the body breaks off. A function, because a Fault for each answer would cost more than its signature. */
   lost(): Fault
 }
 
@@ -79,7 +79,7 @@ export interface SharedStore {
   remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean>
   forget(kind: string, name: string): void
   /**
-   * Changes a value as if nobody else did at the same time; undefined stands for none. It is kept for so many milliseconds.
+   * Changes a value atomically; undefined stands for none. It is kept for so many milliseconds.
    * `edit` may be called again. Rejects with a Fault if the store is unreachable.
    */
   change<T>(
@@ -89,7 +89,7 @@ export interface SharedStore {
     edit: (text: string | undefined) => { text: string | undefined; result: T },
   ): Promise<T>
   /**
-   * Takes a name for so many milliseconds. Resolves to whether nobody else had. Rejects with a Fault if the store is
+   * Takes a name for so many milliseconds. Resolves to false if another replica has it. Rejects with a Fault if the store is
    * unreachable.
    */
   claim(kind: string, name: string, milliseconds: number): Promise<boolean>
@@ -104,15 +104,15 @@ export interface SharedStore {
 export interface Replicas {
   /** The id of this replica, for as long as it runs. */
   readonly id: string
-  /** Has another replica answer a request. Rejects with a Fault. */
-  carry(owned: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer>
+  /** Forwards a request to the replica that owns it. Rejects with a Fault. */
+  forward(owned: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer>
   /** Whether another replica has forwarded a request. */
   isForwarded(request: IncomingMessage): boolean
   /** Throws a Fault if another replica has forwarded a request with another body. */
   checkBody(request: IncomingMessage, body: unknown): void
   /** The id of another replica that serves; undefined if there is none. Rejects with a Fault. */
   another(): Promise<string | undefined>
-  /** A new id for a session in this replica. */
+  /** Makes the id of a session of a client: it names this replica, and a keyed hash proves that. */
   sessionId(): string
   /** The other replica that owns a session; undefined if it is this one or the id is unknown. */
   ownerOf(sessionId: string): string | undefined

@@ -83,7 +83,7 @@ export class Peers {
   }
 
   /** Forwards a request to its owner, and resolves to the answer. Rejects with a Fault. */
-  async carry({ owner, what }: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer> {
+  async forward({ owner, what }: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer> {
     if (this.#open >= MAX_FORWARDED) throw new Fault('overloaded', 'Too many forwarded requests', { retryAfter: 1 })
     this.#open++
     try {

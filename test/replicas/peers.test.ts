@@ -24,7 +24,7 @@ async function carryTo(t: Test, program: RequestListener) {
   t.teardown(() => peers.close())
   const received = {} as never
   const request = { method: 'POST', path: '/mcp', headers: ['host', 'x'], body: undefined, received }
-  const fault = await peers.carry(new OwnedByReplica('other', 'session'), request, new HangUp()).then(
+  const fault = await peers.forward(new OwnedByReplica('other', 'session'), request, new HangUp()).then(
     () => undefined,
     (error: { fault?: string }) => error.fault,
   )

@@ -42,7 +42,7 @@ export async function forward(
   whenOver(reply, () => reply.raw.writableFinished || leaving.abort())
   try {
     const forwarded = { method, path, headers: raw.rawHeaders, body, received: raw }
-    const answer = await replicas.carry(error, forwarded, leaving)
+    const answer = await replicas.forward(error, forwarded, leaving)
     if (!instead || answer.status !== 404) return await sendBack(answer, request, reply, options)
     if (answer.body instanceof Readable) answer.body.on('error', () => {}).destroy()
   } catch (cause) {
