@@ -36,7 +36,7 @@ export interface ConnectOptions {
   entered?: ((phase: ConnectPhase) => void) | undefined
 }
 
-/** Further trusted certificates for a host and port, and what to show it. */
+/** Further trusted certificates for a host and port, and the client certificate for it. */
 export type TlsFor = (host: string, port: number) => Pem
 
 /** A phase of opening a connection. */

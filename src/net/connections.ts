@@ -11,7 +11,7 @@ interface Connection {
   silent: Silent | undefined
   /** Requests in progress. */
   requests: number
-  /** It was opened when all others were in use. */
+  /** It was opened when all others were in use, so its first request is refused. */
   isExcess: boolean
 }
 

@@ -154,7 +154,7 @@ async function send(
   }
 }
 
-/** Throws a Failure for addresses that are never fetched, regardless of the host. */
+/** Throws a Failure for an address that is never fetched, whatever its host resolves to. */
 function checkAddress(address: string, guard: Guard, allowLoopback: boolean): URL {
   const url = parseAddress(address)
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && allowLoopback))

@@ -57,13 +57,13 @@ export class Guard {
       const parsed = isIP(address) === 0 ? undefined : ip.parse(address)
       const loopback = this.#loopback && parsed?.range() === 'loopback'
       if (plain && parsed?.range() === 'loopback' && !loopback)
+        throw failure('guard', 'plain-http', `${host} is this machine, and loopback addresses are not allowed`)
+      if (plain && !loopback)
         throw failure(
           'guard',
           'plain-http',
-          `${host} is this machine, which may be contacted only where that is allowed`,
+          `Without TLS, only this machine may be contacted, and ${host} is another one`,
         )
-      if (plain && !loopback)
-        throw failure('guard', 'plain-http', `Without TLS, only this machine may be contacted: ${host} is another one`)
       if (!loopback && !(parsed && (this.#hosts.has(host) || this.#isListed(parsed) || isPublic(parsed))))
         throw failure('guard', 'internal-address', `${host} resolves to ${address}, which is not a public address`)
     }

@@ -26,7 +26,7 @@ export type StillMine = () => void
 
 class LockLost extends Error {}
 
-/** The path of the lock file has something else. The message continues a sentence that ends with a colon. */
+/** Something else is at the path of the lock file. The message continues a sentence that ends with a colon. */
 export class LockRefused extends Error {
   override name = 'LockRefused'
 
@@ -37,12 +37,12 @@ export class LockRefused extends Error {
 
 /** Most bytes of a lock file, which has the id of its owner. */
 const MAX_LOCK_BYTES = 64
-/** Checks only the content: the id of an owner is unique. */
+/** Accepts a lock file of any user: only the id in it counts, which is unique. */
 const WHOEVER = -1
 
 /**
  * Makes a change under the lock. It must be short, and is made again if the lock was lost meanwhile. Rejects with
- * LockRefused if there is something else in the place of the lock file.
+ * LockRefused if something else is at its path.
  */
 export async function locked<T>(path: string, change: (stillMine: StillMine) => T, options: OwnLock): Promise<T> {
   for (;;) {

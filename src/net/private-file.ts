@@ -137,7 +137,7 @@ function wrongWith(stats: Stats, { uid, maxBytes, secret = false }: PrivateFileR
   return undefined
 }
 
-/** Why other users could put files into a folder; undefined if they cannot. `uid` is as in the rules. */
+/** Why other users could add files to a folder; undefined if they cannot. `uid` is as in the rules. */
 export function folderProblem(folder: string, uid: number): string | undefined {
   return wrongWithFolder(statSync(folder), { uid })
 }

@@ -4,12 +4,12 @@ import type { Blame, FaultName } from '../fault/fault.js'
 import type { Era } from '../protocol/eras.js'
 
 /** An event. `group` is the group that a client has called; then `server` is empty, or the member that the event is about. */
-export type BridgeEvent = Happening & { group?: string | undefined }
+export type BridgeEvent = EventBody & { group?: string | undefined }
 
 /** A call has ended. */
 export type CallEvent = Extract<BridgeEvent, { kind: 'call' }>
 
-type Happening =
+type EventBody =
   /** A call has ended. Times are milliseconds; `upstreamMs` is the part spent waiting for the server. */
   | {
       kind: 'call'
@@ -70,7 +70,7 @@ type Happening =
       session?: string | undefined
       principal?: string | undefined
     }
-  /** The process of a server on stdio. `running`: how many it has since. */
+  /** A process of a server on stdio. `running`: how many it has now. */
   | {
       kind: 'child'
       server: string
@@ -78,9 +78,9 @@ type Happening =
       pid?: number | undefined
       running?: number | undefined
     }
-  /** A request that was forwarded to another replica. */
+  /** A request was forwarded to another replica. */
   | { kind: 'forwarded'; server: string; what: 'answered' | 'lost' | 'unavailable' }
-  /** A server of a group has not answered when it was asked for a list, or it answers again. */
+  /** A server of a group did not answer a request for a list, or it answers again. */
   | { kind: 'member'; group: string; server: string; what: 'missing' | 'back'; why?: string | undefined }
   /** A server, or information about it, was unreachable despite retries. `server` is its address. */
   | { kind: 'discovery'; server: string; phase: string; reason: string }

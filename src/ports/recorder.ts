@@ -1,6 +1,6 @@
 /**
  * What the bridge reports to the recorder of an inspector, which is optional: calls of clients, messages on both wires, and events.
- * Whoever reports knows no more of an inspector than this, and asks for nothing that only an inspector needs.
+ * The code that reports knows nothing else of an inspector.
  */
 import type { Fault } from '../fault/fault.js'
 import type { Reservation } from '../limits/memory.js'
@@ -14,14 +14,14 @@ import type { Json } from '../rpc/splice.js'
 import type { Observe } from './events.js'
 import type { Cancelled, Outcome } from './outcome.js'
 
-/** The number of calls that are not recorded, because too many come. */
+/** The number of a call that is not recorded because there are too many. */
 export const UNRECORDED = 0
 
 /** The recorder of a bridge. It never throws, and keeps no reference to what it gets. */
 export interface Recorder {
   /** Records the events that are counted as metrics. */
   readonly observe: Observe
-  /** Records that the configuration changed, or the trust in a server. */
+  /** Records a change of the configuration, or of the trust in a server. */
   note(kind: 'config' | 'trust', text: string, server?: string): void
   /** Records a line that the program of a server wrote to stderr. */
   stderr(server: string, line: string): void
@@ -35,15 +35,15 @@ export interface Recorder {
 export interface ClientRecorder {
   /** Begins to record a call. `started` is its `performance.now()`. */
   call(fields: Readonly<CallFields>, whose: Whose, started: number): CallRecorder
-  /** Records a message of a client that is no request. */
+  /** Records a notification or response of a client. */
   received(message: Notification | Response, context: RecordedContext): void
-  /** Records a message to a client of an era that belongs to no call. */
+  /** Records a message to a client that belongs to no call. */
   sent(text: Wire, origin: MessageOrigin, era: Era, session: string | undefined): void
   /** Records the messages outside of calls in a session of a legacy client with a legacy server. */
   session(session: string | undefined): SessionRecorder
   /** Records what is relayed. */
   relay(): RelayRecorder
-  /** Records that a stream in a session is connected, or is not any more. `request`: the id of the request that it answers. */
+  /** Records that a stream of a session was connected or disconnected. `request`: the id of the request that it answers. */
   stream(
     what: 'opened' | 'left' | 'resumed' | 'ended',
     stream: string,
@@ -81,7 +81,7 @@ export interface CallFields {
   [further: string]: unknown
 }
 
-/** How a call has ended. */
+/** How a call ended. */
 export interface CallEnd {
   outcome: Outcome
   /** Why, if it was cancelled. */
@@ -90,30 +90,30 @@ export interface CallEnd {
   /** The code of the error. */
   code?: number | undefined
   why?: string | undefined
-  /** Milliseconds that the server has taken, if it got the call. */
+  /** Milliseconds that the server took, if it got the call. */
   upstreamMs?: number | undefined
 }
 
-/** Records one call: that it has begun, its messages with the client, and how it has ended. */
+/** Records one call: its start, its messages with the client, and its end. */
 export interface CallRecorder {
   /** The number of the call; UNRECORDED if it is not recorded. */
   readonly number: number
-  /** The call brings these answers. If it continues a call that is recorded, it is recorded, too. */
+  /** The call has these answers. If it continues a recorded call, it is recorded, too. */
   continues(answers: Answers): void
   /**
-   * The call has begun with this message of the client. `answers` are those of a call that continues another one,
-   * `clientInfo` is that of its client, if it is known.
+   * The call began with this message of the client. `answers`: those of a call that continues another one. `clientInfo`: that
+   * of the client, if it is known.
    */
   began(request: Request, answers?: Answers, headers?: RecordedHeaders, clientInfo?: Json): void
-  /** The call has opened this session, to which it belongs from now on. */
+  /** The call opened this session, and belongs to it from now on. */
   opened(session: string): void
-  /** A message of the client belongs to the call. */
+  /** A message of the client that belongs to the call. */
   received(message: Request | Notification | Response): void
   /** A message is sent to the client. `origin` is what it was made of, `status` its HTTP status, unless that is 200. */
   sent(text: Wire, origin?: MessageOrigin, status?: number): void
   /** The server's reply is sent: `text` is the answer, `origin` and `status` are as in `sent`. */
   answered(reply: Final, text: Wire | undefined, origin: MessageOrigin | undefined, status?: number): void
-  /** The call has ended: now, or with the answer that was recorded. */
+  /** The call ended: now, or with the recorded answer. */
   ended(end: CallEnd): void
   /** The call ends here without an answer, because it is answered as another call, or by another replica. */
   left(why: string, upstreamMs: number | undefined): void
@@ -132,7 +132,7 @@ export interface RelayRecorder {
   /** The call whose open request of the server this message of a client answers. */
   answered(session: string | undefined, id: Id | undefined): number | undefined
   /**
-   * Begins to record the messages of a request. `call` is what records its call, if it is one. Undefined if it is not
+   * Begins to record the messages of a request. `call` records its call, if the request is one. Undefined if it is not
    * recorded.
    */
   begin(call: CallRecorder | undefined, request: RelayedBegin): RelayedRecorder | undefined
@@ -149,25 +149,25 @@ export interface RelayedBegin {
   partOf: number | undefined
   /** The request is `initialize`. */
   opens: boolean
-  /** Reserves memory for the list that the request asks for; undefined if it asks for another thing. */
+  /** Reserves memory for the requested list; undefined if the request is for something else. */
   reserve: (() => Reservation) | undefined
 }
 
 /** Records the messages of one relayed request. Each is the same on both wires. */
 export interface RelayedRecorder {
-  /** The revision that the answer to `initialize` has agreed on. */
+  /** The revision in the answer to `initialize`. */
   readonly revision: LegacyRevision | undefined
   /** The request is sent to the server. */
   sent(): void
   /** The whole answer, with its HTTP status. */
   answer(bytes: Uint8Array, status: number): void
-  /** A part of an answer that is sent on as it comes. */
+  /** A part of an answer that passes as it arrives. */
   part(bytes: Uint8Array): void
-  /** All parts of the answer have come. */
+  /** All parts of the answer have arrived. */
   partsEnded(status: number, form: 'result' | 'error'): void
   /** A part of the answer that is a stream of events. */
   chunk(bytes: Uint8Array): void
-  /** An answer of the server that is not passed on, because it is no message. */
+  /** An answer of the server that is not a message, so it does not pass. */
   refused(bytes: Uint8Array, status: number): void
   /** What the bridge itself sends to the client in place of an answer. */
   own(text: string, status: number): void
@@ -206,8 +206,8 @@ export interface ChannelRecorder {
   sent(message: SentMessage, text: string, call: number | undefined, sentWith: SentWith, now?: number): void
   /** The answer to a request of the server is sent. */
   answered(form: 'result' | 'error', id: Id, text: string, sentWith: SentWith): void
-  /** The server has answered a message of this call with an HTTP status, and a body that is no message. */
+  /** The server answered a message of this call with an HTTP status and a body that is not a message. */
   refused(refusal: HttpRefusal, call: number | undefined): void
-  /** A message of the server has arrived, for this call. `http` is the head of the response that it came in. */
+  /** A message of the server arrived, for this call. `http` is the head of its HTTP response. */
   received(message: Request | Notification | Response, call: number | undefined, http: ResponseHead | undefined): void
 }

@@ -32,25 +32,28 @@ function start({ max = 8, share = 0.5 }: { max?: number; share?: number } = {}) 
   return { occupancy, enter, many, open }
 }
 
-t.test('H10 unused places make room for newcomers, those of the largest holder first, oldest first', async (t) => {
-  const { enter, many, open, occupancy } = start()
-  const greedy = many(4, 'greedy')
-  const modest = [...many(2, 'modest'), enter('one'), enter('another')]
-  t.equal(occupancy.used, 8)
-  enter('newcomer')
-  t.same(
-    greedy.map(({ ended }) => ended),
-    [true, false, false, false],
-  )
-  enter('newest')
-  t.equal(open(greedy), 2)
-  t.equal(open(modest), 4)
-  enter('last')
-  t.equal(open([...greedy, ...modest]), 5, 'where nobody has more than another, the oldest of all')
-  t.ok(greedy[2]?.ended)
-})
+t.test(
+  'H10 idle occupants make room for new ones: those of the largest holder first, the longest idle first',
+  async (t) => {
+    const { enter, many, open, occupancy } = start()
+    const greedy = many(4, 'greedy')
+    const modest = [...many(2, 'modest'), enter('one'), enter('another')]
+    t.equal(occupancy.used, 8)
+    enter('newcomer')
+    t.same(
+      greedy.map(({ ended }) => ended),
+      [true, false, false, false],
+    )
+    enter('newest')
+    t.equal(open(greedy), 2)
+    t.equal(open(modest), 4)
+    enter('last')
+    t.equal(open([...greedy, ...modest]), 5, 'where nobody has more than another, the oldest of all')
+    t.ok(greedy[2]?.ended)
+  },
+)
 
-t.test('H10 beyond its share a principal makes room among its own places, even if some are free', async (t) => {
+t.test('H10 beyond its share, a principal ends its own idle occupants, even if there is room', async (t) => {
   const { enter, many, open, occupancy } = start()
   const mine = many(4, 'greedy')
   t.equal(open(mine), 4)
@@ -75,7 +78,7 @@ t.test('H10 refuses a principal that uses all of its share, and admits others', 
   t.equal(occupancy.used, 6)
 })
 
-t.test('unused places of a larger holder do not count for a share', async (t) => {
+t.test('beyond its share, a principal ends idle occupants of a larger holder', async (t) => {
   const { enter, many, open } = start({ max: 9 })
   const hoarded = many(4, 'hoarder')
   const busy = many(2, 'busy', false)
@@ -88,7 +91,7 @@ t.test('unused places of a larger holder do not count for a share', async (t) =>
   )
 })
 
-t.test('with all places in use there is no room', async (t) => {
+t.test('without an idle occupant there is no room', async (t) => {
   const { enter, many } = start({ max: 2 })
   many(1, 'a', false)
   many(1, 'b', false)
@@ -98,7 +101,7 @@ t.test('with all places in use there is no room', async (t) => {
   )
 })
 
-t.test('a lone principal may use all places, and reuses the last one first', async (t) => {
+t.test('a lone principal may use the whole bound, and its longest idle occupant ends first', async (t) => {
   const { enter, many } = start({ share: 1 })
   const mine = many(8, 'a')
   const [first, second] = mine
@@ -107,7 +110,7 @@ t.test('a lone principal may use all places, and reuses the last one first', asy
   t.same([first?.ended, second?.ended], [false, true])
 })
 
-t.test('a place that was idle for its limit ends, and is released once', async (t) => {
+t.test('an occupant that was idle for its limit ends, and is released once', async (t) => {
   const { enter, occupancy } = start()
   const [short, long, busy] = [enter('a', true, 10), enter('a', true), enter('b', false, 0)]
   short.idleSince = performance.now() - 10
@@ -120,7 +123,7 @@ t.test('a place that was idle for its limit ends, and is released once', async (
   t.equal(occupancy.used, 2)
 })
 
-t.test('H18 whatever a principal does, it ends no place of principals that hold less', async () => {
+t.test('H18 whatever a principal does, it ends no occupant of principals that hold less', async () => {
   const step = fc.record({ principal: fc.constantFrom('a', 'b', 'c'), idle: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 3, max: 20 }), (steps, max) => {

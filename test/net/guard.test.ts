@@ -35,7 +35,7 @@ t.test('refuses all other addresses', async (t) => {
       'link-local, with the metadata of clouds',
       ['169.254.0.1', '169.254.169.254', 'fe80::1', 'fe80::1%eth0', 'febf::1'],
     ],
-    ['metadata elsewhere', ['168.63.129.16', 'fd00:ec2::254', '192.0.0.192']],
+    ['other metadata services', ['168.63.129.16', 'fd00:ec2::254', '192.0.0.192']],
     ['protocol assignments', ['192.0.0.1', '192.0.0.8', '2001::1', '2001:1::1']],
     ['documentation', ['192.0.2.1', '198.51.100.1', '203.0.113.1', '2001:db8::1', '3fff::1']],
     ['benchmarks', ['198.18.0.1', '198.19.255.255', '2001:2::1']],
