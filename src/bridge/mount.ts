@@ -1,4 +1,4 @@
-/** A mount: one server as the bridge serves it, with its policies. */
+/** A mount: one server as the bridge serves it, with its policies, and the `serverInfo` of the bridge. */
 
 import { isStdio, shareOf } from '../config/settings.js'
 import { describeServer, ownCall } from '../describe/server.js'

@@ -1,6 +1,6 @@
 /**
  * Makes the options of the upstream side of a server from its entry in the configuration: transport, environment and
- * stderr of its program, headers, and default time limits such as those of the probe and of idle sessions.
+ * stderr of its program, headers, the `clientInfo` of the bridge, and default time limits such as those of the probe and of idle sessions.
  */
 
 import {

@@ -1,6 +1,6 @@
 /**
- * Reads messages of clients, strictly and within bounds, and decides for each which era the client uses. The body
- * decides; the version header can only confirm or contradict it (MCP 2026-07-28, basic/versioning and streamable-http,
+ * Reads messages of clients, strictly and within bounds, decides for each which era the client uses, and refuses an unsupported
+ * revision with a list of those that are supported. The body decides; the version header can only confirm or contradict it (MCP 2026-07-28, basic/versioning and streamable-http,
  * server validation). Stateless.
  */
 

@@ -1,4 +1,4 @@
-/** The codec of the legacy era towards servers: writes requests without an envelope, reads results without a type. */
+/** The codec of the legacy era towards servers: writes requests without an envelope, reads results without a type, and makes an answer to `server/discover` of that to `initialize`. */
 
 import { Fault } from '../fault/fault.js'
 import type { Response } from '../rpc/message.js'

@@ -1,4 +1,7 @@
-/** Turns a legacy result into the middle form: removes what modern clients must not see, adds what they require. */
+/**
+ * Turns a legacy result into the middle form: removes what modern clients must not see, adds what they require, and cuts
+ * long completions.
+ */
 
 import { edit, mapElements, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './annotations.js'

@@ -1,4 +1,7 @@
-/** The replicas of a bridge: a client reaches a session or call of one replica through all. They share state in Redis. */
+/**
+ * The replicas of a bridge: a client reaches a session or call of one replica through all, because ids of sessions name their replica
+ * (`sessionId` makes them, `ownerOf` checks them). They share state in Redis.
+ */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { LRUCache } from 'lru-cache'
@@ -132,10 +135,10 @@ export class RedisReplicas implements Replicas {
     this.#internal.use(answer)
   }
 
-  async carry(owned: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer> {
+  async forward(owned: OwnedByReplica, request: ForwardedRequest, signal: Signal): Promise<ForwardedAnswer> {
     if (this.isForwarded(request.received))
       throw new Fault('internal', `Forwarding loop: this request was already forwarded, and ${owned.owner} owns it`)
-    return this.#peers.carry(owned, request, signal)
+    return this.#peers.forward(owned, request, signal)
   }
 
   isForwarded(request: IncomingMessage): boolean {

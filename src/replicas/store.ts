@@ -1,4 +1,4 @@
-/** Keeps the values that all replicas share in Redis, until they expire. Values except counts are sealed, names hashed. */
+/** Keeps the values that all replicas share in Redis until they expire, under keys with `redis.prefix`. Values except counts are sealed, names hashed. */
 
 import { digest } from '../crypto/digest.js'
 import type { Sealer } from '../crypto/seal.js'

@@ -1,4 +1,4 @@
-/** Reads and writes JSON-RPC 2.0 messages and batches within bounds, and keeps their ids exactly as received. */
+/** Reads and writes JSON-RPC 2.0 messages and batches within bounds (`MAX_BATCH`), and keeps their ids exactly as received. */
 import { type Listing, type ScanOptions, scan } from './scan.js'
 import { cut, type JsonSource, join, own, pieces, type Wire } from './source.js'
 import { EMPTY, type Json, type Payload, payloadIn, wire, write } from './splice.js'

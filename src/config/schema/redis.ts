@@ -1,4 +1,4 @@
-/** `redis`: where replicas of the bridge share state. */
+/** `redis`: where replicas of the bridge share state, and the prefix of all keys and channels. */
 import * as z from 'zod'
 import { milliseconds, text } from './values.js'
 

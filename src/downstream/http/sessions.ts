@@ -1,6 +1,6 @@
 /**
- * Stores the sessions of legacy clients over HTTP by id: checks their principals, idle timeouts and bound, and names the replica
- * that owns one.
+ * Stores the sessions of legacy clients over HTTP by id: makes the ids, checks their principals, idle timeouts and bound, and names
+ * the replica that owns one.
  */
 import { randomBytes } from 'node:crypto'
 import { Fault } from '../../fault/fault.js'

@@ -1,4 +1,4 @@
-/** One session with a legacy server, from `initialize` to its end. */
+/** One session with a legacy server, from `initialize` to its end, and its log level (`logging/setLevel`). */
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
 import type { Call } from '../../protocol/call.js'
