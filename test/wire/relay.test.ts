@@ -482,6 +482,7 @@ async function betweenBoth(t: Test, answer: (arrival: Arrival, response: ServerR
   const toLegacy = (body: string) => post(legacy.url, body, inSession)
   const toModern = (body: string) => post(modern.url, body, headersFor('notifications/cancelled'))
   return {
+    modern,
     toLegacy,
     /** What each kind of message is answered with that needs no answer. */
     all: async () => ({
@@ -554,6 +555,31 @@ t.test('R20: relays the answer to a batch with a request, unless it is not JSON'
   t.match(await toLegacy(batch), { status: 200, text: 'null' })
   ;[type, body] = ['text/html', '<p>OK</p>']
   t.match(await toLegacy(batch), { message: { error: { data: { reason: 'upstream_protocol' } } } })
+})
+
+t.test('55 relays the answer to a request whose id the bridge cannot read: the server decides about it', async (t) => {
+  let [type, body] = ['application/json', '']
+  const { toLegacy, modern } = await betweenBoth(t, (_arrival, response) =>
+    response.writeHead(200, { 'content-type': type }).end(body),
+  )
+  const request = (id: string) =>
+    `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"x","_meta":${JSON.stringify(envelope())}}}`
+  const toModern = (text: string) => post(modern.url, text, headersFor('tools/call', { name: 'x' }))
+  for (const id of [`"${'x'.repeat(300)}"`, '1.5', 'true', '{}', '1e400', '9'.repeat(70)]) {
+    const plain = request(id).replace(/,"_meta":.*/, '}}')
+    for (const [eraOf, ask] of [
+      ['modern', () => toModern(request(id))],
+      ['legacy', () => toLegacy(plain)],
+    ] as const) {
+      const about = `${eraOf}: ${id.slice(0, 10)}`
+      ;[type, body] = ['application/json', `{"jsonrpc":"2.0","id":${id},"result":{}}`]
+      t.match(await ask(), { status: 200, text: body }, about)
+      ;[type, body] = ['text/event-stream', `data: ${body}\n\n`]
+      t.match(await ask(), { status: 200, text: body }, `${about}, as an event`)
+      ;[type, body] = ['text/html', '<p>OK</p>']
+      t.match(await ask(), { message: { error: { data: { reason: 'upstream_protocol' } } } }, `${about}, a page`)
+    }
+  }
 })
 
 const callOf = () =>

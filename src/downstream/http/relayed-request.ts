@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import type { Final, UpstreamSpan } from '../../protocol/call.js'
-import { idIn } from '../../protocol/classify.js'
+import { idIn, isSilent, messageIn } from '../../protocol/classify.js'
 import { type HttpRefusal, refusalOf } from '../../protocol/refusal.js'
 import type { TraceContext } from '../../protocol/trace.js'
 import type { SessionCookies } from '../../protocol/upstream.js'
@@ -214,7 +214,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
       return
     }
     const strange = mediaType(headers) !== 'application/json' && !isMessage(bytes)
-    if (strange && (this.id !== undefined || this.passing.silent === false)) {
+    if (strange && this.#parts.request.method === 'POST') {
       const type = mediaType(headers) || 'no content type'
       const message = `The server answered with HTTP ${status} and ${type} instead of a message`
       this.#fault = new Fault('upstreamProtocol', message)
@@ -235,8 +235,8 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
 
   /** Whether the request needs no answer: a notification, the answer to a question of the server, or a batch of such. */
   get #isSilent(): boolean {
-    if (this.#parts.request.method !== 'POST') return false
-    return this.passing.silent ?? this.id === undefined
+    const { request } = this.#parts
+    return request.method === 'POST' && (this.passing.silent ?? isSilent(messageIn(request.body)))
   }
 
   /**

@@ -25,7 +25,7 @@ export interface Passing {
   id?: Id | undefined
   /** The answer is an endless stream. */
   endless: boolean
-  /** Set for a batch, which has no `id`: whether none of its messages needs an answer. */
+  /** Whether it needs no answer; undefined for a modern request, whose body has not been parsed. */
   silent?: boolean | undefined
   /** The request is `initialize`, whose answer has the id of a session. */
   opens: boolean

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
 import { ANOTHER, OwnedByReplica } from '../../ports/replicas.js'
-import { idToAnswer } from '../../protocol/classify.js'
+import { idToAnswer, isSilent } from '../../protocol/classify.js'
 import { looksModern, traits } from '../../protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
 import type { Upstream } from '../../protocol/upstream.js'
@@ -199,7 +199,7 @@ export function passingOf(message: Message): Passing {
     method,
     ...subject(method, params),
     id: idToAnswer(message),
-    silent: message.kind === 'batch' ? isSilent(message) : undefined,
+    silent: message.kind === 'batch' ? isSilentBatch(message) : isSilent(message),
     endless: false,
     opens: false,
     goesOn: !('method' in message),
@@ -208,7 +208,7 @@ export function passingOf(message: Message): Passing {
 }
 
 /** Whether no message of a batch needs an answer. */
-function isSilent(batch: Message & { kind: 'batch' }): boolean {
+function isSilentBatch(batch: Message & { kind: 'batch' }): boolean {
   const { requests, errors } = readBatch(batch)
   return requests.length === 0 && errors.length === 0
 }
