@@ -190,13 +190,6 @@ export function answerOf(
   return said
 }
 
-/** A Contradiction if legacy servers do not send such a refusal; otherwise undefined. */
-export function notLegacy({ refusal }: ChannelError): Contradiction | undefined {
-  return refusal && contradicts(refusal, 'legacy')
-    ? new Contradiction('legacy', 'The server answered with an error of 2026-07-28')
-    : undefined
-}
-
 /**
  * Whether servers of this era do not send such a refusal, so that the era has to be detected again. A wrong guess costs
  * only one probe, whose answer decides.

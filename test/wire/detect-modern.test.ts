@@ -214,6 +214,24 @@ t.test('33 detects a modern server that became legacy, too', async (t) => {
   t.equal(bridge.server.verdict?.era, 'legacy')
 })
 
+t.test('33 a legacy server that refuses a call with a modern error gets it once, the client the error', async (t) => {
+  for (const code of [-32020, -32021, -32022]) {
+    const server = await ModernHttp.start(t, {
+      dual: 'session',
+      override: (arrived, response) =>
+        arrived.era === 'modern'
+          ? refuse(arrived, response, 404, -32601)
+          : arrived.message?.['method'] === 'tools/call' && refuse(arrived, response, 400, code),
+    })
+    const { url, bridge } = await startBridge(t, { url: server.url })
+    const { status, message } = await call(url, 'tools/call', { name: 'act', arguments: {} })
+    t.match({ status, message }, { status: 200, message: { error: { code: -32603, data: { upstreamCode: code } } } })
+    t.equal(server.of('tools/call').length, 1)
+    t.equal(bridge.server.verdict?.era, 'legacy')
+    t.equal((await call(url, 'tools/list')).status, 200, 'the next call opens another session')
+  }
+})
+
 t.test('probes a restarted modern program first, and sends nothing else before', async (t) => {
   const stdio = modernStdio(t)
   const { url } = await startBridge(t, stdio.server)

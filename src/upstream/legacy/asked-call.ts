@@ -6,12 +6,13 @@
 import { Fault } from '../../fault/fault.js'
 import type { Call, Final, Told } from '../../protocol/call.js'
 import { liftQuestion, lowerAnswer } from '../../protocol/input.js'
+import { decodeReply } from '../../protocol/legacy-server.js'
 import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
 import { isWantedLevel } from '../../protocol/methods.js'
 import type { Params, Response, Sent } from '../../rpc/message.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
 import type { Arrival, Exchange, ServerQuestion } from '../exchange.js'
-import { answerOf, notLegacy } from '../failure.js'
+import { answerOf, Contradiction, contradicts, errorIn } from '../failure.js'
 import { failureIn } from '../refusals.js'
 import { type Loss, SessionLost } from '../session-loss.js'
 import { ChannelError } from '../transport/channel.js'
@@ -263,12 +264,19 @@ export async function answerIn(
   call: Call,
 ): Promise<Response> {
   if (!(error instanceof ChannelError)) throw error
-  const modern = notLegacy(error)
-  if (modern) throw modern
+  throwIfModern(error, call)
   const loss = await lossBehind(error, session, exchange, call)
   if (loss) throw new SessionLost(loss, { cause: error })
   exchange.isServed = true
   return answerOf(error)
+}
+
+/** Throws a Contradiction if no legacy server sends such a refusal, because the server may have changed its era. */
+function throwIfModern({ refusal }: ChannelError, call: Call): void {
+  const said = refusal && errorIn(refusal)
+  if (!said || !contradicts(refusal, 'legacy', said)) return
+  const instead = decodeReply(call, said, undefined)
+  throw new Contradiction('legacy', 'The server answered with an error of 2026-07-28', instead)
 }
 
 /**
