@@ -6,19 +6,12 @@ import { whyHidden } from '../policy/choice/hidden.js'
 import { pagesOf, reading } from '../policy/pages.js'
 import type { HiddenItem, HiddenItems } from '../ports/inspected-bridge.js'
 import type { Call, Handler } from '../protocol/call.js'
+import { LISTS } from '../protocol/methods.js'
 import { value } from '../rpc/splice.js'
 
 /** Most items, and characters of the name of one. */
 const MAX_HIDDEN_ITEMS = 5_000
 const MAX_HIDDEN_NAME = 2_000
-
-/** Lists, and the member of their items that the configuration is about. */
-const HIDING = [
-  ['tool', 'tools', 'tools/list', 'tools', 'name'],
-  ['prompt', 'prompts', 'prompts/list', 'prompts', 'name'],
-  ['resource', 'resources', 'resources/list', 'resources', 'uri'],
-  ['template', 'resources', 'resources/templates/list', 'resourceTemplates', 'uriTemplate'],
-] as const
 
 /** The parts of a server that decide what is hidden. */
 export interface HidingServer {
@@ -34,7 +27,7 @@ export interface HidingServer {
 export async function hiddenOf({ name, own, required, behind }: HidingServer, principal: string): Promise<HiddenItems> {
   const hidden: HiddenItem[] = []
   const problems: string[] = []
-  for (const [kind, option, method, member, named] of HIDING) {
+  for (const [method, { item: kind, capability: option, key, id: named }] of LISTS) {
     const rules = own[option]
     const scopesFor = kind === 'tool' ? required : undefined
     if (!rules && !scopesFor) continue
@@ -42,7 +35,7 @@ export async function hiddenOf({ name, own, required, behind }: HidingServer, pr
     try {
       const call: Call = { ...ownCall(method), principal }
       for (const page of await reading(call, method, behind, name, pagesOf)) {
-        const items = value(page, member)
+        const items = value(page, key)
         for (const item of Array.isArray(items) ? items : []) {
           const id: unknown = (item as Record<string, unknown> | null)?.[named]
           const why = typeof id === 'string' ? (whyNotChosen?.(id) ?? lackedBy(scopesFor?.(id))) : undefined
@@ -79,7 +72,7 @@ export async function hiddenOfGroup(
     isTrusted ? hiddenOf(hiding, principal) : { hidden: [], problem: `${name} is hidden: it is not trusted yet.` },
   )
   const taken = hidden.map(({ server, name, method }): HiddenItem => {
-    const kind = HIDING.find(([, , list]) => list === method)?.[0] ?? 'tool'
+    const kind = LISTS.get(method)?.item ?? 'tool'
     return { kind, name, server, why: 'An earlier server of the group has one of the same name.' }
   })
   const searched = 'Its tools are not listed, but found by search_tools: "search" of the group.'

@@ -18,7 +18,7 @@ import { ECHOED, printable, publicAddress } from '../texts/printable.js'
 import { type Asked, Asking, type MemberQuestion } from './asking.js'
 import { GroupDiscovery } from './group-discovery.js'
 import { GroupListening } from './listen.js'
-import { LISTS, Listings } from './listings.js'
+import { GROUP_LISTS, Listings } from './listings.js'
 import { Lists } from './lists.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
 import { onlyForeign } from './merge.js'
@@ -100,7 +100,7 @@ export class Group implements Upstream {
   readonly withoutSearch: Handler = async (call) => {
     const { method } = call
     if (method === 'server/discover') return this.#discovery.answer(call)
-    if (Object.hasOwn(LISTS, method)) return this.#lists.page(call)
+    if (GROUP_LISTS.has(method)) return this.#lists.page(call)
     if (method === LISTEN) return this.#listen(call)
     const target = this.#targets.of(call)
     return this.#send(call, target instanceof Promise ? await target : (target ?? (await this.#unnamed(call))))

@@ -7,6 +7,7 @@ import { CountedCache } from '../policy/counted-cache.js'
 import { personIn } from '../policy/who.js'
 import type { Call } from '../protocol/call.js'
 import { nextCursor } from '../protocol/listed.js'
+import { LISTS, type ListTraits } from '../protocol/methods.js'
 import { Recent } from '../rpc/memoize.js'
 import { cut, own } from '../rpc/source.js'
 import { arrayIn, edit, type Json, OWN, type Payload, payloadAt, raw, sizeOf, value } from '../rpc/splice.js'
@@ -14,18 +15,17 @@ import type { Member } from './member.js'
 import { itemsOf } from './merge.js'
 import { type Replace, replaced } from './places.js'
 
-/** A kind of list: the member of its result, and the key that identifies an item. */
-export interface ListTraits {
-  key: string
-  id: 'name' | 'uri' | 'uriTemplate'
-}
+type GroupList = Pick<ListTraits, 'key' | 'id'>
 
-export const LISTS: Readonly<Record<string, ListTraits>> = {
-  'tools/list': { key: 'tools', id: 'name' },
-  'prompts/list': { key: 'prompts', id: 'name' },
-  'resources/list': { key: 'resources', id: 'uri' },
-  'resources/templates/list': { key: 'resourceTemplates', id: 'uriTemplate' },
-  'skills/list': { key: 'skills', id: 'uri' },
+/** The lists of a group, by method. */
+export const GROUP_LISTS: ReadonlyMap<string, GroupList> = new Map<string, GroupList>([
+  ...LISTS,
+  ['skills/list', { key: 'skills', id: 'uri' }],
+])
+
+/** A list of a group. `method` must be one of `GROUP_LISTS`. */
+export function groupList(method: string): GroupList {
+  return GROUP_LISTS.get(method) as GroupList
 }
 
 /** An item of a list: its name or URI at its server and in the group, and its JSON for clients. */
@@ -48,12 +48,12 @@ export class ListPage {
   /** The items for clients of the group, without the brackets of the list. */
   readonly text: string
   readonly bytes: number
-  readonly #id: ListTraits['id']
+  readonly #id: GroupList['id']
   #items: readonly ListedItem[] | undefined
   #ids: ReadonlySet<string> | undefined
 
   constructor(method: string, result: Payload, received: Json, replace: Replace) {
-    const { key, id } = LISTS[method] as ListTraits
+    const { key, id } = groupList(method)
     this.#id = id
     this.received = own(received)
     this.next = own(nextCursor(result))
@@ -125,7 +125,7 @@ export class Listings {
   read({ server }: Member, { method }: Pick<Call, 'method'>, result: Payload, replace: Replace): ListPage {
     const before = this.#read.get(result)
     if (before?.server === server && before.method === method) return before.page
-    const received = raw(result, (LISTS[method] as ListTraits).key) ?? '[]'
+    const received = raw(result, groupList(method).key) ?? '[]'
     const list = `${server} ${method}`
     const recent = this.#recent.get(list) ?? []
     const next = nextCursor(result)

@@ -8,7 +8,7 @@ import type { CacheHint, Call, Final } from '../protocol/call.js'
 import { edit, type Json, OWN, type Payload, parseObject, raw, write } from '../rpc/splice.js'
 import { type Asked, type Asking, type MemberQuestion, unaddressed } from './asking.js'
 import { Cursors } from './cursors.js'
-import { LISTS, type ListedItem, type Listings, type ListPage, type ListTraits } from './listings.js'
+import { groupList, type ListedItem, type Listings, type ListPage } from './listings.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
 import { itemsOf, joinedLists, joinedMeta, leastHint } from './merge.js'
 import { checkRequired, type Missing, noteMissing, unavailable } from './missing.js'
@@ -93,7 +93,7 @@ export class Lists {
     const missing = used.filter((part) => part.missing)
     noteMissing(log, missing)
     const result = edit(OWN, {
-      [traitsOf(method).key]: joinedLists(
+      [groupList(method).key]: joinedLists(
         used.map((part) => this.#shown(part, method, this.#takenBefore(part, method, members))),
       ),
       nextCursor: next === undefined || !last ? undefined : this.#cursors.sealed(plan(), method, last.member, next),
@@ -117,7 +117,7 @@ export class Lists {
       const items = parts.map((part, i) =>
         this.#shown(part, method, (id) => parts.slice(0, i).some(({ page }) => page?.ids.has(id))),
       )
-      const text = write(edit(OWN, { [traitsOf(method).key]: joinedLists(items), _meta: meta }))
+      const text = write(edit(OWN, { [groupList(method).key]: joinedLists(items), _meta: meta }))
       joined = { bytes: text.length + key.length, list: parseObject(text) }
       this.#joined.keep(key, joined)
     }
@@ -251,8 +251,4 @@ export class Lists {
     const earlier = members.slice(0, members.indexOf(member))
     return (id) => earlier.some((one) => listings.has(who, one, method, (ids) => ids.has(id)))
   }
-}
-
-function traitsOf(method: string): ListTraits {
-  return LISTS[method] as ListTraits
 }

@@ -2,7 +2,7 @@
 import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler, Told } from '../protocol/call.js'
 import { MODERN } from '../protocol/eras.js'
-import { LISTEN } from '../protocol/methods.js'
+import { LISTEN, LISTS } from '../protocol/methods.js'
 import { ACKNOWLEDGED, CHANGING_LISTS, wants } from '../protocol/subscriptions.js'
 import { EMPTY, objectIn, parseObject } from '../rpc/splice.js'
 import { pause } from '../time/pause.js'
@@ -18,16 +18,10 @@ export interface PlaceholderServer {
 
 /** Milliseconds between checks for a sign-in, for open subscriptions. */
 const LOOK_EVERY = 500
-/** Lists that are empty in the placeholder, by the members that hold them. */
-const EMPTY_LISTS: Readonly<Record<string, string>> = {
-  'prompts/list': 'prompts',
-  'resources/list': 'resources',
-  'resources/templates/list': 'resourceTemplates',
-}
 
 /** Whether the placeholder answers a method. */
 export function isOfPlaceholder(method: string): boolean {
-  return method === 'server/discover' || method === 'tools/list' || method === LISTEN || method in EMPTY_LISTS
+  return method === 'server/discover' || method === LISTEN || LISTS.has(method)
 }
 
 /** The result of a method; undefined for methods without one. */
@@ -52,8 +46,8 @@ export function placeholderResult(method: string, { name, loginName, page }: Pla
         },
       ],
     }
-  const list = EMPTY_LISTS[method]
-  return list === undefined ? undefined : { [list]: [] }
+  const list = LISTS.get(method)
+  return list && { [list.key]: [] }
 }
 
 /**

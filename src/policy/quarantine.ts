@@ -12,7 +12,7 @@
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
 import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
 import { nextCursor } from '../protocol/listed.js'
-import { CALL_TOOL, LISTEN } from '../protocol/methods.js'
+import { CALL_TOOL, LISTEN, LISTS } from '../protocol/methods.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
@@ -52,14 +52,7 @@ interface Asked {
 }
 
 /** Methods that only return what the server states about itself. */
-const HARMLESS: ReadonlySet<string> = new Set([
-  'server/discover',
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
-  LISTEN,
-])
+const HARMLESS: ReadonlySet<string> = new Set(['server/discover', ...LISTS.keys(), LISTEN])
 const MARK = `${OWN}quarantined`
 const TOOLS_CHANGED = 'notifications/tools/list_changed'
 /** Milliseconds for which a list of tools counts as current. */

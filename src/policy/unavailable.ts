@@ -7,6 +7,7 @@ import { digest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import type { Memory } from '../limits/memory.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
+import { LISTS } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, write } from '../rpc/splice.js'
 import { copyOf } from './cache/results.js'
@@ -34,13 +35,7 @@ interface Last {
 }
 
 /** Methods whose last result is remembered. */
-const REMEMBERED: ReadonlySet<string> = new Set([
-  'server/discover',
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
-])
+const REMEMBERED: ReadonlySet<string> = new Set(['server/discover', ...LISTS.keys()])
 const MAX_REMEMBERED_LISTS = 256
 const MAX_REMEMBERED_BYTES = 16 * 1024 * 1024
 /** Longest params, in characters; usually a cursor. */

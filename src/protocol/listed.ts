@@ -2,16 +2,16 @@
 
 import { own } from '../rpc/source.js'
 import { arrayIn, type Json, type Payload, payloadAt, raw, value } from '../rpc/splice.js'
-import { CALL_TOOL } from './methods.js'
+import { CALL_TOOL, LISTS } from './methods.js'
 
-const LISTS: Readonly<Record<string, { key: string; calledBy: string }>> = {
-  'tools/list': { key: 'tools', calledBy: CALL_TOOL },
-  'prompts/list': { key: 'prompts', calledBy: 'prompts/get' },
-}
+const CALLERS: ReadonlyMap<string, string> = new Map([
+  ['tools/list', CALL_TOOL],
+  ['prompts/list', 'prompts/get'],
+])
 
 /** The method that uses the names in the list of `method`; undefined if `method` lists no such names. */
 export function callerOf(method: string): string | undefined {
-  return Object.hasOwn(LISTS, method) ? LISTS[method]?.calledBy : undefined
+  return CALLERS.get(method)
 }
 
 /** The cursor of the next page; undefined after the last one. */
@@ -22,7 +22,7 @@ export function nextCursor(page: Payload): Json | undefined {
 
 /** The names on a page of a list. */
 export function* namesOn(page: Payload, method: string): Generator<string> {
-  const items = arrayIn(page, LISTS[method]?.key ?? '')
+  const items = arrayIn(page, LISTS.get(method)?.key ?? '')
   for (const span of items?.elements ?? []) {
     const item = items && payloadAt(items.source, span)
     const name = item && value(item, 'name')

@@ -61,6 +61,26 @@ export const methods: Readonly<Record<string, MethodTraits>> = {
   'tasks/result': { eras: 'legacy', idempotent: true, asks: true },
 }
 
+/** A list of a server: what one of its items is, and the keys that hold the items and identify one. */
+export interface ListTraits {
+  item: 'tool' | 'prompt' | 'resource' | 'template'
+  /** The capability that offers it, which is also the option that chooses from it. */
+  capability: 'tools' | 'prompts' | 'resources'
+  key: string
+  id: 'name' | 'uri' | 'uriTemplate'
+}
+
+/** The lists that every server may have, by method. */
+export const LISTS: ReadonlyMap<string, ListTraits> = new Map<string, ListTraits>([
+  ['tools/list', { item: 'tool', capability: 'tools', key: 'tools', id: 'name' }],
+  ['prompts/list', { item: 'prompt', capability: 'prompts', key: 'prompts', id: 'name' }],
+  ['resources/list', { item: 'resource', capability: 'resources', key: 'resources', id: 'uri' }],
+  [
+    'resources/templates/list',
+    { item: 'template', capability: 'resources', key: 'resourceTemplates', id: 'uriTemplate' },
+  ],
+])
+
 const UNKNOWN: MethodTraits = { eras: 'both' }
 
 export function methodTraits(method: string): MethodTraits {

@@ -1,5 +1,6 @@
 /** Computes what clients see of a server under its configuration, for `probe` and `check`. */
 import { Fault } from '../../fault/fault.js'
+import { LISTS } from '../../protocol/methods.js'
 import { type Payload, value } from '../../rpc/splice.js'
 import { addresses } from './addresses.js'
 import { matcherOf } from './hidden.js'
@@ -28,16 +29,6 @@ export interface Left {
   error?: string
 }
 
-/** Lists, and the member of their items that patterns are compared with. */
-const LISTS: Readonly<Record<Option, readonly (readonly [method: string, key: string, named: string])[]>> = {
-  tools: [['tools/list', 'tools', 'name']],
-  prompts: [['prompts/list', 'prompts', 'name']],
-  resources: [
-    ['resources/list', 'resources', 'uri'],
-    ['resources/templates/list', 'resourceTemplates', 'uriTemplate'],
-  ],
-}
-
 /** Reads all pages of a list. Rejects with a Fault. */
 type Read = (method: string, option: Option) => Promise<readonly Payload[]> | readonly Payload[]
 
@@ -58,8 +49,10 @@ export async function leftOf(choice: ServerChoice, read: Read): Promise<Left[]> 
 
 async function namesOf(option: Option, read: Read): Promise<string[]> {
   const names = new Set<string>()
-  for (const [method, key, named] of LISTS[option])
-    for (const page of await read(method, option)) for (const name of namesIn(page, key, named)) names.add(name)
+  for (const [method, { capability, key, id }] of LISTS) {
+    if (capability !== option) continue
+    for (const page of await read(method, option)) for (const name of namesIn(page, key, id)) names.add(name)
+  }
   return [...names]
 }
 

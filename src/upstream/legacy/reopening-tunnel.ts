@@ -7,6 +7,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Log } from '../../log/events.js'
 import type { Encoded } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
+import { LISTS } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
 import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
 import {
@@ -44,10 +45,7 @@ const NOTED: ReadonlySet<string> = new Set([
   'logging/setLevel',
   'resources/subscribe',
   'resources/unsubscribe',
-  'tools/list',
-  'prompts/list',
-  'resources/list',
-  'resources/templates/list',
+  ...LISTS.keys(),
 ])
 /** Attempts to open another session without a request of the client, and milliseconds before each. */
 const MAX_ATTEMPTS = 8

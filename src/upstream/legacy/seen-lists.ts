@@ -3,18 +3,12 @@
 import { digest } from '../../crypto/digest.js'
 import { MAX_PAGES } from '../../limits/constants.js'
 import { nextCursor } from '../../protocol/listed.js'
+import { LISTS, type ListTraits } from '../../protocol/methods.js'
 import { CHANGING_LISTS, type ChangingList } from '../../protocol/subscriptions.js'
 import type { Response } from '../../rpc/message.js'
 import { type Json, type Payload, raw } from '../../rpc/splice.js'
 import { resultIn } from './handshake.js'
 
-/** For each list method: the member of its result that holds the items, and the capability of its notification. */
-const LISTS: Readonly<Record<string, { member: string; capability: ChangingList['capability'] }>> = {
-  'tools/list': { member: 'tools', capability: 'tools' },
-  'prompts/list': { member: 'prompts', capability: 'prompts' },
-  'resources/list': { member: 'resources', capability: 'resources' },
-  'resources/templates/list': { member: 'resourceTemplates', capability: 'resources' },
-}
 /** The maximum number of characters in a cursor. */
 const MAX_CURSOR = 4 * 1024
 
@@ -24,11 +18,11 @@ export class SeenLists {
 
   /** Notes a page that the client receives. Ignores results of other methods. */
   saw(method: string, cursor: Json | undefined, result: Payload): void {
-    const list = LISTS[method]
+    const list = LISTS.get(method)
     if (!list) return
     const pages = cursor === undefined ? new Map<Json, string>() : this.#seen.get(method)
     if (!pages || pages.size >= MAX_PAGES || (cursor?.length ?? 0) > MAX_CURSOR) return
-    pages.set(cursor ?? '', digestOf(result, list.member))
+    pages.set(cursor ?? '', digestOf(result, list.key))
     this.#seen.set(method, pages)
   }
 
@@ -39,12 +33,12 @@ export class SeenLists {
   async changed(ask: (method: string, params: Json | undefined) => Promise<Response>): Promise<ChangingList[]> {
     const changed = new Set<string>()
     for (const [method, pages] of this.#seen) {
-      const { member, capability } = LISTS[method] as (typeof LISTS)[string]
+      const { key, capability } = LISTS.get(method) as ListTraits
       let cursor: Json | undefined
       for (const before of pages.values()) {
         const params = cursor === undefined ? undefined : `{"cursor":${cursor}}`
         const result = resultIn(await ask(method, params))
-        if (!result || digestOf(result, member) !== before) changed.add(capability)
+        if (!result || digestOf(result, key) !== before) changed.add(capability)
         cursor = result && nextCursor(result)
         if (cursor === undefined) break
       }
@@ -54,7 +48,7 @@ export class SeenLists {
 }
 
 /** A digest of a page's items and of whether a page follows. The cursor itself may differ between sessions. */
-function digestOf(result: Payload, member: string): string {
+function digestOf(result: Payload, key: string): string {
   const follows = nextCursor(result) !== undefined
-  return digest(`${follows} ${raw(result, member) ?? ''}`)
+  return digest(`${follows} ${raw(result, key) ?? ''}`)
 }
