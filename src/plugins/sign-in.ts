@@ -1,34 +1,12 @@
 /** Serves the page where people sign in to servers with their own accounts. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { BrowserAnswer, BrowserRequest } from '../ports/browser.js'
 import { acceptForms, FORM_BYTES } from './documents.js'
 
 /** The handler for browsers, and its paths. */
 export interface SignInRoutes {
   path: string
   answer(request: BrowserRequest): Promise<BrowserAnswer>
-}
-
-/** A request of a browser. */
-interface BrowserRequest {
-  method: string
-  /** The segments after the path of the page, decoded. */
-  path: readonly string[]
-  query: URLSearchParams
-  form: URLSearchParams
-  cookies: string | undefined
-  origin: string | undefined
-  /** `Sec-Fetch-Site`. */
-  site: string | undefined
-  /** The person named by a proxy. */
-  proxied: { principal: string; who: string } | undefined
-}
-
-interface BrowserAnswer {
-  status: number
-  headers: Readonly<Record<string, string | string[]>>
-  body: string
-  /** A wrong token was entered. */
-  isWrong?: boolean
 }
 
 /** All paths of the page. They require no token, because the page identifies the person itself. */

@@ -6,10 +6,11 @@
 import { digest } from '../../crypto/digest.js'
 import type { SealKey } from '../../crypto/seal.js'
 import { Fault } from '../../fault/fault.js'
+import type { BrowserAnswer, BrowserRequest } from '../../ports/browser.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import type { Accounts } from '../client/accounts.js'
 import type { AccountStatus } from '../client/status.js'
-import { type PageAnswer, type PageRequest, redirect, shown } from './answer.js'
+import { redirect, shown } from './answer.js'
 import type { Company, KnownPerson } from './company.js'
 import type { Desk, Ticket } from './desk.js'
 import { agreement, type Content, leaving, list, message, type PageContext, type ServerRow, welcome } from './html.js'
@@ -50,7 +51,7 @@ export class SignInPage {
   }
 
   /** Answers a request. Never rejects because of what others say. */
-  async answer(request: PageRequest): Promise<PageAnswer> {
+  async answer(request: BrowserRequest): Promise<BrowserAnswer> {
     try {
       return await this.#route(request)
     } catch (error) {
@@ -60,7 +61,7 @@ export class SignInPage {
     }
   }
 
-  async #route(request: PageRequest): Promise<PageAnswer> {
+  async #route(request: BrowserRequest): Promise<BrowserAnswer> {
     const [first, second] = request.path
     switch (`${request.method} ${second === undefined ? '' : first}`) {
       case 'GET ':
@@ -83,7 +84,7 @@ export class SignInPage {
 
   // What a person sees.
 
-  async #list(request: PageRequest): Promise<PageAnswer> {
+  async #list(request: BrowserRequest): Promise<BrowserAnswer> {
     const known = this.#visitor(request)
     if (!known) return this.#welcome({})
     const { visitor, cookie } = known
@@ -105,7 +106,7 @@ export class SignInPage {
     return shown(list(rows, request.query.get('done') ?? undefined, context), context, 200, cookie)
   }
 
-  async #ask(request: PageRequest, server: string): Promise<PageAnswer> {
+  async #ask(request: BrowserRequest, server: string): Promise<BrowserAnswer> {
     const accounts = this.#options.servers.get(server)
     if (!accounts) return this.#missing(request)
     const ticket = request.query.get('t') ?? undefined
@@ -122,7 +123,7 @@ export class SignInPage {
     return shown(content, context, 200, cookie)
   }
 
-  async #begin(request: PageRequest, server: string): Promise<PageAnswer> {
+  async #begin(request: BrowserRequest, server: string): Promise<BrowserAnswer> {
     const accounts = this.#options.servers.get(server)
     const visitor = this.#sender(request)
     if (!accounts) return this.#missing(request)
@@ -138,7 +139,7 @@ export class SignInPage {
     return shown(leaving(server, address), context)
   }
 
-  async #finish(request: PageRequest, server: string): Promise<PageAnswer> {
+  async #finish(request: BrowserRequest, server: string): Promise<BrowserAnswer> {
     const accounts = this.#options.servers.get(server)
     const { visitor } = this.#visitor(request) ?? {}
     if (!accounts) return this.#missing(request)
@@ -150,7 +151,7 @@ export class SignInPage {
     return shown(message('Not signed in', text, this.#back), this.#contextOf(visitor), 400)
   }
 
-  async #signOut(request: PageRequest, server: string): Promise<PageAnswer> {
+  async #signOut(request: BrowserRequest, server: string): Promise<BrowserAnswer> {
     const accounts = this.#options.servers.get(server)
     const visitor = this.#sender(request)
     if (!accounts) return this.#missing(request)
@@ -165,7 +166,7 @@ export class SignInPage {
     text: string | undefined,
     visitor: Visitor,
     context: PageContext,
-  ): Promise<(Ticket & { id: string }) | PageAnswer | undefined> {
+  ): Promise<(Ticket & { id: string }) | BrowserAnswer | undefined> {
     if (text === undefined) return undefined
     const { desk, log } = this.#options
     const ticket = desk.read(text)
@@ -194,7 +195,7 @@ export class SignInPage {
 
   // The person in the browser.
 
-  async #welcome(to: Destination, wrong = false): Promise<PageAnswer> {
+  async #welcome(to: Destination, wrong = false): Promise<BrowserAnswer> {
     const { company, ownerOf } = this.#options
     if (!company && !ownerOf) {
       const text = 'The proxy before this page has not said who you are.'
@@ -210,7 +211,7 @@ export class SignInPage {
   }
 
   /** The browser comes back from the identity provider. */
-  async #arrive(request: PageRequest): Promise<PageAnswer> {
+  async #arrive(request: BrowserRequest): Promise<BrowserAnswer> {
     const arrival = this.#visitors.arriving(request.cookies)
     const { company } = this.#options
     const person = arrival?.secrets && company && (await company.finish(request.query, arrival.secrets))
@@ -218,7 +219,7 @@ export class SignInPage {
   }
 
   /** A token was entered. */
-  async #take(request: PageRequest): Promise<PageAnswer> {
+  async #take(request: BrowserRequest): Promise<BrowserAnswer> {
     const arrival = this.#visitors.arriving(request.cookies)
     const { ownerOf } = this.#options
     const isOurs = arrival && this.#isOwn(request) && this.#visitors.isSecretOf(arrival, request.form.get('secret'))
@@ -228,7 +229,7 @@ export class SignInPage {
     return this.#admit({ principal, who: principal }, arrival.to)
   }
 
-  #admit(person: KnownPerson, { server, ticket }: Destination): PageAnswer {
+  #admit(person: KnownPerson, { server, ticket }: Destination): BrowserAnswer {
     const { cookie } = this.#visitors.admit(person)
     const [, ...others] = this.#visitors.forgotten
     const query = ticket === undefined ? '' : `?t=${encodeURIComponent(ticket)}`
@@ -236,7 +237,7 @@ export class SignInPage {
     return redirect(to, cookie, ...others)
   }
 
-  #forget(request: PageRequest): PageAnswer {
+  #forget(request: BrowserRequest): BrowserAnswer {
     if (!this.#sender(request)) return this.#stale(request)
     const text = 'This browser no longer knows who you are. Your accounts at the servers stay signed in.'
     const content = message('Goodbye', text, { text: 'Sign in again', href: this.#base })
@@ -244,20 +245,20 @@ export class SignInPage {
   }
 
   /** The person in the browser, and the cookie to set for a new one. A proxy names the person with each request. */
-  #visitor({ cookies, proxied }: PageRequest): { visitor: Visitor; cookie?: string } | undefined {
+  #visitor({ cookies, proxied }: BrowserRequest): { visitor: Visitor; cookie?: string } | undefined {
     const visitor = this.#visitors.in(cookies)
     if (!proxied || visitor?.principal === proxied.principal) return visitor && { visitor }
     return this.#visitors.admit(proxied)
   }
 
   /** The person who has sent a form of this page; undefined if another page may have sent it. */
-  #sender(request: PageRequest): Visitor | undefined {
+  #sender(request: BrowserRequest): Visitor | undefined {
     const { visitor, cookie } = this.#visitor(request) ?? {}
     if (!visitor || cookie !== undefined || !this.#isOwn(request)) return undefined
     return this.#visitors.isSecretOf(visitor, request.form.get('secret')) ? visitor : undefined
   }
 
-  #isOwn({ origin, site }: PageRequest): boolean {
+  #isOwn({ origin, site }: BrowserRequest): boolean {
     return (origin === undefined || origin === this.#origin) && (site === undefined || site === 'same-origin')
   }
 
@@ -267,7 +268,7 @@ export class SignInPage {
     return { text: 'Your accounts', href: this.#base }
   }
 
-  #context(request: PageRequest): PageContext {
+  #context(request: BrowserRequest): PageContext {
     return this.#contextOf(this.#visitors.in(request.cookies))
   }
 
@@ -276,12 +277,12 @@ export class SignInPage {
     return { base: this.#base, who: visitor?.who, secret }
   }
 
-  #missing(request: PageRequest): PageAnswer {
+  #missing(request: BrowserRequest): BrowserAnswer {
     const content = message('Not found', 'There is no such server to sign in to.', this.#back)
     return shown(content, this.#context(request), 404)
   }
 
-  #stale(request: PageRequest): PageAnswer {
+  #stale(request: BrowserRequest): BrowserAnswer {
     const text = 'This page is too old, or was opened in another browser. Nothing has changed.'
     return shown(message('Not signed in', text, this.#back), this.#context(request), 400)
   }
