@@ -8,6 +8,7 @@ import { execPath } from 'node:process'
 import t, { type Test } from 'tap'
 import { browserProgram, noBrowser } from '../support/chromium.js'
 import { temporaryFolder } from '../support/folder.js'
+import { listenUntilEnd } from '../support/listen-until-end.js'
 import { legacyClient, modernClient, startBridge } from './clients.js'
 import { install, type Package, programOf, registryProblem } from './install.js'
 import type { Asker } from './offer.js'
@@ -22,11 +23,7 @@ async function startSite(t: Test): Promise<string> {
       .writeHead(200, { 'content-type': 'text/html' })
       .end(`<title>${url.slice(1)}</title><h1>${url.slice(1)}</h1>`)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  await listenUntilEnd(t, server)
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 

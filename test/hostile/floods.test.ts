@@ -7,6 +7,7 @@ import { Peer } from '../../src/upstream/peer.js'
 import type { Channel } from '../../src/upstream/transport/channel.js'
 import { HttpTransport } from '../../src/upstream/transport/http.js'
 import { StdioTransport } from '../../src/upstream/transport/stdio/stdio.js'
+import { listenUntilEnd } from '../support/listen-until-end.js'
 import { unkind } from '../support/unkind.js'
 
 const COUNT = 20_000
@@ -72,10 +73,6 @@ async function eventServer(t: Test, cut: (events: string[]) => string[]): Promis
     for (const piece of cut(events)) response.write(piece)
     response.end()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  await listenUntilEnd(t, server)
   return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`)
 }

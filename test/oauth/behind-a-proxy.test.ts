@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { issuerMetadataPlaces, resourceMetadataPlaces } from '../../src/oauth/well-known.js'
 import { startGuarded } from '../support/guarded-bridge.js'
+import { listenUntilEnd } from '../support/listen-until-end.js'
 import { call, send } from '../support/modern.js'
 
 type Json = Record<string, unknown>
@@ -24,11 +25,7 @@ async function startProxy(t: Test, prefix: string) {
     passed.on('error', () => response.destroy())
     request.pipe(passed)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  await listenUntilEnd(t, server)
   return {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     passTo: (url: string) => {

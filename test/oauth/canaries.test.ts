@@ -10,6 +10,7 @@ import { run, says, startProgram } from '../support/cli.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
 import { BOTH, initialize } from '../support/legacy-client.js'
+import { listenUntilEnd } from '../support/listen-until-end.js'
 import { call, post } from '../support/modern.js'
 import { PlainHttp, sendText } from '../support/plain-http.js'
 import { ScriptedAs } from '../support/scripted-as.js'
@@ -29,11 +30,7 @@ async function sink(t: Test): Promise<{ url: string; text: string[] }> {
     request.setEncoding('utf8').on('data', (chunk: string) => text.push(chunk))
     request.on('end', () => response.end('{}'))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  await listenUntilEnd(t, server)
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, text }
 }
 

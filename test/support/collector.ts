@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { until } from './eventually.js'
+import { listenUntilEnd } from './listen-until-end.js'
 
 export interface Exported {
   traceId: string
@@ -64,11 +65,7 @@ export class Collector {
         response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
       })
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => {
-      server.closeAllConnections()
-      server.close()
-    })
+    await listenUntilEnd(t, server)
     collector = new Collector(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
     return collector
   }

@@ -6,6 +6,7 @@ import type { Test } from 'tap'
 import { answer, result } from '../fixtures/legacy.mjs'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { welcome } from '../fixtures/legacy-asking.mjs'
+import { listenUntilEnd } from './listen-until-end.js'
 
 type Json = Record<string, unknown>
 
@@ -74,11 +75,7 @@ export class LegacyHttp {
 
   static async start(t: Test, plan: Plan = {}): Promise<LegacyHttp> {
     const legacy = new LegacyHttp(plan)
-    await new Promise<void>((resolve) => legacy.#server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => {
-      legacy.#server.closeAllConnections()
-      legacy.#server.close()
-    })
+    await listenUntilEnd(t, legacy.#server)
     return legacy
   }
 

@@ -7,6 +7,7 @@ import { answer, result } from '../fixtures/legacy.mjs'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { welcome } from '../fixtures/legacy-asking.mjs'
 import type { Plan as HttpPlan, Received } from './legacy-http.js'
+import { listenUntilEnd } from './listen-until-end.js'
 
 type Json = Record<string, unknown>
 
@@ -52,11 +53,7 @@ export class LegacySse {
 
   static async start(t: Test, plan: SsePlan = {}): Promise<LegacySse> {
     const legacy = new LegacySse(plan)
-    await new Promise<void>((resolve) => legacy.#server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => {
-      legacy.#server.closeAllConnections()
-      legacy.#server.close()
-    })
+    await listenUntilEnd(t, legacy.#server)
     return legacy
   }
 

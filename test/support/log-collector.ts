@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net'
 import { env } from 'node:process'
 import type { Test } from 'tap'
+import { listenUntilEnd } from './listen-until-end.js'
 
 type Json = Record<string, unknown>
 /** Answers a request with this number of records. */
@@ -68,11 +69,7 @@ export async function collect(t: Test, variables: Record<string, string> = {}) {
       collector.answer(response, records.length)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  await listenUntilEnd(t, server)
   const set: Record<string, string> = {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',

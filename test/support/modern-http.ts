@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import { createModernHttp } from '../fixtures/modern-http.mjs'
 // @ts-expect-error: plain JavaScript, because servers on stdio run it without any loader
 import { touch } from '../fixtures/modern-subscriptions.mjs'
+import { listenUntilEnd } from './listen-until-end.js'
 import { type ModernPlan, type Violation, withSchema } from './modern-plan.js'
 
 type Json = Record<string, unknown>
@@ -75,11 +76,7 @@ export class ModernHttp {
     const modern = new ModernHttp(plan)
     // On a busy machine it would close idle connections on which a request has already come.
     modern.#server.keepAliveTimeout = 0
-    await new Promise<void>((resolve) => modern.#server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => {
-      modern.#server.closeAllConnections()
-      modern.#server.close()
-    })
+    await listenUntilEnd(t, modern.#server)
     return modern
   }
 

@@ -2,6 +2,7 @@
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { listenUntilEnd } from './listen-until-end.js'
 
 type Json = Record<string, unknown>
 
@@ -39,11 +40,7 @@ export class PlainHttp {
 
   static async start(t: Test, answer: (arrival: Arrival, response: ServerResponse) => void): Promise<PlainHttp> {
     const plain = new PlainHttp(answer)
-    await new Promise<void>((resolve) => plain.#server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => {
-      plain.#server.closeAllConnections()
-      plain.#server.close()
-    })
+    await listenUntilEnd(t, plain.#server)
     return plain
   }
 

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { until } from './eventually.js'
+import { listenUntilEnd } from './listen-until-end.js'
 import { programArgs } from './program.js'
 import { watchForSecrets } from './secrets.js'
 import type { ProcessOptions } from './sign-in.program.js'
@@ -80,11 +81,7 @@ export async function desktop(t: Test): Promise<Desktop> {
       response.end()
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  await listenUntilEnd(t, server)
   const { port } = server.address() as AddressInfo
   return { browser: [execPath, here('../fixtures/browser.mjs'), `http://127.0.0.1:${port}/`], opened }
 }

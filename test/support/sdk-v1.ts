@@ -6,6 +6,7 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { Test } from 'tap'
+import { listenUntilEnd } from './listen-until-end.js'
 
 /** Starts it with what `register` gives each session's server, and resolves to its address. */
 export async function startSdkV1(t: Test, register: (server: McpServer) => void): Promise<string> {
@@ -35,10 +36,6 @@ export async function startSdkV1(t: Test, register: (server: McpServer) => void)
   const http = createServer((request, response) => {
     handle(request, response).catch(() => response.destroy())
   })
-  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    http.closeAllConnections()
-    http.close()
-  })
+  await listenUntilEnd(t, http)
   return `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`
 }

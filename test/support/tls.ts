@@ -16,6 +16,7 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509'
 import type { Test } from 'tap'
+import { listenUntilEnd } from './listen-until-end.js'
 
 export type Keys = webcrypto.CryptoKeyPair
 
@@ -141,11 +142,7 @@ export async function serveTls(
   server.on('connection', () => accepted++)
   // A client that does not like the certificate hangs up in the middle of the handshake.
   server.on('tlsClientError', () => {})
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  await listenUntilEnd(t, server)
   return {
     port: (server.address() as AddressInfo).port,
     get accepted() {

@@ -8,6 +8,7 @@ import { startBridge } from '../support/bridge.js'
 import { callers } from '../support/callers.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { LegacySse, PATHS } from '../support/legacy-sse.js'
+import { listenUntilEnd } from '../support/listen-until-end.js'
 import { call, send } from '../support/modern.js'
 import { ModernHttp } from '../support/modern-http.js'
 import { PlainHttp, sendText } from '../support/plain-http.js'
@@ -103,11 +104,7 @@ t.test('N9: does not decode an answer without a body at an extra path', async (t
   const files = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/plain', 'content-encoding': 'gzip' }).end(gzipSync('hello'))
   })
-  await new Promise<void>((resolve) => files.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    files.closeAllConnections()
-    files.close()
-  })
+  await listenUntilEnd(t, files)
   const server = `http://127.0.0.1:${(files.address() as AddressInfo).port}/mcp`
   const { url } = await startBridge(t, { url: server, paths: ['/files/*'] })
   t.equal((await send('HEAD', new URL('/files/x', url).href, undefined, {})).status, 200)
@@ -164,10 +161,6 @@ async function compressing(t: Test, target: string, encoding: string, encoders: 
     from.pipe(asked)
   }
   const proxy = createServer(pass)
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    proxy.closeAllConnections()
-    proxy.close()
-  })
+  await listenUntilEnd(t, proxy)
   return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}${new URL(target).pathname}`
 }

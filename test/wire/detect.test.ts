@@ -7,6 +7,7 @@ import { createBridge, startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { LegacyHttp, type Plan } from '../support/legacy-http.js'
 import { type LegacyStdio, legacyStdio } from '../support/legacy-stdio.js'
+import { listenUntilEnd } from '../support/listen-until-end.js'
 import { CAPABILITIES, CLIENT_INFO, call, VERSION } from '../support/modern.js'
 
 t.test('22 the first request to a server is server/discover with a full envelope', async (t) => {
@@ -269,10 +270,6 @@ async function sseServer(
       if (answered !== undefined) way.emit(result(message.id, answered))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  await listenUntilEnd(t, server)
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/sse`, asked }
 }

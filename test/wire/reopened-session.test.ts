@@ -19,6 +19,7 @@ import { LegacySse } from '../support/legacy-sse.js'
 import { legacyStdio } from '../support/legacy-stdio.js'
 import { openPipe, type Pipe } from '../support/pipe.js'
 import { RestartingServer } from '../support/restarting.js'
+import { askOn } from '../support/spelled.js'
 import { SseClient } from '../support/sse-client.js'
 
 type Json = Record<string, unknown>
@@ -191,21 +192,9 @@ const hello = (protocolVersion: string) => ({
   params: { protocolVersion, capabilities: {}, clientInfo: { name: 'old', version: '1' } },
 })
 
-async function say(pipe: Pipe, method: string, params: Json = {}, id: unknown = method): Promise<Json> {
-  const before = pipe.messages().length
-  pipe.line(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
-  const answer = () =>
-    pipe
-      .messages()
-      .slice(before)
-      .find((message) => message['id'] === id && !('method' in message))
-  await until(() => answer() !== undefined, `an answer to ${method}`)
-  return answer() as Json
-}
-
 async function shakeHands(pipe: Pipe, revision = '2025-11-25'): Promise<void> {
   const { method, params } = hello(revision)
-  await say(pipe, method, params)
+  await askOn(pipe, method, params)
   pipe.line('{"jsonrpc":"2.0","method":"notifications/initialized"}')
 }
 
@@ -216,12 +205,12 @@ t.test('11.1 a client on stdio continues when its program is killed between call
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
-  await say(pipe, 'logging/setLevel', { level: 'error' })
-  await say(pipe, 'resources/subscribe', { uri: 'test://static' })
+  await askOn(pipe, 'logging/setLevel', { level: 'error' })
+  await askOn(pipe, 'resources/subscribe', { uri: 'test://static' })
   const [pid] = program.pids()
   process.kill(Number(pid), 'SIGKILL')
   await until(() => pipe.log.some(({ event }) => event === 'server_gone'))
-  t.match(await say(pipe, 'tools/call', echo), echoed)
+  t.match(await askOn(pipe, 'tools/call', echo), echoed)
   const again = program
     .seen()
     .filter(({ pid: other, line }) => other !== pid && line.startsWith('{'))
@@ -236,11 +225,11 @@ t.test('11.1 a client on stdio gets an error when its program is killed in mid-c
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
-  const waiting = say(pipe, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } }, 'waits')
+  const waiting = askOn(pipe, 'tools/call', { name: 'wait', arguments: { ms: 60_000 } })
   await until(() => program.messages().some(({ method }) => method === 'tools/call'))
   process.kill(Number(program.pids()[0]), 'SIGKILL')
   t.match(await waiting, { error: { code: -32603, data: { reason: 'upstream_closed', outcome: 'unknown' } } })
-  t.match(await say(pipe, 'tools/call', echo), echoed)
+  t.match(await askOn(pipe, 'tools/call', echo), echoed)
   const waits = program.messages().filter(({ params }) => (params as Json | undefined)?.['name'] === 'wait')
   t.equal(waits.length, 1, 'it was not repeated')
 })
@@ -249,9 +238,9 @@ t.test('11.1 a program that crashes repeatedly is restarted once for each crash'
   const program = legacyStdio(t)
   const pipe = openPipe(t, program.server)
   await shakeHands(pipe)
-  for (let n = 1; n <= 3; n++) {
-    t.match(await say(pipe, 'tools/call', { name: 'crash' }, n), { error: { data: { outcome: 'unknown' } } })
-    t.match(await say(pipe, 'tools/call', echo), echoed)
+  for (let crash = 1; crash <= 3; crash++) {
+    t.match(await askOn(pipe, 'tools/call', { name: 'crash' }), { error: { data: { outcome: 'unknown' } } })
+    t.match(await askOn(pipe, 'tools/call', echo), echoed)
   }
   t.equal(program.pids().length, 4)
 })
@@ -280,8 +269,8 @@ t.test('11.1 a client on stdio continues when the stream of its HTTP+SSE server 
   await shakeHands(pipe)
   const opened = () => sse.received.filter(({ message }) => message['method'] === 'initialize').length
   const before = opened()
-  t.match(await say(pipe, 'tools/call', { name: 'crash' }), { error: { data: { outcome: 'unknown' } } })
-  t.match(await say(pipe, 'tools/call', echo), echoed)
+  t.match(await askOn(pipe, 'tools/call', { name: 'crash' }), { error: { data: { outcome: 'unknown' } } })
+  t.match(await askOn(pipe, 'tools/call', echo), echoed)
   t.equal(opened(), before + 1)
 })
 
@@ -305,15 +294,15 @@ t.test('11.1 refuses another revision with the reason, and logs other difference
   })
   const pipe = openPipe(t, { url: server.url })
   await shakeHands(pipe, '2025-06-18')
-  t.match(await say(pipe, 'tools/call', echo), echoed)
+  t.match(await askOn(pipe, 'tools/call', echo), echoed)
   forgotten = String(server.of('tools/call')[0]?.headers['mcp-session-id'])
   now.revision = '2024-11-05'
   const refused = { error: { code: -32603, message: /2024-11-05.*2025-06-18/, data: { outcome: 'not_executed' } } }
-  t.match(await say(pipe, 'tools/call', echo), refused)
-  t.match(await say(pipe, 'tools/call', echo), refused, 'each call says so')
+  t.match(await askOn(pipe, 'tools/call', echo), refused)
+  t.match(await askOn(pipe, 'tools/call', echo), refused, 'each call says so')
   now.revision = '2025-06-18'
   Object.assign(now.capabilities, { prompts: {} })
-  t.match(await say(pipe, 'tools/call', echo), echoed)
+  t.match(await askOn(pipe, 'tools/call', echo), echoed)
   const told = pipe.log.find(({ event }) => event === 'capabilities_changed')
   t.same(told?.['changed'], ['prompts'])
 })
@@ -333,10 +322,10 @@ t.test('11.1 a session that is lost again before the call is sent is reported', 
   await shakeHands(pipe)
   forgets = true
   const refused = { error: { code: -32603, message: /lost the session twice/, data: { outcome: 'not_executed' } } }
-  t.match(await say(pipe, 'tools/call', echo), refused)
+  t.match(await askOn(pipe, 'tools/call', echo), refused)
   t.equal(server.of('tools/call').length, 2)
   forgets = false
-  t.match(await say(pipe, 'tools/call', echo), echoed)
+  t.match(await askOn(pipe, 'tools/call', echo), echoed)
 })
 
 t.test('11.1 over Streamable HTTP the client gets 404, and opens another session itself', async (t) => {

@@ -7,6 +7,7 @@ import { until } from '../support/eventually.js'
 import { initialize } from '../support/legacy-client.js'
 import { LegacyHttp, type Override } from '../support/legacy-http.js'
 import { LegacySse, PATHS } from '../support/legacy-sse.js'
+import { listenUntilEnd } from '../support/listen-until-end.js'
 import { call, post } from '../support/modern.js'
 import { openPipe } from '../support/pipe.js'
 
@@ -92,11 +93,7 @@ async function startLater(t: Test, answers: Record<string, Json>): Promise<{ url
       response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  await listenUntilEnd(t, server)
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, methods }
 }
 

@@ -6,6 +6,7 @@ import { startBridge } from '../support/bridge.js'
 import { LegacyClient } from '../support/legacy-client.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { LegacySse } from '../support/legacy-sse.js'
+import { listenUntilEnd } from '../support/listen-until-end.js'
 import { call } from '../support/modern.js'
 import { openPipe } from '../support/pipe.js'
 import { askOn, shakeHands } from '../support/spelled.js'
@@ -49,11 +50,7 @@ class Balancer {
       response.on('close', () => onward.destroy())
       request.pipe(onward)
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => {
-      server.closeAllConnections()
-      server.close()
-    })
+    await listenUntilEnd(t, server)
     const { port } = server.address() as AddressInfo
     balancer.url = `http://127.0.0.1:${port}${new URL(replicas[0] as string).pathname}`
     return balancer
