@@ -112,7 +112,7 @@ export class Bridge {
     const { replicas } = context
     const windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('tool', name, ms)))
     const { audit } = settings
-    this.#audit = audit && startAudit(audit, { ...context, changed: (failure) => this.#logAudit(failure) })
+    this.#audit = audit && startAudit(audit, { ...context, changed: (failure) => this.#logAudit(failure, audit.file) })
     this.#shared = {
       replicas: this.#replicas,
       audit: this.#audit,
@@ -273,9 +273,13 @@ export class Bridge {
     return [...this.#groups.values(), ...this.#mounts.values(), ...this.#retiring]
   }
 
-  #logAudit(failure: unknown): void {
+  #logAudit(failure: unknown, file: string | undefined): void {
     if (failure === undefined) this.#log.info({ event: 'audit_resumed' }, 'the audit log can be written again')
-    else this.#log.error({ event: 'audit_failed', err: failure }, 'the audit log cannot be written')
+    else
+      this.#log.error(
+        { event: 'audit_failed', ...(file !== undefined && { file }), err: failure },
+        'the audit log cannot be written',
+      )
   }
 
   get #served(): Mounts {

@@ -120,7 +120,9 @@ for (const required of [false, true])
       mkdirSync(file)
       const first = await call(at, 'tools/call', { name: 'write' }, as('alice'))
       const second = await call(at, 'tools/call', { name: 'write' }, as('alice'))
-      t.equal(log.filter(({ event }) => event === 'audit_failed').length, 1)
+      const failures = log.filter(({ event }) => event === 'audit_failed')
+      t.match(failures, [{ file, err: { code: 'EISDIR' } }])
+      t.equal(failures.length, 1)
       if (!required) {
         t.match([first.text, second.text].join(), /SECRET.*SECRET/s)
         return
