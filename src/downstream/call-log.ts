@@ -15,8 +15,9 @@ import type { Request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import { EMPTY, objectIn, type Payload, value } from '../rpc/splice.js'
 import { publicAddress, shownPrincipal } from '../texts/printable.js'
+import type { Signal } from '../time/hang-up.js'
 import { type Logger, type Telemetry, whoseOf } from './logger.js'
-import { type AnsweredOutcome, endOf, outcomeOf } from './outcome.js'
+import { type AnsweredOutcome, endOf, type FailedCall, outcomeOf } from './outcome.js'
 
 /** Faults that have been logged as the end of a call. */
 const logged = new WeakSet<Fault>()
@@ -104,9 +105,14 @@ export class CallLogEntry implements CallLog {
     }
   }
 
-  /** Turns anything thrown during the call into a Fault, which states whether the server may have acted on the call. */
-  faultOf(error: unknown): Fault {
-    return Fault.from(error, this.#handed)
+  /**
+   * Why the call failed, by what was thrown: the fault states whether the server may have acted on the call. A fault that the
+   * call was aborted with takes precedence. `otherwise`: why its client gave it up, if it has sent no notification.
+   */
+  failureOf(error: unknown, { aborted, reason }: Signal, otherwise: 'disconnected' | 'session'): FailedCall {
+    const fault = Fault.from(reason instanceof Fault ? reason : error, this.#handed)
+    if (!aborted || reason === fault) return { fault }
+    return { fault, cancelled: typeof reason === 'string' ? 'notification' : otherwise }
   }
 
   /**
@@ -124,13 +130,14 @@ export class CallLogEntry implements CallLog {
     this.#end(outcome, {})
   }
 
-  /** Ends the call without an answer, because the client cancelled it, disconnected or ended its session. */
+  /** Ends the call without an answer, because its client gave it up. */
   cancelled(why: Cancelled): void {
     this.#end('cancelled', { cancelled: why })
   }
 
-  /** Ends the call with a fault. `text` is the sent answer, `status` its HTTP status, if it has one other than 200. */
-  failed(fault: Fault, text?: Wire, status?: number): void {
+  /** Ends the call without an answer of the server. `text` is the sent error, `status` its HTTP status, if it has one other than 200. */
+  failed({ fault, cancelled }: FailedCall, text?: Wire, status?: number): void {
+    if (cancelled) return this.cancelled(cancelled)
     logged.add(fault)
     this.#logger.noticed?.(fault)
     if (text !== undefined) this.recorder?.sent(text, undefined, status)

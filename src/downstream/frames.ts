@@ -1,6 +1,7 @@
 /** Frames: the messages that answer one request, which the halves pass to the transports. */
 
 import { Fault } from '../fault/fault.js'
+import type { Cancelled } from '../ports/outcome.js'
 import type { Told } from '../protocol/call.js'
 import { error as errorMessage, type Id } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
@@ -12,8 +13,8 @@ export interface Frame {
   last?: {
     status: number
     fault?: Fault
-    /** The client has cancelled the request, so no answer is required. */
-    cancelled?: boolean
+    /** Set if the client gave the request up, so that no answer is required. */
+    cancelled?: Cancelled | undefined
   }
 }
 

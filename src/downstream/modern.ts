@@ -30,7 +30,7 @@ import type { HangUp } from '../time/hang-up.js'
 import { CallLogEntry } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
 import type { Logger } from './logger.js'
-import { cancelledBy } from './outcome.js'
+import { type FailedCall, failureError } from './outcome.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {
@@ -114,8 +114,7 @@ export class ModernDownstream {
     let ended = false
     let reply: Final | undefined
     let encoded: { text: Wire; origin?: MessageOrigin }
-    let fault: Fault | undefined
-    let hasAborted = false
+    let failure: FailedCall | undefined
     try {
       if (decoded instanceof Fault) throw decoded
       // The request is in memory twice: as received, and as sent to the server.
@@ -157,25 +156,24 @@ export class ModernDownstream {
         record.carried(error.owner)
         throw error
       }
-      const { aborted, reason } = arrived.abort
-      fault = record.faultOf(reason instanceof Fault ? reason : error)
-      hasAborted = aborted && reason !== fault
-      encoded = { text: errorMessage(id, fault.toRpcError(compat.draftErrorCodes)) }
+      failure = record.failureOf(error, arrived.abort, 'disconnected')
+      encoded = { text: errorMessage(id, failureError(failure, compat.draftErrorCodes)) }
     } finally {
       reservation?.end()
     }
     const { text, origin } = encoded
     const answered = reply?.kind === 'error' ? (reply.status ?? 200) : 200
-    const last: NonNullable<Frame['last']> = fault ? { status: fault.status, fault } : { status: answered }
+    const last: NonNullable<Frame['last']> = failure
+      ? { status: failure.fault.status, ...failure }
+      : { status: answered }
     let held: Promise<void> | undefined
     try {
       held = send({ text, last })
     } finally {
       const status = arrived.transport === 'http' ? last.status : undefined
       try {
-        if (!fault) record.ended(reply as Final, text, origin, status)
-        else if (hasAborted) record.cancelled(cancelledBy(arrived.abort.reason, 'disconnected'))
-        else record.failed(fault, text, status)
+        if (failure) record.failed(failure, text, status)
+        else record.ended(reply as Final, text, origin, status)
       } catch (error) {
         // The client has its answer.
         arrived.log.error({ event: 'answer_failed', err: error }, 'a mistake of the bridge at the end of a call')

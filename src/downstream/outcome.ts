@@ -3,16 +3,23 @@
 import { withoutCredentials } from '../credentials/credentials.js'
 import { Fault } from '../fault/fault.js'
 import type { Cancelled, Outcome } from '../ports/outcome.js'
-import type { Final, Reply } from '../protocol/call.js'
+import type { Final, Reply, RpcError } from '../protocol/call.js'
 import type { Response } from '../rpc/message.js'
 import { EMPTY, raw } from '../rpc/splice.js'
 
 /** The outcome of a call that was answered. */
 export type AnsweredOutcome = Exclude<Outcome, 'cancelled' | 'fault'>
 
-/** Why a call with this abort reason was cancelled. `otherwise`: the cause if the client has sent no notification. */
-export function cancelledBy(reason: unknown, otherwise: 'disconnected' | 'session'): Cancelled {
-  return typeof reason === 'string' ? 'notification' : otherwise
+/** Why a call has no answer of the server. */
+export interface FailedCall {
+  fault: Fault
+  /** Set if the client gave the call up, so that no answer is required. */
+  cancelled?: Cancelled | undefined
+}
+
+/** The error that answers a failed call. */
+export function failureError({ fault, cancelled }: FailedCall, draftErrorCodes = false): RpcError {
+  return cancelled ? { code: -32603, message: 'Request cancelled' } : fault.toRpcError(draftErrorCodes)
 }
 
 /** The outcome of a reply. A tool result with `isError` is `tool_error`. */

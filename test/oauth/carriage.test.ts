@@ -1,6 +1,7 @@
 /** Where a token is sent, and how requests with one are passed on. */
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
@@ -33,11 +34,17 @@ function serverOf(t: Test, era: 'legacy' | 'modern', answer: Answer): Promise<Pl
 }
 
 /** A bridge that has a token for a server. */
-async function withToken(t: Test, server: { url: string }, entry: object = {}, token: object = {}) {
+async function withToken(
+  t: Test,
+  server: { url: string },
+  entry: object = {},
+  token: object = {},
+  settings: object = {},
+) {
   const folder = join(temporaryFolder(t), 'tokens')
   await storeToken(folder, server.url, { access: TOKEN, ...token })
   const { signIn, opened } = personParts(t, { folder })
-  const started = await startBridge(t, { url: server.url, ...entry }, {}, { signIn })
+  const started = await startBridge(t, { url: server.url, ...entry }, settings, { signIn })
   // A server that breaks a rule is not available.
   await started.bridge.server.warmUp().catch(() => {})
   return { ...started, opened }
@@ -219,3 +226,55 @@ t.test(
     t.same(windows, [], 'nobody was asked to sign in')
   },
 )
+
+/** A call in a relayed session, for which the bridge waits for a token that the authorization server holds back. */
+async function waitingForToken(t: Test, settings: object = {}) {
+  let release = () => {}
+  const hold = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const as = await ScriptedAs.start(t, { hold })
+  t.teardown(release)
+  const server = await serverOf(t, 'legacy', ({ message, path }, response) => {
+    if (path.startsWith('/.well-known/oauth-protected-resource'))
+      return sendText(response, JSON.stringify({ resource: server.url, authorization_servers: [as.issuer] }))
+    if (message?.['method'] === 'tools/call') return response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+    const result =
+      '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}'
+    const id = JSON.stringify(message?.['id'] ?? null)
+    sendText(response, `{"jsonrpc":"2.0","id":${id},"result":${result}}`, { 'mcp-session-id': 'one' })
+  })
+  const token = { issuer: as.issuer, resource: server.url, refresh: 'CANARY-refresh-0' }
+  const started = await withToken(t, server, {}, token, settings)
+  await post(started.url, initialize(LEGACY), BOTH)
+  const headers = { ...BOTH, 'mcp-protocol-version': LEGACY, 'mcp-session-id': 'one' }
+  const leaving = new AbortController()
+  const body = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}'
+  const answer = send('POST', started.url, body, headers, leaving.signal)
+  await until(() => as.of('/token').length === 1, 'the request for a token')
+  const ends = () => started.log.filter(({ event, method }) => event === 'call' && method === 'tools/call')
+  return { ...started, server, answer, leaving, ends, release }
+}
+
+t.test(
+  'a relayed call whose client leaves while the bridge waits for a token ends, and is not sent again',
+  async (t) => {
+    const { server, answer, leaving, ends, release } = await waitingForToken(t)
+    const gone = t.rejects(answer)
+    leaving.abort()
+    await gone
+    await until(() => ends().length === 1, 'the end of the call')
+    t.match(ends(), [{ relayed: true, outcome: 'cancelled' }])
+    release()
+    await setTimeout(100)
+    t.equal(server.of('tools/call').length, 1)
+  },
+)
+
+t.test('a relayed call that waits for a token is answered when the bridge shuts down', async (t) => {
+  const { bridge, answer, ends } = await waitingForToken(t, { timeouts: { drainTimeout: 100 } })
+  const closed = bridge.close()
+  t.match(await answer, { status: 200, message: { id: 7, error: { code: -32603, data: { outcome: 'unknown' } } } })
+  await closed
+  t.match(ends(), [{ relayed: true, outcome: 'fault', fault: 'interrupted' }])
+})

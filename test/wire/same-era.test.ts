@@ -337,6 +337,16 @@ t.test('118 a session with a program has its questions and its messages, each on
   t.equal((await second.request('ping')).status, 200)
 })
 
+t.test('118 a cancelled call ends its resumable stream with the same error as a translated one', async (t) => {
+  const { url } = await startBridge(t, legacyStdio(t).server)
+  const client = await LegacyClient.open(url)
+  const streaming = await client.stream('tools/call', progressing, { id: 'a' })
+  await streaming.has(5)
+  await client.notify('notifications/cancelled', { requestId: 'a' })
+  await streaming.ended()
+  t.match(streaming.answer('a'), { error: { code: -32603, message: 'Request cancelled' } })
+})
+
 t.test('118 a program that dies ends its sessions, and clients are told', async (t) => {
   const legacy = legacyStdio(t)
   const { url } = await startBridge(t, legacy.server)

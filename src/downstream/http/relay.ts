@@ -145,7 +145,7 @@ export class Relay {
       leave = this.#enter(principal, passing, body instanceof Uint8Array ? body.length : 0)
     } catch (error) {
       list?.close()
-      record.failed(Fault.from(error))
+      record.failed({ fault: Fault.from(error) })
       throw error
     }
     const { relayed, accountOf } = this.#options

@@ -201,9 +201,10 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   }
 
   #fail(fault: Fault): void {
-    this.#fault = fault
+    // A request that was cut while it waited for a credential fails for that reason.
+    this.#fault ??= fault
     // Without an id, there is no call with an unknown outcome.
-    this.#refuse(fault, this.id === undefined ? 502 : fault.status)
+    this.#refuse(this.#fault, this.id === undefined ? 502 : this.#fault.status)
   }
 
   #sendWhole(status: number, headers: RelayedHeaders, bytes: Buffer): void {
@@ -462,7 +463,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     this.#settle(this.#fault ?? (complete ? this.#ending : undefined))
     const { revision } = messages ?? {}
     if (revision !== undefined) record.note({ clientRevision: revision })
-    if (this.#fault) record.failed(this.#fault)
+    if (this.#fault) record.failed({ fault: this.#fault })
     else if (complete) record.ended(this.#ending)
     else record.cancelled('disconnected')
   }

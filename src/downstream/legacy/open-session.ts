@@ -43,7 +43,7 @@ export async function openSession(
   } catch (error) {
     const fault = Fault.from(error)
     const text = errorMessage(request.id, fault.toRpcError())
-    record.failed(fault, text)
+    record.failed({ fault }, text)
     return { text, fault }
   }
 }

@@ -52,7 +52,7 @@ import { HangUp } from '../../time/hang-up.js'
 import { CallLogEntry } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'
-import { cancelledBy } from '../outcome.js'
+import { failureError } from '../outcome.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight, type RunningRequest } from './in-flight.js'
 import { Questions } from './questions.js'
@@ -239,17 +239,11 @@ export class TranslatedSession implements ClientSession {
 
   /** The last frame of a request that has failed or was cancelled. */
   #failed({ id, method, params }: Request, error: unknown, controller: HangUp, record: CallLogEntry): Frame {
-    const { aborted, reason } = controller
-    const fault = record.faultOf(reason instanceof Fault ? reason : error)
-    const cancelled = aborted && reason !== fault
+    const failure = record.failureOf(error, controller, 'session')
     const failed = { method, params: typeof params === 'string' ? EMPTY : params, caller: this.#caller }
-    const rpcError = cancelled
-      ? { code: -32603, message: 'Request cancelled' }
-      : legacyError(failed, fault.toRpcError(), this.revision)
-    const text = errorMessage(id, rpcError)
-    if (cancelled) record.cancelled(cancelledBy(reason, 'session'))
-    else record.failed(fault, text)
-    return { text, last: { status: 200, fault, cancelled } }
+    const text = errorMessage(id, legacyError(failed, failureError(failure), this.revision))
+    record.failed(failure, text)
+    return { text, last: { status: 200, ...failure } }
   }
 
   take(message: Notification | Response): void {

@@ -3,7 +3,6 @@
  * progress tokens.
  */
 
-import { Fault } from '../../fault/fault.js'
 import type { SessionRecorder } from '../../ports/recorder.js'
 import type { UpstreamSpan } from '../../protocol/call.js'
 import { metaOf } from '../../protocol/classify.js'
@@ -15,7 +14,7 @@ import { EMPTY, edit } from '../../rpc/splice.js'
 import { CallLogEntry } from '../call-log.js'
 import type { Send } from '../frames.js'
 import { tell } from '../logger.js'
-import { cancelledBy, replyIn } from '../outcome.js'
+import { failureError, replyIn } from '../outcome.js'
 import { InFlight } from './in-flight.js'
 import type { AboutRequest, ClientSession, OpenOptions } from './session.js'
 
@@ -94,14 +93,11 @@ export class TunnelSession implements ClientSession {
     try {
       await this.#tunnel.ask(traced(request, span), controller, say, record.recorder?.number)
     } catch (error) {
-      const { aborted, reason } = controller
-      const fault = record.faultOf(reason instanceof Fault ? reason : error)
-      const cancelled = aborted && reason !== fault
-      span.over(cancelled ? undefined : fault)
-      const text = errorMessage(id, fault.toRpcError())
-      if (cancelled) record.cancelled(cancelledBy(reason, 'session'))
-      else record.failed(fault, text)
-      await send({ text, last: { status: 200, fault, cancelled } })
+      const failure = record.failureOf(error, controller, 'session')
+      span.over(failure.cancelled ? undefined : failure.fault)
+      const text = errorMessage(id, failureError(failure))
+      record.failed(failure, text)
+      await send({ text, last: { status: 200, ...failure } })
     } finally {
       unregister()
       this.#running.leaveRequest(id, controller)
