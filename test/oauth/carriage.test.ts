@@ -1,7 +1,6 @@
 /** Where a token is sent, and how requests with one are passed on. */
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startBridge } from '../support/bridge.js'
 import { openStream } from '../support/events.js'
@@ -249,24 +248,31 @@ async function waitingForToken(t: Test, settings: object = {}) {
   await post(started.url, initialize(LEGACY), BOTH)
   const headers = { ...BOTH, 'mcp-protocol-version': LEGACY, 'mcp-session-id': 'one' }
   const leaving = new AbortController()
-  const body = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}'
-  const answer = send('POST', started.url, body, headers, leaving.signal)
+  const request = (id: number, method: string, signal?: AbortSignal) =>
+    send(
+      'POST',
+      started.url,
+      `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":{"name":"x"}}`,
+      headers,
+      signal,
+    )
+  const answer = request(7, 'tools/call', leaving.signal)
   await until(() => as.of('/token').length === 1, 'the request for a token')
   const ends = () => started.log.filter(({ event, method }) => event === 'call' && method === 'tools/call')
-  return { ...started, server, answer, leaving, ends, release }
+  return { ...started, server, answer, leaving, ends, release, request }
 }
 
 t.test(
   'a relayed call whose client leaves while the bridge waits for a token ends, and is not sent again',
   async (t) => {
-    const { server, answer, leaving, ends, release } = await waitingForToken(t)
+    const { server, answer, leaving, ends, release, request } = await waitingForToken(t)
     const gone = t.rejects(answer)
     leaving.abort()
     await gone
     await until(() => ends().length === 1, 'the end of the call')
     t.match(ends(), [{ relayed: true, outcome: 'cancelled' }])
     release()
-    await setTimeout(100)
+    t.equal((await request(8, 'tools/list')).status, 200)
     t.equal(server.of('tools/call').length, 1)
   },
 )
