@@ -77,10 +77,11 @@ export async function shakeHands(pipe: Pipe, revision = '2025-11-25'): Promise<J
   return opened
 }
 
+let asked = 0
 /** Sends a request on a pipe, and resolves to the message that answers it. */
 export async function askOn(pipe: Pipe, method: string, params: Json = {}): Promise<Json> {
   const before = pipe.messages().length
-  const id = `${method} ${before}`
+  const id = `${method} ${++asked}`
   pipe.line(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
   const answer = () =>
     pipe

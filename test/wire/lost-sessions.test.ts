@@ -152,14 +152,17 @@ t.test('R1: a server that answers ping without a session has still lost it', asy
 })
 
 t.test('R1: calls that are refused at the same time share the check and the new session', async (t) => {
-  const server = await Forgetful.start(t)
-  const ask = await callers.modern(t, server.http.url)
-  await ask(ACT)
-  server.forget(text(400, ''))
-  for (const answer of await Promise.all(Array.from({ length: 20 }, () => ask(ACT)))) t.match(answer, { result: {} })
-  const { opened, calls } = server.seen()
-  t.equal(opened, 2)
-  t.equal(calls.filter((session) => session === 'session-2').length, 20)
+  for (const [name, connect] of Object.entries(clients)) {
+    const server = await Forgetful.start(t)
+    const ask = await connect(t, server.http.url)
+    await ask(ACT)
+    server.forget(text(400, ''))
+    for (const answer of await Promise.all(Array.from({ length: 20 }, () => ask(ACT))))
+      t.match(answer, { result: {} }, name)
+    const { opened, calls } = server.seen()
+    t.equal(opened, 2, name)
+    t.equal(calls.filter((session) => session === 'session-2').length, 20, name)
+  }
 })
 
 t.test('R1: passes on a tool error that mentions sessions, and keeps the session', async (t) => {
