@@ -93,10 +93,7 @@ export class Admission {
   begin(abort: Abort): () => void {
     const entry: InFlight = { abort, heard: undefined }
     this.#calls.add(entry)
-    return () => {
-      entry.abort = undefined
-      this.#calls.delete(entry)
-    }
+    return this.#remove.bind(this, entry)
   }
 
   /** Admits nothing new from now on. */
@@ -158,7 +155,7 @@ export class Admission {
     }
   }
 
-  #remove(entry: Admitted): void {
+  #remove(entry: InFlight): void {
     this.#calls.delete(entry)
     entry.abort = entry.call = entry.heard = undefined
     clearImmediate(entry.overdue)
@@ -232,6 +229,10 @@ interface InFlight {
   abort: Abort | undefined
   /** When something was last heard of it. Undefined while it has no idle timeout. */
   heard: number | undefined
+  /** The call, with a `tell` that also resets the idle timeout. Undefined when it has ended. */
+  call?: Call | undefined
+  /** Set when the total time is over: in one more turn of the event loop, the call is aborted. */
+  overdue?: NodeJS.Immediate | undefined
 }
 
 function giveUp({ abort }: InFlight, why: string): void {
@@ -242,12 +243,10 @@ function giveUp({ abort }: InFlight, why: string): void {
 class Admitted implements InFlight {
   abort: Abort | undefined
   heard: number | undefined
-  /** The call, with a `tell` that also resets the idle timeout. Undefined when it has ended. */
   call: Call | undefined
+  overdue: NodeJS.Immediate | undefined
   /** There was a notification. */
   hasTold = false
-  /** Set when the total time is over: in one more turn of the event loop, the call is aborted. */
-  overdue: NodeJS.Immediate | undefined
 
   constructor(call: Call, timeouts: Timeouts | undefined, calls: Set<InFlight>) {
     this.abort = call.abort

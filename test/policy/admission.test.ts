@@ -48,6 +48,17 @@ t.test('a silent call ends, and a later one continues', async (t) => {
   t.equal(admission.inFlight, 0)
 })
 
+t.test('leaves no timer when the last thing in flight is one that has no time limits', async (t) => {
+  const clock = stopClock(t)
+  const admission = new Admission({ timeouts })
+  const end = admission.begin(() => {})
+  const { answer, finish } = open(admission)
+  finish()
+  t.match(await answer, DONE)
+  end()
+  t.equal(clock.waiting, 0)
+})
+
 t.test('progress resets the idle timeout, but not the total timeout', async (t) => {
   const clock = stopClock(t)
   const admission = new Admission({ timeouts })
