@@ -161,7 +161,13 @@ t.test('11.28 with a JSON log, the last line is JSON, too', async (t) => {
     [
       ['--listen', 'stdio', '--', execPath, '-e', 'console.error("no API key"); process.exit(3)'],
       1,
-      { level: 60, event: 'server_unavailable', why: /exited with code 3/, stderr: ['no API key'], next: /probe/ },
+      {
+        level: 60,
+        event: 'server_unavailable',
+        why: /exited with code 3/,
+        stderr: ['no API key'],
+        next: /terminal.*environment/,
+      },
     ],
   ]
   await Promise.all(
