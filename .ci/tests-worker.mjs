@@ -19,8 +19,9 @@ const TICKS = 100
 /** Milliseconds of a timer that is long, and milliseconds in which those of a file end that are about to be cleared. */
 const LONG = 10_000
 const CLEARING = 15_000
-/** Long timers that keep the process alive: weak references, and where they were set. */
+/** Long timers: weak references, and where they were set. Those that have ended are removed now and then. */
 let timers = []
+let worthRemoving = 1_000
 
 for (const name of ['setTimeout', 'setInterval']) globalThis[name] = watched(globalThis[name])
 
@@ -60,18 +61,27 @@ async function run(name, path, patience) {
 function watched(set) {
   const noting = (callback, milliseconds, ...rest) => {
     const timer = set(callback, milliseconds, ...rest)
-    // Of the stack, the first line is this function.
-    if (milliseconds >= LONG) timers.push({ timer: new WeakRef(timer), stack: new Error(`${milliseconds} ms`).stack })
+    if (milliseconds < LONG) return timer
+    timers.push({ timer: new WeakRef(timer), stack: new Error(`${milliseconds} ms`).stack })
+    if (timers.length >= worthRemoving) {
+      timers = timers.filter(isRunning)
+      worthRemoving = 2 * timers.length + 1_000
+    }
     return timer
   }
   return Object.defineProperties(noting, Object.getOwnPropertyDescriptors(set))
+}
+
+function isRunning({ timer }) {
+  const running = timer.deref()
+  return running !== undefined && !running._destroyed && running.hasRef()
 }
 
 /** Where the long timers were set that keep the process alive, and that are not cleared soon. */
 async function timersLeft() {
   const end = performance.now() + CLEARING
   do {
-    timers = timers.filter(({ timer }) => timer.deref()?._destroyed === false && timer.deref().hasRef())
+    timers = timers.filter(isRunning)
     if (timers.length === 0) return []
     await pause(50)
   } while (performance.now() < end)
