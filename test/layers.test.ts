@@ -206,7 +206,6 @@ const packages: Record<string, readonly string[]> = {
   'node:events': ['replicas/internal', 'bridge/listener', 'bridge/unix-socket'],
   'node:buffer': ['upstream/peer', 'policy/cache'],
   'node:v8': ['bridge', 'cli/garbage'],
-  'node:vm': ['cli/garbage'],
   'node:stream/promises': ['bridge/in-memory-http'],
   'node:tty': ['main'],
   'node:util': ['cli', 'log/paint', 'telemetry/audit-file'],

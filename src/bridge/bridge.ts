@@ -107,7 +107,7 @@ export class Bridge {
     const { calls, subscriptions } = settings.limits
     const share = shareOf(settings)
     this.#replicas = context.replicas
-    const memory = new Memory({ max: memoryOf(settings), share }, context.collectYoung)
+    const memory = new Memory({ max: memoryOf(settings), share })
     this.#refusals = new Refusals(context.log, observerOf(context))
     const { replicas } = context
     const windows = new CountedWindows(replicas && ((name, ms) => replicas.records.count('tool', name, ms)))

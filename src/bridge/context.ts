@@ -40,8 +40,6 @@ export interface BridgeContext {
   inProcess?: ((name: string) => Serve | undefined) | undefined
   /** Names the principal of a request to `Bridge.attach`; by default all requests have one anonymous principal. */
   principalOf?: PrincipalOf | undefined
-  /** Collects young garbage. Called when so many messages have passed that it is worth its time; by default only V8 decides when. */
-  collectYoung?: (() => void) | undefined
 }
 
 /** An inspector. */

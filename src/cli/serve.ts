@@ -18,7 +18,7 @@ import type { Tracing } from '../telemetry/types.js'
 import { within } from '../time/time.js'
 import type { Verdict } from '../upstream/era/verdict.js'
 import { announce, report } from './announce.js'
-import { collectLessOften, collectYoung } from './garbage.js'
+import { collectLessOften } from './garbage.js'
 import { inspectorAddress } from './inspector-address.js'
 import { type Command, parseCommand } from './parse.js'
 import { type Program, sourcesOf } from './program.js'
@@ -97,7 +97,7 @@ export async function serve(
   const recorder = inspector?.recorder ?? recording?.recorder
   const context = { log, version, env, metrics, tracer: tracing?.tracer, names, replicas, signIn, inspector, recorder }
   const found = await finding(settings, context, listen.kind === 'stdio')
-  const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead, collectYoung })
+  const bridge = new Bridge(found?.with(settings) ?? settings, { ...context, lead: found?.lead })
   if (bridge.mounts.size === 1 && !bridge.server.isProgram) errors.target = bridge.server.target
   const stop = stopper(bridge, program, { tracing, found, recording, onPipe: listen.kind === 'stdio' })
   program.onSignal((signal) => {

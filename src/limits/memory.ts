@@ -10,9 +10,6 @@ export const NOBODY = ''
 /** Reservations are multiples of this many bytes, so that the reservation of a message that grows slowly is rarely resized. */
 const STEP = 4 * 1024
 
-/** Bytes of messages after which `turnedOver` is called. One that passes is counted twice: as received, and as sent. */
-const TURNOVER = 32 * 1024 * 1024
-
 /** Frees about `bytes` of stored data that is not required: of one principal, if one is named. */
 export type GiveUp = (bytes: number, principal: string | undefined) => void
 
@@ -20,14 +17,9 @@ export type GiveUp = (bytes: number, principal: string | undefined) => void
 export class Memory {
   readonly #bound: Bound
   readonly #keepers = new Set<GiveUp>()
-  readonly #turnedOver: (() => void) | undefined
-  /** Bytes reserved since `turnedOver` was called, also if they have been returned. */
-  #turnover = 0
 
-  /** `turnedOver` is called whenever so many bytes have been reserved that collecting garbage is worth its time. */
-  constructor(options: BoundOptions, turnedOver?: () => void) {
+  constructor(options: BoundOptions) {
     this.#bound = new Bound(options)
-    this.#turnedOver = turnedOver
   }
 
   /** Bytes reserved now. */
@@ -71,14 +63,8 @@ export class Memory {
   /** Reserves `bytes` more, or returns why not. For reservations only. */
   take(principal: string, bytes: number): BoundReached | undefined {
     const reached = this.#reached(principal, bytes)
-    if (reached) return reached
-    this.#bound.occupy(principal, bytes)
-    this.#turnover += bytes
-    if (this.#turnover >= TURNOVER) {
-      this.#turnover = 0
-      this.#turnedOver?.()
-    }
-    return undefined
+    if (!reached) this.#bound.occupy(principal, bytes)
+    return reached
   }
 
   /** Takes bytes back. For reservations only. */

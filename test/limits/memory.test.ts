@@ -110,23 +110,6 @@ t.test('a changed bound applies at once', async (t) => {
   t.equal(memory.used, 4 * KIB)
 })
 
-t.test('tells when 32 MiB have been reserved, returned or not, and none of what was refused', async (t) => {
-  const MIB = 1024 * KIB
-  let told = 0
-  const memory = new Memory({ max: 8 * MIB }, () => told++)
-  const pass = (bytes: number) => memory.mustReserve('a', bytes).end()
-  for (let passed = 0; passed < 31; passed++) pass(MIB)
-  t.equal(
-    refusalOf(() => pass(9 * MIB)),
-    503,
-  )
-  t.equal(told, 0)
-  pass(MIB)
-  t.equal(told, 1)
-  for (let passed = 0; passed < 8; passed++) pass(4 * MIB)
-  t.equal(told, 2)
-})
-
 t.test('without a bound every request is granted', async (t) => {
   t.equal(
     refusalOf(() => unlimited().mustReserve('a', 2 ** 40)),
