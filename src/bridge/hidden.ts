@@ -4,6 +4,7 @@ import { ownCall } from '../describe/server.js'
 import { Fault } from '../fault/fault.js'
 import { whyHidden } from '../policy/choice/hidden.js'
 import { pagesOf, reading } from '../policy/pages.js'
+import type { RequiredScopes } from '../policy/scopes.js'
 import type { HiddenItem, HiddenItems } from '../ports/inspected-bridge.js'
 import type { Call, Handler } from '../protocol/call.js'
 import { LISTS } from '../protocol/methods.js'
@@ -18,7 +19,7 @@ export interface HidingServer {
   name: string
   own: Pick<ServerSettings, 'tools' | 'prompts' | 'resources'>
   /** The scopes that a tool requires; undefined if none requires any. */
-  required: ((tool: string) => readonly string[]) | undefined
+  required: RequiredScopes | undefined
   /** The server without what hides. */
   behind: Handler
 }
@@ -38,7 +39,10 @@ export async function hiddenOf({ name, own, required, behind }: HidingServer, pr
         const items = value(page, key)
         for (const item of Array.isArray(items) ? items : []) {
           const id: unknown = (item as Record<string, unknown> | null)?.[named]
-          const why = typeof id === 'string' ? (whyNotChosen?.(id) ?? lackedBy(scopesFor?.(id))) : undefined
+          const why =
+            typeof id === 'string'
+              ? (whyNotChosen?.(id) ?? lackedBy(scopesFor?.of(id, { isReadOnly: saysReadOnly(item) })))
+              : undefined
           if (why !== undefined) hidden.push({ kind, name: String(id).slice(0, MAX_HIDDEN_NAME), server: name, why })
         }
       }
@@ -47,6 +51,10 @@ export async function hiddenOf({ name, own, required, behind }: HidingServer, pr
     }
   }
   return joinedHidden([{ hidden, ...(problems.length > 0 && { problem: problems.join(' ') }) }])
+}
+
+function saysReadOnly(item: unknown): boolean {
+  return (item as { annotations?: { readOnlyHint?: unknown } }).annotations?.readOnlyHint === true
 }
 
 function lackedBy(scopes: readonly string[] = []): string | undefined {

@@ -42,7 +42,7 @@ export interface CommonSettings extends Omit<Settings, (typeof AROUND)[number] |
   limits: Omit<Settings['limits'], (typeof LIMITS_AROUND)[number]>
   /** The principals and their scopes, without the tokens, and whether identity providers or a proxy sign others in. */
   auth:
-    | (Pick<Auth, 'passthrough'> & {
+    | (Pick<Auth, 'passthrough' | 'unscoped'> & {
         tokens?: Record<string, { scopes: readonly string[] }> | undefined
         issuers?: true | undefined
         forwarded?: true | undefined
@@ -72,6 +72,7 @@ export function commonSettings(settings: Settings): CommonSettings {
     limits: without(limits, LIMITS_AROUND),
     auth: auth && {
       passthrough: auth.passthrough,
+      unscoped: auth.unscoped,
       tokens: auth.tokens && withoutSecrets(auth.tokens),
       issuers: auth.issuers && true,
       forwarded: auth.forwarded && true,

@@ -13,6 +13,7 @@ import { type Cache, isOfCache } from '../policy/cache/cache.js'
 import { compose } from '../policy/compose.js'
 import { pagesOf, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
+import { ToolNames } from '../policy/tool-names.js'
 import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
 import type { Requester } from '../protocol/account.js'
@@ -138,9 +139,10 @@ export class Mount implements Served {
     this.#unsubscribe =
       cache && shared.replicas?.hear(name, { changed: (notice) => cache.drop(notice), missed: () => cache.missed() })
     const chosen = choiceOf(name, own, memory)
-    const scoped = scopesOf(own, settings, trust)
+    const listed = new ToolNames({ server: name, memory })
+    const scoped = scopesOf(own, settings, trust, listed)
     const audited = auditOf(name, settings, shared.audit)
-    const limited = toolLimitsOf(name, settings, shared.countCall)
+    const limited = toolLimitsOf(name, settings, shared.countCall, listed)
     const quarantine =
       trust &&
       new Quarantine({
@@ -174,14 +176,15 @@ export class Mount implements Served {
         this.#admission.policy,
         // Translates names into those of the server, which scopes and trust use.
         ...(chosen ? [chosen] : []),
-        ...(scoped ? [scoped] : []),
+        ...(scoped ? [scoped.policy] : []),
+        ...(scoped || limited ? [listed.policy] : []),
         ...(quarantine && this.#unavailable ? [this.#unavailable.policy, quarantine.policy] : []),
         // Last, so that it counts only calls that go to the server.
         ...(limited ? [limited] : []),
       ),
       notify: (notice) => {
         // An unknown notification could name a hidden item.
-        if (!chosen && (!quarantine || quarantine.open)) this.server.notify(notice)
+        if (!chosen && (scoped?.hasAll(notice) ?? true) && (!quarantine || quarantine.open)) this.server.notify(notice)
       },
       legacyRoute: async (sender) => {
         if (translates) return 'translate'

@@ -1,5 +1,5 @@
 /** Creates the policies of a mount that depend on the configuration and on discovery. */
-import { isStdio, type ServerSettings } from '../config/settings.js'
+import { isStdio, NOT_READ_ONLY, type ServerSettings } from '../config/settings.js'
 import type { MountTrust } from '../discovery/trust/mount-trust.js'
 import { Fault } from '../fault/fault.js'
 import type { Memory } from '../limits/memory.js'
@@ -8,8 +8,9 @@ import { Cache } from '../policy/cache/cache.js'
 import type { Results } from '../policy/cache/results.js'
 import { choice } from '../policy/choice/choice.js'
 import { globs, MAX_MATCHED_NAME } from '../policy/globs.js'
-import { scopes } from '../policy/scopes.js'
+import { type RequiredScopes, type Scopes, scopes } from '../policy/scopes.js'
 import { type ToolLimitsOptions, toolLimits } from '../policy/tool-limits.js'
+import type { ListedTool, ToolNames } from '../policy/tool-names.js'
 import type { Observe } from '../ports/events.js'
 import type { ListedNames } from '../ports/listed-names.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
@@ -19,31 +20,41 @@ import type { MountSettings } from './mount-settings.js'
 /** Most subscriptions that the cache of one server opens. */
 const MAX_LISTENED = 256
 
-/** The policy that requires scopes for tools; undefined if no tool requires any. */
+/** What requires scopes for tools; undefined if no tool requires any. */
 export function scopesOf(
   own: ServerSettings,
   { auth }: MountSettings,
   trust: MountTrust | undefined,
-): Policy | undefined {
+  listed: ToolNames,
+): Scopes | undefined {
   const required = requiredScopes(own, trust)
   if (!required) return undefined
   const tokens = Object.entries(auth?.tokens ?? {})
   const known = new Map(tokens.map(([name, { scopes }]) => [name, new Set(scopes)]))
-  return scopes({ required, scopesOf: (principal) => known.get(principal) })
+  const hides = (own.unscoped ?? auth?.unscoped) === 'hide'
+  return scopes({ required, scopesOf: (principal) => known.get(principal), hides, listed })
 }
 
-/** Returns a function that gives all scopes that a tool requires; undefined if no tool requires any. */
-export function requiredScopes(
-  own: ServerSettings,
-  trust: MountTrust | undefined,
-): ((tool: string) => readonly string[]) | undefined {
-  const rules = Object.entries(own.scopes).map(([glob, wanted]) => ({ named: globs([glob]), wanted }))
+/** The scopes that tools require; undefined if none requires any. */
+export function requiredScopes(own: ServerSettings, trust: MountTrust | undefined): RequiredScopes | undefined {
+  const rules = Object.entries(own.scopes).map(([key, wanted]) => ({ covers: coverOf(key), wanted }))
   if (rules.length === 0 && !trust) return undefined
-  return (tool) => [
-    // Globs are not matched with longer names. Such a tool requires the scopes of all rules.
-    ...rules.flatMap(({ named, wanted }) => (named(tool) || tool.length > MAX_MATCHED_NAME ? wanted : [])),
-    ...(trust?.required(tool) ?? []),
-  ]
+  const all = rules.flatMap(({ wanted }) => wanted)
+  return {
+    of: (tool, listed) => [
+      ...rules.flatMap(({ covers, wanted }) => (covers(tool, listed) ? wanted : [])),
+      ...(trust?.required(tool) ?? []),
+    ],
+    all: () => (trust ? [...all, ...trust.requiredByAny()] : all),
+  }
+}
+
+/** Returns a function that tells whether a tool falls under a key of `scopes`. */
+function coverOf(key: string): (tool: string, listed: ListedTool) => boolean {
+  if (key === NOT_READ_ONLY) return (_tool, { isReadOnly }) => !isReadOnly
+  const named = globs([key])
+  // Globs are not matched with longer names. Such a tool requires the scopes of all rules.
+  return (tool) => tool.length > MAX_MATCHED_NAME || named(tool)
 }
 
 /** The policy that writes the audit log; undefined without one. */
@@ -57,8 +68,9 @@ export function toolLimitsOf(
   server: string,
   { limits }: MountSettings,
   count: ToolLimitsOptions['count'],
+  listed: ToolNames,
 ): Policy | undefined {
-  return limits.tools.length === 0 ? undefined : toolLimits({ server, limits: limits.tools, count })
+  return limits.tools.length === 0 ? undefined : toolLimits({ server, limits: limits.tools, count, listed })
 }
 
 /** The policy that shows clients a part of the server; undefined if it shows all of it. */

@@ -26,7 +26,7 @@ export { type ExaminedConfig, examine } from './examine.js'
 export type { ConfigSources } from './expand.js'
 export { ALL, type GroupSettings, groupPaths, groupsOf, withoutServers } from './groups.js'
 export { OPTIONS, type Settings } from './schema/schema.js'
-export { isStdio, SERVER_KEYS, type ServerSettings, transportOf } from './schema/server.js'
+export { isStdio, NOT_READ_ONLY, SERVER_KEYS, type ServerSettings, transportOf } from './schema/server.js'
 export { meantBy } from './words.js'
 
 /** Checks a configuration and fills in the defaults. Throws a ConfigError that names every place. */

@@ -234,10 +234,8 @@ export class FoundServers {
         const cooling = this.#discovery.cooling(endpoint)
         return { open: cooling !== undefined, until: cooling?.until ?? 0, reason: cooling?.reason ?? '' }
       },
-      required: (tool) => {
-        const tools = known.manifest?.server?.tools
-        return (Array.isArray(tools) && tools.find((one) => one.name === tool)?.scopes) || []
-      },
+      required: (tool) => toolsIn(known).find(({ name }) => name === tool)?.scopes ?? [],
+      requiredByAny: () => toolsIn(known).flatMap(({ scopes }) => scopes),
       heard: (identity) => this.#compareIdentity(endpoint, known, identity),
       missed: () => {
         this.#discovery.forgetMeeting(endpoint)
@@ -297,4 +295,10 @@ export class FoundServers {
     const served = [...this.#known.values()].filter((one) => one.served)
     return JSON.stringify(served.map(({ name, trust }) => [name, trust?.plan]))
   }
+}
+
+/** The tools that the manifest of a server lists. */
+function toolsIn({ manifest }: Known): readonly { name: string; scopes: readonly string[] }[] {
+  const tools = manifest?.server?.tools
+  return Array.isArray(tools) ? tools : []
 }

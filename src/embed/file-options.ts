@@ -24,8 +24,10 @@ export interface ServerOptions {
   cache?: 'off' | 'hints' | number
   /** Who gets a cached response: the principal that requested it, or everybody. With "cache": "hints", everybody also gets what the server declares public. */
   cacheFor?: 'principal' | 'public'
-  /** Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }. */
+  /** Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }. "!readOnlyHint" stands for all tools that the server does not mark as read-only. All keys that fit a tool count, in any order. */
   scopes?: Readonly<Record<string, readonly string[]>>
+  /** Whether callers who could get further scopes from their identity provider see the tools that they lack scopes for. With "hide", such tools are unknown to them. */
+  unscoped?: 'show' | 'hide'
   /** Tools that clients see and can use: a list of globs, or an object. Default: all. */
   tools?:
     | readonly string[]
@@ -378,6 +380,8 @@ export interface FileOptions {
     }
     /** Scopes that every token of "issuers" must have. Clients are told to request them. */
     scopes?: readonly string[]
+    /** Whether callers who could get further scopes from their identity provider see the tools that they lack scopes for. With "hide", such tools are unknown to them. */
+    unscoped?: 'show' | 'hide'
     /** Forward the Authorization header of clients to the server, which then authenticates them. Use it only if bridge and server are one resource for clients. */
     passthrough?: boolean
   }

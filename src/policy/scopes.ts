@@ -2,51 +2,90 @@
  * Restricts tools to callers with the required scopes. Tools that a caller may not call are hidden, unless it can get
  * further scopes: it would never request the scopes of a hidden tool. Callers whose scopes are unknown count as having
  * none, and may call tools that require none.
+ *
+ * Only callers with all scopes of the server may use names that the server has not listed, and methods that the bridge
+ * does not know. Both could be other spellings.
  */
 
 import { Fault } from '../fault/fault.js'
-import type { Call, Policy } from '../protocol/call.js'
-import { CALL_TOOL } from '../protocol/methods.js'
+import type { Call, Final, Handler, Policy, Sender } from '../protocol/call.js'
+import { CALL_TOOL, isOfClients } from '../protocol/methods.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import { refuse, toolOf } from './refusal.js'
+import { isReadOnly, type ListedTool, type ToolNames } from './tool-names.js'
+import { unknownItem } from './unknown.js'
+
+/** The scopes that the tools of a server require, by the configuration or the manifest. */
+export interface RequiredScopes {
+  /** All that are required to see and call a tool. */
+  of(tool: string, listed: ListedTool): readonly string[]
+  /** All that are required for any tool. */
+  all(): readonly string[]
+}
 
 /** Which scopes tools require and principals have. */
 export interface ScopesOptions {
-  /** All scopes that are required to see and call a tool, by the manifest or the configuration. */
-  required(tool: string): readonly string[]
+  required: RequiredScopes
   /** The scopes of a principal whose calls carry none; undefined if unknown. */
   scopesOf(principal: string): ReadonlySet<string> | undefined
+  /** Hide tools also from callers that can get further scopes. Then they are unknown to all who may not call them. */
+  hides: boolean
+  /** The tools that the server has listed. */
+  listed: Pick<ToolNames, 'find'>
 }
 
-export function scopes({ required, scopesOf }: ScopesOptions): Policy {
-  const lacking = (tool: string, { principal, grant }: Call): readonly string[] => {
+type Caller = Pick<Sender, 'principal' | 'grant'>
+
+/** The policy, and whether a caller has all scopes of the server. */
+export interface Scopes {
+  policy: Policy
+  hasAll(caller: Caller): boolean
+}
+
+export function scopes({ required, scopesOf, hides, listed }: ScopesOptions): Scopes {
+  const lacked = (needed: readonly string[], { principal, grant }: Caller): readonly string[] => {
     const own = grant ? grant.scopes : scopesOf(principal)
-    return required(tool).filter((scope) => !own?.has(scope))
+    return needed.filter((scope) => !own?.has(scope))
+  }
+  const hasAll = (caller: Caller) => lacked(required.all(), caller).length === 0
+
+  /** The reply to a call that lacks a scope; undefined if it lacks none. */
+  function refusal(call: Call, named: string, needed: readonly string[]): Final | undefined {
+    const missing = lacked(needed, call)
+    if (missing.length === 0) return undefined
+    const { grant } = call
+    const scope = missing.join(' ')
+    const text = `"${printable(named)}" cannot be called without the scope ${printable(scope, 500)}: this caller does not have it`
+    if (grant?.extensible && !grant.inBand) throw insufficient(text, grant.scopes, needed)
+    return refuse(call, { reason: 'insufficient_scope', text, data: { scope } })
   }
 
-  return (next) =>
+  async function toolRefusal(call: Call, next: Handler): Promise<Final | undefined> {
+    const tool = toolOf(call)
+    if (tool === undefined) {
+      const text =
+        'The call has no valid tool name, so its required scopes are unknown. Send params.name once, in lower case'
+      return refuse(call, { reason: 'insufficient_scope', text })
+    }
+    if (hasAll(call)) return undefined
+    const needed = required.of(tool, await listed.find(call, tool, next))
+    if (hides && lacked(needed, call).length > 0) unknownItem(call, 'tool', tool)
+    return refusal(call, tool, needed)
+  }
+
+  const policy: Policy = (next) =>
     async function scopedCall(call) {
       const { method, grant } = call
-      if (method === CALL_TOOL) {
-        const tool = toolOf(call)
-        const missing = tool === undefined ? undefined : lacking(tool, call)
-        if (tool === undefined || missing === undefined) {
-          const text =
-            'The call has no valid tool name, so its required scopes are unknown. Send params.name once, in lower case'
-          return refuse(call, { reason: 'insufficient_scope', text })
-        }
-        if (missing.length > 0) {
-          const scope = missing.join(' ')
-          const text = `"${printable(tool)}" cannot be called without the scope ${printable(scope, 500)}: this caller does not have it`
-          if (grant?.extensible && !grant.inBand) throw insufficient(text, grant.scopes, required(tool))
-          return refuse(call, { reason: 'insufficient_scope', text, data: { scope } })
-        }
-      }
+      if (method === CALL_TOOL) return (await toolRefusal(call, next)) ?? next(call)
+      if (!isOfClients(method)) return refusal(call, method, required.all()) ?? next(call)
       const last = await next(call)
-      if (last.kind !== 'result' || method !== 'tools/list' || grant?.extensible) return last
-      return { ...last, result: without(last.result, (tool) => lacking(tool, call).length > 0) }
+      if (last.kind !== 'result' || method !== 'tools/list' || (grant?.extensible && !hides)) return last
+      const isHidden = (tool: Payload, name: string) =>
+        lacked(required.of(name, { isReadOnly: isReadOnly(tool) }), call).length > 0
+      return { ...last, result: without(last.result, isHidden) }
     }
+  return { policy, hasAll }
 }
 
 /**
@@ -59,10 +98,10 @@ function insufficient(text: string, granted: ReadonlySet<string>, needed: readon
 }
 
 /** A page without hidden tools. It may become empty, because further pages may follow. */
-function without(page: Payload, hidden: (tool: string) => boolean): Payload {
+function without(page: Payload, isHidden: (tool: Payload, name: string) => boolean): Payload {
   const tools = mapElements(page, 'tools', (tool) => {
     const name = value(tool, 'name')
-    return typeof name === 'string' && !hidden(name) ? tool : []
+    return typeof name === 'string' && !isHidden(tool, name) ? tool : []
   })
   return tools === undefined ? page : edit(page, { tools })
 }

@@ -5,6 +5,7 @@ import type { Call, Policy } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { globs, MAX_MATCHED_NAME } from './globs.js'
 import { refuse, toolOf } from './refusal.js'
+import type { ToolNames } from './tool-names.js'
 
 /** A limit. */
 interface ToolLimit {
@@ -19,11 +20,13 @@ interface ToolLimit {
 export interface ToolLimitsOptions {
   server: string
   limits: readonly ToolLimit[]
+  /** The tools that the server has listed. */
+  listed: Pick<ToolNames, 'find'>
   /** Increments the count of a window by name. Resolves to the count, and the milliseconds until the window ends. */
   count(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
 }
 
-export function toolLimits({ server, limits, count }: ToolLimitsOptions): Policy {
+export function toolLimits({ server, limits, listed, count }: ToolLimitsOptions): Policy {
   const rules = limits.map((limit) => {
     const isNamed = globs([limit.tools])
     // Globs do not match names that are too long. All limits apply to such a tool.
@@ -47,7 +50,10 @@ export function toolLimits({ server, limits, count }: ToolLimitsOptions): Policy
       if (call.method !== CALL_TOOL || call.answers !== undefined) return next(call)
       const tool = toolOf(call)
       if (tool === undefined) throw new Fault('invalidParams', 'The call has no valid tool name: send params.name once')
-      const over = await exceeded(`${server}__${tool}`, call)
+      const named = `${server}__${tool}`
+      // Another spelling could pass a limit that is for some tools only.
+      if (rules.some(({ applies }) => !applies(named))) await listed.find(call, tool, next)
+      const over = await exceeded(named, call)
       if (!over) return next(call)
       const { limit, seconds } = over
       const text = `Too many calls of ${limit.tools} (at most ${limit.max} in ${limit.every / 1_000} s): try again in ${seconds} s`

@@ -31,6 +31,7 @@ t.test(
       readOnly: [],
       state: () => ({ open: false, until: 0, reason: '' }),
       required: () => [],
+      requiredByAny: () => [],
       heard() {},
       missed() {},
     }

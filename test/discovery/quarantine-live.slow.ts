@@ -41,6 +41,7 @@ function leadOf(t: Test, more: Partial<MountTrust> = {}) {
     readOnly: [],
     state: () => ({ open: false, until: 0, reason: '' }),
     required: () => [],
+    requiredByAny: () => [],
     heard() {},
     missed() {},
     ...more,

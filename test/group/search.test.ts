@@ -3,7 +3,9 @@ import fc from 'fast-check'
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
 import type { SearchPlan } from '../../src/group/member.js'
+import { unlimited } from '../../src/limits/memory.js'
 import { scopes } from '../../src/policy/scopes.js'
+import { ToolNames } from '../../src/policy/tool-names.js'
 import { SIGN_IN_TOOL } from '../../src/protocol/account.js'
 import type { Call } from '../../src/protocol/call.js'
 import { parseObject, raw, write } from '../../src/rpc/splice.js'
@@ -106,9 +108,11 @@ t.test('the next search finds changed tools', async (t) => {
 })
 
 t.test('each caller finds only tools listed to it', async (t) => {
-  const policy = scopes({
-    required: (name) => (name === 'get_issue' ? ['issues'] : []),
+  const { policy } = scopes({
+    required: { of: (name) => (name === 'get_issue' ? ['issues'] : []), all: () => ['issues'] },
     scopesOf: (principal) => new Set(principal === 'alice' ? ['issues'] : []),
+    hides: false,
+    listed: new ToolNames({ server: 'a', memory: unlimited() }),
   })
   const { a, b } = setUp()
   const scoped = Object.assign(new FakeServer(), { handle: policy(a.handle) })

@@ -1,20 +1,39 @@
 /** Tools that require scopes, for callers with and without them. */
 import t from 'tap'
-import { scopes } from '../../src/policy/scopes.js'
+import { unlimited } from '../../src/limits/memory.js'
+import { compose } from '../../src/policy/compose.js'
+import { type ScopesOptions, scopes } from '../../src/policy/scopes.js'
+import { ToolNames } from '../../src/policy/tool-names.js'
+import type { Policy } from '../../src/protocol/call.js'
+import { value } from '../../src/rpc/splice.js'
 import { callOf, outcomeOf, Played, result, toolCall } from '../support/calls.js'
+import { SPELLINGS } from '../support/name-spellings.js'
 
 const REQUIRED: Record<string, string[]> = { write: ['files:write'], admin: ['files:write', 'admin'], open: [] }
 const SCOPES: Record<string, string[]> = { alice: ['files:write', 'admin'], bob: ['files:write'], carol: [] }
 const TOOLS = ['read', 'open', 'write', 'admin'].map((name) => ({ name }))
 
-function setUp() {
-  const server = new Played(({ method }) =>
-    result(method === 'tools/list' ? { tools: TOOLS, nextCursor: '2' } : { content: [] }),
-  )
-  const policy = scopes({
-    required: (tool) => REQUIRED[tool] ?? [],
+/** All scopes of the tools above. */
+const ALL = ['files:write', 'admin']
+
+function policyOf(options: Partial<ScopesOptions> = {}): Policy {
+  const listed = new ToolNames({ server: 'files', memory: unlimited() })
+  const { policy } = scopes({
+    required: { of: (tool) => REQUIRED[tool] ?? [], all: () => ALL },
     scopesOf: (principal) => (SCOPES[principal] ? new Set(SCOPES[principal]) : undefined),
+    hides: false,
+    listed,
+    ...options,
   })
+  return (next) => compose(next, policy, listed.policy)
+}
+
+function setUp(options?: Partial<ScopesOptions>) {
+  const server = new Played(({ method, params }) => {
+    const isFirst = value(params, 'cursor') === undefined
+    return result(method === 'tools/list' ? { tools: TOOLS, ...(isFirst && { nextCursor: '2' }) } : { content: [] })
+  })
+  const policy = policyOf(options)
   return { server, ask: (call: Parameters<typeof outcomeOf>[2]) => outcomeOf(policy, server.handle, call) }
 }
 
@@ -61,7 +80,7 @@ t.test('keeps visible tools byte for byte, and a whole list if all are visible',
   const { server, ask } = setUp()
   const page = '{ "tools" : [ {"name":"read","n":1.0} , {"name":"write"} ] , "x" : 9007199254740993 }'
   server.answer = () => result(page)
-  const policy = scopes({ required: (tool) => REQUIRED[tool] ?? [], scopesOf: () => new Set(['files:write']) })
+  const policy = policyOf({ scopesOf: () => new Set(['files:write']) })
   const reply = await policy(server.handle)(callOf({}))
   t.equal(reply.kind === 'result' && reply.result.source.text, page)
   t.match(await ask(callOf({ principal: 'carol' })), { result: { tools: [{ name: 'read' }] } })
@@ -80,4 +99,64 @@ t.test('other methods need no scope', async (t) => {
   const { server, ask } = setUp()
   for (const method of ['server/discover', 'prompts/get', 'resources/read']) await ask(callOf({ method }))
   t.same(server.methods, ['server/discover', 'prompts/get', 'resources/read'])
+})
+
+t.test('a name that the server has not listed is unknown to callers without all scopes', async (t) => {
+  const { server, ask } = setUp()
+  for (const [how, name] of SPELLINGS('admin')) {
+    await t.rejects(ask(toolCall(name, { principal: 'bob' })), { message: /^Unknown tool: / }, how)
+    await t.rejects(ask(toolCall(name, { principal: 'nobody' })), { message: /^Unknown tool: / }, how)
+  }
+  t.same(server.called, [], 'the server got none of them')
+  t.match(await ask(toolCall('read', { principal: 'bob' })), { kind: 'result' })
+})
+
+t.test('asks for the list again if a name is unknown, because it may be new', async (t) => {
+  const { server, ask } = setUp()
+  await ask(callOf({ principal: 'bob' }))
+  server.answer = ({ method }) => result(method === 'tools/list' ? { tools: [{ name: 'newest' }] } : { content: [] })
+  t.match(await ask(toolCall('newest', { principal: 'bob' })), { kind: 'result' })
+  t.same(server.called, ['newest'])
+})
+
+t.test('what the server has listed to one caller is unknown to another one', async (t) => {
+  const { server, ask } = setUp()
+  server.answer = ({ method, principal }) =>
+    result(method === 'tools/list' ? { tools: principal === 'bob' ? [{ name: 'secret' }] : TOOLS } : { content: [] })
+  t.match(await ask(toolCall('secret', { principal: 'bob' })), { kind: 'result' })
+  await t.rejects(ask(toolCall('secret', { principal: 'carol' })), { message: 'Unknown tool: secret' })
+  t.same(server.called, ['secret'])
+})
+
+t.test('a caller with all scopes costs the server no list', async (t) => {
+  const { server, ask } = setUp()
+  await ask(toolCall('not listed', { principal: 'alice' }))
+  t.same(server.methods, ['tools/call'])
+})
+
+t.test('a method that the bridge does not know requires all scopes', async (t) => {
+  const { server, ask } = setUp()
+  for (const method of ['Tools/Call', 'tools/call ', 'vendor/run']) {
+    const call = { method, params: { name: 'admin' } }
+    t.match(await ask(callOf({ ...call, principal: 'bob' })), { kind: 'error', data: { scope: 'admin' } }, method)
+    t.match(await ask(callOf({ ...call, principal: 'alice' })), { kind: 'result' }, method)
+  }
+  t.equal(server.seen.length, 3)
+})
+
+const JWT = { grant: { scopes: new Set<string>(), extensible: true } }
+
+t.test('a tool that a caller could get scopes for is listed', async (t) => {
+  const { ask } = setUp()
+  t.match(await ask(callOf(JWT)), { result: { tools: TOOLS } })
+  await t.rejects(ask(toolCall('admin', JWT)), /without the scope files:write admin/)
+})
+
+t.test('if such tools are hidden, they are unknown', async (t) => {
+  const { ask, server } = setUp({ hides: true })
+  const listed = (await ask(callOf(JWT))) as { result: { tools: object[] } }
+  t.same(listed.result.tools, [{ name: 'read' }, { name: 'open' }])
+  await t.rejects(ask(toolCall('admin', JWT)), { message: 'Unknown tool: admin' })
+  await t.rejects(ask(toolCall('admin', { principal: 'carol' })), { message: 'Unknown tool: admin' })
+  t.same(server.called, [])
 })

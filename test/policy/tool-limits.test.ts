@@ -1,17 +1,23 @@
 /** Limits on how often tools are called. */
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
+import { unlimited } from '../../src/limits/memory.js'
 import { CountedWindows } from '../../src/plugins/counted-windows.js'
 import { compose } from '../../src/policy/compose.js'
 import { scopes } from '../../src/policy/scopes.js'
-import { toolLimits } from '../../src/policy/tool-limits.js'
+import { type ToolLimitsOptions, toolLimits } from '../../src/policy/tool-limits.js'
+import { ToolNames } from '../../src/policy/tool-names.js'
 import { callOf, Played, result, toolCall } from '../support/calls.js'
+import { SPELLINGS } from '../support/name-spellings.js'
 
-function setUp(limits: Parameters<typeof toolLimits>[0]['limits']) {
+/** A server that lists all tools. */
+const EVERY = { find: () => Promise.resolve({ isReadOnly: false }) }
+
+function setUp(limits: ToolLimitsOptions['limits'], listed: ToolLimitsOptions['listed'] = EVERY) {
   let now = 0
   const windows = new CountedWindows(undefined, () => now)
   const server = new Played(() => result({ content: [] }))
-  const policy = toolLimits({ server: 'github', limits, count: (name, ms) => windows.count(name, ms) })
+  const policy = toolLimits({ server: 'github', limits, listed, count: (name, ms) => windows.count(name, ms) })
   const handle = policy(server.handle)
   const ask = (name: string, changes: object = {}) =>
     handle(toolCall(name, changes)).then(
@@ -63,8 +69,13 @@ t.test('a legacy client gets a result that its model reads', async (t) => {
 
 t.test('counts neither refused calls, nor answers of a client, nor other methods', async (t) => {
   const { server, policy } = setUp([{ ...CREATE, max: 1 }])
-  const scoped = scopes({ required: () => ['write'], scopesOf: (who) => new Set(who === 'alice' ? ['write'] : []) })
-  const handle = compose(server.handle, scoped, policy)
+  const scoped = scopes({
+    required: { of: () => ['write'], all: () => ['write'] },
+    scopesOf: (who) => new Set(who === 'alice' ? ['write'] : []),
+    hides: false,
+    listed: EVERY,
+  })
+  const handle = compose(server.handle, scoped.policy, policy)
   for (let i = 0; i < 3; i++) await handle(toolCall('create_issue', { principal: 'bob' }))
   for (let i = 0; i < 3; i++) await handle(callOf({ method: 'tools/list' }))
   for (let i = 0; i < 3; i++) await handle(toolCall('create_issue', { answers: { responses: '{}', state: undefined } }))
@@ -80,4 +91,18 @@ t.test('a name that is too long for globs counts for all limits, and an ambiguou
   const call = callOf({ method: 'tools/call', params: '{"name":"create_issue","Name":"x"}' })
   await policy(server.handle)(call).catch(() => {})
   t.equal(server.seen.length, 0)
+})
+
+t.test('another spelling of a name passes no limit, because the server has not listed it', async (t) => {
+  const listed = () => new ToolNames({ server: 'github', memory: unlimited() })
+  const { ask, server } = setUp([{ ...CREATE, max: 1 }], listed())
+  server.answer = ({ method }) =>
+    result(method === 'tools/list' ? { tools: [{ name: 'create_issue' }, { name: 'get' }] } : { content: [] })
+  t.equal(await ask('create_issue'), 'ok')
+  for (const [how, name] of SPELLINGS('create_issue')) t.not(await ask(name), 'ok', how)
+  t.equal(await ask('get'), 'ok')
+  t.same(server.called, ['create_issue', 'get'])
+  const all = setUp([{ ...CREATE, tools: '*' }], listed())
+  t.equal(await all.ask('anything'), 'ok', 'a limit for all tools needs no list')
+  t.same(all.server.methods, ['tools/call'])
 })

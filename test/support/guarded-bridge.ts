@@ -29,7 +29,7 @@ export async function startGuarded(
 ): Promise<Behind> {
   const seen: string[] = []
   const server = await startSdkV1(t, (one) => {
-    one.registerTool('read', { description: 'Reads.' }, (extra) => {
+    one.registerTool('read', { description: 'Reads.', annotations: { readOnlyHint: true } }, (extra) => {
       seen.push(JSON.stringify(extra))
       return text('read')
     })

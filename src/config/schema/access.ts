@@ -1,7 +1,7 @@
 /** Options about clients: addresses to listen on, and who may connect. */
 import * as z from 'zod'
 import { browser, forwarded, issuers } from './identity.js'
-import { entryName, scope, text } from './values.js'
+import { entryName, scope, text, unscoped } from './values.js'
 
 const token = z.string().regex(/^[\x21-\x7e]{16,}$/, 'has to be 16 or more visible ASCII characters, without spaces')
 
@@ -92,6 +92,7 @@ export const access = {
         .array(scope)
         .default([])
         .describe('Scopes that every token of "issuers" must have. Clients are told to request them.'),
+      unscoped,
       passthrough: z
         .boolean()
         .default(false)

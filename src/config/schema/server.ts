@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { choice } from './choice.js'
 import { oauthOfServer } from './sign-in.js'
 import { timeoutsOfServer } from './timeouts.js'
-import { milliseconds, scope, servedPath, text, webAddress } from './values.js'
+import { milliseconds, scope, servedPath, text, unscoped, webAddress } from './values.js'
 
 /** Other programs' names for the transports. */
 const TRANSPORTS: Readonly<Record<string, 'stdio' | 'http' | 'sse'>> = {
@@ -15,6 +15,9 @@ const TRANSPORTS: Readonly<Record<string, 'stdio' | 'http' | 'sse'>> = {
   stream: 'http',
   sse: 'sse',
 }
+
+/** The key of `scopes` for tools that the server does not mark as read-only. */
+export const NOT_READ_ONLY = '!readOnlyHint'
 
 const serverSettings = {
   disabled: z.boolean().default(false).describe('Leave this server out.'),
@@ -75,8 +78,9 @@ const serverSettings = {
     .record(text, z.array(scope).min(1))
     .default({})
     .describe(
-      'Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }.',
+      `Scopes that a principal needs to see and call a tool, by globs of tool names, as in { "delete_*": ["write"] }. "${NOT_READ_ONLY}" stands for all tools that the server does not mark as read-only. All keys that fit a tool count, in any order.`,
     ),
+  unscoped,
   ...choice,
   strictRevisions: z
     .boolean()

@@ -34,3 +34,11 @@ export const servedPath = z
 
 /** A glob of names, or a pattern of URIs. */
 export const namePattern = z.string().min(1).max(256, 'is too long: a pattern has at most 256 characters')
+
+/** What becomes of tools for which a caller lacks scopes. */
+export const unscoped = z
+  .enum(['show', 'hide'])
+  .optional()
+  .describe(
+    'Whether callers who could get further scopes from their identity provider see the tools that they lack scopes for. With "hide", such tools are unknown to them.',
+  )

@@ -19,6 +19,8 @@ export interface MountTrust {
   state: UnavailableOptions['state']
   /** The scopes that its manifest requires for a tool. */
   required(tool: string): readonly string[]
+  /** The scopes that its manifest requires for any tool. */
+  requiredByAny(): readonly string[]
   /** Reports the identity that the server has sent with a reply. */
   heard(serverInfo: Json): void
   /** Reports that the server was unreachable. */

@@ -15,6 +15,7 @@ import { UPDATED } from '../../protocol/subscriptions.js'
 import { edit, has, type Json, mapElements, objectIn, opens, type Payload, raw } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { isUnambiguous, stringIn } from '../unambiguous.js'
+import { unknownItem } from '../unknown.js'
 import { addresses } from './addresses.js'
 import { ChosenList } from './listed.js'
 import type { Rules } from './names.js'
@@ -103,11 +104,7 @@ async function found(
   next: Handler,
 ): Promise<SeenItem> {
   if (name === undefined) throw new Fault('invalidParams', 'The name has to be given once, as a string')
-  const item = await shown.find(call, name, next)
-  if (item) return item
-  call.log.note({ refused: `unknown_${what}` })
-  const named = printable(name, ECHOED)
-  throw new Fault('invalidParams', what === 'tool' ? `Unknown tool: ${named}` : `Unknown prompt: ${named}`)
+  return (await shown.find(call, name, next)) ?? unknownItem(call, what, name)
 }
 
 type IsShown = (uri: string) => boolean

@@ -1,0 +1,143 @@
+/**
+ * Somebody who wants through: a caller without scopes that knows other spellings of a tool's name, between every client
+ * and every server, and through groups. None of them reaches a server.
+ */
+import t from 'tap'
+import { CLIENTS, connect } from './matrix/clients.js'
+import { nameOf } from './matrix/run.js'
+import { SERVERS } from './matrix/servers.js'
+import { Raw } from './matrix/wire.js'
+import { admitted } from './support/attempts.js'
+import { startBridge } from './support/bridge.js'
+import { startGuarded } from './support/guarded-bridge.js'
+import { LegacyClient } from './support/legacy-client.js'
+import { LegacyHttp } from './support/legacy-http.js'
+import { call } from './support/modern.js'
+import { ModernHttp } from './support/modern-http.js'
+import { SPELLINGS } from './support/name-spellings.js'
+import { TokenIssuer } from './support/token-issuer.js'
+
+const RESTRICTED = { scopes: { act: ['admin'], '*_admin': ['admin'] } }
+const NAMES = SPELLINGS('act').map(([, name]) => name)
+const tool = (name: unknown, more: object = {}) => ['tools/call', { name, arguments: {}, ...more }] as const
+const encoded = (name: string) => `=?base64?${Buffer.from(name).toString('base64')}?=`
+const attempts = [
+  tool('act'),
+  ...NAMES.map((name) => tool(name)),
+  tool('ACT', { task: { ttl: 1_000 } }),
+  tool(new Raw('"\\u0061ct"')),
+  tool(new Raw('"\\u0041CT"')),
+  tool(new Raw('"echo","Name":"ACT"')),
+  ['vendor/echo', { name: 'ACT' }],
+  ['Tools/Call', { name: 'act', arguments: {} }],
+] as const
+
+for (const clientKind of CLIENTS)
+  for (const serverKind of SERVERS)
+    t.test(`${nameOf(clientKind)} client, ${nameOf(serverKind)} server`, async (t) => {
+      const server = await serverKind.start(t)
+      const bridge = await startBridge(t, { ...server.entry, ...RESTRICTED })
+      const client = connect(clientKind, bridge)
+      await client.open()
+      t.same(await admitted(client, attempts), [], 'everything is refused')
+      await client.notify('notifications/vendor', { name: 'act' })
+      await client.notify('Tools/Call', { name: 'act', arguments: {} })
+      t.match((await client.call('tools/call', { name: 'echo', arguments: {} })).message, { result: {} })
+      await client.close()
+      const reached = server
+        .reached()
+        .filter(({ text }) => /"(?:tools\/call|vendor\/echo|notifications\/vendor)"/i.test(text))
+      t.equal(reached.length, 1, 'the server got the call of the other tool alone')
+      t.match(reached[0]?.text, /"echo"/)
+    })
+
+t.test('other spellings pass neither through groups, with prefixes or without, nor through their search', async (t) => {
+  const [old, modern] = [await LegacyHttp.start(t), await ModernHttp.start(t)]
+  const { url } = await startBridge(
+    t,
+    {},
+    {
+      mcpServers: { old: { url: old.url, ...RESTRICTED }, new: { url: modern.url, ...RESTRICTED } },
+      groups: {
+        all: { servers: ['old', 'new'] },
+        bare: { servers: ['old', 'new'], prefix: 'never' },
+        found: { servers: ['old', 'new'], search: true },
+      },
+    },
+  )
+  for (const group of ['all', 'bare', 'found']) {
+    const at = new URL(`/${group}/mcp`, url).href
+    const legacy = await LegacyClient.open(at)
+    for (const name of NAMES) {
+      const params = { name: group === 'bare' ? name : `old__${name}`, arguments: {} }
+      const tried = [params, { ...params, name: params.name.replace('old', 'new') }]
+      if (group === 'found') tried.push(...tried.map((one) => ({ name: 'call_tool', arguments: one })))
+      for (const one of tried) {
+        await legacy.request('tools/call', one)
+        await call(at, 'tools/call', one, { headers: { 'mcp-name': encoded(one.name) } })
+      }
+    }
+  }
+  t.same([old.of('tools/call').length, modern.of('tools/call').length], [0, 0])
+})
+
+const namesIn = ({ message }: Awaited<ReturnType<typeof call>>) =>
+  (message.result?.['tools'] as { name: string }[]).map(({ name }) => name)
+
+t.test('a caller without a scope gets the tools that the server marks as read-only, with one key', async (t) => {
+  const tokens = {
+    alice: { token: 'token-of-alice-0123456789', scopes: ['write'] },
+    bob: 'token-of-bob-0123456789',
+  }
+  const { url, seen } = await startGuarded(t, { auth: { tokens } }, { scopes: { '!readOnlyHint': ['write'] } })
+  const ask = (who: 'alice' | 'bob', method: string, params = {}) => {
+    const token = who === 'alice' ? tokens.alice.token : tokens.bob
+    return call(url, method, params, { headers: { authorization: `Bearer ${token}` } })
+  }
+  t.same(namesIn(await ask('alice', 'tools/list')), ['read', 'write'])
+  t.same(namesIn(await ask('bob', 'tools/list')), ['read'])
+  t.match((await ask('bob', 'tools/call', { name: 'write', arguments: {} })).message, { result: { isError: true } })
+  t.equal(seen.length, 0)
+  t.match((await ask('bob', 'tools/call', { name: 'read', arguments: {} })).message.result, {
+    content: [{ text: 'read' }],
+  })
+  t.match((await ask('alice', 'tools/call', { name: 'write', arguments: {} })).message.result, {
+    content: [{ text: 'written' }],
+  })
+})
+
+for (const [where, auth, entry, isHidden] of [
+  ['nowhere', {}, {}, false],
+  ['for all servers', { unscoped: 'hide' }, {}, true],
+  ['for a server', {}, { unscoped: 'hide' }, true],
+  ['for all servers but one', { unscoped: 'hide' }, { unscoped: 'show' }, false],
+] as const)
+  t.test(`tools that somebody with an identity provider lacks scopes for, hidden ${where}`, async (t) => {
+    const issuer = await TokenIssuer.start(t)
+    const settings = { auth: { issuers: [{ issuer: issuer.url }], ...auth } }
+    const { url, seen } = await startGuarded(t, settings, { scopes: { write: ['files:write'] }, ...entry })
+    const ask = async (claims: object, method: string, params = {}) => {
+      const token = await issuer.token({ aud: url, ...claims })
+      return call(url, method, params, { headers: { authorization: `Bearer ${token}` } })
+    }
+    const write = ['tools/call', { name: 'write', arguments: {} }] as const
+    t.same(namesIn(await ask({}, 'tools/list')), isHidden ? ['read'] : ['read', 'write'])
+    const { status, message } = await ask({}, ...write)
+    if (isHidden) t.match(message, { error: { code: -32602, message: 'Unknown tool: write' } })
+    else t.equal(status, 403)
+    t.equal(seen.length, 0)
+    t.same(namesIn(await ask({ scope: 'files:write' }, 'tools/list')), ['read', 'write'])
+    t.match((await ask({ scope: 'files:write' }, ...write)).message, { result: {} })
+  })
+
+t.test('all keys that fit a tool count, in any order', async (t) => {
+  for (const scopes of [
+    { '*': ['use'], 'wri*': ['write'] },
+    { 'wri*': ['write'], '*': ['use'] },
+  ]) {
+    const tokens = { carol: { token: 'token-of-carol-0123456789', scopes: ['use'] } }
+    const { url } = await startGuarded(t, { auth: { tokens } }, { scopes })
+    const headers = { authorization: `Bearer ${tokens.carol.token}` }
+    t.same(namesIn(await call(url, 'tools/list', {}, { headers })), ['read'])
+  }
+})
