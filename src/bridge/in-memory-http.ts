@@ -14,11 +14,11 @@ const OF_CONNECTIONS: ReadonlySet<string> = new Set(['connection', 'keep-alive',
 /** Statuses of answers without a body. A Response with such a status must not have one. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
 
-/** Answers a request of a caller, whose name is undefined if nobody asked for it. */
-export type InMemoryHandler = (request: Request, caller: string | undefined) => Promise<Response>
+/** Answers a request of a caller: what the application says who it is, and undefined if nobody asked for it. */
+export type InMemoryHandler = (request: Request, caller: unknown) => Promise<Response>
 
-/** What answers requests by way of `routing`. The name of the caller is put into `callers`, by the connection of the request. */
-export function fetcher(routing: Front['routing'], callers: WeakMap<object, string>): InMemoryHandler {
+/** What answers requests by way of `routing`. The caller is put into `callers`, by the connection of the request. */
+export function fetcher(routing: Front['routing'], callers: WeakMap<object, unknown>): InMemoryHandler {
   const server = createServer({ maxHeaderSize: BOUNDS.maxHeaderSize }, routing)
   server.maxHeadersCount = BOUNDS.maxHeadersCount
   return async (request, caller) => {

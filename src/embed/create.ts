@@ -20,7 +20,7 @@ export async function createBridge(options: BridgeOptions): Promise<Bridge> {
   }
   return {
     fetch: async (request) => {
-      const caller = await principal?.(request)
+      const caller: unknown = await principal?.(request)
       answering ??= begin()
       return (await answering)(request, caller)
     },

@@ -8,14 +8,15 @@ import type { Log } from '../log/events.js'
 import { signInParts } from '../oauth/parts.js'
 import type { SdkTransport } from '../ports/transport.js'
 import { versionOfBridge } from '../version.js'
+import { principalNamed } from './caller.js'
 import { linesOf } from './client-transport.js'
 import type { CommonOptions, ConnectOptions } from './options.js'
 import { type EmbeddedPlace, settingsOf } from './settings.js'
 
 export class EmbeddedBridge {
   readonly settings: Settings
-  /** The principal of each request, by the request of Node's HTTP server or by its connection. */
-  readonly callers = new WeakMap<object, string>()
+  /** What the application says who sends a request, by the request of Node's HTTP server or by its connection. */
+  readonly callers = new WeakMap<object, unknown>()
   readonly #bridge: Bridge
   readonly #log: Log
   readonly #transports = new Set<SdkTransport>()
@@ -34,7 +35,9 @@ export class EmbeddedBridge {
       env,
       inProcess: (name) => inProcess.get(name),
       signIn: signInFor(settings, env, log),
-      ...(place.hasPrincipals && { principalOf: (raw) => this.callers.get(raw) ?? this.callers.get(raw.socket) }),
+      ...(place.hasPrincipals && {
+        principalOf: (raw) => principalNamed(this.callers.get(raw) ?? this.callers.get(raw.socket)),
+      }),
     })
   }
 
@@ -49,8 +52,11 @@ export class EmbeddedBridge {
   }
 
   /** Serves a client at the other end of a transport. */
-  async connect(transport: SdkTransport, { to, principal }: ConnectOptions = {}): Promise<void> {
+  async connect(transport: SdkTransport, { to, principal: name }: ConnectOptions = {}): Promise<void> {
     if (this.#closing) throw new Error('The bridge is closed')
+    const principal = principalNamed(name)
+    if (principal === undefined && name !== undefined)
+      throw new ConfigError([{ path: 'principal', message: 'is empty: name the user of the client, or leave it out' }])
     const lines = linesOf(transport)
     const served = this.#named(to)
     await transport.start()

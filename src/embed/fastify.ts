@@ -52,7 +52,7 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
       url: path.slice(app.prefix.length),
       prefixTrailingSlash: 'no-slash',
       handler: async (request, reply) => {
-        const caller = await principal?.(request)
+        const caller: unknown = await principal?.(request)
         if (caller !== undefined) embedded.callers.set(request.raw, caller)
         reply.hijack()
         for (const [name, value] of Object.entries(reply.getHeaders()))

@@ -16,7 +16,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /**
      * The principal: the name of a token, `j:` and a digest of issuer and subject, `f:` and a digest of the user that a proxy
-     * names, `t:` and the digest of a token that the server checks, `local` or `anon`.
+     * names, `t:` and the digest of a token that the server checks, `u:` and the name that an application gives, `local` or
+     * `anon`.
      */
     principal: string
     /** What the caller may do, as its token of this request says. */

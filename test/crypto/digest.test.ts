@@ -27,3 +27,10 @@ t.test('principals of several kinds never meet, and that of a token is shortened
   const [, , token = ''] = of
   t.equal(shownPrincipal(token), token.slice(0, 14))
 })
+
+t.test('texts that differ in halves of surrogate pairs have different digests', async (t) => {
+  const texts = ['\ud800', '\ud801', '\udfff', '\ufffd', 'a\ud800', '\ud800a', '\ud83d\ude00', '\ude00\ud83d']
+  for (const made of [digest, shortDigest, (text: string) => sha256(text).toString('hex')])
+    t.equal(new Set(texts.map(made)).size, texts.length)
+  t.equal(digest('\ud83d\ude00'), digest(Buffer.from('\ud83d\ude00')), 'a whole pair is a character')
+})

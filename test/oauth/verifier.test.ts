@@ -288,6 +288,7 @@ t.test('introspects an opaque token once, and not again for a while', async (t) 
     ['for another', { ...active, aud: 'https://other.example' }, false],
     ['without aud', { ...active, aud: undefined }, false],
     ['without sub', { ...active, sub: undefined }, false],
+    ['with half of a surrogate pair', { ...active, sub: 'alice\ud800' }, false],
     ['without exp', { ...active, exp: undefined }, false],
     ['of another issuer', { ...active, iss: 'https://other.example' }, false],
     ['bound to a key', { ...active, cnf: { jkt: 'x' } }, false],

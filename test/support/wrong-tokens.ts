@@ -84,6 +84,9 @@ export async function wrongTokens(
     ['a refresh token of Keycloak', claims({ typ: 'Refresh' })],
     ['an ID token of Cognito', claims({ token_use: 'id' })],
     ['bound to a key', claims({ cnf: { jkt: 'x' } })],
+    // The person.
+    ['a sub with half of a surrogate pair', claims({ sub: 'alice\ud800' })],
+    ['a sub that is the other half', claims({ sub: '\udfff' })],
     // The issuer.
     ['no iss', issuer.token({ ...good, iss: undefined })],
     ['iss of another', claims({ iss: elsewhere })],

@@ -91,6 +91,7 @@ function whyRefused(claims: Claims, settings: IssuerSettings, now: number): stri
   const { sub, exp, nbf, iat } = claims
   if (typeof sub !== 'string' || sub === '' || sub.length > MAX_SUBJECT)
     return `expected sub to be a text of 1 to ${MAX_SUBJECT} characters`
+  if (!sub.isWellFormed()) return 'expected sub to be a text, got one with half of a surrogate pair'
   if (!isTime(exp)) return 'expected exp to be a time'
   if (exp <= now - LEEWAY_SECONDS) return `it has expired ${since(exp, now)}`
   for (const [name, from] of Object.entries({ nbf, iat }))
