@@ -5,12 +5,11 @@
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import { type Duplex, duplexPair, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { ofConnection } from '../texts/headers.js'
 import type { Front } from './listener.js'
 
 /** The same bounds as of network connections. */
 const BOUNDS = { maxHeaderSize: 16 * 1024, maxHeadersCount: 200 }
-/** Headers of a connection, which are not passed on. */
-const OF_CONNECTIONS: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding', 'upgrade'])
 /** Statuses of answers without a body. A Response with such a status must not have one. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
 
@@ -22,6 +21,8 @@ export function fetcher(routing: Front['routing'], callers: WeakMap<object, unkn
   const server = createServer({ maxHeaderSize: BOUNDS.maxHeaderSize }, routing)
   server.maxHeadersCount = BOUNDS.maxHeadersCount
   return async (request, caller) => {
+    if (request.bodyUsed || request.body?.locked)
+      throw new TypeError('The body of the request has been read before: make a Request with another body')
     const [near, far] = connectionPair()
     if (caller !== undefined) callers.set(far, caller)
     server.emit('connection', far)
@@ -40,11 +41,13 @@ function connectionPair(): [Duplex, Duplex] {
 async function exchange(request: Request, connection: Duplex): Promise<IncomingMessage> {
   const { method, headers, signal } = request
   const url = new URL(request.url)
-  const names = [...headers].filter(([name]) => !OF_CONNECTIONS.has(name))
+  const isOfConnection = ofConnection(headers.get('connection') ?? undefined)
+  // They are those of another connection: the application may have read its body, and have written another one.
+  const kept = [...headers].filter(([name]) => !isOfConnection(name) && name !== 'content-length')
   const sent = httpRequest({
     method,
     path: url.pathname + url.search,
-    headers: { host: url.host, ...Object.fromEntries(names) },
+    headers: { host: url.host, ...Object.fromEntries(kept) },
     createConnection: () => connection,
   })
   const giveUp = () => connection.destroy()
@@ -64,10 +67,11 @@ async function exchange(request: Request, connection: Duplex): Promise<IncomingM
 /** An answer of a server of Node's HTTP, as one of the Fetch API, without what belongs to its connection. */
 export function responseOf(answer: IncomingMessage): Response {
   const { statusCode: status = 500, rawHeaders } = answer
+  const isOfConnection = ofConnection(answer.headers.connection)
   const headers = new Headers()
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] as string
-    if (!OF_CONNECTIONS.has(name.toLowerCase())) headers.append(name, rawHeaders[at + 1] as string)
+    if (!isOfConnection(name.toLowerCase())) headers.append(name, rawHeaders[at + 1] as string)
   }
   if (!WITHOUT_BODY.has(status)) return new Response(Readable.toWeb(answer) as ReadableStream, { status, headers })
   answer.resume()

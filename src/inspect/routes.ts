@@ -9,6 +9,7 @@ import { sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import type { RecordedEvent } from '../recorder/events.js'
+import { EVENT_HEADERS } from '../rpc/sse.js'
 import { INSPECT } from './address.js'
 import { type CallFilter, readFilter } from './filter.js'
 import { toHar } from './har.js'
@@ -132,7 +133,7 @@ export async function inspector(app: FastifyInstance, options: InspectorOptions)
       const show = query.has('payloads') || source?.file !== undefined ? withText : undefined
       options.onViewer(request)
       reply.hijack()
-      reply.raw.writeHead(200, { ...HEADERS, 'content-type': 'text/event-stream; charset=utf-8' })
+      reply.raw.writeHead(200, { ...HEADERS, ...EVENT_HEADERS, 'content-type': 'text/event-stream; charset=utf-8' })
       const end = view(reply.raw, { ring, after, hello: { ...hello, at: ring.time }, show })
       viewers.add(end)
       reply.raw.once('close', () => viewers.delete(end))

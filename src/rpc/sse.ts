@@ -54,6 +54,12 @@ export function encodeEvent(json: Wire, { id, retry }: { id?: string; retry?: nu
  */
 export const DROP_EVENT = '\nevent: dropped\n\n'
 
+/**
+ * Headers of an event stream beside its type. A proxy or an application must neither store, nor compress, nor gather it: an
+ * event would arrive when the next ones do.
+ */
+export const EVENT_HEADERS = { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' } as const
+
 /** A comment line, which readers ignore. It keeps the connection from timing out. */
 export const KEEP_ALIVE = ': keep-alive\n\n'
 

@@ -2,6 +2,32 @@
 
 type ReceivedHeaders = Readonly<Record<string, string | readonly string[] | undefined>>
 
+/** Headers that concern one connection, not the message (RFC 9110, 7.6.1). */
+const OF_CONNECTION: ReadonlySet<string> = new Set([
+  'connection',
+  'proxy-connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+])
+
+/**
+ * The names of the headers that concern one connection, as a test for names in lower case: the known ones, and those that
+ * `Connection` names. `Content-Type` cannot be one of them.
+ */
+export function ofConnection(connection: string | readonly string[] = []): (name: string) => boolean {
+  const named = connection.length === 0 ? [] : namesIn([connection].flat().join(','))
+  return (name) => OF_CONNECTION.has(name) || named.includes(name)
+}
+
+function namesIn(connection: string): string[] {
+  const names = connection.split(',').map((name) => name.trim().toLowerCase())
+  return names.filter((name) => name !== 'content-type')
+}
+
 /** The first value of a header. */
 export function headerOf(headers: ReceivedHeaders, name: string): string | undefined {
   const value = headers[name]

@@ -96,6 +96,21 @@ t.test('refuses in JSON-RPC, and forwards nothing that it refuses', async (t) =>
   t.match(nobody, { status: 401, message: { error: { message: /does not know the caller/ } } })
 })
 
+t.test('a body that a hook of the application has read is an error', async (t) => {
+  const { app, origin } = await application(t, { mcpServers: { it: legacyStdio(t).server } })
+  t.ok(app)
+  const reading = fastify()
+  reading.addHook('onRequest', async ({ raw }) => {
+    for await (const _chunk of raw.iterator({ destroyOnReturn: false }));
+  })
+  reading.register(mcpBridge, { prefix: '/tools', mcpServers: { it: legacyStdio(t).server } })
+  const there = await reading.listen({ host: '127.0.0.1', port: 0 })
+  t.teardown(() => reading.close())
+  const { status, message } = await call(`${there}/tools`, ...CALL)
+  t.match([status, message], [500, { error: { message: /application has read the body/ } }])
+  t.match((await call(`${origin}/tools`, ...CALL, { headers: { 'x-user': 'ada' } })).status, 200)
+})
+
 t.test('several plugins in one application are separate, and each separates its principals', async (t) => {
   const one = legacyStdio(t)
   const other = legacyStdio(t)

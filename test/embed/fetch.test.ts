@@ -47,6 +47,47 @@ t.test('answers a request as over a network', async (t) => {
   t.ok((await back.text()).includes(large), 'bodies are streamed in both directions')
 })
 
+t.test('lengths and headers of another connection are not believed', async (t) => {
+  const bridge = await createBridge({ mcpServers: { it: legacyStdio(t).server } })
+  t.teardown(() => bridge.close())
+  // As of an application that has parsed the body, has written it again, and passes on all headers.
+  const wrong: Record<string, string>[] = [
+    { 'content-length': '100000' },
+    { 'content-length': '1' },
+    { 'content-length': '-' },
+    { 'transfer-encoding': 'chunked', 'content-length': '7' },
+    { 'transfer-encoding': 'gzip, chunked' },
+    { connection: 'close, x-hop', 'keep-alive': 'timeout=5', 'x-hop': '1', 'proxy-connection': 'close' },
+    { connection: 'Upgrade', upgrade: 'websocket' },
+    { connection: 'content-type' },
+    { expect: '100-continue' },
+    { te: 'trailers', trailer: 'x-later' },
+  ]
+  for (const headers of wrong) {
+    const answer = await bridge.fetch(requestFor(...echo(1), { headers }))
+    t.match(
+      [answer.status, await answer.json()],
+      [200, { result: { resultType: 'complete' } }],
+      JSON.stringify(headers),
+    )
+  }
+  const empty = new Request(URL_, { method: 'POST', headers: { ...headersFor('ping'), 'content-length': '7' } })
+  t.equal((await bridge.fetch(empty)).status, 400)
+  const listening = new Request(URL_, { headers: { accept: 'text/event-stream', 'content-length': '7' } })
+  t.equal((await bridge.fetch(listening)).status, 400, 'a GET without a session')
+})
+
+t.test('a request whose body has been read is refused', async (t) => {
+  const bridge = await createBridge({ mcpServers: { it: legacyStdio(t).server } })
+  t.teardown(() => bridge.close())
+  const used = requestFor(...echo(1))
+  await used.text()
+  await t.rejects(bridge.fetch(used), { name: 'TypeError', message: /has been read before/ })
+  const locked = requestFor(...echo(1))
+  locked.body?.getReader()
+  await t.rejects(bridge.fetch(locked), { name: 'TypeError', message: /has been read before/ })
+})
+
 t.test('two bridges in one process are separate', async (t) => {
   const servers = [legacyStdio(t), legacyStdio(t)]
   const bridges = await Promise.all(servers.map(({ server }) => createBridge({ mcpServers: { it: server } })))

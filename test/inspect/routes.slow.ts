@@ -286,7 +286,8 @@ t.test('every answer restricts the page, and every change is refused', async (t)
         response.headers.get('content-security-policy'),
         /^default-src 'none'; script-src 'self';.*require-trusted-types-for/,
       )
-      t.equal(response.headers.get('cache-control'), 'no-store', path)
+      const isStream = response.headers.get('content-type')?.startsWith('text/event-stream')
+      t.equal(response.headers.get('cache-control'), isStream ? 'no-store, no-transform' : 'no-store', path)
       t.equal(response.headers.get('x-content-type-options'), 'nosniff')
       t.equal(response.headers.get('referrer-policy'), 'no-referrer')
       t.equal(response.headers.get('cross-origin-opener-policy'), 'same-origin')

@@ -110,6 +110,20 @@ t.test('N9: does not decode an answer without a body at an extra path', async (t
   t.equal((await send('HEAD', new URL('/files/x', url).href, undefined, {})).status, 200)
 })
 
+t.test(
+  'an event stream of an extra path must not be gathered, whatever the server says about storing it',
+  async (t) => {
+    const news = createServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'max-age=5' }).end('data: {}\n\n')
+    })
+    await listenUntilEnd(t, news)
+    const server = `http://127.0.0.1:${(news.address() as AddressInfo).port}/mcp`
+    const { url } = await startBridge(t, { url: server, paths: ['/news/*'] })
+    const { headers } = await send('GET', new URL('/news/x', url).href, undefined, {})
+    t.match(headers, { 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no' })
+  },
+)
+
 /** Two servers that answer calls as a test says, behind bridges: one relays the answers for modern clients, one translates them. */
 async function plain(t: Test, settings: object = {}) {
   let say = (_id: unknown, _response: ServerResponse): unknown => undefined

@@ -45,7 +45,7 @@ for (const way of WAYS) {
     for (const id of [1, 0, '1', '', 'listen:1', -7]) {
       const stream = await listen(url, { ...ALL_LISTS, resourceSubscriptions: [URI] }, { id })
       await stream.has(1)
-      t.match(stream.headers, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+      t.match(stream.headers, { 'content-type': 'text/event-stream', 'cache-control': 'no-store, no-transform' })
       t.equal(stream.headers['x-accel-buffering'], 'no')
       const [ack] = stream.messages
       t.same(problems('2026-07-28', 'SubscriptionsAcknowledgedNotification', ack), [])

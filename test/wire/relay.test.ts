@@ -138,7 +138,7 @@ t.test('114 relays a stream byte for byte as it comes, except fields that break 
   const stream = await openStream('POST', url, headersFor('tools/call', { name: 'x' }), body)
   t.match(stream.headers, {
     'content-type': 'text/event-stream',
-    'cache-control': 'no-store',
+    'cache-control': 'no-store, no-transform',
     'x-accel-buffering': 'no',
   })
   const pieces: [piece: string, arrives: string][] = [

@@ -39,7 +39,7 @@ t.test('streams over HTTP have logs and progress', async (t) => {
     t.match(answer.headers['content-type'], /^text\/event-stream/)
     t.notMatch(answer.text, /^(?:id|retry):/m)
     t.equal(answer.headers['x-accel-buffering'], 'no')
-    t.equal(answer.headers['cache-control'], 'no-store')
+    t.equal(answer.headers['cache-control'], 'no-store, no-transform')
   })
 })
 

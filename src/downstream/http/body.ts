@@ -25,6 +25,8 @@ const NOTHING: Buffer = Buffer.alloc(0)
  */
 const PIECES = { free: 8_192, bytes: 256 }
 
+const READ_BEFORE = 'The application has read the body of the request before the bridge: leave its paths out'
+
 /** Milliseconds in which a client can read the refusal before the connection is closed on its unread body. */
 const LAST_WORDS = 200
 
@@ -56,6 +58,8 @@ export function forget(request: FastifyRequest): void {
 /** Reads a body, as a parser of Fastify. Large bodies reserve from `memory`. */
 function readerWith(memory: Memory) {
   return function read(request: FastifyRequest, payload: Readable, done: Done): void {
+    // It would never end again.
+    if (payload.readableEnded) return done(new Fault('internal', READ_BEFORE))
     const { bodyLimit: limit } = request.routeOptions
     const declared = Number(request.headers['content-length'] ?? Number.NaN)
     if (declared > limit) return done(tooLarge(limit))

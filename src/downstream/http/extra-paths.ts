@@ -4,7 +4,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import type { Relayed } from '../../protocol/upstream.js'
 import { edit, type Payload, parseObject, write } from '../../rpc/splice.js'
+import { EVENT_HEADERS } from '../../rpc/sse.js'
+import { ofConnection } from '../../texts/headers.js'
 import { parseUrl } from '../../texts/parse-url.js'
+import { isEvents, type RelayedHeaders } from './relay-headers.js'
 import { refuse, sendJson } from './replies.js'
 
 /** Options of the extra paths. */
@@ -25,8 +28,10 @@ export const METADATA = '/.well-known/oauth-protected-resource'
 
 /** Most bytes of a server's metadata. */
 const MAX_METADATA = 256 * 1024
-const NOT_SENT = ['origin', 'cookie', 'forwarded', 'expect', 'te', 'trailer', 'upgrade', 'keep-alive']
-const NOT_SENT_BACK = ['connection', 'keep-alive', 'set-cookie', 'alt-svc', 'trailer', 'upgrade']
+
+/** Headers that are not passed on, beside those of the connection. */
+const NOT_SENT = ['origin', 'cookie', 'forwarded']
+const NOT_SENT_BACK = ['set-cookie', 'alt-svc']
 
 interface Response {
   statusCode: number
@@ -51,10 +56,9 @@ export async function extraPaths(
       disableRequestLogging: true,
       retryMethods: [],
       replyOptions: {
-        rewriteRequestHeaders: (_request: FastifyRequest, headers: Record<string, unknown>) =>
+        rewriteRequestHeaders: (_request: FastifyRequest, headers: RelayedHeaders) =>
           without(headers, passthrough ? NOT_SENT : [...NOT_SENT, 'authorization']),
-        rewriteHeaders: (headers: Record<string, unknown>) =>
-          withoutOrigin(without(headers, NOT_SENT_BACK), relayed.url.origin),
+        rewriteHeaders: (headers: RelayedHeaders) => withoutOrigin(answerHeaders(headers), relayed.url.origin),
         onResponse: (request: FastifyRequest, reply: FastifyReply, response: Response) => {
           if (here.startsWith(METADATA) && response.statusCode === 200) sendMetadata(reply, response, resource(request))
           else reply.send(response.stream)
@@ -98,11 +102,17 @@ async function wholeOf(stream: NodeJS.ReadableStream): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
+/** The headers of an answer that clients get. */
+function answerHeaders(headers: RelayedHeaders): RelayedHeaders {
+  const sent = without(headers, NOT_SENT_BACK)
+  return isEvents(headers) ? { ...sent, ...EVENT_HEADERS } : sent
+}
+
 /**
  * Headers with a redirect to the server's own origin made relative: the path exists at the bridge too, and the server's
  * internal address stays hidden.
  */
-function withoutOrigin(headers: Record<string, unknown>, origin: string): Record<string, unknown> {
+function withoutOrigin(headers: RelayedHeaders, origin: string): RelayedHeaders {
   const { location } = headers
   const url = typeof location === 'string' ? parseUrl(location) : undefined
   if (url?.origin !== origin) return headers
@@ -110,6 +120,7 @@ function withoutOrigin(headers: Record<string, unknown>, origin: string): Record
   return { ...headers, location: pathname + search + hash }
 }
 
-function without(headers: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)))
+function without(headers: RelayedHeaders, names: readonly string[]): RelayedHeaders {
+  const isOfConnection = ofConnection(headers['connection'])
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !isOfConnection(name) && !names.includes(name)))
 }

@@ -5,6 +5,7 @@ import { Fault } from '../../fault/fault.js'
 import { type Memory, SMALL } from '../../limits/memory.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
 import { lengthOf, type Wire } from '../../rpc/source.js'
+import { EVENT_HEADERS } from '../../rpc/sse.js'
 import { atTurnEnd, corkUntilTurnEnd } from '../../time/turn.js'
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -38,8 +39,7 @@ export function reserveAnswer(reply: FastifyReply, memory: Memory, principal: st
   return true
 }
 
-/** Headers of an event stream. They also keep proxies from buffering it. */
-const EVENTS = { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' }
+const EVENTS = { 'content-type': 'text/event-stream', ...EVENT_HEADERS } as const
 
 /**
  * Sends an event stream, its headers with the first bytes. A stream may stay open for days, so it bypasses Fastify, which
