@@ -6,6 +6,7 @@ import { httpStatus, type MessageRow, rowsOf } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
 import {
   brief,
+  briefServer,
   clock,
   duration,
   lossOf,
@@ -15,6 +16,7 @@ import {
   shown,
   shownInLine,
   statusOf,
+  whereOf,
 } from '../inspect/words.js'
 import type { Colour, Paint } from '../log/paint.js'
 import type { Change, RecordedEvent } from '../recorder/events.js'
@@ -35,8 +37,8 @@ export function lineOf(call: CallView, paint: Paint): string {
     paint('dim', clock(call.at)),
     paint(colour, `${sign} ${words}`),
     `${shown(call.method)} ${paint('bold', shown(call.name))}`.trim(),
-    shown(call.server),
-    `${brief(call.client)} → ${brief(call.upstream)}`,
+    whereOf(call),
+    `${brief(call.client)} → ${briefServer(call)}`,
     duration(call.ms),
     ...refusedWith(call),
     ...(why === undefined ? [] : [paint(colour, shown(why, 200))]),

@@ -24,7 +24,7 @@ const LATE = 1_000
 
 /** Undefined if the call has not failed. */
 export function failureOf(
-  call: Pick<CallView, 'at' | 'ms' | 'status' | 'events' | 'server' | 'why' | 'fault'>,
+  call: Pick<CallView, 'at' | 'ms' | 'status' | 'events' | 'server' | 'members' | 'why' | 'fault'>,
   servers: ReadonlyMap<string, ServerView>,
 ): CallFailure | undefined {
   const { at, ms = 0, status, why, fault = '' } = call
@@ -35,17 +35,11 @@ export function failureOf(
   const until = at + ms + LATE
   // Earlier lines may explain why a server is unavailable, but not why it answers with an error.
   const from = fault.startsWith('upstream') ? Number.NEGATIVE_INFINITY : at
-  const lines = serversOf(call)
+  const lines = [call.server, ...call.members]
     .flatMap((name) => servers.get(name) ?? [])
     .flatMap(({ stderr, stderrAt }) => stderr.map((line, i) => ({ line, at: stderrAt[i] ?? 0 })))
     .filter((written) => written.at >= from && written.at <= until)
     .toSorted((one, other) => one.at - other.at)
     .slice(-MAX_LINES)
   return { texts, lines: lines.map((written) => ({ after: written.at - at, line: written.line })) }
-}
-
-/** The servers of a call: for a group, those that got its messages. */
-function serversOf({ events, server }: Pick<CallView, 'events' | 'server'>): string[] {
-  const names = events.flatMap((seen) => (seen.kind === 'message' && seen.hop === 'server' ? [seen.server] : []))
-  return [...new Set([...names, server].filter((name) => name !== undefined))]
 }

@@ -67,7 +67,7 @@ export class CallKinds {
   }
 
   #copy(event: CallTrace, session: string | undefined): CallKind {
-    const { server, name, upstream } = event
+    const { server, name, member, upstream } = event
     return {
       what: event.what,
       bridge: event.bridge,
@@ -78,6 +78,7 @@ export class CallKinds {
       upstream: upstream && this.#sideOf(upstream),
       method: this.#copies.recurring(event.method),
       name: name === undefined ? undefined : this.#copies.recurring(name),
+      member: member === undefined ? undefined : this.#copies.recurring(member),
       relayed: event.relayed,
       outcome: event.outcome,
       cancelled: event.cancelled,
@@ -118,6 +119,7 @@ function isSame(kind: CallKind, event: CallTrace, session: string | undefined): 
     kind.session === session &&
     kind.principal === event.principal &&
     kind.server === event.server &&
+    kind.member === event.member &&
     kind.code === event.code &&
     kind.fault === event.fault &&
     kind.blame === event.blame &&

@@ -32,6 +32,8 @@ export interface CallView {
   /** The bridge, where calls of several are together. */
   bridge?: string | undefined
   server: string
+  /** If `server` is a group: the servers that it has sent the call to. */
+  members: string[]
   method: string
   name?: string | undefined
   principal?: string | undefined
@@ -136,6 +138,7 @@ export class CallViews {
       id,
       at,
       server: '',
+      members: [],
       method: '',
       relayed: false,
       status: 'open',

@@ -16,12 +16,16 @@ export const VALUES = {
 const CODE = /^-?\d+$/
 
 /** A hint that no call can have one of the values. */
-export function hintOnValues(field: string, wanted: readonly string[], isWhole: boolean): string | undefined {
+export function hintOnValues(
+  field: string,
+  wanted: readonly { value: string; isWhole: boolean }[],
+): string | undefined {
   const known: readonly string[] | undefined = Object.hasOwn(VALUES, field)
     ? VALUES[field as keyof typeof VALUES]
     : undefined
-  const isKnown = (value: string) => known?.some((one) => (isWhole ? one === value : one.includes(value)))
-  const wrong = known && wanted.find((value) => !isKnown(value) && !(field === 'status' && CODE.test(value)))
+  const isKnown = ({ value, isWhole }: (typeof wanted)[number]) =>
+    known?.some((one) => (isWhole ? one === value : one.includes(value))) || (field === 'status' && CODE.test(value))
+  const wrong = wanted.find((one) => !isKnown(one))?.value
   if (!known || wrong === undefined) return undefined
   return `${field}:${wrong} matches nothing${didYouMean(wrong, known)}; values are ${known.join(', ')}`
 }

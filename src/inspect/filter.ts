@@ -1,6 +1,6 @@
 /**
  * The filter language: words separated by spaces, which all have to match. `server:orders`, `status:error,fault`,
- * `ms>500`, a text anywhere in the call or in the kept texts of its messages, and `-` before a word to negate it.
+ * `server:=orders` for the whole value, `ms>500`, a text anywhere in the call or in the kept texts of its messages, and `-` before a word to negate it.
  */
 import { CALL_TOOL } from '../protocol/methods.js'
 import { hintOnText, hintOnValues } from './filter-hints.js'
@@ -36,7 +36,7 @@ export const FIELDS = {
   tool: ({ method, name }) => (method === CALL_TOOL ? [name] : []),
   name: ({ name }) => [name],
   method: ({ method }) => [method],
-  server: ({ server }) => [server],
+  server: ({ server, members }) => [server, ...members],
   bridge: ({ bridge }) => [bridge],
   era: ({ client, upstream }) => [
     client?.era,
@@ -63,6 +63,8 @@ export const FIELD_NAMES: readonly string[] = [...Object.keys(FIELDS), TEXT]
 
 /** Fields with a fixed list of values, which must match completely. */
 const WHOLE = new Set(['status', 'blame', 'id', 'session', 'bridge'])
+/** Before a value that must match completely. */
+export const WHOLE_SIGN = '='
 /** Fields that are only known at the end of a call. */
 const BY_END = /^-?(?:status:|blame:|fault:|ms[<>:=])/i
 const BY_TEXT = /^-?text:/i
@@ -126,7 +128,10 @@ function testOf(word: string, { problems, hints, search }: Parsing): Test | unde
   const [, named = '', value = ''] = /^([a-z]+):(.*)$/is.exec(word) ?? []
   const field = named.toLowerCase()
   if (FIELD_NAMES.includes(field)) {
-    const wanted = value.toLowerCase().split(',').filter(Boolean)
+    const wanted = value
+      .toLowerCase()
+      .split(',')
+      .filter((part) => part !== '' && part !== WHOLE_SIGN)
     if (wanted.length === 0) {
       problems.push(`${word} needs a value`)
       return undefined
@@ -135,10 +140,13 @@ function testOf(word: string, { problems, hints, search }: Parsing): Test | unde
       const tests = wanted.map(search)
       return (call, now) => tests.some((test) => test(call, now))
     }
-    hints.push(...only(hintOnValues(field, wanted, WHOLE.has(field))))
-    const fits = WHOLE.has(field)
-      ? (found: string) => wanted.includes(found)
-      : (found: string) => wanted.some((part) => found.includes(part))
+    const values = wanted.map((part) => ({
+      value: part.startsWith(WHOLE_SIGN) ? part.slice(1) : part,
+      isWhole: WHOLE.has(field) || part.startsWith(WHOLE_SIGN),
+    }))
+    hints.push(...only(hintOnValues(field, values)))
+    const fits = (found: string) =>
+      values.some(({ value, isWhole }) => (isWhole ? found === value : found.includes(value)))
     const read: Field = FIELDS[field as keyof typeof FIELDS]
     return (call) => read(call).some((found) => found !== undefined && fits(found.toLowerCase()))
   }
@@ -160,8 +168,9 @@ function compares(ms: number, operator: string, limit: number): boolean {
   return Math.round(ms) === Math.round(limit)
 }
 
-function textsOf({ id, method, name, server, principal, session, status, fault, why, client, upstream }: CallView) {
-  return [id, method, name, server, principal, session, status, fault, why, client?.name, upstream?.name]
+function textsOf(call: CallView) {
+  const { id, method, name, server, members, principal, session, status, fault, why, client, upstream } = call
+  return [id, method, name, server, ...members, principal, session, status, fault, why, client?.name, upstream?.name]
 }
 
 /** The ids of the client's requests: a call with a question has several. */

@@ -50,12 +50,14 @@ function entryOf({ call, hop, began, request, answer }: Exchange) {
   const time = answer ? Math.max(0, answer.at - began) : request ? 0 : (call.ms ?? 0)
   const side = hop === 'client' ? call.client : call.upstream
   const text = answer?.payload?.text
+  // The servers of a group have wires of their own.
+  const server = request?.server ?? call.server
   return {
     startedDateTime: new Date(began).toISOString(),
     time,
     request: {
       method: 'POST',
-      url: addressOf(call, hop),
+      url: addressOf(call, hop, server),
       httpVersion: side?.transport === 'stdio' ? 'stdio' : 'HTTP/1.1',
       cookies: [],
       headers: headersOf(request),
@@ -83,12 +85,12 @@ function entryOf({ call, hop, began, request, answer }: Exchange) {
     timings: { send: 0, wait: time, receive: 0 },
     _hop: hop,
     _call: call.id,
-    _server: call.server,
+    _server: server,
   }
 }
 
 /** An address that names server, method and target: `http://orders.invalid/tools/call/book`. */
-function addressOf({ server, method, name = '' }: CallView, hop: Hop): string {
+function addressOf({ method, name = '' }: CallView, hop: Hop, server: string): string {
   const host = hop === 'client' ? 'mcp-bridge' : server.replace(/[^\w.-]+/g, '-') || 'server'
   const path = [...method.split('/'), ...(name === '' ? [] : [name])]
   return `http://${host}.invalid/${path.map((part) => encodeURIComponent(shown(part))).join('/')}`

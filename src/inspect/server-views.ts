@@ -3,10 +3,14 @@
 import { isFailure } from '../ports/outcome.js'
 import type { ServerStatus } from '../ports/server-status.js'
 import type { RecordedEvent, Side } from '../recorder/events.js'
+import type { CallView } from './call-views.js'
 import type { SessionCounts } from './open-sessions.js'
 
 /** Most stored entries of each kind. The oldest are dropped; of servers, the first ones stay. */
 export const KEPT_OF_SERVERS = { servers: 200, stderr: 20, messages: 20, processes: 100 }
+
+/** A call: its server or group, the servers of the group, and what is known about the one that it is for. */
+type CallOf = Pick<CallView, 'server' | 'members' | 'upstream'>
 
 type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
@@ -25,6 +29,8 @@ export interface ServerView {
   name: string
   /** It is a group: it has no era, process or state of its own. */
   isGroup?: true
+  /** The servers of a group that have got calls of it. */
+  members?: string[] | undefined
   era: string
   revision?: string | undefined
   transport?: string | undefined
@@ -142,16 +148,37 @@ export class ServerViews {
     return { era, revision: era === 'modern' ? revision : undefined, transport: transport as Side['transport'] }
   }
 
-  /** A call has started or ended. `upstream` is its server, as far as known. */
-  called({ server: name, outcome, client }: Of<'call'>, upstream: Side | undefined, isNew: boolean): void {
-    const server = this.of(name)
-    if (isNew) server.calls++
+  /** A server has got one more call. */
+  counted(name: string): void {
+    this.of(name).calls++
+  }
+
+  /** It is a group. */
+  group(name: string): ServerView & { members: string[] } {
+    const view = this.of(name)
+    view.isGroup = true
+    view.members ??= []
+    return view as ServerView & { members: string[] }
+  }
+
+  /** A group has sent a call to this server. */
+  joined(group: string, member: string): void {
+    const { members } = this.group(group)
+    if (!members.includes(member) && members.length < KEPT_OF_SERVERS.servers) members.push(member)
+  }
+
+  /** A call has started or ended. */
+  called({ outcome, client }: Of<'call'>, { server: name, members, upstream }: CallOf): void {
+    if (isFailure(outcome)) for (const one of [name, ...members]) this.of(one).failed++
+    const [only = name, ...others] = members
+    const server = this.of(only)
+    // A call of several servers says nothing about one of them.
+    if (server.isGroup || others.length > 0) return
     // A legacy client negotiates its own revision with a legacy server.
     if (outcome !== undefined && upstream && (client.era === 'modern' || upstream.era === 'modern'))
       server.side = upstream
     // The revision of a legacy server is only known after `initialize`.
     if (upstream?.revision !== undefined && (server.era === 'unknown' || server.era === upstream.era))
       Object.assign(server, { era: upstream.era, revision: upstream.revision })
-    if (isFailure(outcome)) server.failed++
   }
 }

@@ -8,7 +8,7 @@ export type { CallView } from './call-views.js'
 export type { ServerNow, ServerView } from './server-views.js'
 
 /** Most stored entries of each kind. The oldest are dropped. */
-export const KEPT = { refused: 500, notes: 100, bridges: 500, servers: 20 }
+export const KEPT = { refused: 500, notes: 100, bridges: 500, servers: 20, members: 200 }
 
 type Of<K extends RecordedEvent['kind']> = Extract<RecordedEvent, { kind: K }>
 
@@ -128,7 +128,19 @@ export class Views {
     // A client and a server between which messages are relayed have agreed on their revision.
     if (call.relayed && call.upstream && call.upstream.revision === undefined)
       call.upstream = { ...call.upstream, revision: call.client?.revision }
-    this.#servers.called(seen, call.upstream, isNew)
+    if (isNew) this.#servers.counted(call.server)
+    this.#belongsTo(call, seen.member)
+    this.#servers.called(seen, call)
+  }
+
+  /** The call is for this server of its group, too. */
+  #belongsTo(call: CallView, member: string | undefined): void {
+    const { server, members } = call
+    if (member === undefined || member === server || members.includes(member)) return
+    if (server === '' || members.length >= KEPT.members) return
+    members.push(member)
+    this.#servers.joined(server, member)
+    this.#servers.counted(member)
   }
 
   #within(seen: Of<'message' | 'question'>): void {
@@ -139,6 +151,9 @@ export class Views {
     }
     const call = this.#calls.within(seen)
     if (!isWithServer) return
+    if (seen.server !== call.server) this.#servers.group(call.server)
+    // To find the server of a call, a group may ask all of them for their lists.
+    if (isSentToServer(seen) && seen.method === call.method) this.#belongsTo(call, seen.server)
     // The end of a call names its server, but a call may take long.
     call.upstream ??= this.#servers.sideOf(seen.server)
     if (isSentToServer(seen)) this.#processOf(call, seen)

@@ -93,6 +93,26 @@ export function brief(side: Side | undefined): string {
   return [LETTERS[side.era], revision, shown(side.transport)].filter(Boolean).join(' ')
 }
 
+/** The server of a call. Of a group, with the server that the group has sent it to, or how many. */
+export function whereOf({ server, members: [only, ...others] }: Pick<CallView, 'server' | 'members'>): string {
+  if (only === undefined) return shown(server)
+  return `${shown(server)} › ${others.length === 0 ? shown(only) : `${others.length + 1} servers`}`
+}
+
+/** The same with all names. */
+export function fullWhere({ server, members }: Pick<CallView, 'server' | 'members'>): string {
+  return members.length === 0 ? shown(server) : `${shown(server)} › ${members.map((one) => shown(one)).join(', ')}`
+}
+
+/** The server's side of a call in a few characters, and in words. Several servers of a group have no common side. */
+export function briefServer({ members, upstream }: Pick<CallView, 'members' | 'upstream'>): string {
+  return members.length > 1 ? `${members.length} servers` : brief(upstream)
+}
+
+export function fullServer({ members, upstream }: Pick<CallView, 'members' | 'upstream'>): string {
+  return members.length > 1 ? `${members.length} servers` : full(upstream)
+}
+
 /** A side in words. */
 export function full(side: Side | undefined): string {
   if (!side) return 'none'

@@ -5,7 +5,18 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { elapsed, isRunning, phasesOf } from '../inspect/phases.js'
 import { LABELS, reach } from '../inspect/scale.js'
 import type { CallView } from '../inspect/views.js'
-import { brief, clock, duration, full, shown, statusOf } from '../inspect/words.js'
+import {
+  brief,
+  briefServer,
+  clock,
+  duration,
+  full,
+  fullServer,
+  fullWhere,
+  shown,
+  statusOf,
+  whereOf,
+} from '../inspect/words.js'
 import { addressOf } from './address.js'
 import { mayHaveTexts } from './feed.js'
 import { whyNothing } from './nothing.js'
@@ -165,7 +176,7 @@ function Row({ call, index, time }: RowProps) {
   const choose = () => {
     selected.value = call.id
   }
-  const [method, name, server] = [shown(call.method), shown(call.name), shown(call.server)]
+  const [method, name, server] = [shown(call.method), shown(call.name), whereOf(call)]
   const why = call.why ?? call.fault
   const status = `${words}${why === undefined ? '' : `: ${shown(why)}`}`
   const blame = call.blame === undefined ? '' : ` (blame: ${shown(call.blame)})`
@@ -173,8 +184,8 @@ function Row({ call, index, time }: RowProps) {
     <tr aria-rowindex=${index + 2} aria-current=${isSelected ? 'true' : undefined} class=${isSelected ? 'selected' : ''} onClick=${choose}>
       <td>${isPinned && html`<span class="pin" role="img" aria-label="pinned">★ </span>`}${clock(call.at)}</td>
       <td title=${[method, name].filter(Boolean).join(' ')}><a href=${addressOf('calls', call.id)}><span class=${call.method === USUAL ? 'method usual' : 'method'}>${method}</span> <b>${name}</b></a></td>
-      <td title=${server}>${server}</td>
-      <td title=${`${full(call.client)} → ${full(call.upstream)}${call.relayed ? ', relayed' : ''}`}>${brief(call.client)} → ${brief(call.upstream)}${call.relayed ? ' (relayed)' : ''}</td>
+      <td title=${fullWhere(call)}>${server}</td>
+      <td title=${`${full(call.client)} → ${fullServer(call)}${call.relayed ? ', relayed' : ''}`}>${brief(call.client)} → ${briefServer(call)}${call.relayed ? ' (relayed)' : ''}</td>
       <td class=${`status ${call.status}`} title=${`${status}${blame}`}><span aria-hidden="true">${sign} </span>${status}</td>
       <td class="number">${duration(elapsed(call, time))}${isRunning(call) ? ' …' : ''}</td>
       <td>${waterfall(call, time)}</td>

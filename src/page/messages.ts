@@ -191,8 +191,9 @@ function useRoom(table: { readonly current: HTMLTableElement | null }): Room {
 /** The side that a call waits for, and since when. */
 function waiting(call: CallView, time: number): string {
   const { who = 'bridge', from = 0, to = 0 } = phasesOf(call, time).at(-1) ?? {}
-  const server = current.value.views.servers.get(call.server)
-  const opening = who === 'bridge' && server && openingSince(server, call.at)
+  const { servers } = current.value.views
+  const asked = [call.server, ...call.members].flatMap((name) => servers.get(name) ?? [])
+  const opening = who === 'bridge' && asked.map((server) => openingSince(server, call.at)).find(Boolean)
   const where = who === 'bridge' ? 'in the bridge' : `waiting for the ${who}`
   const why = opening ? `: the server has not answered ${shown(opening.method)}` : ''
   return `${where} for ${duration(to - from)} so far${why}`

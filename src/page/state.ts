@@ -1,6 +1,6 @@
 /** The state of the page: the events so far, and the current view, which the address repeats. */
 import { batch, computed, signal } from '@preact/signals'
-import { inOwnTexts, readFilter } from '../inspect/filter.js'
+import { inOwnTexts, readFilter, WHOLE_SIGN } from '../inspect/filter.js'
 import { isRunning } from '../inspect/phases.js'
 import { type CallView, type ServerNow, type ServerView, Views } from '../inspect/views.js'
 import type { RecordedEvent } from '../recorder/events.js'
@@ -70,7 +70,8 @@ export const paused = computed(() => pausedCalls.value !== undefined)
 export const filterWords = computed(() => {
   const words = CHOICES.flatMap((choice) => {
     const value = choices.value[choice]
-    return value === undefined ? [] : [`${choice}:"${value}"`]
+    // A part would also match servers with longer names.
+    return value === undefined ? [] : [`${choice}:"${choice === 'server' ? WHOLE_SIGN : ''}${value}"`]
   })
   return [...words, filterText.value].join(' ').trim()
 })

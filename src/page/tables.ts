@@ -61,8 +61,9 @@ export function Servers() {
   const card = (name: string) => {
     const known = now.get(name)
     const seen = servers.get(name)
-    if (!known || 'state' in known) return html`<${Server} key=${name} name=${name} now=${known} seen=${seen} />`
-    return html`<${Server} key=${name} name=${name} seen=${known} state=${known.isGroup ? GROUP : 'removed'} />`
+    if (known && 'state' in known) return html`<${Server} key=${name} name=${name} now=${known} seen=${seen} />`
+    const state = (known ?? seen)?.isGroup ? GROUP : known && 'removed'
+    return html`<${Server} key=${name} name=${name} seen=${known ?? seen} state=${state} />`
   }
   if (names.length === 0 && current.value.views.notes.length === 0)
     return html`<p class="empty">${whyNothing() ?? 'No servers yet.'}</p>`
@@ -83,7 +84,7 @@ interface ServerProps {
 }
 
 function Server({ name, now, seen, state = now?.state ?? '' }: ServerProps) {
-  const { transport, at, ms, pids = [], starts = 0, calls = 0, failed = 0, stderr = [] } = seen ?? {}
+  const { transport, at, ms, pids = [], starts = 0, calls = 0, failed = 0, stderr = [], members = [] } = seen ?? {}
   const why = now?.why ?? seen?.why
   const era = now?.era ?? seen?.era
   // The era of an unknown server was not detected.
@@ -99,13 +100,14 @@ function Server({ name, now, seen, state = now?.state ?? '' }: ServerProps) {
         .map((text) => shown(text))
         .join(' '),
     ],
+    ['Servers', members.map((one) => shown(one)).join(', ')],
     ['Transport', transport && TRANSPORTS[transport as keyof typeof TRANSPORTS]],
     [now?.state === 'down' ? 'Why it is down' : 'Evidence', why && shown(why, 300)],
     ['Detected', found],
     ['Process', pids.length > 0 && pids.join(', ')],
     ['Starts', starts > 0 && starts],
     ['Calls', html`${link('', `${calls} recorded`)}${failed > 0 && html`, ${link(FAILED, `${failed} failed`)}`}`],
-    ['In progress', now && `${now.calls} calls, ${now.parked} of them waiting for the client`],
+    ['In progress', now && `${now.calls} calls, and ${now.parked} that wait for the client`],
     ['Open sessions', sessionsIn(now?.sessions ?? openSessions(name))],
     ['Circuit breaker', now && breakerOf(now)],
     ['Tools', now?.tools && toolsIn(now.tools)],

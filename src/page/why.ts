@@ -4,7 +4,17 @@ import { errorMessage } from '../inspect/error-message.js'
 import { serverMs } from '../inspect/phases.js'
 import { clientOf, type MessageRow } from '../inspect/rows.js'
 import type { CallView } from '../inspect/views.js'
-import { clock, duration, full, pathOf, ruleWords, shownLines, statusOf } from '../inspect/words.js'
+import {
+  clock,
+  duration,
+  full,
+  fullServer,
+  fullWhere,
+  pathOf,
+  ruleWords,
+  shownLines,
+  statusOf,
+} from '../inspect/words.js'
 import { Rule, RuleRow } from './documented.js'
 import { line, whereOf } from './raw.js'
 
@@ -18,7 +28,7 @@ export function Why({ call, time }: { call: CallView; time: number }) {
     ['Reason', call.why],
     ['Error message', errorMessage(call)],
     ['Client', full(clientOf(call))],
-    ['Server', `${call.server}: ${full(call.upstream)}${call.pid === undefined ? '' : `, pid ${call.pid}`}`],
+    ['Server', `${fullWhere(call)}: ${fullServer(call)}${call.pid === undefined ? '' : `, pid ${call.pid}`}`],
     ['Path', pathThrough(call)],
     ['Questions', call.rounds > 0 ? `${call.rounds} ${call.rounds === 1 ? 'round' : 'rounds'}` : undefined],
     ['Server time', duration(serverMs(call, time))],
@@ -53,8 +63,9 @@ export function Why({ call, time }: { call: CallView; time: number }) {
 const CLASSES = { add: 'added', remove: 'removed', replace: 'replaced' } as const
 
 /** How a call reaches its server; undefined if not known yet. */
-function pathThrough({ relayed, client, upstream, status }: CallView): string | undefined {
+function pathThrough({ relayed, client, upstream, status, members }: CallView): string | undefined {
   if (relayed) return 'relayed unchanged: both sides speak the same era'
+  if (members.length > 1) return 'sent to several servers of the group, whose answers the bridge joins'
   if (!upstream) return status === 'open' ? undefined : 'did not reach the server'
   return client?.era === upstream.era
     ? 'forwarded: both sides speak the same era'

@@ -159,7 +159,7 @@ export class RecordedCall implements CallRecorder {
   /** A start or end event, with what is known about the call. */
   #trace(what: CallTrace['what'], now: number): CallTrace {
     const { clientEra, clientRevision, clientTransport, serverEra, serverRevision, serverTransport } = this.#fields
-    const { method, name, relayed = false, trace_id: traceId } = this.#fields
+    const { method, name, server, relayed = false, trace_id: traceId } = this.#fields
     return {
       kind: 'call',
       what,
@@ -184,6 +184,7 @@ export class RecordedCall implements CallRecorder {
       },
       method,
       name: name as string | undefined,
+      member: server,
       relayed,
       outcome: undefined,
       cancelled: undefined,

@@ -93,6 +93,8 @@ export interface CallBody {
   method: string
   /** The tool, prompt or resource. */
   name?: string | undefined
+  /** The server of a group that the call is for. */
+  member?: string | undefined
   relayed: boolean
   outcome?: Outcome | undefined
   /** Undefined unless the outcome is `cancelled`. */

@@ -24,6 +24,7 @@ const wholeMessage: Required<MessageBody> = {
 const wholeCall: Required<CallBody> = {
   ...call,
   upstream: side,
+  member: EVIL,
   name: EVIL,
   outcome: 'cancelled',
   cancelled: 'notification',

@@ -44,7 +44,7 @@ export class MergedSource {
     const { ring, origin } = this.#merged
     const { event, payload } = traceOf(seen, {
       bridge: this.#bridge ?? seen.bridge,
-      server: seen.server === undefined ? undefined : this.serverName(seen.server),
+      serverName: (name) => this.serverName(name),
       callOf: (id) => this.#callOf(id),
       numberOf: (seq) => this.#numbers.get(seq),
       origin,

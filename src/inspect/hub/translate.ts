@@ -4,8 +4,8 @@ import type { Changes, KeptText, RecordedEvent, TraceEvent } from '../../recorde
 /** The members of an event that differ in the ring. */
 export interface Belongings {
   bridge: string | undefined
-  /** The name of the server, unique among all bridges. */
-  server: string | undefined
+  /** The name of a server, unique among all bridges. */
+  serverName(name: string): string
   /** The number of the call of an id. */
   callOf(id: string): number
   /** The number that another event has here; undefined if it was dropped. */
@@ -17,16 +17,20 @@ export interface Belongings {
 /** The event, and the text of its message. */
 export function traceOf(
   seen: RecordedEvent,
-  { bridge, server, callOf, numberOf, origin }: Belongings,
+  { bridge, serverName, callOf, numberOf, origin }: Belongings,
 ): { event: TraceEvent; payload: KeptText | undefined } {
-  const { v: _v, seq: _seq, at, replica: _replica, call, continues, ...body } = seen
+  const { v: _v, seq: _seq, at, replica: _replica, server, call, continues, ...body } = seen
   const belonging = {
     bridge,
-    server,
+    server: server === undefined ? undefined : serverName(server),
     call: call === undefined ? undefined : callOf(call),
     continues: continues === undefined ? undefined : callOf(continues),
     session: seen.session,
     now: at - origin,
+  }
+  if (body.kind === 'call') {
+    const member = body.member === undefined ? undefined : serverName(body.member)
+    return { event: { ...body, ...belonging, member }, payload: undefined }
   }
   if (body.kind !== 'message') return { event: { ...body, ...belonging } as TraceEvent, payload: undefined }
   const { payload, changes, more = 0, of, ...message } = body
