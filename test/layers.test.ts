@@ -100,7 +100,13 @@ const packages: Record<string, readonly string[]> = {
   'fastest-levenshtein': ['texts/nearest'],
   minisearch: ['group/tool-index'],
   'lru-cache': ['policy/counted-cache', 'discovery/cycle', 'replicas/replicas'],
-  '@redis/client': ['replicas/client', 'replicas/cluster', 'replicas/destroyed'],
+  '@redis/client': [
+    'replicas/client',
+    'replicas/cluster',
+    'replicas/destroyed',
+    'replicas/last-words',
+    'replicas/replaced',
+  ],
   'ipaddr.js': ['net/connect', 'net/guard', 'net/proxy'],
   jose: ['discovery/trust', 'oauth/client/client-auth', 'oauth/client/proof-key', 'oauth/page/company', 'oauth/server'],
   oauth4webapi: [

@@ -112,7 +112,8 @@ export const LOG_EVENTS = {
   discovery_failed: 'A phase of discovery failed for a discovered server.',
   trust_changed: 'The trust in a discovered server changed.',
 
-  redis_unavailable: 'Redis is unavailable. Once until it is available again.',
+  redis_unavailable:
+    'Redis is unreachable, or refuses what the bridge needs. Once, and once for each code of its errors, until it is available again.',
   redis_available: 'Redis is available again, for two seconds at least.',
   redis_connect_failed: 'The first connection to Redis failed.',
   redis_may_evict: 'Redis may evict keys that the replicas need.',

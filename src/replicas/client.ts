@@ -2,18 +2,22 @@
  * Connections to Redis by the library @redis/client: to an address, to the primary that Sentinels know, or to a Cluster.
  * Loaded on demand: most bridges have no replicas.
  */
-import { createClient, createSentinel, ErrorReply } from '@redis/client'
-import { clusterClients } from './cluster.js'
+import { createSentinel, ErrorReply } from '@redis/client'
+import { backoff } from '../time/pause.js'
+import { clientAt, clusterClients } from './cluster.js'
 import {
   accessOf,
+  type Channels,
   COMMANDS,
-  type Keys,
   placeOf,
+  RECONNECT,
+  REDIS_PORT,
   type RedisAddress,
-  type RedisChannels,
   type RedisConnection,
 } from './connection.js'
 import { endDestroyedClients } from './destroyed.js'
+import { hearLastWords } from './last-words.js'
+import { Single, type SingleClient } from './single.js'
 
 export { ErrorReply }
 
@@ -22,30 +26,35 @@ const TO_PRIMARY = 8
 const SENTINEL_PORT = 26_379
 
 endDestroyedClients()
+hearLastWords()
 
-/** A client for commands and one for subscriptions, not connected yet. */
-export function clientsOf(address: RedisAddress): { asking: RedisConnection; listening: RedisChannels } {
-  if (address.cluster?.length) return clusterClients(address.cluster, address.tls)
-  return { asking: clientOf(address), listening: clientOf(address) }
+/** A connection for commands, and one that hears these channels. They are not connected yet. */
+export function clientsOf(
+  address: RedisAddress,
+  channels: Channels = new Map(),
+): { asking: RedisConnection; listening: RedisConnection } {
+  const { url = '', sentinels = [], cluster, tls } = address
+  if (cluster?.length) return clusterClients(cluster, tls, channels)
+  const making =
+    sentinels.length > 0
+      ? { make: () => primaryOf(url, sentinels, tls) }
+      : { make: () => clientAt(placeOf(url, REDIS_PORT), accessOf(url, tls)), failure: 'error' as const }
+  return { asking: new Single(making), listening: new Single({ ...making, channels }) }
 }
 
-function clientOf({ url = '', sentinels = [], tls }: RedisAddress): RedisConnection {
-  const client = (sentinels.length > 0
-    ? primaryOf(url, sentinels, tls)
-    : createClient({ ...accessOf(url, tls), url, ...COMMANDS })) as unknown as RedisChannels & Keys
-  return Object.assign(client, { withKeys: <T>(run: (keys: Keys) => Promise<T>) => run(client) })
-}
-
-function primaryOf(url: string, sentinels: readonly string[], tls: RedisAddress['tls']) {
+function primaryOf(url: string, sentinels: readonly string[], tls: RedisAddress['tls']): SingleClient {
+  const reconnectStrategy = (retries: number) => backoff(retries, RECONNECT)
+  const access = accessOf(url, tls)
   return createSentinel({
     name: placeOf(url, 0).host,
     sentinelRootNodes: sentinels.map((one) => placeOf(one, SENTINEL_PORT)),
-    nodeClientOptions: accessOf(url, tls),
+    nodeClientOptions: { ...access, socket: { ...access.socket, reconnectStrategy } },
     sentinelClientOptions: accessOf(sentinels[0] as string, tls),
     masterPoolSize: TO_PRIMARY,
-    // Retries until the client is destroyed.
-    maxCommandRediscovers: Number.MAX_SAFE_INTEGER,
+    // An attempt that fails is the last one, and another client follows after a delay. By itself the library repeats a
+    // command without delay, for as long as the node that Sentinels name is read-only.
+    maxCommandRediscovers: 0,
     passthroughClientErrorEvents: true,
     ...COMMANDS,
-  })
+  }) as unknown as SingleClient
 }

@@ -1,6 +1,5 @@
 /** The interfaces of connections to Redis, and their options: addresses, credentials, time limits, attempts to connect again. */
 import { withoutBrackets } from '../texts/parse-url.js'
-import { backoff } from '../time/pause.js'
 
 /** The addresses of Redis: either `url` or `cluster`. */
 export interface RedisAddress {
@@ -14,17 +13,24 @@ export interface RedisAddress {
   tls?: { ca?: string; cert?: string; key?: string }
 }
 
-/** A connection for channels. */
-export interface RedisChannels {
+/** What is heard, by channel. */
+export type Channels = ReadonlyMap<string, (message: Buffer) => void>
+
+/** A connection. It hears its channels whenever it is ready. */
+export interface RedisConnection {
   readonly isReady: boolean
   /** Connects, and reconnects until it is destroyed. */
   connect(): Promise<unknown>
+  /** Connects again, to where the address leads now. */
+  anew(): void
   destroy(): unknown
-  /** `ready`: the connection and its subscriptions work again. */
+  /** `ready`: the connection and its subscriptions work, or work again. */
   on(event: 'error' | 'ready', listener: (error: Error) => void): unknown
   publish(channel: string, message: Buffer): Promise<number>
-  subscribe(channel: string, listener: (message: Buffer) => void, buffers: true): Promise<void>
-  configGet(name: string): Promise<Record<string, string | undefined>>
+  /** What Redis does when its memory is full (`maxmemory-policy`); undefined if it does not tell. */
+  policy(): Promise<string | undefined>
+  /** Runs commands for keys. Rejects if they cannot be run. */
+  withKeys<T>(run: (keys: Keys) => Promise<T>): Promise<T>
 }
 
 /** Commands for keys. */
@@ -38,13 +44,7 @@ export interface Keys {
   multi(): Multi
 }
 
-/** A connection for channels and keys. */
-export interface RedisConnection extends RedisChannels {
-  /** Runs commands for keys. Rejects if they cannot be run. */
-  withKeys<T>(run: (keys: Keys) => Promise<T>): Promise<T>
-}
-
-interface Expiring {
+export interface Expiring {
   condition?: 'NX'
   expiration: { type: 'PX'; value: number }
 }
@@ -56,6 +56,7 @@ interface Multi {
   exec(): Promise<unknown[]>
 }
 
+export const REDIS_PORT = 6_379
 /** Milliseconds between attempts to connect: the first delay and the longest. */
 export const RECONNECT = { first: 50, most: 500 }
 /** Milliseconds between pings, and milliseconds of silence before a connection is dropped. */
@@ -79,11 +80,8 @@ const CONNECTION = {
 // `Redis` has its own timeout: that of @redis/client 6.3 covers only the time until a command is written.
 export const COMMANDS = { RESP: 2, commandOptions: { timeout: 0 } } as const
 
-const SOCKET = {
-  connectTimeout: CONNECT_TIMEOUT,
-  socketTimeout: SILENCE,
-  reconnectStrategy: (retries: number) => backoff(retries, RECONNECT),
-}
+// Without reconnection, because a failed client is replaced.
+const SOCKET = { connectTimeout: CONNECT_TIMEOUT, socketTimeout: SILENCE, reconnectStrategy: false as const }
 
 /** Options of a connection: TLS, user, password and database. The other nodes have the same. */
 export function accessOf(url: string, tls: RedisAddress['tls']) {

@@ -21,6 +21,6 @@ export function endDestroyedClients(): void {
 }
 
 /** The object in the prototype chain that has this own property. */
-function ownerOf(object: object, name: string): object {
+export function ownerOf(object: object, name: string): object {
   return Object.hasOwn(object, name) ? object : ownerOf(Object.getPrototypeOf(object), name)
 }

@@ -1,16 +1,21 @@
 /**
- * The connections to Redis: one for commands, one for subscriptions; timeouts and failures. A command fails after a timeout. After a failure, no
- * commands are sent for a moment.
+ * The connections to Redis: one for commands, one for subscriptions; timeouts, failures and refusals. A command fails after a timeout. After a
+ * failure, no commands are sent for a moment.
  */
 import type { Log } from '../log/events.js'
+import { printable } from '../texts/printable.js'
 import { Deadline, within } from '../time/time.js'
-import type { Keys, RedisAddress, RedisChannels, RedisConnection } from './connection.js'
+import type { Keys, RedisAddress, RedisConnection } from './connection.js'
+import { adviceOn, codeOf, type Need, RefusedNeeds } from './refused.js'
+import { tryCounts, tryKeys } from './scripts.js'
 
 /** The class of error replies: of the library, which is loaded on demand. */
 type ErrorReply = typeof import('./client.js').ErrorReply
 
 /** How to connect to Redis. */
 export interface RedisOptions extends RedisAddress {
+  /** Prefix of all keys and channels. */
+  prefix?: string
   /** Milliseconds that one command may take. */
   timeout: number
   log: RedisLog
@@ -32,20 +37,29 @@ const REST = 500
 const STEADY = 2_000
 /** Most milliseconds that the start waits for Redis. */
 const FIRST_WAIT = 2_000
+/** Most characters of an error of Redis in the log. */
+const MOST_WORDS = 300
+/** Most lines of the log until Redis is available again: one for each code of its errors. */
+const MOST_REASONS = 8
+/** Policies with which Redis may evict keys before they expire, without an error. */
+const EVICTING = /^(allkeys|volatile)-/
 
 /** Both connections. */
 export class Redis {
   readonly #options: RedisOptions
   #errorReply: ErrorReply | undefined
   #asking: RedisConnection | undefined
-  #listening: RedisChannels | undefined
+  #listening: RedisConnection | undefined
   readonly #listeners = new Map<string, Listener>()
-  #listens = false
   /** Separate, because a Cluster can carry messages while the keys of a lost primary are unreachable. */
   readonly #channels: Lane
   readonly #keys: Lane
-  #reported = false
+  readonly #refused: RefusedNeeds
+  /** Codes of errors in the log, since Redis was available. */
+  readonly #reported = new Set<string>()
   #steady: NodeJS.Timeout | undefined
+  /** The eviction policy of Redis. */
+  #policy: string | undefined
   #closed = false
   /** Called when the subscriptions work again after an interruption. */
   onReturn: () => void = () => {}
@@ -54,12 +68,21 @@ export class Redis {
     this.#options = options
     this.#channels = new Lane(options.timeout)
     this.#keys = new Lane(options.timeout)
+    this.#refused = new RefusedNeeds({
+      attempt: (need, key) => this.#attempt(need, key),
+      connectAnew: () => this.#asking?.anew(),
+      over: (anew) => {
+        // Once, because sessions are then told that all may have changed.
+        if (anew) this.#listening?.anew()
+        this.#settle()
+      },
+    })
   }
 
-  /** Whether Redis answers and the subscriptions work. */
+  /** Whether Redis answers, refuses nothing, and the subscriptions work. */
   get working(): boolean {
     const areReady = this.#asking?.isReady === true && this.#listening?.isReady === true
-    return areReady && this.#listens && this.#channels.answers
+    return areReady && this.#channels.answers && !this.#refused.any
   }
 
   /** Connects, and keeps trying. Resolves when connected, or after FIRST_WAIT. */
@@ -68,18 +91,18 @@ export class Redis {
     const { clientsOf, ErrorReply } = await import('./client.js')
     if (this.#closed) return
     this.#errorReply = ErrorReply
-    const { asking, listening } = clientsOf(this.#options)
+    const { asking, listening } = clientsOf(this.#options, this.#listeners)
     for (const client of [asking, listening]) this.#watch(client)
     this.#asking = asking
     this.#listening = listening
-    const heard = new Promise<void>((resolve) => {
-      listening.on('ready', () => {
-        if (this.#listens) this.onReturn()
-        else this.#listenToAll(listening).then(resolve, () => {})
-      })
+    asking.on('ready', () => void this.#checkPolicy(asking))
+    let isFirst = true
+    listening.on('ready', () => {
+      if (!isFirst) this.onReturn()
+      isFirst = false
     })
-    const connected = Promise.all([asking.connect(), listening.connect(), heard]).then(
-      () => this.#checkPolicy(asking),
+    const connected = Promise.all([asking.connect(), listening.connect()]).then(
+      () => this.#attemptAll(),
       (error: unknown) =>
         this.#options.log.debug({ event: 'redis_connect_failed', err: error }, 'cannot connect to Redis'),
     )
@@ -88,7 +111,7 @@ export class Redis {
 
   /** Publishes a message. Resolves to the number of receivers; rejects with RedisAway. */
   publish(channel: string, message: Buffer): Promise<number> {
-    return this.#ask(this.#channels, (client) => client.publish(channel, message))
+    return this.#ask('channels', channel, (client) => client.publish(channel, message))
   }
 
   /** Subscribes to a channel. Must be called before `connect`. */
@@ -96,19 +119,20 @@ export class Redis {
     this.#listeners.set(channel, listener)
   }
 
-  /** Runs commands for keys. Rejects with RedisAway. */
-  run<T>(command: (keys: Keys) => Promise<T>): Promise<T> {
-    return this.#ask(this.#keys, (client) => client.withKeys(command))
+  /** Runs commands for a key. Rejects with RedisAway. */
+  run<T>(command: (keys: Keys) => Promise<T>, key?: string, need: Need = 'keys'): Promise<T> {
+    return this.#ask(need, key, (client) => client.withKeys(command))
   }
 
   close(): void {
     this.#closed = true
     clearTimeout(this.#steady)
-    // With Sentinels, `destroy` resolves only after the current attempt to connect.
-    for (const client of [this.#asking, this.#listening]) Promise.resolve(client?.destroy()).catch(() => {})
+    this.#refused.close()
+    for (const client of [this.#asking, this.#listening]) client?.destroy()
   }
 
-  async #ask<T>(lane: Lane, command: (client: RedisConnection) => Promise<T>): Promise<T> {
+  async #ask<T>(need: Need, key: string | undefined, command: (client: RedisConnection) => Promise<T>): Promise<T> {
+    const lane = need === 'channels' ? this.#channels : this.#keys
     if (!this.#asking?.isReady || !lane.answers) throw new RedisAway('Redis does not answer')
     const over = lane.begin()
     let timer: Deadline | undefined
@@ -118,8 +142,8 @@ export class Redis {
     try {
       return await Promise.race([command(this.#asking), late])
     } catch (error) {
-      // An error reply is an answer: Redis may be out of memory, or refuse the command.
-      if (!(this.#errorReply && error instanceof this.#errorReply)) lane.rest()
+      if (this.#errorReply && error instanceof this.#errorReply) this.#refuse(need, key, error)
+      else lane.rest()
       throw error instanceof RedisAway ? error : new RedisAway('A Redis command failed', { cause: error })
     } finally {
       // Also without an answer: the client for Sentinels may never settle commands that a lost primary had received.
@@ -128,41 +152,73 @@ export class Redis {
     }
   }
 
-  async #listenToAll(client: RedisChannels): Promise<void> {
-    for (const [channel, listener] of this.#listeners) await client.subscribe(channel, listener, true)
-    this.#listens = true
+  /** An error reply is an answer: Redis may be out of memory, or refuse the command. Others may still work. */
+  #refuse(need: Need, key: string | undefined, error: Error): void {
+    this.#report(error)
+    this.#refused.add(need, key, error)
   }
 
-  /** With these policies Redis may evict keys before they expire, without an error. */
-  async #checkPolicy(client: RedisChannels): Promise<void> {
-    const found = await client.configGet('maxmemory-policy').catch(() => undefined)
-    const policy = found?.['maxmemory-policy']
-    if (policy?.startsWith('allkeys-'))
+  /** Tries what the bridge needs in any case, so that a refusal is known from the start. */
+  async #attemptAll(): Promise<void> {
+    const needs: Need[] = ['keys', 'channels']
+    await Promise.all(needs.map((need) => this.#attempt(need).catch(() => {})))
+  }
+
+  #attempt(need: Need, key?: string): Promise<unknown> {
+    const check = checkKey(this.#options.prefix ?? '', key)
+    if (need === 'keys') return this.run((keys) => tryKeys(keys, check), key)
+    if (need === 'counts') return this.run((keys) => tryCounts(keys, check), key, need)
+    // Nobody takes an empty message.
+    const [channel = key] = this.#listeners.keys()
+    return channel === undefined ? Promise.resolve() : this.publish(channel, Buffer.alloc(0))
+  }
+
+  async #checkPolicy(client: RedisConnection): Promise<void> {
+    const policy = await client.policy()
+    if (policy === this.#policy || policy === undefined) return
+    this.#policy = policy
+    if (EVICTING.test(policy))
       this.#options.log.warn(
         { event: 'redis_may_evict', policy },
         'Redis may evict keys that replicas need; set its maxmemory-policy to noeviction',
       )
   }
 
-  /** Logs once that Redis is unreachable, and once that it has stayed reachable again. */
-  #watch(client: RedisChannels): void {
-    const { log } = this.#options
-    client.on('error', (error: Error) => {
-      if (this.#closed) return
-      clearTimeout(this.#steady)
-      if (!this.#reported) log.warn({ event: 'redis_unavailable', why: error.message }, 'Redis is unavailable')
-      this.#reported = true
-    })
-    client.on('ready', () => {
-      clearTimeout(this.#steady)
-      if (!this.#reported) return
-      this.#steady = setTimeout(() => {
-        if (!this.#asking?.isReady || !this.#listening?.isReady) return
-        log.info({ event: 'redis_available' }, 'Redis is available again')
-        this.#reported = false
-      }, STEADY).unref()
-    })
+  #watch(client: RedisConnection): void {
+    client.on('error', (error) => this.#report(error))
+    client.on('ready', () => this.#settle())
   }
+
+  /** Logs once that Redis is unreachable, and once for each code of its errors. */
+  #report(error: Error): void {
+    if (this.#closed) return
+    clearTimeout(this.#steady)
+    const code = codeOf(error)
+    const isNew = code === '' ? this.#reported.size === 0 : !this.#reported.has(code)
+    if (!isNew || this.#reported.size >= MOST_REASONS) return
+    this.#reported.add(code)
+    const next = adviceOn(error)
+    const why = printable(error.message, MOST_WORDS)
+    this.#options.log.warn({ event: 'redis_unavailable', why, ...(next && { next }) }, 'Redis is unavailable')
+  }
+
+  /** Logs once that Redis has stayed available. */
+  #settle(): void {
+    clearTimeout(this.#steady)
+    if (this.#reported.size === 0) return
+    this.#steady = setTimeout(() => {
+      if (!this.working) return
+      this.#options.log.info({ event: 'redis_available' }, 'Redis is available again')
+      this.#reported.clear()
+    }, STEADY).unref()
+  }
+}
+
+/** A key to try commands with: in a Cluster, its slot is that of the other key. */
+function checkKey(prefix: string, key?: string): string {
+  if (key === undefined) return `${prefix}check`
+  const tag = /\{([^}]+)\}/.exec(key)?.[1] ?? key
+  return `${prefix}check{${tag}}`
 }
 
 /** The circuit breaker of a group of commands. */

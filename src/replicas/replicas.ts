@@ -67,7 +67,7 @@ export class RedisReplicas implements Replicas {
 
   constructor({ prefix, keys, certificate, address, ...connecting }: ReplicasOptions) {
     this.certificate = certificate
-    this.#redis = new Redis(connecting)
+    this.#redis = new Redis({ ...connecting, prefix })
     this.#sealer = new Sealer(keys, 'replica')
     const { id } = this
     const warn = onceAMinute(connecting.log)

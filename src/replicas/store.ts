@@ -7,6 +7,7 @@ import type { SharedStore } from '../ports/replicas.js'
 import { pause } from '../time/pause.js'
 import type { Keys } from './connection.js'
 import type { Redis } from './redis.js'
+import { expiring, increment, swap } from './scripts.js'
 
 export interface RedisStoreOptions {
   /** Prefix of all keys. */
@@ -15,10 +16,6 @@ export interface RedisStoreOptions {
   sealer(): Sealer
 }
 
-/** Replaces the value of a key if it equals the expected one. An empty text stands for no value. */
-const SWAP = `if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
-if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
-return 1`
 /** Most attempts to change a value that other replicas change too, and most milliseconds between them. */
 const ATTEMPTS = 100
 const BETWEEN = 20
@@ -35,7 +32,7 @@ export class RedisStore implements SharedStore {
 
   async recall(kind: string, name: string): Promise<string | undefined> {
     const key = this.#keyOf(kind, name)
-    return this.#opened(await this.#run((keys) => keys.get(key)), key)
+    return this.#opened(await this.#run(key, (keys) => keys.get(key)), key)
   }
 
   /** Reads a value repeatedly until it is wanted, for so many milliseconds. Resolves to the last one. Rejects with a Fault. */
@@ -56,7 +53,7 @@ export class RedisStore implements SharedStore {
   async remember(kind: string, name: string, text: string, milliseconds: number): Promise<boolean> {
     const key = this.#keyOf(kind, name)
     const sealed = this.#sealed(text, key)
-    const written = this.#options.redis.run((keys) => keys.set(key, sealed, expiring(milliseconds)))
+    const written = this.#options.redis.run((keys) => keys.set(key, sealed, expiring(milliseconds)), key)
     return written.then(
       () => true,
       () => false,
@@ -64,7 +61,8 @@ export class RedisStore implements SharedStore {
   }
 
   forget(kind: string, name: string): void {
-    this.#options.redis.run((keys) => keys.del(this.#keyOf(kind, name))).catch(() => {})
+    const key = this.#keyOf(kind, name)
+    this.#options.redis.run((keys) => keys.del(key), key).catch(() => {})
   }
 
   async change<T>(
@@ -75,13 +73,13 @@ export class RedisStore implements SharedStore {
   ): Promise<T> {
     const key = this.#keyOf(kind, name)
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const sealed = await this.#run((keys) => keys.get(key))
+      const sealed = await this.#run(key, (keys) => keys.get(key))
       const before = this.#opened(sealed, key)
       const { text, result } = edit(before)
       if (text === before) return result
       const after = text === undefined ? '' : this.#sealed(text, key)
-      const swap = { keys: [key], arguments: [sealed ?? '', after, String(wholeMs(milliseconds))] }
-      if ((await this.#run((keys) => keys.eval(SWAP, swap))) === 1) return result
+      const change = { from: sealed ?? '', to: after, milliseconds }
+      if (await this.#run(key, (keys) => swap(keys, key, change))) return result
       await pause(Math.random() * BETWEEN)
     }
     throw new Fault('storeUnavailable', 'Too many replicas change the same value', { retryAfter: 1 })
@@ -89,22 +87,15 @@ export class RedisStore implements SharedStore {
 
   async claim(kind: string, name: string, milliseconds: number): Promise<boolean> {
     const options = { condition: 'NX', ...expiring(milliseconds) } as const
-    return (await this.#run((keys) => keys.set(this.#keyOf(kind, name), '1', options))) !== null
+    const key = this.#keyOf(kind, name)
+    return (await this.#run(key, (keys) => keys.set(key, '1', options))) !== null
   }
 
-  async count(kind: string, name: string, milliseconds: number): Promise<{ current: number; ttl: number }> {
+  count(kind: string, name: string, milliseconds: number): Promise<{ current: number; ttl: number }> {
     const { prefix, redis, sealer } = this.#options
     // A keyed hash: a name may be an IP address, and a plain digest of that can be reversed by trying all.
     const key = `${prefix}${kind}:${sealer().hash(name)}`
-    const [, current, ttl] = await redis.run((keys) =>
-      keys
-        .multi()
-        .set(key, '0', { condition: 'NX', ...expiring(milliseconds) })
-        .incr(key)
-        .pTTL(key)
-        .exec(),
-    )
-    return { current: Number(current), ttl: Number(ttl) }
+    return redis.run((keys) => increment(keys, key, milliseconds), key, 'counts')
   }
 
   #sealed(text: string, key: string): string {
@@ -116,8 +107,8 @@ export class RedisStore implements SharedStore {
     return this.#options.sealer().openBytes(Buffer.from(sealed, 'base64'), key)?.toString('utf8')
   }
 
-  #run<T>(command: (keys: Keys) => Promise<T>): Promise<T> {
-    return this.#options.redis.run(command).catch((cause: unknown) => {
+  #run<T>(key: string, command: (keys: Keys) => Promise<T>): Promise<T> {
+    return this.#options.redis.run(command, key).catch((cause: unknown) => {
       throw new Fault('storeUnavailable', 'Redis is unavailable, so the state that replicas share is too', {
         cause,
         retryAfter: 1,
@@ -128,13 +119,4 @@ export class RedisStore implements SharedStore {
   #keyOf(kind: string, name: string): string {
     return `${this.#options.prefix}${kind}:${digest(name)}`
   }
-}
-
-function expiring(milliseconds: number) {
-  return { expiration: { type: 'PX', value: wholeMs(milliseconds) } } as const
-}
-
-/** Redis takes only whole milliseconds above zero. */
-function wholeMs(milliseconds: number): number {
-  return Math.max(1, Math.round(milliseconds))
 }

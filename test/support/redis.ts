@@ -38,9 +38,9 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`
   }
 
-  /** Starts it, empty. Resolves when it takes connections. */
-  async start(): Promise<void> {
-    const child = spawn('redis-server', this.#args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  /** Starts it, with what it has saved. Resolves when it takes connections and has read that. */
+  async start(...more: string[]): Promise<void> {
+    const child = spawn('redis-server', [...this.#args, ...more], { stdio: ['ignore', 'pipe', 'inherit'] })
     this.#child = child
     await new Promise<void>((resolve, reject) => {
       child.once('exit', (code) => reject(new Error(`redis-server exited with code ${code}`)))

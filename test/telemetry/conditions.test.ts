@@ -9,7 +9,7 @@ import { until } from '../support/eventually.js'
 import { temporaryFile, temporaryFolder } from '../support/folder.js'
 import { LegacyHttp } from '../support/legacy-http.js'
 import { readSeries } from '../support/prometheus.js'
-import { noRedis, RedisServer } from '../support/redis.js'
+import { askRedis, noRedis, RedisServer } from '../support/redis.js'
 import { makeCa } from '../support/tls.js'
 
 const RELOADED = 'mcp_bridge_config_last_reload_successful'
@@ -87,6 +87,10 @@ t.test('U4: metrics and /readyz show whether Redis is usable', { skip: noRedis }
   await until(async () => (await fetch(new URL('/readyz', admin))).status === 200, 'it serves what needs no Redis')
   await redis.start()
   await until(async () => (await seen()) === 'up 1', 'the return')
+  askRedis(redis.port, '', 'CONFIG', 'SET', 'maxmemory', '1')
+  await until(async () => (await seen()) === 'down 0', 'a Redis that answers and refuses')
+  askRedis(redis.port, '', 'CONFIG', 'SET', 'maxmemory', '0')
+  await until(async () => (await seen()) === 'up 1', 'one that does not refuse any more')
 })
 
 t.test('U4: a bridge without Redis and certificates has no metrics of them', async (t) => {
