@@ -74,6 +74,7 @@ const packages: Record<string, readonly string[]> = {
     'net/guard',
     'net/proxy',
     'net/server-connect',
+    'plugins/reached',
     'replicas/internal',
   ],
   'prom-client': ['telemetry/metrics'],

@@ -16,6 +16,7 @@ import { ISSUER_METADATA, type IssuerMetadataOptions, issuerMetadata } from '../
 import { origin } from '../plugins/origin.js'
 import { metadataPaths, prefixOf, protectedEndpoints, protectedResource } from '../plugins/protected-resource.js'
 import { rateLimit } from '../plugins/rate-limit.js'
+import { publicAddresses, reachedThrough } from '../plugins/reached.js'
 import { type SignInRoutes, signInPage, signInPaths } from '../plugins/sign-in.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import type { AuditLog } from '../policy/audit.js'
@@ -83,7 +84,8 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     exposeHeadRoutes: false,
     trustProxy: trustedProxies.length > 0 && trustedProxies,
   })
-  const notFound = notFoundMessage(endpoints.flatMap(({ paths }) => paths))
+  const paths = endpoints.flatMap((one) => one.paths)
+  const notFound = notFoundMessage(paths)
   refuseInJsonRpc(app, { refusals, notFound, bodyBytes, audit: options.audit })
   const over = () => requests.open--
   app.addHook('onRequest', (request, reply, done) => {
@@ -107,20 +109,24 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     ...(before ? facadeMetadata(before) : []),
     ...(issuerDocument ? [ISSUER_METADATA] : []),
   ]
+  const isForwarded = ({ raw }: FastifyRequest) => replicas?.isForwarded(raw) ?? false
+  const reached = reachedThrough(trustedProxies, isForwarded)
+  const addresses = publicAddresses(settings.publicUrl, paths, reached)
   const reachable = [...(options.health ? OPEN : []), ...(published ? PUBLIC : []), ...metadata]
   await app.register(origin, {
     allowedHosts: hostsOf(settings, listen),
     allowedOrigins: [...settings.allowedOrigins, ...own.map((url) => url.origin)],
     open: reachable,
+    reached,
   })
   await app.register(rateLimit, {
     requests: settings.limits.requestsPerMinute,
     wrongTokens: configured && !configured.passthrough ? settings.limits.wrongTokensPerMinute : undefined,
     windows: options.windows,
-    isForwarded: ({ raw }) => replicas?.isForwarded(raw) ?? false,
+    isForwarded,
   })
   const pages = options.page ? signInPaths(options.page.path) : []
-  const open = endpoints.flatMap(({ mount, paths, relayed }) => mount.open({ paths, relayed }))
+  const open = endpoints.flatMap(({ mount, paths, relayed }) => mount.open({ paths, relayed, addresses }))
   await app.register(auth, {
     mode: authMode(settings, options),
     endpoints: guarded?.endpoints,
@@ -150,9 +156,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   if (before) await app.register(facade, before)
   if (issuerDocument) await app.register(issuerMetadata, { find: () => issuerDocument.find() })
   if (options.page) await app.register(signInPage, options.page)
-  const address = (request: FastifyRequest) => settings.publicUrl ?? `${request.protocol}://${request.host}`
-  const publicPath = own[0]?.pathname ?? '/'
-  for (const { mount, ...where } of endpoints) await mount.register(app, { ...where, address, publicPath })
+  for (const { mount, ...where } of endpoints) await mount.register(app, { ...where, addresses })
   await app.ready()
   return app
 }

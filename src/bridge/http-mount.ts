@@ -3,7 +3,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { shareOf, ssePaths } from '../config/settings.js'
 import { endpoint } from '../downstream/http/endpoint.js'
-import { extraPaths, METADATA } from '../downstream/http/extra-paths.js'
+import { extraPaths } from '../downstream/http/extra-paths.js'
 import { ForwardedStreams } from '../downstream/http/forwarded-streams.js'
 import { HandedSessions } from '../downstream/http/handed-sessions.js'
 import { Relay, type RelayOptions } from '../downstream/http/relay.js'
@@ -13,6 +13,8 @@ import { type SseSession, sse } from '../downstream/http/sse.js'
 import type { SessionSettings } from '../downstream/legacy/session.js'
 import { SharedListening } from '../downstream/legacy/shared-listening.js'
 import type { Logger } from '../downstream/logger.js'
+import { METADATA } from '../plugins/protected-resource.js'
+import type { PublicAddresses } from '../plugins/reached.js'
 import { Admission } from '../policy/admission.js'
 import type { Gauge } from '../ports/events.js'
 import type { Handler } from '../protocol/call.js'
@@ -31,7 +33,7 @@ export interface HttpMountOptions {
   further: readonly string[]
   sessionSettings: SessionSettings
   /** Options of the relay; undefined without a relay. */
-  relay: Omit<RelayOptions, 'sessions'> | undefined
+  relay: Omit<RelayOptions, 'sessions' | 'keepAlive'> | undefined
   shared: Pick<Shared, 'replicas' | 'memory' | 'events' | 'refusals'>
 }
 
@@ -43,10 +45,8 @@ export interface ServedAt {
    * over Streamable HTTP.
    */
   relayed: Relayed | undefined
-  /** The address of the bridge in a request. */
-  address(request: FastifyRequest): string
-  /** The path of `publicUrl`; `/` without one. */
-  publicPath: string
+  /** The addresses of endpoints, as clients know them. */
+  addresses: PublicAddresses
   /** The server that had a path before a group took it over: its sessions continue there. */
   before?: ReadonlyMap<string, HttpMount> | undefined
 }
@@ -81,7 +81,7 @@ export class HttpMount {
     this.#sessions = { http: new Sessions({ ...keeping, ended }), sse: new Sessions(keeping) }
     this.#listening = new SharedListening(options.upstream.handle)
     const known = replicas && { server: name, records: replicas.records, idle }
-    this.#relay = relay && new Relay({ ...relay, sessions: { max, share, idle, shared: known } })
+    this.#relay = relay && new Relay({ ...relay, keepAlive, sessions: { max, share, idle, shared: known } })
     const relayed = this.#relay?.sessions
     this.#unhear = relayed && replicas?.hear(name, { changed() {}, missed: () => void relayed.shareAgain() })
   }
@@ -99,11 +99,12 @@ export class HttpMount {
   }
 
   /** Registers the paths of this server at a Fastify instance. */
-  async register(app: FastifyInstance, { paths, relayed, address, publicPath, before }: ServedAt): Promise<void> {
+  async register(app: FastifyInstance, { paths, relayed, addresses, before }: ServedAt): Promise<void> {
     const { upstream, log, settings, sessionSettings, shared } = this.#options
     const { compat, timeouts, auth } = settings
     const { replicas, memory, refusals, events } = shared
     const passthrough = auth?.passthrough ?? false
+    const { prefix: publicPrefix } = addresses
     const { listen } = this.#listening
     const forwarded = this.#forwarded
     const common = { upstream, log, settings: { ...sessionSettings, listen }, replicas, forwarded, memory, refusals }
@@ -111,11 +112,12 @@ export class HttpMount {
     const subscribe: Handler = (call) => this.#endings.policy(upstream.handle)(call)
     for (const path of paths) {
       const former = before?.get(path)
-      const metadata = (request: FastifyRequest) => new URL(METADATA + path, address(request)).href
+      const metadata = (request: FastifyRequest) => addresses.metadata(request, path)
       const refusing = { draftErrorCodes: compat.draftErrorCodes, ...(passthrough && { passthrough: { metadata } }) }
       if (relayed && passthrough) {
-        const resource = (request: FastifyRequest) => new URL(path, address(request)).href
-        await app.register(extraPaths, { relayed, paths: metadataPaths(relayed.url, path), resource, passthrough })
+        const resource = (request: FastifyRequest) => addresses.endpoint(request, path)
+        const documents = metadataPaths(relayed.url, addresses.metadataPaths(path))
+        await app.register(extraPaths, { relayed, paths: documents, resource, publicPrefix, passthrough })
       }
       await app.register(endpoint, {
         ...common,
@@ -133,23 +135,22 @@ export class HttpMount {
       await app.register(sse, {
         ...common,
         paths: ssePaths(path),
-        publicPrefix: prefixOf(publicPath, path),
+        publicPrefix,
         sessions: former ? streams.beside(former.#sessions.sse) : streams,
       })
     }
     const further = new Map(this.#options.further.map((path) => [path, path]))
     const [first = ''] = paths
-    const resource = (request: FastifyRequest) => new URL(first, address(request)).href
-    if (relayed && further.size > 0) await app.register(extraPaths, { relayed, paths: further, resource, passthrough })
+    const resource = (request: FastifyRequest) => addresses.endpoint(request, first)
+    if (relayed && further.size > 0)
+      await app.register(extraPaths, { relayed, paths: further, resource, publicPrefix, passthrough })
   }
 
   /** Paths of this server without authentication: of the metadata that say how to authenticate, and further ones. */
-  open({ paths, relayed }: Pick<ServedAt, 'paths' | 'relayed'>): readonly string[] {
+  open({ paths, relayed, addresses }: Pick<ServedAt, 'paths' | 'relayed' | 'addresses'>): readonly string[] {
     const { settings, further } = this.#options
     if (!relayed) return []
-    const metadata = settings.auth?.passthrough
-      ? paths.flatMap((path) => [...metadataPaths(relayed.url, path).keys()])
-      : []
+    const metadata = settings.auth?.passthrough ? paths.flatMap((path) => addresses.metadataPaths(path)) : []
     return [...metadata, ...further]
   }
 
@@ -189,12 +190,7 @@ export class HttpMount {
   }
 }
 
-/** The prefix that clients put before a path. The public URL is the address of the bridge or of this endpoint. */
-function prefixOf(publicPath: string, path: string): string {
-  return publicPath.endsWith(path) ? publicPath.slice(0, -path.length) : publicPath.replace(/\/$/, '')
-}
-
-/** The well-known path of the metadata at the server, by that at the bridge. */
-function metadataPaths({ pathname }: URL, path: string): Map<string, string> {
-  return new Map([[METADATA + path, METADATA + pathname.replace(/\/$/, '')]])
+/** The path of the metadata at the server, by those at the bridge. */
+function metadataPaths({ pathname }: URL, here: readonly string[]): Map<string, string> {
+  return new Map(here.map((path) => [path, METADATA + pathname.replace(/\/$/, '')]))
 }

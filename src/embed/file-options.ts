@@ -292,7 +292,7 @@ export interface FileOptions {
   allowedHosts?: readonly string[]
   /** Origins of web pages that may call the bridge. */
   allowedOrigins?: readonly string[]
-  /** Addresses and networks (10.0.0.0/8) of proxies in front of the bridge. For their requests, the bridge takes client address, host and protocol from X-Forwarded-For, -Host and -Proto. */
+  /** Addresses and networks (10.0.0.0/8) of proxies in front of the bridge. For their requests, the bridge takes client address, host, protocol and removed path prefix from X-Forwarded-For, -Host, -Proto and -Prefix. */
   trustedProxies?: readonly string[]
   /** Authentication of HTTP clients: "tokens", "issuers" and "forwarded", alone or together, or "passthrough". Without it, everybody may call, as one principal. */
   auth?: {

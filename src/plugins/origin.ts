@@ -3,9 +3,9 @@
  * allowed host, and an allowed origin if it names one, which then gets the headers of CORS.
  */
 import cors from '@fastify/cors'
-import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import { Fault } from '../fault/fault.js'
+import { type Reached, reachedThrough } from './reached.js'
 
 /** The allowed hosts and origins. */
 export interface AllowedOriginOptions {
@@ -17,15 +17,18 @@ export interface AllowedOriginOptions {
   addresses?: boolean
   /** Paths of routes with nothing secret, which may be requested under any host name. */
   open: readonly string[]
+  /** How requests have reached the bridge. Default: without a proxy. */
+  reached?: Pick<Reached, 'host' | 'origin'>
 }
 
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[0-9]{1,3}(?:\.[0-9]{1,3}){3})$/
+const DIRECTLY = reachedThrough([], () => false)
 const EXPOSED = ['Mcp-Session-Id', 'WWW-Authenticate']
 
 /** A Fastify plugin that refuses requests with a foreign Host or Origin with 403. */
 export const origin = plugin<AllowedOriginOptions>(async function origin(app, options) {
-  const { allowedHosts, allowedOrigins, addresses = false, open } = options
+  const { allowedHosts, allowedOrigins, addresses = false, open, reached = DIRECTLY } = options
   const hosts = new Set([...LOOPBACK, ...allowedHosts].map((host) => host.toLowerCase()))
   const origins = new Set(allowedOrigins.map((one) => one.toLowerCase()))
 
@@ -34,15 +37,13 @@ export const origin = plugin<AllowedOriginOptions>(async function origin(app, op
       done()
       return
     }
-    const host = hostName(request.headers.host)
+    const named = reached.host(request)
+    const host = hostName(named)
     if (host === undefined || !(hosts.has(host) || (addresses && ADDRESS.test(host)))) {
-      throw new Fault(
-        'foreignHost',
-        `Host "${shown(request.headers.host)}" is not one of this bridge (allow it with --allowed-host)`,
-      )
+      throw new Fault('foreignHost', `Host "${shown(named)}" is not one of this bridge (allow it with --allowed-host)`)
     }
     const from = request.headers.origin
-    if (from !== undefined && !origins.has(from.toLowerCase()) && !isOwn(from, request)) {
+    if (from !== undefined && !origins.has(from.toLowerCase()) && from.toLowerCase() !== reached.origin(request)) {
       throw new Fault(
         'foreignOrigin',
         `Pages of ${shown(from)} may not call this bridge (allow them with --allowed-origin)`,
@@ -60,11 +61,6 @@ export const origin = plugin<AllowedOriginOptions>(async function origin(app, op
     })
   }
 })
-
-/** A page that the bridge itself serves. Its host was checked before. */
-function isOwn(from: string, request: FastifyRequest): boolean {
-  return from.toLowerCase() === `${request.protocol}://${request.headers.host?.toLowerCase()}`
-}
 
 /** The name in a Host header, without its port. */
 function hostName(host: string | undefined): string | undefined {

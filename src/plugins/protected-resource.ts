@@ -28,7 +28,7 @@ export interface ProtectedOptions {
 }
 
 /** The well-known path of the metadata of a protected resource (RFC 9728, section 3.1). */
-const METADATA = '/.well-known/oauth-protected-resource'
+export const METADATA = '/.well-known/oauth-protected-resource'
 
 /** The endpoints by their paths at the bridge. */
 export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptions): Map<string, ProtectedEndpoint> {

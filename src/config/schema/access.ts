@@ -62,7 +62,7 @@ export const access = {
     .array(proxy)
     .default([])
     .describe(
-      'Addresses and networks (10.0.0.0/8) of proxies in front of the bridge. For their requests, the bridge takes client address, host and protocol from X-Forwarded-For, -Host and -Proto.',
+      'Addresses and networks (10.0.0.0/8) of proxies in front of the bridge. For their requests, the bridge takes client address, host, protocol and removed path prefix from X-Forwarded-For, -Host, -Proto and -Prefix.',
     ),
   auth: z
     .strictObject({

@@ -21,10 +21,12 @@ export interface ExtraPathsOptions {
   passthrough: boolean
   /** The address of the endpoint as clients see it: the `resource` of the metadata. */
   resource(request: FastifyRequest): string
+  /** The path that clients put before the paths of the bridge. */
+  publicPrefix(request: FastifyRequest): string
 }
 
 /** The well-known path of the metadata of a protected resource (RFC 9728, section 3.1). */
-export const METADATA = '/.well-known/oauth-protected-resource'
+const METADATA = '/.well-known/oauth-protected-resource'
 
 /** Most bytes of a server's metadata. */
 const MAX_METADATA = 256 * 1024
@@ -41,7 +43,7 @@ interface Response {
 /** Serves the extra paths. A Fastify plugin. */
 export async function extraPaths(
   app: FastifyInstance,
-  { relayed, paths, resource, passthrough }: ExtraPathsOptions,
+  { relayed, paths, resource, publicPrefix, passthrough }: ExtraPathsOptions,
 ): Promise<void> {
   const { default: proxy } = await import('@fastify/http-proxy')
   const undici = await relayed.dispatcher
@@ -58,7 +60,8 @@ export async function extraPaths(
       replyOptions: {
         rewriteRequestHeaders: (_request: FastifyRequest, headers: RelayedHeaders) =>
           without(headers, passthrough ? NOT_SENT : [...NOT_SENT, 'authorization']),
-        rewriteHeaders: (headers: RelayedHeaders) => withoutOrigin(answerHeaders(headers), relayed.url.origin),
+        rewriteHeaders: (headers: RelayedHeaders, request: FastifyRequest) =>
+          withoutOrigin(answerHeaders(headers), relayed.url.origin, publicPrefix(request)),
         onResponse: (request: FastifyRequest, reply: FastifyReply, response: Response) => {
           if (here.startsWith(METADATA) && response.statusCode === 200) sendMetadata(reply, response, resource(request))
           else reply.send(response.stream)
@@ -112,12 +115,12 @@ function answerHeaders(headers: RelayedHeaders): RelayedHeaders {
  * Headers with a redirect to the server's own origin made relative: the path exists at the bridge too, and the server's
  * internal address stays hidden.
  */
-function withoutOrigin(headers: RelayedHeaders, origin: string): RelayedHeaders {
+function withoutOrigin(headers: RelayedHeaders, origin: string, prefix: string): RelayedHeaders {
   const { location } = headers
   const url = typeof location === 'string' ? parseUrl(location) : undefined
   if (url?.origin !== origin) return headers
   const { pathname, search, hash } = url
-  return { ...headers, location: pathname + search + hash }
+  return { ...headers, location: prefix + pathname + search + hash }
 }
 
 function without(headers: RelayedHeaders, names: readonly string[]): RelayedHeaders {

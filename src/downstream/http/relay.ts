@@ -37,6 +37,8 @@ export interface RelayOptions {
   gate: { enter(entering: { principal: string; endless: boolean; goesOn?: boolean | undefined }): () => void }
   sessions: Omit<RelayedSessionsOptions, 'report' | 'cookies'>
   memory: Memory
+  /** Milliseconds between keep-alive comments on a stream. */
+  keepAlive: number
   /** Whether a modern method is not relayed, because the bridge caches its results. */
   keeps?: ((method: string) => boolean) | undefined
   /** Whether a modern request is for the bridge itself, by its `Mcp-Name` and its body. */
@@ -148,13 +150,14 @@ export class Relay {
       record.failed({ fault: Fault.from(error) })
       throw error
     }
-    const { relayed, accountOf } = this.#options
+    const { relayed, accountOf, keepAlive } = this.#options
     const parts = {
       ...relaying,
       record,
       messages,
       list,
       relayed,
+      keepAlive,
       sessions: this.sessions,
       connections: this.#connections,
       account: accountOf?.(request),

@@ -25,6 +25,8 @@ const FOREIGN_FIELDS = ['id', 'retry']
 /** The separators between two events, and the length of the longest. */
 const BETWEEN = ['\n\n', '\r\r', '\r\n\r\n', '\n\r\n']
 const SEPARATOR = 4
+/** Whole lines of comments. After a carriage return, a line feed may follow. */
+const COMMENTS = /^(?::[^\r\n]*(?:\r\n|\n|\r(?=:)))*$/
 
 /**
  * Reads up to `most` bytes of a body and calls `then`: with the whole body, or with its beginning, which is put back
@@ -150,12 +152,12 @@ export class RelayedEvents {
     return this.#modern ? filtered : [chunk]
   }
 
-  /** Whether the last event is complete. */
+  /** Whether the last event is complete: nothing follows it but comments. */
   get isWhole(): boolean {
     if (this.#bytes === 0) return true
-    const last = this.#remembered.slice(-SEPARATOR).map(({ bytes }) => bytes.subarray(-SEPARATOR))
-    const end = Buffer.concat(last).toString('latin1')
-    return BETWEEN.some((between) => end.endsWith(between))
+    const last = joined(this.#remembered)
+    const start = lastEvent(this.#before, last) ?? (this.#ending ? undefined : 0)
+    return start !== undefined && COMMENTS.test(last.subarray(start).toString('latin1'))
   }
 
   /** Whether the client may be able to resume the stream: its events have ids, and the client gets them. */

@@ -45,6 +45,8 @@ interface Parts extends Relaying, SendingParts {
   record: CallLogEntry
   /** Reads the requested list; undefined if its names are not needed. */
   list: RelayedList | undefined
+  /** Milliseconds between keep-alive comments on a stream. */
+  keepAlive: number
   sessions: RelayedSessions
 }
 

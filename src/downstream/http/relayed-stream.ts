@@ -13,19 +13,22 @@ import { encodeReply } from '../../protocol/modern-client.js'
 import type { Relayed } from '../../protocol/upstream.js'
 import { EventLength, hasLineEnd } from '../../rpc/event-length.js'
 import { error as errorMessage, type Id } from '../../rpc/message.js'
+import { MARK_LENGTH, startsWithMark } from '../../rpc/source.js'
 import { EMPTY } from '../../rpc/splice.js'
-import { DROP_EVENT, encodeEvent, SseError } from '../../rpc/sse.js'
+import { DROP_EVENT, encodeEvent, KEEP_ALIVE, SseError } from '../../rpc/sse.js'
 import { atTurnEnd } from '../../time/turn.js'
 import { replyIn } from '../outcome.js'
 import { RelayedEvents } from './relayed-answer.js'
 import { RelayedEnding } from './relayed-ending.js'
 import type { Passing } from './relayed-sending.js'
-import { type ErrorRendering, pour, takeResponse, writeTogether } from './replies.js'
+import { type ErrorRendering, pour, takeResponse, whenOver, writeTogether } from './replies.js'
 
 /** Where the stream goes, and what it answers. */
 interface StreamParts {
   reply: FastifyReply
   passing: Pick<Passing, 'era' | 'endless'>
+  /** Milliseconds of silence after which a comment is sent, so that proxies keep the connection. */
+  keepAlive: number
   refusing: Pick<ErrorRendering, 'draftErrorCodes'>
   relayed: Pick<Relayed, 'bodyLimit'>
   /** Records what the bridge adds at the end; undefined without a recorder. */
@@ -49,7 +52,10 @@ export class RelayedStream {
   readonly #parts: StreamParts
   readonly #owner: StreamOwner
   readonly #events: RelayedEvents
+  readonly #silence: NodeJS.Timeout
   #draining = false
+  /** Nothing of the server has been sent. */
+  #isNew = true
   /** An event was too large. */
   #tooLarge: SseError | undefined
 
@@ -64,6 +70,8 @@ export class RelayedStream {
     this.#response = response
     source.once('end', () => atTurnEnd(() => this.finish()))
     source.on('error', (error) => this.#broke(error))
+    this.#silence = setInterval(() => this.#break(), parts.keepAlive)
+    whenOver(parts.reply, () => clearInterval(this.#silence))
     const length = new EventLength(bodyLimit)
     pour(source, response, (chunk) => {
       // A destroyed source may still emit buffered data.
@@ -92,12 +100,24 @@ export class RelayedStream {
     // After an incomplete event, another event would be read as part of it.
     const last = this.#events.isWhole ? this.#finalMessage() : undefined
     this.#source.destroy()
+    clearInterval(this.#silence)
     if (last !== undefined) this.#parts.messages?.own(last, 200)
     response.end(last === undefined ? undefined : encodeEvent(last))
   }
 
   #write(chunk: Buffer, mayEnd = true): void {
-    for (const part of this.#events.push(chunk, mayEnd)) this.#response.write(part)
+    // It must be first, and a comment may have been.
+    const bytes = this.#isNew && startsWithMark(chunk) ? chunk.subarray(MARK_LENGTH) : chunk
+    this.#isNew = false
+    this.#silence.refresh()
+    for (const part of this.#events.push(bytes, mayEnd)) this.#response.write(part)
+  }
+
+  /** Breaks a silence of the server. Within an event, a comment could end it early. */
+  #break(): void {
+    const response = this.#response
+    if (response.writableEnded || response.writableNeedDrain || !this.#events.isWhole) return
+    response.write(KEEP_ALIVE)
   }
 
   /** Ends the stream because of an event that is too large, in such a way that the client drops the received part. */

@@ -31,7 +31,7 @@ export interface SseOptions {
   /** The paths of the stream and of posted messages. */
   paths: { stream: string; messages: string }
   /** The prefix that clients put before these paths and a proxy removes, for example `/tools`; or empty. */
-  publicPrefix: string
+  publicPrefix(request: FastifyRequest): string
   upstream: Upstream
   sessions: SessionStore<SseSession>
   /** The other replicas, if there are several. */
@@ -55,7 +55,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
     const id = sessions.add(session)
     session.onClose = () => sessions.end(id)
     // An absolute path, because the Java SDK resolves a relative one against the root, not against the stream.
-    sendEvents(reply, session.open(`${publicPrefix}${paths.messages}?sessionId=${id}`))
+    sendEvents(reply, session.open(`${publicPrefix(request)}${paths.messages}?sessionId=${id}`))
     return reply
   })
   app.route({
