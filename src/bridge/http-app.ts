@@ -8,6 +8,7 @@ import { checkRequest, readHeaders } from '../downstream/http/headers.js'
 import type { Refusals } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
 import { Fault } from '../fault/fault.js'
+import { plainAddresses } from '../plugins/address.js'
 import { type AuthMode, auth, type PrincipalOf, type Verify } from '../plugins/auth.js'
 import type { CountedWindows } from '../plugins/counted-windows.js'
 import { type FacadeRoutes, facade, facadeMetadata, facadePaths } from '../plugins/facade.js'
@@ -91,6 +92,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   app.addHook('onRequest', (request, reply, done) => {
     requests.open++
     reply.raw.on('close', over)
+    if (trustedProxies.length > 0) plainAddresses(request)
     checkRequest(request.raw)
     // A stream that opens now would have to end at once. One of a session may go on at another replica.
     const isOfSession = request.headers['mcp-session-id'] !== undefined

@@ -242,8 +242,12 @@ export class HttpService {
     const plan = JSON.stringify([issuers, allow, shows])
     if (this.#verifier?.plan !== plan) {
       const { Verifier } = await import('../oauth/server/verifier.js')
-      const { network } = this.#options.context.signIn ?? {}
-      this.#verifier = { plan, verifier: new Verifier({ issuers, allow, network, shows }) }
+      const { signIn, replicas } = this.#options.context
+      const { network } = signIn ?? {}
+      this.#verifier = {
+        plan,
+        verifier: new Verifier({ issuers, allow, network, shows, replicated: replicas !== undefined }),
+      }
     }
     return this.#verifier.verifier
   }
@@ -303,7 +307,7 @@ function facadeOf(verifier: Verifier | undefined, { auth }: Settings): FrontOpti
       alone: auth?.issuers?.length === 1,
       register: (asked) => facade.register(asked),
       authorize: (query) => facade.authorize(query),
-      token: (form) => facade.token(form),
+      token: (form, from) => facade.token(form, from),
     }
   )
 }

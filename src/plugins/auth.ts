@@ -9,6 +9,7 @@ import plugin from 'fastify-plugin'
 import { digestedPrincipal, sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { ANONYMOUS, type Grant } from '../protocol/call.js'
+import { addressOf } from './address.js'
 import { type ForwardedUsers, forwardedUser, withoutForwarded } from './forwarded.js'
 import { challenge, type ProtectedEndpoint } from './protected-resource.js'
 
@@ -51,12 +52,13 @@ export type AuthMode =
 export type PrincipalOf = (request: FastifyRequest['raw']) => string | undefined
 
 /**
- * Checks a token for an endpoint with these addresses. Says why if it is none that is accepted there: the operator is told, and
+ * Checks a token, from a client at this address, for an endpoint with these addresses. Says why if it is none that is accepted there: the operator is told, and
  * the caller is not. Throws or rejects with a Fault if that cannot be found out.
  */
 export type Verify = (
   token: string,
   addresses: ReadonlySet<string>,
+  from: string,
 ) => AuthenticatedCaller | WrongToken | Promise<AuthenticatedCaller | WrongToken>
 
 /** A token that is not accepted. */
@@ -216,7 +218,7 @@ function byWhatIsShown({ tokens = {}, verify, forwarded }: AuthMode & { kind: 't
     const token = bearerToken(authorization(request))
     if (token === undefined) return 'missing'
     const owner = known.length === 0 ? undefined : ownerOf(token, known)
-    return owner ?? (verify && endpoint ? verify(token, endpoint.addresses) : 'wrong')
+    return owner ?? (verify && endpoint ? verify(token, endpoint.addresses, addressOf(request)) : 'wrong')
   }
 }
 

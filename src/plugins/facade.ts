@@ -1,5 +1,6 @@
 /** Serves an authorization server in front of an identity provider that does not register clients. */
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { addressOf } from './address.js'
 import { acceptForms, FORM_BYTES, publish } from './documents.js'
 import { ISSUER_METADATA } from './issuer-metadata.js'
 
@@ -13,7 +14,8 @@ export interface FacadeRoutes {
   alone: boolean
   register(asked: unknown): object
   authorize(query: URLSearchParams): Promise<string>
-  token(form: URLSearchParams): Promise<{ status: number; answer: object }>
+  /** `from` is the address of the client. */
+  token(form: URLSearchParams, from: string): Promise<{ status: number; answer: object }>
 }
 
 type Place = Pick<FacadeRoutes, 'issuer' | 'path' | 'alone'>
@@ -57,7 +59,7 @@ export async function facade(app: FastifyInstance, routes: FacadeRoutes): Promis
   app.post(`${path}/token`, (request, reply) =>
     answer(reply, async () => {
       const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
-      const { status, answer: said } = await routes.token(form)
+      const { status, answer: said } = await routes.token(form, addressOf(request))
       return reply.code(status).send(said)
     }),
   )
@@ -71,6 +73,7 @@ async function answer(reply: FastifyReply, send: () => Promise<FastifyReply>): P
   } catch (error) {
     const { code, status, message } = error as { code?: unknown; status?: unknown; message: string }
     if (typeof code !== 'string' || typeof status !== 'number') throw error
+    if (status === 503) reply.header('retry-after', '5')
     return reply.code(status).send({ error: code, error_description: message })
   }
 }

@@ -7,6 +7,7 @@ import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import { Fault } from '../fault/fault.js'
 import { ANONYMOUS } from '../protocol/call.js'
+import { addressOf } from './address.js'
 import { type Counted, type CountedWindows, WINDOW } from './counted-windows.js'
 
 declare module 'fastify' {
@@ -37,7 +38,6 @@ export const rateLimit = plugin<RateLimitOptions>(async function rateLimit(app, 
   if (requests === undefined && wrongTokens === undefined) return
   const { default: plain } = await import('@fastify/rate-limit')
   await app.register(plain, { global: false, timeWindow: WINDOW, store: storeIn(windows) })
-  const addressOf = ({ ip }: FastifyRequest) => (ip === undefined ? 'none' : plain.normalizeIP(ip))
   const counting = (
     max: number,
     keyGenerator: (request: FastifyRequest) => string,

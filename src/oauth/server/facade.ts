@@ -1,8 +1,11 @@
 /**
  * Stands before an identity provider where clients cannot register: gives everybody the one client that is registered
  * there, and passes their requests on in the form that the provider takes. It keeps no code and no token, and issues none:
- * redirect addresses are registered and checked at the provider, and PKCE binds each code to its client.
+ * redirect addresses are registered and checked at the provider, and PKCE binds each code to its client. Only codes of
+ * sign-ins that have begun here, and refresh tokens that it has passed back, are sent on, because they are sent with the
+ * secret.
  */
+import { keyOf, Sealer } from '../../crypto/seal.js'
 import { guardedRequest } from '../../net/fetch.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import { clientAuthOf, configuredMethod } from '../client/client-auth.js'
@@ -10,6 +13,8 @@ import { objectIn } from '../get-object.js'
 import type { Issuers } from '../issuers.js'
 import type { Reach } from '../reach.js'
 import { readScopes } from '../scopes.js'
+import { BegunSignIns } from './begun.js'
+import { FairSlots } from './fair-slots.js'
 
 export interface FacadeSettings {
   clientId: string
@@ -24,6 +29,8 @@ export interface FacadeOptions {
   settings: FacadeSettings
   issuers: Issuers
   reach: Reach
+  /** Whether other replicas have the same facade. */
+  replicated: boolean
 }
 
 /** An error of OAuth: the client receives its code. */
@@ -49,15 +56,25 @@ const TOKEN: Readonly<Record<string, readonly string[]>> = {
   authorization_code: ['code', 'redirect_uri', 'code_verifier'],
   refresh_token: ['refresh_token'],
 }
+/** Without these, a request cannot succeed. */
+const REQUIRED = ['code', 'code_verifier', 'refresh_token']
+/** A refresh token behind its signature, as clients have it. */
+const MARKED = /^([^.]*\.[^.]*)\.(.+)$/s
 /** Members of the provider's answer that are passed back. */
 const ANSWER = ['access_token', 'token_type', 'expires_in', 'refresh_token', 'scope', 'error', 'error_description']
 
 export class Facade {
   readonly #options: FacadeOptions
-  #open = 0
+  readonly #slots = new FairSlots({ max: MAX_TOKEN_REQUESTS })
+  readonly #begun: BegunSignIns
+  /** Marks refresh tokens. All replicas have the secret, and it is the same after a restart. */
+  readonly #seal: Sealer | undefined
 
   constructor(options: FacadeOptions) {
+    const { clientSecret } = options.settings
     this.#options = options
+    this.#begun = new BegunSignIns(options)
+    this.#seal = clientSecret === undefined ? undefined : new Sealer([keyOf(clientSecret)], 'refresh token')
   }
 
   /** The answer to a registration: the one client, with the addresses that the caller says it has. Nothing is kept. */
@@ -86,7 +103,7 @@ export class Facade {
     this.#checkClient(query)
     if (query.get('response_type') !== 'code')
       throw new FacadeError('unsupported_response_type', 'response_type has to be code')
-    if (query.get('code_challenge_method') !== 'S256' || !query.get('code_challenge'))
+    if (query.get('code_challenge_method') !== 'S256' || !this.#begun.begin(query.get('code_challenge') ?? ''))
       throw new FacadeError('invalid_request', 'PKCE with S256 is required')
     const { authorization_endpoint: place } = await this.#metadata()
     if (place === undefined)
@@ -103,22 +120,41 @@ export class Facade {
     return url.href
   }
 
-  /** The provider's answer to a token request. The secret goes with it, if there is one. */
-  async token(form: URLSearchParams): Promise<{ status: number; answer: object }> {
+  /** The provider's answer to a token request from an address. The secret goes with it, if there is one. */
+  async token(form: URLSearchParams, from: string): Promise<{ status: number; answer: object }> {
     checkOnce(form)
     this.#checkClient(form)
     const grant = form.get('grant_type') ?? ''
     const names = Object.hasOwn(TOKEN, grant) ? TOKEN[grant] : undefined
     if (!names)
       throw new FacadeError('unsupported_grant_type', 'Only authorization_code and refresh_token are supported')
-    if (this.#open >= MAX_TOKEN_REQUESTS)
-      throw new FacadeError('temporarily_unavailable', 'Too many token requests', 503)
-    this.#open++
-    try {
-      return await this.#send({ grant_type: grant, ...only(form, names) })
-    } finally {
-      this.#open--
-    }
+    const lacking = REQUIRED.find((name) => names.includes(name) && !form.get(name))
+    if (lacking !== undefined) throw new FacadeError('invalid_request', `${lacking} is missing`)
+    const sent: Record<string, string> = { grant_type: grant, ...only(form, names) }
+    const isKnown =
+      grant === 'refresh_token' ? this.#unmark(sent) : this.#begun.isBegun(form.get('code_verifier') ?? '')
+    if (isKnown === false) throw new FacadeError('invalid_grant', 'It is not from a sign-in that has begun here')
+    return this.#slots.use(
+      { from, isKnown: isKnown === true },
+      () => this.#send(sent),
+      () => new FacadeError('temporarily_unavailable', 'Too many token requests', 503),
+    )
+  }
+
+  /** Puts the provider's refresh token in place of the one that the client has. Returns false if it is not from here. */
+  #unmark(sent: Record<string, string>): boolean | undefined {
+    if (!this.#seal) return undefined
+    const [, signature = '', token = ''] = MARKED.exec(sent['refresh_token'] ?? '') ?? []
+    sent['refresh_token'] = token
+    return this.#seal.isSigned(signature, token)
+  }
+
+  /** The provider's answer, with a mark on its refresh token. */
+  #marked(answer: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+    const { refresh_token: token } = answer
+    return this.#seal && typeof token === 'string'
+      ? { ...answer, refresh_token: `${this.#seal.sign(token)}.${token}` }
+      : answer
   }
 
   async #send(parameters: Record<string, string>): Promise<{ status: number; answer: object }> {
@@ -144,7 +180,7 @@ export class Facade {
       throw new FacadeError('temporarily_unavailable', 'The identity provider is unavailable', 503)
     return {
       status: status === 200 ? 200 : 400,
-      answer: Object.fromEntries(Object.entries(answer).filter(([name]) => ANSWER.includes(name))),
+      answer: Object.fromEntries(Object.entries(this.#marked(answer)).filter(([name]) => ANSWER.includes(name))),
     }
   }
 

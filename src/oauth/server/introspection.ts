@@ -7,9 +7,10 @@ import { guarded } from '../guarded-fetch.js'
 import type { Issuers } from '../issuers.js'
 import type { Reach } from '../reach.js'
 import { type Claims, expected, type TokenRefusal } from './claims.js'
+import { FairSlots, type SlotClient } from './fair-slots.js'
 import type { IssuerSettings } from './settings.js'
 
-/** Most questions at once. A flood of made-up tokens waits for nobody, and nobody waits for it for long. */
+/** Most questions at once. */
 const MAX_INTROSPECTIONS = 32
 
 export interface IntrospectionOptions {
@@ -20,23 +21,19 @@ export interface IntrospectionOptions {
 
 export class Introspection {
   readonly #options: IntrospectionOptions
-  #open = 0
+  readonly #slots = new FairSlots({ max: MAX_INTROSPECTIONS })
 
   constructor(options: IntrospectionOptions) {
     this.#options = options
   }
 
-  /** The claims of an active token. Rejects with a Fault if the issuer does not say whether it is active. */
-  async claimsOf(token: string): Promise<{ claims: Claims } | TokenRefusal> {
-    if (this.#open >= MAX_INTROSPECTIONS) throw unavailable(`Over ${MAX_INTROSPECTIONS} tokens are being checked`)
-    this.#open++
-    try {
-      return await this.#ask(token)
-    } catch (error) {
-      throw unavailable('The token cannot be checked now: its issuer is unavailable', error)
-    } finally {
-      this.#open--
-    }
+  /** The claims of an active token, for a client. Rejects with a Fault if the issuer does not say whether it is active. */
+  async claimsOf(token: string, client: SlotClient): Promise<{ claims: Claims } | TokenRefusal> {
+    const ask = () =>
+      this.#ask(token).catch((error: unknown) => {
+        throw unavailable('The token cannot be checked now: its issuer is unavailable', error)
+      })
+    return this.#slots.use(client, ask, () => unavailable(`Over ${MAX_INTROSPECTIONS} tokens are being checked`))
   }
 
   async #ask(token: string): Promise<{ claims: Claims } | TokenRefusal> {

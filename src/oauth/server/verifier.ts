@@ -33,6 +33,8 @@ export interface VerifierOptions {
   /** Hosts and networks of issuers that are not public. */
   allow?: readonly string[] | undefined
   network?: Network | undefined
+  /** Whether other replicas have the same issuers. */
+  replicated?: boolean | undefined
   /** Whether the result includes the token, for token exchange. It is not stored beyond the request. */
   shows?: boolean | undefined
   /** In milliseconds since 1970. */
@@ -78,7 +80,14 @@ export class Verifier {
   readonly #refused = new BoundedMap<string, TokenRefusal & { until: number }>(MAX_KNOWN)
   readonly #running = new Map<string, Promise<Known | TokenRefusal>>()
 
-  constructor({ issuers: configured, allow, network = {}, shows = false, now = Date.now }: VerifierOptions) {
+  constructor({
+    issuers: configured,
+    allow,
+    network = {},
+    replicated = false,
+    shows = false,
+    now = Date.now,
+  }: VerifierOptions) {
     this.#now = now
     this.#shows = shows
     const issuers = new Issuers(now)
@@ -89,7 +98,7 @@ export class Verifier {
     })
     this.#issuers = new Map(parts.map((part) => [part.settings.issuer, part]))
     const [fronted] = parts.flatMap(({ settings: { issuer, facade }, reach }) =>
-      facade ? [{ issuer, settings: facade, reach, issuers }] : [],
+      facade ? [{ issuer, settings: facade, reach, issuers, replicated }] : [],
     )
     this.facade = fronted && new Facade(fronted)
     const [alone, ...others] = parts
@@ -102,18 +111,19 @@ export class Verifier {
   }
 
   /**
-   * Whose a token is, if it is accepted at an endpoint with these addresses, or why it is not. At once if it was checked
-   * before. Rejects with a Fault if it cannot be checked now, or if it leaves out what is needed.
+   * Whose a token is, if it is accepted at an endpoint with these addresses, or why it is not. `from` is the address of the
+   * client that shows it. At once if it was checked before. Rejects with a Fault if it cannot be checked now, or if it leaves out what is needed.
    */
   readonly verify = (
     token: string,
     addresses: ReadonlySet<string>,
+    from = 'none',
   ): Verified | TokenRefusal | Promise<Verified | TokenRefusal> => {
     if (token.length > MAX_TOKEN) return { why: `it has more than ${MAX_TOKEN} characters` }
     const key = digest(token)
     const known = this.#known.get(key)
     if (known && known.until > this.#now()) return this.#shownAt(addresses, known, token, key)
-    return this.#check(token, key).then((one) => ('why' in one ? one : this.#shownAt(addresses, one, token, key)))
+    return this.#check(token, key, from).then((one) => ('why' in one ? one : this.#shownAt(addresses, one, token, key)))
   }
 
   /** The owner of the token at an endpoint with these addresses; with the token, if it is to be exchanged. */
@@ -124,18 +134,18 @@ export class Verifier {
   }
 
   /** Checks a token. Concurrent requests with the same token share one check. */
-  #check(token: string, digest: string): Promise<Known | TokenRefusal> {
+  #check(token: string, digest: string, from: string): Promise<Known | TokenRefusal> {
     let running = this.#running.get(digest)
     if (!running) {
-      running = this.#checkNow(token, digest).finally(() => this.#running.delete(digest))
+      running = this.#checkNow(token, digest, from).finally(() => this.#running.delete(digest))
       this.#running.set(digest, running)
     }
     return running
   }
 
-  async #checkNow(token: string, digest: string): Promise<Known | TokenRefusal> {
+  async #checkNow(token: string, digest: string, from: string): Promise<Known | TokenRefusal> {
     const isJwt = JWT.test(token)
-    const checked = isJwt ? await this.#checkedJwt(token) : await this.#checkedOther(token, digest)
+    const checked = isJwt ? await this.#checkedJwt(token) : await this.#checkedOther(token, digest, from)
     if ('why' in checked) return checked
     const { claims, settings, ms } = checked
     const owner = ownerOf(claims, settings, this.#now() / 1_000)
@@ -211,12 +221,13 @@ export class Verifier {
     }
   }
 
-  async #checkedOther(token: string, digest: string): Promise<Checked | TokenRefusal> {
+  async #checkedOther(token: string, digest: string, from: string): Promise<Checked | TokenRefusal> {
     if (!this.#introspection) return { why: 'it is no JWT, and no issuer of "auth.issuers" has "introspection"' }
     const refused = this.#refused.get(digest)
     if (refused && refused.until > this.#now()) return refused
     const { settings, asked } = this.#introspection
-    const answer = await asked.claimsOf(token)
+    // A token that was active before is not made up.
+    const answer = await asked.claimsOf(token, { from, isKnown: this.#known.has(digest) })
     if ('claims' in answer) return { ...answer, settings, ms: KEPT_ACTIVE }
     const until = this.#now() + KEPT_REFUSED
     this.#refused.set(digest, { ...answer, until })
