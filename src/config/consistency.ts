@@ -6,6 +6,7 @@ import { collisions } from './collisions.js'
 import { isLocal } from './derived.js'
 import type { Issue } from './error.js'
 import { groupIssues, groupsOf } from './groups.js'
+import { databaseOf, sameAccess } from './redis-address.js'
 import type { Settings } from './schema/schema.js'
 import { isStdio, type ServerSettings } from './schema/server.js'
 
@@ -88,6 +89,22 @@ function shared({ redis }: Settings): Issue[] {
   if (url !== undefined && cluster.length > 0) return [issue('.cluster', 'replaces "url": remove one of them')]
   if (sentinels.length > 0 && cluster.length > 0)
     return [issue('.sentinels', 'cannot be combined with "cluster": a Redis Cluster has no Sentinels')]
+  for (const [option, addresses, why] of [
+    ['sentinels', sentinels, 'Sentinels have no databases: write it into "url"'],
+    ['cluster', cluster, 'a Redis Cluster has only database 0'],
+  ] as const) {
+    const [first = ''] = addresses
+    const numbered = addresses.findIndex((one) => databaseOf(one) > 0)
+    if (numbered >= 0) return [issue(`.${option}.${numbered}`, `cannot have the number of a database: ${why}`)]
+    const differing = addresses.findIndex((one) => !sameAccess(first, one))
+    if (differing >= 0)
+      return [
+        issue(
+          `.${option}.${differing}`,
+          'has another scheme, user or password than the first address, which counts for all',
+        ),
+      ]
+  }
   const isPlain = ![url, ...sentinels, ...cluster].some((one) => one?.startsWith('rediss:'))
   return pemIssues('redis', redis, isPlain ? 'is for rediss:// addresses' : undefined)
 }

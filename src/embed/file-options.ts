@@ -413,7 +413,7 @@ export interface FileOptions {
   }
   /** Redis with the state that replicas of the bridge share. Requires stateKeys. Default: the bridge runs alone. */
   redis?: {
-    /** Address of Redis, with user and password if it requires them. With "sentinels", the host is the name of the primary: redis://:password@mymaster. */
+    /** Address of Redis, with user and password (percent-encoded) if it requires them, and the number of a database as its path: rediss://user:password@redis:6379/1. With "sentinels", the host is the name of the primary: redis://:password@mymaster. */
     url?: string
     /** Addresses of Redis Sentinels, such as redis://sentinel-1:26379. The bridge asks them for the primary. */
     sentinels?: readonly string[]

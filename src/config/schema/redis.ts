@@ -1,15 +1,19 @@
 /** `redis`: where replicas of the bridge share state, and the prefix of all keys and channels. */
 import * as z from 'zod'
+import { redisAddressIssue } from '../redis-address.js'
 import { milliseconds, text } from './values.js'
 
-const address = z.url({ protocol: /^rediss?$/, error: 'has to be a redis:// or rediss:// address' })
+const address = z.url({ abort: true, error: ({ input }) => redisAddressIssue(String(input)) }).check((context) => {
+  const message = redisAddressIssue(context.value)
+  if (message !== undefined) context.issues.push({ code: 'custom', message, input: context.value })
+})
 
 export const redis = z
   .strictObject({
     url: address
       .optional()
       .describe(
-        'Address of Redis, with user and password if it requires them. With "sentinels", the host is the name of the primary: redis://:password@mymaster.',
+        'Address of Redis, with user and password (percent-encoded) if it requires them, and the number of a database as its path: rediss://user:password@redis:6379/1. With "sentinels", the host is the name of the primary: redis://:password@mymaster.',
       ),
     sentinels: z
       .array(address)
