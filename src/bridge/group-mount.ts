@@ -222,10 +222,12 @@ export class GroupMount implements Served {
   }
 
   /** During shutdown, admits only what continues a call. The servers have their own bounds on calls. */
-  readonly #admitted: Policy = (next) => (call) =>
-    this.#draining && call.answers === undefined && !methodTraits(call.method).endless
+  readonly #admitted: Policy = (next) => (call) => {
+    const { answers, goesOn = answers !== undefined } = call
+    return this.#draining && !goesOn && !methodTraits(call.method).endless
       ? Promise.reject(new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 }))
       : next(call)
+  }
 }
 
 /** The plan of a group. Its servers are not a part of it: they may change while the mount stays. */

@@ -119,9 +119,9 @@ export class Admission {
     const timed: Handler = timeouts ? (call) => this.#sendAgain(call, next, timeouts) : next
     const endlessly = signIn ? signingIn(next, signIn) : next
     return async (call) => {
-      const { principal, method, answers } = call
+      const { principal, method, answers, goesOn = answers !== undefined } = call
       const { endless } = methodTraits(method)
-      const places = this.#takePlaces({ principal, endless, goesOn: answers !== undefined })
+      const places = this.#takePlaces({ principal, endless, goesOn })
       if (endless) return this.#untilEnded(call, endlessly).finally(() => give(places, principal))
       const ahead = signIn?.ahead(call, timed)
       const entry = new Admitted(call, ahead ? undefined : timeouts, this.#calls)

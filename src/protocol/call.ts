@@ -74,6 +74,8 @@ export interface Call {
   group?: string | undefined
   /** In a retry: the answers to the server's questions, and the state that came with them. */
   answers?: Answers | undefined
+  /** It continues a call that has begun, like a retry: it is admitted while the bridge shuts down. */
+  goesOn?: boolean | undefined
   /** `Mcp-Param-*` headers by lower-cased name, if the transport has headers and the caller must send these. */
   paramHeaders?: ReadonlyMap<string, string>
   /** Sends the caller the server's notifications before the answer. */

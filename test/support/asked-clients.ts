@@ -1,6 +1,6 @@
 /** Legacy clients that are asked something in the middle of a call, in each way in which they can reach a bridge. */
 import type { Test } from 'tap'
-import { startBridge } from './bridge.js'
+import { type Started, startBridge } from './bridge.js'
 import { until } from './eventually.js'
 import { LegacyClient } from './legacy-client.js'
 import { openPipe } from './pipe.js'
@@ -29,6 +29,9 @@ export interface Client {
 /** One that says that it can answer everything. */
 export const EVERYTHING = { elicitation: { form: {}, url: {} }, sampling: { tools: {}, context: {} }, roots: {} }
 
+/** One that has a bridge to itself. */
+export type ClientOfBridge = Client & Pick<Started, 'bridge' | 'log'>
+
 export const FRONTS = ['HTTP', 'HTTP+SSE', 'stdio'] as const
 
 /** Streams that a test leaves open would hold up its end for the usual time. */
@@ -39,13 +42,22 @@ export function connect(
   front: (typeof FRONTS)[number],
   server: object,
   opening: Opening = {},
-): Promise<Client> {
+): Promise<ClientOfBridge> {
   return { HTTP: overHttp, 'HTTP+SSE': overSse, stdio: overStdio }[front](t, server, opening)
 }
 
-async function overHttp(t: Test, server: object, opening: Opening): Promise<Client> {
-  const { url } = await startBridge(t, { ...server, ...opening.entry }, { ...HURRIED, ...opening.settings })
-  return httpClient(url, opening)
+async function overHttp(t: Test, server: object, opening: Opening): Promise<ClientOfBridge> {
+  const { url, bridge, log } = await startBridge(
+    t,
+    { ...server, ...opening.entry },
+    { ...HURRIED, ...opening.settings },
+  )
+  return { ...(await httpClient(servedAt(bridge, url), opening)), bridge, log }
+}
+
+/** The address of the group, if the settings have one, or else of the server. */
+function servedAt({ groupUrls }: Started['bridge'], url: string): string {
+  return [...groupUrls.values()][0] ?? url
 }
 
 /** A client with a session of its own at a bridge. */
@@ -78,10 +90,12 @@ async function overSse(
   t: Test,
   server: object,
   { capabilities = EVERYTHING, revision, settings, entry }: Opening,
-): Promise<Client> {
-  const { url } = await startBridge(t, { ...server, ...entry }, { ...HURRIED, ...settings })
-  const client = await SseClient.open(url, revision ?? '2025-11-25', { capabilities })
+): Promise<ClientOfBridge> {
+  const { url, bridge, log } = await startBridge(t, { ...server, ...entry }, { ...HURRIED, ...settings })
+  const client = await SseClient.open(servedAt(bridge, url), revision ?? '2025-11-25', { capabilities })
   return {
+    bridge,
+    log,
     async begin(id, method, params, meta) {
       await client.post({ jsonrpc: '2.0', id, method, params: { ...params, ...(meta && { _meta: meta }) } })
     },
@@ -96,14 +110,17 @@ async function overStdio(
   t: Test,
   server: object,
   { capabilities = EVERYTHING, revision, settings, entry }: Opening,
-): Promise<Client> {
+): Promise<ClientOfBridge> {
   const pipe = openPipe(t, { ...server, ...entry }, { ...HURRIED, ...settings })
   const say = async (message: Json) => pipe.line(JSON.stringify({ jsonrpc: '2.0', ...message }))
   const params = { protocolVersion: revision ?? '2025-11-25', capabilities, clientInfo: { name: 'old', version: '1' } }
   await say({ id: 'hello', method: 'initialize', params })
   await until(() => pipe.messages().length > 0, 'the answer to initialize')
   await say({ method: 'notifications/initialized' })
+  const { bridge, log } = pipe
   return {
+    bridge,
+    log,
     begin: (id, method, params, meta) => say({ id, method, params: { ...params, ...(meta && { _meta: meta }) } }),
     say,
     heard: () => pipe.messages().slice(1),

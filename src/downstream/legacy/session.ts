@@ -106,8 +106,8 @@ export interface SessionSettings {
   /** Sends the `subscriptions/listen` of a session, possibly one for several sessions. By default, the upstream does. */
   listen?: Handler
   /**
-   * Registers a call in a tunnel, so that it can be aborted when the bridge shuts down. Returns the function that
-   * removes it.
+   * Registers a call that does not pass the policies now, so that it can be aborted when the bridge shuts down. Returns the
+   * function that removes it.
    */
   begin(abort: (reason: Fault) => void): () => void
 }

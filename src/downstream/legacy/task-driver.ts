@@ -54,6 +54,7 @@ export async function drive(handle: Handler, call: Call, created: Payload, clien
       meta: EMPTY,
       progress: false,
       answers: undefined,
+      goesOn: true,
       tell: unheard,
     }
   }

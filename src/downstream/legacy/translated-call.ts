@@ -35,12 +35,15 @@ type Running = CallContext & ClientAsking
  */
 export async function goOn(call: Call, first: Final, context: CallContext): Promise<TranslatedOutcome> {
   const reservation = context.memory.reserve(call.principal, SMALL)
+  // While the client is asked, and between two requests, nothing of the call is at the server: only this ends it at shutdown.
+  const leave = context.settings.begin(call.abort)
   try {
     return await untilAnswered(call, first, { ...context, reservation })
   } catch (error) {
     if (!(error instanceof Unanswered) || call.signal.aborted) throw error
     return outcomeOf(call.method, error)
   } finally {
+    leave()
     reservation.end()
   }
 }
@@ -66,7 +69,7 @@ async function untilAnswered(call: Call, first: Final, context: Running): Promis
     } else {
       return reply
     }
-    attempt = { ...call, answers, caller: { ...context.caller(), capabilities } }
+    attempt = { ...call, answers, goesOn: true, caller: { ...context.caller(), capabilities } }
   }
 }
 
