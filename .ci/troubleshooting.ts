@@ -361,6 +361,10 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
     'The request has too many headers, or too large ones.',
     'Send fewer; large cookies are a usual cause.',
   ],
+  tokenEnded: [
+    'The token of the call has expired during the call, or is no longer accepted. The bridge has cancelled the call.',
+    CHECK_FIRST,
+  ],
   rateLimited: ['The caller uses its share of a bound, or is over a [rate limit](operations.md#rate-limits).', AGAIN],
   overloaded: [
     'A bound of the bridge is reached.',

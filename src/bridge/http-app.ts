@@ -19,6 +19,7 @@ import { metadataPaths, prefixOf, protectedEndpoints, protectedResource } from '
 import { rateLimit } from '../plugins/rate-limit.js'
 import { publicAddresses, reachedThrough } from '../plugins/reached.js'
 import { type SignInRoutes, signInPage, signInPaths } from '../plugins/sign-in.js'
+import type { TokenLives } from '../plugins/token-lives.js'
 import { PUBLIC, type WellKnownOptions, wellKnown } from '../plugins/well-known.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Replicas } from '../ports/replicas.js'
@@ -60,6 +61,8 @@ export interface FrontOptions {
   requests: Requests
   /** Checks tokens of identity providers; undefined if there are none. */
   verify: Verify | undefined
+  /** When configured tokens end; undefined if there is nothing to end. */
+  lives?: TokenLives | undefined
   /** Stands in front of an identity provider; undefined if clients use the provider directly. */
   facade?: Omit<FacadeRoutes, 'issuer' | 'path'> | undefined
   /** The metadata of the only identity provider; undefined without exactly one, or with a facade in front of it. */
@@ -240,13 +243,13 @@ function notFoundMessage(endpoints: readonly string[]): string {
 }
 
 /** How clients authenticate at a listen address, or in an application. */
-function authMode({ auth }: Settings, { verify, listen, attached }: FrontOptions): AuthMode {
+function authMode({ auth }: Settings, { verify, lives, listen, attached }: FrontOptions): AuthMode {
   if (auth?.passthrough) return { kind: 'passthrough' }
   if (!auth && attached?.principalOf) return { kind: 'application', principalOf: attached.principalOf }
   // Where an application listens is not known.
   if (!auth) return { kind: 'none', loopback: !attached && isLoopback(listen.host) }
   const tokens = Object.entries(auth.tokens ?? {}).map(([name, token]) => [name, secretOf(token)] as const)
-  return { kind: 'tokens', tokens: Object.fromEntries(tokens), verify, forwarded: auth.forwarded }
+  return { kind: 'tokens', tokens: Object.fromEntries(tokens), lives, verify, forwarded: auth.forwarded }
 }
 
 /** The endpoints for which clients can get tokens, with their metadata. */

@@ -13,6 +13,7 @@ import {
   type Listen,
   parseListen,
   type Settings,
+  secretOf,
   servedPaths,
 } from '../config/settings.js'
 import { publisher } from '../discovery/publisher.js'
@@ -23,6 +24,7 @@ import type { Desk } from '../oauth/page/desk.js'
 import type { Verifier } from '../oauth/server/verifier.js'
 import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
+import { TokenLives } from '../plugins/token-lives.js'
 import type { AuditLog } from '../policy/audit.js'
 import type { Certificate } from '../ports/events.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
@@ -75,6 +77,8 @@ export class HttpService {
   #listen: HttpListen | undefined
   /** Checks tokens of identity providers. It stays, with keys and checked tokens, until their configuration changes. */
   #verifier: { plan: string; verifier: Verifier } | undefined
+  /** Configured tokens that are accepted. */
+  readonly #lives = new TokenLives()
   /** Whether another server of this process receives the requests. */
   #isAttached = false
   /** The certificate for all addresses. */
@@ -200,6 +204,8 @@ export class HttpService {
     const known = isLoopback(listen.host) || settings.auth?.tokens !== undefined
     const health = { state, detailed: false, metrics: known ? metrics : undefined }
     const verifier = await this.#verifierFor(settings)
+    const tokens = Object.entries(settings.auth?.tokens ?? {})
+    this.#lives.keepOnly(tokens.map(([name, token]) => [name, secretOf(token)]))
     const { front } = await import('./http-app.js')
     const app = await front({
       settings,
@@ -212,6 +218,7 @@ export class HttpService {
       published: this.#isAttached ? undefined : await publisher(settings, listen, mounts.servers),
       requests: this.requests,
       verify: verifier?.verify,
+      lives: this.#lives,
       facade: facadeOf(verifier, settings),
       issuerDocument: verifier?.issuerDocument,
       // An application around the bridge has its own paths.
@@ -237,13 +244,18 @@ export class HttpService {
   /** Loads the code that checks tokens of identity providers, if any are configured. */
   async #verifierFor({ auth, oauth: { allow }, mcpServers }: Settings): Promise<Verifier | undefined> {
     const issuers = auth?.issuers
-    if (!issuers) return undefined
+    if (!issuers) {
+      this.#verifier?.verifier.close()
+      this.#verifier = undefined
+      return undefined
+    }
     const shows = Object.values(mcpServers).some((own) => !isStdio(own) && own.oauth && isOnBehalf(own.oauth))
     const plan = JSON.stringify([issuers, allow, shows])
     if (this.#verifier?.plan !== plan) {
       const { Verifier } = await import('../oauth/server/verifier.js')
       const { signIn, replicas } = this.#options.context
       const { network } = signIn ?? {}
+      this.#verifier?.verifier.close()
       this.#verifier = {
         plan,
         verifier: new Verifier({ issuers, allow, network, shows, replicated: replicas !== undefined }),

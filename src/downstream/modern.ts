@@ -26,11 +26,12 @@ import { error as errorMessage, type Id, type Notification, type Request } from 
 import { own, type Wire } from '../rpc/source.js'
 import { objectIn, parseObject } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
-import type { HangUp } from '../time/hang-up.js'
+import type { HangUp, Signal } from '../time/hang-up.js'
 import { CallLogEntry } from './call-log.js'
 import { type Frame, onlyIncreasing, type Send } from './frames.js'
 import type { Logger } from './logger.js'
 import { type FailedCall, failureError } from './outcome.js'
+import { endWith } from './token-end.js'
 
 /** What the transport knows about a request. */
 export interface Arrived {
@@ -39,6 +40,8 @@ export interface Arrived {
   credential?: string | undefined
   /** What the token of this request grants. */
   grant?: Grant | undefined
+  /** Aborts when that token ends. */
+  ends?: Signal | undefined
   /** Whether the client is willing to wait for a slow start of a program. */
   patient?: () => boolean
   /** Aborts when the client disconnects. */
@@ -115,6 +118,7 @@ export class ModernDownstream {
     let reply: Final | undefined
     let encoded: { text: Wire; origin?: MessageOrigin }
     let failure: FailedCall | undefined
+    const stop = arrived.ends && endWith(arrived.ends, arrived.abort)
     try {
       if (decoded instanceof Fault) throw decoded
       // The request is in memory twice: as received, and as sent to the server.
@@ -159,6 +163,7 @@ export class ModernDownstream {
       failure = record.failureOf(error, arrived.abort, 'disconnected')
       encoded = { text: errorMessage(id, failureError(failure, compat.draftErrorCodes)) }
     } finally {
+      stop?.()
       reservation?.end()
     }
     const { text, origin } = encoded

@@ -63,6 +63,9 @@ export const faults = {
   expectationFailed: { code: -32600, status: 417, blame: 'caller' },
   tooManyHeaders: { code: -32600, status: 431, blame: 'caller' },
 
+  /** The token of a call has ended after the call was sent to the server. Not 401: clients would send the call again. */
+  tokenEnded: { code: -32603, status: 200, blame: 'caller', reason: 'token_ended', outcome: 'unknown' },
+
   rateLimited: { code: -32603, status: 429, blame: 'caller', reason: 'rate_limited' },
   overloaded: { code: -32603, status: 503, blame: 'bridge', reason: 'overloaded' },
   /** The server has answered, but no memory is left for the answer. */

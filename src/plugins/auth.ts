@@ -9,9 +9,11 @@ import plugin from 'fastify-plugin'
 import { digestedPrincipal, sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { ANONYMOUS, type Grant } from '../protocol/call.js'
+import type { Signal } from '../time/hang-up.js'
 import { addressOf } from './address.js'
 import { type ForwardedUsers, forwardedUser, withoutForwarded } from './forwarded.js'
 import { challenge, type ProtectedEndpoint } from './protected-resource.js'
+import { closeAtEnd, type TokenLives } from './token-lives.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -23,6 +25,8 @@ declare module 'fastify' {
     principal: string
     /** What the caller may do, as its token of this request says. */
     grant: Grant | undefined
+    /** Aborts when the token of this request ends: when it has expired, or is no longer accepted. */
+    ends: Signal | undefined
     /** The challenge for a caller that can get another token. */
     challengeFor: ((fault: Fault) => string) | undefined
     /** The exact Authorization to forward to the server; only with `passthrough`. */
@@ -39,6 +43,8 @@ export type AuthMode =
       kind: 'tokens'
       /** Secrets by the names of their principals. */
       tokens?: Readonly<Record<string, string>> | undefined
+      /** When these tokens end. */
+      lives?: TokenLives | undefined
       /** Checks tokens of identity providers. */
       verify?: Verify | undefined
       forwarded?: ForwardedUsers | undefined
@@ -87,6 +93,7 @@ interface AuthenticatedCaller {
   principal: string
   credential?: string
   grant?: Grant
+  ends?: Signal | undefined
 }
 
 type Refusal = keyof typeof REFUSALS
@@ -118,6 +125,7 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
   app.decorateRequest('principal', ANYBODY.principal)
   app.decorateRequest('credential', undefined)
   app.decorateRequest('grant', undefined)
+  app.decorateRequest('ends', undefined)
   app.decorateRequest('challengeFor', undefined)
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -142,7 +150,8 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
       return
     }
     const endpoint = path === undefined ? undefined : endpoints.get(path)
-    const take = (caller: Identified) => {
+    const take = (identified: Identified) => {
+      const caller = hasEnded(identified) ? 'wrong' : identified
       if (forwarded) withoutForwarded(request, forwarded)
       if (typeof caller === 'string' || 'why' in caller) {
         const { refusal, why: said } =
@@ -158,10 +167,12 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
         else refuse()
         return
       }
-      const { principal, credential, grant } = caller
+      const { principal, credential, grant, ends } = caller
       request.principal = principal
       request.credential = credential
       request.grant = grant
+      request.ends = ends
+      if (ends) closeAtEnd(ends, reply.raw)
       if (grant?.extensible) {
         request.challengeFor = endpoint?.challengeFor
         const missing = required.filter((scope) => !grant.scopes.has(scope))
@@ -178,6 +189,11 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
     else take(caller)
   })
 })
+
+/** Whether the token has ended while it was checked. */
+function hasEnded(caller: Identified): boolean {
+  return typeof caller !== 'string' && 'ends' in caller && caller.ends?.aborted === true
+}
 
 function lacking(missing: readonly string[], all: readonly string[]): Fault {
   const message = `The token has not the scope ${missing.join(' ')}, which this bridge requires`
@@ -209,8 +225,8 @@ function identifierFor(mode: AuthMode): Identify {
   }
 }
 
-function byWhatIsShown({ tokens = {}, verify, forwarded }: AuthMode & { kind: 'tokens' }): Identify {
-  const known = digestsOf(tokens)
+function byWhatIsShown({ tokens = {}, lives, verify, forwarded }: AuthMode & { kind: 'tokens' }): Identify {
+  const known = digestsOf(tokens, lives)
   const proxy = forwarded && proxyOf(forwarded)
   return (request, endpoint) => {
     const user = proxy && forwardedUser(request, proxy)
@@ -226,8 +242,11 @@ function proxyOf(forwarded: ForwardedUsers) {
   return { ...forwarded, digest: sha256(forwarded.secret) }
 }
 
-function digestsOf(tokens: Readonly<Record<string, string>>) {
-  return Object.entries(tokens).map(([principal, secret]) => ({ principal, digest: sha256(secret) }))
+function digestsOf(tokens: Readonly<Record<string, string>>, lives?: TokenLives) {
+  return Object.entries(tokens).map(([principal, secret]) => ({
+    digest: sha256(secret),
+    owner: { principal, ends: lives?.of(principal, secret) },
+  }))
 }
 
 /** Finds the principal of a token that somebody has entered, among secrets by the names of their principals. */
@@ -239,12 +258,12 @@ export function tokenOwner(tokens: Readonly<Record<string, string>>): (token: st
 /** Takes the same time for every token: compares digests, and always all of them. */
 function ownerOf(
   token: string,
-  known: readonly { principal: string; digest: Buffer }[],
+  known: readonly { owner: AuthenticatedCaller; digest: Buffer }[],
 ): AuthenticatedCaller | undefined {
   const digest = sha256(token)
   let owner: AuthenticatedCaller | undefined
   for (const one of known) {
-    if (timingSafeEqual(digest, one.digest)) owner = { principal: one.principal }
+    if (timingSafeEqual(digest, one.digest)) owner = one.owner
   }
   return owner
 }

@@ -351,3 +351,38 @@ t.test('A40: without issuers, nothing is loaded that checks tokens', async (t) =
     )
   }
 })
+
+t.test('what is open with a token ends when another check refuses it, and not when it is checked again', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const { verify, later } = setUp(issuer, { introspection: { clientId: 'b', clientSecret: 's' } }, stopped())
+  const active = { active: true, sub: 'alice', aud: HERE, exp: Date.now() / 1_000 + 600 }
+  for (const token of ['kept', 'revoked']) issuer.opaque.set(token, active)
+  const kept = await verify('kept')
+  const revoked = await verify('revoked')
+  issuer.opaque.delete('revoked')
+  later(31_000)
+  t.equal(await verify('revoked'), undefined)
+  t.match(revoked?.ends, { aborted: true, reason: { fault: 'tokenEnded' } })
+  t.equal((await verify('kept'))?.ends, kept?.ends, 'the same life')
+  t.notOk(kept?.ends.aborted)
+})
+
+t.test('what is open with a JWT ends when the keys of its issuer have changed', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const { verify, later } = setUp(issuer, {}, stopped())
+  const token = await issuer.token({ aud: HERE })
+  const verified = await verify(token)
+  issuer.keys = []
+  later(700_000)
+  t.equal(await verify(token), undefined)
+  t.ok(verified?.ends.aborted)
+})
+
+t.test('a token that has just expired lives for as long as it is accepted', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const { verify } = setUp(issuer)
+  const verified = await verify(await issuer.token({ aud: HERE, exp: Math.floor(Date.now() / 1_000) - 56 }))
+  t.equal(verified?.ends.aborted, false)
+  await new Promise<void>((resolve) => verified?.ends.addEventListener('abort', resolve))
+  t.match(verified?.ends, { reason: { message: /has expired/ } })
+})

@@ -226,7 +226,7 @@ class Endpoint {
     asked: Asked,
   ): Promise<void> | undefined {
     const { request, reply } = asked
-    const { principal, credential, grant } = request
+    const { principal, credential, grant, ends } = request
     const { log } = this.#options
     if (message.kind === 'notification') {
       this.#modern.notify(message, { principal, credential, log })
@@ -248,6 +248,7 @@ class Endpoint {
       principal,
       credential,
       grant,
+      ends,
       abort,
       log,
       transport,

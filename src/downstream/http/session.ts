@@ -79,11 +79,11 @@ export class HttpSession implements KeptSession {
       }
       return undefined
     }
-    const { grant } = reply.request
+    const { grant, ends } = reply.request
     const { tracer, recorder } = this.#options.log.telemetry ?? {}
     const trace = tracer && traceHeaders(reply.request)
     const headers = recorder && reply.request.headers
-    return this.client.answerClient(request, send, { trace, headers, grant })
+    return this.client.answerClient(request, send, { trace, headers, grant, ends })
   }
 
   /**
@@ -93,9 +93,9 @@ export class HttpSession implements KeptSession {
   async answerAll({ requests, errors }: SortedBatch, reply: FastifyReply): Promise<void> {
     const stream = this.#streamFor(reply)
     const answers = errors.map((text) => ({ text, lost: () => text }))
-    const { grant } = reply.request
+    const { grant, ends } = reply.request
     const headers = this.#options.log.telemetry?.recorder && reply.request.headers
-    const about = { headers, grant: grant && { ...grant, inBand: true } }
+    const about = { headers, ends, grant: grant && { ...grant, inBand: true } }
     const answer = (request: Request) =>
       this.client.answerClient(
         request,

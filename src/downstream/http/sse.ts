@@ -150,6 +150,7 @@ export class SseSession implements KeptSession {
         .take(message, {
           headers: this.#options.log.telemetry?.recorder && request.headers,
           grant: request.grant && { ...request.grant, inBand: true },
+          ends: request.ends,
         })
         .catch((error: unknown) => this.#refuse(error, id))
         .finally(() => reservation?.end())

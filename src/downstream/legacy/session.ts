@@ -11,6 +11,7 @@ import type { Upstream } from '../../protocol/upstream.js'
 import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
+import type { Signal } from '../../time/hang-up.js'
 import type { Send } from '../frames.js'
 import type { Logger } from '../logger.js'
 
@@ -64,6 +65,8 @@ export interface AboutRequest {
   headers?: RecordedHeaders
   /** What the token of this request grants; another request may have opened the session. */
   grant?: Grant | undefined
+  /** Aborts when that token ends. */
+  ends?: Signal | undefined
 }
 
 /** Takes the messages for the client that belong to no request. */

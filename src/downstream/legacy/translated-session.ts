@@ -53,6 +53,7 @@ import { CallLogEntry } from '../call-log.js'
 import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { failureError } from '../outcome.js'
+import { endWith } from '../token-end.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight, type RunningRequest } from './in-flight.js'
 import { Questions } from './questions.js'
@@ -194,7 +195,7 @@ export class TranslatedSession implements ClientSession {
     return this.#running.size
   }
 
-  async answerClient(request: Request, send: Send, { trace, headers, grant }: AboutRequest = {}): Promise<void> {
+  async answerClient(request: Request, send: Send, { trace, headers, grant, ends }: AboutRequest = {}): Promise<void> {
     const { id, method } = request
     const { log, transport, sender, session } = this.#options
     const fields = {
@@ -205,6 +206,7 @@ export class TranslatedSession implements ClientSession {
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
+    const stop = ends && endWith(ends, controller)
     try {
       let last: Frame
       try {
@@ -233,6 +235,7 @@ export class TranslatedSession implements ClientSession {
       const held = send(last)
       if (held) await held
     } finally {
+      stop?.()
       this.#running.leaveRequest(id, controller)
     }
   }

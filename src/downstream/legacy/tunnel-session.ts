@@ -15,6 +15,7 @@ import { CallLogEntry } from '../call-log.js'
 import type { Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { failureError, replyIn } from '../outcome.js'
+import { endWith } from '../token-end.js'
 import { InFlight } from './in-flight.js'
 import type { AboutRequest, ClientSession, OpenOptions } from './session.js'
 
@@ -62,7 +63,7 @@ export class TunnelSession implements ClientSession {
     return this.#running.size
   }
 
-  async answerClient(request: Request, send: Send, { trace, headers }: AboutRequest = {}): Promise<void> {
+  async answerClient(request: Request, send: Send, { trace, headers, ends }: AboutRequest = {}): Promise<void> {
     const { id, method } = request
     const { log, transport, serverTransport, sender, session } = this.#options
     const fields = {
@@ -75,6 +76,7 @@ export class TunnelSession implements ClientSession {
     } as const
     const record = new CallLogEntry(log, fields, { principal: sender.principal, session, trace }, request)
     const controller = this.#running.enterRequest(id, record.recorder?.number)
+    const stop = ends && endWith(ends, controller)
     const unregister = this.#options.settings.begin((reason) => controller.abort(reason))
     record.recorder?.began(request, undefined, headers)
     const span = record.handedOver()
@@ -100,6 +102,7 @@ export class TunnelSession implements ClientSession {
       await send({ text, last: { status: 200, ...failure } })
     } finally {
       unregister()
+      stop?.()
       this.#running.leaveRequest(id, controller)
     }
   }

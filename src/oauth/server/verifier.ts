@@ -9,6 +9,7 @@ import { digest, digestedPrincipal } from '../../crypto/digest.js'
 import { BoundedMap } from '../../limits/bounded.js'
 import type { Grant } from '../../protocol/call.js'
 import { ShownToken } from '../../protocol/shown-token.js'
+import type { Signal } from '../../time/hang-up.js'
 import { quoted } from '../failure.js'
 import { Issuers } from '../issuers.js'
 import { type Network, reachOf } from '../reach.js'
@@ -27,6 +28,7 @@ import { Introspection } from './introspection.js'
 import { IssuerDocument } from './issuer-document.js'
 import { KeySet } from './key-set.js'
 import type { IssuerSettings } from './settings.js'
+import { TokenLife } from './token-life.js'
 
 export interface VerifierOptions {
   issuers: readonly IssuerSettings[]
@@ -45,14 +47,21 @@ export interface VerifierOptions {
 export interface Verified {
   principal: string
   grant: Grant
+  /** Aborts when the token has expired, or is no longer accepted. */
+  ends: Signal
 }
 
-interface Known {
+/** What a valid token says. */
+interface Read {
   settings: IssuerSettings
   owner: TokenOwner
-  verified: Verified
-  /** In milliseconds since 1970. */
+  /** Until when that may be believed, in milliseconds since 1970. */
   until: number
+}
+
+interface Known extends Read {
+  verified: Verified
+  life: TokenLife
 }
 
 const MAX_TOKEN = 16_384
@@ -144,16 +153,38 @@ export class Verifier {
   }
 
   async #checkNow(token: string, digest: string, from: string): Promise<Known | TokenRefusal> {
+    const checked = await this.#readNow(token, digest, from)
+    const before = this.#known.get(digest)
+    if ('why' in checked) {
+      before?.life.refuse()
+      return checked
+    }
+    const { owner, settings, until } = checked
+    const life = before && !before.life.aborted ? before.life : new TokenLife(this.#endOf(owner), this.#now)
+    const verified = { principal: principalOf(owner), grant: owner.grant, ends: life }
+    const known = { settings, owner, verified, life, until }
+    this.#known.set(digest, known)
+    return known
+  }
+
+  /** When what is open with a token ends. A token that has just expired is still accepted, because clocks differ. */
+  #endOf({ expires }: TokenOwner): number {
+    return expires > this.#now() ? expires : expires + LEEWAY_SECONDS * 1_000
+  }
+
+  /** Ends what is open with the tokens that were accepted. */
+  close(): void {
+    for (const { life } of this.#known.values()) life.refuse()
+  }
+
+  async #readNow(token: string, digest: string, from: string): Promise<Read | TokenRefusal> {
     const isJwt = JWT.test(token)
     const checked = isJwt ? await this.#checkedJwt(token) : await this.#checkedOther(token, digest, from)
     if ('why' in checked) return checked
     const { claims, settings, ms } = checked
     const owner = ownerOf(claims, settings, this.#now() / 1_000)
     if ('why' in owner) return owner
-    const until = Math.min((claims['exp'] as number) * 1_000, this.#now() + ms)
-    const known = { settings, owner, verified: { principal: principalOf(owner), grant: owner.grant }, until }
-    this.#known.set(digest, known)
-    return known
+    return { settings, owner, until: Math.min(owner.expires, this.#now() + ms) }
   }
 
   async #checkedJwt(token: string): Promise<Checked | TokenRefusal> {
