@@ -3,7 +3,7 @@ import type { ServerSettings } from '../config/settings.js'
 import { ownCall } from '../describe/server.js'
 import { Fault } from '../fault/fault.js'
 import { whyHidden } from '../policy/choice/hidden.js'
-import { pagesOf, reading } from '../policy/pages.js'
+import { reading } from '../policy/pages.js'
 import type { RequiredScopes } from '../policy/scopes.js'
 import type { HiddenItem, HiddenItems } from '../ports/inspected-bridge.js'
 import type { Call, Handler } from '../protocol/call.js'
@@ -35,17 +35,19 @@ export async function hiddenOf({ name, own, required, behind }: HidingServer, pr
     const whyNotChosen = rules && whyHidden({ option, rules })
     try {
       const call: Call = { ...ownCall(method), principal }
-      for (const page of await reading(call, method, behind, name, pagesOf)) {
-        const items = value(page, key)
-        for (const item of Array.isArray(items) ? items : []) {
-          const id: unknown = (item as Record<string, unknown> | null)?.[named]
-          const why =
-            typeof id === 'string'
-              ? (whyNotChosen?.(id) ?? lackedBy(scopesFor?.of(id, { isReadOnly: saysReadOnly(item) })))
-              : undefined
-          if (why !== undefined) hidden.push({ kind, name: String(id).slice(0, MAX_HIDDEN_NAME), server: name, why })
+      await reading(call, method, behind, name, async (pages) => {
+        for await (const page of pages) {
+          const items = value(page, key)
+          for (const item of Array.isArray(items) ? items : []) {
+            const id: unknown = (item as Record<string, unknown> | null)?.[named]
+            const why =
+              typeof id === 'string'
+                ? (whyNotChosen?.(id) ?? lackedBy(scopesFor?.of(id, { isReadOnly: saysReadOnly(item) })))
+                : undefined
+            if (why !== undefined) hidden.push({ kind, name: String(id).slice(0, MAX_HIDDEN_NAME), server: name, why })
+          }
         }
-      }
+      })
     } catch (error) {
       problems.push(`${name} did not answer ${method}: ${Fault.from(error).message.slice(0, 500)}.`)
     }

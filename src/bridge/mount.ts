@@ -11,7 +11,7 @@ import { SignIn } from '../oauth/sign-in.js'
 import { Admission } from '../policy/admission.js'
 import { type Cache, isOfCache } from '../policy/cache/cache.js'
 import { compose } from '../policy/compose.js'
-import { pagesOf, reading } from '../policy/pages.js'
+import { type Pages, reading } from '../policy/pages.js'
 import { Quarantine } from '../policy/quarantine.js'
 import { ToolNames } from '../policy/tool-names.js'
 import { unavailable } from '../policy/unavailable.js'
@@ -282,7 +282,11 @@ export class Mount implements Served {
 
   /** Reads the list of tools for metrics and traces. Without that, names are known once a client has listed them. */
   learnNames(): void {
-    if (this.#learnsNames) reading(ownCall(LIST), LIST, this.#behind, this.name, pagesOf).catch(() => {})
+    if (!this.#learnsNames) return
+    const read = async (pages: Pages) => {
+      for await (const _page of pages);
+    }
+    reading(ownCall(LIST), LIST, this.#behind, this.name, read).catch(() => {})
   }
 
   /** Whether the server is configured or trusted. Only then it may be published and be a member of groups. */

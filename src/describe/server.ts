@@ -1,11 +1,12 @@
 /** Asks a server for its era, capabilities and tools: what `mcp-bridge probe` prints. */
 
 import { Fault } from '../fault/fault.js'
-import { MAX_PAGES } from '../limits/constants.js'
+import { MAX_LIST_BYTES, MAX_PAGES } from '../limits/constants.js'
 import { type Left, leftOf, type ServerChoice, shownTools } from '../policy/choice/left.js'
 import { type Call, type Final, unheard } from '../protocol/call.js'
 import { NEWEST_MODERN } from '../protocol/eras.js'
 import { nextCursor } from '../protocol/listed.js'
+import { weightOf } from '../rpc/source.js'
 import { EMPTY, edit, type Payload, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import { HangUp } from '../time/hang-up.js'
@@ -94,12 +95,14 @@ async function listTools(
   }
 }
 
-/** All pages of a list. Rejects with a Fault. */
+/** The pages of a list, as far as they are read. Rejects with a Fault. */
 export async function* pages(server: Pick<Server, 'handle'>, method: string): AsyncGenerator<Payload> {
   let cursor: string | undefined
-  for (let page = 0; page < MAX_PAGES; page++) {
+  let bytes = 0
+  for (let page = 0; page < MAX_PAGES && bytes < MAX_LIST_BYTES; page++) {
     const params = cursor === undefined ? EMPTY : edit(EMPTY, { cursor })
     const { result } = await ask(server, method, params, PAGE_WITHIN)
+    bytes += weightOf(result.source)
     yield result
     cursor = nextCursor(result)
     if (cursor === undefined) return

@@ -18,6 +18,10 @@ export const MAX_MIRRORED = 14 * 1024
 
 /** Pages of one list that are read, compared or remembered. */
 export const MAX_PAGES = 100
+/** Bytes of one list that are read. */
+export const MAX_LIST_BYTES = 16 * 1024 * 1024
+/** Milliseconds for reading all pages of a list. */
+export const MAX_LIST_TIME = 30_000
 /** Tools of one server that are remembered, for one client or for all. */
 export const MAX_TOOLS = 2_000
 /** Bytes of a relayed list that are read. */

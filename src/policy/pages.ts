@@ -1,35 +1,36 @@
 /** Reads the lists of a server for the bridge itself, page by page. */
 
 import { Fault } from '../fault/fault.js'
-import { MAX_PAGES } from '../limits/constants.js'
+import { MAX_LIST_BYTES, MAX_LIST_TIME, MAX_PAGES } from '../limits/constants.js'
 import { type Call, type Final, type Handler, unheard, unlogged } from '../protocol/call.js'
 import { nextCursor } from '../protocol/listed.js'
+import { weightOf } from '../rpc/source.js'
 import { EMPTY, edit, type Json, NO_PARAMS, OWN, type Payload } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 import { HangUp } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
 
-/** Asks for the page at a cursor; for the first one without a cursor. */
-export type FetchPage = (cursor: Json | undefined) => Promise<Payload>
+/** The pages of a list, which are fetched as they are read. */
+export type Pages = AsyncIterable<Payload>
 
-/** Milliseconds for reading all pages of a list. */
-const LIST_TIMEOUT = 30_000
+/** Asks for the page at a cursor; for the first one without a cursor. */
+type FetchPage = (cursor: Json | undefined) => Promise<Payload>
 
 /**
  * Reads a list of the server with `read`, as the caller of `asked` but independently of that call. Rejects with a Fault,
- * also after LIST_TIMEOUT.
+ * also after MAX_LIST_TIME.
  */
 export async function reading<T>(
   asked: Call,
   method: string,
   next: Handler,
   server: string,
-  read: (page: FetchPage) => Promise<T>,
+  read: (pages: Pages) => Promise<T>,
 ): Promise<T> {
   const hangUp = new HangUp()
   const late = () =>
-    hangUp.abort(new Fault('upstreamTimeout', `The server did not answer ${method} within ${LIST_TIMEOUT / 1000} s`))
-  const timer = new Deadline(LIST_TIMEOUT, late)
+    hangUp.abort(new Fault('upstreamTimeout', `The server did not answer ${method} within ${MAX_LIST_TIME / 1000} s`))
+  const timer = new Deadline(MAX_LIST_TIME, late)
   const { paramHeaders: _none, ...caller } = asked
   /** The answer; undefined if the server does not know the method, because it has nothing to list. */
   const answered = async (call: Call): Promise<Final | undefined> => {
@@ -60,21 +61,23 @@ export async function reading<T>(
     throw new Fault('upstreamProtocol', `${server} ended ${method} without a result`)
   }
   try {
-    return await read(page)
+    return await read(pagesOf(page))
   } finally {
     timer.clear()
   }
 }
 
-/** All pages of a list. Rejects with a Fault after MAX_PAGES pages. */
-export async function pagesOf(page: FetchPage): Promise<Payload[]> {
-  const pages: Payload[] = []
+/** All pages of a list. Throws a Fault after MAX_PAGES pages, or MAX_LIST_BYTES. */
+export async function* pagesOf(page: FetchPage): AsyncGenerator<Payload> {
   let cursor: Json | undefined
-  do {
-    if (pages.length === MAX_PAGES)
-      throw new Fault('upstreamProtocol', `The list of the server has more than ${MAX_PAGES} pages`)
-    pages.push(await page(cursor))
-    cursor = nextCursor(pages.at(-1) as Payload)
-  } while (cursor !== undefined)
-  return pages
+  let bytes = 0
+  for (let pages = 0; pages < MAX_PAGES && bytes < MAX_LIST_BYTES; pages++) {
+    const one = await page(cursor)
+    bytes += weightOf(one.source)
+    yield one
+    cursor = nextCursor(one)
+    if (cursor === undefined) return
+  }
+  const most = `${MAX_PAGES} pages or ${MAX_LIST_BYTES} bytes`
+  throw new Fault('upstreamProtocol', `The list of the server has more than ${most}`)
 }

@@ -7,32 +7,36 @@ import type { ToolFact, ToolList } from '../ports/trust-status.js'
 import { withoutMisannotated } from '../protocol/annotations.js'
 import { canonical } from '../rpc/canonical.js'
 import { arrayIn, duplicateKey, keys, objectIn, type Payload, payloadAt, raw, value, write } from '../rpc/splice.js'
-import { type FetchPage, pagesOf } from './pages.js'
+import type { Pages } from './pages.js'
 
 /** Members of a tool that a model or a person reads. */
 const TELLING: readonly string[] = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations']
 
-/** Reads all pages of the list of tools. Rejects with a Fault. */
-export async function fetchTools(page: FetchPage): Promise<ToolList> {
-  return toolList(await pagesOf(page))
+/** Reads all pages of the list of tools. Rejects with a Fault if there are more than MAX_TOOLS. */
+export async function fetchTools(pages: Pages): Promise<ToolList> {
+  const tools = new Map<string, ToolFact>()
+  for await (const page of pages) addTools(page, tools)
+  return listOf(tools)
 }
 
 /** The tools in these pages. Throws a Fault if there are more than MAX_TOOLS. */
 export function toolList(pages: readonly Payload[]): ToolList {
   const tools = new Map<string, ToolFact>()
-  for (const page of pages) {
-    // Clients over HTTP must drop tools with invalid annotations, so nobody can call them through the bridge.
-    const array = arrayIn(withoutMisannotated(page), 'tools')
-    for (const span of array?.elements ?? []) {
-      const tool = array && payloadAt(array.source, span)
-      const name = tool && value(tool, 'name')
-      if (!tool || typeof name !== 'string') continue
-      const before = tools.get(name)
-      tools.set(name, before ? both(before, factOf(tool)) : factOf(tool))
-      if (tools.size > MAX_TOOLS) throw new Fault('upstreamProtocol', `The server lists more than ${MAX_TOOLS} tools`)
-    }
-  }
+  for (const page of pages) addTools(page, tools)
   return listOf(tools)
+}
+
+function addTools(page: Payload, tools: Map<string, ToolFact>): void {
+  // Clients over HTTP must drop tools with invalid annotations, so nobody can call them through the bridge.
+  const array = arrayIn(withoutMisannotated(page), 'tools')
+  for (const span of array?.elements ?? []) {
+    const tool = array && payloadAt(array.source, span)
+    const name = tool && value(tool, 'name')
+    if (!tool || typeof name !== 'string') continue
+    const before = tools.get(name)
+    tools.set(name, before ? both(before, factOf(tool)) : factOf(tool))
+    if (tools.size > MAX_TOOLS) throw new Fault('upstreamProtocol', `The server lists more than ${MAX_TOOLS} tools`)
+  }
 }
 
 /** The list with some tools replaced or added. */

@@ -15,6 +15,7 @@ import { Sessions } from '../../src/downstream/http/sessions.js'
 import { unlimited } from '../../src/limits/memory.js'
 import { auth } from '../../src/plugins/auth.js'
 import { compose } from '../../src/policy/compose.js'
+import { pagesOf } from '../../src/policy/pages.js'
 import { Quarantine } from '../../src/policy/quarantine.js'
 import { fetchTools } from '../../src/policy/tool-list.js'
 import type { Upstream } from '../../src/protocol/upstream.js'
@@ -126,11 +127,13 @@ async function bridgeOf(t: Test, address: string) {
   const { port } = app.server.address() as { port: number }
   /** As the command does it: looks at the tools that there are, and writes down that they are approved. */
   const approve = async (...tools: string[]) => {
-    const list = await fetchTools(async (cursor) => {
-      const params = cursor === undefined ? {} : { cursor: JSON.parse(cursor) as string }
-      const last = await server.handle(callOf({ method: 'tools/list', params, principal: 'local' }))
-      return last.kind === 'result' ? last.result : EMPTY
-    })
+    const list = await fetchTools(
+      pagesOf(async (cursor) => {
+        const params = cursor === undefined ? {} : { cursor: JSON.parse(cursor) as string }
+        const last = await server.handle(callOf({ method: 'tools/list', params, principal: 'local' }))
+        return last.kind === 'result' ? last.result : EMPTY
+      }),
+    )
     const { bound } = judge({ ...found, tools: list }, store, Date.now())
     await store.approve({ ...found, tools, bound, list, until: Date.now() + DAY })
   }

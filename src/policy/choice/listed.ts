@@ -10,7 +10,7 @@ import { Recent } from '../../rpc/memoize.js'
 import { own } from '../../rpc/source.js'
 import { type Json, type Payload, raw } from '../../rpc/splice.js'
 import { unlessAborted } from '../../time/time.js'
-import { pagesOf, reading } from '../pages.js'
+import { reading } from '../pages.js'
 import { whoOf } from '../who.js'
 
 /** A page as clients see it, and its items by the names that clients see. */
@@ -78,8 +78,11 @@ export class ChosenList<T> {
 
   async #read(known: Known<T>, call: Call, next: Handler): Promise<ReadonlyMap<string, T>> {
     const { method, server, see } = this.#options
-    const pages = await reading(call, method, next, server, pagesOf)
-    const items = new Map(pages.flatMap((page) => [...see(page).items]))
+    const items = await reading(call, method, next, server, async (pages) => {
+      const all = new Map<string, T>()
+      for await (const page of pages) for (const [name, item] of see(page).items) all.set(name, item)
+      return all
+    })
     known.pages.clear()
     if (this.#keep(known, undefined, items)) known.readAt = this.#options.now()
     return items
