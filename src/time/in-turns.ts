@@ -1,4 +1,4 @@
-/** Divides long work on recorded events, so that the same process can serve calls in between. */
+/** Divides long work, so that the same process can serve calls in between. */
 
 /** Milliseconds of work in one turn of the event loop. */
 const TURN = 2
