@@ -9,12 +9,19 @@ import { type Call, type Final, unheard } from '../protocol/call.js'
 import { EMPTY, edit, type Json, NO_PARAMS, raw } from '../rpc/splice.js'
 import { HangUp, type Signal } from '../time/hang-up.js'
 import { Deadline } from '../time/time.js'
+import { GROUP_LISTS, groupList, hasList } from './list-page.js'
 import type { Member } from './member.js'
 import type { Missing } from './missing.js'
 import { partLog } from './part-log.js'
 
 /** The answer of a server, or why there is none in time. */
 export type Asked = { kind: 'answer'; reply: Final & { kind: 'result' } } | { kind: 'none' } | Missing
+
+/** A server, and where in its list to begin: at the start without a cursor. */
+export interface ListStart {
+  member: Member
+  cursor?: Json | undefined
+}
 
 /** One request to one server. */
 export interface MemberQuestion {
@@ -65,22 +72,19 @@ export class Asking {
 
   /**
    * Sends a call to several servers, or joins equal calls in progress, and waits for each at most `most` milliseconds.
-   * `first` is the cursor for the first server. Resolves to the answers in the same order. Rejects only if the call is
-   * cancelled.
+   * Resolves to the answers in the same order. Rejects only if the call is cancelled.
    */
   async ask(
     call: Call,
-    members: readonly Member[],
-    { first, most = Number.POSITIVE_INFINITY }: { first?: Json | undefined; most?: number } = {},
+    places: readonly ListStart[],
+    { most = Number.POSITIVE_INFINITY }: { most?: number } = {},
   ): Promise<{ question: MemberQuestion; asked: Asked }[]> {
     if (call.signal.aborted) throw call.signal.reason
-    if (members.length === 0) return []
+    if (places.length === 0) return []
     const who = whoOf(call)
     const { log, over } = partLog(call.log)
-    const afresh = { ...call, params: edit(call.params, { cursor: undefined }), log }
-    const questions = members.map((member, i) => {
-      const isFirst = i === 0 && first !== undefined
-      return { member, who, call: isFirst ? { ...afresh, params: edit(call.params, { cursor: first }) } : afresh }
+    const questions = places.map(({ member, cursor }) => {
+      return { member, who, call: { ...call, params: edit(call.params, { cursor }), log } }
     })
     try {
       const answers = await this.#answers(questions, most, call.signal)
@@ -184,14 +188,18 @@ function begin(member: Member, call: Call): Running {
   const abort = (reason?: unknown) => hangUp.abort(reason)
   const asked: Call = { ...call, progress: false, patient: () => true, tell: unheard, signal: hangUp, abort }
   const answer = member.upstream.handle(asked).then(
-    (reply) => askedOf(reply),
+    (reply) => askedOf(reply, asked, member),
     (error: unknown) => ofFault(hangUp.aborted && hangUp.reason instanceof Fault ? hangUp.reason : Fault.from(error)),
   )
   return { answer, since: performance.now(), hangUp }
 }
 
-function askedOf(reply: Final): Asked {
-  if (reply.kind === 'result' && reply.type === undefined) return { kind: 'answer', reply }
+function askedOf(reply: Final, { method }: Call, { server }: Member): Asked {
+  if (reply.kind === 'result' && reply.type === undefined) {
+    if (!GROUP_LISTS.has(method) || hasList(method, reply.result)) return { kind: 'answer', reply }
+    const message = `${server} answered ${method} with ${groupList(method).key} that are no list`
+    return missing(new Fault('upstreamProtocol', message), false)
+  }
   if (reply.kind !== 'error')
     return missing(new Fault('upstreamProtocol', 'The server did not answer with a result'), false)
   return ofError(reply.error.code, () => new Fault('upstreamProtocol', reply.error.message))

@@ -1,11 +1,12 @@
-/** Makes and reads the cursors of a group's lists: the server that comes next, and its own cursor. */
+/** Makes and reads the cursors of a group's lists: the servers that have more, and their own cursors. */
 
 import { digest } from '../crypto/digest.js'
 import type { SealKey } from '../crypto/seal.js'
 import { Fault } from '../fault/fault.js'
 import type { Json } from '../rpc/splice.js'
+import type { ListStart } from './asking.js'
 import { Carrier } from './carried.js'
-import { activeIn, type GroupPlan, type Member } from './member.js'
+import { activeIn, type GroupPlan } from './member.js'
 
 export class Cursors {
   readonly #group: string
@@ -16,24 +17,28 @@ export class Cursors {
     this.#carrier = new Carrier(keys, 'group-cursor')
   }
 
-  /** The cursor for a client. */
-  sealed(plan: GroupPlan, method: string, { server }: Member, cursor: Json): Json {
-    return this.#carrier.carry({ g: this.#group, v: digestOf(plan), s: server, l: method }, cursor)
+  /** The cursor for a client: where the next page goes on, and at which server's cursor. */
+  sealed(plan: GroupPlan, method: string, places: readonly ListStart[]): Json {
+    const left = places.map(({ member, cursor }) => [
+      member.server,
+      ...(cursor === undefined ? [] : [JSON.parse(cursor)]),
+    ])
+    const text = JSON.stringify(JSON.stringify(left))
+    return this.#carrier.carry({ g: this.#group, v: digestOf(plan), l: method }, text)
   }
 
-  /** The servers that are left for a client's cursor, and the cursor for the first of them. Throws a Fault. */
-  opened(
-    plan: GroupPlan,
-    method: string,
-    cursor: Json | undefined,
-  ): { left: readonly Member[]; first?: Json | undefined } {
+  /** Where the page of a client's cursor begins, in the order of the group. Throws a Fault. */
+  opened(plan: GroupPlan, method: string, cursor: Json | undefined): readonly ListStart[] {
     const members = activeIn(plan)
-    if (isFirst(cursor)) return { left: members }
+    if (isFirst(cursor)) return members.map((member) => ({ member }))
     const carried = this.#carrier.open(cursor)
-    const { g, v, s, l } = carried?.fields ?? {}
-    const at = members.findIndex(({ server }) => server === s)
-    if (!carried || g !== this.#group || v !== digestOf(plan) || l !== method || at < 0) throw wrongCursor()
-    return { left: members.slice(at), first: carried.text }
+    const { g, v, l } = carried?.fields ?? {}
+    if (!carried?.text || g !== this.#group || v !== digestOf(plan) || l !== method) throw wrongCursor()
+    const left = JSON.parse(JSON.parse(carried.text) as string) as [server: string, cursor?: string][]
+    return left.flatMap(([server, theirs]) => {
+      const member = members.find((one) => one.server === server)
+      return member ? { member, cursor: theirs === undefined ? undefined : JSON.stringify(theirs) } : []
+    })
   }
 }
 

@@ -74,7 +74,11 @@ export class GroupDiscovery {
 
   async #ask(call: Call) {
     const { plan, asking, listings } = this.#options
-    const answers = await asking.ask(call, activeIn(plan()), { most: DISCOVER_WAIT })
+    const answers = await asking.ask(
+      call,
+      activeIn(plan()).map((member) => ({ member })),
+      { most: DISCOVER_WAIT },
+    )
     const hints: (CacheHint | undefined)[] = []
     const found = answers.flatMap(({ question: { member, who }, asked }): DiscoverAnswer[] => {
       if (asked.kind === 'answer') {

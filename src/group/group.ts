@@ -17,8 +17,10 @@ import { edit, type Json, parseObject, raw, write } from '../rpc/splice.js'
 import { ECHOED, printable, publicAddress } from '../texts/printable.js'
 import { type Asked, Asking, type MemberQuestion } from './asking.js'
 import { GroupDiscovery } from './group-discovery.js'
+import { type Hidden, ListLog } from './list-log.js'
+import { GROUP_LISTS } from './list-page.js'
 import { GroupListening } from './listen.js'
-import { GROUP_LISTS, Listings } from './listings.js'
+import { Listings } from './listings.js'
 import { Lists } from './lists.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
 import { onlyForeign } from './merge.js'
@@ -28,7 +30,6 @@ import { type Replace, replaced } from './places.js'
 import { Search } from './search.js'
 import { States } from './states.js'
 import { type CallTarget, isAlone, Targets } from './targets.js'
-import { type Hidden, UnusableNames } from './unusable-names.js'
 import { prefixedUri } from './uris.js'
 
 export interface GroupOptions {
@@ -57,7 +58,7 @@ export class Group implements Upstream {
   readonly #listening = new Set<GroupListening>()
   /** Servers whose last list or discovery failed, with the reason. */
   readonly #missing = new Map<string, string>()
-  readonly #names: UnusableNames
+  readonly #listLog: ListLog
 
   constructor(options: GroupOptions) {
     const { name, keys, memory, log } = options
@@ -74,9 +75,9 @@ export class Group implements Upstream {
     })
     this.#listings = listings
     this.#asking = asking
-    this.#names = new UnusableNames(name, log)
+    this.#listLog = new ListLog(name, log)
     const replaceFor = (member: Member) => this.#replaceFor(member)
-    const lists = { group: name, keys, plan, asking, listings, memory, identity, replaceFor, names: this.#names }
+    const lists = { group: name, keys, plan, asking, listings, memory, identity, replaceFor, log: this.#listLog }
     this.#lists = new Lists(lists)
     this.#discovery = new GroupDiscovery({ plan, asking, listings, identity })
     this.#targets = new Targets(plan, this.#discovery, new Owners(plan, this.#lists, listings))
@@ -91,7 +92,7 @@ export class Group implements Upstream {
 
   /** Tools and prompts that have been omitted from lists. */
   get hidden(): readonly Hidden[] {
-    return this.#names.hidden
+    return this.#listLog.hidden
   }
 
   readonly handle: Handler = (call) => this.#search.handle(call, this.withoutSearch)
@@ -210,7 +211,8 @@ export class Group implements Upstream {
     const { member, call, who } = question
     const { result } = asked.reply
     if (call.method === 'server/discover') this.#listings.learnDiscovered(who, member, result)
-    else this.#lists.learn(question, result)
+    // A list that cannot be read is read again when a client asks for it.
+    else this.#lists.learn(question, result).catch(() => {})
     for (const listening of this.#listening) if (listening.principal === call.principal) listening.came()
   }
 

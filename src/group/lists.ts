@@ -1,19 +1,22 @@
 /** Answers list requests of a group with the merged lists of its servers. */
 
 import type { SealKey } from '../crypto/seal.js'
-import { MAX_PAGES } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import { CountedCache } from '../policy/counted-cache.js'
 import type { CacheHint, Call, Final } from '../protocol/call.js'
+import { Recent } from '../rpc/memoize.js'
 import { edit, type Json, OWN, type Payload, parseObject, raw, write } from '../rpc/splice.js'
-import { type Asked, type Asking, type MemberQuestion, unaddressed } from './asking.js'
-import { Cursors } from './cursors.js'
-import { groupList, type ListedItem, type Listings, type ListPage } from './listings.js'
+import { type Asking, type MemberQuestion, unaddressed } from './asking.js'
+import { Cursors, isFirst } from './cursors.js'
+import type { ListLog } from './list-log.js'
+import { groupList, type ListedItem } from './list-page.js'
+import type { Listings } from './listings.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
-import { itemsOf, joinedLists, joinedMeta, leastHint } from './merge.js'
+import { joinedLists, joinedMeta, leastHint } from './merge.js'
 import { checkRequired, type Missing, noteMissing, unavailable } from './missing.js'
+import { type Part, Parts } from './parts.js'
 import type { Replace } from './places.js'
-import type { UnusableNames } from './unusable-names.js'
+import { type ReadList, WholeLists } from './whole-lists.js'
 
 export interface ListsOptions {
   group: string
@@ -26,17 +29,7 @@ export interface ListsOptions {
   identity(): Json
   /** Maps the names and URIs of a server to those of the group. */
   replaceFor(member: Member): Replace
-  names: UnusableNames
-}
-
-/** The sources of one page of a merged list. */
-interface Part {
-  who: string
-  member: Member
-  page: ListPage | undefined
-  missing: Missing | undefined
-  result: Payload | undefined
-  hint: CacheHint | undefined
+  log: ListLog
 }
 
 /** A server whose list a caller did not get. */
@@ -48,17 +41,29 @@ export interface Unheard {
 
 /** The complete list of all servers. */
 export interface Whole {
-  pages: readonly ListPage[]
-  /** As clients see them. */
-  items: readonly ListedItem[]
-  /** Servers that have not answered. */
-  missing: readonly string[]
+  /** Equal for equal lists. */
+  key: string
+  /** The items of each server as clients see them, in the order of the group. */
+  lists: readonly { server: string; items: readonly ListedItem[] }[]
+  /** Servers whose list is missing, or was not read to its end (cut). */
+  missing: readonly { server: string; isCut: boolean }[]
   meta: Json | undefined
   cache: CacheHint
 }
 
+/** The names or URIs in the lists of all servers. */
+export interface ReadNames {
+  ids: ReadonlyMap<Member, readonly ReadonlySet<string>[]>
+  /** Servers without any page. */
+  unheard: readonly Unheard[]
+  /** Whether all of them are remembered for the caller now. */
+  isKept: boolean
+}
+
 /** Lists in which the names of two servers may collide. */
 const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list'])
+/** Most bytes of a page. The servers that are left come on the next page. */
+const MAX_PAGE_BYTES = 4 * 1024 * 1024
 /** Most remembered merged lists, and their bytes. Callers with the same tools share a list. */
 const MAX_JOINED_LISTS = 64
 const MAX_JOINED_BYTES = 16 * 1024 * 1024
@@ -66,58 +71,65 @@ const MAX_JOINED_BYTES = 16 * 1024 * 1024
 export class Lists {
   readonly #options: ListsOptions
   readonly #cursors: Cursors
+  readonly #parts: Parts
+  readonly #wholeLists: WholeLists
   /** Merged lists by the numbers of their pages. */
   readonly #joined: CountedCache<{ bytes: number; list: Payload }>
+  /** Lists that were not read to their end, by caller, server and method: they are not read ahead again. */
+  readonly #isCut = new Recent<true>()
 
   constructor(options: ListsOptions) {
     const { group, keys, memory } = options
     this.#options = options
     this.#cursors = new Cursors(group, keys)
+    this.#parts = new Parts(options)
+    this.#wholeLists = new WholeLists({ parts: this.#parts, memory, log: options.log })
     this.#joined = new CountedCache({ memory, max: MAX_JOINED_LISTS, maxBytes: MAX_JOINED_BYTES })
   }
 
-  /** The answer to a list. Rejects with a Fault if the cursor is invalid, or if a required server is missing. */
+  /**
+   * The answer to a list: the next page of each server that has more. Rejects with a Fault if the cursor is invalid, or if a
+   * required server is missing.
+   */
   async page(call: Call): Promise<Final> {
     const { method, params, log } = call
     const { plan, identity } = this.#options
-    const members = activeIn(plan())
-    const { left, first } = this.#cursors.opened(plan(), method, raw(params, 'cursor'))
-    const parts = await this.#parts(call, left, first)
-    this.#check(parts)
-    const whole = left.length === members.length && first === undefined && this.#joinedOf(parts, method)
-    if (whole) return whole
-    const until = parts.findIndex(({ page }) => page?.next !== undefined)
-    const used = until < 0 ? parts : parts.slice(0, until + 1)
-    const last = used.at(-1)
-    const next = last?.page?.next
-    const missing = used.filter((part) => part.missing)
-    noteMissing(log, missing)
-    const result = edit(OWN, {
-      [groupList(method).key]: joinedLists(
-        used.map((part) => this.#shown(part, method, this.#takenBefore(part, method, members))),
+    const cursor = raw(params, 'cursor')
+    const places = this.#cursors.opened(plan(), method, cursor)
+    const parts = await this.#parts.some(call, places, MAX_PAGE_BYTES)
+    this.#check(parts, isFirst(cursor))
+    const left = [
+      // A page that names itself as the next one is the last one.
+      ...parts.flatMap(({ member, next }, i) =>
+        next === undefined || next === places[i]?.cursor ? [] : { member, cursor: next },
       ),
-      nextCursor: next === undefined || !last ? undefined : this.#cursors.sealed(plan(), method, last.member, next),
+      ...places.slice(parts.length),
+    ]
+    const missing = parts.filter((part) => part.missing)
+    if (missing.length === 0 && left.length === 0 && isFirst(cursor)) return this.#joinedOf(parts, method)
+    noteMissing(log, missing)
+    await this.#readAhead(call, method, parts)
+    const result = edit(OWN, {
+      [groupList(method).key]: joinedLists(this.#shown(parts, method)),
+      nextCursor: left.length === 0 ? undefined : this.#cursors.sealed(plan(), method, left),
       _meta: joinedMeta(
-        used.flatMap((part) => part.result ?? []),
+        parts.flatMap(({ about }) => about ?? []),
         unavailable(missing),
       ),
     })
-    const hints = missing.length > 0 ? [] : used.flatMap((part) => (part.page ? [part.hint] : []))
+    const hints = missing.length > 0 ? [] : parts.flatMap(({ page, hint }) => (page ? [hint] : []))
     return { kind: 'result', result, server: identity(), cache: leastHint(hints) }
   }
 
-  /** The answer if each server has one page and none is missing; otherwise undefined. */
-  #joinedOf(parts: readonly Part[], method: string): Final | undefined {
-    if (parts.some(({ missing, page }) => missing || page?.next !== undefined)) return undefined
+  /** The answer if each server has one page, and none is missing. */
+  #joinedOf(parts: readonly Part[], method: string): Final {
     const used = parts.filter(({ page }) => page)
-    const meta = joinedMeta(used.flatMap(({ result }) => result ?? []))
+    const meta = joinedMeta(used.flatMap(({ about }) => about ?? []))
     const key = [method, ...used.map(({ page }) => page?.number), meta].join(' ')
     let joined = this.#joined.get(key)
     if (!joined) {
-      const items = parts.map((part, i) =>
-        this.#shown(part, method, (id) => parts.slice(0, i).some(({ page }) => page?.ids.has(id))),
-      )
-      const text = write(edit(OWN, { [groupList(method).key]: joinedLists(items), _meta: meta }))
+      const items = joinedLists(this.#shown(used, method))
+      const text = write(edit(OWN, { [groupList(method).key]: items, _meta: meta }))
       joined = { bytes: text.length + key.length, list: parseObject(text) }
       this.#joined.keep(key, joined)
     }
@@ -134,86 +146,82 @@ export class Lists {
     this.#joined.close()
   }
 
-  /** The complete list of all servers. Rejects as `page` does. */
-  async whole(call: Call, method: string): Promise<Whole> {
-    const members = activeIn(this.#options.plan())
-    const parts = await this.#readEach(unaddressed(call, method), members)
-    const firsts = parts.flatMap(([first]) => first ?? [])
-    this.#check(firsts)
-    const missing = parts.flatMap((pages) => pages.find((part) => part.missing) ?? [])
-    noteMissing(call.log, missing)
-    const found = parts.flat()
-    return {
-      pages: found.flatMap(({ page }) => page ?? []),
-      items: found.flatMap((part) => this.#itemsOf(part, method, this.#takenBefore(part, method, members))),
-      missing: missing.map(({ member: { server } }) => server),
-      meta: joinedMeta(
-        firsts.flatMap(({ result }) => result ?? []),
-        unavailable(missing),
-      ),
-      cache: leastHint(missing.length > 0 ? [] : found.flatMap(({ page, hint }) => (page ? [hint] : []))),
-    }
+  /** Remembers a page that came after its callers had stopped waiting. */
+  async learn(question: MemberQuestion, result: Payload): Promise<void> {
+    await this.#parts.learn(question, result)
   }
 
   /**
-   * Reads all pages of a list of all servers, and remembers them for the caller. Resolves to the servers without any
-   * page.
+   * Calls `use` with the complete list of all servers, whose pages are counted in the ledger until it has returned. Rejects
+   * as `page` does.
    */
-  async readAll(call: Call, method: string): Promise<readonly Unheard[]> {
-    const parts = await this.#readEach(unaddressed(call, method), activeIn(this.#options.plan()))
-    return parts
-      .flat()
-      .flatMap(({ member, page, missing }) => (missing && !page ? { member, isLate: missing.isLate } : []))
+  whole<T>(call: Call, method: string, use: (whole: Whole) => T | Promise<T>): Promise<T> {
+    return this.#readAll(call, method, (lists) => {
+      const firsts = lists.flatMap(({ parts: [first] }) => first ?? [])
+      this.#check(firsts, true)
+      const missing = lists.flatMap(missingIn)
+      noteMissing(call.log, missing)
+      const parts = lists.flatMap((list) => list.parts)
+      const items = this.#itemsOf(parts, method)
+      return use({
+        key: parts.map(({ page }, i) => `${page?.number}:${items[i]?.length}`).join(' '),
+        lists: parts.map(({ member: { server } }, i) => ({ server, items: items[i] ?? [] })),
+        missing: missing.map(({ member: { server }, isCut }) => ({ server, isCut })),
+        meta: joinedMeta(
+          firsts.flatMap(({ about }) => about ?? []),
+          unavailable(missing),
+        ),
+        cache: leastHint(missing.length > 0 ? [] : parts.flatMap(({ page, hint }) => (page ? [hint] : []))),
+      })
+    })
   }
 
-  /** All pages of these servers. */
-  #readEach(listing: Call, members: readonly Member[]): Promise<Part[][]> {
-    return Promise.all(
-      members.map(async (member) => {
-        const parts: Part[] = []
-        let cursor: Json | undefined
-        do {
-          const [part] = await this.#parts(listing, [member], cursor)
-          if (!part) break
-          parts.push(part)
-          cursor = part.page?.next
-        } while (cursor !== undefined && parts.length < MAX_PAGES)
-        return parts
+  /** The names or URIs in a list of all servers. Remembers them for the caller, if there is room. */
+  names(call: Call, method: string): Promise<ReadNames> {
+    const { listings } = this.#options
+    return this.#readAll(call, method, (lists) => ({
+      ids: new Map(lists.map(({ member, parts }) => [member, parts.flatMap(({ page }) => page?.ids ?? [])])),
+      unheard: lists.flatMap(({ member, parts: [first] }) =>
+        first?.missing && !first.page ? { member, isLate: first.missing.isLate } : [],
+      ),
+      isKept: lists.every(({ member, parts, cut }) => {
+        const [first] = parts
+        return cut !== undefined || !first?.page || listings.isWhole(first.who, member, method)
       }),
-    )
+    }))
   }
 
-  async #parts(call: Call, members: readonly Member[], first: Json | undefined): Promise<Part[]> {
-    const answers = await this.#options.asking.ask(call, members, { first })
-    return answers.map(({ question, asked }) => this.#part(question, asked))
+  #readAll<T>(call: Call, method: string, use: (lists: readonly ReadList[]) => T | Promise<T>): Promise<T> {
+    const places = activeIn(this.#options.plan()).map((member) => ({ member }))
+    return this.#wholeLists.read(unaddressed(call, method), places, use)
   }
 
-  #part(question: MemberQuestion, asked: Asked): Part {
-    const { who, member, call } = question
-    if (asked.kind === 'answer') {
-      const { result, cache: hint } = asked.reply
-      return { who, member, page: this.learn(question, result), missing: undefined, result, hint }
-    }
-    const missing = asked.kind === 'missing' ? asked : undefined
-    // Remembered items of a missing server stay listed.
-    const page = missing && this.#options.listings.known(who, member, call)
-    return { who, member, page, missing, result: undefined, hint: undefined }
+  /**
+   * Without prefixes, a page must not list a name that is on a later page of an earlier server. Reads the names of servers
+   * that come before one on this page and are not on it with their last page.
+   */
+  async #readAhead(call: Call, method: string, parts: readonly Part[]): Promise<void> {
+    const last = parts.findLast(({ page }) => page)
+    if (!last || !this.#mayCollide(method)) return
+    const members = activeIn(this.#options.plan())
+    const { listings } = this.#options
+    const over = new Set(parts.flatMap(({ member, next }) => (next === undefined ? member : [])))
+    const unread = members
+      .slice(0, members.indexOf(last.member))
+      .filter((member) => !over.has(member) && !listings.isWhole(last.who, member, method))
+    const fresh = unread.filter(({ server }) => !this.#isCut.get(`${last.who} ${server} ${method}`))
+    if (fresh.length === 0) return
+    const places = fresh.map((member) => ({ member }))
+    await this.#wholeLists.read(unaddressed(call, method), places, (lists) => {
+      for (const { member, cut } of lists) if (cut) this.#isCut.set(`${last.who} ${member.server} ${method}`, true)
+    })
   }
 
-  /** Remembers a page, unless its server has been replaced in the meantime: the new one may hide some items. */
-  learn({ who, member, call }: MemberQuestion, result: Payload): ListPage {
-    const { listings, plan, replaceFor, names } = this.#options
-    const replace = replaceFor(member)
-    const page = listings.read(member, call, result, replace)
-    if (plan().members.includes(member)) listings.keep(who, member, call, page)
-    if (call.method === 'tools/list') names.measure(member, page, (name) => replace('name', name))
-    return page
-  }
-
-  /** Throws a Fault if a required server is missing, or if all have failed and nothing is known. */
-  #check(parts: readonly Part[]): void {
+  /** Throws a Fault if a required server is missing, or if all have failed on the first page and nothing is known. */
+  #check(parts: readonly Part[], isFirstPage: boolean): void {
     const plan = this.#options.plan()
     checkRequired(plan, parts)
+    if (!isFirstPage) return
     const [first] = parts
     // A single server decides who may see its lists, even remembered ones.
     if (first?.missing?.why.refused && plan.members.length === 1) throw first.missing.why
@@ -221,34 +229,50 @@ export class Lists {
     if (isNothing && first?.missing) throw first.missing.why
   }
 
-  /** The items of a part as clients see them, as JSON text. */
-  #shown(part: Part, method: string, isTaken: (id: string) => boolean): string {
-    const { page } = part
-    if (!page) return ''
-    if (!this.#mayCollide(method)) return page.text
-    const items = this.#itemsOf(part, method, isTaken)
-    if (items.length === page.items.length) return page.text
-    return itemsOf(joinedLists(items.map(({ text }) => text)))
+  /** The items of parts as clients see them, as JSON text for each part. */
+  #shown(parts: readonly Part[], method: string): string[] {
+    const items = this.#itemsOf(parts, method)
+    return parts.map(({ page }, i) => {
+      const shown = items[i]
+      return !page || shown === page.items ? (page?.text ?? '') : (shown ?? []).map(({ text }) => text).join(',')
+    })
   }
 
-  /** The items of a part. Without prefixes, names that an earlier server has are omitted. */
-  #itemsOf({ member, page }: Part, method: string, isTaken: (id: string) => boolean): readonly ListedItem[] {
-    if (!page || !this.#mayCollide(method)) return page?.items ?? []
-    return page.items.filter(({ id }) => {
-      if (id === undefined || !isTaken(id)) return true
-      this.#options.names.hide(member, method, id)
+  /** The items of each part. Without prefixes, names that an earlier server has are omitted. */
+  #itemsOf(parts: readonly Part[], method: string): (readonly ListedItem[])[] {
+    if (!this.#mayCollide(method)) return parts.map(({ page }) => page?.items ?? [])
+    const { listings, plan } = this.#options
+    const items = new Map<Part, readonly ListedItem[]>()
+    /** By the lists that the caller got. */
+    const taken = new Set<string>()
+    for (const member of activeIn(plan())) {
+      const own = parts.filter((part) => part.member === member)
+      for (const part of own) items.set(part, this.#untaken(part, method, taken))
+      const who = parts[0]?.who
+      const remembered = who === undefined ? [] : listings.idsOf(who, member, method)
+      for (const ids of [...remembered, ...own.flatMap(({ page }) => page?.ids ?? [])])
+        for (const id of ids) taken.add(id)
+    }
+    return parts.map((part) => items.get(part) ?? [])
+  }
+
+  #untaken({ member, page }: Part, method: string, taken: ReadonlySet<string>): readonly ListedItem[] {
+    if (!page) return []
+    const left = page.items.filter(({ id }) => {
+      if (id === undefined || !taken.has(id)) return true
+      this.#options.log.hide(member, method, id)
       return false
     })
+    return left.length === page.items.length ? page.items : left
   }
 
   #mayCollide(method: string): boolean {
     return this.#options.plan().bareNames && NAMED.has(method)
   }
+}
 
-  /** Returns a function that tells whether an earlier server has a name, by the lists that the caller got. */
-  #takenBefore({ who, member }: Part, method: string, members: readonly Member[]): (id: string) => boolean {
-    const { listings } = this.#options
-    const earlier = members.slice(0, members.indexOf(member))
-    return (id) => earlier.some((one) => listings.has(who, one, method, (ids) => ids.has(id)))
-  }
+/** A server whose list is missing, or was not read to its end. */
+function missingIn({ member, parts, cut }: ReadList): { member: Member; missing: Missing; isCut: boolean }[] {
+  if (cut) return [{ member, missing: { kind: 'missing', why: cut, isLate: false }, isCut: true }]
+  return parts.flatMap(({ missing }) => (missing ? { member, missing, isCut: false } : [])).slice(0, 1)
 }

@@ -4,7 +4,7 @@ import type { Call } from '../protocol/call.js'
 import { Recent } from '../rpc/memoize.js'
 import { unlessAborted } from '../time/time.js'
 import type { Has, Listings } from './listings.js'
-import type { Lists, Unheard } from './lists.js'
+import type { Lists, ReadNames, Unheard } from './lists.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
 
 /** The owners of a name or URI. */
@@ -21,8 +21,10 @@ export class Owners {
   readonly #plan: () => GroupPlan
   readonly #lists: Lists
   readonly #listings: Listings
-  /** By caller and list: when all pages were last read, and the servers without an answer. Undefined if cancelled. */
-  readonly #read = new Recent<{ at: number; unheard: Promise<readonly Unheard[] | undefined> }>()
+  /** By caller and list: when all pages were last read and remembered, and the servers without an answer. */
+  readonly #read = new Recent<{ at: number; unheard: readonly Unheard[] }>()
+  /** Readings in progress, by caller and list. Undefined if cancelled. */
+  readonly #reading = new Map<string, Promise<ReadNames | undefined>>()
 
   constructor(plan: () => GroupPlan, lists: Lists, listings: Listings) {
     this.#plan = plan
@@ -33,26 +35,39 @@ export class Owners {
   /** The servers whose lists have it, in the order of the group. Reads the lists if no remembered one has it. */
   async of(call: Call, method: string, has: Has): Promise<OwnedName> {
     const who = whoOf(call)
-    const find = () => activeIn(this.#plan()).filter((member) => this.#listings.has(who, member, method, has))
-    const known = find()
+    const find = (listHas: (member: Member) => boolean) => activeIn(this.#plan()).filter(listHas)
+    const known = find((member) => this.#listings.has(who, member, method, has))
     if (known.length > 0) return { owners: known, unheard: [] }
-    const unheard = await this.#readAll(call, who, method)
-    const found = find()
-    if (found.length > 0) return { owners: found, unheard: [] }
+    const key = `${who} ${method}`
+    const last = this.#read.get(key)
+    let unheard = last && performance.now() - last.at < FRESH ? last.unheard : undefined
+    if (!unheard) {
+      const read = await this.#readNames(call, key, method)
+      // Names that there was no room to remember are found all the same.
+      const found = find((member) => read.ids.get(member)?.some(has) ?? false)
+      if (found.length > 0) return { owners: found, unheard: [] }
+      unheard = read.unheard
+    }
     // A list of the same person stands in for a missing one: few servers list by capabilities.
     const likely = unheard.flatMap(({ member }) => (this.#listings.kinHas(who, member, method, has) ? member : []))
     return { owners: likely, unheard }
   }
 
-  /** Reads a list of all servers, unless it was read for the caller less than FRESH ago. */
-  async #readAll(call: Call, who: string, method: string): Promise<readonly Unheard[]> {
-    const key = `${who} ${method}`
-    const now = performance.now()
-    const last = this.#read.get(key)
-    const recent = last && now - last.at < FRESH ? await unlessAborted(last.unheard, call.signal) : undefined
-    if (recent) return recent
-    const reading = this.#lists.readAll(call, method)
-    this.#read.set(key, { at: now, unheard: reading.catch(() => undefined) })
-    return reading
+  /** Reads a list of all servers, or joins a reading for the same caller. */
+  async #readNames(call: Call, key: string, method: string): Promise<ReadNames> {
+    const running = this.#reading.get(key)
+    const joined = running && (await unlessAborted(running, call.signal))
+    if (joined) return joined
+    const began = performance.now()
+    const reading = this.#lists.names(call, method)
+    const shared = reading.catch(() => undefined)
+    this.#reading.set(key, shared)
+    try {
+      const read = await reading
+      if (read.isKept) this.#read.set(key, { at: began, unheard: read.unheard })
+      return read
+    } finally {
+      if (this.#reading.get(key) === shared) this.#reading.delete(key)
+    }
   }
 }

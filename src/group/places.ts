@@ -83,6 +83,12 @@ export function replaced(method: string, payload: Payload, replace: Replace): Pa
   return inObject(payload, places, replace)
 }
 
+/** An item of the list under `key` in the result of a call, with its names and URIs replaced. */
+export function replacedItem(method: string, key: string, item: Payload, replace: Replace): Payload {
+  const places = PLACES.get(method)?.members?.get(key)?.elements
+  return places ? inObject(item, places, replace) : item
+}
+
 /** Whether a text certainly has no URI. A quick check, because parsing large results takes time. */
 function hasNoUri({ source, edits }: Payload): boolean {
   // A key may be written with escapes.

@@ -13,7 +13,7 @@ import type { Call, Final, Handler } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { edit, type Json, OWN, raw } from '../rpc/splice.js'
 import { isFirst, wrongCursor } from './cursors.js'
-import type { ListedItem } from './listings.js'
+import type { ListedItem } from './list-page.js'
 import type { Lists, Whole } from './lists.js'
 import { activeIn, type GroupPlan, type SearchPlan } from './member.js'
 import { joinedLists } from './merge.js'
@@ -64,27 +64,31 @@ export class Search {
   async #list(call: Call, search: SearchPlan): Promise<Final> {
     if (!isFirst(raw(call.params, 'cursor'))) throw wrongCursor()
     const { lists, identity, plan } = this.#options
-    const { items, meta, cache } = await lists.whole(call, LIST)
-    const always = items.filter((item) => isListed(item, search)).map(({ text }) => text)
     const own = definitions(
       activeIn(plan()).map(({ server }) => server),
       search.limit,
     )
-    const result = edit(OWN, { tools: joinedLists([...own, ...always]), _meta: meta })
-    return { kind: 'result', result, server: identity(), cache }
+    return lists.whole(call, LIST, (whole) => {
+      const items = whole.lists.flatMap((list) => list.items.filter((item) => isListed(item, search)))
+      const tools = joinedLists([...own, ...items.map(({ text }) => text)])
+      const result = edit(OWN, { tools, _meta: whole.meta })
+      return { kind: 'result', result, server: identity(), cache: whole.cache }
+    })
   }
 
-  async #search(call: Call, search: SearchPlan): Promise<Final> {
+  #search(call: Call, search: SearchPlan): Promise<Final> {
     const { query, limit } = queryOf(call, search.limit)
     const { identity, lists } = this.#options
     // The client will call the found tools through `call_tool`, without headers for their arguments.
     const { paramHeaders: _none, ...caller } = call
-    const whole = await lists.whole(caller, LIST)
-    const find = await this.#indexOf(whole)
-    const found = joinedLists(find(query, limit).flatMap((at) => whole.items[at]?.text ?? []))
-    const texts = [`{"tools":${found}}`, ...notSearched(whole)]
-    const content = JSON.stringify(texts.map((text) => ({ type: 'text', text })))
-    return { kind: 'result', result: edit(OWN, { content, structuredContent: texts[0] }), server: identity() }
+    return lists.whole(caller, LIST, async (whole) => {
+      const find = await this.#indexOf(whole)
+      const items = whole.lists.flatMap((list) => list.items)
+      const found = joinedLists(find(query, limit).flatMap((at) => items[at]?.text ?? []))
+      const texts = [`{"tools":${found}}`, ...notSearched(whole)]
+      const content = JSON.stringify(texts.map((text) => ({ type: 'text', text })))
+      return { kind: 'result', result: edit(OWN, { content, structuredContent: texts[0] }), server: identity() }
+    })
   }
 
   /** The tool call inside a call of `call_tool`. The log and the inspector name the actual tool. */
@@ -94,10 +98,10 @@ export class Search {
     return meant
   }
 
-  #indexOf({ pages, items }: Whole): Promise<Find> {
-    const key = `${items.length}: ${pages.map(({ number }) => number).join(' ')}`
+  #indexOf({ key, lists }: Whole): Promise<Find> {
     const known = this.#indexes.get(key)
     if (known) return known.find
+    const items = lists.flatMap((list) => list.items)
     const find = indexOf(items.map(({ text }) => text))
     const bytes = PER_CHARACTER * items.reduce((sum, { text }) => sum + text.length, 0) + key.length
     this.#indexes.keep(key, { bytes, find })
@@ -112,6 +116,12 @@ function isListed({ id, shown }: ListedItem, { always }: SearchPlan): boolean {
   return shown !== undefined && shown !== SEARCH && shown !== CALL && matchesGlobs(always, shown)
 }
 
+/** What a search has not seen, in words. */
 function notSearched({ missing }: Whole): string[] {
-  return missing.length === 0 ? [] : [`Not searched, because they do not answer: ${missing.join(', ')}`]
+  const named = (isCut: boolean) => missing.flatMap((one) => (one.isCut === isCut ? one.server : [])).join(', ')
+  const [silent, cut] = [named(false), named(true)]
+  return [
+    ...(silent === '' ? [] : [`Not searched, because they do not answer: ${silent}`]),
+    ...(cut === '' ? [] : [`Not searched to the end, because their lists are too long: ${cut}`]),
+  ]
 }

@@ -58,6 +58,8 @@ export const LOG_EVENTS = {
   group_complete: 'A server of a group answers again.',
   tools_not_learned:
     'The tools of a discovered server could not be listed, so it stays in quarantine. The bridge tries again.',
+  group_list_cut:
+    'A list of a server of a group has too many pages or bytes, or takes too long. What comes after these bounds is not found by search, nor by name in a group without prefixes. Once for each list.',
   group_name_hidden:
     'A tool or prompt is left out, because an earlier server of a group without prefixes has one of the same name. Once for each name.',
   group_names_long:

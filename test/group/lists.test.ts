@@ -48,27 +48,33 @@ t.test('merges a list again only after one of its parts has changed', async (t) 
   }
 })
 
-t.test(
-  'a name on an earlier page of an earlier server is left out of a list that begins with its last page',
-  async (t) => {
-    const pageOf = (call: { params: Payload }) =>
-      value(call.params, 'cursor') === undefined
-        ? resultOf({ tools: named('x'), nextCursor: '2' })
-        : resultOf({ tools: named('y') })
-    const servers = {
-      a: new FakeServer({ 'tools/list': pageOf }),
-      b: new FakeServer({ 'tools/list': { tools: named('x', 'z') } }),
+t.test('a name on any page of an earlier server is left out of all pages of a later one', async (t) => {
+  const pagesOf =
+    (...pages: string[][]) =>
+    (call: { params: Payload }) => {
+      const at = Number(value(call.params, 'cursor') ?? 0)
+      return resultOf({
+        tools: named(...(pages[at] as string[])),
+        ...(at + 1 < pages.length && { nextCursor: `${at + 1}` }),
+      })
     }
-    const { group } = groupOf(servers, { bareNames: true })
-    const { nextCursor, tools } = await ask(group, 'tools/list')
-    t.match(tools, [{ name: 'x' }])
-    const last = (await ask(group, 'tools/list', { cursor: nextCursor }))['tools'] as Result[]
-    t.same(
-      last.map(({ name }) => name),
-      ['y', 'z'],
-    )
-  },
-)
+  const { group, log } = groupOf(
+    {
+      a: new FakeServer({ 'tools/list': pagesOf(['x'], ['y'], ['late']) }),
+      b: new FakeServer({ 'tools/list': pagesOf(['late', 'x', 'z'], ['y', 'end']) }),
+      c: new FakeServer({ 'tools/list': pagesOf(['end', 'c']) }),
+    },
+    { bareNames: true },
+  )
+  const pages: unknown[][] = []
+  for (let cursor: unknown; pages.length === 0 || cursor !== undefined; ) {
+    const page = await ask(group, 'tools/list', cursor === undefined ? {} : { cursor })
+    pages.push((page['tools'] as Result[]).map(({ name }) => name))
+    cursor = page['nextCursor']
+  }
+  t.same(pages, [['x', 'z', 'c'], ['y', 'end'], ['late']])
+  t.same(log.map(({ server, name }) => `${server} ${name}`).sort(), ['b late', 'b x', 'b y', 'c end'])
+})
 
 /** Four servers with some equal names. Each is down until it is `started`. */
 function servers() {

@@ -1,7 +1,7 @@
-/** Reports names of a group that clients cannot use: those that an earlier server has, and those that are too long. */
+/** Reports what clients of a group cannot get or use of the lists of its servers, once each. */
 import type { Log } from '../log/events.js'
 import { printable } from '../texts/printable.js'
-import type { ListPage } from './listings.js'
+import type { ListPage } from './list-page.js'
 import type { Member } from './member.js'
 import { isTooLong } from './names.js'
 
@@ -16,11 +16,13 @@ export interface Hidden {
 const MAX_HIDDEN = 1_000
 const MAX_LONG = 20
 
-export class UnusableNames {
+export class ListLog {
   readonly #group: string
   readonly #log: Pick<Log, 'warn'>
   readonly #hidden = new Map<string, Hidden>()
   readonly #long = new Set<string>()
+  /** Lists that are not read to their end, by server and method. */
+  readonly #cut = new Set<string>()
   /** Pages whose names have been checked for their length. */
   readonly #measured = new WeakSet<ListPage>()
 
@@ -41,6 +43,15 @@ export class UnusableNames {
     this.#hidden.set(key, { server, method, name })
     const message = 'name left out: an earlier server of the group has it'
     this.#log.warn({ event: 'group_name_hidden', server, method, name: printable(name) }, message)
+  }
+
+  /** Warns once about a list that is not read to its end. */
+  cut({ server }: Member, method: string, why: string): void {
+    const key = `${server} ${method}`
+    if (this.#cut.has(key) || this.#cut.size >= MAX_HIDDEN) return
+    this.#cut.add(key)
+    const message = 'a list of a server is not read to its end: what comes after is not found'
+    this.#log.warn({ event: 'group_list_cut', server, method, why }, message)
   }
 
   /** Warns once about each name of a tool that is too long for some clients. `shown` returns the name for clients. */

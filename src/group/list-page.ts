@@ -1,0 +1,90 @@
+/** Makes the pages of a group: one page of a list of one server, with its items as clients of the group see them. */
+
+import { LISTS, type ListTraits } from '../protocol/methods.js'
+import { arrayIn, type Json, opens, type Payload, payloadAt, value, write } from '../rpc/splice.js'
+import { inTurns } from '../time/in-turns.js'
+import { type Replace, replacedItem } from './places.js'
+
+type GroupList = Pick<ListTraits, 'key' | 'id'>
+
+/** The lists of a group, by method. */
+export const GROUP_LISTS: ReadonlyMap<string, GroupList> = new Map<string, GroupList>([
+  ...LISTS,
+  ['skills/list', { key: 'skills', id: 'uri' }],
+])
+
+/** A list of a group. `method` must be one of `GROUP_LISTS`. */
+export function groupList(method: string): GroupList {
+  return GROUP_LISTS.get(method) as GroupList
+}
+
+/** Whether a result has the list of its method. A list that is null or absent is an empty one. */
+export function hasList(method: string, result: Payload): boolean {
+  const first = opens(result, groupList(method).key)
+  return first === undefined || first === '[' || first === 'n'
+}
+
+/** An item of a list: its name or URI at its server and in the group, and its JSON for clients. */
+export interface ListedItem {
+  id: string | undefined
+  shown: string | undefined
+  text: Json
+}
+
+/** Estimated bytes of a page and of an item, without their texts. */
+const PER_PAGE = 500
+const PER_ITEM = 200
+
+let pages = 0
+
+export class ListPage {
+  /** Identifies the page in keys. */
+  readonly number = ++pages
+  /** The items for clients of the group, as JSON without the brackets of a list. */
+  readonly text: string
+  readonly items: readonly ListedItem[]
+  /** The server's names or URIs of all items. */
+  readonly ids: ReadonlySet<string>
+  readonly bytes: number
+  /** The part of `bytes` that the ids take. */
+  readonly bytesOfIds: number
+
+  constructor(items: readonly ListedItem[]) {
+    this.text = items.map(({ text }) => text).join(',')
+    let end = -1
+    // Parts of the one text, so that the page keeps nothing else alive.
+    this.items = items.map(({ id, shown, text }) => {
+      const start = end + 1
+      end = start + text.length
+      return { id, shown, text: this.text.slice(start, end) }
+    })
+    this.ids = new Set(items.flatMap(({ id }) => id ?? []))
+    const sizes = items.map(({ id = '', shown = '' }) => id.length + shown.length + PER_ITEM)
+    this.bytesOfIds = sizes.reduce((sum, size) => sum + size, PER_PAGE)
+    this.bytes = bytesOf(this.text) + this.bytesOfIds
+  }
+}
+
+/** The page in a result that `hasList`. */
+export async function pageOf(method: string, result: Payload, replace: Replace): Promise<ListPage> {
+  const { key, id } = groupList(method)
+  const { source, elements } = arrayIn(result, key) ?? { source: result.source, elements: [] }
+  const items: ListedItem[] = []
+  for await (const span of inTurns(elements)) {
+    const item = payloadAt(source, span)
+    if (!item) continue
+    const shown = replacedItem(method, key, item, replace)
+    items.push({ id: textIn(item, id), shown: textIn(shown, id), text: write(shown) })
+  }
+  return new ListPage(items)
+}
+
+function textIn(item: Payload, key: string): string | undefined {
+  const text = value(item, key)
+  return typeof text === 'string' ? text : undefined
+}
+
+/** V8 takes two bytes for each character of a text, unless all are in Latin-1. */
+function bytesOf(text: string): number {
+  return Buffer.byteLength(text) === text.length ? text.length : 2 * text.length
+}

@@ -1,0 +1,113 @@
+/** Asks servers of a group for pages of a list. */
+
+import { type Memory, SMALL } from '../limits/memory.js'
+import type { CacheHint, Call } from '../protocol/call.js'
+import { own } from '../rpc/source.js'
+import { edit, type Json, OWN, type Payload, raw } from '../rpc/splice.js'
+import type { Asked, Asking, ListStart, MemberQuestion } from './asking.js'
+import { someAtOnce } from './at-once.js'
+import type { ListLog } from './list-log.js'
+import type { ListPage } from './list-page.js'
+import type { Listings } from './listings.js'
+import type { GroupPlan, Member } from './member.js'
+import type { Missing } from './missing.js'
+import { partLog } from './part-log.js'
+import type { Replace } from './places.js'
+
+/** One page of a list of one server, or why there is none. */
+export interface Part {
+  who: string
+  member: Member
+  /** Remembered, if the server is missing. */
+  page: ListPage | undefined
+  /** The server's cursor of the next page. */
+  next: Json | undefined
+  missing: Missing | undefined
+  /** The result without its list. */
+  about: Payload | undefined
+  hint: CacheHint | undefined
+}
+
+export interface PartsOptions {
+  plan(): GroupPlan
+  asking: Asking
+  listings: Listings
+  memory: Memory
+  /** Maps the names and URIs of a server to those of the group. */
+  replaceFor(member: Member): Replace
+  log: ListLog
+}
+
+export class Parts {
+  readonly #options: PartsOptions
+
+  constructor(options: PartsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Asks for one page at each place, in order. Once the pages have `most` bytes, or memory is short, asks for no more of
+   * them: there may be fewer parts than places, but there is at least one.
+   */
+  async some(call: Call, places: readonly ListStart[], most: number): Promise<Part[]> {
+    const { memory } = this.#options
+    const reservation = memory.reserve(call.principal, SMALL)
+    const { log, over } = partLog(call.log)
+    let bytes = 0
+    try {
+      const parts = await someAtOnce(
+        places,
+        (place) => this.one({ ...call, log }, place),
+        ({ page }) => {
+          bytes += page?.bytes ?? 0
+          return bytes >= most || reservation.resize(bytes) !== undefined
+        },
+      )
+      let fitting = 0
+      const used = parts.findIndex(({ page }) => {
+        fitting += page?.bytes ?? 0
+        return fitting > most
+      })
+      return used < 0 ? parts : parts.slice(0, Math.max(1, used))
+    } finally {
+      reservation.end()
+      over()
+    }
+  }
+
+  /** Asks for one page. */
+  async one(call: Call, place: ListStart): Promise<Part> {
+    const [answer] = await this.#options.asking.ask(call, [place])
+    const { question, asked } = answer as NonNullable<typeof answer>
+    return this.#part(question, asked)
+  }
+
+  async #part(question: MemberQuestion, asked: Asked): Promise<Part> {
+    const { who, member, call } = question
+    const part: Part = {
+      ...{ who, member },
+      ...{ page: undefined, next: undefined, missing: undefined, about: undefined, hint: undefined },
+    }
+    if (asked.kind === 'none') return part
+    if (asked.kind === 'missing') {
+      // Remembered items of a missing server stay listed.
+      const known = this.#options.listings.known(who, member, call)
+      return { ...part, page: known?.page, next: known?.next, missing: asked }
+    }
+    const { result, cache: hint } = asked.reply
+    const { page, next } = await this.learn(question, result)
+    // The result itself would keep the whole message alive.
+    const about = edit(OWN, { _meta: own(raw(result, '_meta')) })
+    return { ...part, page, next, about, hint }
+  }
+
+  /** Remembers a page, unless its server has been replaced in the meantime: the new one may hide some items. */
+  async learn({ who, member, call }: MemberQuestion, result: Payload) {
+    const { listings, plan, replaceFor, log } = this.#options
+    const replace = replaceFor(member)
+    const read = await listings.read(member, call, result, replace)
+    if (plan().members.includes(member)) listings.keep(who, member, call, read)
+    if (call.method === 'tools/list') log.measure(member, read.page, (name) => replace('name', name))
+    return read
+  }
+}
