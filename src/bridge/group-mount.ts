@@ -76,7 +76,7 @@ export class GroupMount implements Served {
       handle: compose(group.handle, this.#admitted, this.#admission.policy),
       notify: (notice) => group.notify(notice),
       legacyRoute: () => group.legacyRoute(),
-      connected: (principal) => group.connected(principal),
+      connected: (principal, client) => group.connected(principal, client),
     }
     this.#clients = new ClientSide({
       name,

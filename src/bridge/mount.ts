@@ -192,7 +192,8 @@ export class Mount implements Served {
           ? signIn.legacyRoute(sender, () => this.server.legacyRoute(sender))
           : this.server.legacyRoute(sender)
       },
-      connected: (principal) => this.server.connected(principal),
+      connected: (principal, client) =>
+        this.server.connected(principal, (client && quarantine?.asking(client)) ?? client),
     }
     const relayed = translates ? undefined : this.server.relayed
     const keeps = this.#cache && isOfCache

@@ -10,10 +10,11 @@ import type { Memory } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import { whoOf } from '../policy/who.js'
 import type { Observe } from '../ports/events.js'
-import type { Call, Final, Handler, Notice, RpcError, Told } from '../protocol/call.js'
+import { askedBy } from '../protocol/asked-client.js'
+import type { AskedClient, Call, Final, Handler, Notice, RpcError, Told } from '../protocol/call.js'
 import { LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute, Upstream } from '../protocol/upstream.js'
-import { edit, type Json, parseObject, raw, write } from '../rpc/splice.js'
+import { edit, type Json, type Payload, parseObject, raw, write } from '../rpc/splice.js'
 import { ECHOED, printable, publicAddress } from '../texts/printable.js'
 import { type Asked, Asking, type MemberQuestion } from './asking.js'
 import { GroupDiscovery } from './group-discovery.js'
@@ -23,10 +24,12 @@ import { GroupListening } from './listen.js'
 import { Listings } from './listings.js'
 import { Lists } from './lists.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
+import { MemberConnections } from './member-connections.js'
 import { onlyForeign } from './merge.js'
 import { prefixed, prefixedLogger } from './names.js'
 import { Owners } from './owners.js'
 import { type Replace, replaced } from './places.js'
+import { signed } from './questions.js'
 import { Search } from './search.js'
 import { States } from './states.js'
 import { type CallTarget, isAlone, Targets } from './targets.js'
@@ -55,6 +58,7 @@ export class Group implements Upstream {
   readonly #targets: Targets
   readonly #states: States
   readonly #search: Search
+  readonly #connections: MemberConnections
   readonly #listening = new Set<GroupListening>()
   /** Servers whose last list or discovery failed, with the reason. */
   readonly #missing = new Map<string, string>()
@@ -82,6 +86,7 @@ export class Group implements Upstream {
     this.#discovery = new GroupDiscovery({ plan, asking, listings, identity })
     this.#targets = new Targets(plan, this.#discovery, new Owners(plan, this.#lists, listings))
     this.#states = new States(name, keys)
+    this.#connections = new MemberConnections(options.plan.members, (member, client) => this.#asked(member, client))
     this.#search = new Search({ plan, lists: this.#lists, memory, identity })
   }
 
@@ -116,11 +121,8 @@ export class Group implements Upstream {
     return Promise.resolve('translate')
   }
 
-  connected(principal: string): () => void {
-    const ends = this.#plan.members.map(({ upstream }) => upstream.connected?.(principal))
-    return () => {
-      for (const end of ends) end?.()
-    }
+  connected(principal: string, client?: AskedClient): () => void {
+    return this.#connections.enter(principal, client)
   }
 
   /** Replaces the servers or their names, and notifies clients with a subscription. */
@@ -129,6 +131,7 @@ export class Group implements Upstream {
     this.#identity = identityOf({ ...this.#options, plan })
     this.#listings.clear()
     this.#lists.clear()
+    this.#connections.change(plan.members)
     for (const server of this.#missing.keys())
       if (!plan.members.some((member) => member.server === server)) this.#missing.delete(server)
     this.refresh()
@@ -158,6 +161,7 @@ export class Group implements Upstream {
       params,
       answers: answers && { ...answers, state },
       tell: (told) => call.tell(this.#shown(member, told)),
+      client: call.client && this.#asked(member, call.client),
     }
     const reply = { ...(await upstream.handle(theirs)), server: this.#identity }
     switch (reply.kind) {
@@ -166,12 +170,22 @@ export class Group implements Upstream {
           ? reply
           : { ...reply, error: shownError(reply.error, id, raw(call.params, 'uri')) }
       case 'input':
-        return { ...reply, result: this.#states.sealed(reply.result, belonging) }
+        return { ...reply, result: this.#states.sealed(this.#signed(member, reply.result), belonging) }
       case 'result': {
         const replace = this.#replaceFor(member, call, bare)
         return { ...reply, result: replaced(reply.type === 'task' ? 'task' : method, reply.result, replace) }
       }
     }
+  }
+
+  /** A question of a server. It says which server asks, if there are several. */
+  #signed(member: Member, input: Payload): Payload {
+    return isAlone(this.#plan) ? input : signed(member, input)
+  }
+
+  /** The client, as a server of the group asks it beside its calls. */
+  #asked(member: Member, client: AskedClient): AskedClient {
+    return askedBy(client, (input, signal) => client.ask(this.#signed(member, input), signal))
   }
 
   /** The target of a call whose params name no server: the only server, or the only one with unknown capabilities. */

@@ -178,6 +178,13 @@ export class Admission {
     for (const entry of this.#calls) {
       if (entry.heard === undefined) continue
       const left = entry.heard + idle - now
+      if (left <= 0 && entry.call?.client?.isThinking) {
+        // The server may wait for an answer of the client. The entry moves to the end.
+        entry.heard = now
+        this.#calls.delete(entry)
+        this.#calls.add(entry)
+        continue
+      }
       if (left > 0) {
         this.#silence = setTimeout(this.#silenceOver, left)
         return

@@ -10,7 +10,9 @@
  */
 
 import type { ToolList, TrustStatus } from '../ports/trust-status.js'
-import type { Call, Final, Handler, Policy, Told } from '../protocol/call.js'
+import { askedBy } from '../protocol/asked-client.js'
+import type { AskedClient, Call, Final, Handler, Policy, Told } from '../protocol/call.js'
+import { Unanswered } from '../protocol/input.js'
 import { nextCursor } from '../protocol/listed.js'
 import { CALL_TOOL, LISTEN, LISTS } from '../protocol/methods.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
@@ -139,6 +141,13 @@ export class Quarantine {
     return this.trustStatus
   }
 
+  /** The client as the server may ask it beside its calls: not while it is in quarantine. */
+  asking(client: AskedClient): AskedClient {
+    return askedBy(client, (input, signal) =>
+      this.open ? client.ask(input, signal) : Promise.reject(new Unanswered(-32601, 'The server is in quarantine')),
+    )
+  }
+
   async #fetch(call: Call, next: Handler): Promise<void> {
     const asked = this.#asked()
     this.#learn(await reading(anonymous(call), 'tools/list', next, this.#options.name, fetchTools), asked)
@@ -250,6 +259,7 @@ function anonymous(call: Call): Call {
     progress: false,
     caller: { revision: call.caller.revision, capabilities: '{}' },
     credential: undefined,
+    client: undefined,
   }
 }
 

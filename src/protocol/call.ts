@@ -70,6 +70,8 @@ export interface Call {
   grant?: Grant | undefined
   /** The answer cannot be an HTTP status, because the client is legacy: it reads only the message. */
   inBand?: boolean | undefined
+  /** The client, if it can be asked beside its calls. */
+  client?: AskedClient | undefined
   /** The group that received the call, for the audit log. */
   group?: string | undefined
   /** In a retry: the answers to the server's questions, and the state that came with them. */
@@ -84,6 +86,19 @@ export interface Call {
   signal: Signal
   abort: (reason?: unknown) => void
   log: CallLog
+}
+
+/** A connected client that servers can ask beside its calls: a legacy one. */
+export interface AskedClient extends Pick<Call, 'principal' | 'caller'> {
+  /** It has been asked beside its calls, and has not answered. Its calls may be silent meanwhile. */
+  readonly isThinking: boolean
+  /** It has disconnected, and answers nothing more. */
+  readonly isGone: boolean
+  /**
+   * Asks beside all calls. `input` has `inputRequests`, as the result of a call that asks. Rejects with an Unanswered, with a
+   * Fault, or as soon as `signal` aborts: then the client is told that no answer is needed.
+   */
+  ask(input: Payload, signal: Signal): Promise<Answers>
 }
 
 /** The members of a retry, as received (MCP 2026-07-28, basic/patterns/mrtr). */
@@ -103,8 +118,11 @@ export type Reply =
       server?: Json | undefined
       cache?: CacheHint | undefined
     }
-  /** The server asks for input before it answers: the result has `inputRequests`, `requestState` or both. */
-  | { kind: 'input'; result: Payload; server?: Json | undefined }
+  /**
+   * The server asks for input before it answers: the result has `inputRequests`, `requestState` or both. `over` aborts when
+   * no answer is needed any more, because the server has withdrawn its questions or answered the call without.
+   */
+  | { kind: 'input'; result: Payload; server?: Json | undefined; over?: Signal | undefined }
   /**
    * An error that the server answered, with its HTTP status if it is modern. The bridge's own failures are thrown as
    * Faults.

@@ -40,6 +40,17 @@ export interface Needed {
   under: Json
 }
 
+/** Thrown if the client did not answer a question, or with an error. */
+export class Unanswered extends Error {
+  override name = 'Unanswered'
+  readonly code: number
+
+  constructor(code: number, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
 const ACTIONS: readonly unknown[] = ['accept', 'decline', 'cancel']
 /** Members of an answer, by the method of the question. Others are removed: strict servers reject them. */
 const MEMBERS: Readonly<Record<string, readonly string[]>> = {

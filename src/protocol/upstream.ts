@@ -6,7 +6,7 @@ import type { Fault } from '../fault/fault.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
 import type { Signal } from '../time/hang-up.js'
-import type { Handler, Notice, Sender } from './call.js'
+import type { AskedClient, Handler, Notice, Sender } from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
 import type { HttpRefusal } from './refusal.js'
@@ -20,9 +20,9 @@ export interface Upstream {
   legacyRoute(sender: Sender): Promise<LegacyRoute>
   /**
    * Counts a connected client of this principal until the returned function is called. Its programs keep running
-   * meanwhile.
+   * meanwhile, and servers may ask `client` beside its calls.
    */
-  connected?(principal: string): () => void
+  connected?(principal: string, client?: AskedClient): () => void
 }
 
 /** How to serve a legacy client: `translate` in a session of the bridge, or `connect` it to a session of the server. */
@@ -80,8 +80,16 @@ interface TunnelMessage {
 /** Takes the messages that belong to a request of the client. Applies backpressure like a `Tell`. */
 export type SayTunnelled = (message: TunnelMessage) => Promise<void> | undefined
 
-/** About a message, for the inspector: the call to which it probably belongs, and its origin. */
-export interface AboutMessage {
+/** What a message of a server to its client says, if it belongs to no call. */
+export interface DeliveryKind {
+  /** A request to the client, or the notification that withdraws it. */
+  kind?: 'question' | 'withdrawal' | undefined
+  /** What the message is about. Of two messages with the same key, the client needs only the later one. */
+  key?: string | undefined
+}
+
+/** About a message. For the inspector: the call to which it probably belongs, and its origin. */
+export interface AboutMessage extends DeliveryKind {
   call?: number | undefined
   origin?: MessageOrigin | undefined
 }

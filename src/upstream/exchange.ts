@@ -27,6 +27,8 @@ export interface ServerQuestion {
   shown?: boolean
   /** The server has cancelled it. */
   withdrawn: boolean
+  /** Called when the server cancels it. */
+  onWithdrawn?: () => unknown
   /** The reservation for it, until it has been answered. */
   reservation: Reservation
 }

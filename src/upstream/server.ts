@@ -3,7 +3,7 @@
 import { Fault, needsSignIn } from '../fault/fault.js'
 import type { Gauge } from '../ports/events.js'
 import { OwnedByReplica } from '../ports/replicas.js'
-import type { Call, Final, Handler, Notice, Sender } from '../protocol/call.js'
+import type { AskedClient, Call, Final, Handler, Notice, Sender } from '../protocol/call.js'
 import { LISTEN } from '../protocol/methods.js'
 import { withTrace } from '../protocol/trace.js'
 import type { LegacyRoute, Relayed, Upstream } from '../protocol/upstream.js'
@@ -151,8 +151,13 @@ export class Server implements Upstream {
     return this.#legacy.routes.routeOf(sender)
   }
 
-  connected(principal: string): () => void {
-    return this.#capacity.connected(principal)
+  connected(principal: string, client?: AskedClient): () => void {
+    const left = this.#capacity.connected(principal)
+    const forget = client && this.#legacy.sessions.clients.enter(client)
+    return () => {
+      left()
+      forget?.()
+    }
   }
 
   /**

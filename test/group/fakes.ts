@@ -5,7 +5,7 @@ import { Group, type GroupOptions } from '../../src/group/group.js'
 import type { GroupPlan, Member } from '../../src/group/member.js'
 import { unlimited } from '../../src/limits/memory.js'
 import type { Log } from '../../src/log/events.js'
-import type { Call, Final, Handler, Notice, Told } from '../../src/protocol/call.js'
+import type { AskedClient, Call, Final, Handler, Notice, Told } from '../../src/protocol/call.js'
 import { ACKNOWLEDGED } from '../../src/protocol/subscriptions.js'
 import type { Upstream } from '../../src/protocol/upstream.js'
 import { EMPTY, parseObject, value, write } from '../../src/rpc/splice.js'
@@ -36,6 +36,8 @@ export class FakeServer implements Upstream {
   /** Why it is unreachable. */
   down: Fault | undefined
   connections = 0
+  /** Connected clients that it may ask. */
+  readonly clients: AskedClient[] = []
   /** Open subscriptions. */
   readonly listening = new Set<Call>()
 
@@ -60,8 +62,9 @@ export class FakeServer implements Upstream {
     return Promise.resolve('translate')
   }
 
-  connected(): () => void {
+  connected(_principal: string, client?: AskedClient): () => void {
     this.connections++
+    if (client) this.clients.push(client)
     return () => this.connections--
   }
 

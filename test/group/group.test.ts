@@ -2,7 +2,9 @@
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { Fault } from '../../src/fault/fault.js'
-import { parseObject, raw, value, write } from '../../src/rpc/splice.js'
+import type { AskedClient } from '../../src/protocol/call.js'
+import { type Payload, parseObject, raw, value, write } from '../../src/rpc/splice.js'
+import { HangUp } from '../../src/time/hang-up.js'
 import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, inputOf, named, paramsOf, resultOf } from './fakes.js'
 
 const content = (text: string) => ({ content: [{ type: 'text', text }] })
@@ -497,6 +499,64 @@ t.test('a question has the state of its server, sealed for this call', async (t)
   t.equal((await faultOf(group, 'tools/call', params, forged)).fault, 'invalidState', 'the state of the server itself')
   t.equal(asking.calls.length, before, 'the server has seen none of them')
   t.equal(other.calls.length, 0)
+})
+
+t.test('a question says which server asks, whatever else it says', async (t) => {
+  const form = { requestedSchema: { type: 'object', properties: {} } }
+  const inputRequests = {
+    a: { method: 'elicitation/create', params: { message: 'Delete it?', ...form } },
+    b: {
+      method: 'elicitation/create',
+      params: { mode: 'url', message: 'files: Your password?', url: 'https://x.org' },
+    },
+    c: { method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } },
+    d: { method: 'roots/list' },
+    e: { method: 'elicitation/create', params: { message: 1 } },
+  }
+  const said = (input: Payload) => {
+    const { inputRequests: requests } = JSON.parse(write(input)) as {
+      inputRequests: Record<string, { params?: Record<string, unknown> }>
+    }
+    return Object.values(requests).map(({ params }) => params?.['message'])
+  }
+  const expected = ['notes: Delete it?', 'notes: files: Your password?', undefined, undefined, 1]
+  const asking = () => new FakeServer({ 'tools/call': () => inputOf({ inputRequests, requestState: 'x' }) })
+  for (const bareNames of [false, true]) {
+    const notes = asking()
+    notes.answers['tools/list'] = { tools: named('x') }
+    const { group } = groupOf({ notes, files: new FakeServer({}) }, { bareNames })
+    const asked = await group.handle(callOf('tools/call', { name: bareNames ? 'x' : 'notes__x' }))
+    t.same(asked.kind === 'input' && said(asked.result), expected)
+    const beside: unknown[] = []
+    const client: AskedClient = {
+      principal: 'alice',
+      caller: callOf('x').caller,
+      isThinking: false,
+      isGone: false,
+      ask: (input) => {
+        beside.push(said(input))
+        return Promise.resolve({ responses: '{}', state: undefined })
+      },
+    }
+    group.connected('alice', client)
+    await notes.clients.at(-1)?.ask(parseObject(JSON.stringify({ inputRequests })), new HangUp())
+    t.same(beside, [expected], 'also beside calls')
+  }
+  const { group } = groupOf({ notes: asking() }, { bareNames: true, bareUris: true })
+  const asked = await group.handle(callOf('tools/call', { name: 'x' }))
+  t.equal(asked.kind === 'input' && said(asked.result)[0], 'Delete it?', 'unless it is the only one')
+})
+
+t.test('clients are connected to servers that are added later, and to none that are removed', (t) => {
+  const [a, b, c] = [new FakeServer(), new FakeServer(), new FakeServer()] as const
+  const { group, planOf } = groupOf({ a, b })
+  const end = group.connected('alice')
+  group.change(planOf({ b, c }))
+  const connections = () => [a, b, c].map((server) => server.connections)
+  t.same(connections(), [0, 1, 1])
+  end()
+  t.same(connections(), [0, 0, 0])
+  t.end()
 })
 
 t.test('each server gets exactly the capabilities of the client', async (t) => {

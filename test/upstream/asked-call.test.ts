@@ -24,6 +24,7 @@ function start() {
     reserve: (principal: string) => memory.reserve(principal),
     respond: (id: Id, answer: unknown) => void said.push([id, answer]),
     settled() {},
+    notify: () => Promise.resolve(),
   }
   const serverRequests = new ServerRequests(peer, {
     capabilities: '{"elicitation":{}}',
@@ -31,6 +32,8 @@ function start() {
     roots: undefined,
     who: 'alice',
     askers: new Askers(),
+    revision: '2025-11-25',
+    client: () => undefined,
   })
   const forget = (exchange: Exchange) => void running.splice(running.indexOf(exchange), 1)
   const begin = () => {

@@ -34,8 +34,17 @@ function start(t: Test, { capabilities = ALL, roots }: { capabilities?: string; 
     respond: (id: Id, answer: string | RpcError) =>
       void said.push([id, typeof answer === 'string' ? answer : answer.code]),
     settled: () => void settled++,
+    notify: () => Promise.resolve(),
   }
-  const serverRequests = new ServerRequests(peer, { capabilities, blames: true, roots, who: 'alice', askers })
+  const serverRequests = new ServerRequests(peer, {
+    capabilities,
+    blames: true,
+    roots,
+    who: 'alice',
+    askers,
+    revision: '2025-11-25',
+    client: () => undefined,
+  })
   let ids = 0
   /** Starts a call, and reads its messages unless it waits for its client. */
   const call = ({ task, read = true }: { task?: string; read?: boolean } = {}) => {

@@ -4,12 +4,14 @@
  */
 import type { Readable } from 'node:stream'
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
+import type { DeliveryKind } from '../../protocol/upstream.js'
 import type { Id } from '../../rpc/message.js'
-import { lengthOf, type Wire } from '../../rpc/source.js'
+import type { Wire } from '../../rpc/source.js'
 import { encodeEvent, KEEP_ALIVE } from '../../rpc/sse.js'
 import type { Outlet } from '../legacy/session.js'
 import { EventConnection } from './connection.js'
 import { type EventStore, StoredEvents } from './event-store.js'
+import { QueuedMessages } from './queued-messages.js'
 
 /** Features of the client's revision. */
 export interface StreamOptions {
@@ -21,8 +23,6 @@ export interface StreamOptions {
 
 /** Most GET streams that a session may have open. */
 export const MAX_STANDALONE = 4
-/** Most messages that wait for a stream. More are dropped. */
-const MAX_QUEUED_MESSAGES = 256
 /** Milliseconds that a client should wait before it resumes. */
 const RETRY = 1_000
 
@@ -158,15 +158,13 @@ export class Streams implements Outlet {
   readonly #answering = new Set<EventStream>()
   /** GET streams, connected or waiting to be resumed, newest last. */
   #standalone: EventStream[] = []
-  /** Messages that wait for a stream. */
-  #queued: { key: string | undefined; text: Wire }[] = []
-  readonly #reservation: Reservation
+  readonly #queued: QueuedMessages
 
   constructor(principal: string, store: EventStore) {
     this.principal = principal
     this.stored = new StoredEvents(principal, store)
     this.#memory = store.memory
-    this.#reservation = this.reserve()
+    this.#queued = new QueuedMessages(this.reserve(), () => this.#ofRequest)
   }
 
   /** Begins a reservation for messages on their way to the client. */
@@ -188,6 +186,7 @@ export class Streams implements Outlet {
   streamFor(request?: Id, post?: PostOptions): EventStream {
     const stream = new EventStream(this, `p${++this.#lastId}`, request, post)
     this.#answering.add(stream)
+    if (this.#queued.hasQuestions) this.#queued.askLater()
     return stream
   }
 
@@ -226,23 +225,13 @@ export class Streams implements Outlet {
     return this.#flushed(stream, stream.connect(rest))
   }
 
-  /**
-   * Sends a message that belongs to no request on exactly one stream, or stores it until there is one. While it waits, a
-   * later message with the same key replaces it.
-   */
-  deliver(text: Wire, key?: string): void {
-    const answering = [...this.#answering]
-    const isOpen = ({ connected }: EventStream) => connected
-    const stream =
-      this.#standalone.findLast(isOpen) ?? answering.findLast(isOpen) ?? answering.findLast(({ awaited }) => awaited)
-    if (stream) {
-      stream.push(text)?.catch(() => {})
-      return
-    }
-    if (key !== undefined) this.#queued = this.#queued.filter((waiting) => waiting.key !== key)
-    if (this.#queued.length >= MAX_QUEUED_MESSAGES) return
-    const bytes = this.#queued.reduce((sum, waiting) => sum + lengthOf(waiting.text), lengthOf(text))
-    if (this.#reservation.resize(bytes) === undefined) this.#queued.push({ key, text })
+  /** Sends a message that belongs to no request on exactly one stream, or stores it until there is one. */
+  deliver(text: Wire, about: DeliveryKind = {}): void {
+    const { kind, key } = about
+    if (kind === 'withdrawal' && this.#queued.dropMessage(key)) return
+    const stream = this.#standalone.findLast(isOpen) ?? (kind === 'question' ? undefined : this.#ofRequest)
+    if (stream) stream.push(text)?.catch(() => {})
+    else this.#queued.addMessage(text, about)
   }
 
   isIdle(): boolean {
@@ -275,9 +264,14 @@ export class Streams implements Outlet {
   /** Ends all streams and drops all stored events. */
   close(): void {
     for (const stream of this.#all) stream.end()
-    this.#queued = []
+    this.#queued.close()
     this.stored.end()
-    this.#reservation.end()
+  }
+
+  /** The stream of a request for messages that belong to none: the newest one. */
+  get #ofRequest(): EventStream | undefined {
+    const answering = [...this.#answering]
+    return answering.findLast(isOpen) ?? answering.findLast(({ awaited }) => awaited)
   }
 
   get #all(): readonly EventStream[] {
@@ -291,9 +285,11 @@ export class Streams implements Outlet {
 
   #flushed(stream: EventStream, connection: Readable): Readable {
     // Nothing can be sent on an ended stream.
-    const waiting = stream.ended ? [] : this.#queued.splice(0)
-    if (!stream.ended) this.#reservation.resize(0)
-    for (const { text } of waiting) stream.push(text)?.catch(() => {})
+    if (!stream.ended) this.#queued.flush(stream, this.#standalone.includes(stream) ? 'all' : 'others')
     return connection
   }
+}
+
+function isOpen({ connected }: EventStream): boolean {
+  return connected
 }

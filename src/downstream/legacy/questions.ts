@@ -5,17 +5,25 @@
 
 import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
+import type { CallRecorder } from '../../ports/recorder.js'
 import type { Answers } from '../../protocol/call.js'
 import { type Downlevel, downlevelQuestion } from '../../protocol/downlevel/downlevel.js'
 import { traits } from '../../protocol/eras.js'
-import { type InputRequest, readInputRequests, stateOf, uncovered, wellFormed } from '../../protocol/input.js'
+import {
+  type InputRequest,
+  readInputRequests,
+  stateOf,
+  Unanswered,
+  uncovered,
+  wellFormed,
+} from '../../protocol/input.js'
 import { withoutEnvelope } from '../../protocol/meta.js'
+import type { DeliveryKind } from '../../protocol/upstream.js'
 import { type Id, idKey, keptKey, notification, type Response, request } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { EMPTY, edit, type Json, type Payload, parseObject, sizeOf, value, write } from '../../rpc/splice.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { Deadline, unlessAborted } from '../../time/time.js'
-import type { CallLogEntry } from '../call-log.js'
 
 /** Options of Questions. */
 export interface QuestionsOptions {
@@ -28,20 +36,6 @@ export interface QuestionsOptions {
   within: number
   /** Counts the start and the end of a round of questions. `call` is the number of the call for the inspector. */
   report(what: 'parked' | 'answered' | 'expired' | 'refused' | 'lost', call: number | undefined): void
-}
-
-/**
- * Thrown if the client did not answer, which the modern era cannot report to the server. The call ends with the client's
- * error.
- */
-export class Unanswered extends Error {
-  override name = 'Unanswered'
-  readonly code: number
-
-  constructor(code: number, message: string) {
-    super(message)
-    this.code = code
-  }
 }
 
 type Outcome = { kind: 'result'; result: Payload } | { kind: 'error'; code: number; message: string }
@@ -83,6 +77,10 @@ export class Questions {
     report('parked')
     const over = new HangUp(signal)
     const timer = new Deadline(this.#options.within, () => over.abort())
+    const { needless } = asking
+    const stop = () => over.abort()
+    needless?.addEventListener('abort', stop)
+    if (needless?.aborted) stop()
     const round: Round = { ...asking, signal: over, asked: [], bytes: 0 }
     // A null prototype, because the server chooses the keys.
     const answers: Record<string, Json> = Object.create(null) as Record<string, Json>
@@ -111,9 +109,11 @@ export class Questions {
     } catch (error) {
       end = 'refused'
       await this.#withdraw(round)
-      throw error
+      if (!needless?.aborted) throw error
     } finally {
-      report(signal.aborted ? 'lost' : over.aborted ? 'expired' : end)
+      const isLost = signal.aborted || needless?.aborted
+      report(isLost ? 'lost' : over.aborted ? 'expired' : end)
+      needless?.removeEventListener('abort', stop)
       for (const { id } of round.asked) this.#open.delete(idKey(id))
       timer.clear()
       over.abort()
@@ -174,7 +174,7 @@ export class Questions {
     round.asked.push(question)
     const message = request(id, method, text === '{}' ? undefined : text)
     record.recorder?.sent(message, 'rebuilt')
-    await round.send(message)
+    await round.send(message, { kind: 'question', key: idKey(id) })
     return question
   }
 
@@ -185,7 +185,7 @@ export class Questions {
       const params = `{"requestId":${id},"reason":"No answer is needed any more"}`
       const message = notification('notifications/cancelled', params)
       record.recorder?.sent(message)
-      await send(message)
+      await send(message, { kind: 'withdrawal', key: idKey(id) })
     }
   }
 
@@ -212,16 +212,21 @@ export class Questions {
   }
 }
 
+/** Records questions and their answers. Outside of calls there is no number. */
+type QuestionRecorder = Pick<CallRecorder, 'sent' | 'received'> & { readonly number?: number | undefined }
+
 /** What a call gives to its questions. */
 export interface ClientAsking {
   /** Records the messages between the call and its client, for the inspector. */
-  record: Pick<CallLogEntry, 'recorder'>
-  /** Sends a message to the client. Applies backpressure like a `Tell`. */
-  send(text: Wire): Promise<void> | undefined
+  record: { readonly recorder?: QuestionRecorder | undefined }
+  /** Sends a question to the client, or its withdrawal. Applies backpressure like a `Tell`. */
+  send(text: Wire, about?: DeliveryKind): Promise<void> | undefined
   /** `_meta` of the requests. */
   about?: Json | undefined
   /** For the client's answers. */
   reservation: Reservation
+  /** Aborts when the server needs no answers any more. */
+  needless?: Signal | undefined
 }
 
 /** One round of questions: the requests that were sent, and the bytes of their answers. */

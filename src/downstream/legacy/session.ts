@@ -7,7 +7,7 @@ import type { Grant, Handler, Sender } from '../../protocol/call.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import type { LogLevel } from '../../protocol/methods.js'
 import type { TraceContext } from '../../protocol/trace.js'
-import type { Upstream } from '../../protocol/upstream.js'
+import type { DeliveryKind, Upstream } from '../../protocol/upstream.js'
 import type { Notification, Request, Response } from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import type { Json } from '../../rpc/splice.js'
@@ -71,8 +71,11 @@ export interface AboutRequest {
 
 /** Takes the messages for the client that belong to no request. */
 export interface Outlet {
-  /** Sends a message. While it waits, a later message with the same key replaces it. */
-  deliver(text: Wire, key?: string): void
+  /**
+   * Sends a message. While it waits, a later message with the same key replaces it, and the withdrawal of a question drops
+   * both.
+   */
+  deliver(text: Wire, about?: DeliveryKind): void
   /** Whether the session can end without a connected client noticing. */
   isIdle(): boolean
   /** The server has ended the session. */

@@ -5,11 +5,12 @@
 import { Fault } from '../../fault/fault.js'
 import { SMALL } from '../../limits/memory.js'
 import type { Answers, Call, Caller, Final } from '../../protocol/call.js'
+import { Unanswered } from '../../protocol/input.js'
 import { CALL_TOOL, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks, withTasks } from '../../protocol/tasks.js'
 import { edit, OWN, type Payload, parseObject } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
-import { type ClientAsking, type Questions, Unanswered } from './questions.js'
+import type { ClientAsking, Questions } from './questions.js'
 import { Rounds } from './rounds.js'
 import type { OpenOptions } from './session.js'
 import { drive, wantsTasks } from './task-driver.js'
@@ -65,7 +66,7 @@ async function untilAnswered(call: Call, first: Final, context: Running): Promis
           `The server requested input during ${printable(call.method, ECHOED)}, which does not allow it`,
         )
       await rounds.next(reply.result, call.signal)
-      answers = await context.questions.ask(reply.result, call.signal, context)
+      answers = await context.questions.ask(reply.result, call.signal, { ...context, needless: reply.over })
     } else {
       return reply
     }
@@ -87,7 +88,10 @@ async function waitForTask(call: Call, created: Payload, context: Running): Prom
   throw new Fault('upstreamProtocol', 'The server requested input in its answer to tasks/get')
 }
 
-/** The end of a call whose client did not answer: a failed tool for a tool call, an error for other calls. */
+/**
+ * The end of a call whose client did not answer, which the modern era cannot report to the server: a failed tool for a tool
+ * call, an error for other calls.
+ */
 function outcomeOf(method: string, { code, message }: Unanswered): TranslatedOutcome {
   if (method === CALL_TOOL) {
     const text = `{"content":[{"type":"text","text":${JSON.stringify(message)}}],"isError":true}`

@@ -54,6 +54,7 @@ import { type Frame, onlyIncreasing, type Send } from '../frames.js'
 import { tell } from '../logger.js'
 import { failureError } from '../outcome.js'
 import { endWith } from '../token-end.js'
+import { AskedSession } from './asked-session.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight, type RunningRequest } from './in-flight.js'
 import { Questions } from './questions.js'
@@ -84,6 +85,8 @@ export class TranslatedSession implements ClientSession {
   readonly #to: Downlevel
   readonly #running = new InFlight()
   readonly #questions: Questions
+  /** The client, as servers ask it beside its calls. */
+  readonly #client: AskedSession
   readonly #tasks: EmulatedTasks
   readonly #changes: SessionChanges
   /** Memory that the session needs until its end. */
@@ -116,8 +119,17 @@ export class TranslatedSession implements ClientSession {
       within: options.settings.answerWithin,
       report: (what, call) => tell(options.log, { kind: 'question', what, call }),
     })
+    this.#client = new AskedSession({
+      principal: options.sender.principal,
+      caller: this.#caller,
+      questions: this.#questions,
+      outlet: options.outlet,
+      memory: options.memory,
+      recorder: options.log.telemetry?.recorder,
+      session: options.session,
+    })
     this.#report('opened')
-    this.#disconnected = options.upstream.connected?.(options.sender.principal)
+    this.#disconnected = options.upstream.connected?.(options.sender.principal, this.#client)
     this.#changes = new SessionChanges({
       offered,
       reservation: options.memory.reserve(options.sender.principal),
@@ -166,6 +178,7 @@ export class TranslatedSession implements ClientSession {
     const session = new TranslatedSession(opening, to, parseObject(offered), reservation, options, asked + ASKED_SINCE)
     session.#caller = { ...session.#caller, logLevel }
     session.#ready = ready
+    if (ready) session.#client.ready()
     session.#changes.continue(uris)
     return session
   }
@@ -257,6 +270,7 @@ export class TranslatedSession implements ClientSession {
     log.telemetry?.recorder?.received(message, { call, session })
     if (method === 'notifications/initialized') {
       this.#ready = true
+      this.#client.ready()
       this.#subscribeIfReady()
     } else if (method === 'notifications/cancelled') {
       this.#running.cancel(params)
@@ -280,6 +294,7 @@ export class TranslatedSession implements ClientSession {
 
   close(): void {
     this.#running.abortAll()
+    this.#client.close()
     this.#tasks.close()
     this.#changes.stop()
     this.#reservation.end()
@@ -335,7 +350,8 @@ export class TranslatedSession implements ClientSession {
       return send({ text })
     }
     const progress = progressToken !== undefined
-    const parts = { caller: this.#caller, controller, record, options: this.#options, progress, tell, grant }
+    const client = this.#client
+    const parts = { caller: this.#caller, controller, record, options: this.#options, progress, tell, grant, client }
     const call = callFrom(method, method === CALL_TOOL ? edit(params, NO_TASK) : params, meta, parts)
     return call
   }
@@ -357,7 +373,9 @@ export class TranslatedSession implements ClientSession {
     const task = objectIn(params, 'task') ?? EMPTY
     const bare = edit(params, NO_TASK)
     return this.#tasks.start(bare, value(task, 'ttl'), async ({ about, controller, tell, send }) => {
-      const parts = { caller: this.#caller, controller, record, options: this.#options, progress: true, tell, grant }
+      const client = this.#client
+      const own = { caller: this.#caller, controller, record, options: this.#options, client }
+      const parts = { ...own, progress: true, tell, grant }
       const call = callFrom(CALL_TOOL, bare, meta, parts)
       const reply = await this.#options.upstream.handle(call)
       return isOutcome(reply) ? reply : this.#goOn(call, reply, record, send, about)
@@ -417,7 +435,7 @@ export class TranslatedSession implements ClientSession {
     const text = write(origin)
     const message = notification(method, text === '{}' ? undefined : text)
     log.telemetry?.recorder?.sent(message, origin, 'legacy', session)
-    outlet.deliver(message, uri === undefined ? method : `${method} ${uri}`)
+    outlet.deliver(message, { key: uri === undefined ? method : `${method} ${uri}` })
   }
 }
 
@@ -468,6 +486,7 @@ interface CallParts {
   progress?: boolean
   tell?: Tell
   grant?: Grant | undefined
+  client?: AskedSession
 }
 
 function callFrom(
@@ -482,6 +501,7 @@ function callFrom(
     progress = false,
     tell = unheard,
     grant = sender.grant,
+    client,
   }: CallParts,
 ): Call {
   return {
@@ -494,6 +514,7 @@ function callFrom(
     credential: sender.credential,
     grant,
     inBand: true,
+    client,
     patient: sender.patient,
     tell,
     signal: controller,

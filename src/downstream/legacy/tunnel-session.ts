@@ -45,7 +45,7 @@ export class TunnelSession implements ClientSession {
       isIdle: () => this.open === 0 && outlet.isIdle(),
       message: (text, about) => {
         this.#recorder?.sent(text, about?.call, about?.origin)
-        outlet.deliver(text)
+        outlet.deliver(text, about)
       },
       // Deferred, so that the errors of calls in flight are still sent in this session.
       ended: () => {

@@ -5,18 +5,20 @@
 
 import { Fault } from '../../fault/fault.js'
 import type { Call, Final, Told } from '../../protocol/call.js'
-import { liftQuestion, lowerAnswer } from '../../protocol/input.js'
+import { liftQuestion } from '../../protocol/input.js'
 import { decodeReply } from '../../protocol/legacy-server.js'
 import { RELATED_TASK, withoutEnvelope } from '../../protocol/meta.js'
 import { isWantedLevel } from '../../protocol/methods.js'
 import type { Params, Response, Sent } from '../../rpc/message.js'
-import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value, write } from '../../rpc/splice.js'
+import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, value } from '../../rpc/splice.js'
+import { HangUp } from '../../time/hang-up.js'
 import type { Arrival, Exchange, ServerQuestion } from '../exchange.js'
 import { answerOf, Contradiction, contradicts, errorIn } from '../failure.js'
 import { failureIn } from '../refusals.js'
 import { type Loss, SessionLost } from '../session-loss.js'
 import { ChannelError } from '../transport/channel.js'
 import { waitingCall } from '../waiting-call.js'
+import { answerTo, noAnswerTo, progressOf } from './answers.js'
 import type { LegacySession } from './session.js'
 
 /** How a leg ends: with the answer, or because the server asks something. */
@@ -48,6 +50,8 @@ export class AskedCall {
   readonly session: LegacySession
   /** Unanswered questions, by their keys in `inputRequests`. */
   readonly questions = new Map<string, ServerQuestion>()
+  /** Aborts when the open questions of this leg need no answer any more. */
+  moot = new HangUp()
   /** `end` has been called. */
   over = false
   readonly #exchange: Exchange
@@ -102,9 +106,16 @@ export class AskedCall {
           continue
         }
         exchange.read = false
-        exchange.onUnreadAnswer = () => setTimeout(() => this.#passOn(), PASS_ON).unref()
+        this.moot = new HangUp()
+        exchange.onUnreadAnswer = () => {
+          this.moot.abort()
+          setTimeout(() => this.#passOn(), PASS_ON).unref()
+        }
         exchange.resume(waitingCall(call))
-        for (const question of this.questions.values()) question.shown = true
+        for (const question of this.questions.values()) {
+          question.shown = true
+          question.onWithdrawn = () => this.#open().next().done && this.moot.abort()
+        }
         return { kind: 'asks' }
       }
       if (arrival.kind === 'question') {
@@ -137,26 +148,15 @@ export class AskedCall {
     const question = this.questions.get(key)
     if (!question) return
     this.questions.delete(key)
-    const { method } = question.request
-    const lowered = lowerAnswer(method, answer, this.session.handshake.revision)
-    this.session.serverRequests.respond(
-      question,
-      lowered
-        ? write(lowered)
-        : { code: -32603, message: "The client's answer cannot be expressed in the protocol revision of the session" },
-      'rebuilt',
-    )
+    const { serverRequests, handshake } = this.session
+    serverRequests.respond(question, answerTo(question, answer, handshake.revision), 'rebuilt')
   }
 
   /** Sends progress for questions with a progress token, so that the server keeps waiting for the client. */
   sendProgress(progress: number): void {
-    for (const [, { request }] of this.#open()) {
-      const meta = typeof request.params === 'string' ? undefined : objectIn(request.params, '_meta')
-      const progressToken = meta && raw(meta, 'progressToken')
-      if (progressToken === undefined) continue
-      this.session
-        .notify('notifications/progress', `{"progressToken":${progressToken},"progress":${progress}}`)
-        .catch(() => {})
+    for (const [, question] of this.#open()) {
+      const params = progressOf(question, progress)
+      if (params !== undefined) this.session.notify('notifications/progress', params).catch(() => {})
     }
   }
 
@@ -319,13 +319,6 @@ async function tellTrailing({ trailing }: LegacySession, exchange: Exchange, cal
     const told = relayed(call, arrival.method, arrival.params)
     if (told) await call.tell(told)
   }
-}
-
-/** The answer for the server if the client does not answer. */
-function noAnswerTo({ request: { method } }: ServerQuestion) {
-  if (method === 'elicitation/create') return '{"action":"cancel"}'
-  if (method === 'sampling/createMessage') return { code: -1, message: 'The request was rejected' }
-  return { code: -32603, message: 'The client did not answer' }
 }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */

@@ -85,7 +85,7 @@ export function legacyHandler(
         if (prepared && 'kind' in prepared) return prepared
         decode = prepared?.decode ?? decode
         const { serverRequests, handshake } = session
-        const mayHaveQuestions = serverRequests.held.size > 0
+        const mayHaveQuestions = serverRequests.held.questions.size > 0
         exchange = session.beginCall(call)
         signal.addEventListener('abort', hangUp, { once: true })
         signal.throwIfAborted()

@@ -21,6 +21,7 @@ import { Deadline } from '../../time/time.js'
 import { callFault, givenUpFor } from '../failure.js'
 import type { Parking } from '../options.js'
 import { weightOfWaiting } from '../waiting-call.js'
+import { PROGRESS_EVERY } from './answers.js'
 import { type AskedCall, noRoom } from './asked-call.js'
 import { keyed, type RequiredUrl, urlAnswers, urlRequests, Visit } from './required-urls.js'
 import { invalid, type RetryState, RetryStates, type SealingOptions } from './retry-state.js'
@@ -74,8 +75,6 @@ interface Parked {
 const REPLAY = 60_000
 /** Milliseconds after which a call is cancelled, even if its client has answered every round. */
 const AT_MOST = 3_600_000
-/** Milliseconds between progress notifications to a server that waits for an answer. */
-const PROGRESS_EVERY = 15_000
 
 export class ParkedCalls {
   readonly #options: ParkedOptions
@@ -229,7 +228,8 @@ export class ParkedCalls {
       parked.progressTimer = setInterval(() => waiting.running.sendProgress(++progress), PROGRESS_EVERY).unref()
     const requestState = this.#states.seal(call, { id: parked.id, round: parked.round, lifetime })
     const result = edit(EMPTY, { inputRequests, requestState })
-    return { kind: 'input', result, server: session.handshake.serverInfo }
+    const over = waiting.kind === 'call' ? waiting.running.moot : undefined
+    return { kind: 'input', result, server: session.handshake.serverInfo, over }
   }
 
   /**

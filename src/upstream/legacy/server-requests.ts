@@ -3,7 +3,9 @@
  * waits for its call.
  */
 
+import type { AskedClient } from '../../protocol/call.js'
 import type { MessageOrigin } from '../../protocol/encoded.js'
+import type { LegacyRevision } from '../../protocol/eras.js'
 import { capabilityFor, isShowable, type Needed, uncovered } from '../../protocol/input.js'
 import { RELATED_TASK } from '../../protocol/meta.js'
 import { methodTraits } from '../../protocol/methods.js'
@@ -13,6 +15,8 @@ import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, 
 import type { Exchange, ServerQuestion } from '../exchange.js'
 import type { Peer } from '../peer.js'
 import type { Askers } from './askers.js'
+import { BesideCalls } from './beside-calls.js'
+import { HeldQuestions } from './held-questions.js'
 
 export interface ServerRequestsOptions {
   /** Capabilities declared to the server. */
@@ -25,15 +29,15 @@ export interface ServerRequestsOptions {
   who: string
   /** Tools, prompts and resources whose calls have made the server send requests. */
   askers: Pick<Askers, 'add' | 'has'>
+  /** The revision of the session. */
+  revision: LegacyRevision
+  /** A connected client of the session that may be asked beside its calls; undefined without one. */
+  client(): AskedClient | undefined
 }
 
 /** The part of a peer that ServerRequests needs. */
-export type AskingPeer = Pick<Peer, 'open' | 'reserve' | 'respond' | 'settled'>
+export type AskingPeer = Pick<Peer, 'open' | 'reserve' | 'respond' | 'settled' | 'notify'>
 
-/** Milliseconds for which a question waits for a call that it can belong to. */
-const HOLD = { 'roots/list': 55_000, others: 2_000 }
-/** The same while another request is open, such as a list, which may wait for the answer. */
-const HOLD_BESIDE_OTHER = 1_000
 /** Milliseconds after `initialize` in which a question may concern the whole session. */
 const BEGINNING = 5_000
 
@@ -42,7 +46,16 @@ const MAX_REFUSALS = 16
 
 export class ServerRequests {
   /** Questions that wait for a call that they can belong to. */
-  readonly held = new Map<ServerQuestion, NodeJS.Timeout>()
+  readonly held = new HeldQuestions({
+    delaysOther: (longerThan) => {
+      const now = performance.now()
+      return this.#others().some(({ sentAt }) => sentAt > 0 && now - sentAt >= longerThan)
+    },
+    refuse: (question) => {
+      const message = 'No call is in progress that this request could belong to'
+      this.respond(question, { code: -32603, message })
+    },
+  })
   /** A question was refused, because too many calls wait for answers. */
   hadNoRoom = false
   readonly #peer: AskingPeer
@@ -50,6 +63,7 @@ export class ServerRequests {
   readonly #capabilities: Payload
   /** Unanswered questions, by their ids. */
   readonly #open = new Map<string, ServerQuestion>()
+  readonly #beside: BesideCalls
   readonly #began = performance.now()
   /** The server has sent a request that names no call. */
   #hasAsked = false
@@ -58,15 +72,27 @@ export class ServerRequests {
     this.#peer = peer
     this.#options = options
     this.#capabilities = parseObject(options.capabilities)
+    this.#beside = new BesideCalls({
+      revision: options.revision,
+      respond: (question, answer, origin) => this.respond(question, answer, origin),
+      moveOn: (question) => this.moveOn(question),
+      notify: (method, params) => peer.notify(method, params),
+    })
   }
 
-  /** Gives the waiting questions to a call that has begun and whose client may be asked. */
+  /** Gives the waiting questions to a call that has begun and whose client may be asked, or to its client. */
   giveHeld(exchange: Exchange): void {
-    for (const [question, timer] of this.held) {
-      clearTimeout(timer)
-      this.#give(question, exchange)
+    const client = exchange.call?.client
+    for (const question of this.held.takeAll()) {
+      if (client) this.#beside.ask(question, client)
+      else this.#give(question, exchange)
     }
-    this.held.clear()
+  }
+
+  /** Gives the waiting questions to a client that has connected, if it is one of this session. */
+  askHeld(): void {
+    const client = this.held.questions.size > 0 ? this.#options.client() : undefined
+    if (client) for (const question of this.held.takeAll()) this.#beside.ask(question, client)
   }
 
   /** Takes a request of the server: answers or refuses it, or gives it to the call that it belongs to. */
@@ -90,13 +116,14 @@ export class ServerRequests {
         message: 'The client request on this stream allows no requests to the client',
       })
     const addressee = this.#waitingFor(params) ?? exchange
+    const client = addressee ? undefined : this.#askedClient()
     // The first request may be about the new session, not about an open list.
     const mayWait = !this.#hasAsked && performance.now() - this.#began < BEGINNING
     if (!exchange) this.#hasAsked = true
-    if (!addressee && !mayWait && candidates.length === 0 && this.#others().length > 0)
+    if (!addressee && !client && !mayWait && candidates.length === 0 && this.#others().length > 0)
       return peer.respond(id, { code: -32600, message: 'The open client requests allow no requests to the client' })
     const [only, another] = candidates
-    const asker = addressee ?? (another ? undefined : only)
+    const asker = addressee ?? (another || client ? undefined : only)
     if (asker) askers.add(asker.call)
     const reservation = peer.reserve(who)
     if (reservation.resize(weightOf(params.source)))
@@ -152,6 +179,7 @@ export class ServerRequests {
 
   /** Ends all reservations. Nothing can be answered any more. */
   close(): void {
+    this.#beside.close()
     for (const { reservation } of this.#open.values()) reservation.end()
   }
 
@@ -169,8 +197,9 @@ export class ServerRequests {
     if (!question) return
     question.withdrawn = true
     this.#close(question)
-    clearTimeout(this.held.get(question))
-    this.held.delete(question)
+    this.#beside.withdraw(question)
+    question.onWithdrawn?.()
+    this.held.drop(question)
     this.#peer.settled()
   }
 
@@ -194,10 +223,22 @@ export class ServerRequests {
     })
   }
 
+  /**
+   * Gives a question to the call that it belongs to. If it names none, to its client, or else, if the client can only be asked
+   * during a call, to the likeliest one.
+   */
   #give(question: ServerQuestion, addressee: Exchange | undefined): void {
-    question.carrier = addressee ?? this.#mostLikely()
-    if (question.carrier) question.carrier.arrive({ kind: 'question', question })
-    else this.#hold(question)
+    const client = addressee ? undefined : this.#askedClient()
+    question.carrier = client ? undefined : (addressee ?? this.#mostLikely())
+    if (client) this.#beside.ask(question, client)
+    else if (question.carrier) question.carrier.arrive({ kind: 'question', question })
+    else this.held.hold(question)
+  }
+
+  /** The client to be asked beside its calls: that of the likeliest call, or else a connected one. */
+  #askedClient(): AskedClient | undefined {
+    const likely = this.#mostLikely()
+    return likely ? likely.call?.client : this.#options.client()
   }
 
   /**
@@ -216,29 +257,6 @@ export class ServerRequests {
     const likely = askers.length > 0 ? askers : possible
     const carrying = new Set([...this.#open.values()].map(({ carrier }) => carrier))
     return likely.find((one) => !carrying.has(one)) ?? likely[0]
-  }
-
-  /** Keeps a question that arrived while no call was running, in case one begins soon. */
-  #hold(question: ServerQuestion): void {
-    const hold = question.request.method === 'roots/list' ? HOLD['roots/list'] : HOLD.others
-    const until = performance.now() + hold
-    const wait = () => {
-      const left = until - performance.now()
-      if (left >= 1 && !this.#delaysOther())
-        return this.held.set(question, setTimeout(wait, Math.min(left, HOLD_BESIDE_OTHER)).unref())
-      this.held.delete(question)
-      return this.respond(question, {
-        code: -32603,
-        message: 'No call is in progress that this request could belong to',
-      })
-    }
-    this.held.set(question, setTimeout(wait, HOLD_BESIDE_OTHER).unref())
-  }
-
-  /** Whether another request has been open for so long that it probably waits for the answer to a held question. */
-  #delaysOther(): boolean {
-    const now = performance.now()
-    return this.#others().some(({ sentAt }) => sentAt > 0 && now - sentAt >= HOLD_BESIDE_OTHER - 1)
   }
 
   /**

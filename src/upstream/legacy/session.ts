@@ -1,7 +1,7 @@
 /** One session with a legacy server, from `initialize` to its end, and its log level (`logging/setLevel`). */
 import { type Memory, type Reservation, SMALL } from '../../limits/memory.js'
 import type { Account, AccountsByPrincipal } from '../../protocol/account.js'
-import type { Call } from '../../protocol/call.js'
+import type { AskedClient, Call } from '../../protocol/call.js'
 import { type Handshake, offers } from '../../protocol/legacy-server.js'
 import { isWantedLevel, type LogLevel, methodTraits } from '../../protocol/methods.js'
 import { askForLists, declaresNoList } from '../../protocol/offered.js'
@@ -45,6 +45,8 @@ export interface SessionIdentity {
   credential?: string | undefined
   /** The account that the bridge uses, if it signs in to the server. */
   account?: Account | undefined
+  /** A connected client that the server may ask beside its calls; undefined without one. */
+  client(): AskedClient | undefined
 }
 
 export interface SessionOptions {
@@ -135,6 +137,8 @@ export class LegacySession extends Pooled implements Owner {
       roots,
       who: identity.who,
       askers,
+      revision: handshake.revision,
+      client: identity.client,
     })
     this.handshake = handshake
     this.#check = new SessionCheck(
@@ -206,7 +210,8 @@ export class LegacySession extends Pooled implements Owner {
     // The newest account is also used for the session's own messages.
     const { accounts } = this.options
     if (accounts) this.#peer.account = exchange.account = accounts.for(call)
-    if (this.serverRequests.held.size > 0 && methodTraits(call.method).asks) this.serverRequests.giveHeld(exchange)
+    if (this.serverRequests.held.questions.size > 0 && methodTraits(call.method).asks)
+      this.serverRequests.giveHeld(exchange)
     return exchange
   }
 

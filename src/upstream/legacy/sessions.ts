@@ -21,6 +21,7 @@ import type { Access } from '../half.js'
 import { type Lift, rememberingLists } from '../lists.js'
 import type { ServerOptions } from '../options.js'
 import { ChannelError } from '../transport/channel.js'
+import { AskedClients } from './asked-clients.js'
 import { Askers } from './askers.js'
 import { SessionPool } from './pool.js'
 import { LegacySession, type SessionIdentity } from './session.js'
@@ -37,6 +38,8 @@ const NOBODY: Sender = { caller: { revision: NEWEST_MODERN, capabilities: '{}' }
 export class LegacySessions {
   readonly #options: ServerOptions
   readonly #access: Access
+  /** The connected clients that the server may ask beside their calls. */
+  readonly clients: AskedClients
   readonly #pool: SessionPool<LegacySession>
   /** Tools, prompts and resources whose calls have made the server send requests. */
   readonly #askers = new Askers()
@@ -58,6 +61,12 @@ export class LegacySessions {
     this.#lists = memory.reserve(EVERYBODY, SMALL)
     this.#liftList = rememberingLists(lift, this.#lists)
     this.#declared = memoize((capabilities) => own(this.#withRoots(carriedCapabilities(capabilities))))
+    this.clients = new AskedClients({
+      keyOf: (client) => this.#clientKey(client),
+      onConnected: () => {
+        for (const { serverRequests } of this.#pool.sessions) serverRequests.askHeld()
+      },
+    })
     this.#roots =
       typeof roots === 'string' ? undefined : `{"roots":[${roots.map((uri) => JSON.stringify({ uri })).join(',')}]}`
   }
@@ -98,6 +107,7 @@ export class LegacySessions {
   identityOf({ caller, credential, principal, grant }: Sender): SessionIdentity {
     const { several = false, single = false, clientInfo, accounts } = this.#options
     const who = this.#whoShares(principal, caller)
+    const key = this.#clientKey({ principal, caller })
     const ofSeveral = principal === ANONYMOUS || (several && who === EVERYBODY)
     return {
       who,
@@ -107,6 +117,7 @@ export class LegacySessions {
       capabilities: this.#capabilitiesFor(caller),
       credential,
       account: accounts?.for({ principal, grant }),
+      client: () => this.clients.newestOf(key),
     }
   }
 
@@ -214,6 +225,15 @@ export class LegacySessions {
     const key = this.#keyOf(principal, caller)
     this.#keys.set(caller, { principal, key })
     return key
+  }
+
+  /**
+   * The key of the session in which a server may ask this client; undefined if it may not, or if the session may be another
+   * caller's, as with anonymous ones.
+   */
+  #clientKey({ principal, caller }: Pick<Sender, 'principal' | 'caller'>): string | undefined {
+    const isOwn = principal !== ANONYMOUS && this.#options.isolation !== 'per-request' && this.#canBeAsked(caller)
+    return isOwn ? this.#keyOf(principal, caller) : undefined
   }
 
   #keyOf(principal: string, caller: Caller): string {

@@ -6,14 +6,16 @@
 import { Fault } from '../../fault/fault.js'
 import type { Reservation } from '../../limits/memory.js'
 import type { Log } from '../../log/events.js'
+import { cancelledId } from '../../protocol/cancelled.js'
 import type { Encoded, MessageOrigin } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { negotiated } from '../../protocol/legacy-server.js'
 import { methodTraits } from '../../protocol/methods.js'
 import { declaredBy } from '../../protocol/offered.js'
-import type { AboutMessage, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
+import type { AboutMessage, DeliveryKind, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
 import {
   type Id,
+  idKey,
   type Notification,
   notification,
   type Params,
@@ -69,7 +71,7 @@ export class DirectTunnel implements Tunnel, Owner {
   readonly #options: TunnelOptions
   /** The server's answer to `initialize`. */
   readonly answer: Response
-  readonly #waiting: Wire[] = []
+  readonly #waiting: { text: Wire; about: AboutMessage }[] = []
   /** The reservation for waiting messages. Small amounts are free. */
   readonly #reservation: Reservation
   /** Keeps the order of the server's messages, if all of them arrive on one stream. */
@@ -186,13 +188,15 @@ export class DirectTunnel implements Tunnel, Owner {
 
   asked(request: Request, exchange: Exchange | undefined): void {
     const { write = plain } = this.#options
-    this.#deliver(write(request), { call: exchange?.number ?? this.#onlyCall, origin: originOf(request) })
+    const call = exchange?.number ?? this.#onlyCall
+    this.#deliver(write(request), { call, origin: originOf(request), kind: 'question', key: idKey(request.id) })
   }
 
   notified(method: string, params: Params): void {
     const { write = plain } = this.#options
     const call = method === LOG ? this.#onlyCall : undefined
-    this.#deliver(write({ kind: 'notification', method, params }), { call, origin: originOf({ params }) })
+    const about = { call, origin: originOf({ params }), ...withdrawal(method, params) }
+    this.#deliver(write({ kind: 'notification', method, params }), about)
   }
 
   arrived(exchange: Exchange): void {
@@ -244,7 +248,7 @@ export class DirectTunnel implements Tunnel, Owner {
 
   attach(listener: TunnelListener): void {
     this.#listener = listener
-    for (const text of this.#waiting.splice(0)) listener.message(text)
+    for (const { text, about } of this.#waiting.splice(0)) listener.message(text, about)
     this.#reservation.end()
     if (this.over) listener.ended()
   }
@@ -322,12 +326,12 @@ export class DirectTunnel implements Tunnel, Owner {
 
   #send(text: Wire, about: AboutMessage): void {
     if (this.#listener) this.#listener.message(text, about)
-    else if (this.#waiting.length < MAX_WAITING_MESSAGES && this.#holds(text)) this.#waiting.push(text)
+    else if (this.#waiting.length < MAX_WAITING_MESSAGES && this.#holds(text)) this.#waiting.push({ text, about })
   }
 
   #holds(text: Wire): boolean {
     return (
-      this.#reservation.resize(this.#waiting.reduce((sum, waiting) => sum + lengthOf(waiting), lengthOf(text))) ===
+      this.#reservation.resize(this.#waiting.reduce((sum, waiting) => sum + lengthOf(waiting.text), lengthOf(text))) ===
       undefined
     )
   }
@@ -362,6 +366,12 @@ export class DirectTunnel implements Tunnel, Owner {
 function offersIn({ outcome: { payload: result } }: Response, method: string): boolean {
   const { capability } = methodTraits(method)
   return result !== undefined && (capability === undefined || objectIn(declaredBy(result), capability) !== undefined)
+}
+
+/** Which question of the server a notification withdraws. */
+function withdrawal(method: string, params: Params): DeliveryKind {
+  const id = method === 'notifications/cancelled' ? cancelledId(params) : undefined
+  return id === undefined ? {} : { kind: 'withdrawal', key: idKey(id) }
 }
 
 function plain(message: Request | Notification): Wire {

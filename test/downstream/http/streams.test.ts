@@ -254,10 +254,10 @@ t.test('a request without a stream gets one if no other is open', async (t) => {
 
 t.test('messages without a stream wait for the next one, of equal ones only the last', async (t) => {
   const streams = streamsOf(R06)
-  streams.deliver('a1', 'a')
-  streams.deliver('b1', 'b')
+  streams.deliver('a1', { key: 'a' })
+  streams.deliver('b1', { key: 'b' })
   streams.deliver('none 1')
-  streams.deliver('a2', 'a')
+  streams.deliver('a2', { key: 'a' })
   streams.deliver('none 2')
   const reading = read(streams.listen() as Readable)
   await settled()
@@ -270,7 +270,7 @@ t.test('messages without a stream wait for the next one, of equal ones only the 
 t.test('bounds unsent events', async (t) => {
   const streams = streamsOf(R06)
   for (let n = 1; n <= 300; n++) streams.deliver(`${n}`)
-  for (let n = 1; n <= 300; n++) streams.deliver(`same ${n}`, 'same')
+  for (let n = 1; n <= 300; n++) streams.deliver(`same ${n}`, { key: 'same' })
   const reading = read(streams.listen() as Readable)
   await settled()
   t.equal(reading.said().length, 256)
@@ -341,7 +341,7 @@ t.test('an abandoned stream can be resumed for a while', async (t) => {
   await settled()
   streams.listen()?.destroy()
   await settled()
-  streams.deliver('2', 'k')
+  streams.deliver('2', { key: 'k' })
   const again = read(streams.resume('g1-1') as Readable)
   await settled()
   t.same(again.said(), ['2'])
