@@ -122,7 +122,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     allowedHosts: hostsOf(settings, listen),
     allowedOrigins: [...settings.allowedOrigins, ...own.map((url) => url.origin)],
     open: reachable,
-    reached,
+    ...(trustedProxies.length > 0 && { reached }),
   })
   await app.register(rateLimit, {
     requests: settings.limits.requestsPerMinute,

@@ -17,7 +17,7 @@ export interface AllowedOriginOptions {
   addresses?: boolean
   /** Paths of routes with nothing secret, which may be requested under any host name. */
   open: readonly string[]
-  /** How requests have reached the bridge. Default: without a proxy. */
+  /** How requests have reached the bridge, if a proxy may be in front of it. */
   reached?: Pick<Reached, 'host' | 'origin'>
 }
 
@@ -28,7 +28,7 @@ const EXPOSED = ['Mcp-Session-Id', 'WWW-Authenticate']
 
 /** A Fastify plugin that refuses requests with a foreign Host or Origin with 403. */
 export const origin = plugin<AllowedOriginOptions>(async function origin(app, options) {
-  const { allowedHosts, allowedOrigins, addresses = false, open, reached = DIRECTLY } = options
+  const { allowedHosts, allowedOrigins, addresses = false, open, reached } = options
   const hosts = new Set([...LOOPBACK, ...allowedHosts].map((host) => host.toLowerCase()))
   const origins = new Set(allowedOrigins.map((one) => one.toLowerCase()))
 
@@ -37,13 +37,17 @@ export const origin = plugin<AllowedOriginOptions>(async function origin(app, op
       done()
       return
     }
-    const named = reached.host(request)
+    const named = reached ? reached.host(request) : request.headers.host
     const host = hostName(named)
     if (host === undefined || !(hosts.has(host) || (addresses && ADDRESS.test(host)))) {
       throw new Fault('foreignHost', `Host "${shown(named)}" is not one of this bridge (allow it with --allowed-host)`)
     }
     const from = request.headers.origin
-    if (from !== undefined && !origins.has(from.toLowerCase()) && from.toLowerCase() !== reached.origin(request)) {
+    if (
+      from !== undefined &&
+      !origins.has(from.toLowerCase()) &&
+      from.toLowerCase() !== (reached ?? DIRECTLY).origin(request)
+    ) {
       throw new Fault(
         'foreignOrigin',
         `Pages of ${shown(from)} may not call this bridge (allow them with --allowed-origin)`,

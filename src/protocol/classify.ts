@@ -10,20 +10,27 @@ import { JsonBoundError, JsonError } from '../rpc/scan.js'
 import { cut, sourceOf, sourceOfBytes } from '../rpc/source.js'
 import { EMPTY, objectIn, type Payload } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
+import { LOOKS_ABSENT, withoutAbsent } from './absent.js'
 import { isModern, LEGACY, type LegacyRevision, legacyRevision, looksModern, MODERN, traits } from './eras.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from './meta.js'
 import { methodTraits } from './methods.js'
 import { type Envelope, envelopeIn } from './modern-client.js'
 
+/** Most characters of a message that are searched for members that are absent. */
+const SEARCHED = 16 * 1024
 const BOUNDS = { strict: true, maxDepth: 64, maxValues: 200_000 }
 
 /**
- * Parses one message. Throws a Fault that states what is invalid in the JSON; an invalid JSON-RPC message is returned
- * as such.
+ * Parses one message, without members that are absent in another way than by being left out. Throws a Fault that states what is
+ * invalid in the JSON; an invalid JSON-RPC message is returned as such.
  */
 export function readMessage(bytes: readonly Uint8Array[]): Message {
   try {
-    return parseMessage(sourceOfBytes(bytes), BOUNDS)
+    const source = sourceOfBytes(bytes)
+    const message = parseMessage(source, BOUNDS)
+    // Most have nothing to leave out. In a long one, the few members are looked up at once.
+    const { text } = source
+    return text.length > SEARCHED || LOOKS_ABSENT.test(text) ? withoutAbsent(message) : message
   } catch (cause) {
     if (cause instanceof JsonBoundError) throw new Fault('invalidRequest', cause.message, { cause })
     if (cause instanceof JsonError) throw new Fault('notJson', `Not JSON: ${cause.message}`, { cause })

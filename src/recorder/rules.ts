@@ -56,6 +56,7 @@ const ROWS: Readonly<Record<Towards, readonly Row[]>> = {
     ['remove', /^\/params\/context$/, 'completion-context'],
     ['remove', /^\/params\/(?:inputResponses|requestState)$/, 'retries'],
     ['add replace', /^\/params\/(?:inputResponses|requestState)$/, 'answers-to-input-requests'],
+    ['remove', /^\/params\/(?:arguments|reason|total|message)$/, 'absent-members'],
     ['add replace', /^\/params\/(?:name|arguments(?:\/[^/]*)?)$/, 'rewritten-tools'],
     ['replace', /^\/params\/(?:uri|ref\/(?:name|uri))$/, 'exact-names'],
     ['replace remove', /^\/params\/(?:cursor|taskId)$/, 'group-names'],

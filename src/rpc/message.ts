@@ -68,6 +68,7 @@ const PLAIN_INTEGER = /^-?[1-9][0-9]{0,63}$/
 const NUMBER_PARTS = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/
 /** Most messages in a batch. */
 export const MAX_BATCH = 100
+const EMPTY_LIST = /^\[\s*\]$/
 const LISTING: Listing = {
   descend: new Set(['params', 'result', '_meta']),
   elements: 'content',
@@ -104,7 +105,13 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
     const isText = text.charAt(methodAt) === '"'
     const method = isText ? unquote(cut(source, methodAt, table[rows.method + END] as number)) : undefined
     if (!method) return invalid(id, '"method" has to be a string')
-    const isAbsent = rows.params === 0 || text.startsWith('null', table[rows.params + START])
+    const paramsAt = table[rows.params + START] as number
+    // Some libraries write an empty list for an empty object.
+    const isList = rows.params > 0 && text.charAt(paramsAt) === '['
+    const isAbsent =
+      rows.params === 0 ||
+      text.startsWith('null', paramsAt) ||
+      (isList && EMPTY_LIST.test(cut(source, paramsAt, table[rows.params + END] as number)))
     const params = isAbsent ? 'absent' : (payloadIn(source, table, rows.params) ?? 'not an object')
     const isNotification = idText === undefined || (idText === 'null' && method.startsWith(NOTIFICATIONS))
     if (isNotification) return { kind: 'notification', method, params, source }
@@ -232,10 +239,10 @@ export function error(id: Id | undefined, { code, message, data }: RpcError): st
 }
 
 /** An answer with another id. */
-export function response(id: Id, { outcome: { kind, source, start, end } }: Response): Wire {
-  const said = pieces(source, start, end)
-  const wire = [`{"jsonrpc":"2.0","id":${id},"${kind}":`, ...said, '}']
-  return source.asides ? wire : join(wire)
+export function response(id: Id, { outcome: { kind, source, start, end, payload } }: Response): Wire {
+  const said = payload?.edits ? [wire(payload)].flat() : pieces(source, start, end)
+  const all = [`{"jsonrpc":"2.0","id":${id},"${kind}":`, ...said, '}']
+  return source.asides ? all : join(all)
 }
 
 /** The kind, id and method of a message, as its beginning states them. */

@@ -32,7 +32,7 @@ import { type Refusals, refusedOf } from './refusals.js'
 import type { RelayAt } from './relay.js'
 import { notAllowed, refuse } from './replies.js'
 import type { HttpSession } from './session.js'
-import { passingOf, type RequestAtEndpoint, SessionRequests, type SessionRequestsOptions } from './session-requests.js'
+import { type RequestAtEndpoint, SessionRequests, type SessionRequestsOptions } from './session-requests.js'
 
 /** Options of the endpoint. */
 export interface EndpointOptions extends SessionRequestsOptions {
@@ -209,14 +209,14 @@ class Endpoint {
   /** Answers a message of a session that is not the bridge's own: the relay passes it, if it knows the session. */
   async #postInSession(id: string, message: Message, relay: RelayAt, asked: Asked): Promise<void> {
     const { request, reply } = asked
-    const { compat, refusing } = this.#options
+    const { compat } = this.#options
     if (!(await relay.takesSession(id, request.principal))) {
       asked.isUnknown = true
       return this.#post(asked)
     }
     const version = versionHeader(readHeaders(request.raw).received)
     if (message.kind === 'batch') classify(message, version, { revision: assumedRevision(version) }, compat)
-    relay.pass({ request, reply, passing: passingOf(message), refusing })
+    this.#legacy.relay(message, { request, reply, again: undefined })
   }
 
   #takeModern(

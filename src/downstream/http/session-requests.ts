@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Fault } from '../../fault/fault.js'
 import type { Memory } from '../../limits/memory.js'
 import { ANOTHER, OwnedByReplica } from '../../ports/replicas.js'
+import { textWithoutAbsent } from '../../protocol/absent.js'
 import { idToAnswer, isSilent } from '../../protocol/classify.js'
 import { looksModern, traits } from '../../protocol/eras.js'
 import { type ReceivedHeaders, single, versionHeader } from '../../protocol/headers.js'
@@ -133,7 +134,7 @@ export class SessionRequests {
       .legacyRoute({ caller, principal, credential })
       .catch((error: unknown) => Fault.from(error))
     if (relay && !(route instanceof Fault) && route !== 'translate' && route.transport === 'http')
-      return relay.pass({ request, reply, passing: { ...passingOf(message), opens: true }, refusing, fallback: again })
+      return this.relay(message, { request, reply, again }, { opens: true })
     sessions.makeRoom(principal)
     const streams = new Streams(principal, this.#options.events)
     const options = this.#openOptions(request, streams)
@@ -144,6 +145,18 @@ export class SessionRequests {
     }
     if (fault) explainInBand(reply, fault, refusing.passthrough)
     sendJson(reply, text)
+  }
+
+  /** Relays a message. The relay must be there. */
+  relay(
+    message: Message,
+    { request, reply, again }: RequestAtEndpoint,
+    more: Pick<Partial<Passing>, 'opens'> = {},
+  ): void {
+    const { relay, refusing } = this.#options
+    const text = textWithoutAbsent(message)
+    if (text !== undefined) request.body = Buffer.from(text)
+    relay?.pass({ request, reply, passing: { ...passingOf(message), ...more }, refusing, fallback: again })
   }
 
   /** Continues a session that another replica has left. Throws a Fault if there is no room for it. */
@@ -191,7 +204,7 @@ export class SessionRequests {
 }
 
 /** What the relay needs to know about a message of a relayed session. */
-export function passingOf(message: Message): Passing {
+function passingOf(message: Message): Passing {
   const method = 'method' in message ? message.method : message.kind
   const params = 'params' in message && typeof message.params !== 'string' ? message.params : EMPTY
   return {

@@ -1,5 +1,6 @@
 /** Reads and answers batches: several messages in one array, which only 2025-03-26 has (basic, batching). */
 import { Fault } from '../../fault/fault.js'
+import { withoutAbsent } from '../../protocol/absent.js'
 import {
   error as errorMessage,
   idKey,
@@ -28,7 +29,7 @@ export function readBatch({ source, elements }: Message & { kind: 'batch' }): So
   const batch: SortedBatch = { requests: [], others: [], errors: [] }
   const ids = new Set<string>()
   for (const { start, end } of elements) {
-    const message = parseMessage(sourceOf(cut(source, start, end)))
+    const message = withoutAbsent(parseMessage(sourceOf(cut(source, start, end))))
     if (message.kind === 'request') {
       if (message.method === 'initialize') throw new Fault('invalidRequest', 'initialize cannot be part of a batch')
       if (ids.has(idKey(message.id)))
