@@ -151,7 +151,9 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
     }
     const endpoint = path === undefined ? undefined : endpoints.get(path)
     const take = (identified: Identified) => {
-      const caller = hasEnded(identified) ? 'wrong' : identified
+      // It may have ended while it was checked.
+      const isOver = typeof identified !== 'string' && 'ends' in identified && identified.ends?.aborted === true
+      const caller = isOver ? 'wrong' : identified
       if (forwarded) withoutForwarded(request, forwarded)
       if (typeof caller === 'string' || 'why' in caller) {
         const { refusal, why: said } =
@@ -189,11 +191,6 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
     else take(caller)
   })
 })
-
-/** Whether the token has ended while it was checked. */
-function hasEnded(caller: Identified): boolean {
-  return typeof caller !== 'string' && 'ends' in caller && caller.ends?.aborted === true
-}
 
 function lacking(missing: readonly string[], all: readonly string[]): Fault {
   const message = `The token has not the scope ${missing.join(' ')}, which this bridge requires`
