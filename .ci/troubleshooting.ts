@@ -361,6 +361,7 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
     'The request has too many headers, or too large ones.',
     'Send fewer; large cookies are a usual cause.',
   ],
+  foreignSession: ['The session belongs to another principal. Its client learns only that there is none.', AGAIN],
   tokenEnded: [
     'The token of the call has expired during the call, or is no longer accepted. The bridge has cancelled the call.',
     CHECK_FIRST,

@@ -20,6 +20,7 @@ import type { Gauge } from '../ports/events.js'
 import type { Handler } from '../protocol/call.js'
 import type { Relayed, Upstream } from '../protocol/upstream.js'
 import type { CommonSettings } from './mount-settings.js'
+import { auditedBy } from './refusing.js'
 import type { Shared } from './shared.js'
 
 export interface HttpMountOptions {
@@ -34,7 +35,7 @@ export interface HttpMountOptions {
   sessionSettings: SessionSettings
   /** Options of the relay; undefined without a relay. */
   relay: Omit<RelayOptions, 'sessions' | 'keepAlive'> | undefined
-  shared: Pick<Shared, 'replicas' | 'memory' | 'events' | 'refusals'>
+  shared: Pick<Shared, 'replicas' | 'memory' | 'events' | 'refusals' | 'audit'>
 }
 
 /** The paths of a server, and its addresses. */
@@ -107,6 +108,7 @@ export class HttpMount {
     const { prefix: publicPrefix } = addresses
     const { listen } = this.#listening
     const forwarded = this.#forwarded
+    const audit = auditedBy(shared.audit)
     const common = { upstream, log, settings: { ...sessionSettings, listen }, replicas, forwarded, memory, refusals }
     const { http, sse: streams } = this.#sessions
     const subscribe: Handler = (call) => this.#endings.policy(upstream.handle)(call)
@@ -122,6 +124,7 @@ export class HttpMount {
       await app.register(endpoint, {
         ...common,
         path,
+        audit,
         subscribe,
         sessions: former ? http.beside(former.#sessions.http) : http,
         handed: this.#handed,

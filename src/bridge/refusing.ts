@@ -18,9 +18,10 @@ export interface RefusingOptions {
 
 /** Makes an application refuse requests with JSON-RPC errors, and count and log them. */
 export function refuseInJsonRpc(app: FastifyInstance, { refusals, notFound, bodyBytes, audit }: RefusingOptions): void {
+  const audited = auditedBy(audit)
   const refuseWith = (fault: Fault, request: FastifyRequest, reply: FastifyReply) => {
     if (!reply.raw.destroyed) refusals.note(fault, refusedOf(request))
-    if (audit && AUDITED.has(fault.fault)) audit.write(refusalIn(fault, request)).catch(() => {})
+    audited?.(fault, request)
     readRest(request, reply)
     return refuse(reply, fault)
   }
@@ -31,7 +32,19 @@ export function refuseInJsonRpc(app: FastifyInstance, { refusals, notFound, body
 }
 
 /** Faults of refused callers that the audit log records. */
-const AUDITED: ReadonlySet<FaultName> = new Set(['unauthorized', 'insufficientScope', 'groupsUnknown', 'rateLimited'])
+const AUDITED: ReadonlySet<FaultName> = new Set([
+  ...(['unauthorized', 'insufficientScope', 'groupsUnknown', 'rateLimited', 'foreignSession'] as const),
+])
+
+/** Returns a function that writes the audit log of refused requests; undefined without an audit log. */
+export function auditedBy(
+  audit: Pick<AuditLog, 'write'> | undefined,
+): ((fault: Fault, request: FastifyRequest) => void) | undefined {
+  if (!audit) return undefined
+  return (fault, request) => {
+    if (AUDITED.has(fault.fault)) audit.write(refusalIn(fault, request)).catch(() => {})
+  }
+}
 
 function refusalIn({ fault, row }: Fault, { ip, method, url, principal, grant }: FastifyRequest): AuditLine {
   const who = fault === 'unauthorized' ? {} : whoIs(principal, grant)

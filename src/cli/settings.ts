@@ -21,6 +21,7 @@ import { isObject } from '../config/value.js'
 import { addressName, programName } from '../discovery/sources/address.js'
 import { pathName } from '../formats/names.js'
 import type { ConfigFile } from '../formats/read.js'
+import { whyNotAppendable } from './appendable.js'
 import { ineffective, inWords, isChoice } from './chosen.js'
 import { chosen, readConfig } from './config-file.js'
 import { type Flags, flagOf } from './flags.js'
@@ -97,6 +98,7 @@ export function checked(flags: Flags, sources: ConfigSources): Checked {
     ...suspicious(servers),
     ...sharedAudiences(settings),
     ...choices.flatMap(([name, own]) => ineffective(name, own)),
+    ...(flags.offline || settings.audit?.required ? [] : auditIssues(settings)),
   ]
   const warnings = unsure.map((issue) => placed(issue, given))
   const notes = notesOn(given)
@@ -169,12 +171,13 @@ function addressIn(upstream: string, env: ConfigSources['env']): string {
   throw new UsageError(`the environment variable ${name}, which --upstream names, is not set`)
 }
 
-/** Adds an issue for each certificate or key in the settings that cannot be used. */
+/** Adds an issue for each file in the settings that cannot be used. */
 function withFiles({ settings, issues }: ExaminedConfig): ExaminedConfig {
   return { settings, issues: [...issues, ...fileIssues(settings)] }
 }
 
-function fileIssues({ mcpServers, tls, redis }: Settings): Issue[] {
+function fileIssues(settings: Settings): Issue[] {
+  const { mcpServers, tls, redis } = settings
   const uses = [
     ...Object.entries(mcpServers).map(
       ([name, own]) =>
@@ -184,7 +187,7 @@ function fileIssues({ mcpServers, tls, redis }: Settings): Issue[] {
     ...(tls ? [() => filesAt('tls', tls, undefined)] : []),
     ...(redis ? [() => filesAt('redis', redis, undefined)] : []),
   ]
-  return uses.flatMap((use) => {
+  const ofPem = uses.flatMap((use) => {
     try {
       use()
       return []
@@ -193,6 +196,13 @@ function fileIssues({ mcpServers, tls, redis }: Settings): Issue[] {
       throw error
     }
   })
+  return [...ofPem, ...(settings.audit?.required ? auditIssues(settings) : [])]
+}
+
+/** Why the file of the audit log cannot be used. */
+function auditIssues({ audit }: Settings): Issue[] {
+  const why = audit?.file === undefined ? undefined : whyNotAppendable(audit.file)
+  return why === undefined ? [] : [{ path: 'audit.file', message: `cannot be written: ${why}` }]
 }
 
 /** Throws a ConfigError if there are issues. Adds the place of each; `further` ones already have theirs. */

@@ -54,6 +54,8 @@ export const faults = {
   foreignHost: { code: -32600, status: 403, blame: 'caller' },
   foreignOrigin: { code: -32600, status: 403, blame: 'caller' },
   sessionNotFound: { code: -32600, status: 404, blame: 'caller' },
+  /** Answered as `sessionNotFound`: nobody learns that there is such a session. */
+  foreignSession: { code: -32600, status: 404, blame: 'caller' },
   noSuchPath: { code: -32600, status: 404, blame: 'caller' },
   methodNotAllowed: { code: -32600, status: 405, blame: 'caller' },
   notAcceptable: { code: -32600, status: 406, blame: 'caller' },

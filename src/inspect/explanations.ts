@@ -66,6 +66,10 @@ export const FAULT_ADVICE = {
     'The request has too many headers, or too large ones.',
     'Send fewer; large cookies are a usual cause.',
   ],
+  foreignSession: [
+    'The session belongs to another principal. Its client learns only that there is none.',
+    'Send the request again, after `retryAfterMs` if the error has it.',
+  ],
   tokenEnded: [
     'The token of the call has expired during the call, or is no longer accepted. The bridge has cancelled the call.',
     'Check whether the call was executed, before you send it again.',

@@ -6,7 +6,9 @@ import { OwnedByReplica } from '../ports/replicas.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
-import { objectIn, raw, value } from '../rpc/splice.js'
+import { memoize } from '../rpc/memoize.js'
+import { objectIn, parseObject, raw, value } from '../rpc/splice.js'
+import { printable } from '../texts/printable.js'
 import { OWN } from './refusal.js'
 
 /** What the log says about a call or a refused request. Undefined members are omitted. */
@@ -16,7 +18,9 @@ export type AuditLine = Readonly<Record<string, string | number | object | undef
 export interface AuditLog {
   /** Resolves when the line is written. Rejects if writing has failed. */
   write(line: AuditLine): Promise<void>
-  /** Whether the last line could be written. */
+  /** Resolves when it is open, or when that has failed; undefined after that. */
+  readonly opening: Promise<void> | undefined
+  /** Whether the last line could be written, or, before the first one, whether it could be opened. */
   readonly works: boolean
 }
 
@@ -46,6 +50,7 @@ export function audit({ server, log, required, named }: AuditOptions): Policy {
   return (next) => {
     async function auditedCall(call: Call): Promise<Final> {
       const began = performance.now()
+      if (required && log.opening) await log.opening
       if (required && !log.works) {
         // Checks whether lines can be written again.
         await log.write({ outcome: 'resumed' }).catch((error: unknown) => {
@@ -78,11 +83,12 @@ export function audit({ server, log, required, named }: AuditOptions): Policy {
 }
 
 function whoAndWhat(call: Call, server: string, named: readonly string[]): AuditLine {
-  const { method, params, principal, grant, group } = call
+  const { method, params, principal, grant, group, caller } = call
   const used = value(params, USES[method] as string)
   const given = raw(params, 'arguments')
   return {
     ...whoIs(principal, grant),
+    client_name: caller.clientInfo === undefined ? undefined : nameIn(caller.clientInfo),
     server,
     group,
     method,
@@ -99,6 +105,12 @@ export function whoIs(principal: string, grant: Call['grant']): AuditLine {
   return { principal, issuer, subject, application }
 }
 
+/** The name that a client states. Its id at an identity provider says nothing to people. */
+const nameIn = memoize((clientInfo): string | undefined => {
+  const name = value(parseObject(clientInfo), 'name')
+  return typeof name === 'string' ? printable(name, MAX_AUDITED_TEXT) : undefined
+})
+
 function endOf(last: Final): AuditLine {
   if (last.kind === 'error') return { outcome: 'error', reason: String(last.error.code) }
   if (last.kind === 'input') return { outcome: 'asks' }
@@ -110,7 +122,7 @@ function endOf(last: Final): AuditLine {
 }
 
 /** Reasons for which policies refuse calls in their results. */
-const REASONS = ['insufficient_scope', 'rate_limited', 'quarantine', 'sign_in_required'] as const
+const REASONS = ['insufficient_scope', 'rate_limited', 'quarantined', 'refused', 'sign_in_required'] as const
 
 function valuesOf({ params }: Call, named: readonly string[]): object | undefined {
   const given = objectIn(params, 'arguments')

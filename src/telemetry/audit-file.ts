@@ -19,6 +19,10 @@ export class AuditFile implements AuditSink {
     this.#target = target
   }
 
+  async open(): Promise<void> {
+    await this.#opened()
+  }
+
   async write(lines: readonly AuditText[]): Promise<void> {
     try {
       await writeWhole(await this.#opened(), Buffer.from(lines.map(({ text }) => `${text}\n`).join('')))

@@ -11,6 +11,8 @@ export interface AuditText {
 
 /** Where lines go. */
 export interface AuditSink {
+  /** Opens the destination, if that is possible before the first line. Rejects if it fails. */
+  open?(): Promise<void>
   /** Resolves when all lines are written. Rejects if one may be missing. Called again only after that. */
   write(lines: readonly AuditText[]): Promise<void>
   close(): Promise<void>
@@ -35,12 +37,17 @@ export class AuditLines {
   #bytes = 0
   #writing: Promise<void> | undefined
   #works = true
+  /** Set until it is known whether the destination can be opened. */
+  opening: Promise<void> | undefined
 
   /** `changed` is called with an error when lines can no longer be written, and without one when they can be again. */
   constructor(sink: AuditSink | Promise<AuditSink>, changed: (failure?: unknown) => void) {
     this.#sink = sink
     this.#changed = changed
-    Promise.resolve(sink).catch((error: unknown) => this.#report(error))
+    this.opening = Promise.resolve(sink)
+      .then((one) => one.open?.())
+      .catch((error: unknown) => this.#report(error))
+      .finally(() => (this.opening = undefined))
   }
 
   get works(): boolean {

@@ -212,3 +212,21 @@ t.test('U2: a server that cannot be used gets the next step of docs/troubleshoot
   const other = cliErrorOf(new Fault('authFailed', 'The server exited with code 3'), { probing: false })
   t.match(inFields(other)['next'], /^mcp-bridge probe/, 'not a failure of the channel')
 })
+
+t.test(
+  'a check says that the file of the audit log cannot be written, and refuses it if lines are required',
+  async (t) => {
+    const folder = temporaryFolder(t)
+    const config = join(folder, 'mcp.json')
+    const file = join(folder, 'missing', 'audit.jsonl')
+    const checkWith = (audit: object, args: string[] = []) => {
+      writeFileSync(config, JSON.stringify({ mcpServers: { a: { url: 'https://x.example/mcp' } }, audit }))
+      return check(config, { args })
+    }
+    t.match(checkWith({ file, required: true }), { code: 78, said: /audit\.file.*cannot be written: ENOENT/ })
+    t.match(checkWith({ file: folder, required: true }), { code: 78, said: /audit\.file.*cannot be written: EISDIR/ })
+    t.match(checkWith({ file }), { code: 0, said: /audit\.file.*cannot be written: ENOENT/ })
+    t.match(checkWith({ file: join(folder, 'audit.jsonl'), required: true }), { code: 0 })
+    t.match(checkWith({ file, required: true }, ['--offline']), { code: 0 }, 'for another machine')
+  },
+)

@@ -73,6 +73,7 @@ t.test(
     })
     t.same(Object.keys(first?.body ?? {}).sort(), [
       'arguments',
+      'client_name',
       'digest',
       'method',
       'ms',

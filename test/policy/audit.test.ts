@@ -3,16 +3,19 @@
  *
  * Runs in its own process: it checks which packages are loaded.
  */
-import { mkdirSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { whyNotAppendable } from '../../src/cli/appendable.js'
 import { startBridge } from '../support/bridge.js'
 import { until } from '../support/eventually.js'
 import { temporaryFolder } from '../support/folder.js'
-import { LegacyClient } from '../support/legacy-client.js'
-import { call } from '../support/modern.js'
+import { BOTH, LegacyClient } from '../support/legacy-client.js'
+import { call, send } from '../support/modern.js'
 import { startSdkV1 } from '../support/sdk-v1.js'
+import { SseClient } from '../support/sse-client.js'
 
 type Json = Record<string, unknown>
 
@@ -24,7 +27,7 @@ const as = (who: keyof typeof TOKENS) => ({ headers: { authorization: `Bearer ${
 
 async function start(t: Test, audit: Json = {}, more: Json = {}) {
   const folder = temporaryFolder(t)
-  const file = join(folder, 'audit.jsonl')
+  const file = String(audit['file'] ?? join(folder, 'audit.jsonl'))
   let calls = 0
   const url = await startSdkV1(t, (server) => {
     server.registerTool('write', { description: 'Writes.' }, () => {
@@ -117,8 +120,17 @@ for (const required of [false, true])
     `if lines cannot be written, calls ${required ? 'fail, and the server gets no more of them' : 'go on'}`,
     async (t) => {
       const { at, file, log, calls } = await start(t, { required })
+      await until(() => existsSync(file), 'the file is opened at the start')
+      rmSync(file)
       mkdirSync(file)
-      const first = await call(at, 'tools/call', { name: 'write' }, as('alice'))
+      let first = await call(at, 'tools/call', { name: 'write' }, as('alice'))
+      // For a second, lines go to the file that is open.
+      await until(async () => {
+        if (log.some(({ event }) => event === 'audit_failed')) return true
+        first = await call(at, 'tools/call', { name: 'write' }, as('alice'))
+        return false
+      }, 'a line that cannot be written')
+      const before = calls()
       const second = await call(at, 'tools/call', { name: 'write' }, as('alice'))
       const failures = log.filter(({ event }) => event === 'audit_failed')
       t.match(failures, [{ file, err: { code: 'EISDIR' } }])
@@ -130,9 +142,82 @@ for (const required of [false, true])
       t.match(first.message.error?.data, { reason: 'audit_unavailable', outcome: 'unknown' })
       t.match(second.message.error?.data, { reason: 'audit_unavailable', outcome: 'not_executed' })
       t.equal(second.status, 503)
-      t.equal(calls(), 1)
+      t.equal(calls(), before)
       renameSync(file, `${file}.1`)
       t.match((await call(at, 'tools/call', { name: 'write' }, as('alice'))).text, /SECRET/, 'and then they go on')
       t.equal(log.filter(({ event }) => event === 'audit_resumed').length, 1)
     },
   )
+
+const UNWRITABLE: readonly [name: string, make: (folder: string) => string][] = [
+  ['a folder', (folder) => folder],
+  ['in a folder that is missing', (folder) => join(folder, 'missing', 'audit.jsonl')],
+  ['below a file', (folder) => join(folder, 'file', 'audit.jsonl')],
+]
+for (const [name, make] of UNWRITABLE)
+  t.test(`a file that cannot be opened at the start (${name}) is reported, and no call is sent`, async (t) => {
+    const folder = temporaryFolder(t)
+    writeFileSync(join(folder, 'file'), '')
+    const file = make(folder)
+    const { at, log, calls } = await start(t, { file, required: true })
+    const refused = await Promise.all([1, 2].map(() => call(at, 'tools/call', { name: 'write' }, as('alice'))))
+    for (const { status, message } of refused)
+      t.match([status, message], [503, { error: { data: { reason: 'audit_unavailable', outcome: 'not_executed' } } }])
+    const legacy = await LegacyClient.open(at, as('alice'))
+    t.match((await legacy.call('write')).message, { error: { data: { outcome: 'not_executed' } } })
+    t.equal(calls(), 0)
+    t.match(
+      log.filter(({ event }) => event === 'audit_failed'),
+      [{ file }],
+    )
+    t.match(whyNotAppendable(file), /^E[A-Z]+$/, 'and a check says so')
+    t.same(readdirSync(folder), ['file'], 'nothing was created')
+  })
+
+t.test('a check of the file creates nothing, and does not wait for the reader of a pipe', async (t) => {
+  const folder = temporaryFolder(t)
+  const pipe = join(folder, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  for (const file of [join(folder, 'audit.jsonl'), pipe, '/dev/null']) t.equal(whyNotAppendable(file), undefined, file)
+  t.same(readdirSync(folder), ['pipe'])
+})
+
+t.test('a line names the client as the client does, beside its id', async (t) => {
+  const { at, lines } = await start(t)
+  await call(at, 'tools/call', { name: 'write' }, as('alice'))
+  t.match(lines().at(-1), { client_name: 'test' })
+  const clientInfo = { name: 'Claude \u202eCode', version: '1' }
+  const legacy = await LegacyClient.open(at, { ...as('alice'), clientInfo })
+  await legacy.call('write')
+  t.match(lines().at(-1), { client_name: 'Claude ?Code' })
+})
+
+t.test(
+  'the use of a session of somebody else has a line, in every lane, and is answered as an unknown one',
+  async (t) => {
+    const { at, file, lines, log } = await start(t)
+    const alice = await LegacyClient.open(at, as('alice'))
+    const session = { 'mcp-session-id': alice.session }
+    const bob = { ...BOTH, ...as('bob').headers, 'mcp-protocol-version': '2025-11-25' }
+    const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    const stream = { accept: 'text/event-stream' }
+    const sse = await SseClient.open(at, '2024-11-05', {}, as('alice').headers)
+    const ways: [method: string, url: string, body: string | undefined, headers: Record<string, string>][] = [
+      ['POST', at, ping, { ...bob, ...session }],
+      ['GET', at, undefined, { ...as('bob').headers, ...stream, ...session }],
+      ['DELETE', at, undefined, { ...as('bob').headers, ...session }],
+      ['POST', sse.messagesUrl, ping, bob],
+    ]
+    for (const [i, [method, url, body, headers]] of ways.entries()) {
+      const foreign = await send(method, url, body, headers)
+      const changed = { ...headers, ...('mcp-session-id' in headers && { 'mcp-session-id': 'made-up' }) }
+      const unknown = await send(method, url.replace(/sessionId=.*/, 'sessionId=made-up'), body, changed)
+      t.same([foreign.status, foreign.text], [404, unknown.text], `${method} ${url}`)
+      await until(() => readFileSync(file, 'utf8').split('\n').length > i + 1, 'the line')
+      t.match(lines().at(-1), { principal: 'bob', outcome: 'refused', reason: 'foreignSession', from: '127.0.0.1' })
+      t.equal(JSON.stringify(lines()).includes(alice.session), false, 'without the id')
+    }
+    t.ok(log.some(({ event, fault }) => event === 'request_refused' && fault === 'foreignSession'))
+    t.equal((await alice.request('ping')).status, 200, 'its owner has noticed nothing')
+  },
+)

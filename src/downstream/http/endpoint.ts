@@ -42,6 +42,8 @@ export interface EndpointOptions extends SessionRequestsOptions {
   subscribe?: Handler | undefined
   /** Counts and logs requests that are refused before they become calls. */
   refusals: Refusals
+  /** Writes the audit log of a refused request; undefined without one. */
+  audit?: ((fault: Fault, request: FastifyRequest) => void) | undefined
   /** The other replicas, if there are several. */
   replicas: Replicas | undefined
   /** Milliseconds between keep-alive comments on a stream. */
@@ -117,17 +119,27 @@ class Endpoint {
       this.#forward(error, asked).catch((broken: unknown) => this.#failed(broken, asked))
       return
     }
+    const fault = this.#named(Fault.from(error, message !== undefined), request)
     if (request.method !== 'POST') {
-      reply.send(error)
+      reply.send(fault.fault === 'foreignSession' ? fault : error)
       return
     }
-    const fault = Fault.from(error, message !== undefined)
-    const { refusals, log, refusing } = this.#options
+    const { refusals, log, refusing, audit } = this.#options
+    if (fault.fault === 'foreignSession') audit?.(fault, request)
     refusals.note(fault, { ...refusedOf(request), server: log.telemetry?.server })
     // A refused notification gets no JSON-RPC error, only an HTTP status (MCP 2026-07-28, streamable-http).
     if (message?.kind === 'notification' && fault.status === 200) reply.code(400).send()
     // The body may be readable even if the headers are invalid: then the error has the id of the request.
     else refuse(reply, fault, { ...refusing, id: message ? idToAnswer(message) : idIn(request.body) })
+  }
+
+  /** The fault, with its own name if the session belongs to another principal. */
+  #named(fault: Fault, { raw, principal }: FastifyRequest): Fault {
+    if (fault.fault !== 'sessionNotFound') return fault
+    const id = raw.headers['mcp-session-id']
+    return typeof id === 'string' && this.#options.sessions.isForeign(id, principal)
+      ? new Fault('foreignSession', fault.message)
+      : fault
   }
 
   #forward(owned: OwnedByReplica, asked: Asked): Promise<void> {

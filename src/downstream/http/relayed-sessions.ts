@@ -132,7 +132,7 @@ export class RelayedSessions {
     const session = this.#sessions.get(id) ?? (await this.#recall(id, open))
     if (!session) return false
     if (session.principal !== principal)
-      throw new Fault('sessionNotFound', 'Session not found: call initialize to open one')
+      throw new Fault('foreignSession', 'Session not found: call initialize to open one')
     session.idleSince = performance.now()
     const caughtUp = this.#catchUp(id, session)
     if (session.cookies?.any) await caughtUp

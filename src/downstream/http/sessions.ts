@@ -49,7 +49,7 @@ const ID_BYTES = 24
 /** The part of Sessions that requests use. */
 export type SessionStore<S extends KeptSession> = Pick<
   Sessions<S>,
-  'add' | 'has' | 'find' | 'end' | 'makeRoom' | 'draining'
+  'add' | 'has' | 'find' | 'isForeign' | 'end' | 'makeRoom' | 'draining'
 >
 
 /** All sessions of one server and one transport. */
@@ -106,6 +106,12 @@ export class Sessions<S extends KeptSession> {
     return entry.session
   }
 
+  /** Whether this replica has a session with this id that belongs to another principal. */
+  isForeign(id: string, principal: string): boolean {
+    const entry = this.#sessions.get(id)
+    return entry !== undefined && entry.session.principal !== principal
+  }
+
   /** Ends a session, if it exists. */
   end(id: string): void {
     const entry = this.#sessions.get(id)
@@ -123,6 +129,7 @@ export class Sessions<S extends KeptSession> {
       add: (session, known) => this.add(session, known),
       has: (id) => this.has(id) || others.has(id),
       find: (id, principal) => this.find(id, principal) ?? others.find(id, principal),
+      isForeign: (id, principal) => this.isForeign(id, principal) || others.isForeign(id, principal),
       end: (id) => {
         this.end(id)
         others.end(id)

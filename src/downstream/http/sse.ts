@@ -77,7 +77,10 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
       const { sessionId } = request.query
       try {
         const session = typeof sessionId === 'string' ? sessions.find(sessionId, request.principal) : undefined
-        if (!session) throw new Fault('sessionNotFound', 'Session not found: open another stream')
+        if (!session) {
+          const isForeign = typeof sessionId === 'string' && sessions.isForeign(sessionId, request.principal)
+          throw new Fault(isForeign ? 'foreignSession' : 'sessionNotFound', 'Session not found: open another stream')
+        }
         await session.post(request, reply)
       } catch (error) {
         await forward(error, request, reply, options)
