@@ -150,7 +150,7 @@ export class Group implements Upstream {
   }
 
   /** Sends a call to its server, and translates the answer into the names of the group. */
-  async #send(call: Call, { member, id, params, bare }: CallTarget): Promise<Final> {
+  async #send(call: Call, { member, id, params, bare, called }: CallTarget): Promise<Final> {
     const { server, upstream } = member
     const { method, answers } = call
     call.log.note(params === call.params ? { server } : { server, ...originalOf(method, id) })
@@ -159,6 +159,7 @@ export class Group implements Upstream {
     const theirs: Call = {
       ...call,
       params,
+      called,
       answers: answers && { ...answers, state },
       tell: (told) => call.tell(this.#shown(member, told)),
       client: call.client && this.#asked(member, call.client),

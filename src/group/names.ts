@@ -9,7 +9,7 @@ export interface Prefixed {
  * Between prefix and name. APIs of models refuse ".", ":" and "/" in names of tools, and a single "_" would be
  * ambiguous: "a_b_c" could be "a_b" and "c", or "a" and "b_c".
  */
-const SEPARATOR = '__'
+export const SEPARATOR = '__'
 
 /** The name as clients of the group see it. */
 export function prefixed({ prefix }: Prefixed, name: string): string {

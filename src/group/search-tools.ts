@@ -1,9 +1,20 @@
 /** Defines the two tools of a group with tool search, and parses calls of them. */
 
-import { Fault } from '../fault/fault.js'
-import { isUnambiguous, stringIn } from '../policy/unambiguous.js'
+import { folded, isUnambiguous, stringIn } from '../policy/unambiguous.js'
 import type { Call } from '../protocol/call.js'
-import { EMPTY, edit, has, type Json, objectIn, opens, type Payload, value } from '../rpc/splice.js'
+import { JsonError } from '../rpc/scan.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  objectIn,
+  opens,
+  type Payload,
+  parseObject,
+  receivedKeys,
+  value,
+} from '../rpc/splice.js'
+import { ECHOED, printable } from '../texts/printable.js'
 
 export const SEARCH = 'search_tools'
 export const CALL = 'call_tool'
@@ -33,6 +44,7 @@ export function definitions(servers: readonly string[], limit: number): Json[] {
         },
       },
       required: ['query'],
+      additionalProperties: false,
     },
     annotations: { title: 'Search tools', readOnlyHint: true, openWorldHint: false },
   }
@@ -47,42 +59,83 @@ export function definitions(servers: readonly string[], limit: number): Json[] {
         arguments: { type: 'object', description: 'Arguments of the tool, as its inputSchema says' },
       },
       required: ['name'],
+      additionalProperties: false,
     },
   }
   return [search, call].map((one) => JSON.stringify(one))
 }
 
-/** The query of a call of `search_tools`. Throws a Fault. */
+/** A call of one of the two tools that is not in its form. Models see only results, so it becomes the result of the call. */
+export class WrongForm extends Error {
+  override name = 'WrongForm'
+}
+
+/** The form of each tool, as in messages. `name` is that of the tool that is meant, if it is known. */
+const FORMS = {
+  [SEARCH]: () => '{"query":"a few words","limit":5}',
+  [CALL]: (name = 'name of the tool') => `{"name":${JSON.stringify(name)},"arguments":{…}}`,
+}
+const MEMBERS = { [SEARCH]: ['query', 'limit'], [CALL]: ['name', 'arguments'] }
+
+/** The query of a call of `search_tools`. Throws a WrongForm. */
 export function queryOf({ params }: Call, limit: number): { query: string; limit: number } {
   const args = argumentsOf(params, SEARCH)
   const query = stringIn(args, 'query')
-  if (query === undefined) throw new Fault('invalidParams', `The query of ${SEARCH} has to be given once, as a string`)
-  const most = value(args, 'limit') ?? limit
-  if (typeof most !== 'number') throw new Fault('invalidParams', `The limit of ${SEARCH} has to be a number`)
+  if (query === undefined) throw wrong(SEARCH, `The query of ${SEARCH} has to be given once, as a string`)
+  const given = value(args, 'limit') ?? limit
+  const most = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
+  if (!isUnambiguous(args, 'limit') || typeof most !== 'number' || Number.isNaN(most))
+    throw wrong(SEARCH, `The limit of ${SEARCH} has to be a number`)
   return { query: query.slice(0, MAX_QUERY), limit: Math.min(Math.max(1, Math.floor(most)), MOST_FOUND) }
 }
 
 /**
  * The tool call inside a call of `call_tool`, as if the client had sent it directly. Its arguments keep their bytes. Throws
- * a Fault.
+ * a WrongForm: a tool is never called without arguments that the model has given in another place.
  */
 export function unwrapped(call: Call): Call {
   const { params } = call
   const args = argumentsOf(params, CALL)
   const name = stringIn(args, 'name')
-  if (name === undefined) throw new Fault('invalidParams', `The name for ${CALL} has to be given once, as a string`)
-  if (!isUnambiguous(args, 'arguments') || ![undefined, '{'].includes(opens(args, 'arguments')))
-    throw new Fault('invalidParams', `The arguments for ${CALL} have to be given once, as an object`)
+  if (name === undefined || name === '') throw wrong(CALL, `The name for ${CALL} has to be given once, as a string`)
+  const inner = argumentsIn(args)
+  if (inner === 'invalid') throw wrong(CALL, `The arguments for ${CALL} have to be given once, as an object`, name)
   // The client cannot know which arguments the server also requires as headers, so the bridge makes the headers.
   const { paramHeaders: _none, ...others } = call
-  return {
-    ...others,
-    params: edit(params, { name: JSON.stringify(name), arguments: objectIn(args, 'arguments') }),
+  return { ...others, params: edit(params, { name: JSON.stringify(name), arguments: inner }) }
+}
+
+/** The arguments of a call of one of the two tools. */
+function argumentsOf(params: Payload, tool: keyof typeof FORMS): Payload {
+  const args = argumentsIn(params) ?? EMPTY
+  if (args === 'invalid') throw wrong(tool, `The arguments of ${tool} have to be given once, as an object`)
+  const unknown = receivedKeys(args).find((key) => !MEMBERS[tool].some((member) => folded(member) === folded(key)))
+  if (unknown === undefined) return args
+  throw wrong(tool, `${tool} has no argument "${printable(unknown)}"`, stringIn(args, 'name'))
+}
+
+/**
+ * The object under `arguments`. Models write it into a string, too; null and an empty string are none. Undefined if there is
+ * none, 'invalid' if there is something else.
+ */
+function argumentsIn(payload: Payload): Payload | 'invalid' | undefined {
+  if (!isUnambiguous(payload, 'arguments')) return 'invalid'
+  const first = opens(payload, 'arguments')
+  if (first === undefined || first === 'n') return undefined
+  if (first === '{') return objectIn(payload, 'arguments')
+  const given = first === '"' ? String(value(payload, 'arguments')).trim() : undefined
+  if (given === undefined) return 'invalid'
+  if (given === '' || given === 'null') return undefined
+  try {
+    return parseObject(given)
+  } catch (error) {
+    if (error instanceof JsonError) return 'invalid'
+    throw error
   }
 }
 
-function argumentsOf(params: Payload, tool: string): Payload {
-  if (!isUnambiguous(params, 'arguments') || (has(params, 'arguments') && opens(params, 'arguments') !== '{'))
-    throw new Fault('invalidParams', `The arguments of ${tool} have to be given once, as an object`)
-  return objectIn(params, 'arguments') ?? EMPTY
+function wrong(tool: keyof typeof FORMS, what: string, name?: string): WrongForm {
+  const asDefined = tool === CALL ? `, with the arguments that the inputSchema of the tool defines` : ''
+  const form = FORMS[tool](name === undefined ? undefined : printable(name, ECHOED))
+  return new WrongForm(`${what}. No tool was called. Call ${tool} with ${form}${asDefined}.`)
 }

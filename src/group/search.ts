@@ -7,17 +7,21 @@ import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
 import { CountedCache } from '../policy/counted-cache.js'
 import { matchesGlobs } from '../policy/globs.js'
+import { refuse } from '../policy/refusal.js'
 import { stringIn } from '../policy/unambiguous.js'
+import { isOfUnknown } from '../policy/unknown.js'
 import { SIGN_IN_TOOL } from '../protocol/account.js'
 import type { Call, Final, Handler } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { edit, type Json, OWN, raw } from '../rpc/splice.js'
+import { ECHOED, printable } from '../texts/printable.js'
 import { isFirst, wrongCursor } from './cursors.js'
 import type { ListedItem } from './list-page.js'
 import type { Lists, Whole } from './lists.js'
 import { activeIn, type GroupPlan, type SearchPlan } from './member.js'
 import { joinedLists } from './merge.js'
-import { CALL, definitions, queryOf, SEARCH, unwrapped } from './search-tools.js'
+import { nearestNames } from './nearest-names.js'
+import { CALL, definitions, queryOf, SEARCH, unwrapped, WrongForm } from './search-tools.js'
 import { type Find, indexOf } from './tool-index.js'
 
 export interface SearchOptions {
@@ -29,6 +33,10 @@ export interface SearchOptions {
 }
 
 const LIST = 'tools/list'
+/** Errors of a server that may say that it has no such tool. Hosts hide errors from models. */
+const UNKNOWN_CODES: ReadonlySet<number> = new Set([-32601, -32602])
+/** Most tools that are found by the words of an unknown name. */
+const MAX_FOUND_BY_NAME = 5
 /** Most indexes, and their bytes. Callers with the same tools share an index. */
 const MAX_INDEXES = 32
 const MAX_INDEX_BYTES = 32 * 1024 * 1024
@@ -57,8 +65,13 @@ export class Search {
 
   async #call(call: Call, next: Handler, search: SearchPlan): Promise<Final> {
     const name = stringIn(call.params, 'name')
-    if (name === SEARCH) return this.#search(call, search)
-    return next(name === CALL ? this.#unwrapped(call) : call)
+    if (name !== SEARCH && name !== CALL) return next(call)
+    try {
+      return await (name === SEARCH ? this.#search(call, search) : this.#through(call, next))
+    } catch (error) {
+      if (!(error instanceof WrongForm)) throw error
+      return refuse(call, { reason: 'invalid_params', text: error.message })
+    }
   }
 
   async #list(call: Call, search: SearchPlan): Promise<Final> {
@@ -91,11 +104,41 @@ export class Search {
     })
   }
 
-  /** The tool call inside a call of `call_tool`. The log and the inspector name the actual tool. */
-  #unwrapped(call: Call): Call {
+  /** Makes the call inside a call of `call_tool`. The log and the inspector name the actual tool. */
+  async #through(call: Call, next: Handler): Promise<Final> {
     const meant = unwrapped(call)
-    call.log.note({ name: (stringIn(meant.params, 'name') ?? '').slice(0, MAX_LOGGED_NAME), through: CALL })
-    return meant
+    const name = stringIn(meant.params, 'name') ?? ''
+    call.log.note({ name: name.slice(0, MAX_LOGGED_NAME), through: CALL })
+    try {
+      const last = await next(meant)
+      const mayBeUnknown = last.kind === 'error' && UNKNOWN_CODES.has(last.error.code)
+      return mayBeUnknown ? ((await this.#unknown(meant, name)) ?? last) : last
+    } catch (error) {
+      const refused = isOfUnknown(error) ? await this.#unknown(meant, name) : undefined
+      if (refused) return refused
+      throw error
+    }
+  }
+
+  /**
+   * The result of a call of an unknown tool, with the names that it may mean. Undefined if the tool is listed, or if the lists
+   * cannot be read.
+   */
+  #unknown(call: Call, name: string): Promise<Final | undefined> {
+    const refusal = this.#options.lists.whole(call, LIST, async (whole) => {
+      const names = whole.lists.flatMap((list) => list.items.map(({ shown = '' }) => shown))
+      if (names.includes(name)) return undefined
+      const find = await this.#indexOf(whole)
+      const found = find(name.slice(0, MAX_LOGGED_NAME), MAX_FOUND_BY_NAME).map((at) => names[at] ?? '')
+      const nearest = nearestNames(name, names, found).map((one) => printable(one, ECHOED))
+      const hint = nearest.length === 0 ? '' : ` The nearest names: ${nearest.join(', ')}.`
+      const texts = [
+        `Unknown tool: ${printable(name, ECHOED)}.${hint} Find others with ${SEARCH}.`,
+        ...notSearched(whole),
+      ]
+      return refuse(call, { reason: 'unknown_tool', text: texts.join(' ') })
+    })
+    return refusal.catch(() => undefined)
   }
 
   #indexOf({ key, lists }: Whole): Promise<Find> {

@@ -1,6 +1,7 @@
 /** Finds the server that a call to a group is for, and translates the call into that server's names. */
 
 import { Fault } from '../fault/fault.js'
+import { unknownFault } from '../policy/unknown.js'
 import { whoOf } from '../policy/who.js'
 import type { Call } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
@@ -21,6 +22,8 @@ export interface FoundMember {
   id: string
   /** The client's URI, if it has no prefix. Answers show it unchanged. */
   bare?: string | undefined
+  /** The client's name or URI, if it is another one. */
+  called?: string | undefined
 }
 
 /** The server of a call, and the params for it. */
@@ -33,7 +36,7 @@ type Naming = Named | { kind: 'uri' } | { kind: 'task' } | { kind: 'ref' }
 interface Named {
   kind: 'name'
   list: string
-  what: string
+  what: 'tool' | 'prompt'
 }
 const TOOLS: Named = { kind: 'name', list: 'tools/list', what: 'tool' }
 const PROMPTS: Named = { kind: 'name', list: 'prompts/list', what: 'prompt' }
@@ -112,7 +115,7 @@ export class Targets {
     const plan = this.#plan()
     const members = activeIn(plan)
     const found = plan.bareUris ? undefined : splitUri(members, uri)
-    if (found) return { member: found.member, id: found.uri }
+    if (found) return { member: found.member, id: found.uri, called: uri }
     const [only, ...others] = members
     return only && others.length === 0 ? { member: only, id: uri, bare: uri } : this.#ownerOf(call, uri)
   }
@@ -126,7 +129,7 @@ export class Targets {
     if (isAlone(plan) && only) return { member: only, id: name, params: call.params }
     if (plan.bareNames) return this.#owner(call, named, name)
     const found = splitName(members, name)
-    if (found) return { member: found.member, id: found.name, params: put(JSON.stringify(found.name)) }
+    if (found) return { member: found.member, id: found.name, called: name, params: put(JSON.stringify(found.name)) }
     // A user interface uses its server's own names of tools, and its host forwards them unchanged.
     if (named !== TOOLS || !hasApps(call.caller.capabilities)) throw unknown(named, name)
     return this.#owner(call, named, name, true)
@@ -214,8 +217,7 @@ const hasApps = memoize((capabilities): boolean => {
 })
 
 function unknown({ what }: Named, name: string, unheard: readonly Unheard[] = []): Fault {
-  const shown = printable(name, ECHOED)
-  return mayBeLate(`the ${what} ${shown}`, unheard) ?? new Fault('invalidParams', `Unknown ${what}: ${shown}`)
+  return mayBeLate(`the ${what} ${printable(name, ECHOED)}`, unheard) ?? unknownFault(what, name)
 }
 
 /** The Fault if a server that is late may have the target; undefined if none is late. */

@@ -228,7 +228,7 @@ export class Quarantine {
   #refused(call: Call, trustStatus: TrustStatus, tool?: string): Final {
     const { name } = this.#options
     const { state, only, reason, missing, remedy } = trustStatus
-    const what = tool === undefined ? printable(call.method, ECHOED) : `"${printable(tool)}"`
+    const what = tool === undefined ? printable(call.method, ECHOED) : `"${printable(call.called ?? tool)}"`
     const why =
       state !== 'trusted'
         ? reason

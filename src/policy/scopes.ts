@@ -71,7 +71,7 @@ export function scopes({ required, scopesOf, hides, listed }: ScopesOptions): Sc
     if (hasAll(call)) return undefined
     const needed = required.of(tool, await listed.find(call, tool, next))
     if (hides && lacked(needed, call).length > 0) unknownItem(call, 'tool', tool)
-    return refusal(call, tool, needed)
+    return refusal(call, call.called ?? tool, needed)
   }
 
   const policy: Policy = (next) =>

@@ -52,6 +52,8 @@ export interface Call {
   method: string
   /** The params without `_meta` and without the members of a retry. */
   params: Payload
+  /** The name or URI by which the client has called, if that in `params` is another one. For messages. */
+  called?: string | undefined
   /** `_meta` without the protocol's own keys: trace context, keys of extensions and vendors. */
   meta: Payload
   /** The caller wants `notifications/progress`. Each half handles its own tokens. */

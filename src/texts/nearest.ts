@@ -6,14 +6,20 @@ const MOST = 2
 /** Shorter names are never suggested: two letters are too large a part of them. */
 const SHORTEST = 4
 
+/** How many letters of two words are missing, added or different; undefined if more than `most`. */
+export function lettersApart(one: string, other: string, most: number): number | undefined {
+  if (Math.abs(one.length - other.length) > most) return undefined
+  const apart = distance(one, other)
+  return apart > most ? undefined : apart
+}
+
 /** The known name nearest to a word, ignoring case; undefined if none is near. */
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   let found: string | undefined
   let least = MOST + 1
   for (const name of known) {
-    if (name.length < SHORTEST || Math.abs(name.length - word.length) > MOST) continue
-    const away = distance(word.toLowerCase(), name.toLowerCase())
-    if (away < least) [found, least] = [name, away]
+    const away = name.length < SHORTEST ? undefined : lettersApart(word.toLowerCase(), name.toLowerCase(), MOST)
+    if (away !== undefined && away < least) [found, least] = [name, away]
   }
   return found
 }

@@ -112,3 +112,38 @@ t.test('without prefixes, a name hidden at its first server belongs to the next 
     [1, 1],
   )
 })
+
+t.test("refusals name the target as the client has named it, not by its server's name", async (t) => {
+  const one = await ModernHttp.start(t)
+  const override = { echo: { name: 'say' } }
+  const choice = {
+    tools: { deny: ['act'], override },
+    prompts: { deny: ['greet'] },
+    resources: { deny: ['test://x'] },
+    scopes: { '*': ['write'] },
+  }
+  const mcpServers = { one: { url: one.url, ...choice }, two: { url: one.url } }
+  const auth = {
+    tokens: { alice: { token: 'a'.repeat(32), scopes: [] }, bob: { token: 'b'.repeat(32), scopes: ['write'] } },
+  }
+  const { bridge } = createBridge(t, {}, { mcpServers, groups: { team: {} }, auth })
+  await bridge.listen({ kind: 'http', host: '127.0.0.1', port: 0, path: '/mcp' })
+  const url = bridge.groupUrls.get('team') as string
+  const said = async (method: string, params: Json, who = 'b') => {
+    const headers = { authorization: `Bearer ${who.repeat(32)}` }
+    const { message } = await call(url, method, params, { headers })
+    const [{ text } = { text: undefined }] = (message.result?.['content'] ?? []) as { text?: string }[]
+    return { text: message.error?.message ?? text, data: message.error?.data }
+  }
+  t.same((await said('tools/call', { name: 'one__act', arguments: {} })).text, 'Unknown tool: one__act')
+  t.same((await said('prompts/get', { name: 'one__greet' })).text, 'Unknown prompt: one__greet')
+  const uri = 'one+test://x'
+  t.match(await said('resources/read', { uri }), { text: `Resource not found: ${uri}`, data: { uri } })
+  const argument = { name: 'x', value: '' }
+  const prompt = { type: 'ref/prompt', name: 'one__greet' }
+  t.same((await said('completion/complete', { ref: prompt, argument })).text, 'Unknown prompt: one__greet')
+  const template = { type: 'ref/resource', uri }
+  t.match(await said('completion/complete', { ref: template, argument }), { text: `Resource not found: ${uri}` })
+  for (const name of ['one__say', 'one__log'])
+    t.same((await said('tools/call', { name, arguments: {} }, 'a')).text, `Unknown tool: ${name}`, 'without its scope')
+})

@@ -8,7 +8,7 @@ import { scopes } from '../../src/policy/scopes.js'
 import { ToolNames } from '../../src/policy/tool-names.js'
 import { SIGN_IN_TOOL } from '../../src/protocol/account.js'
 import type { Call } from '../../src/protocol/call.js'
-import { parseObject, raw, write } from '../../src/rpc/splice.js'
+import { parseObject, raw, value, write } from '../../src/rpc/splice.js'
 import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, inputOf, named, paramsOf, resultOf } from './fakes.js'
 
 type Json = Record<string, unknown>
@@ -142,38 +142,138 @@ t.test('call_tool calls the tool with the same arguments, byte for byte', async 
   t.same(await ask(group, 'tools/call', { name: 'b__search', arguments: {} }), content('b'), 'directly too')
 })
 
-t.test('call_tool refuses unknown tools like a direct call, and sends nothing', async (t) => {
+/** The text of a failed tool. */
+async function failed(group: Parameters<typeof ask>[0], params: string): Promise<string> {
+  const reply = await group.handle({ ...callOf('tools/call'), params: parseObject(params) })
+  if (reply.kind !== 'result' || value(reply.result, 'isError') !== true) return JSON.stringify(reply)
+  return (value(reply.result, 'content') as { text: string }[])[0]?.text ?? ''
+}
+
+t.test('call_tool takes arguments in a string, and none as models write none', async (t) => {
   const { a, b } = setUp()
   const { group } = groupOf({ a, b }, { search: SEARCH })
-  for (const name of ['search_code', 'c__x', 'A__search_code', '', 'search_tools', 'call_tool', 'a']) {
-    const through = await faultOf(group, 'tools/call', { name: 'call_tool', arguments: { name } })
-    const direct = await faultOf(groupOf({ a, b }).group, 'tools/call', { name })
-    t.same(through.toRpcError(), direct.toRpcError(), name)
-  }
-  const invalid = [
-    '{"name":"call_tool"}',
-    '{"name":"call_tool","arguments":{}}',
-    '{"name":"call_tool","arguments":[]}',
-    '{"name":"call_tool","arguments":null}',
-    '{"name":"call_tool","arguments":{"name":7}}',
-    '{"name":"call_tool","arguments":{"name":"a__get_issue","name":"a__search_code"}}',
-    '{"name":"call_tool","arguments":{"name":"a__get_issue","Name":"a__search_code"}}',
-    '{"name":"call_tool","arguments":{"name":"a__get_issue","arguments":"{}"}}',
-    '{"name":"call_tool","arguments":{"name":"a__get_issue","arguments":[]}}',
-    '{"name":"call_tool","arguments":{"name":"a__get_issue","arguments":{},"arguments":{}}}',
-    '{"name":"call_tool","arguments":{"name":"a__get_issue"},"arguments":{"name":"a__search_code"}}',
-    '{"name":"call_tool","name":"search_tools"}',
-    '{"name":"search_tools"}',
-    '{"name":"search_tools","arguments":{"query":7}}',
-    '{"name":"search_tools","arguments":{"query":"x","query":"y"}}',
-    '{"name":"search_tools","arguments":{"query":"x","limit":"5"}}',
-    '{"name":"search_tools","arguments":"x"}',
+  const cases: [given: string, sent: string | undefined][] = [
+    ['{"path":"a"}', '{"path":"a"}'],
+    [JSON.stringify('{"path":"a"}'), '{"path":"a"}'],
+    [JSON.stringify(' {"path" : "\u00e9", "n":1.0}\n'), '{"path" : "\u00e9", "n":1.0}'],
+    [JSON.stringify('{}'), '{}'],
+    ['""', undefined],
+    ['"  "', undefined],
+    ['null', undefined],
+    ['"null"', undefined],
   ]
-  for (const params of invalid) {
-    const failed = await group.handle({ ...callOf('tools/call'), params: parseObject(params) }).catch(Fault.from)
-    t.match(failed, { fault: 'invalidParams' }, params)
+  for (const [given, sent] of cases) {
+    const inner = `{"name":"a__get_issue","arguments":${given}}`
+    for (const outer of [inner, JSON.stringify(inner)]) {
+      await group.handle({ ...callOf('tools/call'), params: parseObject(`{"name":"call_tool","arguments":${outer}}`) })
+      const expected = sent === undefined ? '{"name":"get_issue"}' : `{"name":"get_issue","arguments":${sent}}`
+      t.equal(write(a.calls.at(-1)?.params ?? parseObject('{}')), expected, outer)
+    }
   }
+  t.equal(a.got('tools/call').length, cases.length * 2)
+})
+
+t.test('a call of the two tools in another form is a failed tool that shows the form, and sends nothing', async (t) => {
+  const { a, b } = setUp()
+  const { group } = groupOf({ a, b }, { search: SEARCH })
+  const CALLED = /Call call_tool with \{"name":"a__get_issue","arguments":\{…\}\}/
+  const called: [given: string, says: RegExp][] = [
+    [
+      '',
+      /Call call_tool with \{"name":"name of the tool","arguments":\{…\}\}, with the arguments that the inputSchema/,
+    ],
+    [',"arguments":{}', /has to be given once, as a string/],
+    [',"arguments":[]', /has to be given once|have to be given once/],
+    [',"arguments":null', /has to be given once/],
+    [',"arguments":"no object"', /have to be given once, as an object/],
+    [',"arguments":{"name":7}', /The name for call_tool has to be given once/],
+    [',"arguments":{"name":""}', /The name for call_tool has to be given once/],
+    [',"arguments":{"name":"a__get_issue","name":"a__search_code"}', /given once/],
+    [',"arguments":{"name":"a__get_issue","Name":"a__search_code"}', /given once/],
+    [',"arguments":{"name":"a__get_issue","arguments":[]}', CALLED],
+    [',"arguments":{"name":"a__get_issue","arguments":"[]"}', CALLED],
+    [',"arguments":{"name":"a__get_issue","arguments":"{"}', CALLED],
+    [',"arguments":{"name":"a__get_issue","arguments":"path"}', CALLED],
+    [',"arguments":{"name":"a__get_issue","arguments":7}', CALLED],
+    [',"arguments":{"name":"a__get_issue","arguments":{},"arguments":{}}', CALLED],
+    [',"arguments":{"name":"a__get_issue","Arguments":{"path":"a"}}', CALLED],
+    [',"arguments":{"name":"a__get_issue","path":"a"}', /call_tool has no argument "path". No tool was called. Call/],
+    [',"arguments":{"name":"a__get_issue","args":{"path":"a"}}', CALLED],
+    [',"arguments":{"name":"a__get_issue","arguments":{},"parameters":{"path":"a"}}', CALLED],
+    [',"arguments":{"tool":"a__get_issue","arguments":{}}', /call_tool has no argument "tool"/],
+    [',"arguments":{"name":"a__get_issue"},"arguments":{"name":"a__search_code"}', /given once/],
+  ]
+  for (const [given, says] of called) t.match(await failed(group, `{"name":"call_tool"${given}}`), says, given)
+  const searched: [given: string, says: RegExp][] = [
+    [
+      '',
+      /The query of search_tools has to be given once, as a string. No tool was called. Call search_tools with \{"query"/,
+    ],
+    [',"arguments":{"query":7}', /as a string/],
+    [',"arguments":{"q":"x"}', /search_tools has no argument "q"/],
+    [',"arguments":{"query":"x","query":"y"}', /given once/],
+    [',"arguments":{"query":"x","limit":"many"}', /The limit of search_tools has to be a number/],
+    [',"arguments":{"query":"x","limit":[]}', /The limit/],
+    [',"arguments":"x"', /as an object/],
+  ]
+  for (const [given, says] of searched) t.match(await failed(group, `{"name":"search_tools"${given}}`), says, given)
   t.same([...a.got('tools/call'), ...b.got('tools/call')], [])
+  const twice = { ...callOf('tools/call'), params: parseObject('{"name":"call_tool","name":"search_tools"}') }
+  t.match(await group.handle(twice).catch(Fault.from), { fault: 'invalidParams' }, 'which tool is called, is not clear')
+  t.same((await found(group, 'file', {}, '1' as never)).length, 1, 'a number in a string is one')
+})
+
+t.test('call_tool answers unknown names with the nearest ones, and calls none of them', async (t) => {
+  const cases: [name: string, nearest: string[]][] = [
+    ['search_code', ['a__search_code']],
+    ['c__search_code', ['a__search_code']],
+    ['A__search_code', ['a__search_code']],
+    ['a.search_code', ['a__search_code']],
+    ['a/searchCode', ['a__search_code']],
+    ['a__serach_code', ['a__search_code']],
+    ['a_search_code', ['a__search_code']],
+    ['a__find_issue', ['a__get_issue']],
+    ['read_fil', ['b__read_file']],
+    ['call_tool', []],
+    ['xyz', []],
+  ]
+  for (const bareNames of [false, true]) {
+    const { a, b } = setUp()
+    for (const server of [a, b])
+      server.answers['tools/call'] = (call) => errorOf(-32602, `Unknown tool: ${String(paramsOf(call)['name'])}`)
+    const { group } = groupOf({ a, b }, { search: SEARCH, bareNames })
+    for (const [name, nearest] of cases) {
+      const isListed = bareNames && name === 'search_code'
+      const text = await failed(group, JSON.stringify({ name: 'call_tool', arguments: { name } }))
+      if (isListed) t.match(text, /Unknown tool: search_code/, 'the error of the server itself')
+      else t.equal(text.startsWith(`Unknown tool: ${name}.`), true, text)
+      const shown = nearest.map((one) => (bareNames ? one.slice(3) : one))
+      if (isListed) continue
+      if (shown.length === 0) t.notMatch(text, /nearest/)
+      else t.match(text, `The nearest names: ${shown[0]}`)
+      t.match(text, /Find others with search_tools/)
+    }
+    const invalid = { name: 'call_tool', arguments: { name: bareNames ? 'search' : 'b__search', arguments: {} } }
+    t.match(await group.handle(callOf('tools/call', invalid)), { kind: 'error', error: { code: -32602 } }, 'listed')
+  }
+})
+
+t.test('the nearest names are of tools that the caller may see', async (t) => {
+  const { a, b } = setUp()
+  const listed = new ToolNames({ server: 'a', memory: unlimited() })
+  const { policy } = scopes({
+    required: { of: (name) => (name === 'get_issue' ? ['x'] : []), all: () => ['x'] },
+    scopesOf: () => new Set(),
+    hides: true,
+    listed,
+  })
+  const hidden = Object.assign(new FakeServer(), { handle: policy(listed.policy(a.handle)) })
+  const { group } = groupOf({ a: hidden, b }, { search: SEARCH })
+  for (const name of ['a__get_issue', 'get_issue', 'c__get_issue']) {
+    const text = await failed(group, JSON.stringify({ name: 'call_tool', arguments: { name } }))
+    t.match(text, `Unknown tool: ${name}`)
+    t.notMatch(text.replace(name, ''), /get_issue/)
+  }
 })
 
 t.test('questions, tasks, messages and errors through call_tool equal those of a direct call', async (t) => {

@@ -68,6 +68,9 @@ t.test('reports missing scopes to the model and to programs', async (t) => {
       _meta: { 'io.github.mcp-bridge/insufficient_scope': { scope: 'files:write admin' } },
     },
   })
+  t.match(await ask(toolCall('admin', { principal: 'carol', called: 'files__admin' })), {
+    result: { content: [{ text: /^"files__admin" cannot be called/ }] },
+  })
 })
 
 t.test('returns an empty page with a cursor if all of its tools are hidden', async (t) => {

@@ -91,7 +91,8 @@ function using(shown: ChosenList<SeenItem>, what: 'tool' | 'prompt'): Answer {
     const { rewriting, headers } = item
     const params = withExactly(rewriting ? rewriting.params(call.params) : call.params, 'name', item.name)
     const paramHeaders = headers && call.paramHeaders && withHeaders(call.paramHeaders, headers)
-    return next(params === call.params ? call : { ...call, params, ...(paramHeaders && { paramHeaders }) })
+    if (params === call.params) return next(call)
+    return next({ ...call, params, called: call.called ?? name, ...(paramHeaders && { paramHeaders }) })
   }
 }
 
@@ -133,8 +134,9 @@ function checked(isShown: IsShown, call: Call, naming: Payload): string {
   if (uri === undefined) throw new Fault('invalidParams', 'The URI has to be given once, as a string')
   if (isShown(uri)) return uri
   call.log.note({ refused: 'unknown_resource' })
-  const data = uri.length > ECHOED ? {} : { uri }
-  throw new Fault('invalidParams', `Resource not found: ${printable(uri, ECHOED)}`, { data })
+  const called = call.called ?? uri
+  const data = called.length > ECHOED ? {} : { uri: called }
+  throw new Fault('invalidParams', `Resource not found: ${printable(called, ECHOED)}`, { data })
 }
 
 /** A completion, which must refer to a prompt or to a template of URIs. */
