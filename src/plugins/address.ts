@@ -1,5 +1,6 @@
 /** The address of a client, also behind proxies: some write it with a port, brackets, quotes or a zone. */
 import type { FastifyRequest } from 'fastify'
+import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/
 /** In place of what is no address. All such callers are one, so that none can choose who it is for a limit. */
@@ -31,8 +32,9 @@ export function plainAddress(entry: string): string {
   const { in: inBrackets, before } = /^(?:\[(?<in>[^\]]*)\]|(?<before>[^:]*))(?::\d{1,5})?$/.exec(text)?.groups ?? {}
   const address = (inBrackets ?? before ?? text).replace(/%.*$/, '')
   if (IPV4.test(address)) return address
-  if (!URL.canParse(`http://[${address}]`)) return UNKNOWN_ADDRESS
-  const shortest = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  const url = parseUrl(`http://[${address}]`)
+  if (!url) return UNKNOWN_ADDRESS
+  const shortest = withoutBrackets(url.hostname)
   const mapped = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/.exec(shortest)
   if (!mapped) return shortest
   return mapped
