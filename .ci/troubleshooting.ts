@@ -184,6 +184,10 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'It refused.',
     'See the HTTP status in the message, and [what to do about it](#a-server-cannot-be-used).',
   ],
+  'The proxy answered with HTTP …': [
+    'A proxy before the server requires a user and a password, or refuses the given ones.',
+    'Put them into `HTTP_PROXY`, as in `http://user:password@proxy.example:3128`.',
+  ],
   'The server answered with HTTP … and … instead of a message': [
     'There is no MCP server at this address, or a proxy answers in its place.',
     BY_MESSAGE[' instead of a message'],

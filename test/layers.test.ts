@@ -42,6 +42,7 @@ const packages: Record<string, readonly string[]> = {
   undici: [
     'upstream/transport/decoding',
     'upstream/transport/origin',
+    'upstream/transport/via-proxy',
     'net/connect',
     'net/fetch',
     'net/server-connect',

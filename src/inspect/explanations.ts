@@ -320,6 +320,7 @@ export const MESSAGE_ADVICE = [
     ['The server answered with HTTP '],
     'See the HTTP status in the message, and [what to do about it](#a-server-cannot-be-used).',
   ],
+  [['The proxy answered with HTTP '], 'Put them into `HTTP_PROXY`, as in `http://user:password@proxy.example:3128`.'],
   [
     ['The server answered with HTTP ', ' and ', ' instead of a message'],
     'Check the path of the address: most servers are at /mcp, HTTP+SSE servers at /sse.',

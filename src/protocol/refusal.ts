@@ -24,7 +24,8 @@ export interface HttpRefusal {
 export function refusalOf(status: number, header: (name: string) => string | undefined, body: string): HttpRefusal {
   return {
     status,
-    body,
+    // It is of a proxy, and may repeat the password that the proxy was sent.
+    body: status === 407 ? '' : body,
     contentType: header('content-type'),
     retryAfter: secondsIn(header('retry-after')),
     challenge: header('www-authenticate'),
@@ -44,7 +45,7 @@ function secondsIn(text: string | undefined): number | undefined {
  * 408, 409 or 422, can also be the result of work.
  */
 const NOT_ACTED_ON: ReadonlySet<number> = new Set([
-  400, 401, 403, 404, 405, 406, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431,
+  400, 401, 403, 404, 405, 406, 407, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431,
 ])
 const SAID = 200
 

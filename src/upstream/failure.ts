@@ -113,6 +113,12 @@ function refusalFault(refusal: HttpRefusal, { cause }: Pick<FaultOptions, 'cause
         withText(`The server requires other credentials than the bridge sent (HTTP ${status})`, refusal),
         { ...options, refused: { status, challenge } },
       )
+    case 407:
+      return new Fault(
+        'upstreamRefused',
+        'A proxy before the server requires a user and a password, or refuses the given ones (HTTP 407)',
+        options,
+      )
     case 429:
     case 503:
       return new Fault('upstreamBusy', withText(`The server is busy (HTTP ${status})`, refusal), {

@@ -7,6 +7,8 @@ import type { Scope } from './scope.js'
 export interface ProxyOptions {
   /** Credentials that a request needs, as `user:password`. */
   credentials?: string
+  /** The media type of its answer 407, which repeats what it was sent. */
+  asks?: string
   /** The status with which every CONNECT is refused. */
   refuse?: number
   /** Shown to clients: then the proxy itself is reached over TLS. */
@@ -35,7 +37,18 @@ export class ForwardProxy {
     this.#server.on('connect', (request, socket: Socket, head) => this.#connect(request, socket, head))
     this.#server.on('request', (request, response) => {
       this.received.push(request)
-      if (!this.#knows(request)) return response.writeHead(407).end()
+      if (!this.#knows(request)) {
+        const { 'proxy-authorization': shown = '' } = request.headers
+        const given = Buffer.from(shown.replace('Basic ', ''), 'base64').toString()
+        const headers = {
+          'content-type': this.#options.asks ?? 'text/plain',
+          'proxy-authenticate': `Basic realm="${given}"`,
+        }
+        const text = `${shown} is ${given}, which is wrong`
+        const isJson = headers['content-type'] === 'application/json'
+        const error = { jsonrpc: '2.0', id: 1, error: { code: -32000, message: text } }
+        return response.writeHead(407, text, headers).end(isJson ? JSON.stringify(error) : text)
+      }
       const target = new URL(request.url ?? '')
       this.passed.push(target.href)
       const { 'proxy-authorization': _own, ...headers } = request.headers

@@ -26,18 +26,11 @@ import { readToTheEnd } from './paused.js'
 import { Redirects } from './redirects.js'
 import { Slices } from './slices.js'
 import { keepAlert } from './tls-alert.js'
+import { type ForwardProxy, viaProxy } from './via-proxy.js'
 
 export type OriginHeaders = Readonly<Record<string, string>>
 /** Opens a connection: a connector of undici. */
 export type Connect = buildConnector.connector
-
-/** A proxy that gets requests with a whole address as their target (RFC 9112, 3.2.2). */
-interface ForwardProxy {
-  /** Scheme, host and port of the proxy. */
-  origin: string
-  /** Sent with every request, for the proxy. */
-  headers: OriginHeaders
-}
 
 export interface OriginOptions {
   url: URL
@@ -195,7 +188,7 @@ export class Origin {
 }
 
 async function openPool(
-  { origin, host }: URL,
+  url: URL,
   {
     connections,
     connect,
@@ -205,7 +198,7 @@ async function openPool(
 ): Promise<Dispatcher> {
   // In the bundle, a CommonJS package that is imported on demand has only a default export.
   const { buildConnector, interceptors, Pool } = (await import('undici')).default
-  const pool = new Pool(via?.origin ?? origin, {
+  const pool = new Pool(via?.origin ?? url.origin, {
     connections,
     pipelining: 1,
     connect: withListeners(connect ? withUndelivered(connect) : buildConnector({ timeout })),
@@ -215,11 +208,7 @@ async function openPool(
     maxHeaderSize: 16 * 1024,
   })
   const decoded = pool.compose(decoding(interceptors.decompress), inARow)
-  if (!via) return decoded
-  return decoded.compose((dispatch) => (options, handler) => {
-    const headers = { ...(options.headers as OriginHeaders), host, ...via.headers }
-    return dispatch({ ...options, origin: via.origin, path: origin + options.path, headers }, handler)
-  })
+  return via ? decoded.compose(viaProxy(url, via)) : decoded
 }
 
 /** Delays requests to the end of the turn of the event loop, so that they are sent in a row (see time/turn.ts). */
