@@ -345,6 +345,10 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
     'The session has ended: by the client, by `timeouts.clientIdle`, or with the bridge.',
     'Connect again. Clients do it by themselves.',
   ],
+  foreignSession: [
+    'The session belongs to another principal. Its client learns only that there is none.',
+    'Connect again. Clients do it by themselves.',
+  ],
   noSuchPath: [
     'No server is served at this path.',
     'Use a path that the bridge prints at the start: `/mcp`, or `/<name>/mcp` with several servers.',
@@ -365,7 +369,6 @@ export const FAULTS: Readonly<Record<FaultName, Advice>> = {
     'The request has too many headers, or too large ones.',
     'Send fewer; large cookies are a usual cause.',
   ],
-  foreignSession: ['The session belongs to another principal. Its client learns only that there is none.', AGAIN],
   tokenEnded: [
     'The token of the call has expired during the call, or is no longer accepted. The bridge has cancelled the call.',
     CHECK_FIRST,

@@ -125,7 +125,7 @@ t.test('refuses an answer for a tool that was hidden meanwhile, without sending 
     const inputResponses = Object.fromEntries(Object.keys(inputRequests).map((key) => [key, answer]))
     const again = { arguments: args, inputResponses, requestState }
     const refused = await call(at(endpoint), 'tools/call', { name, ...again }, { meta })
-    t.match(refused.message, { error: { code: -32602, message: 'Unknown tool: ask' } }, `${endpoint} ${name}`)
+    t.match(refused.message, { error: { code: -32602, message: `Unknown tool: ${name}` } }, `${endpoint} ${name}`)
     const other = await call(at(endpoint), 'tools/call', { name: shown, ...again }, { meta })
     // A modern server alone has sealed its state itself.
     if (endpoint !== 'new') t.ok(other.message.error, `${endpoint} ${shown}`)
@@ -182,7 +182,7 @@ for (const endpoint of ['new', 'group'])
     const begin = () => call(url, 'tools/call', { name, arguments: { say: 'at last', polls: 2 } }, { meta })
     const [first, second] = await Promise.all([begin(), begin()])
     await hide({ tools: { deny: ['task'] } })
-    t.match((await begin()).message, { error: { code: -32602, message: 'Unknown tool: task' } })
+    t.match((await begin()).message, { error: { code: -32602, message: `Unknown tool: ${name}` } })
 
     const of = (method: string, { message }: typeof first) => {
       const { taskId } = message.result as { taskId: string }

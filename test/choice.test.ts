@@ -189,7 +189,7 @@ t.test('a reload hides items from clients that know them, in sessions of any kin
   for (const stream of streams)
     t.equal((await stream.post({ jsonrpc: '2.0', id: 9, method: 'tools/call', params: act() })).status, 404)
   for (const name of ['old__act', 'new__act'])
-    t.match((await grouped.call(name)).message, { error: { code: -32602, message: 'Unknown tool: act' } })
+    t.match((await grouped.call(name)).message, { error: { code: -32602, message: `Unknown tool: ${name}` } })
   for (const name of ['old', 'new']) {
     t.match((await call(at(name), 'tools/call', act())).message, { error: { message: 'Unknown tool: act' } })
     t.match((await (await LegacyClient.open(at(name))).call('act')).message, { error: { code: -32602 } })

@@ -88,7 +88,7 @@ export class WholeLists {
       const fits = hasRoom(size)
       bytes += size
       parts.push(fits ? part : { ...part, page: undefined })
-      if (!fits) return { member, parts, cut: new Fault('overloaded', noMemory(listing, member)) }
+      if (!fits) return { member, parts, cut: new Fault('overloaded', noMemory(listing, member), { retryAfter: 1 }) }
       if (part.next === undefined) return { member, parts, cut: undefined }
       if (part.next === at) return cut('a page names itself as the next one')
       if (parts.length >= MAX_PAGES) return cut(`the list has more than ${MAX_PAGES} pages`)

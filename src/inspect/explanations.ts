@@ -43,6 +43,10 @@ export const FAULT_ADVICE = {
     'The session has ended: by the client, by `timeouts.clientIdle`, or with the bridge.',
     'Connect again. Clients do it by themselves.',
   ],
+  foreignSession: [
+    'The session belongs to another principal. Its client learns only that there is none.',
+    'Connect again. Clients do it by themselves.',
+  ],
   noSuchPath: [
     'No server is served at this path.',
     'Use a path that the bridge prints at the start: `/mcp`, or `/<name>/mcp` with several servers.',
@@ -65,10 +69,6 @@ export const FAULT_ADVICE = {
   tooManyHeaders: [
     'The request has too many headers, or too large ones.',
     'Send fewer; large cookies are a usual cause.',
-  ],
-  foreignSession: [
-    'The session belongs to another principal. Its client learns only that there is none.',
-    'Send the request again, after `retryAfterMs` if the error has it.',
   ],
   tokenEnded: [
     'The token of the call has expired during the call, or is no longer accepted. The bridge has cancelled the call.',

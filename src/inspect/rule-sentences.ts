@@ -3,6 +3,8 @@
  * the client.
  */
 export const RULE_SENTENCES = {
+  'absent-members':
+    'Absent members: many clients write `null`, or an empty list for an object, for what they leave out; servers may refuse that, so the bridge leaves it out.',
   'added-envelope':
     'Envelope: each modern request has one in `_meta`, so the bridge adds the revision, name, capabilities and log level that you gave once for the session.',
   'answers-of-clients':

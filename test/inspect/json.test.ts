@@ -1,6 +1,6 @@
 /** The JSON of events says what was told. */
-import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { shortDigest } from '../../src/crypto/digest.js'
 import { Ring } from '../../src/inspect/ring.js'
 import type { CallBody, MessageBody, TraceEvent } from '../../src/recorder/events.js'
 import { listed } from '../support/sights.js'
@@ -64,7 +64,7 @@ function eventOf(trace: TraceEvent, seq: number, origin: number, replica?: strin
     at: thousandths(origin + now),
     replica,
     call: call && `c${call}`,
-    session: session && createHash('sha256').update(session).digest('hex').slice(0, 8),
+    session: session && shortDigest(session).slice(0, 8),
   }
   if (rest.kind === 'message') {
     const { changed, ...message } = rest

@@ -23,7 +23,10 @@ export class BegunSignIns {
   #unsureUntil = 0
 
   /** `now` is in milliseconds. `replicated`: sign-ins begin at other replicas, too. */
-  constructor({ replicated, now = Date.now }: { replicated: boolean; now?: (() => number) | undefined }) {
+  constructor({
+    replicated,
+    now = () => performance.now(),
+  }: { replicated: boolean; now?: (() => number) | undefined }) {
     this.#now = now
     if (replicated) this.#unsureUntil = Number.POSITIVE_INFINITY
     this.#begun = new BoundedMap(MAX_BEGUN, ({ until }) => {
