@@ -100,7 +100,7 @@ const packages: Record<string, readonly string[]> = {
   'cross-spawn': ['upstream/transport/stdio'],
   'string-argv': ['config', 'discovery/sources/address'],
   'fastest-levenshtein': ['texts/nearest'],
-  minisearch: ['group/tool-index'],
+  stemmer: ['group/words'],
   'lru-cache': ['policy/counted-cache', 'discovery/cycle', 'replicas/replicas'],
   '@redis/client': [
     'replicas/client',

@@ -87,7 +87,7 @@ export class Group implements Upstream {
     this.#targets = new Targets(plan, this.#discovery, new Owners(plan, this.#lists, listings))
     this.#states = new States(name, keys)
     this.#connections = new MemberConnections(options.plan.members, (member, client) => this.#asked(member, client))
-    this.#search = new Search({ plan, lists: this.#lists, memory, identity })
+    this.#search = new Search({ plan, lists: this.#lists, memory, identity, log: this.#listLog })
   }
 
   /** Servers that did not answer the last list request, with the reason. */

@@ -35,11 +35,9 @@ export interface ListedItem {
 const PER_PAGE = 500
 const PER_ITEM = 200
 
-let pages = 0
-
 export class ListPage {
-  /** Identifies the page in keys. */
-  readonly number = ++pages
+  /** Identifies the page, by its server, list and content. */
+  readonly content: string
   /** The items for clients of the group, as JSON without the brackets of a list. */
   readonly text: string
   readonly items: readonly ListedItem[]
@@ -49,7 +47,8 @@ export class ListPage {
   /** The part of `bytes` that the ids take. */
   readonly bytesOfIds: number
 
-  constructor(items: readonly ListedItem[]) {
+  constructor(content: string, items: readonly ListedItem[]) {
+    this.content = content
     this.text = items.map(({ text }) => text).join(',')
     let end = -1
     // Parts of the one text, so that the page keeps nothing else alive.
@@ -66,7 +65,11 @@ export class ListPage {
 }
 
 /** The page in a result that `hasList`. */
-export async function pageOf(method: string, result: Payload, replace: Replace): Promise<ListPage> {
+export async function pageOf(
+  { method, content }: { method: string; content: string },
+  result: Payload,
+  replace: Replace,
+): Promise<ListPage> {
   const { key, id } = groupList(method)
   const { source, elements } = arrayIn(result, key) ?? { source: result.source, elements: [] }
   const items: ListedItem[] = []
@@ -76,7 +79,7 @@ export async function pageOf(method: string, result: Payload, replace: Replace):
     const shown = replacedItem(method, key, item, replace)
     items.push({ id: textIn(item, id), shown: textIn(shown, id), text: write(shown) })
   }
-  return new ListPage(items)
+  return new ListPage(content, items)
 }
 
 function textIn(item: Payload, key: string): string | undefined {

@@ -18,8 +18,6 @@ import type { Replace } from './places.js'
 export interface ReadPage {
   page: ListPage
   next: Json | undefined
-  /** Identifies the content in the memory of pages. */
-  content: string
 }
 
 /** Whether a page has something, by the names or URIs of its items. */
@@ -77,19 +75,20 @@ export class Listings {
       before?.list === list ? before.content : `${list} ${digest(raw(result, groupList(method).key) ?? '')}`
     this.#read.set(result, { list, content })
     const page = this.#pages.get(content)?.page ?? (await this.#make(method, content, result, replace))
-    return { page, next: own(nextCursor(result)), content }
+    return { page, next: own(nextCursor(result)) }
   }
 
   #make(method: string, content: string, result: Payload, replace: Replace): Promise<ListPage> {
     const known = this.#making.get(content)
     if (known) return known
-    const making = pageOf(method, result, replace)
+    const making = pageOf({ method, content }, result, replace)
     this.#making.set(content, making)
     return making.finally(() => this.#making.delete(content))
   }
 
   /** Remembers a page for a caller. */
-  keep(who: string, { server }: Member, listing: Listing, { page, next, content }: ReadPage): void {
+  keep(who: string, { server }: Member, listing: Listing, { page, next }: ReadPage): void {
+    const { content } = page
     if (!content.startsWith(`${this.#era} `)) return
     if (!this.#pages.has(content)) this.#pages.keep(content, { bytes: page.bytes, page })
     if (!this.#names.has(content)) this.#names.keep(content, { bytes: page.bytesOfIds, ids: page.ids })
@@ -106,7 +105,7 @@ export class Listings {
   known(who: string, { server }: Member, listing: Listing): ReadPage | undefined {
     const last = this.#received.get(keyOf(who, server, listing))
     const page = last && this.#pages.get(last.content)?.page
-    return page && { page, next: last.next, content: last.content }
+    return page && { page, next: last.next }
   }
 
   /** The names or URIs on the remembered pages of a list for a caller, in order, and whether that is the whole list. */

@@ -1,5 +1,6 @@
 /** Answers list requests of a group with the merged lists of its servers. */
 
+import { digest } from '../crypto/digest.js'
 import type { SealKey } from '../crypto/seal.js'
 import type { Memory } from '../limits/memory.js'
 import { CountedCache } from '../policy/counted-cache.js'
@@ -39,12 +40,19 @@ export interface Unheard {
   isLate: boolean
 }
 
+/** The complete list of one server. */
+export interface WholeList {
+  member: Member
+  /** Equal for equal items. */
+  key: string
+  /** As clients see them. */
+  items: readonly ListedItem[]
+}
+
 /** The complete list of all servers. */
 export interface Whole {
-  /** Equal for equal lists. */
-  key: string
-  /** The items of each server as clients see them, in the order of the group. */
-  lists: readonly { server: string; items: readonly ListedItem[] }[]
+  /** In the order of the group. */
+  lists: readonly WholeList[]
   /** Servers whose list is missing, or was not read to its end (cut). */
   missing: readonly { server: string; isCut: boolean }[]
   meta: Json | undefined
@@ -73,7 +81,7 @@ export class Lists {
   readonly #cursors: Cursors
   readonly #parts: Parts
   readonly #wholeLists: WholeLists
-  /** Merged lists by the numbers of their pages. */
+  /** Merged lists by the contents of their pages. */
   readonly #joined: CountedCache<{ bytes: number; list: Payload }>
   /** Lists that were not read to their end, by caller, server and method: they are not read ahead again. */
   readonly #isCut = new Recent<true>()
@@ -125,7 +133,7 @@ export class Lists {
   #joinedOf(parts: readonly Part[], method: string): Final {
     const used = parts.filter(({ page }) => page)
     const meta = joinedMeta(used.flatMap(({ about }) => about ?? []))
-    const key = [method, ...used.map(({ page }) => page?.number), meta].join(' ')
+    const key = [method, ...used.map(({ page }) => page?.content), meta].join(' ')
     let joined = this.#joined.get(key)
     if (!joined) {
       const items = joinedLists(this.#shown(used, method))
@@ -163,9 +171,13 @@ export class Lists {
       noteMissing(call.log, missing)
       const parts = lists.flatMap((list) => list.parts)
       const items = this.#itemsOf(parts, method)
+      const shown = new Map(parts.map((part, i) => [part, items[i] ?? []]))
       return use({
-        key: parts.map(({ page }, i) => `${page?.number}:${items[i]?.length}`).join(' '),
-        lists: parts.map(({ member: { server } }, i) => ({ server, items: items[i] ?? [] })),
+        lists: lists.map((list) => ({
+          member: list.member,
+          key: list.parts.map((part) => keyOf(part, shown.get(part) ?? [])).join(' '),
+          items: list.parts.flatMap((part) => shown.get(part) ?? []),
+        })),
         missing: missing.map(({ member: { server }, isCut }) => ({ server, isCut })),
         meta: joinedMeta(
           firsts.flatMap(({ about }) => about ?? []),
@@ -275,4 +287,10 @@ export class Lists {
 function missingIn({ member, parts, cut }: ReadList): { member: Member; missing: Missing; isCut: boolean }[] {
   if (cut) return [{ member, missing: { kind: 'missing', why: cut, isLate: false }, isCut: true }]
   return parts.flatMap(({ missing }) => (missing ? { member, missing, isCut: false } : [])).slice(0, 1)
+}
+
+/** Identifies the items of a part. Without prefixes, some of its page may be left out. */
+function keyOf({ page }: Part, items: readonly ListedItem[]): string {
+  if (!page || items === page.items) return page?.content ?? ''
+  return `${page.content} ${digest(JSON.stringify(items.map(({ shown }) => shown)))}`
 }

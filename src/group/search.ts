@@ -5,7 +5,6 @@
 
 import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { Memory } from '../limits/memory.js'
-import { CountedCache } from '../policy/counted-cache.js'
 import { matchesGlobs } from '../policy/globs.js'
 import { refuse } from '../policy/refusal.js'
 import { stringIn } from '../policy/unambiguous.js'
@@ -16,18 +15,21 @@ import { CALL_TOOL } from '../protocol/methods.js'
 import { edit, type Json, OWN, raw } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { isFirst, wrongCursor } from './cursors.js'
+import type { ListLog } from './list-log.js'
 import type { ListedItem } from './list-page.js'
 import type { Lists, Whole } from './lists.js'
 import { activeIn, type GroupPlan, type SearchPlan } from './member.js'
 import { joinedLists } from './merge.js'
 import { nearestNames } from './nearest-names.js'
+import { ranked } from './ranking.js'
 import { CALL, definitions, queryOf, SEARCH, unwrapped, WrongForm } from './search-tools.js'
-import { type Find, indexOf } from './tool-index.js'
+import { ToolIndexes } from './tool-indexes.js'
 
 export interface SearchOptions {
   plan(): GroupPlan
   lists: Lists
   memory: Memory
+  log: Pick<ListLog, 'cut'>
   /** The group's own Implementation, as JSON. */
   identity(): Json
 }
@@ -37,19 +39,14 @@ const LIST = 'tools/list'
 const UNKNOWN_CODES: ReadonlySet<number> = new Set([-32601, -32602])
 /** Most tools that are found by the words of an unknown name. */
 const MAX_FOUND_BY_NAME = 5
-/** Most indexes, and their bytes. Callers with the same tools share an index. */
-const MAX_INDEXES = 32
-const MAX_INDEX_BYTES = 32 * 1024 * 1024
-/** Estimated bytes of an index per character of the definitions. */
-const PER_CHARACTER = 4
 
 export class Search {
   readonly #options: SearchOptions
-  readonly #indexes: CountedCache<{ bytes: number; find: Promise<Find> }>
+  readonly #indexes: ToolIndexes
 
   constructor(options: SearchOptions) {
     this.#options = options
-    this.#indexes = new CountedCache({ memory: options.memory, max: MAX_INDEXES, maxBytes: MAX_INDEX_BYTES })
+    this.#indexes = new ToolIndexes(options.memory, options.log)
   }
 
   /** Answers calls of the group's own tools; `next` answers all others. */
@@ -95,10 +92,8 @@ export class Search {
     // The client will call the found tools through `call_tool`, without headers for their arguments.
     const { paramHeaders: _none, ...caller } = call
     return lists.whole(caller, LIST, async (whole) => {
-      const find = await this.#indexOf(whole)
-      const items = whole.lists.flatMap((list) => list.items)
-      const found = joinedLists(find(query, limit).flatMap((at) => items[at]?.text ?? []))
-      const texts = [`{"tools":${found}}`, ...notSearched(whole)]
+      const { items, cut } = await this.#found(whole, query, limit)
+      const texts = [`{"tools":${joinedLists(items.map(({ text }) => text))}}`, ...notSearched(whole, cut)]
       const content = JSON.stringify(texts.map((text) => ({ type: 'text', text })))
       return { kind: 'result', result: edit(OWN, { content, structuredContent: texts[0] }), server: identity() }
     })
@@ -128,28 +123,28 @@ export class Search {
     const refusal = this.#options.lists.whole(call, LIST, async (whole) => {
       const names = whole.lists.flatMap((list) => list.items.map(({ shown = '' }) => shown))
       if (names.includes(name)) return undefined
-      const find = await this.#indexOf(whole)
-      const found = find(name.slice(0, MAX_LOGGED_NAME), MAX_FOUND_BY_NAME).map((at) => names[at] ?? '')
+      const { items, cut } = await this.#found(whole, name.slice(0, MAX_LOGGED_NAME), MAX_FOUND_BY_NAME)
+      const found = items.map(({ shown = '' }) => shown)
       const nearest = nearestNames(name, names, found).map((one) => printable(one, ECHOED))
       const hint = nearest.length === 0 ? '' : ` The nearest names: ${nearest.join(', ')}.`
       const texts = [
         `Unknown tool: ${printable(name, ECHOED)}.${hint} Find others with ${SEARCH}.`,
-        ...notSearched(whole),
+        ...notSearched(whole, cut),
       ]
       return refuse(call, { reason: 'unknown_tool', text: texts.join(' ') })
     })
     return refusal.catch(() => undefined)
   }
 
-  #indexOf({ key, lists }: Whole): Promise<Find> {
-    const known = this.#indexes.get(key)
-    if (known) return known.find
-    const items = lists.flatMap((list) => list.items)
-    const find = indexOf(items.map(({ text }) => text))
-    const bytes = PER_CHARACTER * items.reduce((sum, { text }) => sum + text.length, 0) + key.length
-    this.#indexes.keep(key, { bytes, find })
-    find.catch(() => this.#indexes.delete(key))
-    return find
+  /** The best tools for a question, first the one that it names; and the servers whose tools are not all searched. */
+  async #found({ lists }: Whole, question: string, limit: number): Promise<{ items: ListedItem[]; cut: string[] }> {
+    const name = question.trim()
+    const named = lists.flatMap(({ items }) => items.find(({ shown }) => shown === name) ?? [])
+    const indexes = await this.#indexes.of(lists)
+    const hits = await ranked(indexes, question, limit)
+    const found = hits.flatMap(({ index, tool }) => lists[index]?.items[tool] ?? [])
+    const cut = lists.flatMap(({ member, items }, i) => (items.length > (indexes[i]?.count ?? 0) ? member.server : []))
+    return { items: [...new Set([...named, ...found])].slice(0, limit), cut }
   }
 }
 
@@ -159,12 +154,12 @@ function isListed({ id, shown }: ListedItem, { always }: SearchPlan): boolean {
   return shown !== undefined && shown !== SEARCH && shown !== CALL && matchesGlobs(always, shown)
 }
 
-/** What a search has not seen, in words. */
-function notSearched({ missing }: Whole): string[] {
-  const named = (isCut: boolean) => missing.flatMap((one) => (one.isCut === isCut ? one.server : [])).join(', ')
-  const [silent, cut] = [named(false), named(true)]
+/** What a search has not seen, in words. `cut`: the servers with more tools than there is room for in the index. */
+function notSearched({ missing }: Whole, cut: readonly string[]): string[] {
+  const silent = missing.flatMap(({ server, isCut }) => (isCut ? [] : server))
+  const long = new Set([...missing.flatMap(({ server, isCut }) => (isCut ? server : [])), ...cut])
   return [
-    ...(silent === '' ? [] : [`Not searched, because they do not answer: ${silent}`]),
-    ...(cut === '' ? [] : [`Not searched to the end, because their lists are too long: ${cut}`]),
+    ...(silent.length === 0 ? [] : [`Not searched, because they do not answer: ${silent.join(', ')}`]),
+    ...(long.size === 0 ? [] : [`Not searched to the end, because their lists are too long: ${[...long].join(', ')}`]),
   ]
 }
