@@ -5,20 +5,21 @@
 
 /** A Map with a bound. An entry that is set again becomes the newest. */
 export class BoundedMap<K, V> extends Map<K, V> {
-  readonly #max: number
+  /** The maximum number of entries. */
+  max: number
   readonly #dropped: ((value: V, key: K) => void) | undefined
 
-  /** `max`: the maximum number of entries. `dropped` is called with an entry that a new one has pushed out. */
+  /** `dropped` is called with an entry that a new one has pushed out. */
   constructor(max: number, dropped?: (value: V, key: K) => void) {
     super()
-    this.#max = max
+    this.max = max
     this.#dropped = dropped
   }
 
   override set(key: K, value: V): this {
     this.delete(key)
     super.set(key, value)
-    if (this.size > this.#max) this.#dropOldest()
+    while (this.size > this.max) this.#dropOldest()
     return this
   }
 

@@ -65,10 +65,12 @@ export class Occupancy {
       if (!spare || bound.heldBy(spare.principal) <= bound.heldBy(principal) + 1)
         throw new Fault('rateLimited', `This caller already uses its share of the ${this.#name}`, { retryAfter: 1 })
     }
-    if (bound.used < bound.max) return
-    const spare = this.#spare(principal)
-    if (!spare) throw new Fault('overloaded', `All ${this.#name} are in use`, { retryAfter: 1 })
-    this.#end(spare)
+    // More than one has to end if the bound has become smaller.
+    while (bound.used >= bound.max) {
+      const spare = this.#spare(principal)
+      if (!spare) throw new Fault('overloaded', `All ${this.#name} are in use`, { retryAfter: 1 })
+      this.#end(spare)
+    }
   }
 
   /** Ends occupants whose idle limit has passed. */

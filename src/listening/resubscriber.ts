@@ -108,6 +108,14 @@ export class Resubscriber {
     this.#reopen(this.#reopening).catch(() => {})
   }
 
+  /** Closes the current subscription, which may have missed changes, and opens it again. */
+  renew(): void {
+    this.#replaceBy(undefined)
+    this.#missed = true
+    this.#failures = 0
+    this.retry()
+  }
+
   async #reopen(reopening: HangUp): Promise<void> {
     while (await pause(backoff(this.#failures++, this.#options.delays), reopening)) {
       try {

@@ -19,27 +19,42 @@ interface ToolLimit {
 
 export interface ToolLimitsOptions {
   server: string
-  limits: readonly ToolLimit[]
+  /** The limits now. They can change. */
+  limits(): readonly ToolLimit[]
   /** The tools that the server has listed. */
   listed: Pick<ToolNames, 'find'>
   /** Increments the count of a window by name. Resolves to the count, and the milliseconds until the window ends. */
   count(name: string, milliseconds: number): Promise<{ current: number; ttl: number }>
 }
 
+interface Rule {
+  limit: ToolLimit
+  applies(tool: string): boolean
+}
+
+function ruleOf(limit: ToolLimit): Rule {
+  const isNamed = globs([limit.tools])
+  // Globs do not match names that are too long. All limits apply to such a tool.
+  return { limit, applies: (tool) => tool.length > MAX_MATCHED_NAME || isNamed(tool) }
+}
+
 export function toolLimits({ server, limits, listed, count }: ToolLimitsOptions): Policy {
-  const rules = limits.map((limit) => {
-    const isNamed = globs([limit.tools])
-    // Globs do not match names that are too long. All limits apply to such a tool.
-    return { limit, applies: (tool: string) => tool.length > MAX_MATCHED_NAME || isNamed(tool) }
-  })
+  let known: readonly ToolLimit[] = []
+  let rules: readonly Rule[] = []
+  const current = () => {
+    const now = limits()
+    if (now !== known) rules = now.map(ruleOf)
+    known = now
+    return rules
+  }
 
   async function exceeded(tool: string, { principal }: Call) {
-    for (const [i, { limit, applies }] of rules.entries()) {
+    for (const [i, { limit, applies }] of current().entries()) {
       if (!applies(tool)) continue
       const { tools, per, max, every } = limit
       const who = per === 'all' ? 'all' : `principal:${principal}`
-      const { current, ttl } = await count(JSON.stringify([i, tools, per, max, every, who]), every)
-      if (current > max) return { limit, seconds: Math.max(1, Math.ceil(ttl / 1_000)) }
+      const { current: used, ttl } = await count(JSON.stringify([i, tools, per, max, every, who]), every)
+      if (used > max) return { limit, seconds: Math.max(1, Math.ceil(ttl / 1_000)) }
     }
     return undefined
   }
@@ -52,7 +67,7 @@ export function toolLimits({ server, limits, listed, count }: ToolLimitsOptions)
       if (tool === undefined) throw new Fault('invalidParams', 'The call has no valid tool name: send params.name once')
       const named = `${server}__${tool}`
       // Another spelling could pass a limit that is for some tools only.
-      if (rules.some(({ applies }) => !applies(named))) await listed.find(call, tool, next)
+      if (current().some(({ applies }) => !applies(named))) await listed.find(call, tool, next)
       const over = await exceeded(named, call)
       if (!over) return next(call)
       const { limit, seconds } = over

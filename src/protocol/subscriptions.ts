@@ -2,7 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import { MAX_ADDRESS, MAX_ADDRESSES } from '../limits/constants.js'
-import { EMPTY, edit, type Json, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, OWN, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
 import type { Call, Told } from './call.js'
 import { TASKS_EXTENSION } from './meta.js'
 import { knowsTasks } from './tasks.js'
@@ -26,6 +26,15 @@ const LIST_CHANGED: ReadonlySet<string> = new Set(CHANGING_LISTS.map(({ method }
 /** Whether a notification reports a change. */
 export function isChange(method: string): boolean {
   return method === UPDATED || LIST_CHANGED.has(method)
+}
+
+/** Notifications that report everything in the filter of a subscription as changed. */
+export function* everythingIn(filter: Payload): Iterable<Told> {
+  for (const { filter: list, method } of CHANGING_LISTS)
+    if (value(filter, list) === true) yield { kind: 'notification', method, params: EMPTY }
+  const uris = value(filter, 'resourceSubscriptions')
+  for (const uri of Array.isArray(uris) ? uris : [])
+    yield { kind: 'notification', method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) }
 }
 
 /** Whether the filter of a `subscriptions/listen` includes a change. */

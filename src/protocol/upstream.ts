@@ -5,10 +5,12 @@
 import type { Fault } from '../fault/fault.js'
 import type { Id, Request, Response, Sent } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
+import type { Json } from '../rpc/splice.js'
 import type { Signal } from '../time/hang-up.js'
 import type { AskedClient, Handler, Notice, Sender } from './call.js'
 import type { Encoded, MessageOrigin } from './encoded.js'
 import type { Era, LegacyRevision } from './eras.js'
+import type { LogLevel } from './methods.js'
 import type { HttpRefusal } from './refusal.js'
 
 /** What a downstream half uses of the upstream side. */
@@ -64,7 +66,20 @@ export interface Tunnel {
    * Sets the listener for the server's own messages and for the end of the session. It gets the earlier messages at once.
    */
   attach(listener: TunnelListener): void
+  /** What client and server have agreed on, if the tunnel remembers it: a tunnel that reopens does. */
+  readonly agreed?: AgreedSettings
   close(): void
+}
+
+/** What a legacy client and its server have agreed on in a session. */
+export interface AgreedSettings {
+  /** The capabilities of the server, as sent to the client. */
+  offered: Json
+  /** Whether the client has sent `notifications/initialized`. */
+  ready: boolean
+  logLevel: LogLevel | undefined
+  /** Resources that the client has subscribed to. */
+  uris: readonly string[]
 }
 
 /** One message that belongs to a request of the client. */

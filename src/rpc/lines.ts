@@ -23,13 +23,14 @@ export type Line = readonly Uint8Array[] | Outline
 export class LineDecoder {
   /** Bytes of the current, unfinished line. */
   pending = 0
-  readonly #limit: number
+  /** Most bytes of a line. */
+  limit: number
   /** The beginning of the current line; its outline, if it is too long. */
   readonly #rest = new Gathering()
   #outline: Outline | undefined
 
   constructor(limit: number) {
-    this.#limit = limit
+    this.limit = limit
   }
 
   push(chunk: Uint8Array): Line[] {
@@ -69,14 +70,14 @@ export class LineDecoder {
     const piece = this.pending === 0 ? afterSpace(received) : received
     if (piece.length === 0) return
     this.pending += piece.length
-    if (this.pending > this.#limit) this.skip()
+    if (this.pending > this.limit) this.skip()
     if (this.#outline) this.#outline.add(piece)
     else this.#rest.push(piece)
   }
 
   #finish(received: Uint8Array, lines: Line[]): void {
     const piece = this.pending === 0 ? afterSpace(received) : received
-    if (this.pending + piece.length > this.#limit) this.skip()
+    if (this.pending + piece.length > this.limit) this.skip()
     if (this.#outline) {
       this.#outline.add(piece)
       lines.push(this.#outline)

@@ -15,22 +15,33 @@ export class Capacity {
   readonly occupancy: Occupancy
   readonly #options: ServerOptions
   readonly #detection: Detection
-  readonly #starts: Starts | undefined
-  readonly #sweeper: NodeJS.Timeout | undefined
+  #starts: Starts | undefined
+  #sweeper: NodeJS.Timeout | undefined
   /** The number of connected clients, by principal. */
   readonly #clients = new Map<string, number>()
 
   constructor(options: ServerOptions, detection: Detection) {
     this.#options = options
     this.#detection = detection
-    const { maxSessions, share, timeouts, startsPerMinute, isolation } = options
+    const { maxSessions: max, share = 1 } = options
     const what = this.#isProgram ? 'processes of the server' : 'sessions with the server'
-    this.occupancy = new Occupancy(new Bound({ max: maxSessions, ...(share !== undefined && { share }) }), what)
+    this.occupancy = new Occupancy(new Bound({ max, share }), what)
+    this.change()
+  }
+
+  /** Applies the bounds and times of the options, which may have changed. */
+  change(): void {
+    const { maxSessions: max, share = 1, timeouts, startsPerMinute: perMinute, isolation } = this.#options
+    Object.assign(this.occupancy.bound, { max, share })
     const { idle } = timeouts
-    if (idle !== undefined) this.#sweeper = lookEvery(Math.min(idle, SWEEP_EVERY), () => this.occupancy.endIdle())
+    clearInterval(this.#sweeper)
+    this.#sweeper =
+      idle === undefined ? undefined : lookEvery(Math.min(idle, SWEEP_EVERY), () => this.occupancy.endIdle())
     // With `per-request` isolation every call starts a process, so the rate of starts is not limited.
-    if (this.#isProgram && startsPerMinute !== undefined && isolation !== 'per-request')
-      this.#starts = new Starts({ burst: maxSessions, perMinute: startsPerMinute })
+    if (!this.#isProgram || perMinute === undefined || isolation === 'per-request') return
+    const rate = { burst: max, perMinute }
+    if (this.#starts) this.#starts.change(rate)
+    else this.#starts = new Starts(rate)
   }
 
   get gauge(): Gauge {

@@ -9,7 +9,7 @@ import type { Replicas } from '../ports/replicas.js'
 import type { AccountsByPrincipal } from '../protocol/account.js'
 import type { Era } from '../protocol/eras.js'
 import type { Json } from '../rpc/splice.js'
-import type { Transport } from './transport/channel.js'
+import type { MessageLengths, Transport } from './transport/channel.js'
 
 /** Which calls share a session. */
 type Isolation = 'per-principal' | 'shared' | 'per-request'
@@ -20,7 +20,24 @@ type Isolation = 'per-principal' | 'shared' | 'per-request'
  */
 type TaskMode = 'auto' | 'async' | 'off'
 
-export interface ServerOptions {
+/** Bounds and time limits. They can change while the server stays. */
+export interface ServerBounds {
+  timeouts: ServerTimeouts
+  /** The maximum number of concurrent sessions, or processes of a program. */
+  maxSessions: number
+  /** One principal's share of the room that others leave; 1 by default. */
+  share?: number
+  /** The bridge may have more than one principal. */
+  several?: boolean
+  /** Processes that one principal may start per minute, after a burst of `maxSessions`. Unlimited by default. */
+  startsPerMinute?: number | undefined
+  /** Bounds of parked calls. */
+  parked: Parking
+  /** Lengths of the messages of the server; those of the transport by default. */
+  lengths?: MessageLengths | undefined
+}
+
+export interface ServerOptions extends ServerBounds {
   name: string
   transport: Transport
   /** Tried if an HTTP address refuses `initialize`: HTTP+SSE at the same address. */
@@ -47,17 +64,6 @@ export interface ServerOptions {
   observe?: Observe | undefined
   /** Records all messages, for the inspector. */
   recorder?: ServerRecorder | undefined
-  timeouts: ServerTimeouts
-  /** The maximum number of concurrent sessions, or processes of a program. */
-  maxSessions: number
-  /** One principal's share of the room that others leave; 1 by default. */
-  share?: number
-  /** The bridge may have more than one principal. */
-  several?: boolean
-  /** Processes that one principal may start per minute, after a burst of `maxSessions`. Unlimited by default. */
-  startsPerMinute?: number | undefined
-  /** Bounds of parked calls. */
-  parked: Parking
   memory: Memory
   /** The other replicas, if there are any. */
   replicas?: Pick<Replicas, 'id' | 'records' | 'tell' | 'hear'> | undefined

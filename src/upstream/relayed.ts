@@ -15,13 +15,15 @@ import { askOnce } from './transport/once.js'
 /** Describes a server to the relay: its address, its era, and what its failures mean. */
 export function relayedBy(transport: HttpTransport, detection: Detection): Relayed {
   const { origin } = transport
-  const { url, headers, dispatcher, redirects, bodyLimit } = origin
+  const { url, headers, dispatcher, redirects } = origin
   return {
     url,
     headers,
     dispatcher,
     redirects,
-    bodyLimit,
+    get bodyLimit() {
+      return origin.bodyLimit
+    },
     cookies: () => new Cookies(url),
     speaks: () => {
       const verdict = detection.currentVerdict
@@ -35,6 +37,7 @@ export function relayedBy(transport: HttpTransport, detection: Detection): Relay
     failed: (error) => callFault(channelError(error)),
     mayRepeat: (error, method) => worthRepeating(channelError(error), methodTraits(method).idempotent === true) === 0,
     unusable: (headers, bytes) => {
+      const { bodyLimit } = origin
       const error = undecodedIn(headers) ?? (bytes > bodyLimit ? overLimit(bodyLimit) : undefined)
       return error && callFault(error)
     },

@@ -17,7 +17,7 @@ import { Contradiction } from './failure.js'
 import { LegacyHalf } from './legacy/half.js'
 import { ModernHalf } from './modern/half.js'
 import { keepListening } from './modern/keep-listening.js'
-import type { ServerOptions } from './options.js'
+import type { ServerBounds, ServerOptions } from './options.js'
 import { relayedBy } from './relayed.js'
 import { HttpTransport } from './transport/http.js'
 
@@ -33,13 +33,18 @@ export class Server implements Upstream {
   /** Signals of calls that have been moved to the other half once. */
   readonly #moved = new WeakSet<Signal>()
 
-  constructor(options: ServerOptions) {
+  constructor(given: ServerOptions) {
+    const options = { ...given }
     this.#options = options
-    const { name, transport, fallback, timeouts, replicas } = options
+    const { name, transport, fallback, replicas } = options
     this.#detection = new Detection({
       ...options,
-      timeout: timeouts.probe,
-      idle: timeouts.idle,
+      get timeout() {
+        return options.timeouts.probe
+      },
+      get idle() {
+        return options.timeouts.idle
+      },
       // Only opening a session shows the transport of some servers. Detection needs nothing else of a half.
       resolveTransport: (verdict, sender) => this.#legacy.sessions.resolveTransport(verdict, sender),
       shared: replicas && new SharedVerdicts({ records: replicas.records, server: name, transport, fallback }),
@@ -115,6 +120,16 @@ export class Server implements Upstream {
   get relayed(): Relayed | undefined {
     const { transport } = this.#options
     return transport instanceof HttpTransport ? relayedBy(transport, this.#detection) : undefined
+  }
+
+  /** Applies other bounds and time limits. Sessions, processes and calls go on. */
+  change(bounds: ServerBounds): void {
+    const { transport, fallback, lengths } = Object.assign(this.#options, bounds)
+    this.#capacity.change()
+    this.#legacy.change()
+    if (!lengths) return
+    transport.limit?.(lengths)
+    fallback?.limit?.(lengths)
   }
 
   readonly handle: Handler = async (call) => {

@@ -13,11 +13,16 @@ import { SPELLINGS } from '../support/name-spellings.js'
 /** A server that lists all tools. */
 const EVERY = { find: () => Promise.resolve({ isReadOnly: false }) }
 
-function setUp(limits: ToolLimitsOptions['limits'], listed: ToolLimitsOptions['listed'] = EVERY) {
+function setUp(limits: ReturnType<ToolLimitsOptions['limits']>, listed: ToolLimitsOptions['listed'] = EVERY) {
   let now = 0
   const windows = new CountedWindows(undefined, () => now)
   const server = new Played(() => result({ content: [] }))
-  const policy = toolLimits({ server: 'github', limits, listed, count: (name, ms) => windows.count(name, ms) })
+  const policy = toolLimits({
+    server: 'github',
+    limits: () => limits,
+    listed,
+    count: (name, ms) => windows.count(name, ms),
+  })
   const handle = policy(server.handle)
   const ask = (name: string, changes: object = {}) =>
     handle(toolCall(name, changes)).then(

@@ -22,7 +22,7 @@ import { traceHeaders } from './headers.js'
 import { RelayedList } from './relayed-list.js'
 import { RelayedRequest, type Relaying } from './relayed-request.js'
 import type { Passing, RelayedConnections } from './relayed-sending.js'
-import { RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
+import { type RelayedBounds, RelayedSessions, type RelayedSessionsOptions } from './relayed-sessions.js'
 import { whenOver } from './replies.js'
 
 export type { Passing } from './relayed-sending.js'
@@ -61,7 +61,7 @@ export class Relay {
   #connections: RelayedConnections | undefined
 
   constructor(options: RelayOptions) {
-    this.#options = options
+    this.#options = { ...options }
     this.#recorder = options.log.telemetry?.recorder?.relay()
     this.sessions = new RelayedSessions({
       ...options.sessions,
@@ -69,6 +69,12 @@ export class Relay {
       report: (what, session, principal) =>
         tell(options.log, { kind: 'session', side: 'client', what, session, principal }),
     })
+  }
+
+  /** Applies other bounds and times. Sessions and requests go on. */
+  change({ keepAlive, ...bounds }: RelayedBounds & Pick<RelayOptions, 'keepAlive'>): void {
+    this.#options.keepAlive = keepAlive
+    this.sessions.change(bounds)
   }
 
   /** Resolves when requests can be passed on. */

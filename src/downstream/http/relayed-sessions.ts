@@ -7,14 +7,18 @@ import type { SharedStore } from '../../ports/replicas.js'
 import type { SessionCookies } from '../../protocol/upstream.js'
 import { lookEvery } from '../../time/time.js'
 
-/** Bounds and sharing of the remembered sessions. */
-export interface RelayedSessionsOptions {
+/** Bounds of the remembered sessions. They can change. */
+export interface RelayedBounds {
   /** Most sessions that are remembered. */
   max: number
   /** One principal's share of the room that others leave; 1 by default. */
   share?: number
   /** Milliseconds without a request and without an open stream after which a session is forgotten; never by default. */
   idle?: number
+}
+
+/** Bounds and sharing of the remembered sessions. */
+export interface RelayedSessionsOptions extends RelayedBounds {
   /** The shared store, if there are several replicas. `idle`: milliseconds for which it keeps an unused session. */
   shared?: { server: string; records: SharedStore; idle: number } | undefined
   /** An empty jar, for the cookies of a session that another replica has opened. */
@@ -44,6 +48,7 @@ type Session = Owner &
     /** Requests whose answers are not complete, streams included. */
     open: number
     idleSince: number
+    idleLimit: number | undefined
   }
 
 /** Milliseconds between two writes of a session in use: the longest time for which it is missing in a store that lost it. */
@@ -61,14 +66,28 @@ export class RelayedSessions {
   readonly #sessions = new Map<string, Session>()
   readonly #occupancy: Occupancy
   #retry: NodeJS.Timeout | undefined
-  readonly #looking: NodeJS.Timeout | undefined
+  #looking: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(options: RelayedSessionsOptions) {
-    const { idle } = options
-    this.#options = options
+    this.#options = { ...options }
     this.#occupancy = new Occupancy(new Bound(options), 'relayed sessions')
-    if (idle !== undefined) this.#looking = lookEvery(Math.min(idle / 4, LOOK), () => this.#look())
+    this.#lookForIdle()
+  }
+
+  /** Applies other bounds. Sessions stay. */
+  change(bounds: RelayedBounds): void {
+    const { max, share = 1, idle, shared } = Object.assign(this.#options, bounds)
+    Object.assign(this.#occupancy.bound, { max, share })
+    if (shared && idle !== undefined) shared.idle = idle
+    for (const session of this.#sessions.values()) session.idleLimit = idle
+    this.#lookForIdle()
+  }
+
+  #lookForIdle(): void {
+    const { idle } = this.#options
+    clearInterval(this.#looking)
+    this.#looking = idle === undefined ? undefined : lookEvery(Math.min(idle / 4, LOOK), () => this.#look())
   }
 
   /** Number of remembered sessions. */

@@ -26,8 +26,8 @@ export interface KeptSession {
   close(): void
 }
 
-/** Bounds and timeouts of sessions. */
-export interface SessionsOptions {
+/** Bounds and timeouts of sessions. They can change. */
+export interface SessionBounds {
   max: number
   /** One principal's share of the room that others leave; 1 by default. */
   share?: number
@@ -37,6 +37,9 @@ export interface SessionsOptions {
   gone?: number
   /** Milliseconds between keep-alives. */
   keepAlive: number
+}
+
+export interface SessionsOptions extends SessionBounds {
   /** Called when a session has ended, unless it may continue in another replica. */
   ended?: ((id: string, session: KeptSession) => void) | undefined
   /** The other replicas, if there are several. Session ids name the replica that owns the session. */
@@ -57,14 +60,22 @@ export class Sessions<S extends KeptSession> {
   readonly #options: SessionsOptions
   readonly #sessions = new Map<string, Entry<S>>()
   readonly #occupancy: Occupancy
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout
   /** Whether the bridge is shutting down. */
   draining = false
 
   constructor(options: SessionsOptions) {
-    this.#options = options
+    this.#options = { ...options }
     this.#occupancy = new Occupancy(new Bound(options), 'sessions of clients')
-    this.#timer = lookEvery(options.keepAlive, () => this.#tick())
+    this.#timer = this.#ticking()
+  }
+
+  /** Applies other bounds and times. Sessions go on. */
+  change(bounds: SessionBounds): void {
+    const { max, share = 1 } = Object.assign(this.#options, bounds)
+    Object.assign(this.#occupancy.bound, { max, share })
+    clearInterval(this.#timer)
+    this.#timer = this.#ticking()
   }
 
   get size(): number {
@@ -157,6 +168,10 @@ export class Sessions<S extends KeptSession> {
   makeRoom(principal: string): void {
     if (this.draining) throw new Fault('draining', 'The bridge is shutting down', { retryAfter: 1 })
     this.#occupancy.makeRoom(principal)
+  }
+
+  #ticking(): NodeJS.Timeout {
+    return lookEvery(this.#options.keepAlive, () => this.#tick())
   }
 
   #tick(): void {

@@ -49,6 +49,13 @@ export class LegacyHalf implements Half {
     ]
   }
 
+  /** Applies the bounds of the options, which may have changed. */
+  change(): void {
+    const { share, parked } = this.#options
+    this.parked.change({ share, ...parked })
+    this.#tasks.share = share ?? 1
+  }
+
   async notify(notice: Notice): Promise<void> {
     const meta = unlessEmpty(notice.meta)
     const params = meta === undefined ? notice.params : edit(notice.params, { _meta: meta })

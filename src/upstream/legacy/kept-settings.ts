@@ -1,7 +1,9 @@
 /** Remembers the settings that a legacy client has made in its session, and repeats them in a replacement session. */
 import type { Log } from '../../log/events.js'
+import { isLogLevel } from '../../protocol/methods.js'
+import type { AgreedSettings } from '../../protocol/upstream.js'
 import type { Params, Response } from '../../rpc/message.js'
-import { type Json, value, write } from '../../rpc/splice.js'
+import { type Json, parseObject, value, write } from '../../rpc/splice.js'
 import type { DirectTunnel } from './tunnel.js'
 
 /**
@@ -19,6 +21,16 @@ export class KeptSettings {
   #level: Json | undefined
   /** Parameters of `resources/subscribe`, by the URI. */
   readonly #subscriptions = new Map<string, Json>()
+
+  /** What the client has set so far. */
+  get now(): Omit<AgreedSettings, 'offered'> {
+    const level = this.#level === undefined ? undefined : value(parseObject(this.#level), 'level')
+    return {
+      ready: this.#initialized !== undefined,
+      logLevel: isLogLevel(level) ? level : undefined,
+      uris: [...this.#subscriptions.keys()],
+    }
+  }
 
   /** The URIs of resources that the client has subscribed to. */
   get uris(): IterableIterator<string> {

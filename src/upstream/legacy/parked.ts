@@ -87,7 +87,7 @@ export class ParkedCalls {
   #closed = false
 
   constructor(options: ParkedOptions) {
-    this.#options = options
+    this.#options = { ...options }
     this.#states = new RetryStates(options)
     const { max, share = 1, memory } = options
     this.#bound = new Bound({ max, share })
@@ -97,6 +97,13 @@ export class ParkedCalls {
 
   get size(): number {
     return this.#parked.size
+  }
+
+  /** Applies other bounds. Calls that are parked keep their time. */
+  change(bounds: Parking & Pick<ParkedOptions, 'share'>): void {
+    const { max, share = 1 } = Object.assign(this.#options, bounds)
+    Object.assign(this.#bound, { max, share })
+    this.#finished.max = max
   }
 
   /** Throws OwnedByReplica if the state of a retry is valid and another replica owns its call. */

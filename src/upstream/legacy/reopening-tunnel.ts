@@ -9,7 +9,7 @@ import type { Encoded } from '../../protocol/encoded.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { LISTS } from '../../protocol/methods.js'
 import { UPDATED } from '../../protocol/subscriptions.js'
-import type { SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
+import type { AgreedSettings, SayTunnelled, Tunnel, TunnelListener } from '../../protocol/upstream.js'
 import {
   type Id,
   jsonOf,
@@ -20,8 +20,8 @@ import {
   response as responseMessage,
   type Sent,
 } from '../../rpc/message.js'
-import type { Wire } from '../../rpc/source.js'
-import { EMPTY, keys, objectIn, type Payload, raw, value } from '../../rpc/splice.js'
+import { own, type Wire } from '../../rpc/source.js'
+import { EMPTY, keys, objectIn, type Payload, raw, value, write } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { backoff, pause } from '../../time/pause.js'
@@ -135,6 +135,10 @@ export class ReopeningTunnel implements Tunnel {
   attach(listener: TunnelListener): void {
     this.#listener = listener
     this.#attach(this.#tunnel, listener)
+  }
+
+  get agreed(): AgreedSettings {
+    return { offered: own(write(capabilitiesIn(this.#answer))), ...this.#settings.now }
   }
 
   close(): void {

@@ -93,6 +93,11 @@ export class LegacyTasks {
     return this.#tasks.size
   }
 
+  /** One principal's share of the room that others leave. */
+  set share(share: number) {
+    this.#bound.share = share
+  }
+
   /** The params of a `tools/call` that creates a task. */
   augmented(call: Call, { handshake }: LegacySession): Payload {
     return edit(encodeParams(call, handshake.revision, undefined), { task: `{"ttl":${this.#options.ttl}}` })

@@ -3,8 +3,8 @@
  * the process has ended, opens it again, and reports everything as changed.
  */
 import type { Call, Final, Handler, Told } from '../../protocol/call.js'
-import { ACKNOWLEDGED, CHANGING_LISTS, UPDATED } from '../../protocol/subscriptions.js'
-import { EMPTY, edit, OWN, objectIn, type Payload, value } from '../../rpc/splice.js'
+import { ACKNOWLEDGED, CHANGING_LISTS, everythingIn } from '../../protocol/subscriptions.js'
+import { EMPTY, objectIn, type Payload, value } from '../../rpc/splice.js'
 import { backoff, pause } from '../../time/pause.js'
 
 /** Milliseconds between attempts: none before the first one, then doubling. */
@@ -65,10 +65,7 @@ function covers(honoured: Payload, agreed: Payload): boolean {
 
 /** Reports everything in the filter as changed. */
 async function tellMissed({ tell }: Call, agreed: Payload): Promise<void> {
-  for (const { filter, method } of CHANGING_LISTS)
-    if (value(agreed, filter) === true) await tell({ kind: 'notification', method, params: EMPTY })
-  for (const uri of textsIn(agreed, 'resourceSubscriptions'))
-    await tell({ kind: 'notification', method: UPDATED, params: edit(OWN, { uri: JSON.stringify(uri) }) })
+  for (const told of everythingIn(agreed)) await tell(told)
 }
 
 function textsIn(filter: Payload, name: string): unknown[] {

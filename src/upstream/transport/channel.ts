@@ -151,6 +151,13 @@ export function noMemoryForAnswer(): ChannelError {
   })
 }
 
+/** Most bytes of what a server sends: of a line, of an answer over HTTP or an event, and of a stream of events. */
+export interface MessageLengths {
+  line: number
+  answer: number
+  stream: number
+}
+
 /** Opens channels to one server by one transport. */
 export interface Transport {
   readonly kind: Channel['transport']
@@ -162,6 +169,8 @@ export interface Transport {
    * resumed. `account` is used if opening the channel needs credentials.
    */
   open(options?: { stateless?: boolean; account?: Account | undefined }): Promise<Channel>
+  /** Bounds what the server sends from now on, in open channels too. */
+  limit?(lengths: MessageLengths): void
   /**
    * Closes all channels, and opens no more: gracefully, or at once with `hurry`. Only transports with processes have
    * it. Never rejects.

@@ -19,6 +19,7 @@ import {
   type Channel,
   ChannelError,
   type HttpHead,
+  type MessageLengths,
   type OutgoingMessage,
   type Receiver,
   type Transport,
@@ -51,6 +52,10 @@ export class HttpTransport implements Transport {
 
   open({ stateless = false } = {}): Promise<Channel> {
     return Promise.resolve(new HttpChannel(this.origin, stateless))
+  }
+
+  limit(lengths: MessageLengths): void {
+    this.origin.limit(lengths)
   }
 
   close(): Promise<void> {

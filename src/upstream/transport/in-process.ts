@@ -2,7 +2,14 @@
 
 import { type Memory, unlimited } from '../../limits/memory.js'
 import type { Serve, SdkTransport as ServerEnd } from '../../ports/transport.js'
-import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
+import {
+  type Channel,
+  ChannelError,
+  type MessageLengths,
+  type OutgoingMessage,
+  type Receiver,
+  type Transport,
+} from './channel.js'
 import { Slices } from './slices.js'
 
 export interface InProcessOptions {
@@ -20,7 +27,7 @@ export class InProcessTransport implements Transport {
   #closed = false
 
   constructor(options: InProcessOptions) {
-    this.#options = options
+    this.#options = { ...options }
   }
 
   async open(): Promise<Channel> {
@@ -36,6 +43,10 @@ export class InProcessTransport implements Transport {
     return channel
   }
 
+  limit({ line }: MessageLengths): void {
+    this.#options.lineLimit = line
+  }
+
   async endAll(): Promise<void> {
     this.#closed = true
     await Promise.all([...this.#channels].map((channel) => channel.close()))
@@ -49,7 +60,7 @@ class InProcessChannel implements Channel {
   readonly stateless = false
   readonly memory: Memory
   readonly end: ServerEnd
-  readonly #lineLimit: number
+  readonly #options: Pick<InProcessOptions, 'lineLimit'>
   readonly #onGone: () => void
   readonly #messages: Slices<Uint8Array>
   #receiver: Receiver | undefined
@@ -59,9 +70,9 @@ class InProcessChannel implements Channel {
   #waiting: (() => void)[] = []
   #over = false
 
-  constructor({ lineLimit, memory = unlimited() }: InProcessOptions, onGone: () => void) {
-    this.memory = memory
-    this.#lineLimit = lineLimit
+  constructor(options: InProcessOptions, onGone: () => void) {
+    this.memory = options.memory ?? unlimited()
+    this.#options = options
     this.#onGone = onGone
     this.#messages = new Slices(
       (bytes) => this.#receiver?.receive([bytes], undefined),
@@ -113,8 +124,9 @@ class InProcessChannel implements Channel {
   #take(message: unknown): Promise<void> {
     if (this.#over) return Promise.reject(new Error('The connection is closed'))
     const bytes = Buffer.from(JSON.stringify(message))
-    if (bytes.length > this.#lineLimit) {
-      const why = `The server sent a message of more than ${this.#lineLimit} bytes (limits.lineBytes)`
+    const { lineLimit } = this.#options
+    if (bytes.length > lineLimit) {
+      const why = `The server sent a message of more than ${lineLimit} bytes (limits.lineBytes)`
       this.#end(new ChannelError(why, { protocol: true }))
       return Promise.reject(new Error(why))
     }

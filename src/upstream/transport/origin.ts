@@ -20,7 +20,7 @@ import {
   undecodedIn,
 } from './answers.js'
 import { whatOf } from './causes.js'
-import { ChannelError, noMemoryForAnswer } from './channel.js'
+import { ChannelError, type MessageLengths, noMemoryForAnswer } from './channel.js'
 import { decoding } from './decoding.js'
 import { readToTheEnd } from './paused.js'
 import { Redirects } from './redirects.js'
@@ -38,8 +38,8 @@ export interface OriginOptions {
   target?: string | undefined
   /** Sent with every request, for example credentials. Names in lower case. */
   headers?: OriginHeaders
-  /** Maximum concurrent connections. Further calls wait for one. */
-  connections?: number
+  /** Maximum concurrent connections. Further calls wait for one. By default there is one for each call and stream. */
+  connections?: number | null
   connectTimeout?: number
   /** Opens the connections, and may refuse some. By default, every address is allowed. */
   connect?: Connect | undefined
@@ -73,7 +73,7 @@ export interface Reader {
 }
 
 const DEFAULTS = {
-  connections: 256,
+  connections: null,
   connectTimeout: 5_000,
   bodyLimit: 16 * 1024 * 1024,
   streamLimit: 64 * 1024 * 1024,
@@ -94,8 +94,8 @@ export class Origin {
   /** Where requests to the address go. */
   readonly redirects: Redirects
   /** Most bytes of an answer that is not a stream. */
-  readonly bodyLimit: number
-  readonly streamLimit: number
+  bodyLimit: number
+  streamLimit: number
   /** Resolves to the connections. A bridge with only stdio servers never loads undici. */
   readonly dispatcher: Promise<Dispatcher>
   /** The connections, after undici is loaded. */
@@ -126,6 +126,12 @@ export class Origin {
       this.#pool = pool
       return pool
     })
+  }
+
+  /** Bounds the answers that arrive from now on. */
+  limit({ answer, stream }: MessageLengths): void {
+    this.bodyLimit = answer
+    this.streamLimit = stream
   }
 
   /**
@@ -194,7 +200,12 @@ async function openPool(
     connect,
     via,
     connectTimeout: timeout,
-  }: { connections: number; connect: Connect | undefined; via: ForwardProxy | undefined; connectTimeout: number },
+  }: {
+    connections: number | null
+    connect: Connect | undefined
+    via: ForwardProxy | undefined
+    connectTimeout: number
+  },
 ): Promise<Dispatcher> {
   // In the bundle, a CommonJS package that is imported on demand has only a default export.
   const { buildConnector, interceptors, Pool } = (await import('undici')).default

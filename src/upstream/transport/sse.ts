@@ -13,7 +13,14 @@ import { mediaType } from '../../texts/headers.js'
 import { Deadline } from '../../time/time.js'
 import { OneWaySender } from '../one-way.js'
 import { type BodyKind, type OriginAnswer, type ResponseHeaders, refused } from './answers.js'
-import { type Channel, ChannelError, type OutgoingMessage, type Receiver, type Transport } from './channel.js'
+import {
+  type Channel,
+  ChannelError,
+  type MessageLengths,
+  type OutgoingMessage,
+  type Receiver,
+  type Transport,
+} from './channel.js'
 import { Cookies } from './cookies.js'
 import { type HttpRequest, Origin, type OriginOptions, type Reader } from './origin.js'
 import { MAX_REDIRECTS, onSameOrigin, redirectedTo } from './redirects.js'
@@ -35,6 +42,10 @@ export class SseTransport implements Transport {
 
   open({ account }: { account?: Account | undefined } = {}): Promise<Channel> {
     return SseChannel.open(this.#origin, account)
+  }
+
+  limit(lengths: MessageLengths): void {
+    this.#origin.limit(lengths)
   }
 
   close(): Promise<void> {

@@ -126,6 +126,12 @@ export class StdioChannel implements Channel {
     return !this.#ended && !this.#closing
   }
 
+  /** Bounds the lines that the child writes from now on. */
+  set lineLimit(bytes: number) {
+    this.#options.lineLimit = bytes
+    this.#decoder.limit = bytes
+  }
+
   attach(receiver: Receiver): void {
     this.#receiver = receiver
   }

@@ -15,27 +15,32 @@ const PATIENCE = 5_000
 const MAX_STARTERS = 1_000
 
 export class Starts {
-  readonly #burst: number
-  readonly #interval: number
+  #options: StartsOptions
   /** By principal: when the steady rate will have caught up with its starts so far, by `performance.now()`. */
   readonly #paidUntil = new Map<string, number>()
 
-  constructor({ burst, perMinute }: StartsOptions) {
-    this.#burst = burst
-    this.#interval = 60_000 / perMinute
+  constructor(options: StartsOptions) {
+    this.#options = options
+  }
+
+  /** Applies another rate. Earlier starts count. */
+  change(options: StartsOptions): void {
+    this.#options = options
   }
 
   /** Waits until a principal may start a process. Rejects with a Fault if that would take too long. */
   async turn(principal: string): Promise<void> {
+    const { burst, perMinute } = this.#options
+    const interval = 60_000 / perMinute
     const now = performance.now()
     const paidUntil = Math.max(this.#paidUntil.get(principal) ?? 0, now)
-    const wait = paidUntil - now - (this.#burst - 1) * this.#interval
+    const wait = paidUntil - now - (burst - 1) * interval
     if (wait > PATIENCE)
       throw new Fault('rateLimited', 'This caller has started too many processes of the server lately', {
         retryAfter: Math.ceil((wait - PATIENCE) / 1_000),
       })
     if (this.#paidUntil.size >= MAX_STARTERS) this.#forget(now)
-    this.#paidUntil.set(principal, paidUntil + this.#interval)
+    this.#paidUntil.set(principal, paidUntil + interval)
     if (wait > 0) await pause(wait)
   }
 

@@ -5,7 +5,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { platform } from 'node:process'
 import spawn from 'cross-spawn'
-import { type Channel, ChannelError, type Transport } from '../channel.js'
+import { type Channel, ChannelError, type MessageLengths, type Transport } from '../channel.js'
 import { cannotStart, missing, type ProgramStart } from './cannot-start.js'
 import { StdioChannel, type StdioChannelOptions } from './channel.js'
 import { downloads } from './downloads.js'
@@ -29,7 +29,7 @@ export class StdioTransport implements Transport {
   #closed = false
 
   constructor(options: StdioOptions) {
-    this.#options = options
+    this.#options = { ...options }
     this.target = [options.command, ...options.args].join(' ')
   }
 
@@ -62,6 +62,11 @@ export class StdioTransport implements Transport {
         resolve(channel)
       })
     })
+  }
+
+  limit({ line }: MessageLengths): void {
+    this.#options.lineLimit = line
+    for (const channel of this.#channels) channel.lineLimit = line
   }
 
   async endAll(hurry = false): Promise<void> {
