@@ -1,11 +1,12 @@
 /** The bridge: creates the mounts, and starts, reloads and shuts down. */
 
 import { getHeapStatistics } from 'node:v8'
+import { changedOptions } from '../config/changed.js'
 import { groupPaths, groupsOf, type Listen, type Settings, servedPaths, shareOf } from '../config/settings.js'
 import { keyOf } from '../crypto/seal.js'
 import { EventStore } from '../downstream/http/event-store.js'
 import { Refusals } from '../downstream/http/refusals.js'
-import type { PipeOptions } from '../downstream/stdio.js'
+import type { PipeOptions, PipePlace } from '../downstream/stdio.js'
 import { Fault } from '../fault/fault.js'
 import { Bound } from '../limits/bound.js'
 import { Memory } from '../limits/memory.js'
@@ -23,12 +24,12 @@ import type { Verdict } from '../upstream/era/verdict.js'
 import type { Server } from '../upstream/server.js'
 import { type BridgeContext, observerOf } from './context.js'
 import { Descriptors } from './descriptors.js'
-import { GroupMount, groupPlanOf } from './group-mount.js'
-import { HttpService, httpListen, type Mounts } from './http-service.js'
+import type { GroupMount } from './group-mount.js'
+import { HttpService, httpListen } from './http-service.js'
 import { InspectorFront } from './inspector-front.js'
 import type { Front } from './listener.js'
-import { Mount } from './mount.js'
-import { commonSettings, mountSettings, planOf } from './mount-settings.js'
+import type { Mount } from './mount.js'
+import { NextMounts } from './next-mounts.js'
 import type { Served } from './served.js'
 import type { Shared } from './shared.js'
 import { certificatesOf, gaugesOf, readinessOf, serversNow } from './status.js'
@@ -44,6 +45,8 @@ export interface ReloadResult {
   added: string[]
   changed: string[]
   removed: string[]
+  /** Changed options that are in use now, by their paths. */
+  options: string[]
   /** Changed options that need a restart. Their previous values stay in use. */
   fixed: string[]
 }
@@ -88,11 +91,12 @@ export class Bridge {
   readonly inspected: InspectedBridge
   #callable: InspectorFront | undefined
   readonly #audit: AuditLines | undefined
-  #mounts: ReadonlyMap<string, Mount>
-  #groups: ReadonlyMap<string, GroupMount>
+  #mounts: NextMounts
   #groupUrls: ReadonlyMap<string, string> = new Map()
   /** Retired mounts that still have calls in progress. */
   readonly #retiring = new Set<Served>()
+  /** What the client on stdio is served, and how it is served something else. */
+  #piped: { served: Served; move(to: PipePlace): void } | undefined
   /** Makes reloads run one after another. */
   #reloading: Promise<unknown> = Promise.resolve()
   /** Whether clients can still answer questions of parked calls. */
@@ -114,6 +118,7 @@ export class Bridge {
     const { audit } = settings
     this.#audit = audit && startAudit(audit, { ...context, changed: (failure) => this.#logAudit(failure, audit.file) })
     this.#shared = {
+      keys: settings.stateKeys.map(keyOf),
       replicas: this.#replicas,
       audit: this.#audit,
       desk: new Desk(replicas && ((name, ms) => replicas.records.claim('ticket', name, ms))),
@@ -129,7 +134,7 @@ export class Bridge {
     }
     const { metrics } = context
     this.inspected = {
-      servers: () => serversNow(this.#mounts),
+      servers: () => serversNow(this.mounts),
       targets: () => this.#inspectorFront.targets(),
       hidden: (name) => this.#inspectorFront.hidden(name),
       bodyBytes: settings.limits.bodyBytes,
@@ -140,24 +145,19 @@ export class Bridge {
       refusals: this.#refusals,
       audit: this.#audit,
       desk: this.#shared.desk,
-      state: () =>
-        readinessOf(this.#mounts, this.#groups, { isStopping: this.#stopping, redisUp: this.#replicas?.isUp }),
+      state: () => readinessOf(this.mounts, this.groups, { isStopping: this.#stopping, redisUp: this.#replicas?.isUp }),
       metrics: metrics && {
         contentType: metrics.contentType,
         text: () => metrics.text(this.#gauges, this.#conditions),
       },
       inspected: this.inspected,
     })
-    const names = Object.keys(settings.mcpServers)
-    this.#mounts = new Map(
-      names.map((name) => [name, new Mount(name, mountSettings(name, settings), this.#shared, context)]),
-    )
-    this.#groups = this.#groupsFor(settings, this.#mounts)
+    this.#mounts = new NextMounts(settings, this.#shared, context)
   }
 
   /** The server of the first mount, for commands that have only one. */
   get server(): Server {
-    const [mount] = this.#mounts.values()
+    const [mount] = this.mounts.values()
     return (mount as Mount).server
   }
 
@@ -173,12 +173,12 @@ export class Bridge {
 
   /** The mounts, by name of their server. */
   get mounts(): ReadonlyMap<string, Mount> {
-    return this.#mounts
+    return this.#mounts.servers
   }
 
   /** The groups by name. */
   get groups(): ReadonlyMap<string, GroupMount> {
-    return this.#groups
+    return this.#mounts.groups
   }
 
   /** The URLs of the endpoints of groups, by name, since it listens. */
@@ -190,7 +190,7 @@ export class Bridge {
   async listen(
     listen: Listen & { kind: 'http' } = httpListen(this.#settings.listen),
   ): Promise<ReadonlyMap<string, string>> {
-    const origin = await this.#http.listen(listen, this.#settings, this.#served)
+    const origin = await this.#http.listen(listen, this.#settings, this.#mounts)
     const urls = (paths: ReadonlyMap<string, readonly string[]>) =>
       new Map([...paths].map(([name, [first]]) => [name, origin + first]))
     this.#groupUrls = urls(groupPaths(this.#settings, listen))
@@ -199,20 +199,27 @@ export class Bridge {
 
   /** Serves HTTP without listening. Resolves to the handler for requests that another server of this process receives. */
   attach(): Promise<Front['routing']> {
-    return this.#http.attach(httpListen(this.#settings.listen), this.#settings, this.#served)
+    return this.#http.attach(httpListen(this.#settings.listen), this.#settings, this.#mounts)
   }
 
-  /** Serves the only group, or else the only server, on stdio, until the input ends or the output is closed. */
+  /**
+   * Serves the only group, or else the only server, on stdio, until the input ends or the output is closed. After a reload
+   * the client is served what is the only one then.
+   */
   async pipe(streams: Pick<PipeOptions, 'input' | 'output'>): Promise<void> {
-    const [served] = [...this.#groups.values(), ...this.#mounts.values()]
     await this.#context.inspector?.serveSocket(this.inspected)
-    await (served as Served).pipe({ ...streams, patience: this.#settings.timeouts.drainTimeout })
+    const { onlyOne: served } = this.#mounts
+    const moves = (move: (to: PipePlace) => void) => {
+      this.#piped = { served: served as Served, move }
+    }
+    await served?.pipe({ ...streams, moves, patience: this.#settings.timeouts.drainTimeout })
+    this.#piped = undefined
     this.#answerable = false
   }
 
   /** Connects to the servers before the first call. Calls `report` with the result of each server. */
   warmUp(report: WarmedUp): Promise<void> {
-    return this.#warmUp([...this.#mounts.values()], report)
+    return this.#warmUp([...this.mounts.values()], report)
   }
 
   async #warmUp(waiting: Mount[], report: WarmedUp): Promise<void> {
@@ -228,8 +235,8 @@ export class Bridge {
   }
 
   /**
-   * Applies another configuration. Unchanged servers keep their sessions and calls. Changed and removed servers get
-   * `drainTimeout` to end their calls in progress. New and changed ones are warmed up at once; `report` is called with
+   * Applies another configuration. Servers keep their processes, sessions and calls, unless what they are made of has changed:
+   * then, as when they are removed, they get `drainTimeout` to end their calls in progress. New and changed ones are warmed up at once; `report` is called with
    * each result. Rejects if the new configuration cannot be applied; then the previous one stays in use.
    */
   reload(settings: Settings, report: WarmedUp = () => {}): Promise<ReloadResult> {
@@ -270,7 +277,7 @@ export class Bridge {
 
   /** Groups come first, so that their calls end before their servers do. */
   get #all(): readonly Served[] {
-    return [...this.#groups.values(), ...this.#mounts.values(), ...this.#retiring]
+    return [...this.groups.values(), ...this.mounts.values(), ...this.#retiring]
   }
 
   #logAudit(failure: unknown, file: string | undefined): void {
@@ -280,24 +287,6 @@ export class Bridge {
         { event: 'audit_failed', ...(file !== undefined && { file }), err: failure },
         'the audit log cannot be written',
       )
-  }
-
-  get #served(): Mounts {
-    return { servers: this.#mounts, groups: this.#groups }
-  }
-
-  /** The groups in the settings. An existing group stays unless a setting that it depends on has changed. */
-  #groupsFor(settings: Settings, mounts: ReadonlyMap<string, Mount>): Map<string, GroupMount> {
-    const own = commonSettings(settings)
-    return new Map(
-      [...groupsOf(settings)].map(([name, entry]) => {
-        const old = this.#groups?.get(name)
-        const group =
-          old?.plan === groupPlanOf(name, own) ? old : new GroupMount(entry, own, this.#shared, this.#context)
-        if (group !== old) group.set(entry, mounts)
-        return [name, group]
-      }),
-    )
   }
 
   get #idle(): boolean {
@@ -315,7 +304,7 @@ export class Bridge {
   get #inspectorFront(): InspectorFront {
     const { requests, windows } = this.#http
     const { audit } = this.#shared
-    this.#callable ??= new InspectorFront(() => ({ settings: this.#settings, mounts: this.#served }), {
+    this.#callable ??= new InspectorFront(() => ({ settings: this.#settings, mounts: this.#mounts }), {
       refusals: this.#refusals,
       audit,
       requests,
@@ -326,13 +315,13 @@ export class Bridge {
 
   get #gauges(): Gauge[] {
     const connections = { used: this.#http.connections, limit: this.#settings.limits.connections }
-    return gaugesOf(this.#shared, connections, [...this.#mounts.values(), ...this.#groups.values()])
+    return gaugesOf(this.#shared, connections, [...this.mounts.values(), ...this.groups.values()])
   }
 
   get #conditions(): Conditions {
     return {
       redisUp: this.#replicas?.isUp,
-      certificates: certificatesOf(this.#mounts, [this.#http.certificate, this.#replicas?.certificate]),
+      certificates: certificatesOf(this.mounts, [this.#http.certificate, this.#replicas?.certificate]),
     }
   }
 
@@ -340,43 +329,42 @@ export class Bridge {
     const before = this.#settings
     const fixed = NEED_RESTART.filter((key) => JSON.stringify(wanted[key]) !== JSON.stringify(before[key]))
     const settings = { ...wanted, ...Object.fromEntries(fixed.map((key) => [key, before[key]])) } as Settings
-    const changes: ReloadResult = { added: [], changed: [], removed: [], fixed: [...fixed] }
-    const mounts = new Map<string, Mount>()
-    for (const name of Object.keys(settings.mcpServers)) {
-      const old = this.#mounts.get(name)
-      const own = mountSettings(name, settings)
-      const same = old?.plan === planOf(name, own, this.#context.lead?.(name)?.plan)
-      if (!same) changes[old ? 'changed' : 'added'].push(name)
-      mounts.set(name, same && old ? old : new Mount(name, own, this.#shared, this.#context))
-    }
-    const fresh = [...mounts.values()].filter((mount) => this.#mounts.get(mount.name) !== mount)
-    const gone = [...this.#mounts.values()].filter((mount) => mounts.get(mount.name) !== mount)
-    changes.removed = gone.map(({ name }) => name).filter((name) => !mounts.has(name))
-    const groups = this.#groupsFor(settings, mounts)
-    const freshGroups = [...groups.values()].filter((group) => this.#groups.get(group.name) !== group)
-    const goneGroups = [...this.#groups.values()].filter((group) => groups.get(group.name) !== group)
+    const next = new NextMounts(settings, this.#shared, this.#context, { ...this.#mounts, settings: before })
     try {
       if (this.#stopping) throw new Fault('draining', 'The bridge is shutting down')
-      await this.#http.replace(settings, { servers: mounts, groups })
+      next.adapt()
+      await this.#http.replace(settings, next)
     } catch (error) {
-      for (const one of [...freshGroups, ...fresh]) await one.close(true)
+      await next.undo()
       throw error
     }
+    const { fresh, gone } = next
+    const changes: ReloadResult = { ...next.changes, options: changedOptions(before, settings), fixed: [...fixed] }
+    next.take()
     this.#settings = settings
-    this.#mounts = mounts
-    this.#groups = groups
-    for (const [name, entry] of groupsOf(settings)) groups.get(name)?.set(entry, mounts)
-    if (this.#replicas) this.#replicas.keys = settings.stateKeys.map(keyOf)
+    this.#mounts = next
+    this.#movePipe()
+    const keys = settings.stateKeys.map(keyOf)
+    if (this.#replicas) this.#replicas.keys = keys
+    this.#shared.keys.splice(0, this.#shared.keys.length, ...keys)
     Object.assign(this.#shared.calls, { max: settings.limits.calls, share: shareOf(settings) })
     Object.assign(this.#shared.subscriptions, { max: settings.limits.subscriptions, share: shareOf(settings) })
     this.#shared.memory.resize({ max: memoryOf(settings), share: shareOf(settings) })
     this.#context.recorder?.note('config', `servers: ${inWords(changes)}`)
-    this.#warmUp(fresh, report).catch(() => {})
-    for (const one of [...goneGroups, ...gone])
+    this.#warmUp([...fresh], report).catch(() => {})
+    for (const one of gone)
       this.#retire(one).catch((error: unknown) =>
         this.#log.error({ event: 'server_close_failed', err: error }, 'shutting down a removed server failed'),
       )
     return changes
+  }
+
+  /** Serves the client on stdio what is the only one now. */
+  #movePipe(): void {
+    const { onlyOne: served } = this.#mounts
+    if (!this.#piped || !served || this.#piped.served === served) return
+    this.#piped.served = served
+    this.#piped.move(served.place)
   }
 
   /** Closes a mount that is no longer served, when its calls have ended or `drainTimeout` has passed. */

@@ -1,8 +1,6 @@
 /** The client side of a mount: on stdio, and over HTTP, whose code is loaded on first use. */
 
-import { type PipeOptions, servePipe } from '../downstream/stdio.js'
-import { Admission } from '../policy/admission.js'
-import { compose } from '../policy/compose.js'
+import { type PipeOptions, type PipePlace, servePipe } from '../downstream/stdio.js'
 import type { Gauge } from '../ports/events.js'
 import type { HttpMount, HttpMountOptions } from './http-mount.js'
 import type { Shared } from './shared.js'
@@ -12,7 +10,7 @@ export interface ClientSideOptions extends HttpMountOptions {
 }
 
 /** Streams of a client on stdio, or of one in memory. */
-export type Pipe = Pick<PipeOptions, 'input' | 'output' | 'patience' | 'principal'>
+export type Pipe = Pick<PipeOptions, 'input' | 'output' | 'patience' | 'principal' | 'moves'>
 
 export class ClientSide {
   readonly #options: ClientSideOptions
@@ -41,24 +39,35 @@ export class ClientSide {
     return this.#served
   }
 
+  /** What a client on stdio is served. */
+  get place(): PipePlace {
+    const { upstream, settings, sessionSettings, log } = this.#options
+    return {
+      upstream,
+      log,
+      settings: sessionSettings,
+      get compat() {
+        return settings.compat
+      },
+      get lineLimit() {
+        return settings.limits.lineBytes
+      },
+    }
+  }
+
   /**
    * Serves stdio until the input ends or the output is closed. After the input has ended, requests in flight have
    * `patience` milliseconds.
    */
-  async pipe(streams: Pipe): Promise<void> {
-    const { upstream, settings, sessionSettings, log, shared } = this.#options
-    // When the input ends, the subscriptions of this pipe end too, but not those of other pipes of this server.
-    const endings = new Admission()
-    streams.input.once('end', () => endings.end())
-    await servePipe({
-      ...streams,
-      upstream: { ...upstream, handle: compose(upstream.handle, endings.policy) },
-      compat: settings.compat,
-      log,
-      lineLimit: settings.limits.lineBytes,
-      memory: shared.memory,
-      settings: sessionSettings,
-    })
+  pipe(streams: Pipe): Promise<void> {
+    const { place } = this
+    const { memory } = this.#options.shared
+    return servePipe(Object.assign(place, streams, { memory }))
+  }
+
+  /** Applies the settings, which have changed. */
+  adapt(): void {
+    this.#served?.adapt()
   }
 
   drain(): void {

@@ -19,6 +19,6 @@ export function discoveryHost(context: BridgeContext): DiscoveryHost {
     accountsOf: (name, entry, settings, signIn, isModern, found) =>
       accountsOf(name, entry, settings, { log, signIn }, isModern, found),
     serverOf: (name, entry, settings, memory, reach) =>
-      new Server(serverOptions(name, entry, settings, quiet, memory, undefined, reach)),
+      new Server(serverOptions(name, entry, settings, quiet, { memory, keys: [] }, reach)),
   }
 }

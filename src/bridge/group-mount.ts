@@ -1,6 +1,7 @@
 /** A group as the bridge serves it: several mounts behind one endpoint. It stays while its servers come and go. */
 import type { GroupSettings } from '../config/settings.js'
-import { keyOf } from '../crypto/seal.js'
+import type { SessionSettings } from '../downstream/legacy/session.js'
+import type { PipePlace } from '../downstream/stdio.js'
 import { Fault } from '../fault/fault.js'
 import { Group } from '../group/group.js'
 import type { GroupPlan, Member } from '../group/member.js'
@@ -15,7 +16,7 @@ import { ClientSide, type Pipe } from './client-side.js'
 import { type BridgeContext, logOf, observerOf } from './context.js'
 import type { HttpMount } from './http-mount.js'
 import type { Health, Mount } from './mount.js'
-import { type CommonSettings, planOf } from './mount-settings.js'
+import type { CommonSettings } from './mount-settings.js'
 import type { Served } from './served.js'
 import type { Shared } from './shared.js'
 
@@ -34,8 +35,9 @@ const MAX_TITLE = 60
 
 export class GroupMount implements Served {
   readonly name: string
-  readonly plan: string
+  /** The settings now: a reload may change them. */
   readonly #settings: CommonSettings
+  readonly #sessionSettings: SessionSettings
   /** The group behind its policies. */
   readonly upstream: Upstream
   readonly #group: Group
@@ -53,19 +55,19 @@ export class GroupMount implements Served {
   /** Its name in the audit log; undefined without one. */
   readonly #auditedAs: string | undefined
 
-  constructor(entry: GroupSettings, settings: CommonSettings, shared: Shared, context: BridgeContext) {
+  constructor(entry: GroupSettings, given: CommonSettings, shared: Shared, context: BridgeContext) {
     const { name } = entry
     const { version } = context
     const log = logOf({ kind: 'group', name }, shared, context)
     this.name = name
-    this.plan = groupPlanOf(name, settings)
+    const settings = { ...given }
     this.#settings = settings
     this.#entry = entry
     this.#auditedAs = shared.audit && name
     this.#group = new Group({
       name,
       plan: this.#planOf(),
-      keys: settings.stateKeys.map(keyOf),
+      keys: shared.keys,
       version,
       memory: shared.memory,
       log,
@@ -78,6 +80,11 @@ export class GroupMount implements Served {
       legacyRoute: () => group.legacyRoute(),
       connected: (principal, client) => group.connected(principal, client),
     }
+    this.#sessionSettings = {
+      ...sessionSettingsIn(settings),
+      serverInfo: JSON.stringify({ name: 'mcp-bridge', version }),
+      begin: (abort) => this.#admission.begin(abort),
+    }
     this.#clients = new ClientSide({
       name,
       isGroup: true,
@@ -85,16 +92,19 @@ export class GroupMount implements Served {
       log,
       settings,
       further: [],
-      sessionSettings: {
-        strict: settings.compat.strictRevisions,
-        emulateTasks: settings.compat.emulateTasks,
-        answerWithin: settings.timeouts.answer,
-        serverInfo: JSON.stringify({ name: 'mcp-bridge', version }),
-        begin: (abort) => this.#admission.begin(abort),
-      },
+      sessionSettings: this.#sessionSettings,
       relay: undefined,
       shared,
     })
+  }
+
+  /** Applies changed settings: sessions and calls go on. */
+  adapt(settings: CommonSettings): void {
+    const { instructionBytes } = this.#settings.limits
+    Object.assign(this.#settings, settings)
+    Object.assign(this.#sessionSettings, sessionSettingsIn(settings))
+    this.#clients.adapt()
+    if (settings.limits.instructionBytes !== instructionBytes) this.#group.change(this.#planOf())
   }
 
   /** Sets the entry of the group, and its servers: those in the entry that are served now. */
@@ -159,6 +169,10 @@ export class GroupMount implements Served {
 
   http(): Promise<HttpMount> {
     return this.#clients.http()
+  }
+
+  get place(): PipePlace {
+    return this.#clients.place
   }
 
   pipe(streams: Pipe): Promise<void> {
@@ -230,9 +244,10 @@ export class GroupMount implements Served {
   }
 }
 
-/** The plan of a group. Its servers are not a part of it: they may change while the mount stays. */
-export function groupPlanOf(name: string, settings: CommonSettings): string {
-  return planOf(name, settings)
+/** What sessions of clients take from settings. */
+function sessionSettingsIn({ compat, timeouts }: CommonSettings) {
+  const { strictRevisions: strict, emulateTasks } = compat
+  return { strict, emulateTasks, answerWithin: timeouts.answer }
 }
 
 function memberOf(mount: Mount, prefix: string, group: string | undefined): Member {

@@ -72,19 +72,26 @@ export class HttpMount {
     this.#options = options
     const { name, settings, relay } = options
     const { replicas } = options.shared
-    const { clientSessions: max } = settings.limits
-    const { clientIdle: idle, clientGone: gone, keepAlive } = settings.timeouts
-    const share = shareOf(settings)
+    const bounds = boundsIn(settings)
     const handed = replicas && new HandedSessions(replicas, name)
     this.#handed = handed
     const ended = (id: string, { from }: KeptSession) => from !== undefined && handed?.forget(id)
-    const keeping = { max, share, idle, gone, keepAlive, replicas }
+    const keeping = { ...bounds, replicas }
     this.#sessions = { http: new Sessions({ ...keeping, ended }), sse: new Sessions(keeping) }
     this.#listening = new SharedListening(options.upstream.handle)
+    const { max, share, idle, keepAlive } = bounds
     const known = replicas && { server: name, records: replicas.records, idle }
     this.#relay = relay && new Relay({ ...relay, keepAlive, sessions: { max, share, idle, shared: known } })
     const relayed = this.#relay?.sessions
     this.#unhear = relayed && replicas?.hear(name, { changed() {}, missed: () => void relayed.shareAgain() })
+  }
+
+  /** Applies the settings, which have changed: bounds and times. Sessions go on. */
+  adapt(): void {
+    const { max, share, idle, gone, keepAlive } = boundsIn(this.#options.settings)
+    this.#sessions.http.change({ max, share, idle, gone, keepAlive })
+    this.#sessions.sse.change({ max, share, idle, gone, keepAlive })
+    this.#relay?.change({ max, share, idle, keepAlive })
   }
 
   /** The usage of the bounds of sessions. */
@@ -191,6 +198,12 @@ export class HttpMount {
     this.#sessions.http.close()
     this.#sessions.sse.close()
   }
+}
+
+/** The bounds of sessions in settings. */
+function boundsIn(settings: CommonSettings) {
+  const { clientIdle: idle, clientGone: gone, keepAlive } = settings.timeouts
+  return { max: settings.limits.clientSessions, share: shareOf(settings), idle, gone, keepAlive }
 }
 
 /** The path of the metadata at the server, by those at the bridge. */

@@ -1,9 +1,16 @@
 /**
- * The settings of one mount, the part of the configuration that it depends on: on a reload, a mount whose settings are
- * the same stays. A mount gets nothing else, and its plan contains all of it. So any change of these settings changes
- * the plan.
+ * The settings of one mount, and what a reload has to make anew when they change: nothing (bounds and times), the mount
+ * (what clients may see), or also its server, with its processes and sessions. A mount gets nothing else than its settings,
+ * so an option that no list here names makes the server anew.
  */
-import { hasSignInPage, parseListen, type ServerSettings, type Settings } from '../config/settings.js'
+import {
+  hasSeveral,
+  hasSignInPage,
+  isStdio,
+  parseListen,
+  type ServerSettings,
+  type Settings,
+} from '../config/settings.js'
 
 /** Options of the bridge as a whole. They can change while a mount stays. */
 const AROUND = [
@@ -81,12 +88,69 @@ export function commonSettings(settings: Settings): CommonSettings {
   }
 }
 
-/**
- * The plan of a mount: a text of everything that it depends on. If it is unchanged by a reload, the mount stays.
- * `trust` is the plan of a discovered server's TrustContext.
- */
-export function planOf(name: string, settings: CommonSettings, trust?: string): string {
-  return JSON.stringify([name, settings, trust])
+/** Options that a mount applies while it goes on. It also applies limits; only the first limit of tools makes it anew. */
+const APPLIED = ['timeouts', 'compat', 'stateKeys'] as const satisfies (keyof CommonSettings)[]
+const APPLIED_OF_SERVER: readonly string[] = ['timeouts', 'strictRevisions']
+/** Options of the policies around a server: they decide what clients see and may call. */
+const POLICIES = ['audit', 'metricsTools'] as const satisfies (keyof CommonSettings)[]
+const POLICIES_OF_SERVER: readonly string[] = [
+  'scopes',
+  'unscoped',
+  'tools',
+  'prompts',
+  'resources',
+  'cache',
+  'cacheFor',
+  'paths',
+]
+
+/** Texts of what a mount and its server are made of. */
+export interface MountPlan {
+  /** If it is unchanged by a reload, the server stays, with its processes and sessions. */
+  server: string
+  /** If this is unchanged too, the mount stays. */
+  policies: string
+}
+
+/** The plan of a mount. `trust` is the plan of a discovered server's TrustContext. */
+export function planOf(name: string, { server, ...settings }: MountSettings, trust?: string): MountPlan {
+  const { auth, limits, page, ...common } = without(settings, APPLIED)
+  const own = Object.entries(server).filter(([key]) => !APPLIED_OF_SERVER.includes(key))
+  const isPolicy = ([key]: [string, unknown]) => POLICIES_OF_SERVER.includes(key)
+  const checksScopes = trust !== undefined || Object.keys(server.scopes).length > 0
+  return {
+    server: JSON.stringify([
+      name,
+      own.filter((one) => !isPolicy(one)),
+      without(common, POLICIES),
+      { passthrough: auth?.passthrough, several: hasSeveral(settings), page: !isStdio(server) && page },
+      trust,
+    ]),
+    policies: JSON.stringify([
+      own.filter(isPolicy),
+      POLICIES.map((key) => common[key]),
+      checksScopes && [auth?.unscoped, auth?.tokens],
+      limits.tools.length > 0,
+    ]),
+  }
+}
+
+/** Whether callers that one configuration accepts are not accepted by the next one. Nothing of them may stay. */
+export function losesCallers(before: Settings, now: Settings): boolean {
+  const accepted = callersIn(now)
+  return [...callersIn(before)].some((one) => !accepted.has(one))
+}
+
+/** The principals with tokens, and the other ways to be accepted. */
+function callersIn({ auth }: Settings): ReadonlySet<string> {
+  if (!auth) return new Set([' everybody'])
+  const { passthrough, issuers = [], forwarded, tokens = {} } = auth
+  return new Set([
+    ...Object.keys(tokens),
+    ...issuers.map(({ issuer }) => ` ${issuer}`),
+    ...(forwarded ? [' forwarded'] : []),
+    ...(passthrough ? [' passthrough'] : []),
+  ])
 }
 
 function withoutSecrets(tokens: NonNullable<Auth['tokens']>): Record<string, { scopes: readonly string[] }> {

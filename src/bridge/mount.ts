@@ -2,10 +2,11 @@
 
 import { isStdio, shareOf } from '../config/settings.js'
 import { describeServer, ownCall } from '../describe/server.js'
+import type { SessionSettings } from '../downstream/legacy/session.js'
 import type { Logger } from '../downstream/logger.js'
+import type { PipePlace } from '../downstream/stdio.js'
 import type { Fault } from '../fault/fault.js'
 import { Bound } from '../limits/bound.js'
-import type { PemFiles } from '../net/pem-files.js'
 import type { Accounts } from '../oauth/client/accounts.js'
 import { SignIn } from '../oauth/sign-in.js'
 import { Admission } from '../policy/admission.js'
@@ -19,17 +20,16 @@ import type { Gauge } from '../ports/events.js'
 import type { Requester } from '../protocol/account.js'
 import type { Handler } from '../protocol/call.js'
 import type { Relayed, Upstream } from '../protocol/upstream.js'
-import { Server } from '../upstream/server.js'
-import { accountsOf } from './accounts.js'
-import { pemOfServer } from './certificates.js'
+import type { Server } from '../upstream/server.js'
 import { ClientSide, type Pipe } from './client-side.js'
 import { type BridgeContext, logOf, observerOf } from './context.js'
 import type { HidingServer } from './hidden.js'
 import type { HttpMount } from './http-mount.js'
-import { type MountSettings, planOf } from './mount-settings.js'
+import { type MountPlan, type MountSettings, planOf } from './mount-settings.js'
 import { auditOf, cacheOf, choiceOf, learning, requiredScopes, scopesOf, toolLimitsOf, watched } from './pipeline.js'
 import type { Served } from './served.js'
-import { serverOptions, timesOf } from './server-options.js'
+import { timesOf } from './server-options.js'
+import { ServerSide } from './server-side.js'
 import type { Shared } from './shared.js'
 
 /** The self-description of a server. */
@@ -63,9 +63,15 @@ export class Mount implements Served {
   readonly accounts: Accounts | undefined
   /** The parts that decide what is hidden from clients, for the inspector. */
   readonly hiding: HidingServer
-  /** A text of all settings of the mount. If a reload does not change it, the mount stays. */
-  readonly plan: string
+  /** What it is made of. If a reload does not change it, the mount stays. */
+  readonly plan: MountPlan
   readonly #log: Logger
+  readonly #side: ServerSide
+  /** The settings now: a reload may change a part of them. */
+  readonly #settings: MountSettings
+  readonly #sessionSettings: SessionSettings
+  /** The time limits of calls. */
+  readonly #times: { idle: number; total: number }
   readonly #clients: ClientSide
   readonly #admission: Admission
   readonly #calls: Bound
@@ -79,15 +85,16 @@ export class Mount implements Served {
   readonly #learnsNames: boolean
   /** The time when the list of tools was last read for a decision about trust. */
   #learned = Number.NEGATIVE_INFINITY
-  /** The configured certificates, if there are any. */
-  readonly #pem: PemFiles | undefined
   /** Answers for a discovered server while it is unavailable. */
   readonly #unavailable: ReturnType<typeof unavailable> | undefined
   /** The circuit breaker of a discovered server. */
   readonly #breaker: (() => { open: boolean; until: number }) | undefined
   #identity: { known?: ServerIdentity | undefined; since: number } | undefined
 
-  constructor(name: string, settings: MountSettings, shared: Shared, context: BridgeContext) {
+  /** `kept` is the server of another mount, which stays until this mount takes it over. */
+  constructor(name: string, given: MountSettings, shared: Shared, context: BridgeContext, kept?: ServerSide) {
+    const settings = { ...given }
+    this.#settings = settings
     const own = settings.server
     this.name = name
     const trust = context.lead?.(name)
@@ -95,15 +102,13 @@ export class Mount implements Served {
     const { log, names } = context
     const observe = observerOf(context)
     this.#log = logOf({ kind: 'server', name }, shared, context)
-    // The bridge never signs in to a server that nobody has configured.
-    this.accounts = trust
-      ? undefined
-      : accountsOf(name, own, settings, { ...context, ...shared }, () => this.server.verdict?.era === 'modern')
-    const { accounts } = this
-    const { replicas, memory } = shared
-    this.#pem = pemOfServer(name, own, log.child({ server: name }))
-    const reach = { connect: trust?.connect, accounts, pem: this.#pem }
-    this.server = new Server(serverOptions(name, own, settings, context, memory, replicas, reach))
+    const side = kept ?? new ServerSide(name, settings, shared, context)
+    if (!kept) side.owner = this
+    this.#side = side
+    this.server = side.server
+    const { accounts } = side
+    this.accounts = accounts
+    const { memory } = shared
     const signIn =
       accounts &&
       new SignIn({
@@ -113,25 +118,20 @@ export class Mount implements Served {
         version: context.version,
         asksElsewhere: settings.page && accounts.isPersonal && shared.replicas !== undefined,
       })
-    const { callsPerServer } = settings.limits
-    const share = shareOf(settings)
-    const { strictRevisions, emulateTasks } = settings.compat
-    const sessionSettings = {
-      strict: own.strictRevisions ?? strictRevisions,
-      emulateTasks,
-      answerWithin: timesOf(settings, own).answer,
+    this.#sessionSettings = {
+      ...sessionSettingsIn(settings),
       serverInfo: JSON.stringify({ name: 'mcp-bridge', version: context.version }),
       begin: (abort: (reason: Fault) => void) => this.#admission.begin(abort),
     }
-    this.#calls = new Bound({ max: callsPerServer, share })
-    const { call, callTotal } = timesOf(settings, own)
+    this.#calls = new Bound(callBoundIn(settings))
+    this.#times = callTimesIn(settings)
     this.#admission = new Admission({
       calls: [
         { bound: shared.calls, where: 'with the bridge' },
         { bound: this.#calls, where: 'with the server' },
       ],
       subscriptions: [{ bound: shared.subscriptions, where: 'with the bridge' }],
-      timeouts: { idle: call, total: callTotal },
+      timeouts: this.#times,
       signIn,
     })
     const cache = cacheOf(name, own, settings, shared.results, observe)
@@ -206,14 +206,36 @@ export class Mount implements Served {
       log: this.#log,
       settings,
       further: isStdio(own) ? [] : own.paths,
-      sessionSettings,
+      sessionSettings: this.#sessionSettings,
       relay: relayed && { relayed, ...asked, log: this.#log, gate: this.#admission, memory },
       shared,
     })
   }
 
+  /** Its server, with accounts and certificates. */
+  get side(): ServerSide {
+    return this.#side
+  }
+
+  /** Has the server from now on, with these settings: the mount before it has it no longer. */
+  takeOver(settings: MountSettings): void {
+    this.#side.owner = this
+    this.#side.adapt(settings)
+  }
+
+  /** Applies settings that differ from its own only in what does not change its plan: sessions, processes and calls go on. */
+  adapt(settings: MountSettings): void {
+    Object.assign(this.#settings, settings)
+    Object.assign(this.#sessionSettings, sessionSettingsIn(settings))
+    Object.assign(this.#calls, callBoundIn(settings))
+    Object.assign(this.#times, callTimesIn(settings))
+    this.#side.adapt(settings)
+    this.#clients.adapt()
+  }
+
   get busy(): { calls: number; parked: number } {
-    return { calls: this.#calls.used, parked: this.server.parked }
+    // Calls in tunnels take no place.
+    return { calls: Math.max(this.#calls.used, this.#admission.inFlight), parked: this.server.parked }
   }
 
   get gauges(): Gauge[] {
@@ -227,7 +249,7 @@ export class Mount implements Served {
 
   /** The expiry of the client certificate, in milliseconds since 1970; undefined without one. */
   get certificateExpiresAt(): number | undefined {
-    return this.#pem?.expiresAt
+    return this.#side.pem?.expiresAt
   }
 
   /** What `/readyz` reports about the server. */
@@ -304,6 +326,10 @@ export class Mount implements Served {
     return this.#clients.http()
   }
 
+  get place(): PipePlace {
+    return this.#clients.place
+  }
+
   pipe(streams: Pipe): Promise<void> {
     return this.#clients.pipe(streams)
   }
@@ -329,8 +355,24 @@ export class Mount implements Served {
     this.drain()
     this.cut()
     this.#clients.close()
-    this.accounts?.close()
     this.#unavailable?.close()
-    await this.server.close(hurry)
+    if (this.#side.owner === this) await this.#side.close(hurry)
   }
+}
+
+/** What sessions of clients take from settings. */
+function sessionSettingsIn(settings: MountSettings) {
+  const { server: own, compat } = settings
+  const { strictRevisions, emulateTasks } = compat
+  const { answer: answerWithin } = timesOf(settings, own)
+  return { strict: own.strictRevisions ?? strictRevisions, emulateTasks, answerWithin }
+}
+
+function callBoundIn(settings: MountSettings) {
+  return { max: settings.limits.callsPerServer, share: shareOf(settings) }
+}
+
+function callTimesIn(settings: MountSettings) {
+  const { call: idle, callTotal: total } = timesOf(settings, settings.server)
+  return { idle, total }
 }

@@ -66,11 +66,12 @@ export function auditOf(server: string, settings: MountSettings, log: AuditLog |
 /** The policy that limits how often tools are called; undefined without limits. */
 export function toolLimitsOf(
   server: string,
-  { limits }: MountSettings,
+  settings: MountSettings,
   count: ToolLimitsOptions['count'],
   listed: ToolNames,
 ): Policy | undefined {
-  return limits.tools.length === 0 ? undefined : toolLimits({ server, limits: limits.tools, count, listed })
+  if (settings.limits.tools.length === 0) return undefined
+  return toolLimits({ server, limits: () => settings.limits.tools, count, listed })
 }
 
 /** The policy that shows clients a part of the server; undefined if it shows all of it. */
@@ -113,15 +114,23 @@ export function learning(server: string, names: ListedNames): Policy {
 export function cacheOf(
   name: string,
   own: ServerSettings,
-  { limits }: MountSettings,
+  settings: MountSettings,
   results: Results,
   observe: Observe | undefined,
 ): Cache | undefined {
   if (own.cache === 'off') return undefined
-  // Each subscription with a legacy server takes a session that a caller could use. A session per request hears no
-  // changes.
-  const sessions = isStdio(own) ? limits.processes : limits.sessions
-  const subscriptions = own.session === 'per-request' ? 0 : Math.min(MAX_LISTENED, Math.floor(sessions / 2))
-  const shared = own.cacheFor === 'public'
-  return new Cache({ server: name, mode: own.cache, shared, results, subscriptions, observe })
+  return new Cache({
+    server: name,
+    mode: own.cache,
+    shared: own.cacheFor === 'public',
+    results,
+    // Each subscription with a legacy server takes a session that a caller could use. A session per request hears no
+    // changes.
+    get subscriptions() {
+      const { processes, sessions } = settings.limits
+      const half = Math.floor((isStdio(own) ? processes : sessions) / 2)
+      return own.session === 'per-request' ? 0 : Math.min(MAX_LISTENED, half)
+    },
+    observe,
+  })
 }

@@ -1,18 +1,19 @@
 /** What the bridge serves to clients under a name: a server (`Mount`), or a group of servers (`GroupMount`). */
+import type { PipePlace } from '../downstream/stdio.js'
 import type { Gauge } from '../ports/events.js'
 import type { Pipe } from './client-side.js'
 import type { HttpMount } from './http-mount.js'
 
 export interface Served {
   readonly name: string
-  /** A text of all settings of the mount. If a reload does not change it, the mount stays. */
-  readonly plan: string
   /** The numbers of calls in progress and of parked calls. */
   readonly busy: { calls: number; parked: number }
   /** The usage of its own bounds. */
   readonly gauges: Gauge[]
   /** The HTTP side. It is loaded and created on first use. */
   http(): Promise<HttpMount>
+  /** What a client on stdio is served, which was served something else before. */
+  readonly place: PipePlace
   /** Serves a client on stdio until the input ends or the output is closed. */
   pipe(streams: Pipe): Promise<void>
   /** Lets calls in progress end. Admits only requests that continue them. */

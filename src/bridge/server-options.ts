@@ -3,24 +3,15 @@
  * stderr of its program, headers, the `clientInfo` of the bridge, and default time limits such as those of the probe and of idle sessions.
  */
 
-import {
-  type Callers,
-  hasSeveral,
-  isStdio,
-  type ServerSettings,
-  type Settings,
-  shareOf,
-  transportOf,
-} from '../config/settings.js'
+import { type Callers, hasSeveral, isStdio, type ServerSettings, shareOf, transportOf } from '../config/settings.js'
 import { withoutCredentials } from '../credentials/credentials.js'
-import { keyOf } from '../crypto/seal.js'
+import type { SealKey } from '../crypto/seal.js'
 import type { Memory } from '../limits/memory.js'
 import type { PemFiles } from '../net/pem-files.js'
 import { proxiesOf } from '../net/proxy.js'
 import { reachOf } from '../net/server-connect.js'
-import type { Replicas } from '../ports/replicas.js'
 import type { AccountsByPrincipal } from '../protocol/account.js'
-import type { ServerOptions } from '../upstream/options.js'
+import type { ServerBounds, ServerOptions } from '../upstream/options.js'
 import { HttpTransport } from '../upstream/transport/http.js'
 import { InProcessTransport } from '../upstream/transport/in-process.js'
 import type { Connect } from '../upstream/transport/origin.js'
@@ -28,6 +19,7 @@ import { SseTransport } from '../upstream/transport/sse.js'
 import { StdioTransport } from '../upstream/transport/stdio/stdio.js'
 import { type BridgeContext, observerOf } from './context.js'
 import type { MountSettings } from './mount-settings.js'
+import type { Shared } from './shared.js'
 
 /** The variables that every program inherits from the bridge. */
 const INHERITED = [
@@ -83,28 +75,60 @@ export interface Reaching {
   pem?: PemFiles | undefined
 }
 
+/** Settings of bounds and times. */
+type BoundingSettings = Pick<MountSettings, 'timeouts' | 'limits'> & Callers
+
+/** What a server is in, or on: it decides about some bounds and times. */
+type Kind = 'http' | 'sse' | 'stdio' | 'in-process'
+
+/** The bounds and times of the Server of an entry. `keys` seal the states of parked calls. */
+export function serverBounds(
+  own: ServerSettings,
+  all: BoundingSettings,
+  { kind = kindOf(own), keys }: { kind?: Kind | undefined; keys: readonly SealKey[] },
+): ServerBounds {
+  const { limits } = all
+  const { lineBytes: line, answerBytes: answer, streamBytes: stream } = limits
+  const { probe, initialize, start, startWait, idle, answer: ttl } = timesOf(all, own)
+  const isProgram = kind === 'stdio'
+  const usual = kind === 'in-process' ? 'stdio' : kind
+  return {
+    share: shareOf(all),
+    several: hasSeveral(all),
+    timeouts: { probe: probe ?? PROBE_TIMEOUT[usual], initialize, start, startWait, idle: idle ?? IDLE[usual] },
+    maxSessions: isProgram ? limits.processes : limits.sessions,
+    startsPerMinute: isProgram ? limits.startsPerMinute : undefined,
+    parked: { ttl, max: limits.parked, maxPerPrincipal: limits.parkedPerPrincipal, keys },
+    lengths: { line, answer, stream },
+  }
+}
+
+function kindOf(own: ServerSettings): Kind {
+  if (isStdio(own)) return 'stdio'
+  return transportOf(own) === 'sse' ? 'sse' : 'http'
+}
+
 /** Options for the Server of an entry. */
 export function serverOptions(
   name: string,
   settings: ServerSettings,
-  all: Pick<Settings, 'stateKeys'> & Pick<MountSettings, 'timeouts' | 'limits'> & Callers,
+  all: BoundingSettings,
   context: BridgeContext,
-  memory: Memory,
-  replicas?: Replicas,
+  { memory, keys, replicas }: Pick<Shared, 'memory' | 'keys' | 'replicas'>,
   { connect, accounts, pem }: Reaching = {},
 ): ServerOptions {
-  const { limits, auth, stateKeys } = all
+  const { limits, auth } = all
   const { log, version, env } = context
   const observe = observerOf(context)
-  const timeouts = timesOf(all, settings)
+  const serve = context.inProcess?.(name)
+  const bounds = serverBounds(settings, all, { kind: serve && 'in-process', keys })
   const common = {
+    ...bounds,
     name,
     era: settings.era,
     isolation: settings.session,
     asksAlone: settings.questions === 'exact',
     single: settings.process === 'single',
-    share: shareOf(all),
-    several: hasSeveral(all),
     passthrough: auth?.passthrough ?? false,
     accounts,
     tasks: settings.tasks,
@@ -116,25 +140,8 @@ export function serverOptions(
     recorder: context.recorder?.serverOf(name),
     memory,
     replicas,
-    parked: {
-      ttl: timeouts.answer,
-      max: limits.parked,
-      maxPerPrincipal: limits.parkedPerPrincipal,
-      ...(stateKeys.length > 0 && { keys: stateKeys.map(keyOf) }),
-    },
   }
-  const times = (kind: 'http' | 'sse' | 'stdio') => ({
-    probe: timeouts.probe ?? PROBE_TIMEOUT[kind],
-    initialize: timeouts.initialize,
-    start: timeouts.start,
-    startWait: timeouts.startWait,
-    idle: timeouts.idle ?? IDLE[kind],
-  })
-  const serve = context.inProcess?.(name)
-  if (serve) {
-    const transport = new InProcessTransport({ serve, lineLimit: limits.lineBytes, memory })
-    return { ...common, transport, timeouts: times('stdio'), maxSessions: limits.sessions }
-  }
+  if (serve) return { ...common, transport: new InProcessTransport({ serve, lineLimit: limits.lineBytes, memory }) }
   if (isStdio(settings)) {
     const { command, args, cwd, passEnvironment } = settings
     const names = passEnvironment ? Object.keys(env) : INHERITED
@@ -153,16 +160,9 @@ export function serverOptions(
       },
       onChild: (what, pid, running) => observe?.({ kind: 'child', server: name, what, pid, running }),
     })
-    const { processes: maxSessions, startsPerMinute } = limits
-    return { ...common, transport, timeouts: times('stdio'), maxSessions, startsPerMinute }
+    return { ...common, transport }
   }
   const headers = Object.fromEntries(Object.entries(settings.headers).map(([key, value]) => [key.toLowerCase(), value]))
-  const bounds = {
-    bodyLimit: limits.answerBytes,
-    streamLimit: limits.streamBytes,
-    memory,
-    connections: limits.callsPerServer * 2 + limits.subscriptions,
-  }
   const url = new URL(settings.url)
   const way = connect
     ? { connect }
@@ -172,14 +172,13 @@ export function serverOptions(
         socketPath: settings.socket,
       })
   const target = settings.socket === undefined ? undefined : `unix:${settings.socket}:${url.pathname}`
-  const reach = { url, target, headers, ...way, ...bounds }
-  const kind = transportOf(settings)
+  const { answerBytes: bodyLimit, streamBytes: streamLimit } = limits
+  const reach = { url, target, headers, ...way, bodyLimit, streamLimit, memory }
   const sse = new SseTransport(reach)
+  if (kindOf(settings) === 'sse') return { ...common, transport: sse }
   return {
     ...common,
-    transport: kind === 'sse' ? sse : new HttpTransport(reach),
-    ...(kind === undefined && { fallback: sse }),
-    timeouts: times(kind === 'sse' ? 'sse' : 'http'),
-    maxSessions: limits.sessions,
+    transport: new HttpTransport(reach),
+    ...(transportOf(settings) === undefined && { fallback: sse }),
   }
 }

@@ -1,5 +1,6 @@
 /** What all mounts of a bridge share: bounds, memory, stores. */
 
+import type { SealKey } from '../crypto/seal.js'
 import type { EventStore } from '../downstream/http/event-store.js'
 import type { Refusals } from '../downstream/http/refusals.js'
 import type { LoggedCalls } from '../downstream/logger.js'
@@ -13,6 +14,8 @@ import type { Descriptors } from './descriptors.js'
 
 /** What all mounts share. */
 export interface Shared {
+  /** Seal what clients keep for the bridge: the first one seals, all of them open. A reload may replace them. */
+  keys: SealKey[]
   calls: Bound
   subscriptions: Bound
   /** The memory ledger. */

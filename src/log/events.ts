@@ -101,6 +101,7 @@ export const LOG_EVENTS = {
   certificate_unusable: 'A certificate or key has changed, and is unusable. The previous one stays.',
   config_unusable: 'The configuration is valid, but could not be used. The previous one stays.',
   config_changed: 'A new configuration is in use.',
+  config_unchanged: 'The bridge was asked to read its configuration again (SIGHUP), and was started without a file.',
   config_adjusted: 'A part of the configuration was left out or changed.',
   config_format_detected: 'The configuration is in the format of another program.',
   config_writable:

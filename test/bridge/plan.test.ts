@@ -1,6 +1,6 @@
-/** What a mount is made of: a change of any of it changes the plan, so that a reload makes the mount anew. */
+/** What a reload makes anew when an option changes: nothing, the mount, or its server with its processes and sessions. */
 import t from 'tap'
-import { mountSettings, planOf } from '../../src/bridge/mount-settings.js'
+import { losesCallers, mountSettings, planOf } from '../../src/bridge/mount-settings.js'
 import { fileSchema } from '../../src/config/schema/schema.js'
 import { OPTIONS, parseSettings, SERVER_KEYS, type Settings } from '../../src/config/settings.js'
 
@@ -14,7 +14,14 @@ const settings = parseSettings(
 
 /** No value of any option. */
 const DIFFERENT = { different: true }
-/** Options of the bridge as a whole. What a mount is made of is everything else, and a new option is part of that. */
+/** What is made anew. */
+type Anew = 'nothing' | 'mount' | 'server'
+/** Bounds, times and keys, which are applied while everything goes on. */
+const APPLIED = ['limits', 'timeouts', 'compat', 'stateKeys']
+const APPLIED_OF_SERVER = ['path', 'timeouts', 'strictRevisions']
+/** Options of what clients see and may call: the server itself stays. Every other option is of the server, also a new one. */
+const POLICIES_OF_SERVER = ['scopes', 'unscoped', 'tools', 'prompts', 'resources', 'cache', 'cacheFor', 'paths']
+/** Options of the bridge as a whole, of which no mount is made. */
 const AROUND = [
   ...[
     '$schema',
@@ -53,49 +60,91 @@ const plan = (changed: object, name = 'address') => {
   const all = { ...settings, ...changed } as Settings
   return planOf(name, mountSettings(name, all))
 }
-const changes = (changed: object, name?: string) => plan(changed, name) !== plan({}, name)
-
-for (const name of Object.keys(ENTRIES)) {
-  t.test(`each option of a server entry (${name}) is part of the plan, except where it is served`, async (t) => {
-    t.ok(SERVER_KEYS.size > 10)
-    for (const key of SERVER_KEYS) {
-      const entry = { ...settings.mcpServers[name], [key]: DIFFERENT }
-      t.equal(changes({ mcpServers: { ...settings.mcpServers, [name]: entry } }, name), key !== 'path', key)
-    }
-  })
+const anew = (changed: object, name?: string): Anew => {
+  const [before, now] = [plan({}, name), plan(changed, name)]
+  if (before.server !== now.server) return 'server'
+  return before.policies === now.policies ? 'nothing' : 'mount'
 }
 
-t.test('each option of the bridge is part of the plan, except those known not to affect any mount', async (t) => {
-  for (const key of OPTIONS.filter((key) => key !== 'mcpServers' && key !== 'auth'))
-    t.equal(changes({ [key]: ADDRESSES[key] ?? DIFFERENT }), !AROUND.includes(key), key)
-})
-
-for (const group of ['timeouts', 'limits', 'compat', 'oauth'] as const) {
+for (const name of Object.keys(ENTRIES)) {
   t.test(
-    `each option of "${group}" is part of the plan, except those for shutdown and for counts before calls`,
+    `an option of a server entry (${name}) makes the server anew, except those of policies, times and path`,
     async (t) => {
-      for (const key of Object.keys(fileSchema.shape[group].unwrap().shape))
-        t.equal(
-          changes({ [group]: { ...settings[group], [key]: DIFFERENT } }),
-          !/^drain|PerMinute$/.test(key) || key === 'startsPerMinute',
-          key,
-        )
+      t.ok(SERVER_KEYS.size > 10)
+      for (const key of SERVER_KEYS) {
+        const entry = { ...settings.mcpServers[name], [key]: DIFFERENT }
+        const expected = APPLIED_OF_SERVER.includes(key)
+          ? 'nothing'
+          : POLICIES_OF_SERVER.includes(key)
+            ? 'mount'
+            : 'server'
+        t.equal(anew({ mcpServers: { ...settings.mcpServers, [name]: entry } }, name), expected, key)
+      }
     },
   )
 }
 
-t.test('principals and their scopes are part of the plan, and their secrets are not', async (t) => {
-  const withTokens = (tokens: object) => changes({ auth: { ...settings.auth, tokens } })
-  t.notOk(withTokens({ alice: OTHER }))
-  t.notOk(withTokens({ alice: { token: OTHER, scopes: [] } }))
-  t.ok(withTokens({ alice: { token: TOKEN, scopes: ['read'] } }))
-  t.ok(withTokens({ alice: TOKEN, bob: OTHER }), 'with several principals, bounds are shared')
-  t.ok(changes({ auth: { passthrough: true } }))
-  t.notMatch(plan({}), TOKEN)
+t.test('an option of the bridge makes servers anew, except those that are applied or affect no mount', async (t) => {
+  for (const key of OPTIONS.filter((key) => !['mcpServers', 'auth', ...APPLIED].includes(key))) {
+    const expected = AROUND.includes(key) ? 'nothing' : ['audit', 'metricsTools'].includes(key) ? 'mount' : 'server'
+    t.equal(anew({ [key]: ADDRESSES[key] ?? DIFFERENT }), expected, key)
+  }
+})
+
+for (const group of ['timeouts', 'limits', 'compat'] as const) {
+  t.test(`no option of "${group}" makes anything anew, except the first limit of tools`, async (t) => {
+    for (const key of Object.keys(fileSchema.shape[group].unwrap().shape))
+      if (key !== 'tools') t.equal(anew({ [group]: { ...settings[group], [key]: DIFFERENT } }), 'nothing', key)
+    if (group === 'limits') t.equal(anew({ limits: { ...settings.limits, tools: [{}] } }), 'mount')
+  })
+}
+
+t.test(
+  'principals and their scopes make a mount anew only if its tools need scopes, and their secrets never',
+  async (t) => {
+    const withTokens = (tokens: object, scopes: object = {}) => {
+      const all = (tokens: object) => {
+        const entry = { ...settings.mcpServers['address'], scopes }
+        return { ...settings, mcpServers: { address: entry }, auth: { ...settings.auth, tokens } } as Settings
+      }
+      const [before, now] = [all({ alice: TOKEN, bob: OTHER }), all(tokens)].map((one) =>
+        planOf('address', mountSettings('address', one)),
+      )
+      if (before?.server !== now?.server) return 'server'
+      return before?.policies === now?.policies ? 'nothing' : 'mount'
+    }
+    const rule = { '*': ['read'] }
+    for (const scopes of [{}, rule]) {
+      t.equal(withTokens({ alice: OTHER, bob: TOKEN }, scopes), 'nothing')
+      t.equal(withTokens({ alice: { token: OTHER, scopes: [] }, bob: OTHER }, scopes), 'nothing')
+    }
+    const scoped = { alice: { token: TOKEN, scopes: ['read'] }, bob: OTHER }
+    t.equal(withTokens(scoped), 'nothing')
+    t.equal(withTokens(scoped, rule), 'mount')
+    t.equal(withTokens({ alice: TOKEN, bob: OTHER, carol: 'one-more-token-of-length' }), 'nothing')
+    t.equal(withTokens({ alice: TOKEN }), 'server', 'a single principal may use all of a bound')
+    t.equal(anew({ auth: { passthrough: true } }), 'server')
+    t.notMatch(JSON.stringify(plan({})), TOKEN)
+  },
+)
+
+t.test('a configuration loses callers if it has no longer their token, their provider or their way in', async (t) => {
+  const callers = (auth: object | undefined) => ({ ...settings, auth }) as Settings
+  const loses = (before: object | undefined, now: object | undefined) => losesCallers(callers(before), callers(now))
+  const [alice, both] = [{ tokens: { alice: TOKEN } }, { tokens: { alice: TOKEN, bob: OTHER } }]
+  const providers = (...names: string[]) => ({ issuers: names.map((issuer) => ({ issuer })) })
+  t.notOk(loses(alice, both))
+  t.notOk(loses(alice, { tokens: { alice: OTHER } }))
+  t.notOk(loses(providers('https://one.example'), providers('https://one.example', 'https://two.example')))
+  t.ok(loses(both, alice))
+  t.ok(loses(undefined, alice))
+  t.ok(loses(alice, undefined))
+  t.ok(loses(providers('https://one.example', 'https://two.example'), providers('https://two.example')))
+  t.ok(loses({ forwarded: {} }, alice))
 })
 
 t.test('the plan excludes other servers, and includes what discovery found about its own', async (t) => {
-  t.notOk(changes({ mcpServers: { address: settings.mcpServers['address'] } }))
+  t.equal(anew({ mcpServers: { address: settings.mcpServers['address'] } }), 'nothing')
   const own = mountSettings('address', settings)
-  t.not(planOf('address', own, 'pinned'), planOf('address', own))
+  t.not(planOf('address', own, 'pinned').server, planOf('address', own).server)
 })

@@ -19,7 +19,8 @@ t.test('11.4 does not end an idle program unless configured', async (t) => {
   const idleOf = (entry: object, timeouts: object = {}) => {
     const all = parseSettings({ mcpServers: { it: entry }, timeouts }, { env: {}, read: String })
     const context = { log: pino({ level: 'silent' }), version: '0', env: {} }
-    return serverOptions('it', all.mcpServers['it'] as ServerSettings, all, context, unlimited()).timeouts.idle
+    return serverOptions('it', all.mcpServers['it'] as ServerSettings, all, context, { memory: unlimited(), keys: [] })
+      .timeouts.idle
   }
   const [program, address] = [{ command: 'program' }, { url: 'http://127.0.0.1/mcp' }]
   t.equal(idleOf(program), undefined)

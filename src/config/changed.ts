@@ -1,0 +1,29 @@
+/** Names the options in which two configurations differ, for the log: never their values. */
+import { isDeepStrictEqual } from 'node:util'
+import { isObject } from './value.js'
+
+/** Options whose members have names of their own, such as servers, and how many names lead to one of their options. */
+const DEPTHS: Readonly<Record<string, number>> = { mcpServers: 3, groups: 3 }
+const USUAL_DEPTH = 2
+/** Most options that are named. */
+const MAX_NAMED = 50
+
+/** The paths of the options that differ, such as `limits.calls` and `mcpServers.github.env`. */
+export function changedOptions(before: object, now: object): string[] {
+  const changed = differences(before, now, [])
+  return changed.length <= MAX_NAMED
+    ? changed
+    : [...changed.slice(0, MAX_NAMED), `and ${changed.length - MAX_NAMED} more`]
+}
+
+function differences(before: object, now: object, path: readonly string[]): string[] {
+  const [one, other] = [new Map(Object.entries(before)), new Map(Object.entries(now))]
+  const names = [...new Set([...one.keys(), ...other.keys()])]
+  return names.flatMap((name) => {
+    const [was, is] = [one.get(name), other.get(name)] as [unknown, unknown]
+    const at = [...path, name]
+    if (isDeepStrictEqual(was, is)) return []
+    const goesOn = at.length < (DEPTHS[at[0] as string] ?? USUAL_DEPTH) && isObject(was) && isObject(is)
+    return goesOn ? differences(was, is, at) : [at.join('.')]
+  })
+}
