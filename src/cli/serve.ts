@@ -108,6 +108,14 @@ export async function serve(
   program.onCrash((error) => {
     stop(error, true).catch(program.abort)
   })
+  const current = { settings }
+  const reloaded = (isSuccessful: boolean) => metrics?.reloaded(isSuccessful)
+  // Before it serves there is nothing to do: what changes until then is read when it does.
+  let readAgain = () => {}
+  program.onReload(() => readAgain())
+  const follow = () => {
+    readAgain = followChanges(log, bridge, files, { found, current, program, reloaded })
+  }
   try {
     if (listen.kind === 'stdio') {
       const ready = bridge.warmUp((mount, verdict) => {
@@ -117,6 +125,7 @@ export async function serve(
       ready.catch(() => {})
       const piped = bridge.pipe({ input: program.stdin, output: program.stdout })
       collectLessOften()
+      follow()
       await Promise.race([ready.then(() => piped), piped])
       return await stop(INPUT_ENDED)
     }
@@ -139,10 +148,8 @@ export async function serve(
     const [url] = [...bridge.groupUrls.values(), ...urls.values()]
     const { inspectUrl } = bridge
     if (url !== undefined) onListening?.(url, inspectUrl && inspectorAddress(inspectUrl, inspector?.token))
-    const current = { settings }
     found?.follow(() => reload(log, bridge, found.with(current.settings)))
-    const reloaded = (isSuccessful: boolean) => metrics?.reloaded(isSuccessful)
-    if (files.length > 0) followChanges(log, bridge, files, { found, current, program, reloaded })
+    follow()
     await warm
   } catch (error) {
     program.fail(error)
@@ -167,13 +174,13 @@ interface Following {
   reloaded(isSuccessful: boolean): void
 }
 
-/** Reloads the configuration when one of its files changes, and on SIGHUP. */
+/** Reloads the configuration when one of its files changes. Returns a function that does so at once. */
 function followChanges(
   log: Log,
   bridge: Bridge,
   files: readonly string[],
   { found, current, program, reloaded }: Following,
-): void {
+): () => void {
   let followed: readonly string[] = []
   const follow = (now: readonly string[]) => {
     for (const file of followed) unwatchFile(file)
@@ -181,7 +188,7 @@ function followChanges(
     // Polled by name: editors and Kubernetes replace the file.
     for (const file of followed) watchFile(file, { interval: FILE_CHECK, persistent: false }, () => look())
     // A file that changed between reading and watching is read again.
-    setTimeout(() => look(true), FILE_CHECK).unref()
+    if (files.length > 0) setTimeout(() => look(true), FILE_CHECK).unref()
   }
   const look = (onlyIfDifferent = false) => {
     let command: Command
@@ -202,7 +209,10 @@ function followChanges(
     reload(log, bridge, found?.with(settings) ?? settings, reloaded)
   }
   follow(files)
-  program.onReload(() => look())
+  return () => {
+    if (files.length > 0) look()
+    else log.info({ event: 'config_unchanged' }, 'asked to read the configuration again, but there is no file to read')
+  }
 }
 
 /** Warns of ignored parts of the configuration, and of other users who may write it: they decide which programs start. */

@@ -18,22 +18,29 @@ import { InFlight } from './legacy/in-flight.js'
 import type { SessionSettings } from './legacy/session.js'
 import { type Logger, tell } from './logger.js'
 import { ModernDownstream } from './modern.js'
+import { movingSubscription } from './moving-subscription.js'
+
+/** What a client on a pipe is served. */
+export interface PipePlace {
+  upstream: Upstream
+  readonly compat: Pick<Compat, 'draftErrorCodes' | 'bareDiscover'>
+  log: Logger
+  /** Most bytes of one line. It can change. */
+  readonly lineLimit: number
+  settings: SessionSettings
+}
 
 /** Options of serving a pipe. */
-export interface PipeOptions {
+export interface PipeOptions extends PipePlace {
   input: Readable
   output: Writable
-  upstream: Upstream
-  compat: Pick<Compat, 'draftErrorCodes' | 'bareDiscover'>
-  log: Logger
-  /** Most bytes of one line. */
-  lineLimit: number
   /** Milliseconds for requests in flight after the input has ended, and after the answer to `initialize`. */
-  patience: number
-  settings: SessionSettings
+  readonly patience: number
   memory: Memory
   /** Who the client is; by default the user who started the process. */
   principal?: string | undefined
+  /** Called once with a function that makes the pipe serve something else. Requests in flight end where they are. */
+  moves?: ((move: (to: PipePlace) => void) => void) | undefined
 }
 
 /** The only client is the one that started the process, unless there are others in memory. */
@@ -44,14 +51,26 @@ const LOCAL = 'local'
  * answered; then requests in flight have `patience` milliseconds before they are aborted. Resolves when all have ended.
  */
 export async function servePipe(options: PipeOptions): Promise<void> {
-  const { input, output, upstream, compat, log, lineLimit, patience, settings, memory, principal = LOCAL } = options
-  const modern = new ModernDownstream({ upstream, compat, memory })
-  const disconnected = upstream.connected?.(principal)
+  const { input, output, memory, principal = LOCAL } = options
+  let place: PipePlace = options
+  /** What subscriptions of modern clients follow. */
+  const followers = new Set<(what: 'moved' | 'over') => void>()
+  /** The calls of modern clients go here. */
+  const served = { ...place.upstream }
+  const modern = new ModernDownstream({
+    upstream: served,
+    subscribe: (call) => movingSubscription(call, { follow, handle: (listen) => served.handle(listen) }),
+    memory,
+    get compat() {
+      return place.compat
+    },
+  })
+  let disconnected = place.upstream.connected?.(principal)
   const running = new InFlight()
   /** Ids of the session's requests in flight. No modern request may have the same id at the same time. */
   const inSession = new Set<string>()
   const answers = new Set<Promise<void>>()
-  const decoder = new LineDecoder(lineLimit)
+  const decoder = new LineDecoder(place.lineLimit)
 
   /** For messages that wait to be written. */
   const outgoing = memory.reserve(principal, SMALL)
@@ -83,14 +102,30 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   const patient = () => hasEnded
 
   const conversation = new Conversation({
-    upstream,
+    upstream: place.upstream,
     sender: { principal, patient },
     transport: 'stdio',
-    log,
+    log: place.log,
     memory,
-    settings,
+    settings: place.settings,
     write,
   })
+
+  options.moves?.((to) => {
+    const before = disconnected
+    disconnected = to.upstream.connected?.(principal)
+    place = to
+    Object.assign(served, to.upstream)
+    conversation.move(to)
+    for (const changed of [...followers]) changed('moved')
+    before?.()
+  })
+
+  function follow(changed: (what: 'moved' | 'over') => void): () => void {
+    followers.add(changed)
+    if (hasEnded) changed('over')
+    return () => followers.delete(changed)
+  }
 
   function answerModern(request: Request, envelope: Envelope | undefined): Promise<void> {
     const controller = running.enterRequest(request.id)
@@ -98,7 +133,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       principal,
       patient,
       abort: controller,
-      log,
+      log: place.log,
       transport: 'stdio' as const,
       running: controller,
     }
@@ -127,7 +162,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
    * Handles a message. The promise resolves when it has been answered; undefined if it needs no answer or is endless.
    */
   function take(message: Message): Promise<void> | undefined {
-    const verdict = classifyLine(message, conversation.state, compat)
+    const verdict = classifyLine(message, conversation.state, place.compat)
     if (message.kind === 'invalid') return undefined
     if (message.kind === 'request' && (running.hasRequest(message.id) || inSession.has(idKey(message.id))))
       throw new Fault('invalidRequest', 'Duplicate id: a request with this id is still in progress')
@@ -135,7 +170,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     // The id alone determines the request, because both eras share the ids, and a notification needs no envelope.
     const named = cancels ? running.named(message.params) : undefined
     if (cancels && named) {
-      log.telemetry?.recorder?.received(message, { call: named.call })
+      place.log.telemetry?.recorder?.received(message, { call: named.call })
       running.cancel(message.params)
       return undefined
     }
@@ -148,7 +183,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       const answering = inBackground(answerModern(message, 'bare' in verdict ? undefined : verdict.envelope))
       return methodTraits(message.method).endless ? undefined : answering
     }
-    if (message.kind === 'notification') modern.notify(message, { principal, log })
+    if (message.kind === 'notification') modern.notify(message, { principal, log: place.log })
     return undefined
   }
 
@@ -166,7 +201,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
       answers.delete(settled)
     }
     const settled = answering.then(over, (error: unknown) => {
-      log.error({ event: 'answer_failed', err: error }, 'answering a request failed')
+      place.log.error({ event: 'answer_failed', err: error }, 'answering a request failed')
       over()
     })
     answers.add(settled)
@@ -176,11 +211,11 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   /** Refuses a line. By default, a line without a valid id gets no answer, because no request could be matched with it. */
   async function refuse(error: unknown, id: Id | undefined, answers = id !== undefined): Promise<void> {
     const fault = Fault.from(error)
-    tell(log, { kind: 'refusal', reason: fault.fault, status: fault.status, said: fault.message })
+    tell(place.log, { kind: 'refusal', reason: fault.fault, status: fault.status, said: fault.message })
     if (fault.row.reason === 'internal_error')
-      log.error({ event: 'message_failed', err: fault.cause }, 'handling a message failed')
-    else log.warn({ event: 'message_refused', why: fault.message }, 'message refused')
-    if (answers) await write(errorMessage(id, fault.toRpcError(compat.draftErrorCodes)))
+      place.log.error({ event: 'message_failed', err: fault.cause }, 'handling a message failed')
+    else place.log.warn({ event: 'message_refused', why: fault.message }, 'message refused')
+    if (answers) await write(errorMessage(id, fault.toRpcError(place.compat.draftErrorCodes)))
   }
 
   /** Refuses a message. A refused batch gets an error without an id, because its sender waits for an answer. */
@@ -192,7 +227,10 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   /** Takes a line. The promise resolves when its refusal is written; undefined if it is not refused. */
   function takeLine(line: Line): Promise<void> | undefined {
     if (line instanceof Outline)
-      return refuse(new Fault('bodyTooLarge', `The line is over ${lineLimit} bytes (limits.lineBytes)`), undefined)
+      return refuse(
+        new Fault('bodyTooLarge', `The line is over ${place.lineLimit} bytes (limits.lineBytes)`),
+        undefined,
+      )
     // A message is in memory twice: as received, and as sent to the server.
     const size = 2 * lengthOf(line)
     const reservation = size > SMALL ? memory.reserve(principal) : undefined
@@ -216,11 +254,12 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   output.on('error', (error) => {
     if (closed) return
     closed = true
-    log.warn({ event: 'stdout_closed', why: error.message }, 'client closed stdout; shutting down')
+    place.log.warn({ event: 'stdout_closed', why: error.message }, 'client closed stdout; shutting down')
     input.destroy()
   })
   try {
     for await (const chunk of input) {
+      decoder.limit = place.lineLimit
       for (const line of decoder.push(chunk as Uint8Array)) {
         const { room } = conversation
         if (room) await room
@@ -231,13 +270,14 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     for (const line of decoder.end()) await takeLine(line)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    if (!closed) log.warn({ event: 'stdin_failed', why }, 'reading from stdin failed; shutting down')
+    if (!closed) place.log.warn({ event: 'stdin_failed', why }, 'reading from stdin failed; shutting down')
   }
   hasEnded = true
+  for (const changed of [...followers]) changed('over')
   if (!closed) {
     // A script that sends all its messages at once ends the input before the server has started.
     await conversation.opened
-    await within(Promise.all(answers), patience)
+    await within(Promise.all(answers), options.patience)
   }
   disconnected?.()
   running.abortAll()

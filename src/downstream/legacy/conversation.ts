@@ -7,14 +7,21 @@ import type { ProcessSession } from '../../protocol/classify.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
 import { methodTraits } from '../../protocol/methods.js'
 import type { Upstream } from '../../protocol/upstream.js'
-import { error as errorMessage, type Message, type Request, result } from '../../rpc/message.js'
+import {
+  error as errorMessage,
+  type Message,
+  type Notification,
+  type Request,
+  type Response,
+  result,
+} from '../../rpc/message.js'
 import type { Wire } from '../../rpc/source.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { answerLost, type Send } from '../frames.js'
 import type { Logger } from '../logger.js'
 import { readBatch, together } from './batch.js'
 import { openSession } from './open-session.js'
-import type { AboutRequest, ClientSession, SessionSettings } from './session.js'
+import type { AboutRequest, ClientSession, SessionPlace, SessionSettings } from './session.js'
 
 /** Options of a conversation. */
 export interface ConversationOptions {
@@ -41,8 +48,10 @@ const EARLY: ReadonlySet<string> = new Set(['initialize', 'ping'])
 
 /** One client on one channel: handles its messages, and writes the messages for it. */
 export class Conversation {
-  readonly #options: ConversationOptions
+  #options: ConversationOptions
   #session: ClientSession | undefined
+  /** The session before it moved, while requests are in flight in it. */
+  #former: ClientSession | undefined
   /** Why the last `initialize` failed. Later requests of the client get the same error. */
   #failed: Fault | undefined
   /** `initialize` is in progress. */
@@ -103,7 +112,7 @@ export class Conversation {
     if (this.#closed) return undefined
     if (message.kind === 'batch') return this.#takeAll(message, about)
     if (message.kind !== 'request') {
-      this.#session?.take(message)
+      this.#take(message)
     } else if (message.method === 'initialize' && !this.#session) {
       await this.#open(message, about)
     } else {
@@ -117,6 +126,36 @@ export class Conversation {
   close(): void {
     this.#closed = true
     this.#session?.close()
+    this.#former?.close()
+  }
+
+  /** Goes on at another server or group. Requests in flight end where they are. */
+  move(to: SessionPlace): void {
+    this.#options = { ...this.#options, ...to }
+    const { opened } = this
+    if (opened) opened.then(() => this.#move()).catch(() => {})
+    else this.#move()
+  }
+
+  #move(): void {
+    const session = this.#session
+    if (!session || this.#closed) return
+    try {
+      this.#session = session.moved?.(this.#options)
+    } catch (error) {
+      this.#failed = Fault.from(error)
+      this.#session = undefined
+    }
+    if (this.#session === session) return
+    this.#session?.listened()
+    this.#former?.close()
+    this.#former = session
+  }
+
+  #take(message: Notification | Response): void {
+    this.#session?.take(message)
+    const isForFormer = message.kind === 'response' || message.method === 'notifications/cancelled'
+    if (isForFormer && this.#former && this.#former.open > 0) this.#former.take(message)
   }
 
   async #open(request: Request, about: AboutRequest): Promise<void> {
@@ -163,7 +202,7 @@ export class Conversation {
 
   async #takeAll(batch: Message & { kind: 'batch' }, about: AboutRequest): Promise<void> {
     const { requests, others, errors } = readBatch(batch)
-    for (const message of others) this.#session?.take(message)
+    for (const message of others) this.#take(message)
     const answers: Wire[] = [...errors]
     const send: Send = ({ text, last }) => {
       if (!last) return this.#options.write(text)

@@ -39,7 +39,10 @@ export async function openSession(
     record.recorder?.sent(text, origin)
     record.answered(revision ? 'ok' : 'error', undefined)
     if (revision === undefined) return { text }
-    return { text, session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport }) }
+    return {
+      text,
+      session: new TunnelSession(tunnel, revision, { ...options, session, serverTransport, opening: request }),
+    }
   } catch (error) {
     const fault = Fault.from(error)
     const text = errorMessage(request.id, fault.toRpcError())

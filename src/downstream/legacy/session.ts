@@ -53,6 +53,11 @@ export interface ClientSession {
   isFor?(message: Notification | Response): boolean
   /** The client can now receive messages that belong to no request. */
   listened(): void
+  /**
+   * Goes on at another server or group, which the client cannot be told to connect to. Returns the session to use from now on,
+   * this one or another; this one then ends with its requests in flight. Undefined if there is no way to go on.
+   */
+  moved?(to: SessionPlace): ClientSession | undefined
   /** Ends the session and aborts its requests. */
   close(): void
 }
@@ -98,6 +103,9 @@ export interface OpenOptions {
   /** Identifies the session for the inspector. */
   session?: string | undefined
 }
+
+/** A server or group, with its log and the settings of sessions with it. */
+export type SessionPlace = Pick<OpenOptions, 'upstream' | 'log' | 'settings'>
 
 /** Settings of the sessions of legacy clients. */
 export interface SessionSettings {

@@ -103,6 +103,13 @@ export class SessionChanges {
     if (uris.length > 0) this.#open()
   }
 
+  /** The session goes on at another server: its lists are others, whether or not the first one announced changes. */
+  moved(): void {
+    for (const { capability, method } of CHANGING_LISTS)
+      if (objectIn(this.#options.offered, capability)) this.#options.deliver(method, EMPTY)
+    if ((this.#started && this.#lists.length > 0) || this.#uris.size > 0) this.#subscription.renew()
+  }
+
   #open(): void {
     this.#inOrder(() => this.#change(this.#uris))
       .then(() => {

@@ -58,7 +58,7 @@ import { AskedSession } from './asked-session.js'
 import { EmulatedTasks } from './emulated-tasks.js'
 import { InFlight, type RunningRequest } from './in-flight.js'
 import { Questions } from './questions.js'
-import type { AboutRequest, ClientSession, Opened, OpenOptions, SessionRecord } from './session.js'
+import type { AboutRequest, ClientSession, Opened, OpenOptions, SessionPlace, SessionRecord } from './session.js'
 import { SessionChanges } from './subscription.js'
 import { wantsTasks } from './task-driver.js'
 import { type CallContext, goOn, type TranslatedOutcome } from './translated-call.js'
@@ -76,7 +76,7 @@ const ASKED_SINCE = 1_000_000
 /** A session of a legacy client that the bridge itself answers. */
 export class TranslatedSession implements ClientSession {
   readonly revision: LegacyRevision
-  readonly #options: OpenOptions
+  #options: OpenOptions
   /** Replaced on a change, not modified, because calls refer to it. */
   #caller: Caller
   /** The server's capabilities, as sent to the client, and their names. */
@@ -92,7 +92,7 @@ export class TranslatedSession implements ClientSession {
   /** Memory that the session needs until its end. */
   readonly #reservation: Reservation
   /** Reports to the upstream side that the client has disconnected. */
-  readonly #disconnected: (() => void) | undefined
+  #disconnected: (() => void) | undefined
   #ready = false
   #listened = false
 
@@ -117,7 +117,7 @@ export class TranslatedSession implements ClientSession {
       to: this.#to,
       asked,
       within: options.settings.answerWithin,
-      report: (what, call) => tell(options.log, { kind: 'question', what, call }),
+      report: (what, call) => tell(this.#options.log, { kind: 'question', what, call }),
     })
     this.#client = new AskedSession({
       principal: options.sender.principal,
@@ -168,7 +168,7 @@ export class TranslatedSession implements ClientSession {
     return { text, session }
   }
 
-  /** Continues a session that another replica had. Throws a Fault if there is no memory for it. */
+  /** Continues a session that another replica, or a tunnel, had. Throws a Fault if there is no memory for it. */
   static continue(record: SessionRecord, options: OpenOptions): TranslatedSession {
     const { revision, clientInfo, capabilities, logLevel, offered, wrapped, uris, ready, asked } = record
     const opening = { revision, clientInfo, capabilities }
@@ -285,6 +285,16 @@ export class TranslatedSession implements ClientSession {
   isFor(message: Notification | Response): boolean {
     if (message.kind === 'response') return this.#questions.isOpen(message)
     return message.method !== 'notifications/cancelled' || this.#running.named(message.params) !== undefined
+  }
+
+  moved(to: SessionPlace): ClientSession {
+    const { principal } = this.#options.sender
+    const disconnected = to.upstream.connected?.(principal)
+    this.#disconnected?.()
+    this.#disconnected = disconnected
+    this.#options = { ...this.#options, ...to }
+    this.#changes.moved()
+    return this
   }
 
   listened(): void {

@@ -7,6 +7,7 @@ import type { SessionRecorder } from '../../ports/recorder.js'
 import type { UpstreamSpan } from '../../protocol/call.js'
 import { metaOf } from '../../protocol/classify.js'
 import type { LegacyRevision } from '../../protocol/eras.js'
+import { decodeInitialize } from '../../protocol/legacy-client.js'
 import { withTrace } from '../../protocol/trace.js'
 import type { LegacyRoute, SayTunnelled, Tunnel } from '../../protocol/upstream.js'
 import { error as errorMessage, type Notification, type Request, type Response } from '../../rpc/message.js'
@@ -17,9 +18,12 @@ import { tell } from '../logger.js'
 import { failureError, replyIn } from '../outcome.js'
 import { endWith } from '../token-end.js'
 import { InFlight } from './in-flight.js'
-import type { AboutRequest, ClientSession, OpenOptions } from './session.js'
+import type { AboutRequest, ClientSession, OpenOptions, SessionPlace } from './session.js'
+import { TranslatedSession } from './translated-session.js'
 
-interface TunnelSessionOptions extends Pick<OpenOptions, 'log' | 'transport' | 'settings' | 'sender' | 'session'> {
+interface TunnelSessionOptions extends OpenOptions {
+  /** The `initialize` of the client. */
+  opening: Request
   serverTransport: Exclude<LegacyRoute, 'translate'>['transport']
 }
 
@@ -34,7 +38,11 @@ export class TunnelSession implements ClientSession {
   /** The server has ended the session. */
   #lost = false
 
-  constructor(tunnel: Tunnel, revision: LegacyRevision, options: TunnelSessionOptions & Pick<OpenOptions, 'outlet'>) {
+  /** Another session has its place: it ends with its requests in flight. */
+  #left = false
+  #closed = false
+
+  constructor(tunnel: Tunnel, revision: LegacyRevision, options: TunnelSessionOptions) {
     this.revision = revision
     this.#tunnel = tunnel
     this.#options = options
@@ -44,6 +52,7 @@ export class TunnelSession implements ClientSession {
     tunnel.attach({
       isIdle: () => this.open === 0 && outlet.isIdle(),
       message: (text, about) => {
+        if (this.#left && this.open === 0) return
         this.#recorder?.sent(text, about?.call, about?.origin)
         outlet.deliver(text, about)
       },
@@ -104,6 +113,7 @@ export class TunnelSession implements ClientSession {
       unregister()
       stop?.()
       this.#running.leaveRequest(id, controller)
+      if (this.#left && this.open === 0) this.close()
     }
   }
 
@@ -116,7 +126,21 @@ export class TunnelSession implements ClientSession {
 
   listened(): void {}
 
+  /** The bridge continues the session: a tunnel leads to one server only. */
+  moved(to: SessionPlace): ClientSession | undefined {
+    const { agreed } = this.#tunnel
+    if (!agreed) return undefined
+    const opening = { ...decodeInitialize(this.#options.opening), revision: this.revision }
+    const record = { ...opening, ...agreed, wrapped: [], asked: 0 }
+    const session = TranslatedSession.continue(record, { ...this.#options, ...to })
+    this.#left = true
+    if (this.open === 0) this.close()
+    return session.moved(to)
+  }
+
   close(): void {
+    if (this.#closed) return
+    this.#closed = true
     this.#running.abortAll()
     this.#tunnel.close()
     this.#report(this.#lost ? 'lost' : 'ended')
