@@ -2,7 +2,7 @@
 
 import { getHeapStatistics } from 'node:v8'
 import { changedOptions } from '../config/changed.js'
-import { groupPaths, groupsOf, type Listen, type Settings, servedPaths, shareOf } from '../config/settings.js'
+import { groupPaths, type Listen, type Settings, servedPaths, shareOf } from '../config/settings.js'
 import { keyOf } from '../crypto/seal.js'
 import { EventStore } from '../downstream/http/event-store.js'
 import { Refusals } from '../downstream/http/refusals.js'

@@ -99,7 +99,7 @@ export class Mount implements Served {
     this.name = name
     const trust = context.lead?.(name)
     this.plan = planOf(name, settings, trust?.plan)
-    const { log, names } = context
+    const { names } = context
     const observe = observerOf(context)
     this.#log = logOf({ kind: 'server', name }, shared, context)
     const side = kept ?? new ServerSide(name, settings, shared, context)

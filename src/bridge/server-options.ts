@@ -6,7 +6,6 @@
 import { type Callers, hasSeveral, isStdio, type ServerSettings, shareOf, transportOf } from '../config/settings.js'
 import { withoutCredentials } from '../credentials/credentials.js'
 import type { SealKey } from '../crypto/seal.js'
-import type { Memory } from '../limits/memory.js'
 import type { PemFiles } from '../net/pem-files.js'
 import { proxiesOf } from '../net/proxy.js'
 import { reachOf } from '../net/server-connect.js'
