@@ -5,14 +5,14 @@ import { isObject } from './value.js'
 const DEPTHS: Readonly<Record<string, number>> = { mcpServers: 3, groups: 3 }
 const USUAL_DEPTH = 2
 /** Most options that are named. */
-const MAX_NAMED = 50
+const MAX_NAMED_OPTIONS = 50
 
 /** The paths of the options that differ, such as `limits.calls` and `mcpServers.github.env`. */
 export function changedOptions(before: object, now: object): string[] {
   const changed = differences(before, now, [])
-  return changed.length <= MAX_NAMED
+  return changed.length <= MAX_NAMED_OPTIONS
     ? changed
-    : [...changed.slice(0, MAX_NAMED), `and ${changed.length - MAX_NAMED} more`]
+    : [...changed.slice(0, MAX_NAMED_OPTIONS), `and ${changed.length - MAX_NAMED_OPTIONS} more`]
 }
 
 function differences(before: object, now: object, path: readonly string[]): string[] {
