@@ -5,11 +5,11 @@
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
-import { argv, exit } from 'node:process'
+import { argv, env, exit } from 'node:process'
 import { parseArgs } from 'node:util'
 
 const TIMEOUT = 3_000
-const EVERYWHERE = { '0.0.0.0': '127.0.0.1', '[::]': '[::1]' }
+const EVERYWHERE = { '0.0.0.0': '127.0.0.1', '[::]': 'localhost' }
 
 const address = listening(readFileSync(argv[2] ?? '/proc/1/cmdline', 'utf8').split('\0'))
 if (address === 'stdio') {
@@ -52,5 +52,13 @@ function listening(words) {
   })
   const file = values.config === undefined ? {} : JSON.parse(readFileSync(values.config, 'utf8'))
   const listen = values.listen ?? file.listen ?? 'http://127.0.0.1:8080/mcp'
-  return listen === 'stdio' ? listen : (values.admin ?? file.admin ?? listen)
+  return listen === 'stdio' ? listen : expanded(values.admin ?? file.admin ?? listen)
+}
+
+/** With the environment variables that it refers to; an IPv6 address for a host gets its brackets. */
+function expanded(address) {
+  return address.replace(/(:\/\/)?\$\{(?:env:)?(\w+)(?::-([^}]*))?\}/g, (_all, start = '', name, fallback = '') => {
+    const value = env[name] ?? fallback
+    return start + (start && /:.*:/.test(value) && !value.startsWith('[') ? `[${value}]` : value)
+  })
 }

@@ -148,6 +148,11 @@ for (const [name, values] of variants) {
     const { settings, pod, bridge } = understood(t, { resources })
     t.same(ports(settings), { main: { port: 8080, reachable: true }, admin: { port: 9090, reachable: true } })
     t.equal(settings.replicas.address, settings.redis && 'http://10.0.0.1:8090')
+    const ipv6 = understood(t, { resources }, 'fd00::1').settings
+    t.equal(ipv6.replicas.address, ipv6.redis && 'http://[fd00::1]:8090', 'in a cluster of IPv6')
+    for (const { spec } of ofKind(resources, 'Service'))
+      if (spec?.ports?.[0]?.name === 'http')
+        t.equal(spec.ipFamilyPolicy, 'PreferDualStack', 'in a cluster of both families')
     const { drainDelay, drainTimeout } = settings.timeouts
     const grace = (pod.terminationGracePeriodSeconds ?? 30) * 1_000
     t.ok(grace >= drainDelay + drainTimeout + 5_000, 'there is time to drain, and to end')
@@ -683,7 +688,7 @@ function gateway({ resources }: Pick<Rendering, 'resources'>) {
 }
 
 /** What the bridge of a gateway makes of its arguments and of the files that it gets. */
-function understood(t: Test, { resources }: Pick<Rendering, 'resources'>) {
+function understood(t: Test, { resources }: Pick<Rendering, 'resources'>, podIp = '10.0.0.1') {
   const pod = gateway({ resources }).spec?.template.spec as Pod
   const [bridge] = pod.containers as [Container]
   const config = ofKind(resources, 'ConfigMap').find(({ data }) => data?.['mcp.json'] !== undefined)
@@ -695,7 +700,7 @@ function understood(t: Test, { resources }: Pick<Rendering, 'resources'>) {
   for (const mount of ['/etc/mcp-bridge', '/run/secrets/mcp-bridge'])
     if (!bridge.volumeMounts?.some(({ mountPath }) => mountPath === mount)) throw new Error(`${mount} is not mounted`)
   const given = (bridge.env ?? []).filter(({ valueFrom }) => valueFrom && 'fieldRef' in valueFrom)
-  const env = Object.fromEntries(given.map(({ name }) => [name, '10.0.0.1']))
+  const env = Object.fromEntries(given.map(({ name }) => [name, podIp]))
   const command = commandIn(t, bridge.args ?? [], files, env)
   if (command.kind !== 'run') throw new Error('It serves nothing')
   return { settings: command.settings, pod, bridge }

@@ -171,6 +171,8 @@ t.test('the copied files suffice on a read-only file system', async (t) => {
     t.match(answer.message, { result: { content: [{ text: 'called' }] } })
 
     writeFileSync(config, JSON.stringify({ listen: url.replace('127.0.0.1', '0.0.0.0') }))
+    const { port } = new URL(url)
+    const withVariables = url.replace('127.0.0.1', '${NOT_SET:-::ffff:127.0.0.1}').replace(port, `\${env:NOT_SET:-${port}}`)
     const closed = 'http://127.0.0.1:1'
     const asked: [name: string, args: string[], code: number][] = [
       ['where it listens', ['--listen', url], 0],
@@ -180,6 +182,8 @@ t.test('the copied files suffice on a read-only file system', async (t) => {
       ['the address for administration goes first', ['--admin', url, '--listen', closed], 0],
       ['the flag goes before the file', [`--listen=${closed}`, '--config', config], 1],
       ['what looks like a flag and is a value', ['-e', '-lx', '-H', '-lx', '-l', url], 0],
+      ['all addresses of both families', ['--listen', url.replace('127.0.0.1', '[::]')], 0],
+      ['an address with variables', ['--listen', withVariables], 0],
       ['where nothing listens', ['--admin', closed, '--listen', url], 1],
       ['stdio', ['--listen', 'stdio', ...args], 0],
       ['what belongs to the server', ['--listen', url, '--', 'server', '--listen', closed], 0],

@@ -154,7 +154,8 @@ for (const { file, text, mistakes, resources } of manifests) {
 
     const services = ofKind(resources, 'Service')
     t.equal(main.reachable, services.length > 0, 'who is outside of the pod reaches it where that is meant')
-    for (const { metadata } of services) {
+    for (const { metadata, spec } of services) {
+      t.equal(spec?.ipFamilyPolicy, 'PreferDualStack', 'in a cluster of both families')
       t.equal(declared.get('http'), main.port)
       const { name = '', namespace = 'default' } = metadata ?? {}
       for (const host of [name, `${name}.${namespace}.svc.cluster.local`])

@@ -214,7 +214,7 @@ export function socketFront(): FastifyInstance {
 /** The host names of the bridge at a listen address, in addition to the names of the loopback. */
 function hostsOf({ publicUrl, allowedHosts }: AdminOptions['settings'], { host }: Listen & { kind: 'http' }): string[] {
   const own = publicUrl === undefined ? [] : [new URL(publicUrl).hostname]
-  return [...allowedHosts, ...own, ...(isLoopback(host) ? [] : [host])]
+  return [...allowedHosts, ...own, ...(isLoopback(host) ? [] : [host.includes(':') ? `[${host}]` : host])]
 }
 
 /** Replaces the compilers that Fastify loads by default: no route of the bridge has a schema. */

@@ -2,7 +2,6 @@
  * Listens for HTTP requests: TLS, connections, the size of headers, time limits for the arrival of a request, and
  * answers to what is not HTTP. The handler can be replaced while connections stay open.
  */
-import { once } from 'node:events'
 import {
   createServer,
   type IncomingMessage,
@@ -13,9 +12,10 @@ import {
   STATUS_CODES,
 } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { Server as NetServer, type Socket } from 'node:net'
 import { Fault, type FaultName } from '../fault/fault.js'
 import { Connections } from '../net/connections.js'
+import { listenAt } from '../net/listen.js'
 import type { PemFiles } from '../net/pem-files.js'
 import { error as errorMessage } from '../rpc/message.js'
 import { pause } from '../time/pause.js'
@@ -164,9 +164,8 @@ export class Listener {
 
   async #bind(host: string, port: number, secure: boolean): Promise<string> {
     const server = this.#serve(secure)
-    await once(server.listen({ host, port }), 'listening')
+    const { address, port: actual } = await listenAt(server, host, port)
     this.#servers.push(server)
-    const { address, port: actual } = server.address() as AddressInfo
     return `${secure ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${actual}`
   }
 

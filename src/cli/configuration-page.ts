@@ -149,7 +149,8 @@ export function configurationPage(): string {
     '',
     '## References',
     '',
-    'References are replaced in the entries of `mcpServers`, and in `auth.tokens`, `inspect.token`, `inspect.tryToken`, `stateKeys`, `redis`, `replicas` and `publish`.',
+    `References are replaced in all texts of a configuration, also in a part of one: ${code(`http://[::]:\${PORT}/mcp`)}.`,
+    'Numbers, `true` and `false` have to be written out. An IPv6 address that stands for the host of an address gets its brackets.',
     '',
     ...table(
       ['Reference', 'Replaced by'],

@@ -34,7 +34,7 @@ export async function demo(settings: Settings, program: Program): Promise<void> 
   const { output, env, platform } = program
   const stopping = new AbortController()
   const own = ofThisProgram(settings, program)
-  await serve({ kind: 'run', settings: own, files: [], notes: [], format: undefined }, program, {
+  await serve({ kind: 'run', settings: own, files: [], notes: [], warnings: [], format: undefined }, program, {
     tries: (url) => [callCommand(url, platform), discoverCommand(url, { platform })],
     onListening(url, inspector) {
       output.err(welcome(program, inspector))

@@ -135,12 +135,12 @@ const LISTEN = { event: 'listen_failed', kind: 'cannot listen' } as const
 /** An error of `server.listen`. */
 type ListeningError = Error & { code?: unknown; address?: unknown; port?: unknown; hostname?: unknown }
 
-const OWN_ADDRESS = 'Listen on 127.0.0.1, on an address of this machine, or on 0.0.0.0 for all of them.'
+const OWN_ADDRESS = 'Listen on 127.0.0.1, on an address of this machine, or on [::] for all of them.'
 /** The addresses with another port. */
 const OTHER: Readonly<Record<ListenOption, string>> = {
   listen: '--listen http://127.0.0.1:8081/mcp',
   admin: '--admin http://127.0.0.1:9092',
-  'replicas.address': '"replicas": { "address": "http://0.0.0.0:8091" }',
+  'replicas.address': '"replicas": { "address": "http://[::]:8091" }',
 }
 const otherPort = (at: ListeningError) => `Choose another port with ${OTHER[optionOf(at)]}.`
 

@@ -7,7 +7,6 @@ import { isDeepStrictEqual } from 'node:util'
 import { Bridge } from '../bridge/bridge.js'
 import type { BridgeContext } from '../bridge/context.js'
 import type { Mount } from '../bridge/mount.js'
-import type { Issue } from '../config/error.js'
 import { ConfigError, isCallable, parseListen, type Settings } from '../config/settings.js'
 import type { FoundServers } from '../discovery/found-servers.js'
 import { Fault } from '../fault/fault.js'
@@ -52,7 +51,7 @@ const TERMINAL_CLOSED = 'the terminal was closed'
 
 /** Starts the bridge, and follows its configuration until the process ends. Resolves once it serves, or has ended. */
 export async function serve(
-  { settings, files, notes, format, record }: RunCommand,
+  { settings, files, notes, warnings, format, record }: RunCommand,
   program: Program,
   { tries, onListening, onStop }: Serving = {},
 ): Promise<void> {
@@ -62,7 +61,7 @@ export async function serve(
   program.onDroppedLines((lines) => log.error({ event: 'log_lines_dropped', lines }, 'log lines dropped'))
   if (format !== undefined)
     log.info({ event: 'config_format_detected', format }, 'configuration is in the format of another program')
-  warnOfConfig(log, notes, files)
+  warnOfConfig(log, { notes, warnings, files })
   if (losesHeaders(program.nodeVersion)) {
     const why = 'it drops request headers past the 1,000th (CVE-2026-58044); the bridge itself refuses over 100'
     const message = 'upgrade Node.js to the newest patch of its version'
@@ -204,7 +203,7 @@ function followChanges(
     const { settings } = command
     if (onlyIfDifferent && isDeepStrictEqual(settings, current.settings)) return
     follow(command.files)
-    warnOfConfig(log, command.notes, command.files)
+    warnOfConfig(log, command)
     current.settings = settings
     reload(log, bridge, found?.with(settings) ?? settings, reloaded)
   }
@@ -215,10 +214,15 @@ function followChanges(
   }
 }
 
-/** Warns of ignored parts of the configuration, and of other users who may write it: they decide which programs start. */
-function warnOfConfig(log: Log, notes: readonly Issue[], files: readonly string[]): void {
+/**
+ * Warns of ignored parts of the configuration, of probable mistakes, and of other users who may write it: they decide which
+ * programs start.
+ */
+function warnOfConfig(log: Log, { notes, warnings, files }: Pick<RunCommand, 'notes' | 'warnings' | 'files'>): void {
   for (const { message: why, ...where } of notes)
     log.warn({ event: 'config_adjusted', ...where, why }, 'part of the configuration was left out or changed')
+  for (const { message: why, ...where } of warnings)
+    log.warn({ event: 'config_suspicious', ...where, why }, 'a value of the configuration is probably a mistake')
   for (const path of writableByGroup(files))
     log.warn(
       { event: 'config_writable', path },

@@ -33,6 +33,8 @@ export interface Configured {
   settings: Settings
   /** Ignored parts that the bridge does not know. */
   notes: readonly Issue[]
+  /** Values of references that are valid, and probably mistakes. */
+  warnings: readonly Issue[]
   /** The program whose format the file has; undefined without a file, and for the common format of many programs. */
   format: string | undefined
 }
@@ -63,9 +65,10 @@ export type Described = { upstream?: string | undefined; program?: readonly stri
 /** The settings of flags and the file that they name. Throws a UsageError or a ConfigError. */
 export function configured(flags: Flags, sources: ConfigSources, server: Described = {}): Configured {
   const given = inputOf(flags, sources, server)
-  const { settings, issues } = withFiles(examine(given.input, sources))
+  const { settings, issues, warnings } = withFiles(examine(given.input, sources))
   refuse(issues, given)
-  return { settings, notes: notesOn(given), format: given.file?.config.program }
+  const placedWarnings = warnings.map((issue) => placed(issue, given))
+  return { settings, notes: notesOn(given), warnings: placedWarnings, format: given.file?.config.program }
 }
 
 /** What `mcp-bridge demo` serves, and how it is watched. The commands of the servers are their names alone. */
@@ -91,10 +94,12 @@ export function demoSettings(flags: Flags, sources: ConfigSources): Settings {
 export function checked(flags: Flags, sources: ConfigSources): Checked {
   const given = inputOf(flags, sources)
   const { input, file } = given
-  const { settings, issues } = flags.offline ? examineOffline(input, sources) : withFiles(examine(input, sources))
+  const examined = flags.offline ? examineOffline(input, sources) : withFiles(examine(input, sources))
+  const { settings, issues } = examined
   const servers = object(input['mcpServers'])
   const choices = Object.entries(settings.mcpServers)
   const unsure = [
+    ...examined.warnings,
     ...suspicious(servers),
     ...sharedAudiences(settings),
     ...choices.flatMap(([name, own]) => ineffective(name, own)),
@@ -172,8 +177,8 @@ function addressIn(upstream: string, env: ConfigSources['env']): string {
 }
 
 /** Adds an issue for each file in the settings that cannot be used. */
-function withFiles({ settings, issues }: ExaminedConfig): ExaminedConfig {
-  return { settings, issues: [...issues, ...fileIssues(settings)] }
+function withFiles({ settings, issues, warnings }: ExaminedConfig): ExaminedConfig {
+  return { settings, issues: [...issues, ...fileIssues(settings)], warnings }
 }
 
 function fileIssues(settings: Settings): Issue[] {

@@ -2,11 +2,11 @@
 import { parseListen } from './addresses.js'
 import { inconsistencies } from './consistency.js'
 import { ConfigError, type Issue } from './error.js'
-import { type ConfigSources, expand } from './expand.js'
+import { type ConfigSources, expand, isExpanded, referenceIn } from './expand.js'
 import { withoutServers } from './groups.js'
 import { fileSchema, type Settings } from './schema/schema.js'
 import { SERVER_KEYS } from './schema/server.js'
-import { isObject } from './value.js'
+import { isObject, valueUnder } from './value.js'
 import { meantBy } from './words.js'
 import { flatten } from './zod-issues.js'
 
@@ -15,6 +15,8 @@ export interface ExaminedConfig {
   /** With defaults, and without invalid options and servers. */
   settings: Settings
   issues: readonly Issue[]
+  /** Values of references that are valid, and probably mistakes. */
+  warnings: readonly Issue[]
 }
 
 type Json = Record<string, unknown>
@@ -23,7 +25,7 @@ type Json = Record<string, unknown>
 export function examine(input: unknown, sources: ConfigSources): ExaminedConfig {
   const { config, issues: shape, under } = shaped(input)
   const { clear, issues: unclear } = withClearEntries(config)
-  const { value, issues: references } = expand(clear, sources, SERVER_KEYS)
+  const { value, issues: references, warnings } = expand(clear, sources, SERVER_KEYS)
   const found = [...unclear, ...references]
   // Compiling code for each object of the schema takes longer than checking one configuration without it.
   const result = fileSchema.safeParse(value, { jitless: true })
@@ -31,12 +33,26 @@ export function examine(input: unknown, sources: ConfigSources): ExaminedConfig 
   const settings = result.data ?? parsed(without(value, invalid))
   // An unresolved reference is the only issue at its place.
   const further = [...invalid, ...addressIssues(settings)].filter(({ path }) => !found.some((one) => one.path === path))
-  const all = [...shape, ...found, ...further]
+  const all = [...shape, ...found, ...further.map((issue) => ({ ...issue, message: explained(issue, clear, value) }))]
   // Without servers, there is nothing to check.
   const wrong = new Set(all.map(({ path }) => path.split('.')[0] || 'mcpServers'))
   const issues = [...all, ...inconsistencies(settings, wrong)]
   const asGiven = (path: string) => (under === undefined ? path : path.replace(/^mcpServers\b/, () => under))
-  return { settings, issues: issues.map((issue) => ({ ...issue, path: asGiven(issue.path) })) }
+  const given = (issue: Issue) => ({ ...issue, path: asGiven(issue.path) })
+  return { settings, issues: issues.map(given), warnings: warnings.map(given) }
+}
+
+/** An IPv6 address that stands for the host of an address without brackets. */
+const WITHOUT_BRACKETS = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#]*@)?[\da-f]*:[\da-f:.]*:[\da-f:.]*(?:[/?#]|$)/i
+
+/** The message of an issue, with what is probably meant by values that look right: references and addresses. */
+function explained({ path, message }: Issue, written: Json, value: Json): string {
+  const [reference, read] = [referenceIn(valueUnder(written, path)), valueUnder(value, path)]
+  if (reference !== undefined && !isExpanded(path))
+    return `${message.replace(/: .*$/s, '')}, and the reference ${reference} stands for a text: write the value itself`
+  if (typeof read === 'string' && WITHOUT_BRACKETS.test(read))
+    return `${message}: write an IPv6 address in brackets, as in [fd00::1]`
+  return message
 }
 
 function parsed(input: Json): Settings {

@@ -1,5 +1,6 @@
 /** Replaces references in a configuration by environment variables and the content of files. */
 import type { Issue } from './error.js'
+import { typeAt } from './reference.js'
 import { isObject } from './value.js'
 
 /** The sources of references in a configuration. */
@@ -18,7 +19,13 @@ const EDITORS = /(?<!\$)\$\{((?:input|command|config|workspaceFolder\w*)(?::[^}]
 
 /** Whether a value contains a reference. */
 export function refersElsewhere(value: unknown): boolean {
-  return typeof value === 'string' && [...value.matchAll(REFERENCE)].some(([, plain]) => plain === undefined)
+  return referenceIn(value) !== undefined
+}
+
+/** The first reference in a value, without its default. */
+export function referenceIn(value: unknown): string | undefined {
+  const found = typeof value === 'string' ? [...value.matchAll(REFERENCE)] : []
+  return found.find(([, plain]) => plain === undefined)?.[0].replace(/:-.*\}$/s, '}')
 }
 
 /** Escapes a text, so that `expand` returns it. */
@@ -27,27 +34,65 @@ export function escaped(text: string): string {
 }
 
 /** Paths of addresses. */
-const ADDRESS = /\.url$|^redis\.(?:sentinels|cluster)\.\d+$|^replicas\.address$/
+const ADDRESS =
+  /\.(?:url|issuer|authorizationServer)$|^redis\.(?:sentinels|cluster)\.\d+$|^replicas\.address$|^(?:publicUrl|listen|admin)$|^allowedOrigins\.\d+$/
+/** What stands before a host in an address, and what may follow. */
+const BEFORE_HOST = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#]*@)?$/i
+const AFTER_HOST = /^(?:$|[:/?#])/
+/** Paths of hosts without the rest of an address. */
+const HOSTS = /^allowedHosts\.\d+$/
+const IPV6 = /^[\da-f]*:[\da-f]*:[\da-f:.]*$/i
+/** What surrounds a value by mistake. Lines of a longer text may be indented. */
+const SURROUNDED: readonly (readonly [pattern: RegExp, by: string])[] = [
+  [/^(["']).*\1$/s, 'quotes'],
+  [/^(?:\s.*|.*\s)$/, 'spaces or line breaks'],
+]
+
+const NOT_IN_NAMES = 'has a reference in a name, where none is replaced: write the name itself'
+
+/** A configuration with its references replaced. */
+export interface Expanded {
+  value: Record<string, unknown>
+  /** What is missing. */
+  issues: Issue[]
+  /** Values that are probably mistakes. */
+  warnings: Issue[]
+}
 
 /**
- * Replaces `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:path}` in these keys of entries of servers, and in secrets.
- * `$${NAME}` becomes `${NAME}`. The issues name what is missing.
+ * Replaces `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:path}` in all texts; in entries of servers under these keys
+ * only, because others are not of the bridge. `$${NAME}` becomes `${NAME}`.
  */
 export function expand(
   input: Readonly<Record<string, unknown>>,
   { env, read, missing }: ConfigSources,
   keys: ReadonlySet<string>,
-): { value: Record<string, unknown>; issues: Issue[] } {
+): Expanded {
   const issues: Issue[] = []
+  const warnings: Issue[] = []
+  const warnIfSurrounded = (value: string, what: string, path: string): void => {
+    const by = SURROUNDED.find(([pattern]) => pattern.test(value))?.[1]
+    if (by === undefined) return
+    const message = `${what} has ${by} around its value: write it without them, also in a file for docker --env-file`
+    warnings.push({ path, message })
+  }
   const content = (file: string, path: string): string => {
     try {
       // Editors and tools end a file with a line break, and some begin it with a byte order mark. Neither is part of the secret.
-      return read(file).replace(/^\uFEFF|\r?\n$/g, '')
+      const found = read(file).replace(/^\uFEFF|\r?\n$/g, '')
+      warnIfSurrounded(found, `the file ${file}`, path)
+      return found
     } catch (error) {
       if (missing) return missing(file)
       issues.push({ path, message: `cannot read ${file}: ${error instanceof Error ? error.message : error}` })
       return ''
     }
+  }
+  const variable = (name: string, fallback: string | undefined, path: string): string => {
+    const found = env[name] ?? fallback ?? missing?.(name)
+    if (found === undefined) issues.push({ path, message: `the environment variable ${name} is not set` })
+    if (env[name] !== undefined) warnIfSurrounded(env[name], `the environment variable ${name}`, path)
+    return found ?? ''
   }
   const text = (value: unknown, path: string): unknown => {
     if (typeof value !== 'string') return value
@@ -57,57 +102,51 @@ export function expand(
     })
     if (missing && ADDRESS.test(path) && refersElsewhere(value))
       return path.startsWith('redis') ? 'redis://offline.invalid' : 'http://offline.invalid/'
-    return known.replace(
-      REFERENCE,
-      (_all, plain?: string, isFile?: string, file?: string, name = '', fallback?: string) => {
-        if (plain !== undefined) return plain
-        if (isFile !== undefined && file !== undefined) return content(file, path)
-        const found = env[name] ?? fallback ?? missing?.(name)
-        if (found === undefined) issues.push({ path, message: `the environment variable ${name} is not set` })
-        return found ?? ''
-      },
-    )
+    let before = 0
+    let written = ''
+    for (const found of known.matchAll(REFERENCE)) {
+      const [all, plain, isFile, file, name = '', fallback] = found
+      written += known.slice(before, found.index)
+      before = found.index + all.length
+      if (plain !== undefined) written += plain
+      else {
+        const value = isFile === undefined ? variable(name, fallback, path) : content(String(file), path)
+        written += inPlace(value, written, known.slice(before), path)
+      }
+    }
+    return written + known.slice(before)
   }
   const deep = (value: unknown, path: string): unknown => {
     if (Array.isArray(value)) return value.map((item, index) => deep(item, `${path}.${index}`))
-    if (isObject(value)) return mapped(value, (item, key) => deep(item, `${path}.${key}`))
+    if (isObject(value))
+      return mapped(value, (item, key) => {
+        if (refersElsewhere(key)) issues.push({ path: `${path}.${key}`, message: NOT_IN_NAMES })
+        return deep(item, `${path}.${key}`)
+      })
     return text(value, path)
   }
   const server = (entry: unknown, path: string): unknown =>
     isObject(entry)
       ? mapped(entry, (value, key) => (keys.has(key) ? deep(value, `${path}.${key}`) : value))
       : deep(entry, path)
-  const value = { ...input }
-  for (const [option, where] of Object.entries(EXPANDED)) {
-    const given = input[option]
-    if (option === 'mcpServers' && isObject(given))
-      value[option] = mapped(given, (entry, name) => server(entry, `${option}.${name}`))
-    else if (where === 'inside') {
-      if (given !== undefined) value[option] = deep(given, option)
-    } else if (isObject(given))
-      value[option] = mapped(given, (one, key) => (Object.hasOwn(where, key) ? deep(one, `${option}.${key}`) : one))
-  }
-  return { value, issues }
+  const value = mapped(input, (given, option) =>
+    option === 'mcpServers' && isObject(given)
+      ? mapped(given, (entry, name) => server(entry, `${option}.${name}`))
+      : deep(given, option),
+  )
+  return { value, issues, warnings }
 }
 
-/** The options in which references are replaced: inside them, or in their members, which are texts or have texts inside. */
-const EXPANDED: Readonly<Record<string, 'inside' | Readonly<Record<string, 'inside' | 'text'>>>> = {
-  mcpServers: 'inside',
-  publish: 'inside',
-  stateKeys: 'inside',
-  redis: 'inside',
-  replicas: 'inside',
-  auth: { tokens: 'inside', issuers: 'inside', forwarded: 'inside', browser: 'inside' },
-  inspect: { token: 'text', tryToken: 'text' },
+/** A value as it stands for a reference: an IPv6 address in brackets, where it is the host of an address. */
+function inPlace(value: string, before: string, after: string, path: string): string {
+  const isHost = (HOSTS.test(path) ? before === '' : BEFORE_HOST.test(before)) && AFTER_HOST.test(after)
+  return isHost && IPV6.test(value) ? `[${value}]` : value
 }
 
-/** Whether a path may have a reference for its value. A reference in place of an object or list is a mistake, whatever its value. */
+/** Whether a path may have a reference for its value. A reference in place of a number, an object or a list is a mistake. */
 export function isExpanded(path: string): boolean {
-  const [option = '', member, inner] = path.split('.')
-  const where = Object.hasOwn(EXPANDED, option) ? EXPANDED[option] : undefined
-  if (where === undefined || member === undefined) return false
-  if (where === 'inside') return true
-  return Object.hasOwn(where, member) && (where[member] === 'text' || inner !== undefined)
+  const type = typeAt(path.split('.'))
+  return type !== undefined && /a string|"/.test(type)
 }
 
 /** Advice about a reference that only editors understand. */

@@ -18,7 +18,7 @@ const EXAMPLES: readonly (readonly [path: RegExp, example: string])[] = [
   [/^auth\.tokens$/, `{ "<principal>": "\${TOKEN}" }`],
   [/^log$/, '{ "level": "debug" }'],
   [/^redis$/, `{ "url": "\${REDIS_URL}" }`],
-  [/^replicas$/, '{ "address": "http://0.0.0.0:8090" }'],
+  [/^replicas$/, '{ "address": "http://[::]:8090" }'],
   [/^inspect$/, '{ "payloads": "errors" }'],
   [/^publish$/, '{}'],
   [/^stateKeys$/, `["\${STATE_KEY}"]`],

@@ -99,7 +99,10 @@ export function typeAt(keys: readonly string[]): string | undefined {
 function nodesAt(keys: readonly string[]): readonly Node[] {
   let nodes: readonly Node[] = [jsonSchema() as Node]
   for (const key of keys)
-    nodes = nodes.flatMap((node) => childrenOf(node).flatMap(([name, child]) => (fits(name, key) ? [child] : [])))
+    nodes = nodes.flatMap((node) => [
+      ...childrenOf(node).flatMap(([name, child]) => (fits(name, key) ? [child] : [])),
+      ...(/^\d+$/.test(key) ? itemsOf(node) : []),
+    ])
   return nodes
 }
 
@@ -131,6 +134,11 @@ function childrenOf(node: Node): [key: string, node: Node][] {
     ...(isMap ? [['<name>', additionalProperties] as [string, Node]] : []),
     ...anyOf.flatMap(childrenOf),
   ]
+}
+
+/** What the elements of a list are. */
+function itemsOf({ items, anyOf = [] }: Node): Node[] {
+  return [...(items ? [items] : []), ...anyOf.flatMap(itemsOf)]
 }
 
 function typeOf(node: Node): string {

@@ -41,8 +41,8 @@ export function examineOffline(input: unknown, sources: ConfigSources): Examined
   // Long enough for any secret.
   const missing = (what: string) => what.replace(/\W/g, '-').padEnd(32, '-')
   const isReplaced = (path: string) => isExpanded(path) && refersElsewhere(valueUnder(input, path))
-  const { settings, issues } = examine(input, { ...sources, missing })
-  return { settings, issues: issues.filter(({ path }) => !isReplaced(path)) }
+  const { settings, issues, warnings } = examine(input, { ...sources, missing })
+  return { settings, issues: issues.filter(({ path }) => !isReplaced(path)), warnings }
 }
 
 /** A discovered server, as if it were configured, with references resolved by `sources`. Throws a ConfigError. */

@@ -432,7 +432,7 @@ export interface FileOptions {
   }
   /** How replicas of the bridge reach each other. Used with "redis". */
   replicas?: {
-    /** Address at which this replica listens and the other replicas reach it. Requests are signed with stateKeys; with https:// they are also encrypted, with a key derived from stateKeys. Host 0.0.0.0: all addresses of this machine. Default: a free port, on the loopback address if "listen" is on it, otherwise on the address of this machine. */
+    /** Address at which this replica listens and the other replicas reach it. Requests are signed with stateKeys; with https:// they are also encrypted, with a key derived from stateKeys. Host [::]: all addresses of this machine; 0.0.0.0: those of IPv4. Default: a free port, on the loopback address if "listen" is on it, otherwise on the address of this machine. */
     address?: string
   }
   /** Secrets of 32 or more characters that seal the state that clients keep for the bridge. The first one seals; all of them can open. Default: a new one at each start. */

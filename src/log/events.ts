@@ -103,6 +103,7 @@ export const LOG_EVENTS = {
   config_changed: 'A new configuration is in use.',
   config_unchanged: 'The bridge was asked to read its configuration again (SIGHUP), and was started without a file.',
   config_adjusted: 'A part of the configuration was left out or changed.',
+  config_suspicious: 'A value of the configuration is probably a mistake.',
   config_format_detected: 'The configuration is in the format of another program.',
   config_writable:
     'The group may write to a configuration file or its folder, so its members decide which programs start.',

@@ -3,12 +3,11 @@
  * valid proof are refused.
  */
 
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Sealer } from '../crypto/seal.js'
+import { listenAt } from '../net/listen.js'
 import { withoutBrackets } from '../texts/parse-url.js'
 import { pause } from '../time/pause.js'
 import { within } from '../time/time.js'
@@ -73,8 +72,7 @@ export class Internal {
   /** Listens. Resolves to the address for other replicas. */
   async listen(): Promise<string> {
     const { protocol, hostname, port } = this.#options.address
-    await once(this.#server.listen({ host: withoutBrackets(hostname), port: Number(port) }), 'listening')
-    const { port: actual } = this.#server.address() as AddressInfo
+    const { port: actual } = await listenAt(this.#server, withoutBrackets(hostname), Number(port))
     return `${protocol}//${ANY.test(hostname) ? ownHost() : hostname}:${actual}`
   }
 

@@ -31,12 +31,12 @@ export function commandIn(
   return parseCommand(args.map(moved), env)
 }
 
-/** The ports that a bridge listens on, and whether others than its own container get there. */
+/** The ports that a bridge listens on, and whether others than its own container get there, in networks of both families. */
 export function ports({ listen, admin }: Settings): Record<'main' | 'admin', { port: number; reachable: boolean }> {
   const at = (address: string) => {
     const parsed = parseListen(address)
     if (parsed.kind === 'stdio') return { port: 0, reachable: false }
-    return { port: parsed.port, reachable: parsed.host === '0.0.0.0' || parsed.host === '::' }
+    return { port: parsed.port, reachable: parsed.host === '::' }
   }
   return { main: at(listen), admin: at(admin ?? listen) }
 }

@@ -63,7 +63,11 @@ interface Kinds {
     groups: { name: string; rules: { alert: string; expr: string; for?: string; labels?: object }[] }[]
   }
   Secret: unknown
-  Service: { selector?: Record<string, string>; ports?: { name: string; port: number; targetPort: string | number }[] }
+  Service: {
+    ipFamilyPolicy?: string
+    selector?: Record<string, string>
+    ports?: { name: string; port: number; targetPort: string | number }[]
+  }
   ServiceAccount: unknown
   ServiceMonitor: { selector: Selector; endpoints: { port: string; path?: string }[] }
 }

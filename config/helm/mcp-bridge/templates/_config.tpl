@@ -45,8 +45,8 @@
 {{- $config := deepCopy .Values.config -}}
 {{- $name := include "mcp-bridge.fullname" . -}}
 {{- $namespace := .Release.Namespace -}}
-{{- $_ := set $config "listen" (printf "http://0.0.0.0:8080%s" .Values.path) -}}
-{{- $_ := set $config "admin" "http://0.0.0.0:9090" -}}
+{{- $_ := set $config "listen" (printf "http://[::]:8080%s" .Values.path) -}}
+{{- $_ := set $config "admin" "http://[::]:9090" -}}
 {{- $hosts := list $name (printf "%s.%s" $name $namespace) (printf "%s.%s.svc" $name $namespace) (printf "%s.%s.svc.cluster.local" $name $namespace) -}}
 {{- $routed := ternary .Values.httpRoute.hostnames list .Values.httpRoute.enabled -}}
 {{- $_ := set $config "allowedHosts" (concat (default list .Values.config.allowedHosts) $hosts $routed | uniq) -}}

@@ -4,7 +4,7 @@ A sidecar for `initContainers` of your own chart. README.md has an example. The 
   chart        (index .Subcharts "mcp-bridge"), for the image and the security context
   upstream     address of a server that listens on the pod's loopback address, or
   command      list: the command of a stdio server that the bridge starts
-  listen       address for clients; http://0.0.0.0:8080/mcp by default. 127.0.0.1 is reachable from containers of the pod only
+  listen       address for clients; http://[::]:8080/mcp by default. 127.0.0.1 is reachable from containers of the pod only
   allowedHosts host names that clients use
   args         further arguments of the bridge
   config       path of a configuration file, in place of upstream and command; it must set the listen and admin addresses
@@ -12,7 +12,7 @@ A sidecar for `initContainers` of your own chart. README.md has an example. The 
   allowLiteral true allows secrets in plain text in args, command, upstream and env
 */}}
 {{- define "mcp-bridge.sidecar" -}}
-{{- $listen := default "http://0.0.0.0:8080/mcp" .listen -}}
+{{- $listen := default "http://[::]:8080/mcp" .listen -}}
 {{- $port := (urlParse $listen).host | splitList ":" | last -}}
 {{- if not (or .upstream .command .config) -}}
 {{- fail "mcp-bridge.sidecar: set upstream, command or config" -}}
@@ -32,7 +32,7 @@ A sidecar for `initContainers` of your own chart. README.md has an example. The 
     - --config={{ .config }}
     {{- else }}
     - {{ printf "--listen=%s" $listen | quote }}
-    - --admin=http://0.0.0.0:9090
+    - --admin=http://[::]:9090
     {{- end }}
     {{- range .allowedHosts }}
     - {{ printf "--allowed-host=%s" . | quote }}
