@@ -172,7 +172,9 @@ t.test('the copied files suffice on a read-only file system', async (t) => {
 
     writeFileSync(config, JSON.stringify({ listen: url.replace('127.0.0.1', '0.0.0.0') }))
     const { port } = new URL(url)
-    const withVariables = url.replace('127.0.0.1', '${NOT_SET:-::ffff:127.0.0.1}').replace(port, `\${env:NOT_SET:-${port}}`)
+    const withVariables = url
+      .replace('127.0.0.1', '${NOT_SET:-::ffff:127.0.0.1}')
+      .replace(port, `\${env:NOT_SET:-${port}}`)
     const closed = 'http://127.0.0.1:1'
     const asked: [name: string, args: string[], code: number][] = [
       ['where it listens', ['--listen', url], 0],

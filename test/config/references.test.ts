@@ -158,7 +158,11 @@ t.test(
 
 t.test('a reference where none is replaced is refused by its name', async (t) => {
   const rows: [input: Json, path: string, message: RegExp][] = [
-    [{ limits: { calls: '${N}' } }, 'limits.calls', /has to be a number, not a string, and the reference \$\{N\} stands for a text: write the value itself/],
+    [
+      { limits: { calls: '${N}' } },
+      'limits.calls',
+      /has to be a number, not a string, and the reference \$\{N\} stands for a text: write the value itself/,
+    ],
     [{ limits: { calls: '${N:-7}' } }, 'limits.calls', /the reference \$\{N\}/],
     [{ metrics: '${env:N}' }, 'metrics', /the reference \$\{env:N\}/],
     [{ allowedHosts: '${N}' }, 'allowedHosts', /the reference \$\{N\}/],
