@@ -120,7 +120,7 @@ async function run(command: Command): Promise<number | undefined> {
       output.out(`${version}\n`)
       return EXIT.ok
     case 'check':
-      output.out(checkedInWords(command))
+      output.out(checkedInWords({ ...command, warnings: [...command.warnings, ...((await command.ask?.()) ?? [])] }))
       return EXIT.ok
     case 'probe': {
       const { probe } = await import('./cli/probe.js')

@@ -145,7 +145,12 @@ export class Bridge {
       refusals: this.#refusals,
       audit: this.#audit,
       desk: this.#shared.desk,
-      state: () => readinessOf(this.mounts, this.groups, { isStopping: this.#stopping, redisUp: this.#replicas?.isUp }),
+      state: () =>
+        readinessOf(this.mounts, this.groups, {
+          isStopping: this.#stopping,
+          redisUp: this.#replicas?.isUp,
+          issuers: this.#http.issuers,
+        }),
       metrics: metrics && {
         contentType: metrics.contentType,
         text: () => metrics.text(this.#gauges, this.#conditions),
@@ -321,6 +326,7 @@ export class Bridge {
   get #conditions(): Conditions {
     return {
       redisUp: this.#replicas?.isUp,
+      issuers: this.#http.issuers,
       certificates: certificatesOf(this.mounts, [this.#http.certificate, this.#replicas?.certificate]),
     }
   }

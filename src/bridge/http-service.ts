@@ -26,12 +26,13 @@ import { CountedWindows } from '../plugins/counted-windows.js'
 import type { HealthOptions } from '../plugins/health.js'
 import { TokenLives } from '../plugins/token-lives.js'
 import type { AuditLog } from '../policy/audit.js'
-import type { Certificate } from '../ports/events.js'
+import type { Certificate, IssuerState } from '../ports/events.js'
 import type { InspectedBridge } from '../ports/inspected-bridge.js'
 import { filesAt } from './certificates.js'
 import type { BridgeContext } from './context.js'
 import type { GroupMount } from './group-mount.js'
 import type { FrontOptions, MountEndpoint } from './http-app.js'
+import { issuerReport } from './issuer-report.js'
 import { throwOf } from './listen-error.js'
 import type { Front, Listener, ListenerOptions } from './listener.js'
 import type { Mount } from './mount.js'
@@ -175,6 +176,7 @@ export class HttpService {
   }
 
   async close(): Promise<void> {
+    this.#verifier?.verifier.stop()
     await this.#front?.close()
   }
 
@@ -241,6 +243,11 @@ export class HttpService {
     return app
   }
 
+  /** Whether the keys of identity providers can be had. */
+  get issuers(): readonly IssuerState[] {
+    return this.#verifier?.verifier.states ?? []
+  }
+
   /** Loads the code that checks tokens of identity providers, if any are configured. */
   async #verifierFor({ auth, oauth: { allow }, mcpServers }: Settings): Promise<Verifier | undefined> {
     const issuers = auth?.issuers
@@ -253,13 +260,14 @@ export class HttpService {
     const plan = JSON.stringify([issuers, allow, shows])
     if (this.#verifier?.plan !== plan) {
       const { Verifier } = await import('../oauth/server/verifier.js')
-      const { signIn, replicas } = this.#options.context
+      const { signIn, replicas, log } = this.#options.context
       const { network } = signIn ?? {}
+      const report = issuerReport(log)
+      const verifier = new Verifier({ issuers, allow, network, shows, replicated: replicas !== undefined, report })
       this.#verifier?.verifier.close()
-      this.#verifier = {
-        plan,
-        verifier: new Verifier({ issuers, allow, network, shows, replicated: replicas !== undefined }),
-      }
+      this.#verifier = { plan, verifier }
+      // Nobody waits: without keys, requests are answered with 503 until they are there.
+      verifier.prepare().catch(() => {})
     }
     return this.#verifier.verifier
   }

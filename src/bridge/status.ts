@@ -1,7 +1,7 @@
 /** What operators see of a bridge: whether it is ready, its servers, and the usage of its bounds. */
 
 import type { HealthOptions } from '../plugins/health.js'
-import type { Certificate, Gauge } from '../ports/events.js'
+import type { Certificate, Gauge, IssuerState } from '../ports/events.js'
 import type { ServerStatus } from '../ports/server-status.js'
 import type { GroupMount } from './group-mount.js'
 import type { Mount } from './mount.js'
@@ -15,13 +15,19 @@ type Mounts = ReadonlyMap<string, Mount>
 export function readinessOf(
   mounts: Mounts,
   groups: ReadonlyMap<string, GroupMount>,
-  { isStopping, redisUp }: { isStopping: boolean; redisUp: boolean | undefined },
+  {
+    isStopping,
+    redisUp,
+    issuers,
+  }: { isStopping: boolean; redisUp: boolean | undefined; issuers: readonly IssuerState[] },
 ): ReturnType<HealthOptions['state']> {
   const healths = [...mounts].map(([name, mount]) => [name, { ...mount.health, ...mount.busy }] as const)
   const together = [...groups].map(([name, group]) => [name, { ...group.health, calls: group.busy.calls }] as const)
   const states = {
     // A bridge without its Redis is ready: it serves what needs no other replica.
     ...(redisUp !== undefined && { redis: redisUp ? ('up' as const) : ('down' as const) }),
+    // So is one that cannot check tokens: it may have other ways to know callers.
+    ...(issuers.length > 0 && { issuers: Object.fromEntries(issuers.map(({ issuer, ...state }) => [issuer, state])) }),
     servers: Object.fromEntries(healths),
     ...(together.length > 0 && { groups: Object.fromEntries(together) }),
   }

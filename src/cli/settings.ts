@@ -54,6 +54,8 @@ export interface Checked {
   notes: readonly Issue[]
   /** Values that are valid, and probably mistakes. */
   warnings: readonly Issue[]
+  /** Further warnings, for which others have to be asked; undefined if nobody has to be. */
+  ask: (() => Promise<readonly Issue[]>) | undefined
   format: string | undefined
   /** What clients see of each server that is shown only in part, by its name. */
   chosen: ReadonlyMap<string, string>
@@ -110,7 +112,19 @@ export function checked(flags: Flags, sources: ConfigSources): Checked {
   refuse(issues, given, [...notes, ...warnings])
   const parts = new Map(choices.flatMap(([name, own]) => (isChoice(own) ? [[name, inWords(own)]] : [])))
   const names = Object.keys(settings.mcpServers)
-  return { servers: names, groups: groupsIn(settings), notes, warnings, format: file?.config.program, chosen: parts }
+  const ask = async () => {
+    const { unavailableIssuers } = await import('./check-issuers.js')
+    return (await unavailableIssuers(settings, sources.env)).map((issue) => placed(issue, given))
+  }
+  return {
+    servers: names,
+    groups: groupsIn(settings),
+    notes,
+    warnings,
+    ask: flags.offline || !settings.auth?.issuers ? undefined : ask,
+    format: file?.config.program,
+    chosen: parts,
+  }
 }
 
 function groupsIn(settings: Settings): CheckedGroup[] {

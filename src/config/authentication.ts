@@ -1,4 +1,6 @@
 /** Issues of authentication: of clients at the bridge, and of the bridge at servers. */
+
+import { withoutBrackets } from '../texts/parse-url.js'
 import { isLoopback, type Listen } from './addresses.js'
 import { hasSeveral, isOnBehalf, secretOf, usualAccount } from './derived.js'
 import type { Issue } from './error.js'
@@ -28,7 +30,7 @@ export function authentication({ auth, mcpServers, discover }: Settings): Issue[
 }
 
 /** Settings of identity providers that cannot work. */
-export function identity({ auth, publicUrl }: Settings): Issue[] {
+export function identity({ auth, publicUrl, oauth }: Settings): Issue[] {
   const { issuers, forwarded, browser, scopes = [] } = auth ?? {}
   const issues: Issue[] = []
   if (browser && !issuers) issues.push({ path: 'auth.browser', message: 'is for people of "auth.issuers"' })
@@ -41,8 +43,10 @@ export function identity({ auth, publicUrl }: Settings): Issue[] {
   if (publicUrl !== undefined && issuers && /[?#]/.test(publicUrl))
     issues.push({ path: 'publicUrl', message: 'has to have no query and no fragment with "auth.issuers"' })
   if (scopes.length > 0 && !issuers) issues.push({ path: 'auth.scopes', message: 'is for tokens of "auth.issuers"' })
-  for (const [i, { issuer, introspection, facade, groups, map }] of (issuers ?? []).entries()) {
+  for (const [i, one] of (issuers ?? []).entries()) {
+    const { issuer, introspection, facade, groups, map } = one
     const path = `auth.issuers.${i}`
+    issues.push(...plainIssues(path, one, oauth.allow))
     const earlier = issuers?.slice(0, i) ?? []
     if (earlier.some((one) => one.issuer === issuer))
       issues.push({ path: `${path}.issuer`, message: `is configured twice: ${issuer}` })
@@ -60,6 +64,39 @@ export function identity({ auth, publicUrl }: Settings): Issue[] {
   if (forwarded && (user === secretHeader || user === scopesHeader || secretHeader === scopesHeader))
     issues.push({ path: 'auth.forwarded', message: 'has to have a different header for each' })
   return issues
+}
+
+type IssuerEntry = NonNullable<NonNullable<Settings['auth']>['issuers']>[number]
+
+/** Addresses of an identity provider without TLS, which the bridge contacts only if their host is allowed. */
+function plainIssues(
+  path: string,
+  { issuer, jwksUri, introspection, facade }: IssuerEntry,
+  allow: readonly string[],
+): Issue[] {
+  const isHere = isLoopback(hostOf(issuer))
+  const asksIssuer = jwksUri === undefined || introspection || facade
+  const contacted = { ...(asksIssuer && { issuer }), ...(jwksUri !== undefined && { jwksUri }) }
+  return Object.entries(contacted).flatMap(([option, address]) => {
+    const host = hostOf(address)
+    const isAllowed = (isHere && isLoopback(host)) || mayList(allow, host)
+    if (/^https:/i.test(address) || isAllowed) return []
+    const adfs = /^http:.*\/adfs\//i.test(address)
+      ? `. AD FS has this name in its tokens only: give https://${host}/adfs`
+      : ''
+    const message = `is an http:// address, which the bridge contacts only if "oauth.allow" has its host "${host}": use https://, or list it there${adfs}`
+    return [{ path: `${path}.${option}`, message }]
+  })
+}
+
+/** Whether hosts and networks have this host. Only when it is contacted, a network is compared with its address. */
+function mayList(allow: readonly string[], host: string): boolean {
+  const isAddress = /^[\d.]+$|:/.test(host)
+  return allow.some((one) => withoutBrackets(one).toLowerCase() === host || (isAddress && one.includes('/')))
+}
+
+function hostOf(address: string): string {
+  return withoutBrackets(new URL(address).hostname)
 }
 
 /** Options of a sign-in that only some grants have. Those grants require the option, except `exchange`. */

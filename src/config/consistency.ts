@@ -24,7 +24,7 @@ const CHECKS: readonly (readonly [reads: readonly (keyof Settings)[], check: Che
   [['redis', 'replicas'], between],
   [['listen', 'admin', 'tls'], encryption],
   [['auth', 'discover'], authentication],
-  [['auth', 'publicUrl'], identity],
+  [['auth', 'publicUrl', 'oauth'], identity],
   [['auth', 'allowUnauthenticated', 'listen'], ofEach(signIn)],
   [[], ofEach(certificates)],
   [[], ofEach(sharing)],

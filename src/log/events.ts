@@ -72,6 +72,10 @@ export const LOG_EVENTS = {
   signed_in: 'Somebody signed in to a server.',
   sign_in_failed: 'A sign-in failed.',
   sign_in_link_foreign: 'Somebody opened the sign-in link of another person. Nothing was stored.',
+  issuer_unavailable:
+    'The keys of an identity provider cannot be had, so its tokens cannot be checked. Once until they can be had.',
+  issuer_available: 'The keys of an identity provider can be had again.',
+  issuer_keys_left_out: 'An identity provider has more keys than the bridge keeps.',
   tokens_not_stored: 'Tokens cannot be stored. They are lost when the process ends.',
 
   listening: 'The bridge accepts requests for a server.',

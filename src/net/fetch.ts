@@ -1,6 +1,8 @@
 /** All requests over the network, except those to configured servers and Redis. */
+import { promisify } from 'node:util'
+import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { Client, type Dispatcher } from 'undici'
-import { parseUrl } from '../texts/parse-url.js'
+import { parseUrl, withoutBrackets } from '../texts/parse-url.js'
 import { Deadline, within } from '../time/time.js'
 import { parseAddress } from './address.js'
 import { type ConnectOptions, type ConnectPhase, guardedConnector, routeTo, targetOf } from './connect.js'
@@ -17,6 +19,8 @@ export interface FetchOptions
   timeLimit?: number | undefined
   /** Most bytes of the body. */
   maxBytes?: number | undefined
+  /** Read compressed answers, which are never requested: some caches send them all the same. */
+  decompress?: boolean | undefined
 }
 
 /** How to send a request. */
@@ -51,6 +55,16 @@ const STALLED = 4_000
 /** Most bytes of a document. */
 export const DOCUMENT_BYTES = 256 * 1024
 const HEADER_BYTES = 16 * 1024
+
+type Unpack = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>
+
+/** By `Content-Encoding`. */
+const UNPACK: Readonly<Record<string, Unpack>> = {
+  gzip: promisify(gunzip),
+  'x-gzip': promisify(gunzip),
+  deflate: promisify(inflate),
+  br: promisify(brotliDecompress),
+}
 
 /**
  * Fetches a document: over TLS from a public host or from what `options` allow, on a connection of its own, without
@@ -141,9 +155,12 @@ async function send(
     // A body that is no longer read may still fail.
     answer.body.on('error', () => {})
     check(answer, url)
-    checkBody(answer, url, maxBytes)
+    const unpack = unpackerOf(answer, url, options.decompress === true)
+    checkLength(answer, url, maxBytes)
     const { statusCode: status, headers } = answer
-    return { url: url.href, address: arrived, status, headers, bytes: await readBody(answer, url, maxBytes) }
+    const packed = await readBody(answer, url, maxBytes)
+    const bytes = unpack ? await unpacked(packed, unpack, url, maxBytes) : packed
+    return { url: url.href, address: arrived, status, headers, bytes }
   } catch (error) {
     options.signal?.throwIfAborted()
     throw asFailure(error, phase, url)
@@ -157,7 +174,8 @@ async function send(
 /** Throws a Failure for an address that is never fetched, whatever its host resolves to. */
 function checkAddress(address: string, guard: Guard, allowLoopback: boolean): URL {
   const url = parseAddress(address)
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && allowLoopback))
+  const isPlain = allowLoopback || guard.isPlain(withoutBrackets(url.hostname))
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isPlain))
     throw failure('url', 'scheme', `Only https:// addresses can be fetched, not ${url.protocol}`)
   if (url.username !== '' || url.password !== '')
     throw failure('url', 'credentials', 'The address must not have a user name or password')
@@ -178,11 +196,26 @@ function checkFound({ statusCode, headers }: Head, { host }: URL): void {
   if (statusCode !== 200) throw failure('http', 'status', `${host} answered HTTP ${statusCode}`)
 }
 
-function checkBody({ headers }: Head, url: URL, maxBytes: number): void {
+/** What unpacks the body, if it is compressed. Throws a Failure if it must not be. */
+function unpackerOf({ headers }: Head, url: URL, decompress: boolean): Unpack | undefined {
   const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers
-  if (encoding !== 'identity' || String(transfer).toLowerCase() !== 'chunked')
+  const known = decompress ? UNPACK[String(encoding).trim().toLowerCase()] : undefined
+  if ((encoding !== 'identity' && !known) || String(transfer).toLowerCase() !== 'chunked')
     throw failure('http', 'encoding', `${url.host} sent a compressed answer, which was not requested`)
+  return known
+}
+
+function checkLength({ headers }: Head, url: URL, maxBytes: number): void {
   if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(url, maxBytes)
+}
+
+async function unpacked(packed: Uint8Array, unpack: Unpack, url: URL, maxBytes: number): Promise<Uint8Array> {
+  try {
+    return await unpack(packed, { maxOutputLength: maxBytes })
+  } catch (error) {
+    if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(url, maxBytes)
+    throw failure('body', 'malformed', `${url.host} sent a compressed answer that cannot be read`, { cause: error })
+  }
 }
 
 async function readBody({ body }: Dispatcher.ResponseData, url: URL, maxBytes: number): Promise<Uint8Array> {

@@ -10,6 +10,8 @@ export interface GuardOptions {
   allowed?: readonly string[] | undefined
   /** Also allow loopback addresses, and plain HTTP to them: for development. */
   allowLoopback?: boolean | undefined
+  /** Hosts that may be contacted without TLS, if they are allowed. */
+  plain?: readonly string[] | undefined
 }
 
 type Network = [ip.IPv4 | ip.IPv6, number]
@@ -30,15 +32,27 @@ export function isLoopback(host: string): boolean {
 export class Guard {
   readonly #hosts = new Set<string>()
   readonly #networks: Network[] = []
+  readonly #plain: ReadonlySet<string>
   readonly #loopback: boolean
 
-  constructor({ allowed = [], allowLoopback = false }: GuardOptions = {}) {
+  constructor({ allowed = [], allowLoopback = false, plain = [] }: GuardOptions = {}) {
     this.#loopback = allowLoopback
+    this.#plain = new Set(plain)
     for (const one of allowed) {
       if (isIP(one) !== 0) this.#networks.push([ip.parse(one), isIP(one) === 4 ? 32 : 128])
       else if (ip.isValidCIDR(one)) this.#networks.push(ip.parseCIDR(one))
       else this.#hosts.add(hostName(one))
     }
+  }
+
+  /** Whether a host is one of those that are allowed by name or address. */
+  lists(host: string): boolean {
+    return this.#hosts.has(host) || (isIP(host) !== 0 && this.#isListed(ip.parse(host)))
+  }
+
+  /** Whether a host may be contacted without TLS. */
+  isPlain(host: string): boolean {
+    return this.#plain.has(host)
   }
 
   /** Throws a Failure if a host's name is one of this machine. */
@@ -49,16 +63,17 @@ export class Guard {
 
   /**
    * Throws a Failure unless all addresses of a host are allowed, because any of them may be used. Without TLS
-   * (`plain`), only loopback addresses are allowed.
+   * (`plain`), only loopback addresses are allowed, and hosts that are listed for that.
    */
   checkAddresses(host: string, addresses: readonly string[], plain: boolean): void {
     for (const address of addresses) {
       // Addresses in unusual spellings are not interpreted.
       const parsed = isIP(address) === 0 ? undefined : ip.parse(address)
       const loopback = this.#loopback && parsed?.range() === 'loopback'
-      if (plain && parsed?.range() === 'loopback' && !loopback)
+      const mustBeHere = plain && !this.isPlain(host)
+      if (mustBeHere && parsed?.range() === 'loopback' && !loopback)
         throw failure('guard', 'plain-http', `${host} is this machine, and loopback addresses are not allowed`)
-      if (plain && !loopback)
+      if (mustBeHere && !loopback)
         throw failure(
           'guard',
           'plain-http',

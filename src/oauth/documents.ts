@@ -35,6 +35,8 @@ export const issuerMetadata = z.object({
   revocation_endpoint: address.optional(),
   introspection_endpoint: address.optional(),
   jwks_uri: address.optional(),
+  /** AD FS: the `iss` of its access tokens. */
+  access_token_issuer: address.optional().catch(undefined),
   code_challenge_methods_supported: texts,
   token_endpoint_auth_methods_supported: texts,
   grant_types_supported: texts,

@@ -7,7 +7,7 @@ import { networkFault, quotedAddress, unavailable } from './failure.js'
 export type Got =
   | { readonly kind: 'object'; readonly value: object }
   /** Nothing is there, or not a JSON object. */
-  | { readonly kind: 'absent' }
+  | { readonly kind: 'absent'; readonly status: number }
   /** Something may be there, but the server does not return it. */
   | { readonly kind: 'withheld'; readonly status: number }
 
@@ -23,11 +23,11 @@ export async function getObject(url: string, options: RequestOptions): Promise<G
     throw networkFault(error, what)
   })
   if (status >= 500 || TRANSIENT.has(status)) throw unavailable(`${what} answered HTTP ${status}`)
-  if (ABSENT.has(status)) return { kind: 'absent' }
+  if (ABSENT.has(status)) return { kind: 'absent', status }
   if (status !== 200) return { kind: 'withheld', status }
   const value = objectIn(bytes)
   // Web applications answer any path with their HTML page.
-  return value === undefined ? { kind: 'absent' } : { kind: 'object', value }
+  return value === undefined ? { kind: 'absent', status } : { kind: 'object', value }
 }
 
 /** The JSON object in the bytes, with or without a byte order mark; undefined if there is none. */

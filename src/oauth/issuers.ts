@@ -111,14 +111,15 @@ function placesOf(issuer: string): readonly string[] {
   }
 }
 
-/** Endpoints must use TLS, or be on this machine if the server is there too. */
-function checkEndpoint(name: string, endpoint: string | undefined, { allowLoopback }: RequestOptions): void {
+/** Endpoints must use TLS, or be on this machine if the server is there too, or at a host that may be contacted without. */
+function checkEndpoint(name: string, endpoint: string | undefined, { allowLoopback, plain }: RequestOptions): void {
   if (endpoint === undefined) return
   try {
     const { protocol, hostname, username, password } = parseAddress(endpoint)
     const isPlain = username === '' && password === '' && !endpoint.includes('#')
-    const isHere = protocol === 'http:' && allowLoopback && isLoopback(withoutBrackets(hostname))
-    if (isPlain && (protocol === 'https:' || isHere)) return
+    const host = withoutBrackets(hostname)
+    const mayBePlain = (allowLoopback && isLoopback(host)) || plain?.includes(host)
+    if (isPlain && (protocol === 'https:' || (protocol === 'http:' && mayBePlain))) return
   } catch {
     // Reported below.
   }

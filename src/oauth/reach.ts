@@ -5,7 +5,7 @@
 
 import { parseAddress } from '../net/address.js'
 import type { FetchOptions } from '../net/fetch.js'
-import { type GuardOptions, isLoopback } from '../net/guard.js'
+import { Guard, type GuardOptions, isLoopback } from '../net/guard.js'
 import { withoutBrackets } from '../texts/parse-url.js'
 
 /** Settings that allow further hosts. */
@@ -24,7 +24,11 @@ const METADATA_BYTES = 64 * 1024
 const TIME_LIMIT = 8_000
 
 /** What may be contacted, and within which bounds. */
-export type Reach = Pick<FetchOptions, 'allowed' | 'allowLoopback' | 'maxBytes' | 'timeLimit'> & Network
+export type Reach = Pick<
+  FetchOptions,
+  'allowed' | 'allowLoopback' | 'plain' | 'decompress' | 'maxBytes' | 'timeLimit'
+> &
+  Network
 
 /**
  * The hosts that may be contacted for the server at `url`. The operator has named its host, so that is allowed. This
@@ -34,6 +38,21 @@ export function reachOf(url: string, settings: ReachSettings, network: Network =
   const { allow = [], issuer, authServerMetadataUrl } = settings
   const hosts = [url, issuer, authServerMetadataUrl].flatMap((one) => (one === undefined ? [] : [hostOf(one)]))
   return foundReach(url, { allowed: [...allow, ...hosts], allowLoopback: true }, network)
+}
+
+/**
+ * The hosts that may be contacted for an identity provider that checks callers. Without TLS, those that the operator has given an
+ * http:// address and has allowed.
+ */
+export function issuerReach(
+  { issuer, jwksUri }: { issuer: string; jwksUri?: string | undefined },
+  allow: readonly string[] = [],
+  network: Network = {},
+): Reach {
+  const guard = new Guard({ allowed: allow })
+  const plain = [issuer, jwksUri].flatMap((one) => (one?.startsWith('http:') ? [hostOf(one)] : []))
+  const reach = reachOf(issuer, { allow, authServerMetadataUrl: jwksUri }, network)
+  return { ...reach, plain: plain.filter((host) => guard.lists(host)), decompress: true }
 }
 
 /**

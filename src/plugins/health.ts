@@ -9,6 +9,8 @@ export interface HealthOptions {
     status: string
     /** Whether Redis can be used, if there is one. */
     redis?: 'up' | 'down'
+    /** Whether the keys of identity providers can be had, if there are any. */
+    issuers?: Readonly<Record<string, object>>
     servers: Readonly<Record<string, object>>
     /** Groups of servers, if there are any. */
     groups?: Readonly<Record<string, object>>

@@ -93,6 +93,15 @@ export interface Conditions {
   /** Whether Redis is reachable; undefined without Redis. */
   redisUp?: boolean | undefined
   certificates?: Iterable<Certificate>
+  issuers?: Iterable<IssuerState>
+}
+
+/** Whether the keys of an identity provider can be had. */
+export interface IssuerState {
+  issuer: string
+  state: 'unknown' | 'up' | 'down'
+  /** Why they cannot be had. */
+  why?: string | undefined
 }
 
 /** A certificate of the bridge: for clients, for a server that wants one, or for Redis. */

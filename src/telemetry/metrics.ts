@@ -83,6 +83,7 @@ export class Metrics {
   readonly #limit: Level
   readonly #reload: { successful: Level; at: Level }
   readonly #redisUp: Level
+  readonly #issuerUp: Level
   readonly #expiry: Level
 
   /** `tools`: most tools per server with their own value in the label `tool`; 0 for no such label. */
@@ -116,6 +117,7 @@ export class Metrics {
     this.reloaded(true)
     this.#redisUp = level('redis_up', 'Whether Redis can be used.')
     this.#redisUp.remove()
+    this.#issuerUp = level('issuer_up', 'Whether the keys of an identity provider can be had.', 'issuer')
     this.#expiry = level(
       'certificate_expiry_timestamp_seconds',
       'When a certificate of the bridge expires.',
@@ -137,7 +139,7 @@ export class Metrics {
   }
 
   /** All metrics, with the current use of bounds and conditions, in the text format of Prometheus. */
-  text(gauges: Iterable<Gauge>, { redisUp, certificates = [] }: Conditions = {}): Promise<string> {
+  text(gauges: Iterable<Gauge>, { redisUp, certificates = [], issuers = [] }: Conditions = {}): Promise<string> {
     this.#counters.calls.reset()
     for (const { labels, calls } of this.#series.values()) this.#counters.calls.inc(labels, calls)
     this.#used.reset()
@@ -148,6 +150,9 @@ export class Metrics {
       this.#limit.set(labels, limit)
     }
     if (redisUp !== undefined) this.#redisUp.set(Number(redisUp))
+    this.#issuerUp.reset()
+    for (const { issuer, state } of issuers)
+      if (state !== 'unknown') this.#issuerUp.set({ issuer }, Number(state === 'up'))
     this.#expiry.reset()
     for (const { use, server = '', expiresAt } of certificates)
       this.#expiry.set({ use, server: server && this.#servers(server) }, expiresAt / 1000)

@@ -1,6 +1,7 @@
 /** Clients of an identity provider where they cannot register: the bridge stands before it. */
 import t, { type Test } from 'tap'
 import { Entra } from '../support/entra.js'
+import { until } from '../support/eventually.js'
 import { startGuarded } from '../support/guarded-bridge.js'
 import { post, send } from '../support/modern.js'
 import { CALLBACK, kits, provider, signedIn } from '../support/sdk-sign-in.js'
@@ -94,6 +95,7 @@ t.test('the secret is sent only with codes and refresh tokens of its client', as
     post(`${origin}/oauth/token`, new URLSearchParams(form).toString(), {
       'content-type': 'application/x-www-form-urlencoded',
     })
+  await until(() => entra.asked.some(({ path }) => path === '/tenant/keys'), 'the keys, which are fetched at the start')
   const before = entra.asked.length
   const rows: [name: string, form: Record<string, string>, status: number, error: string][] = [
     ['another client', { grant_type: 'authorization_code', client_id: 'x', code: 'c' }, 401, 'invalid_client'],

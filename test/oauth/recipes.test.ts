@@ -88,6 +88,22 @@ const tokens: Record<string, { claims: Json; header?: Json; scopes: string[]; wr
     scopes: ['mcp', 'openid', 'write'],
     wrong: { client_id: 'another' },
   },
+  ADFS: {
+    claims: {
+      iss: 'http://adfs.example.com/adfs/services/trust',
+      aud: 'microsoft:identityserver:APPLICATION',
+      sub: 'AAAA=',
+      appid: 'APPLICATION',
+      apptype: 'Public',
+      authmethod: 'urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport',
+      scp: 'openid',
+      ver: '1.0',
+      group: 'mcp-admins',
+    },
+    header: { typ: 'JWT' },
+    scopes: ['openid', 'write'],
+    wrong: { aud: 'microsoft:identityserver:ANOTHER' },
+  },
   Kubernetes: {
     claims: {
       aud: ['https://mcp.example.com'],
@@ -109,6 +125,7 @@ for (const [name, { claims, header, scopes, wrong }] of Object.entries(tokens))
   t.test(`the recipe for ${name} accepts its tokens, and none for another resource`, async (t) => {
     const issuer = await TokenIssuer.start(t)
     const recipe = recipes.get(name) ?? {}
+    if (name === 'ADFS') issuer.metadata = { access_token_issuer: claims['iss'] }
     const entry = { ...recipe, issuer: issuer.url, ...('jwksUri' in recipe && { jwksUri: `${issuer.url}/jwks` }) }
     const publicUrl = 'https://mcp.example.com'
     const { auth } = settingsOf({ mcpServers: { test: { command: 'x' } }, publicUrl, auth: { issuers: [entry] } })

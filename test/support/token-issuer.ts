@@ -17,6 +17,8 @@ export class TokenIssuer {
   keys: JWK[]
   /** What is known of tokens that are no JWTs. */
   readonly opaque = new Map<string, Json>()
+  /** More of its metadata. */
+  metadata: Json = {}
   /** Answers instead, if it is set. */
   instead: ((path: string, response: ServerResponse) => void) | undefined
   readonly privateKey: KeyObject
@@ -78,6 +80,7 @@ export class TokenIssuer {
         jwks_uri: `${this.url}/jwks`,
         introspection_endpoint: `${this.url}/introspect`,
         token_endpoint: `${this.url}/token`,
+        ...this.metadata,
       })
     if (path === '/jwks') return void json({ keys: this.keys })
     if (path === '/introspect')

@@ -77,7 +77,7 @@ export async function wrongTokens(
     ['typ of a DPoP proof', claims({}, { typ: 'dpop+jwt' })],
     ['typ of a logout token', claims({}, { typ: 'logout+jwt' })],
     ['typ that is no text', issuer.raw({ alg: 'RS256', kid: 'k1', typ: 1 }, all, signature)],
-    ['an ID token by its nonce', claims({ nonce: 'n' })],
+    ['an ID token by its nonce', claims({ nonce: 'n' }, { typ: 'JWT' })],
     ['an ID token by at_hash', claims({ at_hash: 'x' })],
     ['an ID token by c_hash', claims({ c_hash: 'x' })],
     ['an ID token of Keycloak', claims({ typ: 'ID' })],

@@ -58,7 +58,9 @@ async function families(): Promise<Family[]> {
   for (const event of EVENTS) metrics.observe(event)
   const gauges = [{ bound: 'client_sessions', group: 'team', used: 1, limit: 2 }]
   const certificates = [{ use: 'server', server: 'files', expiresAt: 1 }] as const
-  return readFamilies(await metrics.text(gauges, { redisUp: true, certificates }))
+  return readFamilies(
+    await metrics.text(gauges, { redisUp: true, certificates, issuers: [{ issuer: 'https://a', state: 'up' }] }),
+  )
 }
 
 /** Names by which series are asked for. */

@@ -2,9 +2,11 @@
  * Identifies the person in a browser by a sign-in at the identity provider of the company (OpenID Connect Core, 3.1:
  * code, PKCE, nonce, and an ID token that is checked by the keys of the issuer).
  */
+
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { authorizationCodeGrantRequest } from 'oauth4webapi'
 import { randomId } from '../../crypto/seal.js'
+import { Fault } from '../../fault/fault.js'
 import { printable } from '../../texts/printable.js'
 import { clientAuthOf, configuredMethod } from '../client/client-auth.js'
 import { AuthorizationRefused, serverOf } from '../client/grants.js'
@@ -13,7 +15,7 @@ import { failed, networkFault, quoted, unsafe } from '../failure.js'
 import { guarded } from '../guarded-fetch.js'
 import { Issuers } from '../issuers.js'
 import { authorizationAddress, checkedResponse, isAnswerTo, newSecrets } from '../person/authorization.js'
-import { type Network, type Reach, reachOf } from '../reach.js'
+import { issuerReach, type Network, type Reach } from '../reach.js'
 import { LEEWAY_SECONDS } from '../server/claims.js'
 import { KeySet } from '../server/key-set.js'
 import { principalOf } from '../server/verifier.js'
@@ -66,7 +68,7 @@ export class Company {
     const { issuer, jwksUri, allow, network = {}, now = Date.now } = options
     this.#options = options
     this.#now = now
-    this.#reach = reachOf(issuer, { allow, authServerMetadataUrl: jwksUri }, network)
+    this.#reach = issuerReach({ issuer, jwksUri }, allow, network)
     this.#issuers = new Issuers(now)
     this.#keys = new KeySet({ settings: { issuer, jwksUri }, issuers: this.#issuers, reach: this.#reach, now })
   }
@@ -95,7 +97,7 @@ export class Company {
     if (nonce !== secrets.nonce || (azp !== undefined && azp !== clientId) || typeof sub !== 'string' || sub === '')
       throw unsafe(`The ID token of ${quoted(issuer)} is not for this sign-in`)
     const name = NAMES.map((claim) => claims[claim]).find((one) => typeof one === 'string' && one !== '')
-    return { principal: principalOf({ issuer, subject: sub }), who: printable(String(name), MAX_PERSON_NAME) }
+    return { principal: principalOf({ issuer, kind: 'sub', name: sub }), who: printable(String(name), MAX_PERSON_NAME) }
   }
 
   /** The answer, if it has a code. Throws a Fault. */
@@ -141,15 +143,14 @@ export class Company {
 
   /** The claims of an ID token. Rejects with a Fault if it is not valid. */
   async #verified(token: string): Promise<JWTPayload> {
-    const known = await this.#keys.known()
+    const { moment } = this.#keys
     try {
-      return await this.#check(token, known)
-    } catch (error) {
-      const renewed = error instanceof errors.JWKSNoMatchingKey ? await this.#keys.renewed(known) : undefined
-      if (!renewed) throw this.#invalid(error)
-      return await this.#check(token, renewed).catch((again: unknown) => {
-        throw this.#invalid(again)
+      return await this.#check(token, await this.#keys.known()).catch(async (error: unknown) => {
+        if (!(error instanceof errors.JWKSNoMatchingKey)) throw error
+        return await this.#check(token, await this.#keys.after(moment))
       })
+    } catch (error) {
+      throw error instanceof Fault ? error : this.#invalid(error)
     }
   }
 

@@ -6,12 +6,14 @@ import { quoted } from '../failure.js'
 import { guarded } from '../guarded-fetch.js'
 import type { Issuers } from '../issuers.js'
 import type { Reach } from '../reach.js'
-import { type Claims, expected, type TokenRefusal } from './claims.js'
+import { type Claims, expected, given, type TokenRefusal } from './claims.js'
 import { FairSlots, type SlotClient } from './fair-slots.js'
 import type { IssuerSettings } from './settings.js'
 
 /** Most questions at once. */
 const MAX_INTROSPECTIONS = 32
+/** The `token_type` of tokens that count without a proof: RFC 6750, and what Ory Hydra 1 says. */
+const PLAIN_TYPES: readonly string[] = ['bearer', 'access_token']
 
 export interface IntrospectionOptions {
   settings: IssuerSettings
@@ -51,13 +53,15 @@ export class Introspection {
     const auth = await clientAuthOf({ issuer, how: 'configured', id: clientId, method, since: 0 }, own)
     const known = { client_id: clientId }
     const response = await introspectionRequest(server, known, auth, token, guarded(reach))
-    const { active, ...claims } = await processIntrospectionResponse(server, known, response)
-    const { iss, token_type } = claims
+    const { active, ...said } = await processIntrospectionResponse(server, known, response)
     if (active !== true) return { why: `${quoted(issuer)} says that it is not active` }
-    if (iss !== undefined && iss !== issuer) return { why: expected('iss', iss, [issuer]) }
-    // Such a token is valid only with a proof of its key.
-    if (token_type !== undefined && token_type.toLowerCase() !== 'bearer')
-      return { why: expected('token_type', token_type, ['Bearer']) }
+    const claims = given(said)
+    const { iss, token_type: type } = claims
+    const names = [issuer, metadata.access_token_issuer].filter((one) => one !== undefined)
+    if (iss !== undefined && !names.includes(iss as string)) return { why: expected('iss', iss, names) }
+    // Other tokens are valid only with a proof of their key.
+    if (type !== undefined && !PLAIN_TYPES.includes(String(type).toLowerCase()))
+      return { why: expected('token_type', type, ['Bearer']) }
     return { claims }
   }
 }

@@ -4,30 +4,31 @@
  * contacted, whatever a token says.
  */
 
-import { decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { digest, digestedPrincipal } from '../../crypto/digest.js'
 import { BoundedMap } from '../../limits/bounded.js'
+import type { IssuerState } from '../../ports/events.js'
 import type { Grant } from '../../protocol/call.js'
 import { ShownToken } from '../../protocol/shown-token.js'
 import type { Signal } from '../../time/hang-up.js'
 import { quoted } from '../failure.js'
 import { Issuers } from '../issuers.js'
-import { type Network, reachOf } from '../reach.js'
+import { issuerReach, type Network } from '../reach.js'
 import {
-  type Claims,
   expected,
   forAnother,
   isFor,
   LEEWAY_SECONDS,
   ownerOf,
+  type Said,
   type TokenOwner,
   type TokenRefusal,
 } from './claims.js'
 import { Facade } from './facade.js'
 import { Introspection } from './introspection.js'
 import { IssuerDocument } from './issuer-document.js'
-import { KeySet } from './key-set.js'
+import { KeySet, type KeySetOptions } from './key-set.js'
 import type { IssuerSettings } from './settings.js'
+import { type Signer, saidIn, signedBy } from './signed.js'
 import { TokenLife } from './token-life.js'
 
 export interface VerifierOptions {
@@ -39,6 +40,8 @@ export interface VerifierOptions {
   replicated?: boolean | undefined
   /** Whether the result includes the token, for token exchange. It is not stored beyond the request. */
   shows?: boolean | undefined
+  /** Called when keys of an issuer cannot be had, or can be had again. */
+  report?: KeySetOptions['report']
   /** In milliseconds since 1970. */
   now?: (() => number) | undefined
 }
@@ -95,15 +98,15 @@ export class Verifier {
     network = {},
     replicated = false,
     shows = false,
+    report,
     now = Date.now,
   }: VerifierOptions) {
     this.#now = now
     this.#shows = shows
     const issuers = new Issuers(now)
     const parts = configured.map((settings) => {
-      const { issuer, jwksUri } = settings
-      const reach = reachOf(issuer, { allow, authServerMetadataUrl: jwksUri }, network)
-      return { settings, reach, keys: new KeySet({ settings, issuers, reach, now }) }
+      const reach = issuerReach(settings, allow, network)
+      return { settings, reach, keys: new KeySet({ settings, issuers, reach, now, report }) }
     })
     this.#issuers = new Map(parts.map((part) => [part.settings.issuer, part]))
     const [fronted] = parts.flatMap(({ settings: { issuer, facade }, reach }) =>
@@ -117,6 +120,21 @@ export class Verifier {
         : undefined
     const asked = parts.find(({ settings }) => settings.introspection)
     this.#introspection = asked && { settings: asked.settings, asked: new Introspection({ ...asked, issuers }) }
+  }
+
+  /** Fetches the keys of all issuers, so that the first token does not wait, and a failure is known. Never rejects. */
+  async prepare(): Promise<void> {
+    await Promise.all([...this.#issuers.values()].map(({ keys }) => keys.prepare()))
+  }
+
+  /** Whether the keys of the issuers can be had. */
+  get states(): IssuerState[] {
+    return [...this.#issuers.values()].map(({ keys }) => keys.state)
+  }
+
+  /** Fetches no more keys by itself. */
+  stop(): void {
+    for (const { keys } of this.#issuers.values()) keys.close()
   }
 
   /**
@@ -174,6 +192,7 @@ export class Verifier {
 
   /** Ends what is open with the tokens that were accepted. */
   close(): void {
+    this.stop()
     for (const { life } of this.#known.values()) life.refuse()
   }
 
@@ -181,75 +200,46 @@ export class Verifier {
     const isJwt = JWT.test(token)
     const checked = isJwt ? await this.#checkedJwt(token) : await this.#checkedOther(token, digest, from)
     if ('why' in checked) return checked
-    const { claims, settings, ms } = checked
-    const owner = ownerOf(claims, settings, this.#now() / 1_000)
+    const { said, settings, ms } = checked
+    const owner = ownerOf(said, settings, this.#now() / 1_000)
     if ('why' in owner) return owner
     return { settings, owner, until: Math.min(owner.expires, this.#now() + ms) }
   }
 
   async #checkedJwt(token: string): Promise<Checked | TokenRefusal> {
-    const issuer = this.#issuerOf(token)
+    const issuer = await this.#issuerOf(token)
     if ('why' in issuer) return issuer
-    const { settings, keys } = issuer
-    const known = await keys.known()
-    const first = await this.#verified(token, settings, known)
-    if (!('noKey' in first)) return first
-    const renewed = await keys.renewed(known)
-    const again = renewed ? await this.#verified(token, settings, renewed) : first
-    return 'noKey' in again ? { why: `none of the keys of ${quoted(settings.issuer)} has its kid and kind` } : again
+    const { settings, keys, key } = issuer
+    const { moment } = keys
+    const first = await signedBy(token, issuer, await keys.known())
+    if (!('noKey' in first)) return 'why' in first ? first : { ...first, settings, ms: KEPT }
+    const why = `none of the keys of ${quoted(settings.issuer)} has its kid and kind`
+    if (keys.isUnknown(key)) return { why }
+    const again = await signedBy(token, issuer, await keys.after(moment))
+    if (!('noKey' in again)) return 'why' in again ? again : { ...again, settings, ms: KEPT }
+    keys.noteUnknown(key)
+    return { why }
   }
 
   /** The configured issuer that a token names, if its header is acceptable. Nothing in the token is trusted yet. */
-  #issuerOf(token: string): { settings: IssuerSettings; keys: KeySet } | TokenRefusal {
+  async #issuerOf(token: string): Promise<(Signer & { keys: KeySet; key: string }) | TokenRefusal> {
     const said = saidIn(token)
     if (!said) return { why: 'it looks like a JWT, but its header or claims are no JSON object' }
-    const { alg, typ, crit, iss } = said
+    const { alg, typ, crit, iss, kid } = said
     if (!TYPES.includes(typeof typ === 'string' ? typ.toLowerCase() : typ))
       return { why: expected('typ', typ, ['at+jwt', 'JWT']) }
     if (crit !== undefined) return { why: 'its header has crit, of which nothing is known' }
-    const found = typeof iss === 'string' ? this.#issuers.get(iss) : undefined
+    const found = typeof iss === 'string' ? (this.#issuers.get(iss) ?? (await this.#issuerCalled(iss))) : undefined
     if (!found) return { why: expected('iss', iss, [...this.#issuers.keys()]) }
     const { algorithms } = found.settings
-    return algorithms.includes(String(alg)) ? found : { why: expected('alg', alg, algorithms) }
+    if (!algorithms.includes(String(alg))) return { why: expected('alg', alg, algorithms) }
+    return { ...found, typ, key: digest(JSON.stringify([alg, kid])) }
   }
 
-  /** The claims of a JWT, if it is valid and signed with a known key. */
-  async #verified(
-    token: string,
-    settings: IssuerSettings,
-    find: JWTVerifyGetKey,
-  ): Promise<Checked | TokenRefusal | { noKey: true }> {
-    const options = {
-      issuer: settings.issuer,
-      algorithms: [...settings.algorithms],
-      clockTolerance: LEEWAY_SECONDS,
-      requiredClaims: ['sub', 'exp'],
-      currentDate: new Date(this.#now()),
-    }
-    const verifyWith = async (key: JWTVerifyGetKey) => {
-      const { payload } = await jwtVerify(token, key, options)
-      return { claims: payload, settings, ms: KEPT }
-    }
-    const refused = (error: unknown): TokenRefusal => {
-      if (!(error instanceof errors.JWTExpired || error instanceof errors.JWTClaimValidationFailed))
-        return { why: `its signature is not one of ${quoted(settings.issuer)}` }
-      const same = ownerOf(error.payload, settings, this.#now() / 1_000)
-      return 'why' in same ? same : { why: error.message }
-    }
-    try {
-      return await verifyWith(find)
-    } catch (error) {
-      if (error instanceof errors.JWKSNoMatchingKey) return { noKey: true }
-      if (!(error instanceof errors.JWKSMultipleMatchingKeys)) return refused(error)
-      // The token does not say which: one of them fits.
-      let last = refused(undefined)
-      for await (const key of error) {
-        const one = await verifyWith(() => key).catch(refused)
-        if (!('why' in one)) return one
-        last = one
-      }
-      return last
-    }
+  /** The issuer whose metadata say that it has another name in its tokens. */
+  async #issuerCalled(iss: string): Promise<{ settings: IssuerSettings; keys: KeySet } | undefined> {
+    await this.prepare()
+    return [...this.#issuers.values()].find(({ keys }) => keys.alias === iss)
   }
 
   async #checkedOther(token: string, digest: string, from: string): Promise<Checked | TokenRefusal> {
@@ -259,7 +249,7 @@ export class Verifier {
     const { settings, asked } = this.#introspection
     // A token that was active before is not made up.
     const answer = await asked.claimsOf(token, { from, isKnown: this.#known.has(digest) })
-    if ('claims' in answer) return { ...answer, settings, ms: KEPT_ACTIVE }
+    if ('claims' in answer) return { said: { claims: answer.claims, by: 'introspection' }, settings, ms: KEPT_ACTIVE }
     const until = this.#now() + KEPT_REFUSED
     this.#refused.set(digest, { ...answer, until })
     return answer
@@ -267,7 +257,7 @@ export class Verifier {
 }
 
 interface Checked {
-  claims: Claims
+  said: Said
   settings: IssuerSettings
   /** Milliseconds for which that may be believed. */
   ms: number
@@ -278,18 +268,11 @@ function at({ owner, verified, settings }: Known, addresses: ReadonlySet<string>
   return isFor(owner, addresses) ? verified : forAnother(owner, addresses, settings)
 }
 
-/** The header and claims of a JWT, unverified; undefined if it is not a JWT. */
-function saidIn(token: string): Readonly<Record<'alg' | 'typ' | 'crit' | 'iss', unknown>> | undefined {
-  try {
-    const { alg, typ, crit } = decodeProtectedHeader(token)
-    return { alg, typ, crit, iss: decodeJwt(token).iss }
-  } catch {
-    return undefined
-  }
-}
-
-/** The principal of a person. Two issuers may have the same subject, and both texts may have any characters. */
-export function principalOf({ issuer, subject }: Pick<TokenOwner, 'issuer' | 'subject'>): string {
-  const text = `${issuer.length}:${issuer}${subject.length}:${subject}`
+/**
+ * The principal of the owner of a token. Two issuers may have the same name, a name may be of several kinds, and all texts may
+ * have any characters.
+ */
+export function principalOf({ issuer, kind, name }: Pick<TokenOwner, 'issuer' | 'kind' | 'name'>): string {
+  const text = `${kind === 'sub' ? '' : `${kind}:`}${issuer.length}:${issuer}${name.length}:${name}`
   return digestedPrincipal('subject', text)
 }

@@ -1,0 +1,17 @@
+/** Asks the identity providers of a configuration for their keys, for `mcp-bridge check`. Loaded only where there are any. */
+import type { Issue, Settings } from '../config/settings.js'
+import { proxiesOf } from '../net/proxy.js'
+import { Verifier } from '../oauth/server/verifier.js'
+
+/** An issue for each provider whose keys cannot be had now. */
+export async function unavailableIssuers(
+  { auth, oauth: { allow } }: Settings,
+  env: Parameters<typeof proxiesOf>[0],
+): Promise<Issue[]> {
+  const verifier = new Verifier({ issuers: auth?.issuers ?? [], allow, network: { proxyOf: proxiesOf(env) } })
+  await verifier.prepare()
+  verifier.close()
+  return verifier.states.flatMap(({ state, why }, i) =>
+    state === 'down' ? [{ path: `auth.issuers.${i}`, message: `has no keys that can be had now: ${why}` }] : [],
+  )
+}
