@@ -1,5 +1,5 @@
 /** Issues of authentication: of clients at the bridge, and of the bridge at servers. */
-
+import { BlockList, isIP } from 'node:net'
 import { withoutBrackets } from '../texts/parse-url.js'
 import { isLoopback, type Listen } from './addresses.js'
 import { hasSeveral, isOnBehalf, secretOf, usualAccount } from './derived.js'
@@ -79,7 +79,7 @@ function plainIssues(
   const contacted = { ...(asksIssuer && { issuer }), ...(jwksUri !== undefined && { jwksUri }) }
   return Object.entries(contacted).flatMap(([option, address]) => {
     const host = hostOf(address)
-    const isAllowed = (isHere && isLoopback(host)) || mayList(allow, host)
+    const isAllowed = (isHere && isLoopback(host)) || isListed(allow, host)
     if (/^https:/i.test(address) || isAllowed) return []
     const adfs = /^http:.*\/adfs\//i.test(address)
       ? `. AD FS has this name in its tokens only: give https://${host}/adfs`
@@ -89,10 +89,17 @@ function plainIssues(
   })
 }
 
-/** Whether hosts and networks have this host. Only when it is contacted, a network is compared with its address. */
-function mayList(allow: readonly string[], host: string): boolean {
-  const isAddress = /^[\d.]+$|:/.test(host)
-  return allow.some((one) => withoutBrackets(one).toLowerCase() === host || (isAddress && one.includes('/')))
+/** Whether hosts and networks have this host, as it is written. */
+function isListed(allow: readonly string[], host: string): boolean {
+  const family = isIP(host)
+  return allow.map(withoutBrackets).some((one) => {
+    const [base = '', bits = family === 4 ? '32' : '128'] = one.split('/')
+    if (family === 0 || isIP(base) !== family) return one.toLowerCase() === host
+    const type = family === 4 ? 'ipv4' : 'ipv6'
+    const network = new BlockList()
+    network.addSubnet(base, Number(bits), type)
+    return network.check(host, type)
+  })
 }
 
 function hostOf(address: string): string {

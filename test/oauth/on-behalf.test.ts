@@ -48,7 +48,7 @@ async function start(t: Test, grant: 'token-exchange' | 'id-jag', { oauth = {}, 
     oauth: { grant, ...client, ...own, ...(typeof oauth === 'function' ? oauth(delegate, idp) : oauth) },
   }
   const origin = `http://127.0.0.1:${await freePort()}`
-  const settings = { publicUrl: origin, auth: { issuers: [{ issuer: company.url }] }, ...more }
+  const settings = { publicUrl: origin, auth: { issuers: [{ issuer: company.url, introspection: client }] }, ...more }
   const { bridge, log } = createBridge(t, entry, settings, { signIn: personParts(t, { person: 'none' }).signIn })
   const listen = parseListen(`${origin}/mcp`)
   if (listen.kind !== 'http') throw new TypeError('not HTTP')
@@ -155,6 +155,24 @@ t.test('what a token was exchanged for ends with it, and is in no file', async (
   ahead = 300_001
   t.equal(await account.authorization(never), undefined)
   t.match(await reasonOf(unauthorized(header)), { reason: 'auth_failed', message: /token of the caller has expired/ })
+  t.equal(delegate.requests.length, 1)
+})
+
+t.test('where no issuer says when a token ends, what it was exchanged for is kept all the same', async (t) => {
+  const { url, company, delegate, server } = await start(t, 'token-exchange')
+  company.opaque.set('opaque', { active: true, sub: 'alice', aud: url })
+  const access_token = await delegate.sign({ sub: 'alice', aud: server.url })
+  delegate.instead = (_request, response) => {
+    const answer = {
+      access_token,
+      token_type: 'Bearer',
+      issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+    }
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+    return true
+  }
+  for (let times = 0; times < 3; times++)
+    t.match((await greet(url, { authorization: 'Bearer opaque' })).message, { result: greeting })
   t.equal(delegate.requests.length, 1)
 })
 

@@ -79,6 +79,8 @@ t.test('an http:// address of an identity provider is refused unless its host is
   t.match(issueOf({ issuer: 'http://keycloak.auth.svc/realms/x' }), /issuers\.0\.issuer: is an http/)
   t.match(issueOf({ ...cluster, jwksUri: 'http://10.1.2.3/keys' }), /jwksUri/)
   t.equal(issueOf({ ...cluster, jwksUri: 'http://10.1.2.3/keys' }, { allow: ['10.0.0.0/8'] }), '')
+  t.match(issueOf({ ...cluster, jwksUri: 'http://10.1.2.3/keys' }, { allow: ['192.168.0.0/16'] }), /jwksUri/)
+  t.equal(issueOf({ ...cluster, jwksUri: 'http://[fd00::1]/keys' }, { allow: ['fd00:0::1'] }), '')
   t.match(issueOf({ ...cluster, jwksUri: 'http://127.0.0.1/keys' }), /jwksUri/)
   const adfs = 'http://adfs.example.com/adfs/services/trust'
   t.match(issueOf({ issuer: adfs }), /give https:\/\/adfs\.example\.com\/adfs$/)

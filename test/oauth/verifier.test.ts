@@ -524,6 +524,20 @@ t.test('accepts the name that AD FS has in its tokens', async (t) => {
   t.equal(await verify(await issuer.token({ aud: HERE, iss: `${iss}/` })), undefined)
 })
 
+t.test('a name that may be one of an issuer whose metadata cannot be had is not refused', async (t) => {
+  const issuer = await TokenIssuer.start(t)
+  const iss = `${issuer.url}/adfs/services/trust`
+  issuer.metadata = { access_token_issuer: iss }
+  issuer.instead = (_path, response) => void response.writeHead(503).end()
+  const { verify, later } = setUp(issuer, {}, stopped())
+  const refused = await verify(await issuer.token({ aud: HERE, iss })).catch((error: unknown) => error)
+  t.match(refused, { fault: 'authUnavailable', retryAfter: 5 })
+  t.equal(await verify(await issuer.token({ aud: HERE, iss: 'https://other.example' })), undefined)
+  issuer.instead = undefined
+  later(5_001)
+  t.match(await verify(await issuer.token({ aud: HERE, iss })), { grant: { issuer: issuer.url } })
+})
+
 t.test('A40: accepts a token that it has checked at once, without its issuer', async (t) => {
   const issuer = await TokenIssuer.start(t)
   const { verifier } = setUp(issuer)

@@ -9,6 +9,7 @@ import { BoundedMap } from '../../limits/bounded.js'
 import type { IssuerState } from '../../ports/events.js'
 import type { Grant } from '../../protocol/call.js'
 import { ShownToken } from '../../protocol/shown-token.js'
+import { parseUrl } from '../../texts/parse-url.js'
 import type { Signal } from '../../time/hang-up.js'
 import { quoted } from '../failure.js'
 import { Issuers } from '../issuers.js'
@@ -236,10 +237,13 @@ export class Verifier {
     return { ...found, typ, key: digest(JSON.stringify([alg, kid])) }
   }
 
-  /** The issuer whose metadata say that it has another name in its tokens. */
+  /** The issuer whose metadata say that it has another name in its tokens. Rejects with a Fault if they cannot be had now. */
   async #issuerCalled(iss: string): Promise<{ settings: IssuerSettings; keys: KeySet } | undefined> {
     await this.prepare()
-    return [...this.#issuers.values()].find(({ keys }) => keys.alias === iss)
+    const all = [...this.#issuers.values()]
+    const called = all.find(({ keys }) => keys.alias === iss)
+    if (!called) await all.find(({ settings }) => hostOf(settings.issuer) === hostOf(iss))?.keys.known()
+    return called
   }
 
   async #checkedOther(token: string, digest: string, from: string): Promise<Checked | TokenRefusal> {
@@ -261,6 +265,10 @@ interface Checked {
   settings: IssuerSettings
   /** Milliseconds for which that may be believed. */
   ms: number
+}
+
+function hostOf(address: string): string | undefined {
+  return parseUrl(address)?.hostname
 }
 
 /** The owner of a token, if it is for an endpoint with these addresses. */
