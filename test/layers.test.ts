@@ -69,6 +69,7 @@ const packages: Record<string, readonly string[]> = {
     'upstream/transport/paused',
     'upstream/transport/tls-alert',
     'bridge',
+    'config/authentication',
     'net/connect',
     'net/connections',
     'net/families',
@@ -216,7 +217,8 @@ const packages: Record<string, readonly string[]> = {
   'node:v8': ['bridge', 'cli/garbage'],
   'node:stream/promises': ['bridge/in-memory-http'],
   'node:tty': ['main'],
-  'node:util': ['cli', 'log/paint', 'telemetry/audit-file'],
+  'node:util': ['cli', 'log/paint', 'net/fetch', 'telemetry/audit-file'],
+  'node:zlib': ['net/fetch'],
 }
 
 /** Rooms that compute, and do nothing else. */

@@ -59,12 +59,12 @@ const HEADER_BYTES = 16 * 1024
 type Unpack = (bytes: Uint8Array, options: { maxOutputLength: number }) => Promise<Uint8Array>
 
 /** By `Content-Encoding`. */
-const UNPACK: Readonly<Record<string, Unpack>> = {
-  gzip: promisify(gunzip),
-  'x-gzip': promisify(gunzip),
-  deflate: promisify(inflate),
-  br: promisify(brotliDecompress),
-}
+const UNPACK: ReadonlyMap<string, Unpack> = new Map([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+])
 
 /**
  * Fetches a document: over TLS from a public host or from what `options` allow, on a connection of its own, without
@@ -199,7 +199,7 @@ function checkFound({ statusCode, headers }: Head, { host }: URL): void {
 /** What unpacks the body, if it is compressed. Throws a Failure if it must not be. */
 function unpackerOf({ headers }: Head, url: URL, decompress: boolean): Unpack | undefined {
   const { 'content-encoding': encoding = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers
-  const known = decompress ? UNPACK[String(encoding).trim().toLowerCase()] : undefined
+  const known = decompress ? UNPACK.get(String(encoding).trim().toLowerCase()) : undefined
   if ((encoding !== 'identity' && !known) || String(transfer).toLowerCase() !== 'chunked')
     throw failure('http', 'encoding', `${url.host} sent a compressed answer, which was not requested`)
   return known

@@ -9,7 +9,7 @@ import type { IssuerSettings } from './settings.js'
 export type Claims = Readonly<Record<string, unknown>>
 
 /** What an issuer says of a token, and how. */
-export interface Said {
+export interface TokenSaid {
   claims: Claims
   /** Signed by the issuer, or its answer to a question about the token (RFC 7662). */
   by: 'signature' | 'introspection'
@@ -57,7 +57,7 @@ const OTHER_KINDS: Readonly<Record<string, readonly string[]>> = {
   token_use: ['id', 'id_token', 'refresh', 'refresh_token'],
 }
 /** What names the owner: a JWT has `sub` (RFC 9068, 2.2), and of a token that is introspected only `active` is required. */
-const OWNERS: Readonly<Record<Said['by'], readonly OwnerKind[]>> = {
+const OWNERS: Readonly<Record<TokenSaid['by'], readonly OwnerKind[]>> = {
   signature: ['sub'],
   introspection: ['sub', 'username', 'client_id'],
 }
@@ -67,7 +67,7 @@ const APPLICATION = ['client_id', 'azp', 'appid', 'cid'] as const
 /**
  * Reads what an issuer says of a token. Throws a Fault if its groups are needed and left out. `now` is in seconds.
  */
-export function ownerOf(said: Said, settings: IssuerSettings, now: number): TokenOwner | TokenRefusal {
+export function ownerOf(said: TokenSaid, settings: IssuerSettings, now: number): TokenOwner | TokenRefusal {
   const claims = given(said.claims)
   const kind = OWNERS[said.by].find((one) => claims[one] !== undefined && claims[one] !== '') ?? 'sub'
   const why = whyRefused({ ...said, claims }, kind, settings, now)
@@ -113,7 +113,7 @@ export function expected(name: string, came: unknown, values: readonly string[])
   return `expected ${name} to be ${wanted}, got ${came === undefined ? 'none' : printable(JSON.stringify(came), MAX_SHOWN_CLAIM)}`
 }
 
-function whyRefused(said: Said, kind: OwnerKind, settings: IssuerSettings, now: number): string | undefined {
+function whyRefused(said: TokenSaid, kind: OwnerKind, settings: IssuerSettings, now: number): string | undefined {
   const { claims, by } = said
   const { [kind]: owner, exp, nbf, iat } = claims
   if (typeof owner !== 'string' || owner === '' || owner.length > MAX_SUBJECT)
@@ -140,7 +140,7 @@ function whyRefused(said: Said, kind: OwnerKind, settings: IssuerSettings, now: 
 }
 
 /** Whether a token shows that it is an access token: by its type (RFC 9068, Keycloak, Cognito), or by scopes, which ID tokens have not. */
-function isAccessToken({ claims, by, typ }: Said): boolean {
+function isAccessToken({ claims, by, typ }: TokenSaid): boolean {
   const isOfType = typeof typ === 'string' && /^(?:application\/)?at\+jwt$/i.test(typ)
   const isBearer = String(claims['typ']).toLowerCase() === 'bearer' || claims['token_use'] === 'access'
   return (

@@ -1,7 +1,7 @@
 /** Checks the signature of a JWT, and reads what it says before that. */
 import { compactVerify, decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey } from 'jose'
 import { quoted } from '../failure.js'
-import type { Claims, Said, TokenRefusal } from './claims.js'
+import type { Claims, TokenRefusal, TokenSaid } from './claims.js'
 import type { IssuerSettings } from './settings.js'
 
 /** Most keys that are tried for a token that names none. */
@@ -18,10 +18,10 @@ export async function signedBy(
   token: string,
   { settings, typ }: Signer,
   find: JWTVerifyGetKey,
-): Promise<{ said: Said } | TokenRefusal | { noKey: true }> {
+): Promise<{ said: TokenSaid } | TokenRefusal | { noKey: true }> {
   const { issuer, algorithms } = settings
   const refused: TokenRefusal = { why: `its signature is not one of ${quoted(issuer)}` }
-  const verifyWith = async (key: JWTVerifyGetKey): Promise<{ said: Said }> => {
+  const verifyWith = async (key: JWTVerifyGetKey): Promise<{ said: TokenSaid }> => {
     const { payload } = await compactVerify(token, key, { algorithms: [...algorithms] })
     const claims = JSON.parse(new TextDecoder().decode(payload)) as Claims
     return { said: { claims, by: 'signature', typ } }

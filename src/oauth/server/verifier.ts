@@ -20,9 +20,9 @@ import {
   isFor,
   LEEWAY_SECONDS,
   ownerOf,
-  type Said,
   type TokenOwner,
   type TokenRefusal,
+  type TokenSaid,
 } from './claims.js'
 import { Facade } from './facade.js'
 import { Introspection } from './introspection.js'
@@ -261,7 +261,7 @@ export class Verifier {
 }
 
 interface Checked {
-  said: Said
+  said: TokenSaid
   settings: IssuerSettings
   /** Milliseconds for which that may be believed. */
   ms: number
