@@ -391,12 +391,14 @@ t.test('A38: 10,000 invented key ids and 10,000 opaque tokens take few requests,
   const issuer = await TokenIssuer.start(t)
   const { verify } = setUp(issuer, { introspection: { clientId: 'b', clientSecret: 's' } }, stopped())
   const [, body = '', signature = ''] = (await issuer.token({ aud: HERE })).split('.')
+  const answers: unknown[] = []
   for (let i = 0; i < 10_000; i++) {
     const header = Buffer.from(JSON.stringify({ alg: 'RS256', kid: `made-up-${i}` })).toString('base64url')
-    const verified = await verify(`${header}.${body}.${signature}`).catch((error: Fault) => error)
-    if (i > 5) t.match(verified, { fault: 'authUnavailable', retryAfter: 10 }, 'this cannot be known now')
-    else t.equal(verified, undefined, 'the issuer has no such key')
+    const verified = await verify(`${header}.${body}.${signature}`).catch((error: unknown) => error)
+    answers.push(verified instanceof Fault ? `${verified.fault} ${verified.retryAfter}` : verified)
   }
+  t.same(new Set(answers.slice(0, 5)), new Set([undefined]), 'the issuer has no such key')
+  t.same(new Set(answers.slice(6)), new Set(['authUnavailable 10']), 'this cannot be known now')
   t.ok(issuer.asked.length <= 7, `${issuer.asked.length} requests for keys`)
   const held: ServerResponse[] = []
   issuer.instead = (_path, response) => void held.push(response)
