@@ -2,13 +2,7 @@
 
 import { Fault, type FaultOptions } from '../fault/fault.js'
 import { Failure } from '../net/failure.js'
-import { printable } from '../texts/printable.js'
-import type { TokenRecord } from './store/record.js'
-
-/** Text of others for a message, bounded and in quotes. */
-export function quoted(text: string): string {
-  return `"${printable(text, 200)}"`
-}
+import { quoted } from './quoted.js'
 
 /** An address for a message, without its query: that may be a secret. */
 export function quotedAddress(address: string): string {
@@ -29,12 +23,6 @@ export function failed(message: string, cause?: unknown): Fault {
 export function unavailable(message: string, options: Pick<FaultOptions, 'cause' | 'retryAfter'> = {}): Fault {
   return new Fault('upstreamUnavailable', message, { retryAfter: 5, ...options })
 }
-
-/** The fault that a sign-in ended with, as its record has it. */
-export function endingOf({ fault, message, retryAfter }: Ended): Fault {
-  return new Fault(fault, message, retryAfter === undefined ? {} : { retryAfter })
-}
-type Ended = NonNullable<TokenRecord['ended']>
 
 /** A network failure as a fault of signing in. `what` names the destination. */
 export function networkFault(error: unknown, what: string): unknown {

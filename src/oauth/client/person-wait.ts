@@ -2,8 +2,8 @@
 import { type AccountRefusal, Fault } from '../../fault/fault.js'
 import type { Signal } from '../../time/hang-up.js'
 import { within } from '../../time/time.js'
-import { quoted } from '../failure.js'
 import type { Flow } from '../person/flow.js'
+import { quoted } from '../quoted.js'
 import type { Token } from '../store/record.js'
 import type { ClientSettings } from './settings.js'
 

@@ -1,7 +1,8 @@
 /** Obtains tokens without a person: for the bridge itself, for a workload, or for a caller, on whose behalf it calls. */
 import type { ShownToken } from '../../protocol/shown-token.js'
-import { failed, quoted } from '../failure.js'
+import { failed } from '../failure.js'
 import type { Issuers } from '../issuers.js'
+import { quoted } from '../quoted.js'
 import { type Network, reachOf } from '../reach.js'
 import type { Client, Token } from '../store/record.js'
 import { configuredMethod } from './client-auth.js'

@@ -5,7 +5,7 @@ import type { Signal } from '../../time/hang-up.js'
 import { readChallenges, wantedBy } from '../challenge.js'
 import type { TokenAccount } from '../client/account.js'
 import { Requesting } from '../client/requesting.js'
-import { quoted } from '../failure.js'
+import { quoted } from '../quoted.js'
 import type { Desk } from './desk.js'
 
 /** Who is invited to the page, and for which server. */

@@ -11,7 +11,8 @@ import { sha256 } from '../../crypto/digest.js'
 import { Fault } from '../../fault/fault.js'
 import { AuthorizationRefused, serverOf } from '../client/grants.js'
 import type { IssuerMetadata } from '../documents.js'
-import { quoted, unsafe } from '../failure.js'
+import { unsafe } from '../failure.js'
+import { quoted } from '../quoted.js'
 import type { Pending } from '../store/record.js'
 
 const CODE = /^[\w.:-]{1,64}$/

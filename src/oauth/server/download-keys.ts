@@ -1,7 +1,8 @@
 /** Downloads the public keys of an issuer, from the address in its metadata or in the configuration. */
-import { failed, quoted, quotedAddress, unavailable } from '../failure.js'
+import { failed, quotedAddress, unavailable } from '../failure.js'
 import { type Got, getObject } from '../get-object.js'
 import type { Issuers } from '../issuers.js'
+import { quoted } from '../quoted.js'
 import type { Reach } from '../reach.js'
 import type { IssuerSettings } from './settings.js'
 

@@ -3,9 +3,9 @@
  * the authorization server at the server itself.
  */
 import { Fault } from '../../fault/fault.js'
-import { quoted } from '../failure.js'
 import { getObject } from '../get-object.js'
 import { sameIssuer } from '../issuer.js'
+import { quoted } from '../quoted.js'
 import type { Reach } from '../reach.js'
 import { issuerMetadataPlaces } from '../well-known.js'
 

@@ -1,6 +1,6 @@
 /** Checks the signature of a JWT, and reads what it says before that. */
 import { compactVerify, decodeJwt, decodeProtectedHeader, errors, type JWTVerifyGetKey } from 'jose'
-import { quoted } from '../failure.js'
+import { quoted } from '../quoted.js'
 import type { Claims, TokenRefusal, TokenSaid } from './claims.js'
 import type { IssuerSettings } from './settings.js'
 

@@ -11,8 +11,8 @@ import type { Grant } from '../../protocol/call.js'
 import { ShownToken } from '../../protocol/shown-token.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import type { Signal } from '../../time/hang-up.js'
-import { quoted } from '../failure.js'
 import { Issuers } from '../issuers.js'
+import { quoted } from '../quoted.js'
 import { issuerReach, type Network } from '../reach.js'
 import {
   expected,
