@@ -14,7 +14,7 @@ import { askedBy } from '../protocol/asked-client.js'
 import type { AskedClient, Call, Final, Handler, Notice, RpcError, Told } from '../protocol/call.js'
 import { LISTEN, methodTraits } from '../protocol/methods.js'
 import type { LegacyRoute, Upstream } from '../protocol/upstream.js'
-import { edit, type Json, type Payload, parseObject, raw, write } from '../rpc/splice.js'
+import { edit, type Json, type Payload, parseObject, raw, value, write } from '../rpc/splice.js'
 import { ECHOED, printable, publicAddress } from '../texts/printable.js'
 import { type Asked, Asking, type MemberQuestion } from './asking.js'
 import { GroupDiscovery } from './group-discovery.js'
@@ -84,7 +84,7 @@ export class Group implements Upstream {
     const lists = { group: name, keys, plan, asking, listings, memory, identity, replaceFor, log: this.#listLog }
     this.#lists = new Lists(lists)
     this.#discovery = new GroupDiscovery({ plan, asking, listings, identity })
-    this.#targets = new Targets(plan, this.#discovery, new Owners(plan, this.#lists, listings))
+    this.#targets = new Targets(plan, this.#discovery, new Owners(plan, this.#lists, listings), this.#listLog)
     this.#states = new States(name, keys)
     this.#connections = new MemberConnections(options.plan.members, (member, client) => this.#asked(member, client))
     this.#search = new Search({ plan, lists: this.#lists, memory, identity, log: this.#listLog })
@@ -131,6 +131,7 @@ export class Group implements Upstream {
     this.#identity = identityOf({ ...this.#options, plan })
     this.#listings.clear()
     this.#lists.clear()
+    this.#targets.change(plan.members)
     this.#connections.change(plan.members)
     for (const server of this.#missing.keys())
       if (!plan.members.some((member) => member.server === server)) this.#missing.delete(server)
@@ -173,6 +174,8 @@ export class Group implements Upstream {
       case 'input':
         return { ...reply, result: this.#states.sealed(this.#signed(member, reply.result), belonging) }
       case 'result': {
+        if (methodTraits(method).named === 'uri' && !isAlone(this.#plan))
+          this.#targets.claimed(whoOf(call), member, id, 'served')
         const replace = this.#replaceFor(member, call, bare)
         return { ...reply, result: replaced(reply.type === 'task' ? 'task' : method, reply.result, replace) }
       }
@@ -257,8 +260,8 @@ export class Group implements Upstream {
     const { method, params } = told
     if (isAlone(this.#plan)) return told
     const shown = replaced(method, params, this.#replaceFor(member))
-    const isLog = method === 'notifications/message' && raw(shown, 'logger') === undefined
-    const named = isLog ? edit(shown, { logger: JSON.stringify(prefixedLogger(member, undefined)) }) : shown
+    const isUnnamed = method === 'notifications/message' && typeof value(shown, 'logger') !== 'string'
+    const named = isUnnamed ? edit(shown, { logger: JSON.stringify(prefixedLogger(member, undefined)) }) : shown
     return named === params ? told : { ...told, params: named }
   }
 
@@ -272,14 +275,14 @@ export class Group implements Upstream {
     let who: string | undefined
     return (kind, text) => {
       if (kind === 'name') return bareNames ? text : prefixed(member, text)
-      if (alone || (kind === 'uri' && text === bare)) return text
+      if (alone) return text
       if (kind === 'task') return prefixed(member, text)
       if (kind === 'logger') return prefixedLogger(member, text)
       if (call) {
         who ??= whoOf(call)
-        this.#targets.sent(who, member, text)
+        this.#targets.claimed(who, member, text, 'sent')
       }
-      return bareUris ? text : prefixedUri(member, text)
+      return bareUris || text === bare ? text : prefixedUri(member, text)
     }
   }
 }

@@ -1,6 +1,8 @@
 /** Reports what clients of a group cannot get or use of the lists of its servers, once each. */
+
+import { MAX_LOGGED_NAME } from '../limits/constants.js'
 import type { Log } from '../log/events.js'
-import { printable } from '../texts/printable.js'
+import { printable, publicAddress } from '../texts/printable.js'
 import type { ListPage } from './list-page.js'
 import type { Member } from './member.js'
 import { isTooLong } from './names.js'
@@ -12,7 +14,7 @@ export interface Hidden {
   name: string
 }
 
-/** Most names that are logged as omitted, and as too long; and most names in one line. */
+/** Most names that are logged as omitted, as too long, and as ambiguous; and most names in one line. */
 const MAX_HIDDEN = 1_000
 const MAX_LONG = 20
 
@@ -23,6 +25,8 @@ export class ListLog {
   readonly #long = new Set<string>()
   /** Lists that are not read to their end, by server and method. */
   readonly #cut = new Set<string>()
+  /** URIs that several servers have. */
+  readonly #ambiguous = new Set<string>()
   /** Pages whose names have been checked for their length. */
   readonly #measured = new WeakSet<ListPage>()
 
@@ -52,6 +56,16 @@ export class ListLog {
     this.#cut.add(key)
     const message = 'a list of a server is not read to its end: what comes after is not found'
     this.#log.warn({ event: 'group_list_cut', server, method, why }, message)
+  }
+
+  /** Warns once about a URI without prefix that several servers have. */
+  ambiguous(uri: string, members: readonly Member[]): void {
+    const shown = publicAddress(uri).slice(0, MAX_LOGGED_NAME)
+    if (this.#ambiguous.has(shown) || this.#ambiguous.size >= MAX_HIDDEN) return
+    this.#ambiguous.add(shown)
+    const servers = members.map(({ server }) => server)
+    const message = 'a URI without prefix is not read: several servers have it'
+    this.#log.warn({ event: 'group_uri_ambiguous', servers, uri: shown }, message)
   }
 
   /** Warns once about each name of a tool that is too long for some clients. `shown` returns the name for clients. */

@@ -32,14 +32,18 @@ export class Owners {
     this.#listings = listings
   }
 
-  /** The servers whose lists have it, in the order of the group. Reads the lists if no remembered one has it. */
-  async of(call: Call, method: string, has: Has): Promise<OwnedName> {
+  /**
+   * The servers whose lists have it, in the order of the group. Reads the lists if no remembered one has it. If it has to be
+   * unique (`isUnique`), also if pages of lists are unread that may have it, too.
+   */
+  async of(call: Call, method: string, has: Has, { isUnique = false } = {}): Promise<OwnedName> {
     const who = whoOf(call)
     const find = (listHas: (member: Member) => boolean) => activeIn(this.#plan()).filter(listHas)
     const known = find((member) => this.#listings.has(who, member, method, has))
-    if (known.length > 0) return { owners: known, unheard: [] }
     const key = `${who} ${method}`
     const last = this.#read.get(key)
+    const isSure = !isUnique || last !== undefined || this.#hasAllPages(who, method)
+    if (known.length > 0 && isSure) return { owners: known, unheard: [] }
     let unheard = last && performance.now() - last.at < FRESH ? last.unheard : undefined
     if (!unheard) {
       const read = await this.#readNames(call, key, method)
@@ -51,6 +55,13 @@ export class Owners {
     // A list of the same person stands in for a missing one: few servers list by capabilities.
     const likely = unheard.flatMap(({ member }) => (this.#listings.kinHas(who, member, method, has) ? member : []))
     return { owners: likely, unheard }
+  }
+
+  /** Whether the remembered lists of a caller have all of their pages. */
+  #hasAllPages(who: string, method: string): boolean {
+    return activeIn(this.#plan()).every(
+      (member) => this.#listings.isWhole(who, member, method) || !this.#listings.has(who, member, method, () => true),
+    )
   }
 
   /** Reads a list of all servers, or joins a reading for the same caller. */

@@ -5,15 +5,17 @@ import { unknownFault } from '../policy/unknown.js'
 import { whoOf } from '../policy/who.js'
 import type { Call } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
-import { memoize, Recent } from '../rpc/memoize.js'
+import { memoize } from '../rpc/memoize.js'
 import { edit, type Json, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import type { GroupDiscovery } from './group-discovery.js'
+import type { ListLog } from './list-log.js'
 import type { Unheard } from './lists.js'
 import { activeIn, type GroupPlan, type Member } from './member.js'
 import { offersIn } from './merge.js'
 import { splitName } from './names.js'
 import type { Owners } from './owners.js'
+import { type UriClaim, UriClaims } from './uri-claims.js'
 import { mayExpandTo, prefixedUri, splitUri } from './uris.js'
 
 /** A server, and the target's name at that server. */
@@ -52,20 +54,19 @@ const NAMING: Readonly<Record<string, Naming>> = {
   'tasks/cancel': { kind: 'task' },
 }
 const APPS = 'io.modelcontextprotocol/ui'
-/** Most remembered URIs from results. */
-const MAX_SENT = 2_000
 
 export class Targets {
   readonly #plan: () => GroupPlan
   readonly #discovery: GroupDiscovery
   readonly #owners: Owners
-  /** The servers that sent these URIs, by caller and URI. */
-  readonly #sent = new Recent<Set<string>>({ max: MAX_SENT })
+  readonly #log: Pick<ListLog, 'ambiguous'>
+  readonly #claims = new UriClaims()
 
-  constructor(plan: () => GroupPlan, discovery: GroupDiscovery, owners: Owners) {
+  constructor(plan: () => GroupPlan, discovery: GroupDiscovery, owners: Owners, log: Pick<ListLog, 'ambiguous'>) {
     this.#plan = plan
     this.#discovery = discovery
     this.#owners = owners
+    this.#log = log
   }
 
   /** The server of a call. Undefined if its params name nothing. Throws or rejects with a Fault if no server has it. */
@@ -92,12 +93,14 @@ export class Targets {
     }
   }
 
-  /** Remembers that a server sent a caller a URI. */
-  sent(who: string, { server }: Member, uri: string): void {
-    const key = `${who} ${uri}`
-    const known = this.#sent.get(key)
-    if (known) known.add(server)
-    else this.#sent.set(key, new Set([server]))
+  /** Remembers that a server sent or served a caller a URI. */
+  claimed(who: string, member: Member, uri: string, claim: UriClaim): void {
+    this.#claims.add(who, member, uri, claim)
+  }
+
+  /** To be called when the servers of the group have changed. */
+  change(members: readonly Member[]): void {
+    this.#claims.change(members)
   }
 
   /** The server of a task, and the task's id there; undefined if there is none. */
@@ -137,7 +140,7 @@ export class Targets {
 
   /** The first server that lists a name. If `isOnly`, no other may list it. */
   async #owner(call: Call, named: Named, name: string, isOnly = false): Promise<CallTarget> {
-    const { owners, unheard } = await this.#owners.of(call, named.list, (ids) => ids.has(name))
+    const { owners, unheard } = await this.#owners.of(call, named.list, (ids) => ids.has(name), { isUnique: isOnly })
     const [member, ...others] = owners
     if (!member || (isOnly && others.length > 0)) throw unknown(named, name, member ? [] : unheard)
     return { member, id: name, params: call.params }
@@ -155,24 +158,27 @@ export class Targets {
   }
 
   /**
-   * The owner of a URI without a prefix: the only server that has listed or sent it; else the only one with a template for
-   * it; else the only one with resources.
+   * The owner of a URI without a prefix: the only server that has listed or served it; else the only one with a template for
+   * it; else the only one with resources. A server that has merely sent the URI does not replace these: it is one more.
    */
   async #ownerOf(call: Call, uri: string): Promise<FoundMember> {
-    const sent = this.#sent.get(`${whoOf(call)} ${uri}`)
-    const listed = await this.#owners.of(call, 'resources/list', (ids) => ids.has(uri))
-    const exact = activeIn(this.#plan()).filter((member) => listed.owners.includes(member) || sent?.has(member.server))
+    const who = whoOf(call)
+    const listed = await this.#owners.of(call, 'resources/list', (ids) => ids.has(uri), { isUnique: true })
+    const claiming = new Map(activeIn(this.#plan()).map((member) => [member, this.#claims.of(who, member, uri)]))
+    const holding = [...claiming].flatMap(([member, claim]) =>
+      claim === 'served' || listed.owners.includes(member) ? member : [],
+    )
     const templates =
-      exact.length > 0
+      holding.length > 0
         ? undefined
         : await this.#owners.of(call, 'resources/templates/list', (ids) =>
             [...ids].some((one) => mayExpandTo(one, uri)),
           )
-    const fitting = templates?.owners ?? exact
-    const owners = fitting.length > 0 ? fitting : await this.#withResources(call)
+    const fitting = templates?.owners ?? holding
+    const known = fitting.length > 0 ? fitting : await this.#onlyWithResources(call)
+    const owners = [...claiming].flatMap(([member, claim]) => (claim || known.includes(member) ? member : []))
     const [owner, ...others] = owners
-    if (owner && others.length === 0) return { member: owner, id: uri, bare: uri }
-    if (!owner || fitting.length === 0) {
+    if (!owner) {
       const unheard = [...listed.unheard, ...(templates?.unheard ?? [])]
       const shown = printable(uri, ECHOED)
       throw (
@@ -180,16 +186,19 @@ export class Targets {
         noResource(uri, `No server of the group is known to have ${shown}`)
       )
     }
+    if (others.length === 0) return { member: owner, id: uri, bare: uri }
+    this.#log.ambiguous(uri, owners)
     throw noResource(uri, this.#ambiguous(uri, owners))
   }
 
-  async #withResources(call: Call): Promise<readonly Member[]> {
+  /** The only server with resources, if there is just one. */
+  async #onlyWithResources(call: Call): Promise<readonly Member[]> {
     const described = await this.#discovery.describe(call)
     const members = activeIn(this.#plan())
     const offering = new Set(described.flatMap((one) => (offersIn(one, 'resources') ? one.server : [])))
     // A server that has not answered yet may have it.
     const isSure = described.length === members.length
-    return isSure ? members.filter(({ server }) => offering.has(server)) : []
+    return isSure && offering.size === 1 ? members.filter(({ server }) => offering.has(server)) : []
   }
 
   #ambiguous(uri: string, owners: readonly Member[]): string {

@@ -62,6 +62,8 @@ export const LOG_EVENTS = {
     'A list of a server of a group has too many pages or bytes, or takes too long. What comes after these bounds is not found by search, nor by name in a group without prefixes. Once for each list.',
   group_name_hidden:
     'A tool or prompt is left out, because an earlier server of a group without prefixes has one of the same name. Once for each name.',
+  group_uri_ambiguous:
+    'A client sent a URI without prefix that several servers of a group have listed, served or sent. It is not read: the error names the URIs with prefixes. Once for each URI.',
   group_names_long:
     'Tool names of a group are so long that some clients refuse them: clients that prefix the name of the server and allow 64 characters. Once for each name.',
 
