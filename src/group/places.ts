@@ -17,31 +17,40 @@ interface Places {
   elements?: Places
 }
 
-const CONTENT = ['/content/*/uri', '/content/*/resource/uri']
+const under = (place: string, paths: readonly string[]) => paths.map((path) => place + path)
+
+/**
+ * Hosts find a user interface here, in the definition of a tool and in its results: MCP Apps, its drafts, and the SDK for apps
+ * in ChatGPT.
+ */
+const APP = under('/_meta', [
+  '/ui/resourceUri',
+  '/ui~1resourceUri',
+  '/io.modelcontextprotocol~1ui/resourceUri',
+  '/openai~1outputTemplate',
+])
+const RESOURCE = ['/uri', ...APP]
+const BLOCK = [...RESOURCE, ...under('/resource', RESOURCE)]
+const RESULT = [...APP, ...under('/content/*', BLOCK)]
 /** A skill lists the URIs of its files. */
 const SKILL = ['/uri', '/resources/*/uri']
 /** An ended task contains the result of its call. */
-const TASK = { task: ['/taskId'], uri: CONTENT.map((path) => `/result${path}`) }
-const under = (place: string, paths: readonly string[]) => paths.map((path) => place + path)
+const TASK = { task: ['/taskId'], uri: [...APP, ...under('/result', RESULT)] }
 
 /** By method: JSON Pointers with `*` for each element. `task` is a result that creates a task. */
 const PATHS: Readonly<Record<string, Partial<Record<Kind, readonly string[]>>>> = {
-  'tools/list': {
-    name: ['/tools/*/name'],
-    // Hosts find the user interface of a tool here: MCP Apps, its drafts, and the SDK for apps in ChatGPT.
-    uri: under('/tools/*/_meta', ['/ui/resourceUri', '/ui~1resourceUri', '/openai~1outputTemplate']),
-  },
-  'prompts/list': { name: ['/prompts/*/name'] },
-  'resources/list': { uri: ['/resources/*/uri'] },
-  'resources/templates/list': { uri: ['/resourceTemplates/*/uriTemplate'] },
+  'tools/list': { name: ['/tools/*/name'], uri: under('/tools/*', APP) },
+  'prompts/list': { name: ['/prompts/*/name'], uri: under('/prompts/*', APP) },
+  'resources/list': { uri: under('/resources/*', RESOURCE) },
+  'resources/templates/list': { uri: under('/resourceTemplates/*', ['/uriTemplate', ...APP]) },
   'skills/list': { uri: under('/skills/*', SKILL) },
-  [CALL_TOOL]: { uri: CONTENT },
+  [CALL_TOOL]: { uri: RESULT },
   task: TASK,
   'prompts/get': {
-    uri: [...under('/messages/*/content', ['/uri', '/resource/uri']), ...under('/messages/*', CONTENT)],
+    uri: [...APP, ...under('/messages/*/content', BLOCK), ...under('/messages/*/content/*', BLOCK)],
   },
-  'resources/read': { uri: ['/contents/*/uri'] },
-  'resources/directory/read': { uri: ['/resources/*/uri'] },
+  'resources/read': { uri: [...APP, ...under('/contents/*', RESOURCE)] },
+  'resources/directory/read': { uri: under('/resources/*', RESOURCE) },
   'skills/get': { uri: [...SKILL, ...under('/skill', SKILL)] },
   'tasks/get': TASK,
   'tasks/update': TASK,
@@ -91,8 +100,9 @@ export function replacedItem(method: string, key: string, item: Payload, replace
 
 /** Whether a text certainly has no URI. A quick check, because parsing large results takes time. */
 function hasNoUri({ source, edits }: Payload): boolean {
-  // A key may be written with escapes.
-  return edits === undefined && !source.text.includes('uri"') && !source.text.includes('\\u')
+  const { text } = source
+  // A key may be written with escapes. "ri" is the end of "uri" and of "resourceUri".
+  return edits === undefined && !text.includes('ri"') && !text.includes('outputTemplate"') && !text.includes('\\u')
 }
 
 function inObject(payload: Payload, { members }: Places, replace: Replace): Payload {
