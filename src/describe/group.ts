@@ -2,7 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import { isTooLong } from '../group/names.js'
-import { OWN } from '../policy/refusal.js'
+import { OF_BRIDGE } from '../protocol/meta.js'
 import type { Upstream } from '../protocol/upstream.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
 import { oneLine, pages, textOf } from './server.js'
@@ -49,7 +49,9 @@ export async function describeGroup(group: DescribedGroup): Promise<GroupDescrip
     let bytes = 0
     for await (const result of pages(from, method)) {
       const meta = objectIn(result, '_meta')
-      const missing = (meta && value(meta, `${OWN}unavailable`)) as { server: string; message: string }[] | undefined
+      const missing = (meta && value(meta, `${OF_BRIDGE}unavailable`)) as
+        | { server: string; message: string }[]
+        | undefined
       for (const { server, message } of missing ?? []) unavailable.set(server, message)
       bytes += Buffer.byteLength(raw(result, key) ?? '')
       const listed = value(result, key)

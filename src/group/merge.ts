@@ -1,7 +1,7 @@
 /** Merges the capabilities, instructions and lists of a group's servers. */
 import type { CacheHint } from '../protocol/call.js'
 import { MODERN } from '../protocol/eras.js'
-import { TASKS_EXTENSION } from '../protocol/meta.js'
+import { TASKS_EXTENSION, withoutOwnKeys } from '../protocol/meta.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, type Json, keys, OWN, objectIn, type Payload, raw, value, write } from '../rpc/splice.js'
 
@@ -188,7 +188,7 @@ export function offersIn({ result }: Pick<DiscoverAnswer, 'result'>, capability:
 export function joinedMeta(results: readonly Payload[], own: Readonly<Record<string, Json>> = {}): Json | undefined {
   const all = new Map<string, Json>()
   for (const meta of results.flatMap((result) => objectIn(result, '_meta') ?? []))
-    for (const key of keys(meta)) if (!all.has(key)) all.set(key, raw(meta, key) as Json)
+    for (const key of keys(withoutOwnKeys(meta))) if (!all.has(key)) all.set(key, raw(meta, key) as Json)
   for (const [key, json] of Object.entries(own)) all.set(key, json)
   return all.size === 0 ? undefined : write(edit(OWN, Object.fromEntries(all)))
 }

@@ -1,7 +1,7 @@
 /** Handles servers of a group that are missing in an answer: fails if one is required, or names them in the answer. */
 import type { Fault } from '../fault/fault.js'
-import { OWN } from '../policy/refusal.js'
 import type { CallLog } from '../protocol/call.js'
+import { OF_BRIDGE } from '../protocol/meta.js'
 import type { Json } from '../rpc/splice.js'
 import type { GroupPlan, Member } from './member.js'
 
@@ -32,7 +32,7 @@ export function unavailable(missing: readonly MemberPart[]): Record<string, Json
     reason: why?.row.reason ?? 'invalid_params',
     message: why?.message,
   }))
-  return { [`${OWN}unavailable`]: JSON.stringify(entries) }
+  return { [`${OF_BRIDGE}unavailable`]: JSON.stringify(entries) }
 }
 
 /** Names the missing servers in the log of a call. */

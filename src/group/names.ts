@@ -38,7 +38,10 @@ export function isTooLong(group: string, name: string): boolean {
   return `mcp__${group}__${name}`.length > LONGEST
 }
 
-/** The name of a logger as clients of the group see it. */
+/** Segments of a path that lead elsewhere. */
+const STEPS = /(?<=^|[/\\])(?:\.|%2e){1,2}(?=$|[/\\])/gi
+
+/** The name of a logger as clients of the group see it. It stays below its prefix if a client reads it as a path. */
 export function prefixedLogger({ prefix }: Prefixed, logger: string | undefined): string {
-  return logger === undefined ? prefix : `${prefix}/${logger}`
+  return logger === undefined ? prefix : `${prefix}/${logger.replace(STEPS, (step) => step.replace(/\.|%2e/gi, '_'))}`
 }

@@ -4,12 +4,12 @@ import { shortDigest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
+import { OF_BRIDGE } from '../protocol/meta.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
 import { memoize } from '../rpc/memoize.js'
 import { objectIn, parseObject, raw, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
-import { OWN } from './refusal.js'
 
 /** What the log says about a call or a refused request. Undefined members are omitted. */
 export type AuditLine = Readonly<Record<string, string | number | object | undefined>>
@@ -117,7 +117,7 @@ function endOf(last: Final): AuditLine {
   if (value(last.result, 'isError') !== true) return { outcome: 'ok' }
   // A policy marks its refusal with a reason; without one, the tool itself has failed.
   const meta = objectIn(last.result, '_meta')
-  const reason = meta && REASONS.find((one) => raw(meta, OWN + one) !== undefined)
+  const reason = meta && REASONS.find((one) => raw(meta, OF_BRIDGE + one) !== undefined)
   return reason === undefined ? { outcome: 'tool_error' } : { outcome: 'refused', reason }
 }
 

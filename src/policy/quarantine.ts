@@ -14,13 +14,14 @@ import { askedBy } from '../protocol/asked-client.js'
 import type { AskedClient, Call, Final, Handler, Policy, Told } from '../protocol/call.js'
 import { Unanswered } from '../protocol/input.js'
 import { nextCursor } from '../protocol/listed.js'
+import { OF_BRIDGE } from '../protocol/meta.js'
 import { CALL_TOOL, LISTEN, LISTS } from '../protocol/methods.js'
 import { CHANGING_LISTS } from '../protocol/subscriptions.js'
 import { EMPTY, edit, mapElements, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { matchesGlobs } from './globs.js'
 import { reading } from './pages.js'
-import { OWN, refuse, toolOf } from './refusal.js'
+import { refuse, toolOf } from './refusal.js'
 import { fetchTools, toolList, withTools } from './tool-list.js'
 
 /** The policy's view of a server. */
@@ -55,7 +56,7 @@ interface Asked {
 
 /** Methods that only return what the server states about itself. */
 const HARMLESS: ReadonlySet<string> = new Set(['server/discover', ...LISTS.keys(), LISTEN])
-const MARK = `${OWN}quarantined`
+const MARK = `${OF_BRIDGE}quarantined`
 const TOOLS_CHANGED = 'notifications/tools/list_changed'
 /** Milliseconds for which a list of tools counts as current. */
 const FRESH = 60_000

@@ -1,6 +1,7 @@
 /** Replies that the bridge gives instead of the server, in the form that clients and models read. */
 
 import type { Call, Final } from '../protocol/call.js'
+import { OF_BRIDGE } from '../protocol/meta.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { parseObject } from '../rpc/splice.js'
 import { stringIn } from './unambiguous.js'
@@ -15,9 +16,6 @@ export interface CallRefusal {
   data?: Readonly<Record<string, unknown>>
 }
 
-/** Prefix of the `_meta` keys that the bridge adds to results. */
-export const OWN = 'io.github.mcp-bridge/'
-
 /**
  * The reply to a refused call. Tool calls get a result with `isError`, because models see only results; others get an
  * error.
@@ -29,7 +27,7 @@ export function refuse(call: Call, { reason, text, data = {} }: CallRefusal): Fi
       kind: 'error',
       error: { code: -32603, message: text, data: JSON.stringify({ reason, outcome: 'not_executed', ...data }) },
     }
-  const result = { content: [{ type: 'text', text }], isError: true, _meta: { [OWN + reason]: data } }
+  const result = { content: [{ type: 'text', text }], isError: true, _meta: { [OF_BRIDGE + reason]: data } }
   return { kind: 'result', result: parseObject(JSON.stringify(result)) }
 }
 

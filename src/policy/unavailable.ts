@@ -7,12 +7,12 @@ import { digest } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
 import type { Memory } from '../limits/memory.js'
 import type { Call, Final, Policy } from '../protocol/call.js'
+import { OF_BRIDGE } from '../protocol/meta.js'
 import { LISTS } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
 import { EMPTY, edit, type Json, mapElements, objectIn, type Payload, value, write } from '../rpc/splice.js'
 import { copyOf } from './cache/results.js'
 import { CountedCache } from './counted-cache.js'
-import { OWN } from './refusal.js'
 import { whoOf } from './who.js'
 
 /** The policy's view of a server. */
@@ -90,6 +90,6 @@ function marked(tool: Payload, mark: Json): Payload {
   const annotations = objectIn(tool, 'annotations')
   const titles = [value(tool, 'title'), annotations && value(annotations, 'title'), value(tool, 'name')]
   const title = titles.find((one) => typeof one === 'string') ?? ''
-  const meta = edit(objectIn(tool, '_meta') ?? EMPTY, { [`${OWN}unavailable`]: mark })
+  const meta = edit(objectIn(tool, '_meta') ?? EMPTY, { [`${OF_BRIDGE}unavailable`]: mark })
   return edit(tool, { title: JSON.stringify(`${title} (unavailable)`), _meta: meta })
 }

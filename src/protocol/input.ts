@@ -176,7 +176,9 @@ function isPlain(filled: unknown): boolean {
 /** A legacy server's question in the form for modern clients. `capabilities` are those that the client declared. */
 export function liftQuestion(method: string, params: Payload, capabilities: Payload): Json {
   const meta = objectIn(params, '_meta')
-  const bare = meta ? withoutEnvelope(edit(params, { _meta: edit(meta, { progressToken: undefined }) })) : params
+  const bare = meta
+    ? withoutEnvelope(edit(params, { _meta: edit(meta, { progressToken: undefined }) }), {}, 'server')
+    : params
   const question = edit(lifted(method, bare, capabilities), { task: undefined })
   const text = write(question)
   return text === '{}' ? `{"method":"${method}"}` : `{"method":"${method}","params":${text}}`

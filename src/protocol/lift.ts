@@ -8,6 +8,7 @@ import { AnnotationError, annotationsOf, KEYWORD, withoutAnnotations } from './a
 import { withBlocks, withList, withMessageBlocks } from './content.js'
 import { withoutEnvelope } from './meta.js'
 import { CALL_TOOL } from './methods.js'
+import { withoutReserved } from './reserved.js'
 
 const MAX_COMPLETIONS = 100
 const NO_TYPE = { resultType: undefined }
@@ -31,14 +32,15 @@ const byMethod: Readonly<Record<string, (result: Payload) => Payload>> = {
 export function lift(method: string, result: Payload): Payload {
   const specific = Object.hasOwn(byMethod, method) ? byMethod[method] : undefined
   const lifted = specific ? specific(result) : result
-  return withoutEnvelope(lifted, NO_TYPE)
+  return withoutEnvelope(lifted, NO_TYPE, 'server')
 }
 
 function list(result: Payload, key: string, liftItem?: (item: Payload) => Payload): Payload {
   const page = edit(result, OWN_HINTS)
   const listed = raw(page, 'nextCursor') === 'null' ? edit(page, { nextCursor: undefined }) : page
-  const items = liftItem && mapElements(listed, key, liftItem)
-  return items === undefined ? listed : edit(listed, { [key]: items })
+  const allowed = withoutReserved(listed, key)
+  const items = liftItem && mapElements(allowed, key, liftItem)
+  return items === undefined ? allowed : edit(allowed, { [key]: items })
 }
 
 function liftTool(tool: Payload): Payload {

@@ -1,7 +1,9 @@
-/** Names and removes the keys of `_meta` that belong to the protocol itself (MCP 2026-07-28, basic/index, `_meta`). */
-import { type Edits, edit, isEmpty, objectIn, type Payload } from '../rpc/splice.js'
+/** Names and removes the keys of `_meta` that belong to the protocol itself (MCP 2026-07-28, basic/index, `_meta`), or to the bridge. */
+import { type Edits, edit, isEmpty, keys, objectIn, type Payload } from '../rpc/splice.js'
 
 const RESERVED = 'io.modelcontextprotocol/'
+/** Begins the keys that the bridge adds to results. */
+export const OF_BRIDGE = 'io.github.mcp-bridge/'
 
 export const PROTOCOL_VERSION = `${RESERVED}protocolVersion`
 export const CLIENT_INFO = `${RESERVED}clientInfo`
@@ -40,8 +42,23 @@ export function unlessEmpty(meta: Payload): Payload | undefined {
   return isEmpty(meta) ? undefined : meta
 }
 
-/** A result, or the params of a notification, without the protocol's own keys in `_meta`, and with these edits. */
-export function withoutEnvelope(payload: Payload, edits: Edits = NO_EDITS): Payload {
+/** Whether a text may have the bridge's own keys. Letters may be written as escapes. */
+const MAY_HAVE_OWN = /mcp-bridge|\\u/
+
+/**
+ * A result, or the params of a notification, without the protocol's own keys in `_meta`, and with these edits. What a server
+ * sent (`of`) is also without the bridge's own keys.
+ */
+export function withoutEnvelope(payload: Payload, edits: Edits = NO_EDITS, of?: 'server'): Payload {
   const meta = objectIn(payload, '_meta')
-  return edit(payload, meta ? { ...edits, _meta: unlessEmpty(edit(meta, ENVELOPE)) } : edits)
+  if (!meta) return edit(payload, edits)
+  const bare = edit(meta, ENVELOPE)
+  const mayHaveOwn = of === 'server' && MAY_HAVE_OWN.test(meta.source.text)
+  return edit(payload, { ...edits, _meta: unlessEmpty(mayHaveOwn ? withoutOwnKeys(bare) : bare) })
+}
+
+/** The `_meta` of a server without the bridge's own keys. */
+export function withoutOwnKeys(meta: Payload): Payload {
+  const own = keys(meta).filter((key) => key.startsWith(OF_BRIDGE))
+  return own.length === 0 ? meta : edit(meta, remove(...own))
 }

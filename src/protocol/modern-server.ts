@@ -8,7 +8,8 @@ import { ECHOED, printable } from '../texts/printable.js'
 import type { CacheHint, Call, Caller, Final, Notice } from './call.js'
 import { NEWEST_MODERN } from './eras.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO, withoutEnvelope } from './meta.js'
-import { methodTraits } from './methods.js'
+import { LISTS, methodTraits } from './methods.js'
+import { endedTask, withoutReserved } from './reserved.js'
 
 const VERSION = JSON.stringify(NEWEST_MODERN)
 const TYPE = { resultType: undefined }
@@ -77,7 +78,10 @@ export function decodeReply(call: Call, { outcome }: Response): Final {
       `The server answered ${printable(call.method, ECHOED)} with a resultType that is not a string`,
     )
   const server = serverOf(call, payload)
-  const result = withoutEnvelope(payload, TYPE)
+  const sent = withoutEnvelope(payload, TYPE, 'server')
+  const list = LISTS.get(call.method)
+  const isTask = methodTraits(call.method).named === 'taskId'
+  const result = list ? withoutReserved(sent, list.key) : isTask ? endedTask(sent) : sent
   if (type === 'input_required') return { kind: 'input', result, server }
   if (type !== 'complete') return { kind: 'result', result, type, server }
   if (!methodTraits(call.method).cacheable) return { kind: 'result', result, server }

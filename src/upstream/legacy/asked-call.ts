@@ -326,12 +326,14 @@ export function relayed(call: Call, method: string, params: Params): Told | unde
   const payload = typeof params === 'string' ? EMPTY : params
   switch (method) {
     case 'notifications/progress':
-      return call.progress ? { kind: 'notification', method, params: withoutEnvelope(payload) } : undefined
+      return call.progress
+        ? { kind: 'notification', method, params: withoutEnvelope(payload, {}, 'server') }
+        : undefined
     case 'notifications/message': {
       if (!isWantedLevel(value(payload, 'level'), call.caller.logLevel)) return undefined
       const meta = objectIn(payload, '_meta')
       if (meta && raw(meta, RELATED_TASK) !== undefined) return undefined
-      return { kind: 'notification', method, params: withoutEnvelope(payload) }
+      return { kind: 'notification', method, params: withoutEnvelope(payload, {}, 'server') }
     }
     default:
       return undefined

@@ -161,7 +161,8 @@ class Listening {
     try {
       while (!signal.aborted) {
         const next = this.#next()
-        if (next) await tell({ kind: 'notification', method: next.method, params: withoutEnvelope(next.params) })
+        if (next)
+          await tell({ kind: 'notification', method: next.method, params: withoutEnvelope(next.params, {}, 'server') })
         else if (this.isLost) return
         else
           await new Promise<void>((resolve) => {

@@ -16,6 +16,7 @@ import { checkParamHeaders, paramHeaders, requestHeaders } from '../../protocol/
 import { withoutEnvelope } from '../../protocol/meta.js'
 import { CALL_TOOL, isWantedLevel, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { decodeReply, encodeNotice, encodeParams } from '../../protocol/modern-server.js'
+import { endedTask } from '../../protocol/reserved.js'
 import { isChange, wants } from '../../protocol/subscriptions.js'
 import { Recent } from '../../rpc/memoize.js'
 import type { Params } from '../../rpc/message.js'
@@ -172,7 +173,7 @@ export class ModernHalf implements Half {
     if (!replicas || !this.#isProgram || call.method !== LISTEN || !isChange(method)) return
     const payload = typeof params === 'string' ? EMPTY : params
     if (this.#fromReplicas.has(payload)) return
-    replicas.tell({ server, who: call.principal, method, params: withoutEnvelope(payload) })
+    replicas.tell({ server, who: call.principal, method, params: withoutEnvelope(payload, {}, 'server') })
   }
 
   close(hurry: boolean): Promise<void> {
@@ -320,11 +321,11 @@ function throwIfContradictory(call: Call, last: Extract<Final, { kind: 'error' }
 
 /** A notification of the call for its caller; undefined if the caller did not ask for it. */
 function relayed(call: Call, method: string, params: Params): Told | undefined {
-  const payload = withoutEnvelope(typeof params === 'string' ? EMPTY : params)
+  const payload = withoutEnvelope(typeof params === 'string' ? EMPTY : params, {}, 'server')
   if (method === 'notifications/progress' && !call.progress) return undefined
   if (method === 'notifications/message' && !isWantedLevel(value(payload, 'level'), call.caller.logLevel))
     return undefined
-  return { kind: 'notification', method, params: payload }
+  return { kind: 'notification', method, params: method === 'notifications/tasks' ? endedTask(payload) : payload }
 }
 
 /** Whether the data of an error lists a supported version that the bridge supports, too. */

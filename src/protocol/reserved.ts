@@ -1,0 +1,30 @@
+/** Takes off what servers list, and off results of tasks, what is the bridge's own: names of tools, and keys in `_meta`. */
+import { edit, mapElements, objectIn, type Payload, textUnder } from '../rpc/splice.js'
+import { unlessEmpty, withoutOwnKeys } from './meta.js'
+
+/** Whether a text may have such a name or key. Letters may be written as escapes. */
+const MAY_HAVE = /bridge|\\u/i
+
+/** A list under `key` of a server's result. */
+export function withoutReserved(result: Payload, key: string): Payload {
+  if (!MAY_HAVE.test(result.source.text)) return result
+  const items = mapElements(result, key, (item) => {
+    if (key === 'tools' && isReserved(textUnder(item, 'name'))) return []
+    const meta = objectIn(item, '_meta')
+    const allowed = meta && withoutOwnKeys(meta)
+    return allowed === meta ? item : edit(item, { _meta: allowed && unlessEmpty(allowed) })
+  })
+  return items === undefined ? result : edit(result, { [key]: items })
+}
+
+/** A task, with its result if it has ended. */
+export function endedTask(task: Payload): Payload {
+  const result = objectIn(task, 'result')
+  const meta = result && objectIn(result, '_meta')
+  return result && meta ? edit(task, { result: edit(result, { _meta: unlessEmpty(withoutOwnKeys(meta)) }) }) : task
+}
+
+/** Whether a tool has a name of the bridge, as a group shows it, too. Models get other characters as "_". */
+function isReserved(name: string): boolean {
+  return /(?:^|__)mcp_bridge_/.test(name.toLowerCase().replace(/[^a-z0-9]/g, '_'))
+}
