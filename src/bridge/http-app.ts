@@ -86,6 +86,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     ...inJsonRpc(() => app),
     bodyLimit: bodyBytes,
     exposeHeadRoutes: false,
+    routerOptions: { ignoreTrailingSlash: true },
     trustProxy: trustedProxies.length > 0 && trustedProxies,
   })
   const paths = endpoints.flatMap((one) => one.paths)

@@ -79,10 +79,7 @@ export interface AuthOptions {
   endpoints?: ReadonlyMap<string, ProtectedEndpoint> | undefined
   /** Scopes without which such a token is refused. */
   required?: readonly string[] | undefined
-  /**
-   * Paths that are served without authentication. For a route it is the route's own path, so that another spelling does
-   * not open a closed one; otherwise the requested path.
-   */
+  /** Routes that are served without authentication, by their own paths: another spelling does not open a closed one. */
   open?: ReadonlySet<string> | undefined
   /** Routes of pages for people: open, but a proxy may name the person. */
   pages?: ReadonlySet<string> | undefined
@@ -107,8 +104,6 @@ const REFUSALS = {
 
 const NO_PATHS: ReadonlySet<string> = new Set()
 const NO_ENDPOINTS: ReadonlyMap<string, ProtectedEndpoint> = new Map()
-/** Clients look here for where to get a token, so a missing path is answered as not found rather than with 401. */
-const WELL_KNOWN = '/.well-known/'
 const ANYBODY: AuthenticatedCaller = { principal: ANONYMOUS }
 const BEARER = /^bearer(?: +|$)/i
 
@@ -143,13 +138,13 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
       done()
       return
     }
-    const isNowhere = path === undefined && endpoints.size > 0 && pathOf(request).startsWith(WELL_KNOWN)
-    if (isNowhere || open.has(path ?? pathOf(request))) {
+    // What is served nowhere is not found, with any token or none.
+    if (path === undefined || open.has(path)) {
       if (forwarded) withoutForwarded(request, forwarded)
       done()
       return
     }
-    const endpoint = path === undefined ? undefined : endpoints.get(path)
+    const endpoint = endpoints.get(path)
     const take = (identified: Identified) => {
       // It may have ended while it was checked.
       const isOver = typeof identified !== 'string' && 'ends' in identified && identified.ends?.aborted === true
@@ -287,9 +282,4 @@ function authorization({ raw: { headers, rawHeaders } }: FastifyRequest): string
 function bearerToken(credential: string | undefined): string | undefined {
   const scheme = BEARER.exec(credential ?? '')?.[0]
   return scheme === undefined ? undefined : credential?.slice(scheme.length) || undefined
-}
-
-/** The requested path, without its query. */
-function pathOf({ url }: FastifyRequest): string {
-  return url.replace(/[?#].*$/s, '')
 }

@@ -150,21 +150,23 @@ t.test('with pass-through, tells callers apart by their credentials, and forward
   t.match(digest(ALICE), /^t:[0-9a-f]{32}$/)
 })
 
-t.test('paths require a token unless they are open, and no other spelling opens one', async (t) => {
+t.test('routes require a token unless they are open, and no other spelling opens one', async (t) => {
   const open = new Set(['/open/:name', '/.well-known/x'])
   const base = await start(t, { mode: tokens, open })
   t.match(await ask(base, undefined, '/open/a?b=c'), { status: 200, message: { principal: 'anon' } })
   t.match(await ask(base, 'Bearer x', '/open/a'), { status: 200, message: { principal: 'anon' } })
   t.equal((await ask(base, undefined, '/.well-known/x?y#z')).status, 404)
-  for (const path of ['/mcp', '/%6dcp', '/mcp?/open/', '/nothing', '/open', '/mcp?access_token=x'])
+  for (const path of ['/mcp', '/%6dcp', '/mcp?/open/', '/mcp?access_token=x'])
     t.equal((await ask(base, undefined, path)).status, 401, path)
+  for (const path of ['/nothing', '/open']) t.equal((await ask(base, undefined, path)).status, 404, path)
   const absolute = await raw(base, ['GET http://x/open/../mcp HTTP/1.1\r\nHost: x\r\n\r\n'])
-  t.equal(absolute.status, 401, absolute.head)
+  t.equal(absolute.status, 404, absolute.head)
   t.equal((await ask(base, `Bearer ${ALICE}`, '/nothing')).status, 404)
 })
 
-t.test('without open paths, every path requires a token', async (t) => {
+t.test('without open routes, every route requires a token', async (t) => {
   const base = await start(t, { mode: tokens })
-  for (const path of ['/mcp', '/open/a', '/nothing', '/.well-known/oauth-protected-resource'])
-    t.equal((await ask(base, undefined, path)).status, 401, path)
+  for (const path of ['/mcp', '/open/a']) t.equal((await ask(base, undefined, path)).status, 401, path)
+  for (const path of ['/nothing', '/.well-known/oauth-protected-resource'])
+    t.equal((await ask(base, undefined, path)).status, 404, path)
 })

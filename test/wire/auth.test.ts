@@ -30,11 +30,11 @@ t.test('without a token nothing reaches the server, and the answer is a JSON-RPC
   t.equal(legacy.received.length, 0)
 })
 
-t.test('a caller without a token learns of no other mistake, and of nothing that exists', async (t) => {
+t.test('a caller without a token learns of no other mistake than that of the address', async (t) => {
   const { url } = await start(t)
   t.equal((await post(url, 'no JSON', { 'content-type': 'text/plain' })).status, 401)
   t.equal((await send('GET', url, undefined, {})).status, 401)
-  t.equal((await send('GET', new URL('/other', url).href, undefined, {})).status, 401)
+  t.equal((await send('GET', new URL('/other', url).href, undefined, {})).status, 404)
   t.equal((await send('GET', new URL('/other', url).href, undefined, { authorization })).status, 404)
   t.equal((await send('GET', url, undefined, { authorization, origin: 'https://evil.example' })).status, 403)
 })

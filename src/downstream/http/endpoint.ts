@@ -80,8 +80,6 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
 
   const { handle: handler } = served
   app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler })
-  // A client may use the server's own address, with a slash at its end.
-  if (relay && !path.endsWith('/')) app.route({ method: ['GET', 'POST', 'DELETE'], url: `${path}/`, handler })
   app.route({
     method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
     url: path,
