@@ -4,6 +4,7 @@ import type { SessionSettings } from '../downstream/legacy/session.js'
 import type { PipePlace } from '../downstream/stdio.js'
 import { Fault } from '../fault/fault.js'
 import { Group } from '../group/group.js'
+import type { Hidden } from '../group/list-log.js'
 import type { GroupPlan, Member } from '../group/member.js'
 import { Admission } from '../policy/admission.js'
 import { compose } from '../policy/compose.js'
@@ -133,7 +134,7 @@ export class GroupMount implements Served {
   }
 
   /** Tools and prompts that are missing in its lists, because an earlier server has one of the same name. */
-  get hidden(): readonly { server: string; name: string; method: string }[] {
+  get hidden(): readonly Hidden[] {
     return this.#group.hidden
   }
 

@@ -1,10 +1,11 @@
 /** Asks a group what its clients see: the part of `mcp-bridge probe` about groups. */
 
 import { Fault } from '../fault/fault.js'
-import { isTooLong } from '../group/names.js'
+import { isTooLong, isUnusual } from '../group/names.js'
 import { OF_BRIDGE } from '../protocol/meta.js'
 import type { Upstream } from '../protocol/upstream.js'
 import { objectIn, raw, value } from '../rpc/splice.js'
+import { printable } from '../texts/printable.js'
 import { oneLine, pages, textOf } from './server.js'
 
 /** What was learned about a group. */
@@ -21,9 +22,24 @@ export interface GroupDescription {
   searched?: { tools: readonly string[]; toolBytes: number } | undefined
   /** Tools whose names are too long for some clients. */
   tooLong: readonly string[]
-  /** Tools and prompts that are left out, because an earlier server has one of the same name. */
-  leftOut: readonly { server: string; name: string }[]
+  /** Tools whose names have characters that APIs of models refuse. */
+  unusual: readonly string[]
+  /** What is left out of lists. */
+  leftOut: readonly LeftOut[]
 }
+
+/** An item of a list that clients of the group do not get, and why. */
+interface LeftOut {
+  server: string
+  name: string
+  why: 'taken' | 'twice' | 'malformed'
+}
+
+const WHY = {
+  taken: 'an earlier server has that name',
+  twice: 'its server lists it twice',
+  malformed: 'it is not as MCP defines it',
+} as const satisfies Record<LeftOut['why'], string>
 
 /** A group, as far as it is described. */
 export interface DescribedGroup {
@@ -32,8 +48,7 @@ export interface DescribedGroup {
   /** The same without a search for tools; undefined if they are not searched. */
   withoutSearch: Pick<Upstream, 'handle'> | undefined
   health: { servers: readonly string[] }
-  /** Tools and prompts that an earlier server hides. */
-  hidden: readonly { server: string; name: string }[]
+  hidden: readonly LeftOut[]
 }
 
 interface Named {
@@ -75,6 +90,7 @@ export async function describeGroup(group: DescribedGroup): Promise<GroupDescrip
     searched,
     // What is found is called through call_tool.
     tooLong: tools.filter((name) => isTooLong(group.name, name)),
+    unusual: tools.filter(isUnusual),
     leftOut: group.hidden,
   }
 }
@@ -85,17 +101,19 @@ function toolsOf({ items, bytes }: { items: readonly Named[]; bytes: number }): 
 
 /** The description as text for people. */
 export function groupInWords(name: string, description: GroupDescription): string {
-  const { servers, unavailable, tools, prompts, resources, toolBytes, searched, tooLong, leftOut } = description
+  const { servers, unavailable, tools, prompts, resources, toolBytes, searched, tooLong, unusual, leftOut } =
+    description
   return textOf([
     `group ${name}`,
     `  servers    ${servers.join(', ')}`,
     ...unavailable.map(({ server, message }) => `  missing    ${server}: ${oneLine(message, 200)}`),
     `  lists      ${sizeOf({ tools, toolBytes })}, ${prompts.length} prompts, ${resources.length} resources`,
     ...(searched ? [`  searches   ${sizeOf(searched)}`] : []),
-    ...leftOut.map((one) => `  left out   ${one.name} of ${one.server}: an earlier server has that name`),
+    ...leftOut.map(({ name, server, why }) => `  left out   ${printable(name)} of ${server}: ${WHY[why]}`),
     ...tooLong.map(
       (tool) => `  too long   ${tool}: some clients allow 64 characters, and put mcp__${name}__ before it`,
     ),
+    ...unusual.map((tool) => `  unusual    ${printable(tool)}: APIs of models allow letters, digits, "_" and "-" only`),
     ...[...new Set([...tools, ...(searched?.tools ?? [])])].map((tool) => `    ${tool}`),
   ])
 }

@@ -17,9 +17,23 @@ export function pathName(text: string): string {
   return trimmed === '' || trimmed in {} ? `${trimmed}server` : trimmed
 }
 
-/** As `pathName`, but not one of `taken`. Adds the name to `taken`. */
+/** Letters and digits that names cannot have. */
+const LOST = /[^\P{L}A-Za-z]|[^\P{N}0-9]/gu
+/** Most characters of what stands for them. */
+const MAX_LOST = 24
+
+/** As `pathName`, with the code points of lost letters, so that a name does not depend on others in the same script. */
+function ownName(text: string): string {
+  const lost = text.slice(0, 1_000).match(LOST) ?? []
+  const points = lost.map((letter) => (letter.codePointAt(0) as number).toString(16)).join('')
+  return points === ''
+    ? pathName(text)
+    : `${pathName(text).slice(0, LENGTH - MAX_LOST - 1)}-${points.slice(0, MAX_LOST)}`
+}
+
+/** A name for a text that is not one of `taken`. Adds it to `taken`. */
 export function freeName(wanted: string, taken: Set<string>): string {
-  const name = pathName(wanted)
+  const name = ownName(wanted)
   let free = name
   for (let number = 2; taken.has(free); number++) {
     const suffix = `-${number}`

@@ -5,54 +5,65 @@ import type { Log } from '../log/events.js'
 import { printable, publicAddress } from '../texts/printable.js'
 import type { ListPage } from './list-page.js'
 import type { Member } from './member.js'
-import { isTooLong } from './names.js'
+import { isTooLong, isUnusual } from './names.js'
 
-/** A tool or prompt that is omitted: in a group without prefixes, an earlier server has one with the same name. */
+/** An item of a list that is left out, by the name or URI at its server. */
 export interface Hidden {
   server: string
   method: string
   name: string
+  why: WhyHidden
 }
 
-/** Most names that are logged as omitted, as too long, and as ambiguous; and most names in one line. */
-const MAX_HIDDEN = 1_000
-const MAX_LONG = 20
+/** `taken`: in a group without prefixes, an earlier server has it. `twice`: its server lists it twice. */
+type WhyHidden = 'taken' | 'twice' | 'malformed'
+
+const WHY: Readonly<Record<WhyHidden, string>> = {
+  taken: 'name left out: an earlier server of the group has it',
+  twice: 'name left out: its server lists it twice',
+  malformed: 'item of a list left out: it is not as MCP defines it',
+}
+
+/** Most names that are logged of each kind, and in one line. */
+const MAX_LOGGED = 1_000
+const MAX_IN_LINE = 20
 
 export class ListLog {
   readonly #group: string
   readonly #log: Pick<Log, 'warn'>
   readonly #hidden = new Map<string, Hidden>()
   readonly #long = new Set<string>()
+  readonly #unusual = new Set<string>()
+  /** Items that were repaired, by server, method and name. */
+  readonly #repaired = new Set<string>()
   /** Lists that are not read to their end, by server and method. */
   readonly #cut = new Set<string>()
   /** URIs that several servers have. */
   readonly #ambiguous = new Set<string>()
-  /** Pages whose names have been checked for their length. */
-  readonly #measured = new WeakSet<ListPage>()
+  readonly #seen = new WeakSet<ListPage>()
 
   constructor(group: string, log: Pick<Log, 'warn'>) {
     this.#group = group
     this.#log = log
   }
 
-  /** Tools and prompts that have been omitted from lists. */
+  /** What has been left out of lists. */
   get hidden(): readonly Hidden[] {
     return [...this.#hidden.values()]
   }
 
-  /** Notes a name that is omitted, and warns once about it. */
-  hide({ server }: Member, method: string, name: string): void {
+  /** Notes an item that is left out, and warns once about it. */
+  hide({ server }: Pick<Member, 'server'>, method: string, name: string, why: WhyHidden): void {
     const key = `${server} ${method} ${name}`
-    if (this.#hidden.has(key) || this.#hidden.size >= MAX_HIDDEN) return
-    this.#hidden.set(key, { server, method, name })
-    const message = 'name left out: an earlier server of the group has it'
-    this.#log.warn({ event: 'group_name_hidden', server, method, name: printable(name) }, message)
+    if (this.#hidden.has(key) || this.#hidden.size >= MAX_LOGGED) return
+    this.#hidden.set(key, { server, method, name, why })
+    this.#log.warn({ event: 'group_name_hidden', server, method, name: printable(name) }, WHY[why])
   }
 
   /** Warns once about a list that is not read to its end. */
   cut({ server }: Member, method: string, why: string): void {
     const key = `${server} ${method}`
-    if (this.#cut.has(key) || this.#cut.size >= MAX_HIDDEN) return
+    if (this.#cut.has(key) || this.#cut.size >= MAX_LOGGED) return
     this.#cut.add(key)
     const message = 'a list of a server is not read to its end: what comes after is not found'
     this.#log.warn({ event: 'group_list_cut', server, method, why }, message)
@@ -61,25 +72,56 @@ export class ListLog {
   /** Warns once about a URI without prefix that several servers have. */
   ambiguous(uri: string, members: readonly Member[]): void {
     const shown = publicAddress(uri).slice(0, MAX_LOGGED_NAME)
-    if (this.#ambiguous.has(shown) || this.#ambiguous.size >= MAX_HIDDEN) return
+    if (this.#ambiguous.has(shown) || this.#ambiguous.size >= MAX_LOGGED) return
     this.#ambiguous.add(shown)
     const servers = members.map(({ server }) => server)
     const message = 'a URI without prefix is not read: several servers have it'
     this.#log.warn({ event: 'group_uri_ambiguous', servers, uri: shown }, message)
   }
 
-  /** Warns once about each name of a tool that is too long for some clients. `shown` returns the name for clients. */
-  measure({ server }: Member, page: ListPage, shown: (name: string) => string): void {
-    if (this.#measured.has(page)) return
-    this.#measured.add(page)
+  /** Warns once about what is wrong with the items of a page. `shown` returns the name of a tool for clients. */
+  see(member: Member, method: string, page: ListPage, shown: (name: string) => string): void {
+    if (this.#seen.has(page)) return
+    this.#seen.add(page)
+    for (const { name, why, lost } of page.flaws) if (!lost) this.hide(member, method, name, why)
+    this.#repairs(member, method, page)
+    if (method !== 'tools/list') return
     const names = [...page.ids].map(shown)
-    const fresh = names.filter((name) => isTooLong(this.#group, name) && !this.#long.has(name))
-    if (fresh.length === 0 || this.#long.size >= MAX_HIDDEN) return
-    for (const name of fresh) this.#long.add(name)
-    const some = fresh.slice(0, MAX_LONG).map((name) => printable(name))
-    this.#log.warn(
-      { event: 'group_names_long', server, names: some, count: fresh.length },
-      'names of tools are too long for some clients: set a shorter prefix in "prefixes"',
-    )
+    this.#names(member, this.#long, {
+      names: names.filter((name) => isTooLong(this.#group, name)),
+      event: 'group_names_long',
+      message: 'names of tools are too long for some clients: set a shorter prefix in "prefixes"',
+    })
+    this.#names(member, this.#unusual, {
+      names: names.filter(isUnusual),
+      event: 'group_names_unusual',
+      message:
+        'names of tools have characters that APIs of models refuse: give them other names in "tools" of the server',
+    })
+  }
+
+  #repairs({ server }: Member, method: string, { flaws }: ListPage): void {
+    const fresh = flaws.flatMap(({ name, lost }) => {
+      const key = `${server} ${method} ${name}`
+      if (!lost || this.#repaired.has(key) || this.#repaired.size >= MAX_LOGGED) return []
+      this.#repaired.add(key)
+      return [`${printable(name)}: ${lost.join(', ')}`]
+    })
+    if (fresh.length === 0) return
+    const items = fresh.slice(0, MAX_IN_LINE)
+    const message = 'items of a list have members that are not as MCP defines them: they are left out, or replaced'
+    this.#log.warn({ event: 'group_items_repaired', server, method, items, count: fresh.length }, message)
+  }
+
+  #names(
+    { server }: Member,
+    known: Set<string>,
+    { names, event, message }: { names: string[]; event: 'group_names_long' | 'group_names_unusual'; message: string },
+  ): void {
+    const fresh = names.filter((name) => !known.has(name))
+    if (fresh.length === 0 || known.size >= MAX_LOGGED) return
+    for (const name of fresh) known.add(name)
+    const some = fresh.slice(0, MAX_IN_LINE).map((name) => printable(name))
+    this.#log.warn({ event, server, names: some, count: fresh.length }, message)
   }
 }

@@ -1,6 +1,8 @@
 /** Makes the pages of a group: one page of a list of one server, with its items as clients of the group see them. */
 
 import { LISTS, type ListTraits } from '../protocol/methods.js'
+import { soundItem } from '../protocol/sound-item.js'
+import { own } from '../rpc/source.js'
 import { arrayIn, type Json, opens, type Payload, payloadAt, value, write } from '../rpc/splice.js'
 import { inTurns } from '../time/in-turns.js'
 import { type Replace, replacedItem } from './places.js'
@@ -31,6 +33,19 @@ export interface ListedItem {
   text: Json
 }
 
+/** An item that is not as it has to be. `lost`: its members that were removed; undefined if it is left out. */
+export interface Flaw {
+  name: string
+  why: 'malformed' | 'twice'
+  lost: readonly string[] | undefined
+}
+
+/** Lists whose items are used by what must not be there twice. */
+const UNIQUE: ReadonlySet<string> = new Set(['tools/list', 'prompts/list', 'resources/list'])
+/** Most flaws of a page that are noted, and the length of a name. */
+const MAX_FLAWS = 100
+const MAX_FLAWED_NAME = 200
+
 /** Estimated bytes of a page and of an item, without their texts. */
 const PER_PAGE = 500
 const PER_ITEM = 200
@@ -41,14 +56,16 @@ export class ListPage {
   /** The items for clients of the group, as JSON without the brackets of a list. */
   readonly text: string
   readonly items: readonly ListedItem[]
+  readonly flaws: readonly Flaw[]
   /** The server's names or URIs of all items. */
   readonly ids: ReadonlySet<string>
   readonly bytes: number
   /** The part of `bytes` that the ids take. */
   readonly bytesOfIds: number
 
-  constructor(content: string, items: readonly ListedItem[]) {
+  constructor(content: string, items: readonly ListedItem[], flaws: readonly Flaw[]) {
     this.content = content
+    this.flaws = flaws
     this.text = items.map(({ text }) => text).join(',')
     let end = -1
     // Parts of the one text, so that the page keeps nothing else alive.
@@ -73,13 +90,27 @@ export async function pageOf(
   const { key, id } = groupList(method)
   const { source, elements } = arrayIn(result, key) ?? { source: result.source, elements: [] }
   const items: ListedItem[] = []
+  const flaws: Flaw[] = []
+  const seen = new Set<string>()
+  let count = 0
   for await (const span of inTurns(elements)) {
-    const item = payloadAt(source, span)
-    if (!item) continue
+    count++
+    const received = payloadAt(source, span)
+    const lost = new Set<string>()
+    const item = received && soundItem(method, received, (member) => lost.add(member))
+    const itsId = item && textIn(item, id)
+    const isTwice = itsId !== undefined && seen.has(itsId)
+    if (!item || isTwice || lost.size > 0) {
+      const name = (received && (textIn(received, id) ?? textIn(received, 'name'))) ?? `item ${count}`
+      const flaw: Flaw = { name, why: isTwice ? 'twice' : 'malformed', lost: item && !isTwice ? [...lost] : undefined }
+      if (flaws.length < MAX_FLAWS) flaws.push({ ...flaw, name: own(name.slice(0, MAX_FLAWED_NAME)) })
+    }
+    if (!item || isTwice) continue
+    if (itsId !== undefined && UNIQUE.has(method)) seen.add(itsId)
     const shown = replacedItem(method, key, item, replace)
-    items.push({ id: textIn(item, id), shown: textIn(shown, id), text: write(shown) })
+    items.push({ id: itsId, shown: textIn(shown, id), text: write(shown) })
   }
-  return new ListPage(content, items)
+  return new ListPage(content, items, flaws)
 }
 
 function textIn(item: Payload, key: string): string | undefined {

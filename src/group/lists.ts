@@ -272,7 +272,7 @@ export class Lists {
     if (!page) return []
     const left = page.items.filter(({ id }) => {
       if (id === undefined || !taken.has(id)) return true
-      this.#options.log.hide(member, method, id)
+      this.#options.log.hide(member, method, id, 'taken')
       return false
     })
     return left.length === page.items.length ? page.items : left

@@ -38,6 +38,13 @@ export function isTooLong(group: string, name: string): boolean {
   return `mcp__${group}__${name}`.length > LONGEST
 }
 
+const USUAL = /^[A-Za-z0-9_-]*$/
+
+/** Whether a name of a tool has characters that APIs of models refuse. */
+export function isUnusual(name: string): boolean {
+  return !USUAL.test(name)
+}
+
 /** Segments of a path that lead elsewhere. */
 const STEPS = /(?<=^|[/\\])(?:\.|%2e){1,2}(?=$|[/\\])/gi
 

@@ -107,7 +107,7 @@ export class Parts {
     const replace = replaceFor(member)
     const read = await listings.read(member, call, result, replace)
     if (plan().members.includes(member)) listings.keep(who, member, call, read)
-    if (call.method === 'tools/list') log.measure(member, read.page, (name) => replace('name', name))
+    log.see(member, call.method, read.page, (name) => replace('name', name))
     return read
   }
 }

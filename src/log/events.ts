@@ -61,11 +61,15 @@ export const LOG_EVENTS = {
   group_list_cut:
     'A list of a server of a group has too many pages or bytes, or takes too long. What comes after these bounds is not found by search, nor by name in a group without prefixes. Once for each list.',
   group_name_hidden:
-    'A tool or prompt is left out, because an earlier server of a group without prefixes has one of the same name. Once for each name.',
+    'An item of a list is left out in a group: an earlier server of a group without prefixes has one of the same name, or its server lists it twice, or it is not as MCP defines it. Once for each name.',
+  group_items_repaired:
+    'Items of a list have members that are not as MCP defines them, such as a title that is a number. In a group these members are left out or replaced, because some clients refuse the whole list. Once for each item.',
   group_uri_ambiguous:
     'A client sent a URI without prefix that several servers of a group have listed, served or sent. It is not read: the error names the URIs with prefixes. Once for each URI.',
   group_names_long:
     'Tool names of a group are so long that some clients refuse them: clients that prefix the name of the server and allow 64 characters. Once for each name.',
+  group_names_unusual:
+    'Tool names of a group have other characters than letters, digits, "_" and "-", which APIs of models refuse. Once for each name.',
 
   sign_in_required: 'A server requires a sign-in, which the first request starts.',
   sign_in_started: 'Somebody is asked to sign in to a server.',

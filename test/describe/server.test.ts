@@ -115,11 +115,12 @@ t.test('what a server says cannot control the terminal, add lines or hide text',
   }
   const group = {
     ...{ servers: ['a'], unavailable: [{ server: 'a', message: hostile }], toolBytes: 1, tooLong: [hostile] },
-    ...{ tools: [hostile], prompts: [], resources: [], leftOut: [{ server: 'a', name: hostile }] },
+    ...{ tools: [hostile], prompts: [], resources: [], unusual: [hostile] },
+    leftOut: [{ server: 'a', name: hostile, why: 'taken' as const }],
   }
   for (const [text, lines] of [
     [serverInWords('x', server), 11],
-    [groupInWords('x', group), 7],
+    [groupInWords('x', group), 8],
     [printableLines({ tools: [hostile] }), 5],
   ] as const) {
     t.equal(text.split('\n').length, lines, text)

@@ -388,12 +388,12 @@ t.test('accepts a URI without prefix if exactly one server has it', async (t) =>
 
 t.test('with original URIs, messages keep their URIs', async (t) => {
   const a = new FakeServer({
-    'resources/list': { resources: [{ uri: 'x:a' }] },
+    'resources/list': { resources: [{ uri: 'x:a', name: 'a' }] },
     'resources/read': { contents: [{ uri: 'x:a' }] },
     'tools/call': { content: [{ type: 'resource_link', uri: 'x:a' }] },
   })
   const { group } = groupOf({ a, b: new FakeServer() }, { bareUris: true })
-  t.same(await ask(group, 'resources/list'), { resources: [{ uri: 'x:a' }] })
+  t.same(await ask(group, 'resources/list'), { resources: [{ uri: 'x:a', name: 'a' }] })
   t.same(await ask(group, 'resources/read', { uri: 'x:a' }), { contents: [{ uri: 'x:a' }] })
   t.same(await ask(group, 'tools/call', { name: 'a__x' }), { content: [{ type: 'resource_link', uri: 'x:a' }] })
 })

@@ -11,6 +11,7 @@ const object: Rule = { opens: '{' }
 const list: Rule = { opens: '[' }
 const boolean = parsed((value) => typeof value === 'boolean')
 const number = parsed((value) => typeof value === 'number')
+const integer = parsed(Number.isInteger)
 const strings = parsed((value) => Array.isArray(value) && value.every((element) => typeof element === 'string'))
 
 /** A rule that parses the value, which must be small. */
@@ -76,7 +77,7 @@ export const resource: Shape = {
   title,
   description: string,
   mimeType: string,
-  size: number,
+  size: integer,
   annotations,
   icons,
   _meta: meta,
@@ -118,6 +119,14 @@ export const tool: Shape = {
   annotations: since('toolAnnotations', hints),
   icons,
   _meta: meta,
+}
+
+/** As `tool`, with the members of its schemas that clients check. */
+export const soundTool: Shape = {
+  ...tool,
+  inputSchema: needed(inner({ $schema: string, properties: object, required: strings })),
+  outputSchema: inner({ $schema: string }),
+  execution: inner({ taskSupport: oneOf('forbidden', 'optional', 'required') }),
 }
 
 export const implementation: Shape = {
