@@ -174,7 +174,7 @@ const packages: Record<string, readonly string[]> = {
     'net/pem-files',
     'net/private-file',
     'oauth/person/authorization',
-    'oauth/store/in-turn',
+    'oauth/store/lease',
   ],
   'node:readline': ['cli/sign-in', 'demo/server', 'demo/modern-server'],
   'node:process': ['main', 'embed', 'upstream/transport/stdio'],

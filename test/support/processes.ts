@@ -49,12 +49,25 @@ export class SigningProcess {
     return until(() => this.said.length > 0, 'a process was ready')
   }
 
+  /** Stops it as a machine that has no time for it. */
+  stop(): void {
+    this.#signal('SIGSTOP')
+  }
+
+  goOn(): void {
+    this.#signal('SIGCONT')
+  }
+
   /** Ends it and all that it has started, without a word. */
   kill(): void {
+    this.#signal('SIGKILL')
+  }
+
+  #signal(name: NodeJS.Signals): void {
     const { pid } = this.#child
     if (this.ended || pid === undefined) return
     try {
-      process.kill(-pid, 'SIGKILL')
+      process.kill(-pid, name)
     } catch {
       // It has just ended.
     }

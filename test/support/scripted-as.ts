@@ -38,6 +38,8 @@ export class ScriptedAs {
   readonly origin: string
   readonly requests: AsRequest[] = []
   script: Script
+  /** Until when a request is not answered, if it is one of those. */
+  hold: ((request: AsRequest) => Promise<void> | undefined) | undefined
   /** A page in place of the way back, for requests for which there is one. */
   page:
     | ((request: AsRequest) => [status: number, text: string, headers?: Record<string, string>] | undefined)
@@ -90,8 +92,8 @@ export class ScriptedAs {
   #received(response: ServerResponse, request: AsRequest): void {
     this.requests.push(request)
     plant(request.params)
-    const { hold } = this.script
-    if (request.path !== '/token' || hold === undefined) return this.#answer(response, request)
+    const hold = this.hold?.(request) ?? (request.path === '/token' ? this.script.hold : undefined)
+    if (hold === undefined) return this.#answer(response, request)
     hold.then(() => this.#answer(response, request)).catch(() => response.destroy())
   }
 

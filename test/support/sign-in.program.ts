@@ -11,6 +11,7 @@ import { Obtainer } from '../../src/oauth/client/obtain.js'
 import type { ClientSettings } from '../../src/oauth/client/settings.js'
 import { browser } from '../../src/oauth/person/browser.js'
 import { FileStore } from '../../src/oauth/store/files.js'
+import { sharedRecords } from './shared-records.js'
 
 export interface ProcessOptions {
   url: string
@@ -20,12 +21,14 @@ export interface ProcessOptions {
   settings?: Partial<ClientSettings>
   /** Milliseconds that its clock is ahead. */
   ahead?: number
+  /** The address of a Redis that has the records, in place of the folder. */
+  redis?: string
 }
 
 const options = JSON.parse(argv[2] ?? '{}') as ProcessOptions
-const { url, folder, challenge, ahead = 0 } = options
+const { url, folder, challenge, ahead = 0, redis } = options
 const now = () => Date.now() + ahead
-const store = new FileStore({ folder })
+const store = redis === undefined ? new FileStore({ folder }) : (await sharedRecords(redis)).store
 const say = (...words: unknown[]) => stdout.write(`${JSON.stringify(words)}\n`)
 const settings: ClientSettings = { grant: 'code', wait: 60_000, ...options.settings }
 const log = (_fields: object, message: string) => say('log', message)

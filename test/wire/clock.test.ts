@@ -94,7 +94,7 @@ const WALL = [
   'oauth/page/desk.ts',
   'oauth/page/visitors.ts',
   'oauth/server/verifier.ts',
-  'oauth/store/in-turn.ts',
+  'oauth/store/lease.ts',
   'policy/quarantine.ts',
   'protocol/refusal.ts',
   'replicas/proof.ts',

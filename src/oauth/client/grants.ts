@@ -40,6 +40,8 @@ export interface GrantContext {
   key?: ProofKey | undefined
   reach: Reach
   now?: (() => number) | undefined
+  /** Called before each request for a token. If it rejects, nothing is sent. */
+  beforeAsking?: (() => Promise<void>) | undefined
 }
 
 /** A token, and the client with the authentication that the issuer accepted. */
@@ -244,14 +246,17 @@ function withResource({ resource }: GrantContext, parameters: Record<string, str
   return resource === undefined ? parameters : { ...parameters, resource }
 }
 
-function requestOptions({ server, reach }: GrantContext) {
+function requestOptions({ server, reach, beforeAsking }: GrantContext) {
   return {
     // Plain HTTP was checked when the metadata was read, and is checked again when connecting.
     [allowInsecureRequests]: true,
     [customFetch]: async (
       url: string,
       { method, headers, body }: { method: string; headers: object; body?: unknown },
-    ) => regular(...(await post(url, method, headers, String(body ?? ''), server, reach))),
+    ) => {
+      await beforeAsking?.()
+      return regular(...(await post(url, method, headers, String(body ?? ''), server, reach)))
+    },
   }
 }
 

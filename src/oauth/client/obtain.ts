@@ -104,7 +104,7 @@ export class Obtainer {
       known,
       now: this.#now,
       isRenewable: (record) => isRenewable(record, this.#options.settings),
-      renew: (record) => this.#renewed(record, shown),
+      renew: (record, check) => this.#renewed(record, shown, check),
     })
   }
 
@@ -122,9 +122,9 @@ export class Obtainer {
       known,
       now: this.#now,
       isRenewable: () => true,
-      renew: async ({ key }) => {
+      renew: async ({ key }, check) => {
         const proof = found.dpop ? (key ?? (await newProofKey())) : undefined
-        return kept(await this.#obtain(found.server, found.resource, asked, shown, proof))
+        return kept(await this.#obtain(found.server, found.resource, asked, shown, proof, check))
       },
     })
     if (!token) throw failed(`The token for ${quoted(this.#options.server)} was removed while it was being obtained`)
@@ -189,7 +189,11 @@ export class Obtainer {
     }
   }
 
-  async #renewed(record: TokenRecord, shown: ShownToken | undefined): Promise<(record: TokenRecord) => void> {
+  async #renewed(
+    record: TokenRecord,
+    shown: ShownToken | undefined,
+    beforeAsking: () => Promise<void>,
+  ): Promise<(record: TokenRecord) => void> {
     const { token, client } = record as { token: Token; client: Client }
     const proof = token.type === 'dpop' ? record.key : undefined
     const server = await this.#serverOf(token)
@@ -199,9 +203,11 @@ export class Obtainer {
         delete now.key
       }
     if (this.#options.settings.grant !== 'code')
-      return kept(await this.#obtain(server, token.resource, token.asked, shown, proof))
+      return kept(await this.#obtain(server, token.resource, token.asked, shown, proof, beforeAsking))
     try {
-      return kept(await refresh({ ...this.#contextOf(server, client, token.resource), key: proof }, token))
+      return kept(
+        await refresh({ ...this.#contextOf(server, client, token.resource), key: proof, beforeAsking }, token),
+      )
     } catch (error) {
       if (!(error instanceof GrantRefused)) throw error
       // The grant has ended: another attempt would fail too.
@@ -220,11 +226,12 @@ export class Obtainer {
     asked: readonly string[],
     shown: ShownToken | undefined,
     key: ProofKey | undefined,
+    beforeAsking: () => Promise<void>,
   ): Promise<Granted> {
     const { settings, network } = this.#options
     const client = knownClient(server, settings, undefined, this.#now())
     if (!client) throw new Fault('clientNeeded', `The grant "${settings.grant}" requires "oauth.clientId"`)
-    const context = { ...this.#contextOf(server, client, resource), key }
+    const context = { ...this.#contextOf(server, client, resource), key, beforeAsking }
     return obtainWithoutPerson({ ...context, settings, issuers: this.#issuers, network, asked, shown })
   }
 

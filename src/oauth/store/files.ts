@@ -32,6 +32,8 @@ export interface FileStoreOptions {
   onDegraded?: ((why: string) => void) | undefined
 }
 
+/** Milliseconds until the process that changes a file counts as killed. A change takes much less. */
+const LOCK_PATIENCE = 500
 const MAX_RECORD_BYTES = 256 * 1024
 const MAX_RECORD_DEPTH = 8
 const SUFFIX = '.json'
@@ -58,7 +60,7 @@ export class FileStore implements TokenStore {
   constructor({ folder, uid = process.geteuid?.() ?? -1, lock = {}, onDegraded = () => {} }: FileStoreOptions) {
     this.#folder = folder
     this.#rules = { uid, maxBytes: MAX_RECORD_BYTES, secret: true }
-    this.#lock = lock
+    this.#lock = { patience: LOCK_PATIENCE, ...lock }
     this.#onDegraded = onDegraded
   }
 

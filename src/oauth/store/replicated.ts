@@ -2,7 +2,7 @@
 import { BoundedMap } from '../../limits/bounded.js'
 import { emptyRecord, isEmpty } from './empty.js'
 import { type Holder, recordSchema, type TokenRecord } from './record.js'
-import type { ListedRecord, TokenStore } from './store.js'
+import type { ListedRecord, ReadHow, TokenStore } from './store.js'
 
 /** Where the records are: values that change as if nobody else changed them at the same time. */
 export interface SharedRecords {
@@ -39,14 +39,14 @@ export class ReplicatedStore implements TokenStore {
     return `${this.#changes} ${Math.floor(performance.now() / FRESH)}`
   }
 
-  async read(key: string): Promise<TokenRecord | undefined> {
+  async read(key: string, { certain = false }: ReadHow = {}): Promise<TokenRecord | undefined> {
     try {
       const record = recordIn(await this.#records.recall(KIND, key))
       this.#remember(key, record)
       return record
     } catch (error) {
       // Calls with a known token continue.
-      const known = this.#known.get(key)
+      const known = certain ? undefined : this.#known.get(key)
       if (known) return structuredClone(known)
       throw error
     }
