@@ -104,6 +104,12 @@ t.test(
     }
     // Those who do not come back are waited for until then.
     t.equal(await program.ended, 0)
+    const lines = program.stderr().match(/^\{.*"fault":"draining".*$/gm) ?? []
+    t.equal(lines.length, 2)
+    for (const line of lines) {
+      t.match(JSON.parse(line), { level: 30, event: 'call', why: 'The bridge is shutting down' })
+      t.notMatch(line, /"err"|"stack"/)
+    }
     // What the bridge has sent may arrive after its end.
     const cancelled = () => of(asker, 'notifications/cancelled').length
     await until(() => cancelled() >= 5, 'the server knows of those who did not come back')

@@ -1,6 +1,7 @@
 /** The configuration changes while the bridge runs: what stays the same notices nothing. */
 import { renameSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
@@ -119,4 +120,18 @@ t.test('SIGHUP makes it read the file again, with the files that it refers to', 
   await echo(`${origin}/b/mcp`)
   t.equal(http.received.at(-1)?.headers['x-key'], 'two', 'a secret that is changed is taken without a start')
   t.notMatch(running.stderr(), /"two"|"one"/)
+})
+
+t.test('says once that a file is invalid, although a signal and a look at the file find it', async (t) => {
+  const { running, write, a } = await program(t, 'config.json')
+  write({ mcpServers: { a: { ...a, command: 7 } } })
+  running.child.kill('SIGHUP')
+  await says(running, /"event":"config_invalid"/)
+  // The bridge looks at the file each second.
+  await setTimeout(2_500)
+  write({ mcpServers: { a, b: a } })
+  await says(running, /"added":\["b"\]/)
+  t.equal(running.stderr().match(/"event":"config_invalid"/g)?.length, 1)
+  write({ mcpServers: { a: { ...a, command: 7 } } })
+  await until(() => running.stderr().match(/"event":"config_invalid"/g)?.length === 2, 'the same mistake again')
 })

@@ -189,16 +189,22 @@ function followChanges(
     // A file that changed between reading and watching is read again.
     if (files.length > 0) setTimeout(() => look(true), FILE_CHECK).unref()
   }
+  let lastInvalid: { text: string; at: number } | undefined
   const look = (onlyIfDifferent = false) => {
     let command: Command
     try {
       command = parseCommand(program.argv, program.env)
     } catch (error) {
       const issues = error instanceof ConfigError ? error.issues : [{ path: '', message: String(error) }]
-      log.error({ event: 'config_invalid', issues }, 'invalid configuration; keeping the previous one')
+      const [text, now] = [JSON.stringify(issues), performance.now()]
+      // One change is seen up to three times: by a signal, by the next look at the file, and when its name is another file.
+      if (text !== lastInvalid?.text || now - lastInvalid.at > 3 * FILE_CHECK)
+        log.error({ event: 'config_invalid', issues }, 'invalid configuration; keeping the previous one')
+      lastInvalid = { text, at: now }
       reloaded(false)
       return
     }
+    lastInvalid = undefined
     if (command.kind !== 'run') return
     const { settings } = command
     if (onlyIfDifferent && isDeepStrictEqual(settings, current.settings)) return

@@ -188,7 +188,7 @@ export class CallLogEntry implements CallLog {
       blame: fault.blame,
       why: withoutCredentials(fault.message),
     })
-    if (fault.blame === 'caller') this.#logger.info(line, 'call')
+    if (fault.blame === 'caller' || fault.fault === 'draining') this.#logger.info(line, 'call')
     // A full bound deserves a warning, but is not an error of the bridge.
     else if (fault.fault === 'overloaded' || fault.fault === 'answerLost') this.#logger.warn(line, 'call')
     else if (fault.blame === 'upstream')
@@ -196,7 +196,9 @@ export class CallLogEntry implements CallLog {
         { ...line, ...stderrOf(fault), ...(fault.said !== undefined && { said: withoutCredentials(fault.said) }) },
         'call',
       )
-    else this.#logger.error({ ...line, err: fault.cause ?? fault }, 'call')
+    // The place where a fault was made tells something only if it is a mistake of the bridge.
+    else if (fault.row.reason === 'internal_error') this.#logger.error({ ...line, err: fault.cause ?? fault }, 'call')
+    else this.#logger.error({ ...line, ...(fault.cause !== undefined && { err: fault.cause }) }, 'call')
   }
 
   #line(end: Record<string, unknown>, event: LogEvent = 'call'): LogFields {
