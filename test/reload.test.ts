@@ -1,9 +1,9 @@
 /** The configuration changes while the bridge runs: what stays the same notices nothing. */
 import { renameSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import { setTimeout } from 'node:timers/promises'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createBridge, settingsOf, startBridge } from './support/bridge.js'
 import { says, startProgram } from './support/cli.js'

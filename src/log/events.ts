@@ -59,7 +59,7 @@ export const LOG_EVENTS = {
   tools_not_learned:
     'The tools of a discovered server could not be listed, so it stays in quarantine. The bridge tries again.',
   group_list_cut:
-    'A list of a server of a group has too many pages or bytes, or takes too long. What comes after these bounds is not found by search, nor by name in a group without prefixes. Once for each list.',
+    'A list of a server of a group has too many pages or bytes, takes too long, or has more tools than fit in the index of a search. What comes after these bounds is not found by search, nor by name in a group without prefixes. Once for each list.',
   group_name_hidden:
     'An item of a list is left out in a group: an earlier server of a group without prefixes has one of the same name, or its server lists it twice, or it is not as MCP defines it. Once for each name.',
   group_items_repaired:
