@@ -2,8 +2,9 @@
  * src/inspect/explanations.ts: what the documents say about failures, as data for the inspector. It is what
  * docs/troubleshooting.md is made of.
  */
-import { BY_STATUS } from '../src/cli/advice.js'
+
 import type { FaultName } from '../src/fault/fault.js'
+import { BY_STATUS } from '../src/upstream/advice.js'
 import { CAUSES } from '../src/upstream/transport/causes.js'
 import { type Advice, CHANNEL, ENDED, FAULTS } from './troubleshooting.js'
 

@@ -3,10 +3,10 @@
  * is written here by hand is checked against them.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { BY_MESSAGE, BY_STATUS } from '../src/cli/advice.js'
 import { table } from '../src/cli/configuration-page.js'
 import { type EndEvent, EXIT } from '../src/cli/errors.js'
 import { type FaultName, faults } from '../src/fault/fault.js'
+import { BY_MESSAGE, BY_STATUS } from '../src/upstream/advice.js'
 import { CAUSES } from '../src/upstream/transport/causes.js'
 import { messagesByKind } from './messages.js'
 

@@ -14,6 +14,7 @@ import type { Serve } from '../ports/transport.js'
 import type { Tracer } from '../protocol/trace.js'
 import type { RedisReplicas } from '../replicas/replicas.js'
 import type { Metrics } from '../telemetry/metrics.js'
+import { adviceOn } from '../upstream/advice.js'
 import type { Shared } from './shared.js'
 
 export interface BridgeContext {
@@ -72,6 +73,7 @@ export function logOf(
   return Object.assign(log.child(kind === 'group' ? { group: name } : { server: name }), {
     telemetry,
     calls: loggedCalls,
+    advise: adviceOn,
     noticed: descriptors.notice,
   })
 }

@@ -72,6 +72,7 @@ export class GroupMount implements Served {
       version,
       memory: shared.memory,
       log,
+      advise: log.advise,
       observe: observerOf(context),
     })
     const group = this.#group

@@ -20,6 +20,7 @@ import type { Gauge } from '../ports/events.js'
 import type { Requester } from '../protocol/account.js'
 import type { Handler } from '../protocol/call.js'
 import type { Relayed, Upstream } from '../protocol/upstream.js'
+import { adviceOn, whyInLine } from '../upstream/advice.js'
 import type { Server } from '../upstream/server.js'
 import { ClientSide, type Pipe } from './client-side.js'
 import { type BridgeContext, logOf, observerOf } from './context.js'
@@ -45,6 +46,8 @@ export interface Health {
   revision?: string | undefined
   /** The evidence for the era, or the reason why the server is down. */
   why?: string | undefined
+  /** What the operator can do about a server that is down. */
+  next?: string
 }
 
 /** Milliseconds for which the self-description of a server is cached. */
@@ -255,7 +258,10 @@ export class Mount implements Served {
   /** What `/readyz` reports about the server. */
   get health(): Health {
     const { verdict, down, met } = this.server
-    if (down) return { state: 'down', why: down.message }
+    if (down) {
+      const { next } = adviceOn(down)
+      return { state: 'down', why: whyInLine(down), ...(next !== undefined && { next }) }
+    }
     if (!met) return { state: 'unknown' }
     return { state: 'ready', era: verdict?.era, revision: verdict?.revision, why: verdict?.why }
   }

@@ -7,8 +7,8 @@ import { Fault } from '../fault/fault.js'
 import type { Log } from '../log/events.js'
 import { literal, powershellOf } from '../texts/powershell.js'
 import { quoted, usualShell } from '../texts/shell.js'
+import { adviceOn } from '../upstream/advice.js'
 import type { Verdict } from '../upstream/era/verdict.js'
-import { adviceOn } from './advice.js'
 import { inspectorAddress, inspectorLine, openable } from './inspector-address.js'
 
 export interface Announcing {
@@ -92,7 +92,7 @@ export function report(
   if (verdict instanceof Fault) {
     // The arguments of a program may be secret.
     const target = server.isProgram ? undefined : server.target
-    const fields = { server: name, why: verdict.message, target, ...adviceOn(verdict), ...stderrOf(verdict) }
+    const fields = { server: name, why: verdict.message, target, ...adviceOn(verdict) }
     log.warn({ event: 'server_unavailable', ...fields }, 'server unavailable; retrying on the next request')
   } else if (verdict) {
     const { era, revision, why } = verdict
@@ -103,9 +103,4 @@ export function report(
   } else {
     log.info({ event: 'era_unknown', ...named }, 'protocol era unknown until the first authenticated request')
   }
-}
-
-function stderrOf({ cause }: Fault): { stderr?: readonly string[] } {
-  const lines = cause instanceof Error && 'stderr' in cause ? (cause.stderr as readonly string[]) : []
-  return lines.length === 0 ? {} : { stderr: lines }
 }

@@ -5,9 +5,9 @@ import { ConfigError } from '../config/settings.js'
 import { Fault, isOfSignIn } from '../fault/fault.js'
 import type { LogEvent, LogFields } from '../log/events.js'
 import { printable } from '../texts/printable.js'
+import { adviceOn, type OperatorAdvice } from '../upstream/advice.js'
 import { ChannelError } from '../upstream/transport/channel.js'
-import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
-import { adviceOn } from './advice.js'
+import { lastWordsIn } from '../upstream/transport/stdio/stderr-tail.js'
 import { inLine } from './check.js'
 import { UsageError } from './usage-error.js'
 
@@ -96,13 +96,7 @@ export function inFields({ event, why, next, fields }: CliError): LogFields {
 }
 
 function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
-  const { cause } = fault
-  // probe shows everything.
-  const stderr = cause instanceof ChannelError ? (probing ? cause.allStderr : cause.stderr) : []
-  const reason = probing ? reasonIn(stderr) : undefined
-  const { next, ...known } = adviceOn(fault)
-  const { status, said } = known
-  const inner = cause instanceof ChannelError && cause.cause instanceof ChannelError ? cause.cause.message : ''
+  const { next, ...known } = failureFields(fault, probing)
   const shown = isOfSignIn(fault) ? 'what the server requires' : 'which step fails'
   const further = `${probing ? '' : `mcp-bridge probe <server> shows ${shown}. `}--log-level debug shows more.`
   return {
@@ -110,24 +104,39 @@ function ofServer(fault: Fault, { probing, target }: Circumstances): CliError {
     event: 'server_unavailable',
     kind: 'server unavailable',
     why: fault.message,
-    details: [
-      ...(target === undefined ? [] : [`${target}${status === undefined ? '' : ` answered with HTTP ${status}.`}`]),
-      ...(said === undefined || fault.message.includes(said) ? [] : [`The server said: ${said}`]),
-      ...(inner === '' || status !== undefined || fault.message.includes(inner) ? [] : [printable(inner, LINE)]),
-      ...(reason === undefined ? [] : [`Probable reason: ${printable(reason, LINE)}`]),
-      ...(stderr.length === 0
-        ? []
-        : ['The server wrote to stderr:', ...stderr.map((line) => `  ${printable(line, LINE)}`)]),
-      ...(next === undefined ? [] : [next]),
-    ],
+    details: failureLines(fault, { probing, target }),
     next: further,
     fields: {
       ...(target !== undefined && { target }),
       ...known,
-      ...(stderr.length > 0 && { stderr }),
       next: next ?? further,
     },
   }
+}
+
+/** What is known about an unusable server, for programs. `all`: all lines of stderr, which logs do not include. */
+export function failureFields(fault: Fault, all: boolean): OperatorAdvice {
+  const { cause } = fault
+  const allStderr = cause instanceof ChannelError ? cause.allStderr : []
+  return { ...adviceOn(fault), ...(all && allStderr.length > 0 && { stderr: allStderr }) }
+}
+
+/** The same for people, beside the message: what it said, what it wrote to stderr, and what to do next. */
+export function failureLines(fault: Fault, { probing, target }: Circumstances): string[] {
+  const { cause, message } = fault
+  const { status, said, stderr = [], next } = failureFields(fault, probing)
+  const reason = probing ? lastWordsIn(stderr) : undefined
+  const inner = cause instanceof ChannelError && cause.cause instanceof ChannelError ? cause.cause.message : ''
+  return [
+    ...(target === undefined ? [] : [`${target}${status === undefined ? '' : ` answered with HTTP ${status}.`}`]),
+    ...(said === undefined || message.includes(said) ? [] : [`The server said: ${said}`]),
+    ...(inner === '' || status !== undefined || message.includes(inner) ? [] : [printable(inner, LINE)]),
+    ...(reason === undefined ? [] : [`Probable reason: ${printable(reason, LINE)}`]),
+    ...(stderr.length === 0
+      ? []
+      : ['The server wrote to stderr:', ...stderr.map((line) => `  ${printable(line, LINE)}`)]),
+    ...(next === undefined ? [] : [next]),
+  ]
 }
 
 const LISTEN = { event: 'listen_failed', kind: 'cannot listen' } as const

@@ -6,6 +6,9 @@ import { describeServer, serverInWords } from '../describe/server.js'
 import { Fault, needsSignIn } from '../fault/fault.js'
 import { createLog } from '../log/log.js'
 import { printable, printableLines } from '../texts/printable.js'
+import { type OperatorAdvice, whyInLine } from '../upstream/advice.js'
+import type { Server } from '../upstream/server.js'
+import { failureFields, failureLines } from './errors.js'
 import type { Program } from './program.js'
 import { signInFor, targetOf } from './sign-in.js'
 
@@ -84,35 +87,39 @@ async function probeAll(
             await describeServer(server, { tools: 'attempted', choice: mcpServers[name] ?? {} }),
           ] as const
         } catch (error) {
-          const { message } = Fault.from(error)
-          const login = accounts && needsSignIn(error) ? `: mcp-bridge login ${accounts.loginName}` : ''
-          return [name, server, { error: message + login }] as const
+          const login = accounts && needsSignIn(error) ? `mcp-bridge login ${accounts.loginName}` : undefined
+          return [name, server, failed(Fault.from(error), { server, login })] as const
         }
       }),
     )
     const groups = await Promise.all(
       [...bridge.groups].map(async ([name, group]) => {
         try {
-          return [name, await describeGroup(group)] as const
+          const described = await describeGroup(group)
+          const unavailable = described.unavailable.map(({ server, message }) => {
+            const down = bridge.mounts.get(server)?.server.down
+            return { server, message: down ? whyInLine(down) : message }
+          })
+          return [name, { ...described, unavailable }] as const
         } catch (error) {
-          return [name, { error: Fault.from(error).message }] as const
+          return [name, failed(Fault.from(error))] as const
         }
       }),
     )
     if (json) {
-      const described = Object.fromEntries(servers.map(([name, , found]) => [name, found]))
-      output.out(`${printableLines({ servers: described, groups: Object.fromEntries(groups) })}\n`)
+      const shown = (found: object) => ('lines' in found ? { ...found, lines: undefined } : found)
+      const described = {
+        servers: Object.fromEntries(servers.map(([name, , found]) => [name, shown(found)])),
+        groups: Object.fromEntries(groups.map(([name, found]) => [name, shown(found)])),
+      }
+      output.out(`${printableLines(described)}\n`)
     } else {
       const parts = [
         ...servers.map(([name, server, found]) =>
-          'error' in found
-            ? `${name}\n  unavailable: ${printable(found.error, ERROR)}`
-            : `${name}: ${serverInWords(server.target, found)}`,
+          'error' in found ? `${name}\n${failedInWords(found)}` : `${name}: ${serverInWords(server.target, found)}`,
         ),
         ...groups.map(([name, found]) =>
-          'error' in found
-            ? `group ${name}\n  unavailable: ${printable(found.error, ERROR)}`
-            : groupInWords(name, found),
+          'error' in found ? `group ${name}\n${failedInWords(found)}` : groupInWords(name, found),
         ),
       ]
       output.out(`${parts.join('\n\n')}\n`)
@@ -123,4 +130,23 @@ async function probeAll(
   } finally {
     await bridge.close()
   }
+}
+
+/** A server or group that could not be described. */
+interface Failed extends OperatorAdvice {
+  error: string
+  /** Further lines for people. */
+  lines: readonly string[]
+}
+
+/** `login`: the command that signs in, if that is what the server requires. */
+function failed(fault: Fault, { server, login }: { server?: Server; login?: string | undefined } = {}): Failed {
+  const { message } = fault
+  if (login !== undefined) return { error: `${message}: ${login}`, next: login, lines: [] }
+  const target = server === undefined || server.isProgram ? undefined : server.target
+  return { error: message, ...failureFields(fault, true), lines: failureLines(fault, { probing: true, target }) }
+}
+
+function failedInWords({ error, lines }: Failed): string {
+  return [`  unavailable: ${printable(error, ERROR)}`, ...lines.map((line) => `  ${line}`)].join('\n')
 }

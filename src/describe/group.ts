@@ -106,7 +106,7 @@ export function groupInWords(name: string, description: GroupDescription): strin
   return textOf([
     `group ${name}`,
     `  servers    ${servers.join(', ')}`,
-    ...unavailable.map(({ server, message }) => `  missing    ${server}: ${oneLine(message, 200)}`),
+    ...unavailable.map(({ server, message }) => `  missing    ${server}: ${oneLine(message, 500)}`),
     `  lists      ${sizeOf({ tools, toolBytes })}, ${prompts.length} prompts, ${resources.length} resources`,
     ...(searched ? [`  searches   ${sizeOf(searched)}`] : []),
     ...leftOut.map(({ name, server, why }) => `  left out   ${printable(name)} of ${server}: ${WHY[why]}`),

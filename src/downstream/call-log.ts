@@ -193,7 +193,11 @@ export class CallLogEntry implements CallLog {
     else if (fault.fault === 'overloaded' || fault.fault === 'answerLost') this.#logger.warn(line, 'call')
     else if (fault.blame === 'upstream')
       this.#logger.warn(
-        { ...line, ...stderrOf(fault), ...(fault.said !== undefined && { said: withoutCredentials(fault.said) }) },
+        {
+          ...line,
+          ...this.#logger.advise?.(fault),
+          ...(fault.said !== undefined && { said: withoutCredentials(fault.said) }),
+        },
         'call',
       )
     // The place where a fault was made tells something only if it is a mistake of the bridge.
@@ -264,9 +268,4 @@ export function subject(method: string, params: Payload | string): { name: strin
   const name = typeof params === 'string' ? params : value(params, named)
   if (typeof name !== 'string') return undefined
   return { name: (named === 'uri' ? publicAddress(name) : name).slice(0, MAX_LOGGED_NAME) }
-}
-
-function stderrOf({ cause }: Fault): { stderr?: readonly string[] } {
-  const lines = cause instanceof Error && 'stderr' in cause ? (cause.stderr as readonly string[]) : []
-  return lines.length === 0 ? {} : { stderr: lines.map(withoutCredentials) }
 }

@@ -13,6 +13,8 @@ export interface Logger extends Pick<Log, 'isLevelEnabled' | 'debug' | 'info' | 
   readonly telemetry?: Telemetry | undefined
   /** Which calls have a line; all by default. */
   readonly calls?: LoggedCalls | undefined
+  /** What operators are told about a fault of a server: lines of its stderr, and what to do next. */
+  readonly advise?: ((fault: Fault) => object) | undefined
   /** Called with the fault of each call that fails. */
   readonly noticed?: ((fault: Fault) => void) | undefined
 }

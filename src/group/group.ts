@@ -43,6 +43,8 @@ export interface GroupOptions {
   version: string
   memory: Memory
   log: Pick<Log, 'info' | 'warn'>
+  /** What operators are told about a fault of a server: lines of its stderr, and what to do next. */
+  advise?: ((fault: Fault) => object) | undefined
   observe?: Observe | undefined
 }
 
@@ -236,7 +238,7 @@ export class Group implements Upstream {
 
   /** Notes whether a server has answered, and reports changes. */
   #heard({ member, call: { principal } }: MemberQuestion, asked: Asked): void {
-    const { log, name: group, observe } = this.#options
+    const { log, name: group, observe, advise } = this.#options
     const { server } = member
     if (asked.kind !== 'missing') {
       if (!this.#missing.delete(server)) return
@@ -250,7 +252,7 @@ export class Group implements Upstream {
     this.#missing.set(server, why)
     observe?.({ kind: 'member', group, server, what: 'missing', why })
     log.warn(
-      { event: 'group_incomplete', server, why },
+      { event: 'group_incomplete', server, why, ...advise?.(asked.why) },
       'a server of the group does not answer; the others are served without it',
     )
   }

@@ -4,7 +4,10 @@ export interface ServerStatus {
   state: string
   era?: string | undefined
   revision?: string | undefined
+  /** The evidence for its era, or the reason why it is down. */
   why?: string | undefined
+  /** What the operator can do about a server that is down. */
+  next?: string | undefined
   calls: number
   parked: number
   /**

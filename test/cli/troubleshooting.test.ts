@@ -2,10 +2,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { troubleshootingPage } from '../../.ci/troubleshooting.js'
-import { BY_STATUS } from '../../src/cli/advice.js'
 import { cliErrorOf, EXIT, inWords } from '../../src/cli/errors.js'
 import { parseCommand } from '../../src/cli/parse.js'
 import { faults } from '../../src/fault/fault.js'
+import { BY_STATUS } from '../../src/upstream/advice.js'
 import { CAUSES } from '../../src/upstream/transport/causes.js'
 import { atLeast } from '../support/at-least.js'
 

@@ -12,8 +12,9 @@ import type { Sender } from '../../protocol/call.js'
 import { type Era, NEWEST_MODERN } from '../../protocol/eras.js'
 import type { Json } from '../../rpc/splice.js'
 import { backoff } from '../../time/pause.js'
+import { adviceOn } from '../advice.js'
 import type { Exchange } from '../exchange.js'
-import { Contradiction, credentialOf, openingFault } from '../failure.js'
+import { Contradiction, callFault, credentialOf, openingFault } from '../failure.js'
 import { Peer, type PeerLog } from '../peer.js'
 import { ChannelError, type Transport } from '../transport/channel.js'
 import { type ProbeResult, probe, readAnswer } from './probe.js'
@@ -290,7 +291,10 @@ export class Detection {
 
   /** Notes that a channel has ended by itself. `served`: it has answered a request, so no backoff begins. */
   ended(error: ChannelError, served: boolean): void {
-    const fields = { why: withoutCredentials(error.message), stderr: error.stderr.map(withoutCredentials) }
+    const fault = callFault(error)
+    const { next } = adviceOn(fault)
+    const why = withoutCredentials(error.message)
+    const fields = { why, stderr: error.stderr.map(withoutCredentials), ...(next !== undefined && { next }) }
     this.#options.log.warn({ event: 'server_gone', ...fields }, 'server exited or closed the connection')
     if (served) this.worked(true)
     else this.failed(error)

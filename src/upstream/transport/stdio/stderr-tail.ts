@@ -18,7 +18,7 @@ const REASONS: readonly RegExp[] = [
   /^npm (?:error|ERR!) +(?:404 .*(?:could not be found|is not in this registry)|notarget No matching|could not determine executable|\w*Error: )/,
   /^(?:Uncaught |Exception in thread \S+ |thread '.*' panicked|panic: |(?:[\w$]+[.:]+)*[A-Z][\w$]*(?:Error|Exception)\b)/,
   /^(?:[\w./-]+: )?(?:\w+ )?(?:error|err!|fatal)\b/i,
-  /\b(?:not found|cannot|can't|could not|no such|denied|unauthorized|missing|required|must be|invalid|failed|refused)\b/i,
+  /\b(?:not found|cannot|can't|could not|no such|denied|unauthorized|missing|required|must be|invalid|failed|refused|in use|EADDRINUSE)\b/i,
 ]
 
 export class StderrTail {
@@ -83,6 +83,11 @@ export function reasonIn(lines: readonly string[]): string | undefined {
     if (line !== undefined) return line
   }
   return undefined
+}
+
+/** The line that looks most like the reason, or else the last one that is no part of a stack trace. */
+export function lastWordsIn(lines: readonly string[]): string | undefined {
+  return reasonIn(lines) ?? lines.findLast((line) => !/^(?:\s|Node\.js v\d|npm notice)/.test(line))
 }
 
 function leftOut(count: number): string {

@@ -1,11 +1,12 @@
 /** Advice for the operator about an unusable server: for errors and the log, never for clients. */
 
+import { withoutCredentials } from '../credentials/credentials.js'
 import type { Fault } from '../fault/fault.js'
 import { type HttpRefusal, saidIn } from '../protocol/refusal.js'
 import { printable, publicAddress } from '../texts/printable.js'
-import { causeOf } from '../upstream/transport/causes.js'
-import { ChannelError } from '../upstream/transport/channel.js'
-import { reasonIn } from '../upstream/transport/stdio/stderr-tail.js'
+import { causeOf } from './transport/causes.js'
+import { ChannelError } from './transport/channel.js'
+import { lastWordsIn } from './transport/stdio/stderr-tail.js'
 
 export interface OperatorAdvice {
   /** The HTTP status with which the server refused. */
@@ -14,8 +15,13 @@ export interface OperatorAdvice {
   location?: string
   /** The server's refusal, in one line. */
   said?: string
+  /** A few lines of the stderr of a program, first its probable reason. */
+  stderr?: readonly string[]
   next?: string
 }
+
+/** Most characters of the last words of a program. */
+const WORDS = 300
 
 const CREDENTIAL =
   'The server requires a credential, or does not accept the one that it got. Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry, or sign in with mcp-bridge login.'
@@ -59,7 +65,8 @@ export function adviceOn(fault: Fault): OperatorAdvice {
   const refusal = refusalIn(fault)
   if (!refusal) {
     const next = nextIn(fault) ?? nextByStderr(fault) ?? nextByMessage(fault)
-    return next === undefined ? {} : { next }
+    const stderr = (programIn(fault)?.stderr ?? []).map(withoutCredentials)
+    return { ...(stderr.length > 0 && { stderr }), ...(next !== undefined && { next }) }
   }
   const { status } = refusal
   const location = status >= 300 && status < 400 ? address(refusal.location) : undefined
@@ -68,6 +75,21 @@ export function adviceOn(fault: Fault): OperatorAdvice {
   const next = BY_STATUS[status] ?? (status >= 500 ? ITS_LOG : undefined)
   const said = saidIn(refusal)
   return { status, ...(said !== undefined && { said }), ...(next !== undefined && { next }) }
+}
+
+/** Why a server is unavailable, in one line: the message, and the last words of a program on stderr. */
+export function whyInLine(fault: Fault): string {
+  const { message } = fault
+  const words = lastWordsIn(programIn(fault)?.allStderr ?? [])
+  if (words === undefined || message.includes(words)) return message
+  return `${message}: ${printable(withoutCredentials(words), WORDS)}`
+}
+
+/** The failure with what a program wrote to stderr; undefined if there is none. */
+function programIn(fault: Fault): ChannelError | undefined {
+  return causesOf(fault).find((cause) => cause instanceof ChannelError && cause.allStderr.length > 0) as
+    | ChannelError
+    | undefined
 }
 
 function causesOf(fault: Fault): Error[] {
@@ -87,6 +109,11 @@ function nextIn(fault: Fault): string | undefined {
     .flatMap((cause) => (cause instanceof ChannelError && cause.late ? SLOW : (causeOf(cause)?.next ?? [])))
     .at(-1)
 }
+
+const PORT_TAKEN =
+  'Another process has this port: end it, or give the program another port. If that process is the same program for another client, set "process": "single" in its entry (--process single): then all clients share one.'
+const TAKEN =
+  /EADDRINUSE|\baddress (?:is )?(?:already )?in use|\bport\b.{0,80}\b(?:in use|taken|occupied|allocated)|only one usage of each socket address/i
 
 /** Advice from the last output of a program. */
 const BY_STDERR: readonly (readonly [reason: RegExp, next: string])[] = [
@@ -113,9 +140,13 @@ const BY_STDERR: readonly (readonly [reason: RegExp, next: string])[] = [
 ]
 
 function nextByStderr(fault: Fault): string | undefined {
-  const { cause } = fault
-  const reason = cause instanceof ChannelError ? reasonIn(cause.allStderr) : undefined
-  return reason === undefined ? undefined : BY_STDERR.find(([pattern]) => pattern.test(reason))?.[1]
+  const lines = programIn(fault)?.allStderr ?? []
+  const words = lastWordsIn(lines)
+  if (words === undefined) return undefined
+  return (
+    BY_STDERR.find(([pattern]) => pattern.test(words))?.[1] ??
+    (lines.some((line) => TAKEN.test(line)) ? PORT_TAKEN : undefined)
+  )
 }
 
 function nextByMessage({ cause }: Fault): string | undefined {
