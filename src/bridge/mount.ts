@@ -19,6 +19,7 @@ import { unavailable } from '../policy/unavailable.js'
 import type { Gauge } from '../ports/events.js'
 import type { Requester } from '../protocol/account.js'
 import type { Handler } from '../protocol/call.js'
+import { ROOTS_CHANGED } from '../protocol/methods.js'
 import type { Relayed, Upstream } from '../protocol/upstream.js'
 import { adviceOn, whyInLine } from '../upstream/advice.js'
 import type { Server } from '../upstream/server.js'
@@ -186,8 +187,11 @@ export class Mount implements Served {
         ...(limited ? [limited] : []),
       ),
       notify: (notice) => {
+        if (quarantine && !quarantine.open) return
         // An unknown notification could name a hidden item.
-        if (!chosen && (scoped?.hasAll(notice) ?? true) && (!quarantine || quarantine.open)) this.server.notify(notice)
+        const isUnknown = notice.method !== ROOTS_CHANGED
+        if (isUnknown && (chosen || !(scoped?.hasAll(notice) ?? true))) return
+        this.server.notify(notice)
       },
       legacyRoute: async (sender) => {
         if (translates) return 'translate'

@@ -24,6 +24,8 @@ export interface Caller {
   clientInfo?: Json | undefined
   /** ClientCapabilities of the modern schema. */
   capabilities: Json
+  /** A client with a session that reports changes of its roots. */
+  reportsRoots?: boolean | undefined
   /** Least severity of the log messages that the caller wants during this call; undefined for none. */
   logLevel?: LogLevel | undefined
 }

@@ -30,6 +30,18 @@ export function carriedCapabilities(capabilities: Json): Json {
   return write(edit(EMPTY, out))
 }
 
+/** Whether a legacy client promises to report changes of its roots. */
+export function reportsRoots(capabilities: Json): boolean {
+  const roots = objectIn(parseObject(capabilities), 'roots')
+  return roots !== undefined && value(roots, 'listChanged') === true
+}
+
+/** Capabilities with the promise to report changes of roots, if there are roots. */
+export const withRootChanges = memoize((capabilities): Json => {
+  const declared = parseObject(capabilities)
+  return objectIn(declared, 'roots') ? write(edit(declared, { roots: '{"listChanged":true}' })) : capabilities
+})
+
 const MAX_CLIENT_NAME = 256
 
 /** Name and version from a client's Implementation, as a key of at most MAX_CLIENT_NAME characters. */

@@ -19,7 +19,7 @@ import {
 } from '../rpc/splice.js'
 import { ECHOED } from '../texts/printable.js'
 import type { Call, Reply, RpcError } from './call.js'
-import { carriedCapabilities } from './capabilities.js'
+import { carriedCapabilities, reportsRoots } from './capabilities.js'
 import { type Downlevel, downlevelNotification, downlevelResult } from './downlevel/downlevel.js'
 import type { Encoded } from './encoded.js'
 import { type LegacyRevision, legacyRevision, NEWEST_LEGACY } from './eras.js'
@@ -35,6 +35,7 @@ export interface Opening {
   clientInfo: Json | undefined
   /** ClientCapabilities of the modern schema. */
   capabilities: Json
+  reportsRoots: boolean
 }
 
 /** A request of a session, decoded. */
@@ -58,10 +59,12 @@ export function decodeInitialize({ params }: Request): Opening {
   const payload = typeof params === 'string' ? EMPTY : params
   const asked = value(payload, 'protocolVersion')
   if (typeof asked !== 'string') throw new Fault('invalidParams', 'params.protocolVersion has to be a string')
+  const capabilities = boundedObject(payload, 'capabilities') ?? '{}'
   return {
     revision: legacyRevision(asked) ?? NEWEST_LEGACY,
     clientInfo: own(boundedObject(payload, 'clientInfo')),
-    capabilities: own(carriedCapabilities(boundedObject(payload, 'capabilities') ?? '{}')),
+    capabilities: own(carriedCapabilities(capabilities)),
+    reportsRoots: reportsRoots(capabilities),
   }
 }
 

@@ -92,10 +92,13 @@ export function isOfClients(method: string): boolean {
   return Object.hasOwn(methods, method)
 }
 
+/** Says that the client's roots have changed. */
+export const ROOTS_CHANGED = 'notifications/roots/list_changed'
+
 /** Notifications of the legacy era that modern clients must not send. */
 export const LEGACY_CLIENT_NOTIFICATIONS: ReadonlySet<string> = new Set([
   'notifications/initialized',
-  'notifications/roots/list_changed',
+  ROOTS_CHANGED,
   'notifications/progress',
 ])
 

@@ -4,7 +4,7 @@ import { Fault, needsSignIn } from '../fault/fault.js'
 import type { Gauge } from '../ports/events.js'
 import { OwnedByReplica } from '../ports/replicas.js'
 import type { AskedClient, Call, Final, Handler, Notice, Sender } from '../protocol/call.js'
-import { LISTEN } from '../protocol/methods.js'
+import { LISTEN, ROOTS_CHANGED } from '../protocol/methods.js'
 import { withTrace } from '../protocol/trace.js'
 import type { LegacyRoute, Relayed, Upstream } from '../protocol/upstream.js'
 import type { Signal } from '../time/hang-up.js'
@@ -154,12 +154,16 @@ export class Server implements Upstream {
   }
 
   notify(notice: Notice): void {
-    this.#detection
-      .known(notice)
-      .then(({ era }) => (era === 'modern' ? this.#modern : this.#legacy).notify(notice))
-      .catch((error: unknown) =>
-        this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered'),
-      )
+    // Only open sessions hear this, so no server is looked for.
+    const sent =
+      notice.method === ROOTS_CHANGED
+        ? this.#legacy.notify(notice)
+        : this.#detection
+            .known(notice)
+            .then(({ era }) => (era === 'modern' ? this.#modern : this.#legacy).notify(notice))
+    sent.catch((error: unknown) =>
+      this.#options.log.debug({ event: 'notification_failed', err: error }, 'notification not delivered'),
+    )
   }
 
   legacyRoute(sender: Sender): Promise<LegacyRoute> {

@@ -14,13 +14,13 @@ export function waitingCall(call: Call): Call {
   const { named } = methodTraits(call.method)
   const about = named === undefined ? undefined : raw(call.params, named)
   const short = about !== undefined && about.length <= MAX_NAME
-  const { revision, clientInfo, capabilities, logLevel } = call.caller
+  const { clientInfo, capabilities } = call.caller
   return {
     ...call,
     params: short ? parseObject(own(`{"${named}":${about}}`)) : EMPTY,
     meta: EMPTY,
     answers: undefined,
-    caller: { revision, clientInfo: own(clientInfo), capabilities: own(capabilities), logLevel },
+    caller: { ...call.caller, clientInfo: own(clientInfo), capabilities: own(capabilities) },
     // The original `tell` refers to the client's request, which has ended.
     tell: unheard,
   }

@@ -20,6 +20,7 @@ export interface SessionRecord {
   revision: LegacyRevision
   clientInfo?: Json | undefined
   capabilities: Json
+  reportsRoots?: boolean | undefined
   logLevel?: LogLevel | undefined
   /** Capabilities of the server, as sent to the client. */
   offered: Json

@@ -24,6 +24,7 @@ import {
   LISTEN,
   LOG_LEVELS,
   methodTraits,
+  ROOTS_CHANGED,
 } from '../../protocol/methods.js'
 import {
   error as errorMessage,
@@ -97,16 +98,17 @@ export class TranslatedSession implements ClientSession {
   #listened = false
 
   private constructor(
-    { revision, clientInfo, capabilities }: Opening,
+    opening: Opening,
     to: Downlevel,
     offered: Payload,
     reservation: Reservation,
     options: OpenOptions,
     asked = 0,
   ) {
-    this.revision = revision
+    const { capabilities } = opening
+    this.revision = opening.revision
     this.#options = options
-    this.#caller = { revision: NEWEST_MODERN, clientInfo, capabilities }
+    this.#caller = callerOf(opening)
     this.#capabilities = offered
     this.#offered = new Set(keys(offered).filter((name) => objectIn(offered, name)))
     this.#reservation = reservation
@@ -142,7 +144,7 @@ export class TranslatedSession implements ClientSession {
   /** Calls `server/discover` and answers `initialize` from its result. Rejects with a Fault. */
   static async open(request: Request, options: OpenOptions, record: CallLogEntry): Promise<Opened> {
     const opening = decodeInitialize(request)
-    const caller = { revision: NEWEST_MODERN, clientInfo: opening.clientInfo, capabilities: opening.capabilities }
+    const caller = callerOf(opening)
     const controller = new HangUp()
     const call = callFrom('server/discover', OWN, EMPTY, { caller, controller, record, options })
     record.note({ clientRevision: opening.revision })
@@ -171,7 +173,7 @@ export class TranslatedSession implements ClientSession {
   /** Continues a session that another replica, or a tunnel, had. Throws a Fault if there is no memory for it. */
   static continue(record: SessionRecord, options: OpenOptions): TranslatedSession {
     const { revision, clientInfo, capabilities, logLevel, offered, wrapped, uris, ready, asked } = record
-    const opening = { revision, clientInfo, capabilities }
+    const opening = { revision, clientInfo, capabilities, reportsRoots: record.reportsRoots ?? false }
     const to = downlevelFor(revision, options)
     for (const name of wrapped) to.memory.wrapped.add(name)
     const reservation = reserve(opening, offered, options)
@@ -186,11 +188,12 @@ export class TranslatedSession implements ClientSession {
   get record(): SessionRecord | undefined {
     // Emulated tasks run in this replica, so no other replica can continue the session.
     if (this.#tasks.size > 0) return undefined
-    const { clientInfo, capabilities, logLevel } = this.#caller
+    const { clientInfo, capabilities, reportsRoots, logLevel } = this.#caller
     return {
       revision: this.revision,
       clientInfo,
       capabilities,
+      reportsRoots,
       logLevel,
       offered: write(this.#capabilities),
       wrapped: [...this.#to.memory.wrapped],
@@ -274,12 +277,17 @@ export class TranslatedSession implements ClientSession {
       this.#subscribeIfReady()
     } else if (method === 'notifications/cancelled') {
       this.#running.cancel(params)
-    } else if (!LEGACY_CLIENT_NOTIFICATIONS.has(method) && method !== 'notifications/tasks/status') {
+    } else if (method === ROOTS_CHANGED ? this.#caller.reportsRoots : !this.#isOwn(method)) {
       const { params: payload, meta } = decodeRequest({ ...message, kind: 'request', id: '0' as Request['id'] })
       const { principal, credential } = this.#options.sender
       const notice: Notice = { method, params: payload, meta, caller: this.#caller, principal, credential }
       this.#options.upstream.notify(notice)
     }
+  }
+
+  /** Whether a notification concerns only this session, or tasks of it. */
+  #isOwn(method: string): boolean {
+    return LEGACY_CLIENT_NOTIFICATIONS.has(method) || method === 'notifications/tasks/status'
   }
 
   isFor(message: Notification | Response): boolean {
@@ -447,6 +455,10 @@ export class TranslatedSession implements ClientSession {
     log.telemetry?.recorder?.sent(message, origin, 'legacy', session)
     outlet.deliver(message, { key: uri === undefined ? method : `${method} ${uri}` })
   }
+}
+
+function callerOf({ clientInfo, capabilities, reportsRoots }: Opening): Caller {
+  return { revision: NEWEST_MODERN, clientInfo, capabilities, reportsRoots }
 }
 
 /** Reserves the memory that a session needs until its end. Throws a Fault if there is none. */

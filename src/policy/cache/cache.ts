@@ -214,8 +214,8 @@ export class Cache {
   #listenFor(scope: string, { caller, principal, credential, grant }: Call, next: Handler): Listening | undefined {
     const known = this.#listening.get(scope)
     if (known || this.#listening.size >= this.#options.subscriptions) return known
-    const { revision, clientInfo, capabilities } = caller
-    const asked = { revision, clientInfo: own(clientInfo), capabilities: own(capabilities) }
+    const { revision, clientInfo, capabilities, reportsRoots } = caller
+    const asked = { revision, clientInfo: own(clientInfo), capabilities: own(capabilities), reportsRoots }
     const sender: Sender = { caller: asked, principal, credential, grant }
     const listening = new Listening({
       next,

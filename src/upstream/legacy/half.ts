@@ -6,7 +6,7 @@
 import type { Gauge } from '../../ports/events.js'
 import type { Call, Handler, Notice } from '../../protocol/call.js'
 import { unlessEmpty } from '../../protocol/meta.js'
-import { LISTEN } from '../../protocol/methods.js'
+import { LISTEN, ROOTS_CHANGED } from '../../protocol/methods.js'
 import { edit, objectIn, value } from '../../rpc/splice.js'
 import type { Access, Half } from '../half.js'
 import type { ServerOptions } from '../options.js'
@@ -57,10 +57,16 @@ export class LegacyHalf implements Half {
   }
 
   async notify(notice: Notice): Promise<void> {
+    // A server whose session is opened later asks for the roots.
+    if (notice.method === ROOTS_CHANGED) return this.#rootsChanged(notice)
     const meta = unlessEmpty(notice.meta)
     const params = meta === undefined ? notice.params : edit(notice.params, { _meta: meta })
     const session = await this.sessions.use(notice)
     await session.notify(notice.method, params).finally(() => session.unuse())
+  }
+
+  async #rootsChanged(notice: Notice): Promise<void> {
+    await Promise.all(this.sessions.hearing(notice).map((session) => session.notify(notice.method, notice.params)))
   }
 
   /** Throws OwnedByReplica if another replica owns the parked call or the tasks that this call names. */

@@ -7,7 +7,7 @@ import { needsSignIn } from '../../fault/fault.js'
 import { type Reservation, SMALL } from '../../limits/memory.js'
 import type { ChangeNotice } from '../../ports/replicas.js'
 import { ANONYMOUS, type Call, type Caller, type Sender } from '../../protocol/call.js'
-import { canBeAsked, carriedCapabilities, clientName } from '../../protocol/capabilities.js'
+import { canBeAsked, carriedCapabilities, clientName, withRootChanges } from '../../protocol/capabilities.js'
 import { NEWEST_MODERN } from '../../protocol/eras.js'
 import { lift } from '../../protocol/lift.js'
 import { methodTraits } from '../../protocol/methods.js'
@@ -88,6 +88,19 @@ export class LegacySessions {
     const alone = asks && (principal === ANONYMOUS || hasAsked) && this.#canBeAsked(caller)
     const session = alone ? this.#pool.acquireUnused(owner, open) : this.#pool.acquire(owner, open)
     return this.#options.isolation === 'per-request' ? this.#ofOneCall(session) : session
+  }
+
+  /** The open sessions of a client whose servers hear when its roots change. */
+  hearing({ principal, caller }: Sender): LegacySession[] {
+    if (!this.#tellsRoots(caller)) return []
+    const who = this.#whoShares(principal, caller)
+    const capabilities = this.#capabilitiesFor(caller)
+    const client = clientName(caller.clientInfo ?? this.#options.clientInfo)
+    return this.#pool.sessions.filter(({ options: { identity } }) => {
+      return (
+        identity.who === who && identity.capabilities === capabilities && clientName(identity.clientInfo) === client
+      )
+    })
   }
 
   /** Waits for the session that is being opened for a call. Reports to the caller while a program is starting. */
@@ -209,8 +222,14 @@ export class LegacySessions {
   }
 
   /** The capabilities declared to the server for a client. */
-  #capabilitiesFor({ capabilities }: Caller): Json {
-    return this.#declared(this.#options.single ? '{}' : capabilities)
+  #capabilitiesFor(caller: Caller): Json {
+    const declared = this.#declared(this.#options.single ? '{}' : caller.capabilities)
+    return this.#tellsRoots(caller) ? withRootChanges(declared) : declared
+  }
+
+  /** Whether the server hears when the roots of this client change. */
+  #tellsRoots({ reportsRoots = false }: Caller): boolean {
+    return reportsRoots && this.#options.roots === 'ask' && !this.#options.single
   }
 
   /**
