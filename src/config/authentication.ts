@@ -29,6 +29,8 @@ export function authentication({ auth, mcpServers, discover }: Settings): Issue[
   return tokens === undefined ? [] : principals(tokens)
 }
 
+type Forwarded = NonNullable<NonNullable<Settings['auth']>['forwarded']>
+
 /** Settings of identity providers that cannot work. */
 export function identity({ auth, publicUrl, oauth }: Settings): Issue[] {
   const { issuers, forwarded, browser, scopes = [] } = auth ?? {}
@@ -60,9 +62,18 @@ export function identity({ auth, publicUrl, oauth }: Settings): Issue[] {
     if (groups === undefined && Object.keys(map).length > 0)
       issues.push({ path: `${path}.map`, message: 'requires "groups", the name of the claim' })
   }
-  const { user, secretHeader, scopes: scopesHeader } = forwarded ?? {}
-  if (forwarded && (user === secretHeader || user === scopesHeader || secretHeader === scopesHeader))
+  if (forwarded) issues.push(...ofProxy(forwarded))
+  return issues
+}
+
+/** Settings of a proxy that cannot work. */
+function ofProxy({ user, secretHeader, scopes, groups, map }: Forwarded): Issue[] {
+  const headers = [user, secretHeader, scopes, groups].filter((one) => one !== undefined)
+  const issues: Issue[] = []
+  if (new Set(headers).size < headers.length)
     issues.push({ path: 'auth.forwarded', message: 'has to have a different header for each' })
+  if (Object.keys(map).length > 0 && groups === undefined && scopes === undefined)
+    issues.push({ path: 'auth.forwarded.map', message: 'requires "groups", the name of the header with the groups' })
   return issues
 }
 

@@ -25,6 +25,9 @@ const headerName = z
   .regex(/^[!#$%&'*+.^`|~\w-]+$/, 'has to be the name of a header')
   .transform((name) => name.toLowerCase())
 
+/** Scopes by the name of a group. */
+const mapOfGroups = z.record(text, z.array(scope)).default({})
+
 /** One entry of `auth.issuers`. */
 const issuer = z.strictObject({
   issuer: webAddress('https://').describe(
@@ -51,10 +54,7 @@ const issuer = z.strictObject({
     ),
   scopes: text.optional().describe('The claim with the scopes. Default: "scope" and "scp".'),
   groups: text.optional().describe('The claim with the groups of a person, such as "groups" or "realm_access.roles".'),
-  map: z
-    .record(text, z.array(scope))
-    .default({})
-    .describe('Scopes that the members of a group get, as in { "mcp-admins": ["write"] }.'),
+  map: mapOfGroups.describe('Scopes that the members of a group get, as in { "mcp-admins": ["write"] }.'),
   introspection: z
     .strictObject({
       clientId: text.describe('Client id of the bridge at the issuer.'),
@@ -90,7 +90,16 @@ export const issuers = z
 export const forwarded = z
   .strictObject({
     user: headerName.describe('Header with the name of the user.'),
-    scopes: headerName.optional().describe('Header with the scopes of the user, separated by spaces or commas.'),
+    scopes: headerName.optional().describe('Header with the scopes of the user.'),
+    groups: headerName.optional().describe('Header with the groups of the user, such as "X-Forwarded-Groups".'),
+    map: mapOfGroups.describe(
+      'Scopes that the members of a group get, as in { "mcp-admins": ["write"] }. Without "groups", the header of "scopes" has the groups: then their names are no scopes.',
+    ),
+    separator: z
+      .string()
+      .regex(/^[\x20-\x7e]{1,8}$/, 'has to be 1 to 8 visible ASCII characters, or a space')
+      .default(',')
+      .describe('What stands between two scopes, and between two groups, as in "|". " " is for any white space.'),
     secretHeader: headerName.describe('Header with the secret that identifies the proxy.'),
     secret: z
       .string()
