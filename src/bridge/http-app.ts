@@ -3,7 +3,15 @@
  * whose `X-Forwarded-For` it believes.
  */
 import { type FastifyInstance, type FastifyRequest, type FastifyServerOptions, fastify } from 'fastify'
-import { FACADE, isLoopback, type Listen, type Settings, secretOf, ssePaths } from '../config/settings.js'
+import {
+  FACADE,
+  isLoopback,
+  type Listen,
+  requestedScopes,
+  type Settings,
+  secretOf,
+  ssePaths,
+} from '../config/settings.js'
 import { checkRequest, readHeaders } from '../downstream/http/headers.js'
 import type { Refusals } from '../downstream/http/refusals.js'
 import { refuse } from '../downstream/http/replies.js'
@@ -136,7 +144,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   await app.register(auth, {
     mode: authMode(settings, options),
     endpoints: guarded?.endpoints,
-    required: guarded?.scopes,
+    required: guarded?.required,
     pages: new Set(pages),
     open: new Set(
       [...reachable, ...open, ...pages, ...(before ? facadePaths(before) : [])].flatMap((path) => [
@@ -259,7 +267,8 @@ function protectedBy(
   endpoints: readonly MountEndpoint[],
   before: string | undefined,
 ) {
-  const { issuers = [], scopes = [] } = auth ?? {}
+  const { issuers = [], scopes: required = [] } = auth ?? {}
+  const scopes = requestedScopes(auth)
   const served = endpoints.map(
     ({ paths }) =>
       new Map(
@@ -278,6 +287,7 @@ function protectedBy(
     endpoints: protectedEndpoints({ publicUrl, served, scopes }),
     issuers: issuers.map((one) => (one.facade && before !== undefined ? before : one.issuer)),
     scopes,
+    required,
   }
 }
 

@@ -12,6 +12,7 @@ import {
   isStdio,
   type Listen,
   parseListen,
+  requestedScopes,
   type Settings,
   secretOf,
   servedPaths,
@@ -323,7 +324,7 @@ function facadeOf(verifier: Verifier | undefined, { auth }: Settings): FrontOpti
   const facade = verifier?.facade
   return (
     facade && {
-      scopes: auth?.scopes ?? [],
+      scopes: requestedScopes(auth),
       alone: auth?.issuers?.length === 1,
       register: (asked) => facade.register(asked),
       authorize: (query) => facade.authorize(query),

@@ -46,7 +46,7 @@ export function identity({ auth, publicUrl, oauth }: Settings): Issue[] {
     issues.push({ path: 'publicUrl', message: 'has to have no query and no fragment with "auth.issuers"' })
   if (scopes.length > 0 && !issuers) issues.push({ path: 'auth.scopes', message: 'is for tokens of "auth.issuers"' })
   for (const [i, one] of (issuers ?? []).entries()) {
-    const { issuer, introspection, facade, groups, map } = one
+    const { issuer, introspection, facade, groups, map, scopeNames } = one
     const path = `auth.issuers.${i}`
     issues.push(...plainIssues(path, one, oauth.allow))
     const earlier = issuers?.slice(0, i) ?? []
@@ -59,6 +59,12 @@ export function identity({ auth, publicUrl, oauth }: Settings): Issue[] {
       })
     if (facade && earlier.some((one) => one.facade))
       issues.push({ path: `${path}.facade`, message: 'is allowed at one issuer only' })
+    for (const [scope, name] of Object.entries(scopeNames))
+      if (scopes.includes(name) && !Object.hasOwn(scopeNames, name))
+        issues.push({
+          path: 'auth.scopes',
+          message: `has "${name}", by which "${scope}" is requested: write "${scope}", which tokens have`,
+        })
     if (groups === undefined && Object.keys(map).length > 0)
       issues.push({ path: `${path}.map`, message: 'requires "groups", the name of the claim' })
   }

@@ -50,6 +50,15 @@ export function hasSignInPage(settings: Settings, listen: Listen): boolean {
   })
 }
 
+/**
+ * The scopes that every token has to have, by the names by which clients request them. Where issuers differ, those of the first:
+ * most clients sign in there.
+ */
+export function requestedScopes(auth: Settings['auth']): string[] {
+  const names = new Map(Object.entries(auth?.issuers?.[0]?.scopeNames ?? {}))
+  return (auth?.scopes ?? []).map((scope) => names.get(scope) ?? scope)
+}
+
 /** The settings that decide how many principals there can be. */
 export interface Callers {
   auth?:

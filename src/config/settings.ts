@@ -17,6 +17,7 @@ export {
   hasSignInPage,
   isCallable,
   isOnBehalf,
+  requestedScopes,
   secretOf,
   shareOf,
   signInOf,

@@ -339,6 +339,8 @@ export interface FileOptions {
       groups?: string
       /** Scopes that the members of a group get, as in { "mcp-admins": ["write"] }. */
       map?: Readonly<Record<string, readonly string[]>>
+      /** Names by which clients request scopes, where they differ from those in tokens, as in { "mcp": "api://<id>/mcp" } for Entra. Metadata and challenges have these names. */
+      scopeNames?: Readonly<Record<string, string>>
       /** Check tokens that are not JWTs by asking the issuer (RFC 7662). Only one issuer can have it. */
       introspection?: {
         /** Client id of the bridge at the issuer. */
@@ -352,7 +354,7 @@ export interface FileOptions {
         clientId: string
         /** Its secret, if it has one. */
         clientSecret?: string
-        /** Scopes to request at the issuer, such as "api://<id>/mcp" and "offline_access". Default: those that the client requests. */
+        /** Scopes to request at the issuer for every client, such as "api://<id>/mcp" and "offline_access". Beside them, clients can request only scopes with a name in "scopeNames". Default: those that the client requests. */
         scopes?: readonly string[]
       }
     }[]
@@ -360,8 +362,14 @@ export interface FileOptions {
     forwarded?: {
       /** Header with the name of the user. */
       user: string
-      /** Header with the scopes of the user, separated by spaces or commas. */
+      /** Header with the scopes of the user. */
       scopes?: string
+      /** Header with the groups of the user, such as "X-Forwarded-Groups". */
+      groups?: string
+      /** Scopes that the members of a group get, as in { "mcp-admins": ["write"] }. Without "groups", the header of "scopes" has the groups: then their names are no scopes. */
+      map?: Readonly<Record<string, readonly string[]>>
+      /** What stands between two scopes, and between two groups, as in "|". " " is for any white space. */
+      separator?: string
       /** Header with the secret that identifies the proxy. */
       secretHeader: string
       /** The secret. Whoever knows it can call as any user. */

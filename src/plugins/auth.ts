@@ -8,7 +8,7 @@ import type { FastifyRequest } from 'fastify'
 import plugin from 'fastify-plugin'
 import { digestedPrincipal, sha256 } from '../crypto/digest.js'
 import { Fault } from '../fault/fault.js'
-import { ANONYMOUS, type Grant } from '../protocol/call.js'
+import { ANONYMOUS, canGet, type Grant } from '../protocol/call.js'
 import type { Signal } from '../time/hang-up.js'
 import { addressOf } from './address.js'
 import { type ForwardedUsers, forwardedUser, withoutForwarded } from './forwarded.js'
@@ -28,7 +28,7 @@ declare module 'fastify' {
     /** Aborts when the token of this request ends: when it has expired, or is no longer accepted. */
     ends: Signal | undefined
     /** The challenge for a caller that can get another token. */
-    challengeFor: ((fault: Fault) => string) | undefined
+    challengeFor: ((fault: Fault, grant: Grant) => string) | undefined
     /** The exact Authorization to forward to the server; only with `passthrough`. */
     credential: string | undefined
   }
@@ -171,8 +171,8 @@ export const auth = plugin<AuthOptions>(async function auth(app, options) {
       request.ends = ends
       if (ends) closeAtEnd(ends, reply.raw)
       if (grant?.extensible) {
-        request.challengeFor = endpoint?.challengeFor
         const missing = required.filter((scope) => !grant.scopes.has(scope))
+        if (canGet(missing, grant)) request.challengeFor = endpoint?.challengeFor
         if (missing.length > 0) {
           done(lacking(missing, [...grant.scopes, ...missing]))
           return

@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import type { Fault } from '../fault/fault.js'
+import type { Grant } from '../protocol/call.js'
 import { publish } from './documents.js'
 
 /** An endpoint for which clients can get tokens. */
@@ -17,7 +18,7 @@ export interface ProtectedEndpoint {
   /** Scopes to request at first; undefined for none. */
   readonly scope: string | undefined
   /** The challenge for a token that lacks scopes. */
-  challengeFor(fault: Fault): string
+  challengeFor(fault: Fault, grant: Grant): string
 }
 
 export interface ProtectedOptions {
@@ -26,6 +27,8 @@ export interface ProtectedOptions {
   served: readonly ReadonlyMap<string, string>[]
   scopes: readonly string[]
 }
+
+const itself = (scope: string) => scope
 
 /** The well-known path of the metadata of a protected resource (RFC 9728, section 3.1). */
 export const METADATA = '/.well-known/oauth-protected-resource'
@@ -41,8 +44,12 @@ export function protectedEndpoints({ publicUrl, served, scopes }: ProtectedOptio
     for (const [path, known] of paths) {
       const shown = prefix + known
       const metadata = origin + METADATA + shown
-      const challengeFor = ({ data }: Fault) =>
-        challenge({ error: 'insufficient_scope', scope: String(data['scope'] ?? ''), resource_metadata: metadata })
+      const challengeFor = ({ data }: Fault, { nameOf = itself }: Grant) => {
+        const names = String(data['scope'] ?? '')
+          .split(' ')
+          .flatMap((one) => nameOf(one) ?? [])
+        return challenge({ error: 'insufficient_scope', scope: names.join(' '), resource_metadata: metadata })
+      }
       found.set(path, { resource: origin + shown, metadata, addresses, scope, challengeFor })
     }
   }

@@ -8,7 +8,7 @@
  */
 
 import { Fault } from '../fault/fault.js'
-import type { Call, Final, Handler, Policy, Sender } from '../protocol/call.js'
+import { type Call, canGet, type Final, type Grant, type Handler, type Policy, type Sender } from '../protocol/call.js'
 import { CALL_TOOL, isOfClients } from '../protocol/methods.js'
 import { edit, mapElements, type Payload, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
@@ -57,7 +57,7 @@ export function scopes({ required, scopesOf, hides, listed }: ScopesOptions): Sc
     const { grant } = call
     const scope = missing.join(' ')
     const text = `"${printable(named)}" cannot be called without the scope ${printable(scope, 500)}: this caller does not have it`
-    if (grant?.extensible && !grant.inBand) throw insufficient(text, grant.scopes, needed)
+    if (grant && canGet(missing, grant) && !grant.inBand) throw insufficient(text, grant.scopes, needed)
     return refuse(call, { reason: 'insufficient_scope', text, data: { scope } })
   }
 
@@ -80,9 +80,11 @@ export function scopes({ required, scopesOf, hides, listed }: ScopesOptions): Sc
       if (method === CALL_TOOL) return (await toolRefusal(call, next)) ?? next(call)
       if (!isOfClients(method)) return refusal(call, method, required.all()) ?? next(call)
       const last = await next(call)
-      if (last.kind !== 'result' || method !== 'tools/list' || (grant?.extensible && !hides)) return last
-      const isHidden = (tool: Payload, name: string) =>
-        lacked(required.of(name, { isReadOnly: isReadOnly(tool) }), call).length > 0
+      if (last.kind !== 'result' || method !== 'tools/list' || (canGetAll(grant) && !hides)) return last
+      const isHidden = (tool: Payload, name: string) => {
+        const missing = lacked(required.of(name, { isReadOnly: isReadOnly(tool) }), call)
+        return missing.length > 0 && (hides || !grant || !canGet(missing, grant))
+      }
       return { ...last, result: without(last.result, isHidden) }
     }
   return { policy, hasAll }
@@ -95,6 +97,10 @@ export function scopes({ required, scopesOf, hides, listed }: ScopesOptions): Sc
 function insufficient(text: string, granted: ReadonlySet<string>, needed: readonly string[]): Fault {
   const scope = [...new Set([...granted, ...needed])].join(' ')
   return new Fault('insufficientScope', text, { data: { scope } })
+}
+
+function canGetAll(grant: Grant | undefined): boolean {
+  return grant !== undefined && grant.extensible && grant.nameOf === undefined
 }
 
 /** A page without hidden tools. It may become empty, because further pages may follow. */

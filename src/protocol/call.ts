@@ -38,6 +38,8 @@ export interface Grant {
   scopes: ReadonlySet<string>
   /** The caller can get further scopes from its authorization server, so tools that require them are listed. */
   extensible: boolean
+  /** The name by which the caller requests a scope there; undefined if it cannot get it. By default the scope itself. */
+  nameOf?: ((scope: string) => string | undefined) | undefined
   /** The answer to this request cannot be an HTTP status, because it belongs to a batch or to another stream. */
   inBand?: boolean
   /** The caller's identity for the audit log: the issuer, the subject there, and the application. */
@@ -46,6 +48,11 @@ export interface Grant {
   application?: string | undefined
   /** The caller's token, if the bridge exchanges it for tokens of servers. */
   shown?: ShownToken | undefined
+}
+
+/** Whether a caller can get these scopes from its authorization server. */
+export function canGet(scopes: readonly string[], { extensible, nameOf }: Grant): boolean {
+  return extensible && (nameOf === undefined || scopes.every((scope) => nameOf(scope) !== undefined))
 }
 
 /** One request on its way to the server. */

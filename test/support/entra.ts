@@ -24,15 +24,24 @@ export class Entra {
   readonly asked: { path: string; params: URLSearchParams }[] = []
   readonly #keys = generateKeyPairSync('rsa', { modulusLength: 2048 })
   readonly #codes = new Map<string, URLSearchParams>()
-  readonly #refresh = new Set<string>()
+  /** What was asked for with each refresh token. */
+  readonly #refresh = new Map<string, string>()
+  /** The roles of the person who signs in. */
+  readonly roles: readonly string[]
 
-  private constructor(origin: string, redirects: string[], version: 1 | 2) {
+  private constructor(origin: string, redirects: string[], version: 1 | 2, roles: readonly string[]) {
+    this.roles = roles
     this.origin = origin
     this.redirects = redirects
     this.version = version
   }
 
-  static async start(t: Test, redirects: string[], version: 1 | 2 = 2): Promise<Entra> {
+  static async start(
+    t: Test,
+    redirects: string[],
+    version: 1 | 2 = 2,
+    roles: readonly string[] = ['Mcp.Admin'],
+  ): Promise<Entra> {
     let own: Entra
     const server = createServer((request, response) => {
       const chunks: Buffer[] = []
@@ -42,7 +51,7 @@ export class Entra {
       })
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    own = new Entra(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, redirects, version)
+    own = new Entra(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, redirects, version, roles)
     t.teardown(() => {
       server.closeAllConnections()
       server.close()
@@ -99,7 +108,9 @@ export class Entra {
     const basic = `Basic ${Buffer.from(`${ID}:${SECRET}`).toString('base64')}`
     if (params.get('client_secret') !== SECRET && request.headers.authorization !== basic)
       return void refuse('invalid_client', 'AADSTS7000215')
+    let granted = ''
     if (params.get('grant_type') === 'refresh_token') {
+      granted = this.#refresh.get(params.get('refresh_token') ?? '') ?? ''
       if (!this.#refresh.delete(params.get('refresh_token') ?? '')) return void refuse('invalid_grant', 'AADSTS70008')
     } else {
       const code = params.get('code') ?? ''
@@ -110,22 +121,24 @@ export class Entra {
         .digest('base64url')
       if (!asked || asked.get('code_challenge') !== proof) return void refuse('invalid_grant', 'AADSTS501481')
       if (asked.get('redirect_uri') !== params.get('redirect_uri')) return void refuse('invalid_grant', 'AADSTS50011')
+      granted = asked.get('scope') ?? ''
     }
+    const named = granted.split(' ').filter((one) => one.startsWith('api://'))
     const refresh = `refresh-${randomUUID()}`
-    this.#refresh.add(refresh)
+    this.#refresh.set(refresh, granted)
     const answer = {
       token_type: 'Bearer',
       expires_in: 3_600,
-      access_token: await this.#token(),
+      access_token: await this.#token(named.map((one) => one.replace(/^.*\//, '').replace('.default', 'mcp'))),
       refresh_token: refresh,
     }
     plant(answer)
-    json({ ...answer, scope: `api://${ID}/mcp`, ext_expires_in: 3_600 })
+    json({ ...answer, scope: named.join(' '), ext_expires_in: 3_600 })
   }
 
-  #token(): Promise<string> {
+  #token(scopes: readonly string[]): Promise<string> {
     const now = Math.floor(Date.now() / 1_000)
-    const claims = { scp: 'mcp', roles: ['Mcp.Admin'], tid: 'tenant' }
+    const claims = { scp: scopes.join(' '), roles: this.roles, tid: 'tenant' }
     const versioned =
       this.version === 2
         ? { iss: this.issuer, aud: ID, ver: '2.0', azp: ID }

@@ -55,6 +55,12 @@ const issuer = z.strictObject({
   scopes: text.optional().describe('The claim with the scopes. Default: "scope" and "scp".'),
   groups: text.optional().describe('The claim with the groups of a person, such as "groups" or "realm_access.roles".'),
   map: mapOfGroups.describe('Scopes that the members of a group get, as in { "mcp-admins": ["write"] }.'),
+  scopeNames: z
+    .record(scope, scope)
+    .default({})
+    .describe(
+      'Names by which clients request scopes, where they differ from those in tokens, as in { "mcp": "api://<id>/mcp" } for Entra. Metadata and challenges have these names.',
+    ),
   introspection: z
     .strictObject({
       clientId: text.describe('Client id of the bridge at the issuer.'),
@@ -71,7 +77,7 @@ const issuer = z.strictObject({
         .min(1, 'is empty')
         .optional()
         .describe(
-          'Scopes to request at the issuer, such as "api://<id>/mcp" and "offline_access". Default: those that the client requests.',
+          'Scopes to request at the issuer for every client, such as "api://<id>/mcp" and "offline_access". Beside them, clients can request only scopes with a name in "scopeNames". Default: those that the client requests.',
         ),
     })
     .optional()

@@ -131,7 +131,8 @@ export function notAllowed(reply: FastifyReply, allow: string): never {
  */
 export function statusOf(reply: FastifyReply, fault: Fault, passthrough: ErrorRendering['passthrough']): number {
   if (fault.fault === 'insufficientScope') {
-    const challenge = reply.request.challengeFor?.(fault)
+    const { grant, challengeFor } = reply.request
+    const challenge = grant && challengeFor?.(fault, grant)
     if (challenge !== undefined) reply.header('www-authenticate', challenge)
   }
   if (!fault.refused || !passthrough) return fault.status

@@ -4,6 +4,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Grant } from '../../protocol/call.js'
 import { printable } from '../../texts/printable.js'
 import { readScopes } from '../scopes.js'
+import { namesAt } from './scope-names.js'
 import type { IssuerSettings } from './settings.js'
 
 export type Claims = Readonly<Record<string, unknown>>
@@ -83,7 +84,7 @@ export function ownerOf(said: TokenSaid, settings: IssuerSettings, now: number):
     kind,
     name,
     expires: claims['exp'] === undefined ? Number.POSITIVE_INFINITY : (claims['exp'] as number) * 1_000,
-    grant: { scopes, extensible: true, issuer, subject, application },
+    grant: { scopes, extensible: true, nameOf: namesAt(settings), issuer, subject, application },
     audience: audience?.some((one) => accepted.includes(one)) ? undefined : audience,
   }
 }

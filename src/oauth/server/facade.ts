@@ -15,18 +15,15 @@ import type { Reach } from '../reach.js'
 import { readScopes } from '../scopes.js'
 import { BegunSignIns } from './begun.js'
 import { FairSlots } from './fair-slots.js'
-
-export interface FacadeSettings {
-  clientId: string
-  clientSecret?: string | undefined
-  /** What is requested at the provider, whatever clients ask for; their own scopes by default. */
-  scopes?: readonly string[] | undefined
-}
+import { atProvider } from './scope-names.js'
+import type { FacadeSettings } from './settings.js'
 
 export interface FacadeOptions {
   /** The provider. */
   issuer: string
   settings: FacadeSettings
+  /** The names by which clients request scopes, by those in tokens. */
+  scopeNames?: Readonly<Record<string, string>> | undefined
   issuers: Issuers
   reach: Reach
   /** Whether other replicas have the same facade. */
@@ -98,7 +95,8 @@ export class Facade {
 
   /** The provider's address for the browser, for an authorization request. */
   async authorize(query: URLSearchParams): Promise<string> {
-    const { clientId, scopes } = this.#options.settings
+    const { scopeNames, settings } = this.#options
+    const { clientId, scopes } = settings
     checkOnce(query)
     this.#checkClient(query)
     if (query.get('response_type') !== 'code')
@@ -109,7 +107,7 @@ export class Facade {
     if (place === undefined)
       throw new FacadeError('server_error', 'The identity provider has no authorization_endpoint')
     const url = new URL(place)
-    const scope = (scopes ?? readScopes(query.get('scope') ?? '')).join(' ')
+    const scope = atProvider(readScopes(query.get('scope') ?? ''), scopes, scopeNames).join(' ')
     const sent = {
       response_type: 'code',
       client_id: clientId,

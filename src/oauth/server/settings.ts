@@ -1,5 +1,4 @@
 /** The settings of an identity provider whose tokens clients send. */
-import type { FacadeSettings } from './facade.js'
 
 export interface IssuerSettings {
   /** The exact text of `iss`. */
@@ -15,6 +14,16 @@ export interface IssuerSettings {
   /** The claim with the groups, and the scopes that members of a group have. */
   groups?: string | undefined
   map: Readonly<Record<string, readonly string[]>>
+  /** The names by which clients request scopes, where they differ from those in tokens. */
+  scopeNames?: Readonly<Record<string, string>> | undefined
   facade?: FacadeSettings | undefined
   introspection?: { clientId: string; clientSecret: string } | undefined
+}
+
+/** The client of the bridge at an identity provider where clients cannot register. */
+export interface FacadeSettings {
+  clientId: string
+  clientSecret?: string | undefined
+  /** What is requested at the provider, whatever clients ask for, beside scopes with a second name. Without it, what they ask for. */
+  scopes?: readonly string[] | undefined
 }

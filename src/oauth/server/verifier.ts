@@ -110,8 +110,8 @@ export class Verifier {
       return { settings, reach, keys: new KeySet({ settings, issuers, reach, now, report }) }
     })
     this.#issuers = new Map(parts.map((part) => [part.settings.issuer, part]))
-    const [fronted] = parts.flatMap(({ settings: { issuer, facade }, reach }) =>
-      facade ? [{ issuer, settings: facade, reach, issuers, replicated }] : [],
+    const [fronted] = parts.flatMap(({ settings: { issuer, facade, scopeNames }, reach }) =>
+      facade ? [{ issuer, settings: facade, scopeNames, reach, issuers, replicated }] : [],
     )
     this.facade = fronted && new Facade(fronted)
     const [alone, ...others] = parts
