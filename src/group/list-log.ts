@@ -15,12 +15,12 @@ export interface Hidden {
   why: WhyHidden
 }
 
-/** `taken`: in a group without prefixes, an earlier server has it. `twice`: its server lists it twice. */
+/** `taken`: without prefixes, an earlier server has its name or URI. `twice`: its server lists it twice. */
 type WhyHidden = 'taken' | 'twice' | 'malformed'
 
 const WHY: Readonly<Record<WhyHidden, string>> = {
-  taken: 'name left out: an earlier server of the group has it',
-  twice: 'name left out: its server lists it twice',
+  taken: 'item of a list left out: an earlier server of the group has its name or URI',
+  twice: 'item of a list left out: its server lists it twice',
   malformed: 'item of a list left out: it is not as MCP defines it',
 }
 
@@ -57,7 +57,8 @@ export class ListLog {
     const key = `${server} ${method} ${name}`
     if (this.#hidden.has(key) || this.#hidden.size >= MAX_LOGGED) return
     this.#hidden.set(key, { server, method, name, why })
-    this.#log.warn({ event: 'group_name_hidden', server, method, name: printable(name) }, WHY[why])
+    const shown = printable(method.startsWith('resources/') ? publicAddress(name) : name, MAX_LOGGED_NAME)
+    this.#log.warn({ event: 'group_name_hidden', server, method, name: shown }, WHY[why])
   }
 
   /** Warns once about a list that is not read to its end. */

@@ -68,8 +68,9 @@ export interface ReadNames {
   isKept: boolean
 }
 
-/** Lists in which the names of two servers may collide. */
+/** Lists in which the names or the URIs of two servers may collide. */
 const NAMED: ReadonlySet<string> = new Set(['tools/list', 'prompts/list'])
+const ADDRESSED: ReadonlySet<string> = new Set(['resources/list', 'resources/templates/list'])
 /** Most bytes of a page. The servers that are left come on the next page. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 /** Most remembered merged lists, and their bytes. Callers with the same tools share a list. */
@@ -209,7 +210,7 @@ export class Lists {
   }
 
   /**
-   * Without prefixes, a page must not list a name that is on a later page of an earlier server. Reads the names of servers
+   * Without prefixes, a page must not list a name or URI that is on a later page of an earlier server. Reads the names of servers
    * that come before one on this page and are not on it with their last page.
    */
   async #readAhead(call: Call, method: string, parts: readonly Part[]): Promise<void> {
@@ -250,7 +251,7 @@ export class Lists {
     })
   }
 
-  /** The items of each part. Without prefixes, names that an earlier server has are omitted. */
+  /** The items of each part. Without prefixes, names and URIs that an earlier server has are omitted. */
   #itemsOf(parts: readonly Part[], method: string): (readonly ListedItem[])[] {
     if (!this.#mayCollide(method)) return parts.map(({ page }) => page?.items ?? [])
     const { listings, plan } = this.#options
@@ -279,7 +280,9 @@ export class Lists {
   }
 
   #mayCollide(method: string): boolean {
-    return this.#options.plan().bareNames && NAMED.has(method)
+    const { members, bareNames, bareUris } = this.#options.plan()
+    if (members.length < 2) return false
+    return (bareNames && NAMED.has(method)) || (bareUris && ADDRESSED.has(method))
   }
 }
 

@@ -160,13 +160,16 @@ export class Targets {
   /**
    * The owner of a URI without a prefix: the only server that has listed or served it; else the only one with a template for
    * it; else the only one with resources. A server that has merely sent the URI does not replace these: it is one more.
+   * Where no URI has a prefix, the first of several counts, as its list says.
    */
   async #ownerOf(call: Call, uri: string): Promise<FoundMember> {
     const who = whoOf(call)
     const listed = await this.#owners.of(call, 'resources/list', (ids) => ids.has(uri), { isUnique: true })
     const claiming = new Map(activeIn(this.#plan()).map((member) => [member, this.#claims.of(who, member, uri)]))
+    const { bareUris } = this.#plan()
+    const isListed = bareUris && listed.owners.length > 0
     const holding = [...claiming].flatMap(([member, claim]) =>
-      claim === 'served' || listed.owners.includes(member) ? member : [],
+      (claim === 'served' && !isListed) || listed.owners.includes(member) ? member : [],
     )
     const templates =
       holding.length > 0
@@ -176,8 +179,11 @@ export class Targets {
           )
     const fitting = templates?.owners ?? holding
     const known = fitting.length > 0 ? fitting : await this.#onlyWithResources(call)
-    const owners = [...claiming].flatMap(([member, claim]) => (claim || known.includes(member) ? member : []))
-    const [owner, ...others] = owners
+    const having = bareUris ? known.slice(0, 1) : known
+    const owners = [...claiming].flatMap(([member, claim]) =>
+      having.includes(member) || (claim && !known.includes(member)) ? member : [],
+    )
+    const [owner] = owners
     if (!owner) {
       const unheard = [...listed.unheard, ...(templates?.unheard ?? [])]
       const shown = printable(uri, ECHOED)
@@ -186,7 +192,7 @@ export class Targets {
         noResource(uri, `No server of the group is known to have ${shown}`)
       )
     }
-    if (others.length === 0) return { member: owner, id: uri, bare: uri }
+    if (owners.length === 1) return { member: owner, id: uri, bare: uri }
     this.#log.ambiguous(uri, owners)
     throw noResource(uri, this.#ambiguous(uri, owners))
   }
@@ -203,7 +209,9 @@ export class Targets {
 
   #ambiguous(uri: string, owners: readonly Member[]): string {
     const shown = printable(uri, ECHOED)
-    if (this.#plan().bareUris) return `Several servers have ${shown}: ${owners.map(({ server }) => server).join(', ')}`
+    const servers = owners.map(({ server }) => server).join(', ')
+    if (this.#plan().bareUris)
+      return `Several servers have ${shown}: ${servers}. Only URIs with prefixes tell them apart ("resources": "prefix" of the group)`
     return `Several servers have ${shown}: say which, as ${owners.map((owner) => prefixedUri(owner, shown)).join(' or ')}`
   }
 

@@ -61,7 +61,7 @@ export const LOG_EVENTS = {
   group_list_cut:
     'A list of a server of a group has too many pages or bytes, takes too long, or has more tools than fit in the index of a search. What comes after these bounds is not found by search, nor by name in a group without prefixes. Once for each list.',
   group_name_hidden:
-    'An item of a list is left out in a group: an earlier server of a group without prefixes has one of the same name, or its server lists it twice, or it is not as MCP defines it. Once for each name.',
+    'An item of a list is left out in a group: an earlier server of a group without prefixes has the same name or URI, or its server lists it twice, or it is not as MCP defines it. Once for each name.',
   group_items_repaired:
     'Items of a list have members that are not as MCP defines them, such as a title that is a number. In a group these members are left out or replaced, because some clients refuse the whole list. Once for each item.',
   group_uri_ambiguous:
