@@ -93,7 +93,6 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const app: FastifyInstance = fastify({
     ...inJsonRpc(() => app),
     bodyLimit: bodyBytes,
-    exposeHeadRoutes: false,
     routerOptions: { ignoreTrailingSlash: true },
     trustProxy: trustedProxies.length > 0 && trustedProxies,
   })
@@ -118,14 +117,15 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
   const { verify, issuerDocument } = options
   const before = options.facade && { ...options.facade, ...facadeAt(settings, endpoints) }
   const guarded = verify ? protectedBy(settings, endpoints, before?.issuer) : undefined
+  const isForwarded = ({ raw }: FastifyRequest) => replicas?.isForwarded(raw) ?? false
+  const reached = reachedThrough(trustedProxies, isForwarded)
+  const addresses = publicAddresses(settings.publicUrl, paths, reached)
   const metadata = [
     ...(guarded ? metadataPaths(guarded.endpoints).keys() : []),
     ...(before ? facadeMetadata(before) : []),
     ...(issuerDocument ? [ISSUER_METADATA] : []),
+    ...endpoints.flatMap(({ mount, ...at }) => mount.metadata({ ...at, addresses })),
   ]
-  const isForwarded = ({ raw }: FastifyRequest) => replicas?.isForwarded(raw) ?? false
-  const reached = reachedThrough(trustedProxies, isForwarded)
-  const addresses = publicAddresses(settings.publicUrl, paths, reached)
   const reachable = [...(options.health ? OPEN : []), ...(published ? PUBLIC : []), ...metadata]
   await app.register(origin, {
     allowedHosts: hostsOf(settings, listen),
@@ -140,7 +140,7 @@ export async function front(options: FrontOptions): Promise<FastifyInstance> {
     isForwarded,
   })
   const pages = options.page ? signInPaths(options.page.path) : []
-  const open = endpoints.flatMap(({ mount, paths, relayed }) => mount.open({ paths, relayed, addresses }))
+  const open = endpoints.flatMap(({ mount, relayed }) => mount.open({ relayed }))
   await app.register(auth, {
     mode: authMode(settings, options),
     endpoints: guarded?.endpoints,

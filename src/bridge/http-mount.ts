@@ -156,12 +156,17 @@ export class HttpMount {
       await app.register(extraPaths, { relayed, paths: further, resource, publicPrefix, passthrough })
   }
 
-  /** Paths of this server without authentication: of the metadata that say how to authenticate, and further ones. */
-  open({ paths, relayed, addresses }: Pick<ServedAt, 'paths' | 'relayed' | 'addresses'>): readonly string[] {
+  /** Paths of the server's metadata, which say how to authenticate. Pages of all origins may read them. */
+  metadata({ paths, relayed, addresses }: Pick<ServedAt, 'paths' | 'relayed' | 'addresses'>): readonly string[] {
     const { settings, further } = this.#options
     if (!relayed) return []
-    const metadata = settings.auth?.passthrough ? paths.flatMap((path) => addresses.metadataPaths(path)) : []
-    return [...metadata, ...further]
+    const own = settings.auth?.passthrough ? paths.flatMap((path) => addresses.metadataPaths(path)) : []
+    return [...own, ...further.filter((path) => path.startsWith(METADATA))]
+  }
+
+  /** Further paths without authentication. */
+  open({ relayed }: Pick<ServedAt, 'relayed'>): readonly string[] {
+    return relayed ? this.#options.further : []
   }
 
   /** Ends the subscriptions of modern clients gracefully. Clients open them again at the new owner of the path. */

@@ -28,6 +28,7 @@ export type { ConfigSources } from './expand.js'
 export { ALL, type GroupSettings, groupPaths, groupsOf, withoutServers } from './groups.js'
 export { OPTIONS, type Settings } from './schema/schema.js'
 export { isStdio, NOT_READ_ONLY, SERVER_KEYS, type ServerSettings, transportOf } from './schema/server.js'
+export { isServedPath, SERVED_PATH } from './schema/values.js'
 export { meantBy } from './words.js'
 
 /** Checks a configuration and fills in the defaults. Throws a ConfigError that names every place. */

@@ -21,6 +21,11 @@ export function principalNamed(name: unknown): string | undefined {
   return `u:${PLAIN.test(name) ? name : `#${shortDigest(name)}`}`
 }
 
+/** Whether a browser may ask with a request of this method whether a page may call. It sends no credentials then. */
+export function isPreflight(method: string): boolean {
+  return method === 'OPTIONS'
+}
+
 function aOrAn(type: string): string {
   return /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`
 }

@@ -1,6 +1,7 @@
 /** `createBridge`: a bridge for handlers of the Fetch API, and for transports in memory. */
 
 import type { InMemoryHandler } from '../bridge/in-memory-http.js'
+import { isPreflight } from './caller.js'
 import { EmbeddedBridge } from './embedded.js'
 import { logOf } from './log.js'
 import type { Bridge, BridgeOptions } from './options.js'
@@ -11,7 +12,8 @@ export const ENDPOINT = '/mcp'
 /** Creates a bridge. Rejects with an error that names every mistake in the options. */
 export async function createBridge(options: BridgeOptions): Promise<Bridge> {
   const { path = ENDPOINT, logger, principal, ...common } = options
-  const embedded = new EmbeddedBridge(common, { path, hasPrincipals: principal !== undefined }, logOf(logger))
+  const place = { option: 'path', path, hasPrincipals: principal !== undefined }
+  const embedded = new EmbeddedBridge(common, place, logOf(logger))
   embedded.warmUp()
   let answering: Promise<InMemoryHandler> | undefined
   const begin = async () => {
@@ -20,7 +22,7 @@ export async function createBridge(options: BridgeOptions): Promise<Bridge> {
   }
   return {
     fetch: async (request) => {
-      const caller: unknown = await principal?.(request)
+      const caller = isPreflight(request.method) ? undefined : ((await principal?.(request)) as unknown)
       answering ??= begin()
       return (await answering)(request, caller)
     },

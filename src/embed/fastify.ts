@@ -9,6 +9,7 @@ import {
   ssePaths,
   TOKEN_ROUTES,
 } from '../config/settings.js'
+import { isPreflight } from './caller.js'
 import { ENDPOINT } from './create.js'
 import { EmbeddedBridge } from './embedded.js'
 import { logOf } from './log.js'
@@ -37,7 +38,8 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
         message: 'needs paths beside "prefix": register the plugin without it, or use createBridge',
       },
     ])
-  const place = { path: app.prefix || ENDPOINT, isFolder: app.prefix !== '', hasPrincipals: principal !== undefined }
+  const hasPrincipals = principal !== undefined
+  const place = { option: 'prefix', path: app.prefix || ENDPOINT, isFolder: app.prefix !== '', hasPrincipals }
   const embedded = new EmbeddedBridge(common, place, logOf(app.log))
   const routing = await embedded.attach()
   // Event streams would hold up the end of the server, so the bridge ends before it.
@@ -48,11 +50,11 @@ export const mcpBridge: FastifyPluginAsync<PluginOptions> = async (app, options)
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
   for (const path of [...pathsOf(embedded), ...(beside ? besideOf(embedded) : [])])
     app.route({
-      method: ['GET', 'POST', 'DELETE'],
+      method: ['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS'],
       url: path.slice(app.prefix.length),
       prefixTrailingSlash: 'no-slash',
       handler: async (request, reply) => {
-        const caller: unknown = await principal?.(request)
+        const caller = isPreflight(request.method) ? undefined : ((await principal?.(request)) as unknown)
         if (caller !== undefined) embedded.callers.set(request.raw, caller)
         reply.hijack()
         for (const [name, value] of Object.entries(reply.getHeaders()))

@@ -1,14 +1,22 @@
 /** Settings from the options that a program gives. */
 import { readFileSync } from 'node:fs'
 import process from 'node:process'
-import { ConfigError, parseSettings, parseUpstream, type Settings } from '../config/settings.js'
+import {
+  ConfigError,
+  isServedPath,
+  parseSettings,
+  parseUpstream,
+  SERVED_PATH,
+  type Settings,
+} from '../config/settings.js'
 import type { Serve } from '../ports/transport.js'
 import type { CommonOptions, InProcessEntry, ServerEntry } from './options.js'
 
 /** Where an application serves the bridge, and whether it knows its callers. */
 export interface EmbeddedPlace {
-  /** The path of the endpoint. */
+  /** The path of the endpoint, and the option that sets it. */
   path: string
+  option: string
   /** Servers and groups are below that path, and not beside it. */
   isFolder?: boolean
   /** It tells callers apart. */
@@ -29,7 +37,10 @@ const NO_COMMAND = 'a server in this process'
 const OWN_HOST = 'http://localhost'
 
 /** Checks options and fills in the defaults. Throws a ConfigError that names every mistake. */
-export function settingsOf(options: CommonOptions, { path, isFolder = false, hasPrincipals }: EmbeddedPlace): Embedded {
+export function settingsOf(options: CommonOptions, place: EmbeddedPlace): Embedded {
+  const { path, option, isFolder = false, hasPrincipals } = place
+  const wrong = mistakeIn(place)
+  if (wrong !== undefined) throw new ConfigError([{ path: option, message: wrong }])
   const { upstream, mcpServers = {}, groups, env = process.env, auth, ...others } = options
   if (upstream !== undefined && Object.keys(mcpServers).length > 0)
     throw new ConfigError([{ path: 'upstream', message: 'cannot be combined with "mcpServers": put the server there' }])
@@ -55,8 +66,27 @@ export function settingsOf(options: CommonOptions, { path, isFolder = false, has
     }),
     listen: OWN_HOST + path,
   }
-  const settings = parseSettings(input, { env, read: (file) => readFileSync(file, 'utf8') })
+  const settings = inWordsOf(option, () => parseSettings(input, { env, read: (file) => readFileSync(file, 'utf8') }))
   return { settings: hasPrincipals ? Object.assign(settings, { several: true }) : settings, inProcess, env }
+}
+
+/** Why the endpoint cannot be at a path; undefined if it can. */
+function mistakeIn({ path, isFolder }: EmbeddedPlace): string | undefined {
+  if (/[:*]/.test(path))
+    return `"${path}" has a parameter, and the endpoint has one address: write a path without parameters, and tell callers apart with "principal"`
+  // Routes of an application are exact; requests for `fetch` are routed here.
+  const served = isFolder ? path : path.replace(/\/+$/, '')
+  return served === '' || isServedPath(served) ? undefined : `"${path}" ${SERVED_PATH}`
+}
+
+/** Issues of the address to listen at, which no application sets, become issues of the option that it sets. */
+function inWordsOf<T>(option: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    throw new ConfigError(error.issues.map((issue) => (issue.path === 'listen' ? { ...issue, path: option } : issue)))
+  }
 }
 
 function isInProcess(entry: ServerEntry): entry is InProcessEntry {

@@ -1,6 +1,8 @@
 /** Serves the manifest of the servers behind the bridge, and its signature, at their well-known addresses. */
 import type { FastifyInstance } from 'fastify'
 import { Fault } from '../fault/fault.js'
+import { FOR_PAGES } from '../texts/for-pages.js'
+import { allowPages, OF_DOCUMENT } from './documents.js'
 
 /** Where the manifest comes from. */
 export interface WellKnownOptions {
@@ -15,14 +17,21 @@ export const PUBLIC: readonly string[] = [MANIFEST, `${MANIFEST}.jws`]
 
 /** A Fastify plugin that serves both documents. */
 export async function wellKnown(app: FastifyInstance, { published }: WellKnownOptions): Promise<void> {
-  app.get(MANIFEST, async (_request, reply) => {
+  for (const path of PUBLIC) allowPages(app, path)
+  app.get(MANIFEST, OF_DOCUMENT, async (_request, reply) => {
     const { manifest, cacheControl } = await published()
     // Exactly the signed bytes.
-    return reply.type('application/json').header('cache-control', cacheControl).send(Buffer.from(manifest))
+    return reply
+      .type('application/json')
+      .headers({ ...FOR_PAGES, 'cache-control': cacheControl })
+      .send(Buffer.from(manifest))
   })
-  app.get(`${MANIFEST}.jws`, async (_request, reply) => {
+  app.get(`${MANIFEST}.jws`, OF_DOCUMENT, async (_request, reply) => {
     const { jws, cacheControl } = await published()
     if (jws === undefined) throw new Fault('noSuchPath', 'The manifest is not signed')
-    return reply.type('application/jose').header('cache-control', cacheControl).send(jws)
+    return reply
+      .type('application/jose')
+      .headers({ ...FOR_PAGES, 'cache-control': cacheControl })
+      .send(jws)
   })
 }

@@ -143,6 +143,33 @@ t.test('names mistakes in the options when the application starts', async (t) =>
   await t.rejects(wrong(twice), { message: /principal/ })
 })
 
+t.test('a prefix at which there can be no endpoint is refused in words of the plugin', async (t) => {
+  const wrong = async (prefix: string, outer?: string) => {
+    const app = fastify()
+    t.teardown(() => app.close())
+    const options = { prefix, mcpServers: { it: legacyStdio(t).server, other: legacyStdio(t).server } }
+    if (outer === undefined) app.register(mcpBridge, options)
+    else app.register(async (inner) => inner.register(mcpBridge, options), { prefix: outer })
+    await app.ready()
+  }
+  const end = 'which does not end in a slash'
+  const rows: [prefix: string, outer: string | undefined, message: string][] = [
+    ['/mcp/', undefined, `prefix: "/mcp/" has to be a path like /tools/mcp, ${end}`],
+    ['/', undefined, `prefix: "/" has to be a path like /tools/mcp, ${end}`],
+    ['/a b', undefined, `prefix: "/a b" has to be a path like /tools/mcp, ${end}`],
+    ['/t/:tenant/mcp', undefined, 'prefix: "/t/:tenant/mcp" has a parameter, and the endpoint has one address'],
+    ['/mcp', '/t/:tenant', 'prefix: "/t/:tenant/mcp" has a parameter, and the endpoint has one address'],
+    ['/x/*', undefined, 'prefix: "/x/*" has a parameter, and the endpoint has one address'],
+  ]
+  for (const [prefix, outer, message] of rows) {
+    const error = await wrong(prefix, outer).catch((one: Error) => one)
+    t.match(error?.message, message, prefix)
+    t.notMatch(error?.message, /listen|mcpServers/, prefix)
+  }
+  for (const [prefix, outer] of [['mcp'], ['/mcp', '/api/'], ['/mcp', '/api']] as const)
+    await t.resolves(wrong(prefix, outer), `${outer} ${prefix}`)
+})
+
 t.test('without a prefix, clients sign in at the identity provider of the bridge', async (t) => {
   // Clients keep connections in reserve, on which Node.js waits for a first request.
   const oidc = await Oidc.start(t, { jwt: true, scopes: 'mcp' })

@@ -142,3 +142,18 @@ t.test('a closed bridge ends its sessions, and answers nothing', async (t) => {
   await bridge.close()
   t.equal((await bridge.fetch(requestFor(...echo(1)))).status, 503)
 })
+
+t.test('a path at which there can be no endpoint is refused in words of the program', async (t) => {
+  const wrong = (path: string) => createBridge({ path, mcpServers: { it: legacyStdio(t).server } })
+  for (const path of ['mcp', '//evil.example/mcp', '/mcp?a=1', '/a b', '/t/:tenant/mcp', '/x/*']) {
+    const error = await wrong(path).catch((one: Error) => one)
+    t.match((error as Error).message, `path: "${path}" has `, path)
+    t.notMatch((error as Error).message, /listen/, path)
+  }
+  for (const [path, at] of Object.entries({ '/tools/': '/tools', '/': '/mcp' })) {
+    const bridge = await wrong(path)
+    t.teardown(() => bridge.close())
+    const answer = await bridge.fetch(requestFor(...echo(1), { url: `http://localhost${at}` }))
+    t.equal(answer.status, 200, path)
+  }
+})

@@ -27,10 +27,14 @@ export const text = z.string().min(1)
 /** Hosts, addresses and networks that the guard against private networks lets through. */
 export const reachable = z.array(text).default([])
 
+export const SERVED_PATH = 'has to be a path like /tools/mcp, which does not end in a slash'
+
 /** A path that the bridge serves. */
-export const servedPath = z
-  .string()
-  .regex(/^(?:\/[\w.~%-]+)+$/, 'has to be a path like /tools/mcp, which does not end in a slash')
+export const servedPath = z.string().regex(/^(?:\/[\w.~%-]+)+$/, SERVED_PATH)
+
+export function isServedPath(path: string): boolean {
+  return servedPath.safeParse(path).success
+}
 
 /** A glob of names, or a pattern of URIs. */
 export const namePattern = z.string().min(1).max(256, 'is too long: a pattern has at most 256 characters')

@@ -79,7 +79,7 @@ export async function endpoint(app: FastifyInstance, options: EndpointOptions): 
   app.addHook('onRequest', checkMedia)
 
   const { handle: handler } = served
-  app.route({ method: ['GET', 'POST', 'DELETE'], url: path, handler })
+  app.route({ method: ['GET', 'POST', 'DELETE'], url: path, exposeHeadRoute: false, handler })
   app.route({
     method: ['HEAD', 'PUT', 'PATCH', 'OPTIONS'],
     url: path,

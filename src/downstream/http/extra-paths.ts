@@ -5,6 +5,7 @@ import { Fault } from '../../fault/fault.js'
 import type { Relayed } from '../../protocol/upstream.js'
 import { edit, type Payload, parseObject, write } from '../../rpc/splice.js'
 import { EVENT_HEADERS } from '../../rpc/sse.js'
+import { FOR_PAGES, PREFLIGHT } from '../../texts/for-pages.js'
 import { ofConnection } from '../../texts/headers.js'
 import { parseUrl } from '../../texts/parse-url.js'
 import { isEvents, type RelayedHeaders } from './relay-headers.js'
@@ -49,21 +50,31 @@ export async function extraPaths(
   const undici = await relayed.dispatcher
   for (const [here, there] of paths) {
     const below = here.endsWith('/*')
+    const isMetadata = here.startsWith(METADATA)
+    const config = { cors: false }
+    if (isMetadata) app.options(here, { config }, async (_request, reply) => reply.code(204).headers(PREFLIGHT).send())
     const options = {
       upstream: relayed.url.origin,
       prefix: below ? here.slice(0, -2) : here,
       rewritePrefix: below ? there.slice(0, -2) : there,
       routes: below ? ['/', '/*'] : ['/'],
+      ...(isMetadata && { httpMethods: ['GET', 'HEAD'], config }),
       undici,
       disableRequestLogging: true,
       retryMethods: [],
       replyOptions: {
+        // The answer to HEAD is made of the document, too.
+        ...(isMetadata && { method: 'GET' }),
         rewriteRequestHeaders: (_request: FastifyRequest, headers: RelayedHeaders) =>
           without(headers, passthrough ? NOT_SENT : [...NOT_SENT, 'authorization']),
         rewriteHeaders: (headers: RelayedHeaders, request: FastifyRequest) =>
-          withoutOrigin(answerHeaders(headers), relayed.url.origin, publicPrefix(request)),
+          withoutOrigin(
+            { ...answerHeaders(headers), ...(isMetadata && FOR_PAGES) },
+            relayed.url.origin,
+            publicPrefix(request),
+          ),
         onResponse: (request: FastifyRequest, reply: FastifyReply, response: Response) => {
-          if (here.startsWith(METADATA) && response.statusCode === 200) sendMetadata(reply, response, resource(request))
+          if (isMetadata && response.statusCode === 200) sendMetadata(reply, response, resource(request))
           else reply.send(response.stream)
         },
         onError: (reply: FastifyReply, { error }: { error: Error }) =>

@@ -48,7 +48,7 @@ export async function sse(app: FastifyInstance, options: SseOptions): Promise<vo
   const { paths, publicPrefix, sessions } = options
   readBodies(app, options.memory)
 
-  app.get(paths.stream, async (request, reply) => {
+  app.get(paths.stream, { exposeHeadRoute: false }, async (request, reply) => {
     readHeaders(request.raw)
     checkTakesEvents(request)
     const session = new SseSession(request, options)

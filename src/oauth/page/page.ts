@@ -63,7 +63,9 @@ export class SignInPage {
 
   async #route(request: BrowserRequest): Promise<BrowserAnswer> {
     const [first, second] = request.path
-    switch (`${request.method} ${second === undefined ? '' : first}`) {
+    // To look at a page changes nothing; to come back from an identity provider does, and is left to GET.
+    const method = request.method === 'HEAD' && second === undefined ? 'GET' : request.method
+    switch (`${method} ${second === undefined ? '' : first}`) {
       case 'GET ':
         return first === undefined ? this.#list(request) : this.#ask(request, first)
       case 'POST ':
