@@ -17,7 +17,9 @@ const ID_BYTES = 4
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const MAC_BYTES = 32
+/** Longer texts are refused before they are looked at; as a JSON string, each character can be an escape of six. */
 const MAX_SEALED = 2_048
+const MAX_JSON = 6 * MAX_SEALED + 2
 
 /** Seals and opens texts and bytes. */
 export class Sealer {
@@ -43,15 +45,20 @@ export class Sealer {
 
   /** The fields in a sealed text; undefined if it was not sealed with one of the keys. */
   open(text: string): Record<string, unknown> | undefined {
+    if (text.length > MAX_SEALED) return undefined
     const [version, id, encoded, ...more] = text.split('.')
     const key = this.#keys.find((known) => known.id === id)
-    if (text.length > MAX_SEALED || version !== VERSION || !key || encoded === undefined || more.length > 0)
-      return undefined
+    if (version !== VERSION || !key || encoded === undefined || more.length > 0) return undefined
     const bytes = Buffer.from(encoded, 'base64url')
     // Base64 has several spellings of the same bytes: only the canonical one is accepted.
     if (bytes.toString('base64url') !== encoded) return undefined
     const opened = decrypted(key, bytes, this.#purpose)
     return opened && (JSON.parse(opened.toString('utf8')) as Record<string, unknown>)
+  }
+
+  /** As `open`, for the JSON text of any value. */
+  openJson(json: string): Record<string, unknown> | undefined {
+    return json.startsWith('"') && json.length <= MAX_JSON ? this.open(JSON.parse(json) as string) : undefined
   }
 
   /** Seals bytes. They can be opened only with the same `about`. */
@@ -86,6 +93,7 @@ export class Sealer {
 
   /** Whether a text was signed for the purpose with one of the keys. */
   isSigned(signature: string, text: string): boolean {
+    if (signature.length > MAX_SEALED) return false
     const [id, encoded = ''] = signature.split('.')
     const key = this.#keys.find((known) => known.id === id)
     const given = Buffer.from(encoded, 'base64url')

@@ -13,7 +13,7 @@ import { CALL_TOOL, methodTraits } from '../protocol/methods.js'
 import { type Span, type TraceContext, traceIn } from '../protocol/trace.js'
 import type { Request } from '../rpc/message.js'
 import type { Wire } from '../rpc/source.js'
-import { EMPTY, objectIn, type Payload, value } from '../rpc/splice.js'
+import { EMPTY, objectIn, type Payload, stringUnder } from '../rpc/splice.js'
 import { publicAddress, shownPrincipal } from '../texts/printable.js'
 import type { Signal } from '../time/hang-up.js'
 import { type Logger, type Telemetry, whoseOf } from './logger.js'
@@ -265,7 +265,7 @@ export class CallLogEntry implements CallLog {
 export function subject(method: string, params: Payload | string): { name: string } | undefined {
   const { named } = methodTraits(method)
   if (named === undefined || named === 'taskId') return undefined
-  const name = typeof params === 'string' ? params : value(params, named)
+  const name = typeof params === 'string' ? params : stringUnder(params, named)
   if (typeof name !== 'string') return undefined
   return { name: (named === 'uri' ? publicAddress(name) : name).slice(0, MAX_LOGGED_NAME) }
 }

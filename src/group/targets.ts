@@ -6,7 +6,7 @@ import { whoOf } from '../policy/who.js'
 import type { Call } from '../protocol/call.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { memoize } from '../rpc/memoize.js'
-import { edit, type Json, objectIn, type Payload, parseObject, value } from '../rpc/splice.js'
+import { edit, type Json, objectIn, type Payload, parseObject, stringUnder } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import type { GroupDiscovery } from './group-discovery.js'
 import type { ListLog } from './list-log.js'
@@ -86,7 +86,7 @@ export class Targets {
         const ref = objectIn(params, 'ref')
         if (!ref) throw new Fault('invalidParams', 'params.ref has to be an object')
         const put = (key: string) => (json: Json) => edit(params, { ref: edit(ref, { [key]: json }) })
-        return value(ref, 'type') === 'ref/prompt'
+        return stringUnder(ref, 'type') === 'ref/prompt'
           ? this.#named(call, PROMPTS, ref, put('name'))
           : this.#addressed(call, ref, put('uri'))
       }
@@ -124,7 +124,7 @@ export class Targets {
   }
 
   #named(call: Call, named: Named, at: Payload, put: (json: Json) => Payload): CallTarget | Promise<CallTarget> {
-    const name = value(at, 'name')
+    const name = stringUnder(at, 'name')
     if (typeof name !== 'string') throw new Fault('invalidParams', `The name of the ${named.what} has to be a string`)
     const plan = this.#plan()
     const members = activeIn(plan)
@@ -147,7 +147,7 @@ export class Targets {
   }
 
   #addressed(call: Call, at: Payload, put: (json: Json) => Payload): CallTarget | Promise<CallTarget> {
-    const uri = value(at, 'uri')
+    const uri = stringUnder(at, 'uri')
     if (typeof uri !== 'string') throw new Fault('invalidParams', 'The URI has to be a string')
     const found = this.uri(call, uri)
     const target = (one: FoundMember) => ({
@@ -216,7 +216,7 @@ export class Targets {
   }
 
   #ofTask(params: Payload): CallTarget {
-    const taskId = value(params, 'taskId')
+    const taskId = stringUnder(params, 'taskId')
     const found = typeof taskId === 'string' ? this.task(taskId) : undefined
     if (!found) throw new Fault('invalidParams', 'Unknown or expired taskId')
     return { ...found, params: edit(params, { taskId: JSON.stringify(found.id) }) }

@@ -8,7 +8,7 @@ import { OF_BRIDGE } from '../protocol/meta.js'
 import { CALL_TOOL } from '../protocol/methods.js'
 import { canonical } from '../rpc/canonical.js'
 import { memoize } from '../rpc/memoize.js'
-import { objectIn, parseObject, raw, value } from '../rpc/splice.js'
+import { objectIn, parseObject, raw, stringUnder, value } from '../rpc/splice.js'
 import { printable } from '../texts/printable.js'
 
 /** What the log says about a call or a refused request. Undefined members are omitted. */
@@ -84,7 +84,7 @@ export function audit({ server, log, required, named }: AuditOptions): Policy {
 
 function whoAndWhat(call: Call, server: string, named: readonly string[]): AuditLine {
   const { method, params, principal, grant, group, caller } = call
-  const used = value(params, USES[method] as string)
+  const used = stringUnder(params, USES[method] as string)
   const given = raw(params, 'arguments')
   return {
     ...whoIs(principal, grant),
@@ -107,7 +107,7 @@ export function whoIs(principal: string, grant: Call['grant']): AuditLine {
 
 /** The name that a client states. Its id at an identity provider says nothing to people. */
 const nameIn = memoize((clientInfo): string | undefined => {
-  const name = value(parseObject(clientInfo), 'name')
+  const name = stringUnder(parseObject(clientInfo), 'name')
   return typeof name === 'string' ? printable(name, MAX_AUDITED_TEXT) : undefined
 })
 

@@ -2,7 +2,7 @@
  * Reads only members that every program reads in the same way. Of duplicate members, some programs use the first and some
  * the last; some programs ignore case.
  */
-import { type Payload, receivedKeys, value } from '../rpc/splice.js'
+import { type Payload, receivedKeys, stringUnder } from '../rpc/splice.js'
 
 /**
  * A name in the form in which programs that ignore case compare names. Case is folded in both directions, because some
@@ -26,7 +26,5 @@ export function isUnambiguous(payload: Payload, key: string): boolean {
 
 /** The string under `key`; undefined if there is none, or if it is ambiguous. */
 export function stringIn(payload: Payload, key: string): string | undefined {
-  if (!isUnambiguous(payload, key)) return undefined
-  const found = value(payload, key)
-  return typeof found === 'string' ? found : undefined
+  return isUnambiguous(payload, key) ? stringUnder(payload, key) : undefined
 }

@@ -18,7 +18,8 @@ import { type Envelope, envelopeIn } from './modern-client.js'
 
 /** Most characters of a message that are searched for members that are absent. */
 const SEARCHED = 16 * 1024
-const BOUNDS = { strict: true, maxDepth: 64, maxValues: 200_000 }
+/** Requests of the protocol have a few members on their own levels; `arguments` and other data may have any number. */
+const BOUNDS = { strict: true, maxDepth: 64, maxValues: 200_000, maxListed: 4_000 }
 
 /**
  * Parses one message, without members that are absent in another way than by being left out. Throws a Fault that states what is

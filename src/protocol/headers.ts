@@ -2,7 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import type { Request } from '../rpc/message.js'
-import { type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
+import { type Json, objectIn, type Payload, raw, stringUnder } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import type { Annotation } from './annotations.js'
 import { NEWEST_MODERN } from './eras.js'
@@ -65,7 +65,7 @@ export function checkHeaders(request: Request, headers: ReceivedHeaders): void {
   if (named === undefined) return
   const name = single(headers, 'mcp-name')
   if (name === undefined) throw mismatch('Header Mcp-Name is missing')
-  const expected = typeof request.params === 'string' ? undefined : value(request.params, named)
+  const expected = typeof request.params === 'string' ? undefined : stringUnder(request.params, named)
   if (decodeValue(name, 'Mcp-Name') !== expected)
     throw mismatch(`Header Mcp-Name is "${printable(name)}", but params.${named} of the body has another value`)
 }
@@ -98,7 +98,7 @@ export function requestHeaders(method: string, params: Payload): Record<string, 
   if (!isPlain(method)) throw new Fault('invalidRequest', `"${printable(method)}" is not a valid method name`)
   const headers: Record<string, string> = { 'mcp-protocol-version': NEWEST_MODERN, 'mcp-method': method }
   const { named } = methodTraits(method)
-  const name = named === undefined ? undefined : value(params, named)
+  const name = named === undefined ? undefined : stringUnder(params, named)
   if (typeof name === 'string') headers['mcp-name'] = encodeValue(name)
   return headers
 }

@@ -22,6 +22,7 @@ import {
   write,
 } from '../rpc/splice.js'
 import { parseUrl } from '../texts/parse-url.js'
+import { ECHOED, printable } from '../texts/printable.js'
 import { type LegacyRevision, traits } from './eras.js'
 import { withoutEnvelope } from './meta.js'
 
@@ -95,7 +96,7 @@ export function readInputRequests(input: Payload): InputRequest[] {
     if (!entry || typeof method !== 'string' || !Object.hasOwn(MEMBERS, method))
       throw new Fault(
         'upstreamProtocol',
-        `The server asked for input by an unsupported method: ${JSON.stringify(method)}`,
+        `The server asked for input by an unsupported method: ${printable(String(JSON.stringify(method)), ECHOED)}`,
       )
     return { key, method, params: objectIn(entry, 'params') ?? EMPTY }
   })

@@ -14,6 +14,7 @@ import {
   type Payload,
   parseObject,
   raw,
+  stringUnder,
   value,
   write,
 } from '../rpc/splice.js'
@@ -204,7 +205,7 @@ export function legacyError(
 
 /** Whether an error says that the resource does not exist. Modern servers use the code for any invalid argument. */
 function isMissing(params: Payload, message: string, data: Payload): boolean {
-  const uri = value(params, 'uri')
+  const uri = stringUnder(params, 'uri')
   if (typeof uri !== 'string') return false
   return value(data, 'uri') === uri || (message.includes(uri) && /not found/i.test(message))
 }

@@ -2,7 +2,7 @@
 
 import { Fault } from '../fault/fault.js'
 import { MAX_ADDRESS, MAX_ADDRESSES } from '../limits/constants.js'
-import { EMPTY, edit, type Json, OWN, objectIn, type Payload, parseObject, value, write } from '../rpc/splice.js'
+import { EMPTY, edit, type Json, OWN, objectIn, type Payload, parseObject, stringUnder, value, write } from '../rpc/splice.js'
 import type { Call, Told } from './call.js'
 import { TASKS_EXTENSION } from './meta.js'
 import { knowsTasks } from './tasks.js'
@@ -41,7 +41,7 @@ export function* everythingIn(filter: Payload): Iterable<Told> {
 export function wants(filter: Payload, method: string, params: Payload): boolean {
   if (method !== UPDATED)
     return CHANGING_LISTS.some((one) => one.method === method && value(filter, one.filter) === true)
-  const uri = value(params, 'uri')
+  const uri = stringUnder(params, 'uri')
   const uris = value(filter, 'resourceSubscriptions')
   return (
     typeof uri === 'string' && Array.isArray(uris) && uris.some((one) => typeof one === 'string' && isAbout(uri, one))

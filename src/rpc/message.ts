@@ -1,6 +1,6 @@
 /** Reads and writes JSON-RPC 2.0 messages and batches within bounds (`MAX_BATCH`), and keeps their ids exactly as received. */
 import { type Listing, type ScanOptions, scan } from './scan.js'
-import { cut, type JsonSource, join, own, pieces, type Wire } from './source.js'
+import { cut, type JsonSource, join, own, pieces, sourceOf, type Wire } from './source.js'
 import { EMPTY, type Json, type Payload, payloadIn, wire, write } from './splice.js'
 import { END, elementsAt, type JsonRange, keyAt, NEXT, ROW, START, unquote } from './table.js'
 
@@ -83,7 +83,11 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
   const table = scan(source, options, LISTING)
   const { text } = source
   const first = text.charAt(table[START] as number)
-  if (first === '[') return { kind: 'batch', source, elements: elementsAt(table) }
+  if (first === '[') {
+    const elements = elementsAt(table)
+    if (options?.maxListed !== undefined) checkBatch(source, elements, options)
+    return { kind: 'batch', source, elements }
+  }
   if (first !== '{') return invalid(undefined, 'A message must be a JSON object')
   /** The rows of the members; for those that are absent 0, the row of the message, whose value begins with a brace. */
   const rows = { jsonrpc: 0, id: 0, method: 0, params: 0, result: 0, error: 0 }
@@ -124,6 +128,13 @@ export function parseMessage(source: JsonSource, options?: ScanOptions): Message
   if (row === 0) return invalid(id, 'The message has none of "method", "result" and "error"')
   const [start, end] = [table[row + START] as number, table[row + END] as number]
   return { kind: 'response', id, outcome: { kind, source, start, end, payload: payloadIn(source, table, row) } }
+}
+
+/** Applies the bound of listed members to all messages of a batch together. Throws a JsonError. */
+function checkBatch(source: JsonSource, elements: readonly JsonRange[], options: ScanOptions): void {
+  let maxListed = options.maxListed ?? 0
+  for (const { start, end } of elements)
+    maxListed -= scan(sourceOf(cut(source, start, end)), { ...options, maxListed }, LISTING).length / ROW
 }
 
 function invalid(id: Id | undefined, why: string): Invalid {

@@ -28,6 +28,8 @@ export interface ScanOptions {
   maxDepth?: number
   /** Most values on all levels together. */
   maxValues?: number
+  /** Most members and elements that the table lists: each of them takes memory and is looked at. */
+  maxListed?: number
   /**
    * Check every character of every string in large texts too. Otherwise raw control characters and invalid escapes in
    * strings of texts of more than 16 Ki characters go unnoticed: checking these would take most of the time for a large
@@ -100,6 +102,7 @@ export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, lis
   const { descend, elements, most = NO_LIMIT } = listing
   const strings = source.plain ? PLAIN : strict ? STRICT : LEAPING
   const table: number[] = []
+  const maxTable = (bounds.maxListed ?? NO_LIMIT / ROW) * ROW
   let valuesLeft = bounds.maxValues ?? NO_LIMIT
   let elementsLeft = most
   let depth = 0
@@ -129,6 +132,7 @@ export function scanAt(source: JsonSource, from: number, bounds = NO_BOUNDS, lis
     let row = -1
     if (depth === listed) {
       row = table.length
+      if (row > maxTable) throw new JsonBoundError('More members than are accepted', i)
       const isVerbatim = strings === PLAIN || isWrittenAsRead(source, at, keyEnd)
       // Keys are read later by code that expects them to be valid.
       if (!isVerbatim && strings === LEAPING) skipString(text, at, STRICT)

@@ -187,6 +187,13 @@ export function value(payload: Payload, key: string): unknown {
   return isPlain ? own(text.slice(1, -1)) : JSON.parse(text)
 }
 
+/** The string under `key`; undefined for another value, which is not parsed: an object of a megabyte takes long. */
+export function stringUnder(payload: Payload, key: string): string | undefined {
+  const text = raw(payload, key)
+  if (text?.charCodeAt(0) !== QUOTE) return undefined
+  return payload.source.plain && !payload.edits?.has(key) ? own(text.slice(1, -1)) : (JSON.parse(text) as string)
+}
+
 /** The string under `key`, or the JSON text of another value. For error messages that quote a peer. */
 export function textUnder(payload: Payload, key: string): string {
   const found = value(payload, key)

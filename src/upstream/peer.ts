@@ -35,6 +35,7 @@ import { objectAtEnd } from '../rpc/message-at-end.js'
 import type { Outline } from '../rpc/outline.js'
 import { cut, type JsonSource, repairedSourceOf, sourceOf } from '../rpc/source.js'
 import { type Json, objectIn, type Payload, raw } from '../rpc/splice.js'
+import { ECHOED, printable } from '../texts/printable.js'
 import { Deadline } from '../time/time.js'
 import { Exchange, type ExchangePeer } from './exchange.js'
 import { errorIn } from './failure.js'
@@ -181,7 +182,10 @@ export class Peer implements Receiver, ExchangePeer {
 
   /** Answers a request that no client may answer: `ping` with a result, all others with an error. */
   refuse({ id, method }: Request): void {
-    this.respond(id, method === 'ping' ? '{}' : { code: -32601, message: `Method not found: ${method}` })
+    this.respond(
+      id,
+      method === 'ping' ? '{}' : { code: -32601, message: `Method not found: ${printable(method, ECHOED)}` },
+    )
   }
 
   /** Sends an encoded answer to a request of the server. */

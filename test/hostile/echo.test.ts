@@ -1,9 +1,11 @@
 /** What a client has sent comes back to it in at most 200 characters, however the bridge refuses it. What a server says passes. */
 import t from 'tap'
+import { readInputRequests } from '../../src/protocol/input.js'
 import { legacyError } from '../../src/protocol/legacy-client.js'
 import { decodeReply } from '../../src/protocol/legacy-server.js'
-import type { Response } from '../../src/rpc/message.js'
+import type { Id, Response } from '../../src/rpc/message.js'
 import { parseObject } from '../../src/rpc/splice.js'
+import { Peer } from '../../src/upstream/peer.js'
 import { startBridge } from '../support/bridge.js'
 import { callOf } from '../support/calls.js'
 import { LegacyClient } from '../support/legacy-client.js'
@@ -72,4 +74,20 @@ t.test('H20 repeats an unknown path to the client only if it is short', async (t
     const reply = decodeReply(callOf({ ...asked, params: { uri } }), outcome as Response, undefined)
     t.equal(reply.kind === 'error' && (reply.error.data?.includes(uri) ?? false), told)
   }
+})
+
+t.test('does not repeat the method of a server in full to it', (t) => {
+  const sent: string[] = []
+  const channel = { attach() {}, sendMessage: ({ text }: { text: string }) => Promise.resolve(void sent.push(text)) }
+  new Peer(channel as never).refuse({ kind: 'request', id: '1' as Id, method: TEXT, params: 'absent' })
+  t.match(sent, [/Method not found: long/])
+  t.notOk(sent.join().includes(`${LONGEST}l`))
+  const question = parseObject(`{"inputRequests":{"a":{"method":"${TEXT}"}}}`)
+  try {
+    readInputRequests(question)
+    t.fail('is refused')
+  } catch (error) {
+    t.notOk(String(error).includes(`${LONGEST}l`))
+  }
+  t.end()
 })

@@ -3,7 +3,7 @@
 import { cancelledId } from '../../protocol/cancelled.js'
 import { type Id, idKey, type Params } from '../../rpc/message.js'
 import { own } from '../../rpc/source.js'
-import { value } from '../../rpc/splice.js'
+import { stringUnder } from '../../rpc/splice.js'
 import { HangUp } from '../../time/hang-up.js'
 
 /** A request in flight. It aborts when it is cancelled. */
@@ -70,7 +70,7 @@ export class InFlight {
 
   /** Handles `notifications/cancelled`. */
   cancel(params: Params): void {
-    const reason = typeof params === 'string' ? undefined : value(params, 'reason')
+    const reason = typeof params === 'string' ? undefined : stringUnder(params, 'reason')
     this.named(params)?.abort(typeof reason === 'string' ? reason : 'The client has cancelled')
   }
 

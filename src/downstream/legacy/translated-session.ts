@@ -45,6 +45,7 @@ import {
   type Payload,
   parseObject,
   raw,
+  stringUnder,
   value,
   write,
 } from '../../rpc/splice.js'
@@ -332,7 +333,7 @@ export class TranslatedSession implements ClientSession {
       throw new Fault('invalidRequest', 'initialize was already called in this session')
     },
     'logging/setLevel': (params) => {
-      const level = value(params, 'level')
+      const level = stringUnder(params, 'level')
       if (!isLogLevel(level)) throw new Fault('invalidParams', `level must be one of ${LOG_LEVELS.join(', ')}`)
       this.#caller = { ...this.#caller, logLevel: level }
       return '{}'
@@ -341,9 +342,9 @@ export class TranslatedSession implements ClientSession {
       await this.#changes.subscribe(uriIn(params))
       return '{}'
     },
-    'tasks/get': (params) => this.#tasks.get(value(params, 'taskId')),
+    'tasks/get': (params) => this.#tasks.get(stringUnder(params, 'taskId')),
     'tasks/list': () => this.#tasks.list(),
-    'tasks/cancel': (params) => this.#tasks.cancel(value(params, 'taskId')),
+    'tasks/cancel': (params) => this.#tasks.cancel(stringUnder(params, 'taskId')),
     'resources/unsubscribe': async (params) => {
       await this.#changes.unsubscribe(uriIn(params))
       return '{}'
@@ -408,7 +409,7 @@ export class TranslatedSession implements ClientSession {
     record: CallLogEntry,
     send: Send,
   ): Promise<Frame> {
-    const taskId = value(params, 'taskId')
+    const taskId = stringUnder(params, 'taskId')
     const called = this.#tasks.paramsOf(taskId)
     const outcome = await this.#tasks.result(taskId, controller, (text) => send({ text }))
     const call = callFrom(CALL_TOOL, called, EMPTY, {
@@ -546,7 +547,7 @@ function callFrom(
 }
 
 function uriIn(params: Payload): string {
-  const uri = value(params, 'uri')
+  const uri = stringUnder(params, 'uri')
   if (typeof uri !== 'string') throw new Fault('invalidParams', 'params.uri must be a string')
   return uri
 }

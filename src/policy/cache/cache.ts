@@ -13,7 +13,7 @@ import { isAbout, UPDATED } from '../../protocol/subscriptions.js'
 import { canonical } from '../../rpc/canonical.js'
 import { memoize, Recent } from '../../rpc/memoize.js'
 import { own } from '../../rpc/source.js'
-import { type Json, keys, value, write } from '../../rpc/splice.js'
+import { type Json, keys, stringUnder, write } from '../../rpc/splice.js'
 import { Listening } from './listening.js'
 import { type CachedResult, copyOf, type ResultKey, type Results } from './results.js'
 
@@ -104,7 +104,7 @@ export class Cache {
     const methods = Object.hasOwn(CHANGED, method) ? CHANGED[method] : undefined
     if (methods) return this.#drop((about) => methods.includes(about.method))
     if (method !== UPDATED) return
-    const updated = value(params, 'uri')
+    const updated = stringUnder(params, 'uri')
     if (typeof updated === 'string') this.#drop(({ uri }) => uri !== undefined && isAbout(updated, uri))
   }
 
@@ -262,7 +262,7 @@ function cacheableParams({ method, params, meta, answers }: Call): Json | undefi
 }
 
 function aboutOf({ method, params }: Call): ResultKey {
-  const uri = ABOUT_A_RESOURCE.has(method) ? value(params, 'uri') : undefined
+  const uri = ABOUT_A_RESOURCE.has(method) ? stringUnder(params, 'uri') : undefined
   return { method, uri: typeof uri === 'string' ? uri : undefined }
 }
 

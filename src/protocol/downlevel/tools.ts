@@ -11,6 +11,7 @@ import {
   type Payload,
   parseObject,
   raw,
+  stringUnder,
   value,
   write,
 } from '../../rpc/splice.js'
@@ -108,7 +109,7 @@ export function callResult(received: Payload, to: Downlevel, params: Payload): P
     to.lost('structuredContent')
     return orText(edit(result, { structuredContent: undefined }), result)
   }
-  const name = value(params, 'name')
+  const name = stringUnder(params, 'name')
   const promised = typeof name === 'string' && to.memory.wrapped.has(name)
   return structured === '{' && !promised ? result : orText(wrapped(result), result)
 }

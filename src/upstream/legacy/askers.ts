@@ -2,7 +2,7 @@
 import { BoundedSet } from '../../limits/bounded.js'
 import type { Call } from '../../protocol/call.js'
 import { methodTraits } from '../../protocol/methods.js'
-import { value } from '../../rpc/splice.js'
+import { stringUnder } from '../../rpc/splice.js'
 
 /** The maximum number of entries, and of characters in a name. */
 const MAX_ASKERS = 1_000
@@ -29,6 +29,6 @@ function keyOf(call: Named | undefined): string | undefined {
   if (call?.method === undefined || !call.params) return undefined
   const { named } = methodTraits(call.method)
   if (named === undefined) return undefined
-  const name = value(call.params, named)
+  const name = stringUnder(call.params, named)
   return typeof name === 'string' && name.length <= MAX_ASKER_NAME ? `${call.method} ${name}` : undefined
 }

@@ -7,7 +7,7 @@ import type { Gauge } from '../../ports/events.js'
 import type { Call, Handler, Notice } from '../../protocol/call.js'
 import { unlessEmpty } from '../../protocol/meta.js'
 import { LISTEN, ROOTS_CHANGED } from '../../protocol/methods.js'
-import { edit, objectIn, value } from '../../rpc/splice.js'
+import { edit, objectIn, stringUnder, value } from '../../rpc/splice.js'
 import type { Access, Half } from '../half.js'
 import type { ServerOptions } from '../options.js'
 import { ClientRoutes } from './client-routes.js'
@@ -72,7 +72,7 @@ export class LegacyHalf implements Half {
   /** Throws OwnedByReplica if another replica owns the parked call or the tasks that this call names. */
   checkOwner(call: Call): void {
     this.parked.checkOwner(call)
-    if (call.method.startsWith('tasks/')) this.#tasks.checkOwner([value(call.params, 'taskId')], call)
+    if (call.method.startsWith('tasks/')) this.#tasks.checkOwner([stringUnder(call.params, 'taskId')], call)
     if (call.method !== LISTEN) return
     const filter = objectIn(call.params, 'notifications')
     const taskIds = filter && value(filter, 'taskIds')

@@ -6,7 +6,7 @@ import { checkParamHeaders } from '../../protocol/headers.js'
 import { decodeReply, discoverResult, encodeParams, offers } from '../../protocol/legacy-server.js'
 import { CALL_TOOL, LISTEN, methodTraits } from '../../protocol/methods.js'
 import { knowsTasks } from '../../protocol/tasks.js'
-import { objectIn, type Payload, raw, textUnder, value } from '../../rpc/splice.js'
+import { objectIn, type Payload, raw, stringUnder, textUnder } from '../../rpc/splice.js'
 import { ECHOED, printable } from '../../texts/printable.js'
 import { pause } from '../../time/pause.js'
 import type { Arrival, Exchange } from '../exchange.js'
@@ -159,7 +159,7 @@ function prepare(session: LegacySession, call: Call, shared: Shared): Promise<Fi
   if (eras === 'modern' || call.method.startsWith('tasks/') || !offers(handshake, call.method)) throw notFound(call)
   const isTool = call.method === CALL_TOOL
   const mirrors = isTool && call.paramHeaders !== undefined
-  const name = mirrors && tools.knowsAll ? value(call.params, 'name') : undefined
+  const name = mirrors && tools.knowsAll ? stringUnder(call.params, 'name') : undefined
   const tool = typeof name === 'string' ? tools.known(name) : undefined
   if (tool && tool.annotations.length > 0) checkMirrored(tool, call)
   const looksUp = mirrors && !tools.knowsAll

@@ -3,7 +3,7 @@ import type { Log } from '../../log/events.js'
 import { isLogLevel } from '../../protocol/methods.js'
 import type { AgreedSettings } from '../../protocol/upstream.js'
 import type { Params, Response } from '../../rpc/message.js'
-import { type Json, parseObject, value, write } from '../../rpc/splice.js'
+import { type Json, parseObject, stringUnder, value, write } from '../../rpc/splice.js'
 import type { DirectTunnel } from './tunnel.js'
 
 /**
@@ -46,7 +46,7 @@ export class KeptSettings {
     if (typeof params === 'string') return
     if (method === 'logging/setLevel') this.#level = write(params)
     if (method !== 'resources/subscribe' && method !== 'resources/unsubscribe') return
-    const uri = value(params, 'uri')
+    const uri = stringUnder(params, 'uri')
     if (typeof uri !== 'string') return
     const text = write(params)
     if (method === 'resources/unsubscribe') this.#subscriptions.delete(uri)

@@ -71,9 +71,8 @@ export class RetryStates {
    * expiry.
    */
   open(json: Json, call: Call): RetryState {
-    const text = JSON.parse(json) as unknown
-    if (typeof text !== 'string') throw new Fault('invalidParams', 'requestState has to be a string')
-    const state = this.#sealer.open(text) as RetryState | undefined
+    if (!json.startsWith('"')) throw new Fault('invalidParams', 'requestState has to be a string')
+    const state = this.#sealer.openJson(json) as RetryState | undefined
     if (!state) throw invalid('requestState is invalid: this bridge did not issue it, or has changed its key since')
     if (!this.#fits(state, call)) throw invalid('requestState belongs to another call')
     return state
@@ -83,8 +82,7 @@ export class RetryStates {
   checkOwner(call: Call): void {
     const { replica } = this.#options
     if (replica === undefined || call.answers?.state === undefined) return
-    const text = JSON.parse(call.answers.state) as unknown
-    const state = typeof text === 'string' ? (this.#sealer.open(text) as RetryState | undefined) : undefined
+    const state = this.#sealer.openJson(call.answers.state) as RetryState | undefined
     if (state?.o === undefined || state.o === replica) return
     if (state.exp > Date.now() && this.#fits(state, call)) throw new OwnedByReplica(state.o, 'call')
   }

@@ -12,6 +12,7 @@ import { methodTraits } from '../../protocol/methods.js'
 import { idKey, type Params, type Request, type RpcError, readId } from '../../rpc/message.js'
 import { weightOf } from '../../rpc/source.js'
 import { EMPTY, type Json, objectIn, type Payload, parseObject, raw, textUnder, value } from '../../rpc/splice.js'
+import { ECHOED, printable } from '../../texts/printable.js'
 import type { Exchange, ServerQuestion } from '../exchange.js'
 import type { Peer } from '../peer.js'
 import type { Askers } from './askers.js'
@@ -279,5 +280,5 @@ export class ServerRequests {
 
 /** The message of a -32601 to the server. */
 function refusalOf(method: string): string {
-  return `Method not found: ${method}`
+  return `Method not found: ${printable(method, ECHOED)}`
 }

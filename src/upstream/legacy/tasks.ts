@@ -22,6 +22,7 @@ import {
   type Payload,
   parseObject,
   sizeOf,
+  stringUnder,
   value,
   write,
 } from '../../rpc/splice.js'
@@ -184,7 +185,7 @@ export class LegacyTasks {
 
   /** Answers `tasks/get`, `tasks/update` and `tasks/cancel`. Rejects with a Fault. */
   async answer(call: Call): Promise<Final> {
-    const taskId = value(call.params, 'taskId')
+    const taskId = stringUnder(call.params, 'taskId')
     const task = typeof taskId === 'string' ? this.#find(taskId, call) : undefined
     if (!task || typeof taskId !== 'string') throw new Fault('invalidParams', 'There is no such task')
     try {

@@ -11,6 +11,7 @@ import { LISTEN } from '../../protocol/methods.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Notification, Params, Request } from '../../rpc/message.js'
 import { type Json, value } from '../../rpc/splice.js'
+import { printable } from '../../texts/printable.js'
 import type { Exchange } from '../exchange.js'
 import type { Access } from '../half.js'
 import { giveLog, LOG, logReader } from '../log-reader.js'
@@ -197,7 +198,11 @@ export class ModernChannel implements Occupant, Owner {
   asked(request: Request): void {
     const { method } = request
     if (method === 'ping') this.peer?.refuse(request)
-    else this.#options.log.debug({ event: 'server_request_dropped', method }, 'request from a modern server dropped')
+    else
+      this.#options.log.debug(
+        { event: 'server_request_dropped', method: printable(method) },
+        'request from a modern server dropped',
+      )
   }
 
   /** Takes a notification on stdio that names no call. */

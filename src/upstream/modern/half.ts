@@ -30,6 +30,7 @@ import {
   type Payload,
   parseObject,
   raw,
+  stringUnder,
   textUnder,
   value,
 } from '../../rpc/splice.js'
@@ -96,7 +97,7 @@ export class ModernHalf implements Half {
           let tool: ToolFacts | undefined
           if (mirrors) {
             const tools = half.#toolsOf(call)
-            const name = value(call.params, 'name')
+            const name = stringUnder(call.params, 'name')
             // The schema of an unknown tool says which arguments are mirrored into headers.
             if (typeof name === 'string')
               tool = tools.known(name) ?? (await unlessAborted(tools.findOnce(name), signal))
@@ -229,7 +230,7 @@ export class ModernHalf implements Half {
     const key = `${call.method} ${named === undefined ? '' : raw(call.params, named)} ${call.principal}`
     let headers = this.#headers.get(key)
     if (!headers) {
-      if (named !== undefined && typeof value(call.params, named) !== 'string')
+      if (named !== undefined && typeof stringUnder(call.params, named) !== 'string')
         throw new Fault('invalidParams', `params.${named} has to be a string`)
       headers = checkLength(
         requestHeaders(call.method, call.params),
