@@ -4,6 +4,7 @@ import type { Fault } from '../fault/fault.js'
 import { NOBODY, type Reservation } from '../limits/memory.js'
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
+import { LISTEN } from '../protocol/methods.js'
 import type { Params, Request, Response, Sent } from '../rpc/message.js'
 import { type JsonSource, weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
@@ -116,6 +117,16 @@ export class Exchange {
   /** Messages wait to be read. */
   get unread(): boolean {
     return this.#arrivals !== undefined && this.#arrivals.length > 0
+  }
+
+  /** An answer is expected. A subscription is answered when it ends, and has been acknowledged before. */
+  get isUnanswered(): boolean {
+    return this.sentAt > 0 && !this.answered && !(this.isServed && this.method === LISTEN)
+  }
+
+  /** It is unanswered, and has not failed. */
+  get waits(): boolean {
+    return this.isUnanswered && this.#failure === undefined
   }
 
   sendCall(method: string, params: Sent, headers?: Readonly<Record<string, string>>): void {

@@ -37,6 +37,7 @@ import { cut, type JsonSource, repairedSourceOf, sourceOf } from '../rpc/source.
 import { type Json, objectIn, type Payload, raw } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { Deadline } from '../time/time.js'
+import { AnswersWithoutId, lacksId } from './answers-without-id.js'
 import { Exchange, type ExchangePeer } from './exchange.js'
 import { errorIn } from './failure.js'
 import { HangDetector } from './hang-detector.js'
@@ -94,6 +95,7 @@ export class Peer implements Receiver, ExchangePeer {
   /** The number of messages received so far. */
   #received = 0
   readonly #hangDetector: HangDetector
+  readonly #withoutId = new AnswersWithoutId()
   /** Requests that wait while the server is tested, and functions that send them. Undefined without a test. */
   #held: Map<Exchange, () => void> | undefined
   /** Kinds of repairs that have been logged. */
@@ -171,6 +173,7 @@ export class Peer implements Receiver, ExchangePeer {
     { headers = this.headers, account = this.account, call }: Omit<CallOptions, 'start'> = {},
   ): Promise<void> {
     const text = notification(method, params)
+    this.#withoutId.notifiedAt = this.#received
     this.#recorder?.sent({ form: 'notification', method }, text, call, { origin: originOf(params), headers })
     return this.channel.sendMessage({ text, headers, account })
   }
@@ -256,6 +259,7 @@ export class Peer implements Receiver, ExchangePeer {
   removeExchange(exchange: Exchange): void {
     if (!this.#exchanges.delete(exchange.id)) return
     const { id, call, answered, dropped } = exchange
+    if (!answered) this.#withoutId.unanswered(exchange)
     if (call) this.possibleCallers?.end(id, call.principal, answered)
     if (call && dropped > 0) call.log.note({ dropped })
     if (call && answered) this.hasServed = true
@@ -390,7 +394,7 @@ export class Peer implements Receiver, ExchangePeer {
     const on = stream === undefined ? undefined : this.#exchanges.get(stream)
     if (head?.form !== 'result' && head?.form !== 'error') return head ? undefined : on
     const id = head.id === undefined ? last && numberOf(last) : Number(head.id)
-    if (id !== undefined) return this.#exchanges.get(Number(id))
+    if (id) return this.#exchanges.get(Number(id))
     const [only] = this.#exchanges.size === 1 ? this.#exchanges.values() : []
     return on ?? only
   }
@@ -434,7 +438,9 @@ export class Peer implements Receiver, ExchangePeer {
       switch (message.kind) {
         case 'response': {
           const id = message.id === undefined ? undefined : numberOf(message.id)
-          const exchange = this.#exchanges.get(id ?? 0) ?? this.#withoutId(message, stream) ?? this.#first(message)
+          let exchange = this.#exchanges.get(id ?? 0)
+          if (exchange) this.#withoutId.usesIds = true
+          else exchange = this.#ownerOf(message, id, stream)
           this.#recorder?.received(message, exchange?.number, http)
           if (exchange && !exchange.answered) {
             if (exchange.arrive(message)) this.owner.arrived?.(exchange)
@@ -476,9 +482,21 @@ export class Peer implements Receiver, ExchangePeer {
     }
   }
 
-  /** The exchange on whose stream an error without an id has arrived: servers refuse a session in this way. */
-  #withoutId({ id, outcome: { kind } }: Response, stream: number | undefined): Exchange | undefined {
-    return kind === 'error' && id === undefined && stream !== undefined ? this.#exchanges.get(stream) : undefined
+  /** The exchange for an answer whose id is that of no open request. */
+  #ownerOf(message: Response, id: number | undefined, stream: number | undefined): Exchange | undefined {
+    if (!lacksId(message)) {
+      if (id !== undefined && id <= this.#lastId) this.#withoutId.late()
+      return this.#first(message)
+    }
+    // Over HTTP, a session is refused by an error without an id on the stream of the request.
+    const on = stream === undefined ? undefined : this.#exchanges.get(stream)
+    if (on) return on
+    if (this.channel.transport === 'http') return this.#first(message)
+    const owner = this.#withoutId.owner(message, this.#exchanges.values(), this.#received - 1)
+    if (owner) this.#warnOfRepair('an answer without the id of its request')
+    else if (this.#withoutId.isLost)
+      this.#giveUp('The server answers without the ids of its requests', { protocol: true })
+    return owner
   }
 
   /**
