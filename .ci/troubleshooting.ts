@@ -161,7 +161,7 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'Correct what it does. See [embedding.md](embedding.md#servers-in-the-same-process).',
   ],
   'The server closed the connection': [
-    'A server in the same process closed its transport, or sent a message over `limits.lineBytes`.',
+    'A server in the same process closed its transport.',
     'See why the program closes it. The next call connects a new one.',
   ],
   'No answer to … in … ms': [
@@ -261,7 +261,22 @@ export const CHANNEL: Readonly<Record<string, Advice>> = {
     'Send the request again, if it may be executed twice.',
   ],
   'The server sent an answer of more than … bytes (limits.answerBytes)': ['An answer is too large.', LIMIT],
-  'The server wrote a line of more than … bytes (limits.lineBytes)': ['A message of a program is too large.', LIMIT],
+  'The server wrote a line of more than … bytes (limits.lineBytes)': [
+    'A message of a program is too large. Only the call that it answers has failed.',
+    LIMIT,
+  ],
+  'The server wrote a line without an end (limits.lineBytes)': [
+    'A program has written 16 times `limits.lineBytes` without a line break, and was ended.',
+    'See what the program prints. The next call starts a new one.',
+  ],
+  'The server answers without the ids of its requests': [
+    'A program answers with the id 0, null or none, so that its answers fit several requests. It was ended.',
+    'Report it to its authors: an answer needs the id of its request. The next call starts a new one.',
+  ],
+  'The server sent an answer without the id of its request: it may answer any of … requests': [
+    'A program answers with the id 0, null or none. That works for one request at a time.',
+    'Report it to its authors: an answer needs the id of its request.',
+  ],
   'The server sent a message of more than … bytes (limits.lineBytes)': [
     'A message of a server in the same process is too large.',
     LIMIT,

@@ -7,8 +7,17 @@ import { type Compat, classifyLine, idToAnswer, readMessage } from '../protocol/
 import { methodTraits } from '../protocol/methods.js'
 import type { Envelope } from '../protocol/modern-client.js'
 import type { Upstream } from '../protocol/upstream.js'
+import { headIn } from '../rpc/head.js'
 import { encodeLine, type Line, LineDecoder } from '../rpc/lines.js'
-import { error as errorMessage, type Id, idKey, type Message, parseMessage, type Request } from '../rpc/message.js'
+import {
+  error as errorMessage,
+  type Id,
+  idKey,
+  type Message,
+  parseMessage,
+  type Request,
+  readId,
+} from '../rpc/message.js'
 import { Outline } from '../rpc/outline.js'
 import { cut, lengthOf, own, sourceOf, type Wire } from '../rpc/source.js'
 import { within } from '../time/time.js'
@@ -229,7 +238,7 @@ export async function servePipe(options: PipeOptions): Promise<void> {
     if (line instanceof Outline)
       return refuse(
         new Fault('bodyTooLarge', `The line is over ${place.lineLimit} bytes (limits.lineBytes)`),
-        undefined,
+        requestedBy(line),
       )
     // A message is in memory twice: as received, and as sent to the server.
     const size = 2 * lengthOf(line)
@@ -284,6 +293,13 @@ export async function servePipe(options: PipeOptions): Promise<void> {
   conversation.close()
   await Promise.all(answers)
   outgoing.end()
+}
+
+/** The id of a request of which only the outline is known; undefined if it is none, or if its id is in its middle. */
+function requestedBy({ beginning, idAtEnd }: Outline): Id | undefined {
+  const head = headIn(beginning)
+  if (head?.method === undefined) return undefined
+  return readId(head.id === undefined ? (idAtEnd ?? '') : JSON.stringify(head.id))
 }
 
 /** The keys of the ids of all requests in a message. */

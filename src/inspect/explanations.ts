@@ -366,6 +366,18 @@ export const MESSAGE_ADVICE = [
     'Raise the limit in the message, if the server needs it.',
   ],
   [
+    ['The server wrote a line without an end (limits.lineBytes)'],
+    'See what the program prints. The next call starts a new one.',
+  ],
+  [
+    ['The server answers without the ids of its requests'],
+    'Report it to its authors: an answer needs the id of its request. The next call starts a new one.',
+  ],
+  [
+    ['The server sent an answer without the id of its request: it may answer any of ', ' requests'],
+    'Report it to its authors: an answer needs the id of its request.',
+  ],
+  [
     ['The server sent a message of more than ', ' bytes (limits.lineBytes)'],
     'Raise the limit in the message, if the server needs it.',
   ],

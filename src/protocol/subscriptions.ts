@@ -2,7 +2,18 @@
 
 import { Fault } from '../fault/fault.js'
 import { MAX_ADDRESS, MAX_ADDRESSES } from '../limits/constants.js'
-import { EMPTY, edit, type Json, OWN, objectIn, type Payload, parseObject, stringUnder, value, write } from '../rpc/splice.js'
+import {
+  EMPTY,
+  edit,
+  type Json,
+  OWN,
+  objectIn,
+  type Payload,
+  parseObject,
+  stringUnder,
+  value,
+  write,
+} from '../rpc/splice.js'
 import type { Call, Told } from './call.js'
 import { TASKS_EXTENSION } from './meta.js'
 import { knowsTasks } from './tasks.js'

@@ -285,13 +285,13 @@ export class Peer implements Receiver, ExchangePeer {
     exchange?.fail(new ChannelError('The server stopped in the middle of its answer', { protocol: true }))
   }
 
-  dropped(outline: Outline, stream: number | undefined): void {
+  dropped(outline: Outline, stream: number | undefined, why?: ChannelError): void {
     if (this.end) return
     this.#received++
     const head = headIn(outline.beginning)
-    if (head?.form === 'request' && head.id !== undefined) this.#refuseDropped(JSON.stringify(head.id) as Id)
-    else this.#answeredBy(head, outline.idAtEnd, stream)?.fail(noMemoryForAnswer())
-    this.#drop('a message that there is no memory for')
+    if (head?.form === 'request' && head.id !== undefined) this.#refuseDropped(JSON.stringify(head.id) as Id, why)
+    else this.#answeredBy(head, outline.idAtEnd, stream)?.fail(why ?? noMemoryForAnswer())
+    this.#drop(why ? 'a message that is too long' : 'a message that there is no memory for')
   }
 
   streamLost(): void {
@@ -383,9 +383,9 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   /** A request of the server that was not read gets an error, because the server waits for an answer. */
-  #refuseDropped(id: Id): void {
+  #refuseDropped(id: Id, why: ChannelError | undefined): void {
     this.#asked++
-    const message = 'The bridge has no memory left for the request (limits.memory)'
+    const message = why?.message ?? 'The bridge has no memory left for the request (limits.memory)'
     this.respond(id, { code: -32603, message })
   }
 

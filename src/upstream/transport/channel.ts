@@ -74,8 +74,8 @@ export interface Receiver {
    * `http` is the head of the response that contains it.
    */
   receive(bytes: readonly Uint8Array[], exchange: number | undefined, http?: HttpHead): void
-  /** A message was dropped for lack of memory; this is its outline. `exchange` as in `receive`. */
-  dropped(outline: Outline, exchange: number | undefined): void
+  /** A message was dropped for lack of memory, or as `why` says; this is its outline. `exchange` as in `receive`. */
+  dropped(outline: Outline, exchange: number | undefined, why?: ChannelError): void
   /** A message that begins with these bytes has stayed incomplete for too long. The call that it answers fails. */
   stalled(beginning: Uint8Array): void
   /** Whether an exchange still waits for its answer. */

@@ -2,6 +2,7 @@
 
 import { type Memory, unlimited } from '../../limits/memory.js'
 import type { Serve, SdkTransport as ServerEnd } from '../../ports/transport.js'
+import { Outline } from '../../rpc/outline.js'
 import {
   type Channel,
   ChannelError,
@@ -127,8 +128,8 @@ class InProcessChannel implements Channel {
     const { lineLimit } = this.#options
     if (bytes.length > lineLimit) {
       const why = `The server sent a message of more than ${lineLimit} bytes (limits.lineBytes)`
-      this.#end(new ChannelError(why, { protocol: true }))
-      return Promise.reject(new Error(why))
+      this.#receiver?.dropped(new Outline([bytes]), undefined, new ChannelError(why, { protocol: true }))
+      return Promise.resolve()
     }
     this.#messages.deliver([bytes])
     return this.#messages.busy ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve()

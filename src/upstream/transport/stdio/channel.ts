@@ -45,6 +45,8 @@ const NO_TIME = { term: 0, kill: 300 }
 const MAX_QUEUED_BYTES = 8 * 1024 * 1024
 /** Characters after which a write is not joined with further lines. */
 const WRITE_AT_ONCE = 64 * 1024
+/** A line of so many times the limit has no end: the program is ended. Of a shorter one, the rest is read and dropped. */
+const MOST_SKIPPED = 16
 /** Bytes of an incomplete line that show which call it answers. */
 const BEGINNING = 4_096
 /** Milliseconds after the exit of a child for which its remaining output is read. */
@@ -190,7 +192,7 @@ export class StdioChannel implements Channel {
     const lines = this.#decoder.push(chunk)
     if (this.#lines.deliver(lines)) this.#child.stdout.pause()
     const { pending } = this.#decoder
-    if (pending > this.#options.lineLimit) return this.#endTooLong()
+    if (pending > MOST_SKIPPED * this.#options.lineLimit) return this.#endTooLong()
     if (pending === 0 && !this.#partial) return
     this.#watchPartial()
     this.#reserve()
@@ -221,15 +223,15 @@ export class StdioChannel implements Channel {
   }
 
   readonly #takeLine = (line: Line): void => {
-    if (!(line instanceof Outline)) this.#receiver?.receive(line, undefined)
-    else if (line.length > this.#options.lineLimit) this.#endTooLong()
-    else this.#receiver?.dropped(line, undefined)
+    if (!(line instanceof Outline)) return this.#receiver?.receive(line, undefined)
+    const { lineLimit } = this.#options
+    const tooLong = `The server wrote a line of more than ${lineLimit} bytes (limits.lineBytes)`
+    const why = line.length > lineLimit ? new ChannelError(tooLong, { protocol: true }) : undefined
+    this.#receiver?.dropped(line, undefined, why)
   }
 
   #endTooLong(): void {
-    this.#end(`The server wrote a line of more than ${this.#options.lineLimit} bytes (limits.lineBytes)`, {
-      protocol: true,
-    })
+    this.#end('The server wrote a line without an end (limits.lineBytes)', { protocol: true })
   }
 
   /** Writes the waiting lines together, because the cost is per write. */
