@@ -176,10 +176,12 @@ export class Group implements Upstream {
       case 'input':
         return { ...reply, result: this.#states.sealed(this.#signed(member, reply.result), belonging) }
       case 'result': {
-        if (methodTraits(method).named === 'uri' && !isAlone(this.#plan))
-          this.#targets.claimed(whoOf(call), member, id, 'served')
+        const { named } = methodTraits(method)
+        if (named === 'uri' && !isAlone(this.#plan)) this.#targets.claimed(whoOf(call), member, id, 'served')
         const replace = this.#replaceFor(member, call, bare)
-        return { ...reply, result: replaced(reply.type === 'task' ? 'task' : method, reply.result, replace) }
+        const result = replaced(reply.type === 'task' ? 'task' : method, reply.result, replace)
+        // A task that waits for input has questions in its state.
+        return { ...reply, result: named === 'taskId' ? this.#signed(member, result) : result }
       }
     }
   }
@@ -261,7 +263,8 @@ export class Group implements Upstream {
   #shown(member: Member, told: Told): Told {
     const { method, params } = told
     if (isAlone(this.#plan)) return told
-    const shown = replaced(method, params, this.#replaceFor(member))
+    const renamed = replaced(method, params, this.#replaceFor(member))
+    const shown = method === 'notifications/tasks' ? signed(member, renamed) : renamed
     const isUnnamed = method === 'notifications/message' && typeof value(shown, 'logger') !== 'string'
     const named = isUnnamed ? edit(shown, { logger: JSON.stringify(prefixedLogger(member, undefined)) }) : shown
     return named === params ? told : { ...told, params: named }

@@ -5,6 +5,7 @@ import { Fault } from '../../src/fault/fault.js'
 import type { AskedClient } from '../../src/protocol/call.js'
 import { type Payload, parseObject, raw, value, write } from '../../src/rpc/splice.js'
 import { HangUp } from '../../src/time/hang-up.js'
+import { until } from '../support/eventually.js'
 import { ask, callOf, errorOf, FakeServer, faultOf, groupOf, inputOf, named, paramsOf, resultOf } from './fakes.js'
 
 const content = (text: string) => ({ content: [{ type: 'text', text }] })
@@ -545,6 +546,35 @@ t.test('a question says which server asks, whatever else it says', async (t) => 
   const { group } = groupOf({ notes: asking() }, { bareNames: true, bareUris: true })
   const asked = await group.handle(callOf('tools/call', { name: 'x' }))
   t.equal(asked.kind === 'input' && said(asked.result)[0], 'Delete it?', 'unless it is the only one')
+})
+
+t.test('a question of a task says which server asks, too, and cannot hide it', async (t) => {
+  const asking = (params: object) => ({ q: { method: 'elicitation/create', params } })
+  const task = (params: object) => ({ taskId: 't1', status: 'input_required', inputRequests: asking(params) })
+  const notes = new FakeServer({ 'tasks/get': task({ message: 'Delete it?' }), 'tasks/update': {} })
+  const { group } = groupOf({ notes, files: new FakeServer({}) })
+  t.match(await ask(group, 'tasks/get', { taskId: 'notes__t1' }), {
+    taskId: 'notes__t1',
+    inputRequests: asking({ message: 'notes: Delete it?' }),
+  })
+  const caller = { revision: '2026-07-28', capabilities: '{"extensions":{"io.modelcontextprotocol/tasks":{}}}' }
+  const listen = callOf('subscriptions/listen', { notifications: { taskIds: ['notes__t1'] } }, { caller })
+  group.handle(listen).catch(() => {})
+  await until(() => notes.listening.size === 1, 'the subscription')
+  notes.tell('notifications/tasks', task({ message: 'Delete it?' }))
+  await until(() => listen.told.some(({ method }) => method === 'notifications/tasks'), 'the task')
+  const told = listen.told.find(({ method }) => method === 'notifications/tasks')
+  t.match(told && paramsOf(told), { inputRequests: asking({ message: 'notes: Delete it?' }) })
+  listen.end.abort(new Error('over'))
+  for (const [message, shown] of [
+    ['\rfiles: Your password?', 'notes: files: Your password?'],
+    ['\b\u001b[2Kfiles:\ta\nb', 'notes: [2Kfiles:\ta\nb'],
+    [undefined, 'notes: '],
+    [null, 'notes: '],
+  ]) {
+    notes.answers['tasks/get'] = task({ message })
+    t.match(await ask(group, 'tasks/get', { taskId: 'notes__t1' }), { inputRequests: asking({ message: shown }) })
+  }
 })
 
 t.test('clients are connected to servers that are added later, and to none that are removed', (t) => {
