@@ -376,6 +376,18 @@ t.test('indexes the tools for each search if there is no memory for an index', a
   t.same(await found(group, 'issue'), ['a__get_issue'])
 })
 
+t.test('a server with many tools hides neither its own nor those of others', async (t) => {
+  const { b } = setUp()
+  const letters = (at: number) => [...String(at)].map((digit) => 'bcdfghjklm'[Number(digit)]).join('')
+  const many = Array.from({ length: 6_000 }, (_, at) => tool(`do_${letters(at)}`, `Does ${letters(at)} for everybody`))
+  const { group, log } = groupOf({ a: new FakeServer({ 'tools/list': { tools: many } }), b }, { search: SEARCH })
+  for (const at of [0, 3_000, 5_999]) t.equal((await found(group, letters(at)))[0], `a__do_${letters(at)}`)
+  t.equal((await found(group, 'read file'))[0], 'b__read_file')
+  const { content } = await ask(group, 'tools/call', search({ query: 'read file' }))
+  t.equal((content as unknown[]).length, 1, 'everything was searched')
+  t.same(log, [])
+})
+
 t.test('any search finds only tools that would be listed, and every tool by its name', async () => {
   const name = fc.stringMatching(/^[a-z]{1,6}(?:_[a-z]{1,6}){0,2}$/)
   const list = fc.uniqueArray(name, { maxLength: 6 })

@@ -17,8 +17,13 @@ interface Listed {
 async function startGroup(t: Test, lists: readonly Listed[], group: Json): Promise<Attacked & { ask: Ask }> {
   const started = lists.map((list) => startFixture(t, 'bulky.mjs', 'modern', 'http', JSON.stringify(list)))
   const evil = (await Promise.all(started)).map(({ url }, i) => [`evil${i}`, { url }])
+  return startServers(t, Object.fromEntries(evil), group)
+}
+
+/** As `startGroup`, with servers that run already. */
+async function startServers(t: Test, evil: Json, group: Json): Promise<Attacked & { ask: Ask }> {
   const { url } = await startFixture(t, 'bulky.mjs', 'modern', 'http')
-  const mcpServers = Object.fromEntries([...evil, ['good', { url }]]) as Json
+  const mcpServers: Json = { ...evil, good: { url } }
   const groups = { team: { servers: Object.keys(mcpServers), ...group } }
   const attacked = await startSmall(t, {}, { mcpServers, groups })
   const { origin } = attacked
@@ -56,5 +61,34 @@ t.test('a name is looked for in a list of 2 MB pages without an end up to a boun
     for (const { error } of answers) t.match(error, { code: -32602 })
     t.match(await attacked.ask('tools/call', { name: 'tool_7', arguments: {} }), { result: {} }, 'a known one')
     t.ok((await attacked.ask('tools/list', {})).result)
+  })
+})
+
+t.test('4,000 tools with 2,000 characters of words that no other tool has are searched up to a bound', async (t) => {
+  const attacked = await startGroup(t, [{ tools: 4_000, pages: 1, bytes: 2_000, distinct: true }], { search: true })
+  await besideHealthy(t, attacked, async () => {
+    for (const query of ['echo', 'bulk']) {
+      const { result } = await attacked.ask('tools/call', search(query))
+      t.match(JSON.stringify(result?.['structuredContent']), `good__${query}`)
+      t.match(JSON.stringify(result?.['content']), /too long: evil0/)
+    }
+  })
+})
+
+t.test('200 servers with 500 tools each are listed to the end', async (t) => {
+  const list = JSON.stringify({ tools: 500, pages: 1, bytes: 100 })
+  const { url } = await startFixture(t, 'bulky.mjs', 'modern', 'http', list)
+  const many = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`evil${i}`, { url }]))
+  const attacked = await startServers(t, many, { wait: 60_000 })
+  await besideHealthy(t, attacked, async () => {
+    const names = new Set<unknown>()
+    let cursor: unknown
+    do {
+      const { result = {} } = await attacked.ask('tools/list', cursor === undefined ? {} : { cursor })
+      for (const { name } of result['tools'] as Json[]) names.add(name)
+      cursor = result['nextCursor']
+      t.notOk((result['_meta'] as Json | undefined)?.['io.github.mcp-bridge/unavailable'], 'no server is missing')
+    } while (cursor !== undefined)
+    t.equal(names.size, 200 * 502 + 2)
   })
 })
