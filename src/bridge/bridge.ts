@@ -2,7 +2,7 @@
 
 import { getHeapStatistics } from 'node:v8'
 import { changedOptions } from '../config/changed.js'
-import { groupPaths, type Listen, type Settings, servedPaths, shareOf } from '../config/settings.js'
+import { groupPaths, type Listen, parseListen, type Settings, servedPaths, shareOf } from '../config/settings.js'
 import { keyOf } from '../crypto/seal.js'
 import { EventStore } from '../downstream/http/event-store.js'
 import { Refusals } from '../downstream/http/refusals.js'
@@ -119,6 +119,7 @@ export class Bridge {
     this.#audit = audit && startAudit(audit, { ...context, changed: (failure) => this.#logAudit(failure, audit.file) })
     this.#shared = {
       keys: settings.stateKeys.map(keyOf),
+      isShared: parseListen(settings.listen).kind !== 'stdio',
       replicas: this.#replicas,
       audit: this.#audit,
       desk: new Desk(replicas && ((name, ms) => replicas.records.claim('ticket', name, ms))),

@@ -113,7 +113,12 @@ export function serverOptions(
   settings: ServerSettings,
   all: BoundingSettings,
   context: BridgeContext,
-  { memory, keys, replicas }: Pick<Shared, 'memory' | 'keys' | 'replicas'>,
+  {
+    memory,
+    keys,
+    replicas,
+    isShared,
+  }: Pick<Shared, 'memory' | 'keys' | 'replicas'> & Partial<Pick<Shared, 'isShared'>>,
   { connect, accounts, pem }: Reaching = {},
 ): ServerOptions {
   const { limits, auth } = all
@@ -140,7 +145,8 @@ export function serverOptions(
     memory,
     replicas,
   }
-  if (serve) return { ...common, transport: new InProcessTransport({ serve, lineLimit: limits.lineBytes, memory }) }
+  if (serve)
+    return { ...common, transport: new InProcessTransport({ serve, lineLimit: limits.lineBytes, memory, isShared }) }
   if (isStdio(settings)) {
     const { command, args, cwd, passEnvironment } = settings
     const names = passEnvironment ? Object.keys(env) : INHERITED
@@ -152,6 +158,7 @@ export function serverOptions(
       env: { ...inherited, ...settings.env },
       lineLimit: limits.lineBytes,
       memory,
+      isShared,
       onStderr: (line) => {
         if (common.log.isLevelEnabled('debug'))
           common.log.debug({ event: 'server_stderr', line: withoutCredentials(line) }, 'server wrote to stderr')
@@ -172,7 +179,7 @@ export function serverOptions(
       })
   const target = settings.socket === undefined ? undefined : `unix:${settings.socket}:${url.pathname}`
   const { answerBytes: bodyLimit, streamBytes: streamLimit } = limits
-  const reach = { url, target, headers, ...way, bodyLimit, streamLimit, memory }
+  const reach = { url, target, headers, ...way, bodyLimit, streamLimit, memory, isShared }
   const sse = new SseTransport(reach)
   if (kindOf(settings) === 'sse') return { ...common, transport: sse }
   return {

@@ -16,6 +16,8 @@ import type { Descriptors } from './descriptors.js'
 export interface Shared {
   /** Seal what clients keep for the bridge: the first one seals, all of them open. A reload may replace them. */
   keys: SealKey[]
+  /** Whether several clients may call the servers. */
+  isShared: boolean
   calls: Bound
   subscriptions: Bound
   /** The memory ledger. */

@@ -60,6 +60,11 @@ export class Memory {
     if (reached) throw noMemory(reached)
   }
 
+  /** Whether `bytes` more would exceed the principal's share now. Reserves nothing. */
+  exceedsShare(principal: string, bytes: number): boolean {
+    return this.#reached(principal, bytes) === 'share'
+  }
+
   /** Reserves `bytes` more, or returns why not. For reservations only. */
   take(principal: string, bytes: number): BoundReached | undefined {
     const reached = this.#reached(principal, bytes)

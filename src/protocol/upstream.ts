@@ -133,6 +133,23 @@ export interface Relayed {
   redirects: KnownRedirects
   /** The server's era; undefined if it is not known yet. */
   speaks(): Era | undefined
+  /**
+   * Calls `go` when a request can be sent without holding up others. The returned function ends it: with the bytes of its
+   * answer, or undefined if there was none.
+   */
+  takeTurn(
+    call: {
+      principal: string
+      method: string
+      name: string | undefined
+      /** Tells clients of one principal apart. */
+      client: string | undefined
+      era: Era
+      /** Headers of another request of the client. */
+      headers(): Readonly<Record<string, string>>
+    },
+    go: () => void,
+  ): (bytes: number | undefined) => void
   /** Detects the server's era again, and returns whether it has changed from `era`; false if it cannot be detected. */
   turned(era: Era, sender: Sender): Promise<boolean>
   /** Most bytes of an answer, or of one event of a stream. */

@@ -9,6 +9,7 @@ import type { Params, Request, Response, Sent } from '../rpc/message.js'
 import { type JsonSource, weightOf } from '../rpc/source.js'
 import type { Json } from '../rpc/splice.js'
 import { within } from '../time/time.js'
+import { DROPPED, type LaneCall, type Turn } from './lane.js'
 import { ChannelError, noMemoryForAnswer } from './transport/channel.js'
 import { Unread } from './unread.js'
 
@@ -65,7 +66,7 @@ interface Reader {
  */
 export const TIMED_OUT = 'The call timed out'
 
-export class Exchange {
+export class Exchange implements LaneCall {
   /** The id of the request to the server, which is also its progress token. */
   readonly id: number
   /** The principal that waits for the answer. */
@@ -94,6 +95,14 @@ export class Exchange {
   task: string | undefined
   /** Requests of the server that were refused during the call. Created with the first one. */
   refusals: Refusal[] | undefined
+  /** Its turn in a lane, and whether it counts in the lanes of its channel. */
+  turn: Turn | undefined
+  inLanes = false
+  /** The tool or prompt, and the session of the client, for lanes, if it has no call. */
+  name: string | undefined
+  client: object | undefined
+  /** The bytes of the answer, if it is in a lane: of one that was dropped, too. */
+  bytes: number | undefined
   /** For the inspector: the number of the call, and the received message that is forwarded without edits. */
   number: number | undefined
   origin: JsonSource | undefined
@@ -205,11 +214,12 @@ export class Exchange {
     const reader = this.#reader
     if (!reader && !this.#waiting().push(arrival)) {
       if (arrival.kind === 'notification') this.dropped++
-      if (arrival.kind === 'response') this.fail(noMemoryForAnswer())
+      if (arrival.kind === 'response') this.lose()
       return false
     }
     if (arrival.kind === 'response') {
       this.answered = true
+      if (this.turn) this.bytes = sizeOf(arrival)
       this.succeeded = arrival.outcome.kind === 'result'
     } else this.isServed = true
     this.#reader = undefined
@@ -225,6 +235,12 @@ export class Exchange {
     const reader = this.#reader
     this.#reader = undefined
     reader?.reject(error)
+  }
+
+  /** Notes that the answer has been dropped, by default because there was no memory. */
+  lose(why = noMemoryForAnswer()): void {
+    this.bytes = DROPPED
+    this.fail(why)
   }
 
   /** Ends the exchange without a cancellation. */

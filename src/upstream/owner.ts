@@ -22,6 +22,9 @@ export interface Owner {
   streamLost?(): void
   /** Messages that belong to no exchange may have been lost. */
   missed?(): void
-  /** A request that tests whether the server still answers. Without it, a program that hangs is never ended. */
-  readonly ping?: { method: string; params: Sent }
+  /**
+   * A request that tests whether the server still answers, with its own headers over HTTP. Without it, a program that hangs is
+   * never ended.
+   */
+  readonly ping?: { method: string; params: Sent; headers?: Readonly<Record<string, string>> }
 }

@@ -4,14 +4,14 @@
  */
 import { isUtf8 } from 'node:buffer'
 import type { Fault } from '../fault/fault.js'
-import { type Reservation, SMALL } from '../limits/memory.js'
+import { NOBODY, type Reservation, SMALL } from '../limits/memory.js'
 import type { Log } from '../log/events.js'
 import type { ChannelRecorder, ServerRecorder } from '../ports/recorder.js'
 import type { Account } from '../protocol/account.js'
 import type { Call } from '../protocol/call.js'
 import type { MessageOrigin } from '../protocol/encoded.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
-import { isOfClients } from '../protocol/methods.js'
+import { isOfClients, LISTEN } from '../protocol/methods.js'
 import { brokenAnswerTo } from '../rpc/broken.js'
 import { type Head, headIn } from '../rpc/head.js'
 import {
@@ -34,7 +34,7 @@ import {
 import { objectAtEnd } from '../rpc/message-at-end.js'
 import type { Outline } from '../rpc/outline.js'
 import { cut, type JsonSource, repairedSourceOf, sourceOf } from '../rpc/source.js'
-import { type Json, objectIn, type Payload, raw } from '../rpc/splice.js'
+import { type Json, objectIn, type Payload, raw, value } from '../rpc/splice.js'
 import { ECHOED, printable } from '../texts/printable.js'
 import { Deadline } from '../time/time.js'
 import { AnswersWithoutId, lacksId } from './answers-without-id.js'
@@ -42,6 +42,7 @@ import { Exchange, type ExchangePeer } from './exchange.js'
 import { errorIn } from './failure.js'
 import { HangDetector } from './hang-detector.js'
 import { InvalidMessages } from './invalid-messages.js'
+import { ASK_WITHIN } from './lanes.js'
 import type { Owner } from './owner.js'
 import type { PossibleCallers } from './possible-callers.js'
 import { leftToStart, notStarted } from './start.js'
@@ -50,7 +51,6 @@ import {
   ChannelError,
   type ChannelErrorOptions,
   type HttpHead,
-  noMemoryForAnswer,
   type Receiver,
 } from './transport/channel.js'
 
@@ -66,6 +66,7 @@ export interface CallOptions {
   start?: number | undefined
 }
 
+const NONE = {}
 const SILENT: PeerLog = { debug: () => {}, warn: () => {} }
 /** Maximum open requests of the server. `ParkedCalls` bounds those that wait for clients further. */
 const MAX_SERVER_REQUESTS = 4_096
@@ -206,6 +207,22 @@ export class Peer implements Receiver, ExchangePeer {
 
   sendRequest(exchange: Exchange, method: string, params: Sent, headers?: Readonly<Record<string, string>>): void {
     if (this.end) return
+    const { lanes } = this.channel
+    // Requests of the bridge itself are nobody's. A tunnel has a program of its own.
+    const takesTurn = exchange.principal !== NOBODY && (exchange.call || this.channel.transport !== 'stdio')
+    if (lanes && takesTurn && !exchange.inLanes && method !== LISTEN) {
+      exchange.inLanes = true
+      const go = () => this.sendRequest(exchange, method, params, headers)
+      if (lanes.calls++ === 0) {
+        // Most calls are alone at the server, and of the same lane as the last one.
+        lanes.lone = exchange
+        const { principal, call } = exchange
+        const { last } = lanes
+        const name = call ? value(call.params, 'name') : exchange.name
+        if (name !== last.name || method !== last.method || principal !== last.principal)
+          lanes.isAlone({ principal, method, name: typeof name === 'string' ? name : undefined })
+      } else if (!lanes.enter(exchange, go, () => this.#ask(exchange, headers))) return
+    }
     if (this.#held) {
       this.#held.set(exchange, () => this.sendRequest(exchange, method, params, headers))
       return
@@ -235,6 +252,17 @@ export class Peer implements Receiver, ExchangePeer {
       })
   }
 
+  /** Asks the server something, as its client in an exchange would. Rejects if it does not answer, too. */
+  async #ask({ account }: Exchange, { authorization }: Readonly<Record<string, string>> = NONE): Promise<void> {
+    const { ping } = this.owner
+    if (!ping) throw new Error('The server cannot be asked')
+    const { method, params, headers = this.headers } = ping
+    await this.call(method, params, ASK_WITHIN, {
+      headers: authorization === undefined ? headers : { ...headers, authorization },
+      account,
+    })
+  }
+
   /** Records the refusal of a request by HTTP. */
   #recordRefusal(error: ChannelError | Fault, { number: call }: Exchange): void {
     const refusal = error instanceof ChannelError ? error.refusal : undefined
@@ -244,7 +272,10 @@ export class Peer implements Receiver, ExchangePeer {
   }
 
   cancel(exchange: Exchange, reason: string): void {
-    if (this.#held?.delete(exchange)) return
+    if (exchange.sentAt === 0) {
+      this.#held?.delete(exchange)
+      return
+    }
     if (this.channel.stateless) return this.channel.abandon(exchange.id)
     const params = `{"requestId":${exchange.id},"reason":${JSON.stringify(reason)}}`
     this.notify('notifications/cancelled', params, { call: exchange.number })
@@ -260,6 +291,12 @@ export class Peer implements Receiver, ExchangePeer {
     if (!this.#exchanges.delete(exchange.id)) return
     const { id, call, answered, dropped } = exchange
     if (!answered) this.#withoutId.unanswered(exchange)
+    const { lanes } = this.channel
+    if (lanes && exchange.inLanes) {
+      lanes.calls--
+      if (exchange.turn) lanes.leave(exchange.turn, exchange.bytes)
+      else lanes.lone = undefined
+    }
     if (call) this.possibleCallers?.end(id, call.principal, answered)
     if (call && dropped > 0) call.log.note({ dropped })
     if (call && answered) this.hasServed = true
@@ -290,7 +327,7 @@ export class Peer implements Receiver, ExchangePeer {
     this.#received++
     const head = headIn(outline.beginning)
     if (head?.form === 'request' && head.id !== undefined) this.#refuseDropped(JSON.stringify(head.id) as Id, why)
-    else this.#answeredBy(head, outline.idAtEnd, stream)?.fail(why ?? noMemoryForAnswer())
+    else this.#answeredBy(head, outline.idAtEnd, stream)?.lose(why)
     this.#drop(why ? 'a message that is too long' : 'a message that there is no memory for')
   }
 

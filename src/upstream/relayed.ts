@@ -1,9 +1,13 @@
 /** Gives the relay everything that it needs to pass messages unchanged to a server over Streamable HTTP. */
 
+import { requestHeaders } from '../protocol/headers.js'
 import { methodTraits } from '../protocol/methods.js'
+import { discoverParams } from '../protocol/modern-server.js'
 import type { Relayed } from '../protocol/upstream.js'
+import { EMPTY, type Json } from '../rpc/splice.js'
 import type { Detection } from './era/detection.js'
 import { callFault, contradicts, errorIn, refusedCall, worthRepeating } from './failure.js'
+import { ASK_WITHIN } from './lanes.js'
 import { SessionCheck } from './session-check.js'
 import { doubtIn } from './session-loss.js'
 import { channelError, overLimit, undecodedIn } from './transport/answers.js'
@@ -12,10 +16,14 @@ import { Cookies } from './transport/cookies.js'
 import type { HttpTransport } from './transport/http.js'
 import { askOnce } from './transport/once.js'
 
+const DISCOVER = 'server/discover'
+/** Headers that mirror the params of one request. */
+const MIRRORED = /^mcp-(?:name|param-)/
+
 /** Describes a server to the relay: its address, its era, and what its failures mean. */
-export function relayedBy(transport: HttpTransport, detection: Detection): Relayed {
+export function relayedBy(transport: HttpTransport, detection: Detection, clientInfo: Json): Relayed {
   const { origin } = transport
-  const { url, headers, dispatcher, redirects } = origin
+  const { url, headers, dispatcher, redirects, lanes } = origin
   return {
     url,
     headers,
@@ -23,6 +31,21 @@ export function relayedBy(transport: HttpTransport, detection: Detection): Relay
     redirects,
     get bodyLimit() {
       return origin.bodyLimit
+    },
+    takeTurn: (call, go) => {
+      if (!lanes) {
+        go()
+        return () => {}
+      }
+      const { principal, era } = call
+      const ask = async () => {
+        const to = { path: redirects.pathFor(principal), headers: call.headers() }
+        if (era === 'legacy') return askOnce(origin, 'ping', to, ASK_WITHIN)
+        const others = Object.entries(to.headers).filter(([name]) => !MIRRORED.test(name))
+        const headers = { ...Object.fromEntries(others), ...requestHeaders(DISCOVER, EMPTY) }
+        return askOnce(origin, DISCOVER, { ...to, headers, params: discoverParams(clientInfo) }, ASK_WITHIN)
+      }
+      return lanes.take(call, go, ask)
     },
     cookies: () => new Cookies(url),
     speaks: () => {

@@ -118,8 +118,8 @@ export class Server implements Upstream {
 
   /** The access of the relay; undefined if the server is not reached over Streamable HTTP. */
   get relayed(): Relayed | undefined {
-    const { transport } = this.#options
-    return transport instanceof HttpTransport ? relayedBy(transport, this.#detection) : undefined
+    const { transport, clientInfo } = this.#options
+    return transport instanceof HttpTransport ? relayedBy(transport, this.#detection, clientInfo) : undefined
   }
 
   /** Applies other bounds and time limits. Sessions, processes and calls go on. */

@@ -68,6 +68,9 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   readonly #hangUp = new HangUp()
   readonly #onOver: () => void
   readonly #leaveSession: () => void
+  /** It waits for its turn. */
+  #waits = false
+  #leaveLane: ((bytes: number | undefined) => void) | undefined
   #over = false
   /** How the call ended, according to the server's answer. */
   #ending = OK
@@ -90,8 +93,26 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     this.#sending = new RelayedSending(parts, this)
   }
 
+  /** Sends it, a call in its turn. */
   send(): void {
-    this.#sending.start()
+    const { era, endless, opens, goesOn, silent, method, name } = this.passing
+    const { request, relayed } = this.#parts
+    const isCall = request.method === 'POST' && !endless && !opens && !goesOn && !silent
+    if (!isCall) return this.#sending.start()
+    const client = this.#session ?? headerOf(request.headers, 'user-agent')
+    const { principal } = request
+    const call = { principal, method, name, client, era, headers: () => this.#headersToLook() }
+    this.#waits = true
+    this.#leaveLane = relayed.takeTurn(call, () => {
+      this.#waits = false
+      this.#sending.start()
+    })
+  }
+
+  /** The server has begun its answer, which has this many bytes; undefined if there is none. */
+  #free(bytes: number | undefined): void {
+    this.#leaveLane?.(bytes)
+    this.#leaveLane = undefined
   }
 
   /** Aborts when the client has disconnected or the request is cut. */
@@ -126,6 +147,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   cut(fault: Fault): void {
     this.#fault ??= fault
     if (this.#stream) this.#stream.finish()
+    else if (this.#waits) this.#fail(this.#fault)
     else this.#hangUp.abort()
   }
 
@@ -211,6 +233,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
 
   #sendWhole(status: number, headers: RelayedHeaders, bytes: Buffer): void {
     const { reply } = this.#parts
+    this.#free(bytes.length)
     if (this.#isSilent && !isMessage(bytes)) return this.#accept()
     if (bytes.length === 0) {
       reply.send()
@@ -285,6 +308,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
    */
   #sendLarge(stream: Readable, status: number, headers: RelayedHeaders): void {
     const { messages, list, relayed } = this.#parts
+    this.#free(Number(headerOf(headers, 'content-length') ?? relayed.bodyLimit))
     const ending = new RelayedEnding()
     let length = 0
     stream.on('data', (chunk: Buffer) => {
@@ -311,6 +335,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
   /** Handles a status of 300 or more: passes it on, unless it means something else. */
   #refused(refusal: HttpRefusal, bytes: Buffer): void {
     const { reply } = this.#parts
+    this.#free(bytes.length)
     this.#meaningOf(refusal)
       .then((meaning) => {
         if (reply.raw.destroyed) reply.hijack()
@@ -348,7 +373,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     else this.#passRefusal(refusal, bytes)
   }
 
-  /** The headers of another request in the session. */
+  /** The headers of another request of the client, in its session. */
   #headersToLook(): Readonly<Record<string, string>> {
     const sent = this.#sending.headers
     for (const name of OF_MESSAGE) delete sent[name]
@@ -407,7 +432,8 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
     else if (this.#fault) stream.finish()
   }
 
-  ended(final: Final): void {
+  ended(final: Final, bytes: number): void {
+    this.#free(bytes)
     this.#ending = final
     this.#fault = undefined
     this.#span.over(final)
@@ -472,6 +498,7 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
 
   #settle(last?: Final | Fault): void {
     this.#over = true
+    this.#free(undefined)
     this.#leaveSession()
     this.#parts.messages?.close()
     this.#parts.list?.close()

@@ -39,8 +39,8 @@ interface StreamParts {
 export interface StreamOwner {
   /** Undefined if it needs no answer. */
   readonly id: Id | undefined
-  /** Takes how the call ended, when a stream with an answer ends. */
-  ended(final: Final): void
+  /** Takes how the call ended, when a stream with an answer ends, and the bytes of the stream. */
+  ended(final: Final, bytes: number): void
   /** Takes why there is no answer. Returns the fault. */
   lose(error: Error): Fault
 }
@@ -56,6 +56,7 @@ export class RelayedStream {
   #draining = false
   /** Nothing of the server has been sent. */
   #isNew = true
+  #length = 0
   /** An event was too large. */
   #tooLarge: SseError | undefined
 
@@ -76,6 +77,7 @@ export class RelayedStream {
     pour(source, response, (chunk) => {
       // A destroyed source may still emit buffered data.
       if (response.writableEnded) return true
+      this.#length += chunk.length
       writeTogether(response, chunk.length)
       const mayEnd = hasLineEnd(chunk)
       const within = length.push(chunk, mayEnd)
@@ -144,7 +146,7 @@ export class RelayedStream {
     if (endless && this.#draining) return era === 'modern' && id !== undefined ? subscriptionEnded(id) : undefined
     const { answer } = this.#events
     const final = answer instanceof RelayedEnding ? answer.final : answer && replyIn(answer)
-    if (final) this.#owner.ended(final)
+    if (final) this.#owner.ended(final, this.#length)
     if (answer || endless || !this.#canEndWithError) return undefined
     return this.#errorMessage(new Error('The server closed the stream without an answer'))
   }

@@ -31,6 +31,7 @@ import type { Signal } from '../../time/hang-up.js'
 import { within } from '../../time/time.js'
 import type { Arrival, Exchange } from '../exchange.js'
 import { answerOf, callFault } from '../failure.js'
+import { nameIn } from '../lane.js'
 import { LOG } from '../log-reader.js'
 import type { Owner } from '../owner.js'
 import type { Peer } from '../peer.js'
@@ -133,6 +134,8 @@ export class DirectTunnel implements Tunnel, Owner {
     this.#peer.lastUsed = performance.now()
     const exchange = this.#peer.beginExchange(this.#options.principal)
     exchange.number = call
+    exchange.name = nameIn(request.params)
+    exchange.client = this
     if (typeof request.params === 'string') exchange.origin = request.source
     this.#delivery?.enter(exchange)
     const token = tokenOf(request.params)

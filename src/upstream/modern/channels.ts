@@ -7,10 +7,11 @@
 import { BoundedSet } from '../../limits/bounded.js'
 import type { Occupant } from '../../limits/occupancy.js'
 import { ANONYMOUS, type Sender } from '../../protocol/call.js'
+import { requestHeaders } from '../../protocol/headers.js'
 import { LISTEN } from '../../protocol/methods.js'
 import { discoverParams } from '../../protocol/modern-server.js'
 import type { Notification, Params, Request } from '../../rpc/message.js'
-import { type Json, value } from '../../rpc/splice.js'
+import { EMPTY, type Json, value } from '../../rpc/splice.js'
 import { printable } from '../../texts/printable.js'
 import type { Exchange } from '../exchange.js'
 import type { Access } from '../half.js'
@@ -149,7 +150,8 @@ export class ModernChannel implements Occupant, Owner {
 
   constructor(options: ModernChannelOptions) {
     this.#options = options
-    this.ping = { method: 'server/discover', params: discoverParams(options.clientInfo) }
+    const method = 'server/discover'
+    this.ping = { method, params: discoverParams(options.clientInfo), headers: requestHeaders(method, EMPTY) }
   }
 
   get principal(): string {

@@ -7,6 +7,7 @@ import type { Memory } from '../../limits/memory.js'
 import type { Account } from '../../protocol/account.js'
 import type { HttpRefusal } from '../../protocol/refusal.js'
 import type { Outline } from '../../rpc/outline.js'
+import type { Lanes } from '../lanes.js'
 import { excerpt } from './stdio/stderr-tail.js'
 
 /** One message to the server. */
@@ -36,6 +37,8 @@ export interface Channel {
   readonly alive: boolean
   /** The ledger for bytes that have been read and not yet delivered. */
   readonly memory: Memory
+  /** In which calls take turns, if several clients may call the server: on this channel, or on all channels to its address. */
+  readonly lanes?: Lanes | undefined
   /** Sets the receiver. Called once, before anything is sent. */
   attach(receiver: Receiver): void
   /**

@@ -12,6 +12,7 @@ import { headerOf, mediaType } from '../../texts/headers.js'
 import { HangUp } from '../../time/hang-up.js'
 import { backoff, pause } from '../../time/pause.js'
 import { Deadline, within } from '../../time/time.js'
+import type { Lanes } from '../lanes.js'
 import { OneWaySender } from '../one-way.js'
 import { AcceptedCalls } from './accepted-calls.js'
 import { type BodyKind, bodyKindOf, type OriginAnswer, type ResponseHeaders, refused, textIn } from './answers.js'
@@ -68,6 +69,7 @@ class HttpChannel implements Channel {
   readonly shared = false
   readonly stateless: boolean
   readonly memory: Memory
+  readonly lanes: Lanes | undefined
   readonly #origin: Origin
   /** Open requests, by exchange. Those without an exchange have negative numbers. */
   readonly #readings = new Map<number, Reading>()
@@ -93,6 +95,7 @@ class HttpChannel implements Channel {
   constructor(origin: Origin, stateless: boolean) {
     this.#origin = origin
     this.memory = origin.memory
+    this.lanes = origin.lanes
     this.#oneWay = new OneWaySender(origin.memory)
     this.stateless = stateless
     if (!stateless) this.#cookies = new Cookies(origin.url)

@@ -3,6 +3,7 @@
 import { type Memory, unlimited } from '../../limits/memory.js'
 import type { Serve, SdkTransport as ServerEnd } from '../../ports/transport.js'
 import { Outline } from '../../rpc/outline.js'
+import { Lanes } from '../lanes.js'
 import {
   type Channel,
   ChannelError,
@@ -18,6 +19,8 @@ export interface InProcessOptions {
   /** Maximum bytes of one message of the server. */
   lineLimit: number
   memory?: Memory
+  /** Several clients may call the server. */
+  isShared?: boolean
 }
 
 export class InProcessTransport implements Transport {
@@ -60,6 +63,7 @@ class InProcessChannel implements Channel {
   readonly shared = true
   readonly stateless = false
   readonly memory: Memory
+  readonly lanes: Lanes | undefined
   readonly end: ServerEnd
   readonly #options: Pick<InProcessOptions, 'lineLimit'>
   readonly #onGone: () => void
@@ -73,6 +77,7 @@ class InProcessChannel implements Channel {
 
   constructor(options: InProcessOptions, onGone: () => void) {
     this.memory = options.memory ?? unlimited()
+    this.lanes = options.isShared ? new Lanes(this.memory) : undefined
     this.#options = options
     this.#onGone = onGone
     this.#messages = new Slices(

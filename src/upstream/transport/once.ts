@@ -1,16 +1,16 @@
 /** Sends one request over Streamable HTTP without a channel, for example in the session of a relayed client. */
-import { type Id, parseMessage, type Response, request as requestMessage } from '../../rpc/message.js'
+import { type Id, parseMessage, type Response, request as requestMessage, type Sent } from '../../rpc/message.js'
 import { sourceOf } from '../../rpc/source.js'
 import { Deadline } from '../../time/time.js'
 import { type BodyKind, bodyKindOf, type ResponseHeaders, refused } from './answers.js'
 import { ChannelError } from './channel.js'
 import type { Origin, OriginHeaders } from './origin.js'
 
-/** Sends a request without parameters, and waits for its answer. Rejects with a ChannelError. */
+/** Sends a request and waits for its answer. Rejects with a ChannelError. */
 export async function askOnce(
   origin: Origin,
   method: string,
-  to: { path: string; headers: OriginHeaders },
+  { params, ...to }: { path: string; headers: OriginHeaders; params?: Sent },
   timeout: number,
 ): Promise<Response> {
   const id = JSON.stringify(crypto.randomUUID()) as Id
@@ -33,7 +33,7 @@ export async function askOnce(
     },
   }
   try {
-    const asked = await origin.askOrigin({ method: 'POST', ...to, body: requestMessage(id, method, undefined) }, reader)
+    const asked = await origin.askOrigin({ method: 'POST', ...to, body: requestMessage(id, method, params) }, reader)
     if (asked.status >= 300) throw refused(asked)
     if (asked.kind === 'whole') take(asked.body)
   } catch (error) {

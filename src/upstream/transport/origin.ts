@@ -9,6 +9,7 @@ import { SseDecoder, type SseEvent } from '../../rpc/sse.js'
 import { headerOf } from '../../texts/headers.js'
 import { HangUp, type Signal } from '../../time/hang-up.js'
 import { atTurnEnd } from '../../time/turn.js'
+import { Lanes } from '../lanes.js'
 import {
   type BodyKind,
   channelError,
@@ -51,6 +52,8 @@ export interface OriginOptions {
   streamLimit?: number
   /** The ledger for bytes that have been read and not yet delivered. */
   memory?: Memory
+  /** Several clients may call the server. */
+  isShared?: boolean
 }
 
 /** An HTTP request to the origin. */
@@ -91,6 +94,8 @@ export class Origin {
   /** Sent with every request. */
   readonly headers: OriginHeaders
   readonly memory: Memory
+  /** In which calls take turns, if several clients may call the server. */
+  readonly lanes: Lanes | undefined
   /** Where requests to the address go. */
   readonly redirects: Redirects
   /** Most bytes of an answer that is not a stream. */
@@ -112,6 +117,7 @@ export class Origin {
       bodyLimit,
       streamLimit,
       memory = unlimited(),
+      isShared = false,
     } = {
       ...DEFAULTS,
       ...options,
@@ -119,6 +125,7 @@ export class Origin {
     this.url = url
     this.redirects = new Redirects(url)
     this.memory = memory
+    this.lanes = isShared ? new Lanes(memory) : undefined
     this.headers = { 'accept-encoding': 'identity', ...headers }
     this.bodyLimit = bodyLimit
     this.streamLimit = streamLimit

@@ -10,9 +10,12 @@ const NONE: readonly never[] = []
 export class Slices<T> {
   readonly #take: (item: T) => void
   readonly #drained: () => void
-  #waiting: readonly T[] = NONE
+  /** Items that wait, from `#next` on: those before have been delivered. */
+  #waiting: T[] = []
+  #next = 0
   /** The number of items delivered in this turn. */
   #taken = 0
+  #isDelivering = false
   /** This turn's slice is complete; the next one waits for the next turn. */
   #yielding = false
   #last: (() => void) | undefined
@@ -27,24 +30,33 @@ export class Slices<T> {
 
   /** Whether items wait. The source has to pause until `drained` is called. */
   get busy(): boolean {
-    return this.#waiting.length > 0
+    return this.#isDelivering || this.#waiting.length > 0
   }
 
   /** Delivers as many items as this turn allows; the others follow in order. Returns whether items wait. */
   deliver(items: readonly T[]): boolean {
-    const all = this.#waiting.length > 0 ? [...this.#waiting, ...items] : items
-    this.#waiting = all
-    if (this.#yielding) return all.length > 0
-    let at = 0
-    // `take` may call `clear`.
-    while (at < all.length && this.#taken < SLICE && this.#waiting.length > 0) {
-      this.#taken++
-      this.#take(all[at++] as T)
-    }
-    if (this.#waiting.length > 0) this.#waiting = at < all.length ? all.slice(at) : NONE
-    if (this.#taken >= SLICE) {
-      this.#yielding = true
-      setImmediate(this.#next)
+    for (const item of items) this.#waiting.push(item)
+    if (this.#yielding || this.#isDelivering) return this.#waiting.length > 0
+    this.#isDelivering = true
+    try {
+      // `take` may call `clear`.
+      while (this.#next < this.#waiting.length && this.#taken < SLICE) {
+        this.#taken++
+        this.#take(this.#waiting[this.#next++] as T)
+      }
+    } finally {
+      this.#isDelivering = false
+      // Not after each slice, because that would copy all others each time.
+      if (this.#next === this.#waiting.length) this.#waiting.length = this.#next = 0
+      else if (2 * this.#next > this.#waiting.length) {
+        this.#waiting.splice(0, this.#next)
+        this.#next = 0
+      }
+      // Not only after a whole slice: an item whose handling failed must not stop the others.
+      if (this.#taken >= SLICE || this.#waiting.length > 0) {
+        this.#yielding = true
+        setImmediate(this.#goOn)
+      }
     }
     if (this.#waiting.length > 0) return true
     const last = this.#last
@@ -63,10 +75,11 @@ export class Slices<T> {
 
   /** Drops all waiting items. */
   clear(): void {
-    this.#waiting = NONE
+    this.#waiting = []
+    this.#next = 0
   }
 
-  readonly #next = (): void => {
+  readonly #goOn = (): void => {
     this.#yielding = false
     this.#taken = 0
     if (!this.busy) return

@@ -11,6 +11,7 @@ import { forgivingText, sourceOfBytes } from '../../rpc/source.js'
 import type { SseEvent } from '../../rpc/sse.js'
 import { mediaType } from '../../texts/headers.js'
 import { Deadline } from '../../time/time.js'
+import type { Lanes } from '../lanes.js'
 import { OneWaySender } from '../one-way.js'
 import { type BodyKind, type OriginAnswer, type ResponseHeaders, refused } from './answers.js'
 import {
@@ -58,6 +59,7 @@ class SseChannel implements Channel {
   readonly shared = true
   readonly stateless = false
   readonly memory: Memory
+  readonly lanes: Lanes | undefined
   readonly #origin: Origin
   readonly #oneWay: OneWaySender
   readonly #cookies: Cookies
@@ -70,6 +72,7 @@ class SseChannel implements Channel {
   constructor(origin: Origin) {
     this.#origin = origin
     this.memory = origin.memory
+    this.lanes = origin.lanes
     this.#cookies = new Cookies(origin.url)
     this.#oneWay = new OneWaySender(origin.memory)
   }

@@ -7,6 +7,7 @@ import { type Memory, NOBODY, type Reservation, SMALL, unlimited } from '../../.
 import { encodeLine, type Line, LineDecoder } from '../../../rpc/lines.js'
 import { Outline } from '../../../rpc/outline.js'
 import { Deadline } from '../../../time/time.js'
+import { Lanes } from '../../lanes.js'
 import {
   type Channel,
   ChannelError,
@@ -32,6 +33,8 @@ export interface StdioChannelOptions {
   onStderr?: (line: string) => void
   /** The ledger for bytes that have been read from the child, or wait to be written to it. */
   memory?: Memory
+  /** Several clients may call the server. */
+  isShared?: boolean
   /** Called when the child has ended. `wanted`: the channel was being closed. */
   onExit(wanted: boolean): void
   /** Called when the child and its descendants have ended, or have been killed. */
@@ -67,6 +70,7 @@ export class StdioChannel implements Channel {
   readonly shared = true
   readonly stateless = false
   readonly memory: Memory
+  readonly lanes: Lanes | undefined
   /** Reservations for the incomplete line, and for lines that wait to be written. */
   readonly #reservations: { line: Reservation; queue: Reservation }
   readonly #child: Child
@@ -90,6 +94,7 @@ export class StdioChannel implements Channel {
   /** `child` has to lead a process group, and to have a pipe for each of its standard streams. */
   constructor(child: ChildProcess, options: StdioChannelOptions) {
     this.memory = options.memory ?? unlimited()
+    this.lanes = options.isShared ? new Lanes(this.memory) : undefined
     this.#reservations = { line: this.memory.reserve(NOBODY, SMALL), queue: this.memory.reserve(NOBODY, SMALL) }
     this.#child = child as Child
     this.#group = new ProcessGroup(child)
