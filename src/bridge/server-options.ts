@@ -117,7 +117,7 @@ export function serverOptions(
     memory,
     keys,
     replicas,
-    isShared,
+    isShared = false,
   }: Pick<Shared, 'memory' | 'keys' | 'replicas'> & Partial<Pick<Shared, 'isShared'>>,
   { connect, accounts, pem }: Reaching = {},
 ): ServerOptions {

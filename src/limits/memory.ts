@@ -60,9 +60,9 @@ export class Memory {
     if (reached) throw noMemory(reached)
   }
 
-  /** Whether `bytes` more would exceed the principal's share now. Reserves nothing. */
-  exceedsShare(principal: string, bytes: number): boolean {
-    return this.#reached(principal, bytes) === 'share'
+  /** Whether `bytes` are available now. Reserves nothing. */
+  hasRoom(principal: string, bytes: number): boolean {
+    return this.#reached(principal, bytes) === undefined
   }
 
   /** Reserves `bytes` more, or returns why not. For reservations only. */

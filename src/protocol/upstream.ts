@@ -134,8 +134,8 @@ export interface Relayed {
   /** The server's era; undefined if it is not known yet. */
   speaks(): Era | undefined
   /**
-   * Calls `go` when a request can be sent without holding up others. The returned function ends it: with the bytes of its
-   * answer, or undefined if there was none.
+   * Calls `go` when a request can be sent without holding up others. The returned function has to be called with the length
+   * of its answer, as soon as that begins, and with undefined when the request is over.
    */
   takeTurn(
     call: {

@@ -53,6 +53,8 @@ export interface Lane {
   mostBlocking: number
   /** The bytes of its last answer, if that was large; else 0. */
   large: number
+  /** Large answers that are passed on and have not been read to their end. */
+  unread: number
   /** When a call was sent or answered last, and the client of the last one that was sent. */
   activeAt: number
   client: Client | undefined
@@ -76,7 +78,7 @@ const MAX_NAME = 200
 
 /** A lane of which nothing is known. */
 export function newLane(key: string, principal: string, mostBlocking: number): Lane {
-  const start = { open: 0, blocking: 0, mostOpen: UNPROVEN, large: 0, activeAt: 0, client: undefined }
+  const start = { open: 0, blocking: 0, mostOpen: UNPROVEN, large: 0, unread: 0, activeAt: 0, client: undefined }
   return { ...start, key: own(key), principal: own(principal), waiting: [], mostBlocking }
 }
 
@@ -101,9 +103,13 @@ export function grow(lane: Lane): void {
   lane.mostBlocking = Math.min(2 * lane.mostBlocking, lane.mostOpen)
 }
 
+export function isLarge(bytes: number | undefined): boolean {
+  return bytes !== undefined && bytes > LARGE
+}
+
 /** Notes the length of an answer. */
 export function learn(lane: Lane, bytes: number): void {
-  lane.large = bytes > LARGE ? bytes : 0
+  lane.large = isLarge(bytes) ? bytes : 0
   if (lane.large > 0) {
     lane.mostOpen = Math.max(1, Math.floor(ROOM / bytes))
     lane.mostBlocking = lane.mostOpen

@@ -2,7 +2,7 @@
  * Keeps the way to a server free. A server writes one answer after the other, so a call waits for the answers to all calls that were
  * sent before it. The calls of one principal to one tool, prompt or method are a *lane*: it has few calls at the server until their
  * answers are known to be small, and one while they are very large. Its other calls wait here, and not at the server: calls with
- * large answers also while the principal's share of the memory is used by answers that its clients have not read.
+ * large answers also while the principal's clients do not read their answers.
  *
  * Any answer shows that the server is free of what was sent before the call that it answers. If calls wait and nothing comes, the
  * server is asked something small.
@@ -17,6 +17,7 @@ import {
   type Go,
   grow,
   hasRoom,
+  isLarge,
   keyOf,
   type Lane,
   type LaneCall,
@@ -31,8 +32,9 @@ import {
 
 /** Milliseconds of silence after which the server is asked something. */
 const SILENCE = 250
-/** Milliseconds without an answer in a lane after which one more call of it is sent all the same: a client may not read one. */
+/** Milliseconds after which one more call of a lane is sent all the same: without an answer, and while earlier answers are not read. */
 const PATIENCE = 10_000
+const READING = 1_000
 /** Milliseconds that the server has to answer when it is asked. */
 export const ASK_WITHIN = 60_000
 /** Milliseconds for which a lane counts as a neighbour after a call, and the lanes that are remembered for that. */
@@ -68,10 +70,12 @@ export class Lanes {
   }
 
   /**
-   * Takes a place for a call, and calls `go` as soon as it can be sent, which may be at once. The returned function ends the
-   * call, as `leave`.
+   * Takes a place for a call, and calls `go` as soon as it can be sent, which may be at once. The returned function has to be
+   * called with the length of the answer, as soon as that begins, and with undefined when the call is over.
    */
   take(call: Omit<LaneCall, 'turn'>, go: Go, ask: Ask): (bytes: number | undefined) => void {
+    let isHere = true
+    let unread: Lane | undefined
     const taker: LaneCall = { ...call, turn: undefined }
     if (this.calls++ === 0) {
       this.lone = taker
@@ -79,9 +83,21 @@ export class Lanes {
       go()
     } else if (this.enter(taker, go, ask)) go()
     return (bytes) => {
-      this.calls--
-      if (taker.turn) this.leave(taker.turn, bytes)
-      else this.lone = undefined
+      const { turn } = taker
+      if (isHere) {
+        isHere = false
+        this.calls--
+        if (turn && isLarge(bytes)) {
+          unread = turn.lane
+          unread.unread++
+        }
+        if (turn) this.leave(turn, bytes)
+        else this.lone = undefined
+      } else if (bytes === undefined && unread) {
+        unread.unread--
+        unread = undefined
+        this.#goOn()
+      }
     }
   }
 
@@ -176,10 +192,10 @@ export class Lanes {
 
   /** Whether a call that waits may be sent now. */
   #maySend({ lane, client }: Turn): boolean {
-    const { large, principal } = lane
+    const { large, principal, unread } = lane
     if (!hasRoom(lane)) return false
     // Another client may want a small answer, or read faster.
-    return large === 0 || client !== lane.client || !this.#memory.exceedsShare(principal, large)
+    return large === 0 || client !== lane.client || (unread === 0 && this.#memory.hasRoom(principal, large))
   }
 
   /** Notes that calls up to this one, which holds up the server, do not hold it up. */
@@ -227,7 +243,7 @@ export class Lanes {
     const now = performance.now()
     for (const lane of [...this.#waiting]) {
       const next = nextIn(lane)
-      if (next && now - lane.activeAt >= PATIENCE) this.#sendWaiting(next)
+      if (next && now - lane.activeAt >= (hasRoom(lane) ? READING : PATIENCE)) this.#sendWaiting(next)
     }
     // Clients may have read their answers.
     this.#goOn()

@@ -22,8 +22,10 @@ function start(t: Test, { hasNeighbour = true, memory = unlimited() } = {}) {
     const leave = lanes.take({ principal, method: 'tools/call', name: tool, client }, () => sent.push(name), ask)
     let isOver = false
     const over = (bytes: number | undefined) => {
-      if (!isOver) leave(bytes)
+      if (isOver) return
       isOver = true
+      leave(bytes)
+      if (bytes !== undefined) leave(undefined)
     }
     left.push(() => over(undefined))
     return { answer: (bytes = 1) => over(bytes), cancel: () => over(undefined) }
@@ -55,27 +57,24 @@ t.test('where nobody else calls, it has six', async (t) => {
   t.equal(sent.length, 6)
 })
 
-t.test(
-  'a caller who does not read gets no further large answers until there is room in its share of the memory',
-  async (t) => {
-    const memory = new Memory({ max: 100 * MIB, share: 0.5 })
-    const { sent, call } = start(t, { memory })
-    const calls = many(5).map((name) => call(name))
-    const unread = memory.mustReserve('alice', 40 * MIB)
-    calls[0]?.answer(15 * MIB)
-    t.same(sent, ['0'])
-    call('of bob', { principal: 'bob' }).answer(15 * MIB)
-    call('another tool', { tool: 'write' }).answer(1)
-    t.same(sent, ['0', 'of bob', 'another tool'])
-    const other = call('other client', { client: 'two' })
-    t.equal(sent.at(-1), 'other client', 'another client of the same principal may read')
-    other.answer(15 * MIB)
-    t.equal(sent.at(-1), '1', 'as long as they take turns')
-    unread.end()
-    calls[1]?.answer(15 * MIB)
-    await until(() => sent.at(-1) === '2', 'the next call')
-  },
-)
+t.test('a caller who does not read waits for memory before it gets further large answers', async (t) => {
+  const memory = new Memory({ max: 100 * MIB, share: 0.5 })
+  const { sent, call } = start(t, { memory })
+  const calls = many(5).map((name) => call(name))
+  const unread = memory.mustReserve('alice', 40 * MIB)
+  calls[0]?.answer(15 * MIB)
+  t.same(sent, ['0'])
+  call('of bob', { principal: 'bob' }).answer(15 * MIB)
+  call('another tool', { tool: 'write' }).answer(1)
+  t.same(sent, ['0', 'of bob', 'another tool'])
+  const other = call('other client', { client: 'two' })
+  t.equal(sent.at(-1), 'other client', 'another client of the same principal may read')
+  other.answer(15 * MIB)
+  t.equal(sent.at(-1), '1', 'as long as they take turns')
+  unread.end()
+  calls[1]?.answer(15 * MIB)
+  await until(() => sent.at(-1) === '2', 'the next call')
+})
 
 t.test('a lane with small answers has more calls with each, and soon all', async (t) => {
   const { sent, call } = start(t)
@@ -96,6 +95,23 @@ t.test('large answers share a room: the smaller, the more of them', async (t) =>
   t.equal(sent.length, 1 + 8)
   for (let at = 1; at < 9; at++) calls[at]?.answer(9 * MIB)
   t.equal(sent.length, 10, 'at last one after the other')
+})
+
+t.test('and so does one who does not read what is passed on', async (t) => {
+  const { lanes, sent, call } = start(t)
+  const go = () => sent.push('first')
+  const first = lanes.take(
+    { principal: 'alice', method: 'tools/call', name: 'read', client: 'one' },
+    go,
+    async () => {},
+  )
+  const calls = many(5).map((name) => call(name))
+  first(15 * MIB)
+  t.same(sent, ['first'])
+  await until(() => sent.length > 1, 'after a while, the next one')
+  first(undefined)
+  calls[0]?.answer(15 * MIB)
+  t.same(sent, ['first', '0', '1'], 'at once, if all is read')
 })
 
 t.test('calls of others, and of other tools, are sent at once', async (t) => {

@@ -107,12 +107,13 @@ export class RelayedRequest implements RelayedSender, StreamOwner {
       this.#waits = false
       this.#sending.start()
     })
+    if (this.#over) this.#free(undefined)
   }
 
-  /** The server has begun its answer, which has this many bytes; undefined if there is none. */
+  /** The server has begun its answer, which has this many bytes; undefined if the request is over. */
   #free(bytes: number | undefined): void {
     this.#leaveLane?.(bytes)
-    this.#leaveLane = undefined
+    if (bytes === undefined) this.#leaveLane = undefined
   }
 
   /** Aborts when the client has disconnected or the request is cut. */
