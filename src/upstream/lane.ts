@@ -29,14 +29,14 @@ type Client = object | string
 /** Sends a call. */
 export type Go = () => void
 /** Asks the server something small. Resolves when it has answered. */
-export type Ask = () => Promise<unknown>
+export type AskServer = () => Promise<unknown>
 
 /** A call in a lane. */
 export interface Turn {
   readonly lane: Lane
   readonly client: Client | undefined
   /** Set while it waits. */
-  waits: { go: Go; ask: Ask } | undefined
+  waits: { go: Go; ask: AskServer } | undefined
   /** Its call has ended without an answer: the server may still be busy with it. */
   hasEnded: boolean
 }
@@ -74,7 +74,7 @@ export const FIRST_ALONE = 6
 /** Milliseconds without an answer in a lane after which it may have one more call if the server answers others: its answers may take long. */
 const SLOW = 1_000
 /** Characters of a name that count. */
-const MAX_NAME = 200
+const MAX_LANE_NAME = 200
 
 /** A lane of which nothing is known. */
 export function newLane(key: string, principal: string, mostBlocking: number): Lane {
@@ -129,6 +129,6 @@ export function nameIn(params: Params | undefined): string | undefined {
 
 /** What the lane of a call is called. */
 export function keyOf({ principal, method = '', name = '' }: LaneName): string {
-  const of = methodTraits(method).named === 'name' ? name.slice(0, MAX_NAME) : ''
-  return `${principal} ${method.slice(0, MAX_NAME)} ${of}`.slice(0, MAX_KEY)
+  const of = methodTraits(method).named === 'name' ? name.slice(0, MAX_LANE_NAME) : ''
+  return `${principal} ${method.slice(0, MAX_LANE_NAME)} ${of}`.slice(0, MAX_KEY)
 }

@@ -11,7 +11,7 @@ import type { Memory } from '../limits/memory.js'
 import { Recent } from '../rpc/memoize.js'
 import { own } from '../rpc/source.js'
 import {
-  type Ask,
+  type AskServer,
   FIRST,
   FIRST_ALONE,
   type Go,
@@ -73,7 +73,7 @@ export class Lanes {
    * Takes a place for a call, and calls `go` as soon as it can be sent, which may be at once. The returned function has to be
    * called with the length of the answer, as soon as that begins, and with undefined when the call is over.
    */
-  take(call: Omit<LaneCall, 'turn'>, go: Go, ask: Ask): (bytes: number | undefined) => void {
+  take(call: Omit<LaneCall, 'turn'>, go: Go, ask: AskServer): (bytes: number | undefined) => void {
     let isHere = true
     let unread: Lane | undefined
     const taker: LaneCall = { ...call, turn: undefined }
@@ -104,7 +104,7 @@ export class Lanes {
   /**
    * Takes a place for a call beside others. Returns whether it can be sent now; otherwise calls `go` when it can be sent.
    */
-  enter(call: LaneCall, go: Go, ask: Ask): boolean {
+  enter(call: LaneCall, go: Go, ask: AskServer): boolean {
     const { lone } = this
     this.lone = undefined
     if (lone) this.#send(this.#turnOf(lone))
