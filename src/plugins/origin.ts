@@ -5,13 +5,14 @@
 import cors from '@fastify/cors'
 import plugin from 'fastify-plugin'
 import { Fault } from '../fault/fault.js'
+import { allowedHosts as hostsAllowed, originOf } from '../texts/host-name.js'
 import { type Reached, reachedThrough } from './reached.js'
 
 /** The allowed hosts and origins. */
 export interface AllowedOriginOptions {
-  /** Host names of the bridge, in addition to those of the loopback interface. Without port. */
+  /** Hosts of the bridge, as of `allowedHosts`, in addition to those of the loopback interface. */
   allowedHosts: readonly string[]
-  /** Exact origins of web pages that may call: scheme, host and port. */
+  /** Origins of web pages that may call: scheme, host and port. */
   allowedOrigins: readonly string[]
   /** Allow all hosts that are IP addresses: DNS rebinding needs a name. */
   addresses?: boolean
@@ -22,15 +23,15 @@ export interface AllowedOriginOptions {
 }
 
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
-const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[0-9]{1,3}(?:\.[0-9]{1,3}){3})$/
+const ADDRESS = /^(?:\[[0-9a-f:.]+\]|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::[0-9]{1,5})?$/i
 const DIRECTLY = reachedThrough([], () => false)
 const EXPOSED = ['Mcp-Session-Id', 'WWW-Authenticate']
 
 /** A Fastify plugin that refuses requests with a foreign Host or Origin with 403. */
 export const origin = plugin<AllowedOriginOptions>(async function origin(app, options) {
   const { allowedHosts, allowedOrigins, addresses = false, open, reached } = options
-  const hosts = new Set([...LOOPBACK, ...allowedHosts].map((host) => host.toLowerCase()))
-  const origins = new Set(allowedOrigins.map((one) => one.toLowerCase()))
+  const isAllowed = hostsAllowed([...LOOPBACK, ...allowedHosts])
+  const origins = new Set(allowedOrigins.map((one) => originOf(one) ?? one))
 
   app.addHook('onRequest', (request, _reply, done) => {
     if (open.includes(request.routeOptions.url ?? '')) {
@@ -38,8 +39,7 @@ export const origin = plugin<AllowedOriginOptions>(async function origin(app, op
       return
     }
     const named = reached ? reached.host(request) : request.headers.host
-    const host = hostName(named)
-    if (host === undefined || !(hosts.has(host) || (addresses && ADDRESS.test(host)))) {
+    if (!(isAllowed(named) || (addresses && ADDRESS.test(named ?? '')))) {
       throw new Fault('foreignHost', `Host "${shown(named)}" is not one of this bridge (allow it with --allowed-host)`)
     }
     const from = request.headers.origin
@@ -58,18 +58,13 @@ export const origin = plugin<AllowedOriginOptions>(async function origin(app, op
 
   if (origins.size > 0) {
     await app.register(cors, {
-      origin: [...allowedOrigins],
+      origin: [...origins],
       methods: ['GET', 'POST', 'DELETE'],
       exposedHeaders: EXPOSED,
       maxAge: 600,
     })
   }
 })
-
-/** The name in a Host header, without its port. */
-function hostName(host: string | undefined): string | undefined {
-  return host === undefined ? undefined : /^(\[[0-9a-f:.]+\]|[^:/@\s]+)(?::[0-9]{1,5})?$/.exec(host.toLowerCase())?.[1]
-}
 
 function shown(text: string | undefined): string {
   return (text ?? '').replace(/[^\x20-\x7e]/g, '?').slice(0, 64)

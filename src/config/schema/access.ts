@@ -1,5 +1,6 @@
 /** Options about clients: addresses to listen on, and who may connect. */
 import * as z from 'zod'
+import { wrongHost, wrongOrigin } from '../hosts.js'
 import { browser, forwarded, issuers } from './identity.js'
 import { entryName, scope, text, unscoped } from './values.js'
 
@@ -13,6 +14,14 @@ const proxy = z
     (text) => addresses.some((one) => one.safeParse(text).success),
     'has to be an IP address or a network like 10.0.0.0/8',
   )
+
+/** A check by what is wrong with a text. */
+function unless(wrong: (text: string) => string | undefined) {
+  return (text: string, context: z.RefinementCtx) => {
+    const message = wrong(text)
+    if (message !== undefined) context.addIssue({ code: 'custom', message })
+  }
+}
 
 /** Options of the bridge: addresses, names and tokens. */
 export const access = {
@@ -51,11 +60,17 @@ export const access = {
       'Address at which clients reach the bridge if a proxy is in front of it, with the path prefix that the proxy removes.',
     ),
   allowedHosts: z
-    .array(z.string())
+    .array(z.string().superRefine(unless(wrongHost)))
     .default([])
-    .describe('Host names that requests may have in their Host header, in addition to the loopback names.'),
+    .describe(
+      'Hosts that requests may have in their Host header, in addition to the loopback names: tools.example.com with all ports, tools.example.com:8443, or *.example.com for all names below it.',
+    ),
   allowedOrigins: z
-    .array(z.url('has to be an origin like https://app.example.com; * for all origins is not supported'))
+    .array(
+      z
+        .url({ error: 'has to be an origin like https://app.example.com; * for all origins is not supported', abort: true })
+        .superRefine(unless(wrongOrigin)),
+    )
     .default([])
     .describe('Origins of web pages that may call the bridge.'),
   trustedProxies: z
