@@ -1,4 +1,5 @@
 /** The table of commands: description, arguments, flags and examples of each. */
+import { DOCUMENTS } from '../texts/documents.js'
 import { BRIDGE, FINDING, LOG, SERVER, SIGN_IN, SOURCES, TLS, TOGETHER, TRUST } from './flag-groups.js'
 import type { FlagName } from './flags.js'
 
@@ -112,7 +113,8 @@ export const COMMANDS = {
     words: 2,
     flags: [...TOGETHER, 'json', ...SERVER, ...SIGN_IN, ...LOG],
     details: [
-      'A file is written by "mcp-bridge --record <file>", or copied from the inspector; docs/replay.md describes it. Each call is',
+      'A file is written by "mcp-bridge --record <file>", or copied from the inspector, and described in',
+      `${DOCUMENTS}replay.md. Each call is`,
       'made by a client of the revision that it was recorded with, and the questions of the server get the recorded answers.',
       '',
       'Exit codes: 0 if all answers are as recorded, 1 if some are not or the server is unavailable, 2 if the file or a flag is wrong.',
@@ -278,7 +280,7 @@ export const COMMANDS = {
     about: 'compute the replicas, CPU, memory and Redis that a load needs',
     words: 0,
     flags: ['calls', 'sessions', 'streams', 'parked', 'forwarded', 'json'],
-    details: ['The figures behind it were measured on one machine: see "Sizing" in docs/operations.md.'],
+    details: [`The figures behind it were measured on one machine: see ${DOCUMENTS}operations.md#sizing.`],
     examples: [
       ['Sessions of legacy clients, each with an open stream', 'mcp-bridge size --sessions 10000 --calls 500'],
       [

@@ -2,6 +2,8 @@
  * Flags and commands of programs that people may have used before, and their equivalents here. The flags are those of supergateway
  * 4.0, of both programs called mcp-proxy (punkpeye's 6.7 and sparfenyuk's 0.11) and of mcp-remote 0.15.
  */
+import { DOCUMENTS } from '../texts/documents.js'
+
 const PROGRAMS = { s: 'supergateway', p: 'mcp-proxy', r: 'mcp-remote' } as const
 
 interface Habit {
@@ -165,7 +167,7 @@ const FLAG_HABITS: Readonly<Record<string, Habit>> = {
   ...named(
     'r',
     ['ignoretool'],
-    'which tools a caller sees is set by "scopes" in a configuration file: see docs/access.md',
+    `which tools a caller sees is set by "scopes" in a configuration file: see ${DOCUMENTS}access.md`,
   ),
   ...named(
     '',
@@ -250,7 +252,7 @@ const WORD_HABITS: Readonly<Record<string, string>> = {
   verify: 'write mcp-bridge check --config mcp.json',
   test: LISTS,
   doctor: LISTS,
-  init: 'mcp-bridge wrap puts the bridge in front of the servers of a client; a configuration file is described in docs/config-files.md',
+  init: `mcp-bridge wrap puts the bridge in front of the servers of a client; a configuration file is described in ${DOCUMENTS}config-files.md`,
   install: 'mcp-bridge wrap <client> puts the bridge in front of the servers of a client',
   add: 'mcp-bridge wrap <client> puts the bridge in front of the servers of a client',
   setup: 'mcp-bridge wrap <client> puts the bridge in front of the servers of a client',

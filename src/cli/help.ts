@@ -1,5 +1,6 @@
 /** Help pages of the program and of each command, from the tables of commands and flags and the schema of options. */
 import { optionAt, options, type ReferenceOption } from '../config/reference.js'
+import { DOCUMENTS } from '../texts/documents.js'
 import { COMMAND_NAMES, type CommandName, EVERYWHERE, rowOf } from './commands.js'
 import { GROUPS } from './flag-groups.js'
 import { FLAGS, type Flag, type FlagName, flagOf } from './flags.js'
@@ -21,7 +22,8 @@ export function shortHelp(): string {
   const flags = MOST_USED.map((name): [string, string] => [signature(name), firstSentence(aboutFlag(name))])
   return page([
     'mcp-bridge connects MCP clients and servers of both protocol eras: modern (2026-07-28) and legacy',
-    '(2024-11-05 to 2025-11-25). It serves each server at an address of its own, or on stdio.',
+    '(2024-11-05 to 2025-11-25). It serves each server at an address of its own, /<name>/mcp, and all',
+    'servers of a file together at /mcp; or one of them on stdio.',
     '',
     'Start it',
     '  mcp-bridge npx -y @modelcontextprotocol/server-everything    a program, for clients over HTTP',
@@ -36,7 +38,8 @@ export function shortHelp(): string {
     '',
     'More',
     '  mcp-bridge help serve        all flags for serving; the same for each command',
-    '  docs/configuration.md        all options of the configuration file, and environment variables',
+    `  ${DOCUMENTS}configuration.md`,
+    '                               all options of the configuration file, and environment variables',
   ])
 }
 

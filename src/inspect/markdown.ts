@@ -1,4 +1,5 @@
 /** The Markdown in tables of the docs: code and links. */
+import { DOCUMENTS } from '../texts/documents.js'
 
 /** A part of a line. */
 export interface MarkdownPiece {
@@ -7,9 +8,6 @@ export interface MarkdownPiece {
   /** The target of a link: an absolute address. */
   href?: string
 }
-
-/** The address of the docs. */
-const DOCUMENTS = 'https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/'
 
 /** The parts of a line. Links are relative to `document`, the name of its file. */
 export function piecesOf(line: string, document: string): MarkdownPiece[] {

@@ -110,3 +110,11 @@ t.test('the examples of the help are valid command lines', async (t) => {
     t.doesNotThrow(() => parseCommand(argv, env), line)
   }
 })
+
+t.test('help says where all servers are together, and where the docs are', async (t) => {
+  const all = [shortHelp(), ...COMMAND_NAMES.map((name) => helpOf([name]))].join('\n')
+  t.match(shortHelp(), /at \/mcp\b/)
+  t.match(shortHelp(), 'https://github.com/mcp-bridge/mcp-bridge/blob/main/docs/configuration.md')
+  // Who has the program alone has no such path.
+  t.notMatch(all, /(?<!\/)\bdocs\/\w/)
+})

@@ -286,3 +286,17 @@ t.test('S5: each pattern of the table has a name, and matches only itself', asyn
     t.notMatch('plain words, numbers 12345 and https://host/path?page=2', form, what)
   }
 })
+
+t.test('a hint that names the variable of a token, or a scheme, is shown as it is', async (t) => {
+  const hints = [
+    `curl -s http://127.0.0.1/mcp -H "authorization: Bearer $TOKEN" -d '{}'`,
+    '"Bearer $env:TOKEN"',
+    "--header 'Authorization: Bearer ${TOKEN}'",
+    "--header 'Authorization: Bearer ${env:API_KEY}'",
+    'Bearer tokens by the name of their principal',
+    'It takes Basic authentication.',
+  ]
+  for (const text of hints) t.equal(redact(JSON.stringify({ text })).text, JSON.stringify({ text }), text)
+  for (const secret of ['$ecret-0123', '${TOKEN}abc0123', 'tokens-0123456', '$TOKEN.abc0123'])
+    t.match(redact(`{"text":"Bearer ${secret}"}`).text, /Bearer ‹hidden›/, secret)
+})
