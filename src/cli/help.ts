@@ -22,8 +22,7 @@ export function shortHelp(): string {
   const flags = MOST_USED.map((name): [string, string] => [signature(name), firstSentence(aboutFlag(name))])
   return page([
     'mcp-bridge connects MCP clients and servers of both protocol eras: modern (2026-07-28) and legacy',
-    '(2024-11-05 to 2025-11-25). It serves each server at an address of its own, /<name>/mcp, and all',
-    'servers of a file together at /mcp; or one of them on stdio.',
+    '(2024-11-05 to 2025-11-25). All servers are together at /mcp, each at /<name>/mcp; or on stdio.',
     '',
     'Start it',
     '  mcp-bridge npx -y @modelcontextprotocol/server-everything    a program, for clients over HTTP',
@@ -38,8 +37,7 @@ export function shortHelp(): string {
     '',
     'More',
     '  mcp-bridge help serve        all flags for serving; the same for each command',
-    `  ${DOCUMENTS}configuration.md`,
-    '                               all options of the configuration file, and environment variables',
+    `  ${DOCUMENTS}configuration.md  all options`,
   ])
 }
 

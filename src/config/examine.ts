@@ -50,7 +50,7 @@ function explained({ path, message }: Issue, written: Json, value: Json): string
   const [reference, read] = [referenceIn(valueUnder(written, path)), valueUnder(value, path)]
   if (reference !== undefined && !isExpanded(path))
     return `${message.replace(/: .*$/s, '')}, and the reference ${reference} stands for a text: write the value itself`
-  if (typeof read === 'string' && WITHOUT_BRACKETS.test(read))
+  if (typeof read === 'string' && WITHOUT_BRACKETS.test(read) && !message.includes(': write '))
     return `${message}: write an IPv6 address in brackets, as in [fd00::1]`
   return message
 }

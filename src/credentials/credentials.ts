@@ -25,6 +25,8 @@ const SHORTEST = 3
 /** The text before a name at the start of its line, and how many of its characters are examined. */
 const STARTS = /(?:^|[\r\n])[\s-]{0,40}$/
 const LOOKED_AT = 41
+/** A hint where a credential belongs: the name of its variable, or a sign for one. */
+const PLACEHOLDER = /^(?:Bearer|Basic|DPoP) (?:\$(?:env:)?[A-Z]\w{0,100}|\$\{[\w:]{1,100}\}|…|<[\w ]{1,40}>)$/i
 /** An element of XML. */
 const ELEMENT = /(<([\w:.-]{1,60})(?:\s[^<>]{0,200})?>)([^<]{1,2000})/g
 
@@ -51,7 +53,7 @@ function withoutValues(text: string): string {
     const between = BETWEEN.exec(text)
     if (!between || !saysSecret(name, word, between)) continue
     const value = valueAt(text, BETWEEN.lastIndex, { name, index, sign: between[2] })
-    if (!value) continue
+    if (!value || PLACEHOLDER.test(text.slice(value.start, value.end))) continue
     out += text.slice(copied, value.start) + HIDDEN
     copied = value.end
   }

@@ -288,7 +288,7 @@ export interface FileOptions {
   admin?: string
   /** Address at which clients reach the bridge if a proxy is in front of it, with the path prefix that the proxy removes. */
   publicUrl?: string
-  /** Host names that requests may have in their Host header, in addition to the loopback names. */
+  /** Hosts that requests may have in their Host header, in addition to the loopback names: tools.example.com with all ports, tools.example.com:8443, or *.example.com for all names below it. */
   allowedHosts?: readonly string[]
   /** Origins of web pages that may call the bridge. */
   allowedOrigins?: readonly string[]

@@ -293,6 +293,8 @@ t.test('a hint that names the variable of a token, or a scheme, is shown as it i
     '"Bearer $env:TOKEN"',
     "--header 'Authorization: Bearer ${TOKEN}'",
     "--header 'Authorization: Bearer ${env:API_KEY}'",
+    'Give it a credential with --header "Authorization: Bearer …" or "headers" in its entry.',
+    'This bridge requires a token, as in "Authorization: Bearer <token>"',
     'Bearer tokens by the name of their principal',
     'It takes Basic authentication.',
   ]

@@ -68,7 +68,10 @@ export const access = {
   allowedOrigins: z
     .array(
       z
-        .url({ error: 'has to be an origin like https://app.example.com; * for all origins is not supported', abort: true })
+        .url({
+          error: 'has to be an origin like https://app.example.com; * for all origins is not supported',
+          abort: true,
+        })
         .superRefine(unless(wrongOrigin)),
     )
     .default([])
