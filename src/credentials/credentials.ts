@@ -27,8 +27,8 @@ const STARTS = /(?:^|[\r\n])[\s-]{0,40}$/
 const LOOKED_AT = 41
 /** A hint where a credential belongs: the name of its variable, or a sign for one. */
 const PLACEHOLDER = /^(?:Bearer|Basic|DPoP) (?:\$(?:env:)?[A-Z]\w{0,100}|\$\{[\w:]{1,100}\}|…|<[\w ]{1,40}>)$/i
-/** An element of XML. */
-const ELEMENT = /(<([\w:.-]{1,60})(?:\s[^<>]{0,200})?>)([^<]{1,2000})/g
+/** An element of XML, and no sign for a credential. */
+const ELEMENT = /(?<!\b(?:Bearer|Basic|DPoP) )(<([\w:.-]{1,60})(?:\s[^<>]{0,200})?>)([^<]{1,2000})/g
 
 /** A text for people, with its credentials hidden. */
 export function withoutCredentials(text: string): string {
