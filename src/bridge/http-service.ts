@@ -264,7 +264,7 @@ export class HttpService {
       const { signIn, replicas, log } = this.#options.context
       const { network } = signIn ?? {}
       const report = issuerReport(log)
-      const verifier = new Verifier({ issuers, allow, network, shows, replicated: replicas !== undefined, report })
+      const verifier = new Verifier({ issuers, allow, network, shows, shared: replicas?.records, report })
       this.#verifier?.verifier.close()
       this.#verifier = { plan, verifier }
       // Nobody waits: without keys, requests are answered with 503 until they are there.

@@ -6,6 +6,7 @@ import { Entra } from '../support/entra.js'
 import { until } from '../support/eventually.js'
 import { startGuarded } from '../support/guarded-bridge.js'
 import { type Answer, call, post } from '../support/modern.js'
+import { noRedis, RedisServer } from '../support/redis.js'
 import { CALLBACK, kits, provider, signedIn } from '../support/sdk-sign-in.js'
 import { TokenIssuer } from '../support/token-issuer.js'
 
@@ -105,6 +106,40 @@ t.test('a code reaches the provider only with the verifier of a sign-in that has
   for (let i = 0; i < 10; i++) await token({ ...form, code: `guess-${i}`, code_verifier: proof })
   t.ok(asked().length <= 4, 'one sign-in is no leave to guess codes')
 })
+
+t.test(
+  'with replicas, a code reaches the provider only with the verifier of a sign-in that began at one of them',
+  { skip: noRedis },
+  async (t) => {
+    const redis = await RedisServer.start(t)
+    const shared = {
+      redis: { url: redis.url, timeout: 30_000 },
+      stateKeys: ['a secret that all the replicas know of'],
+    }
+    const entra = await Entra.start(t, [CALLBACK])
+    const facade = { clientId: ID, clientSecret: Entra.secret, scopes: [`api://${ID}/mcp`, 'offline_access'] }
+    const auth = { issuers: [{ issuer: entra.issuer, audience: ID, facade }], scopes: ['mcp'] }
+    const start = async () => facadeAt(new URL((await startGuarded(t, { auth, ...PROXY, ...shared })).url).origin)
+    const [one, other] = await Promise.all([start(), start()])
+    const asked = () => entra.asked.filter(({ path }) => path.endsWith('/token')).length
+    const proof = verifier()
+    const back = await fetch(await one.begin(proof), { redirect: 'manual' })
+    const code = new URL(back.headers.get('location') ?? '').searchParams.get('code') ?? ''
+    const form = { grant_type: 'authorization_code', code, redirect_uri: CALLBACK }
+    for (let i = 0; i < 40; i++) {
+      const guess = { ...form, code: `guess-${i}`, code_verifier: verifier() }
+      t.match((await other.token(guess)).message, { error: 'invalid_grant' })
+    }
+    t.equal(asked(), 0)
+    t.equal((await other.token({ ...form, code_verifier: proof })).status, 200, 'begun at the other replica')
+    for (let i = 0; i < 10; i++) await other.token({ ...form, code: `guess-${i}`, code_verifier: proof })
+    t.ok(asked() <= 4, 'one sign-in is no leave to guess codes')
+    await redis.stop()
+    const late = await other.token({ ...form, code_verifier: verifier() })
+    t.match(late.message, { error: 'invalid_grant' }, 'the provider decides where nobody can know')
+    t.ok(asked() > 0)
+  },
+)
 
 /** An issuer that holds its answers at a path until it is released. */
 async function holding(t: Test, path: string) {

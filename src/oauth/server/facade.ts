@@ -13,7 +13,7 @@ import { objectIn } from '../get-object.js'
 import type { Issuers } from '../issuers.js'
 import type { Reach } from '../reach.js'
 import { readScopes } from '../scopes.js'
-import { BegunSignIns } from './begun.js'
+import { BegunSignIns, type SharedBegun } from './begun.js'
 import { FairSlots } from './fair-slots.js'
 import { atProvider } from './scope-names.js'
 import type { FacadeSettings } from './settings.js'
@@ -26,8 +26,8 @@ export interface FacadeOptions {
   scopeNames?: Readonly<Record<string, string>> | undefined
   issuers: Issuers
   reach: Reach
-  /** Whether other replicas have the same facade. */
-  replicated: boolean
+  /** What other replicas with the same facade know, if there are any. */
+  shared?: SharedBegun | undefined
 }
 
 /** An error of OAuth: the client receives its code. */
@@ -101,7 +101,7 @@ export class Facade {
     this.#checkClient(query)
     if (query.get('response_type') !== 'code')
       throw new FacadeError('unsupported_response_type', 'response_type has to be code')
-    if (query.get('code_challenge_method') !== 'S256' || !this.#begun.begin(query.get('code_challenge') ?? ''))
+    if (query.get('code_challenge_method') !== 'S256' || !(await this.#begun.begin(query.get('code_challenge') ?? '')))
       throw new FacadeError('invalid_request', 'PKCE with S256 is required')
     const { authorization_endpoint: place } = await this.#metadata()
     if (place === undefined)
@@ -130,7 +130,7 @@ export class Facade {
     if (lacking !== undefined) throw new FacadeError('invalid_request', `${lacking} is missing`)
     const sent: Record<string, string> = { grant_type: grant, ...only(form, names) }
     const isKnown =
-      grant === 'refresh_token' ? this.#unmark(sent) : this.#begun.isBegun(form.get('code_verifier') ?? '')
+      grant === 'refresh_token' ? this.#unmark(sent) : await this.#begun.isBegun(form.get('code_verifier') ?? '')
     if (isKnown === false) throw new FacadeError('invalid_grant', 'It is not from a sign-in that has begun here')
     return this.#slots.use(
       { from, isKnown: isKnown === true },

@@ -14,6 +14,7 @@ import type { Signal } from '../../time/hang-up.js'
 import { Issuers } from '../issuers.js'
 import { quoted } from '../quoted.js'
 import { issuerReach, type Network } from '../reach.js'
+import type { SharedBegun } from './begun.js'
 import {
   expected,
   forAnother,
@@ -37,8 +38,8 @@ export interface VerifierOptions {
   /** Hosts and networks of issuers that are not public. */
   allow?: readonly string[] | undefined
   network?: Network | undefined
-  /** Whether other replicas have the same issuers. */
-  replicated?: boolean | undefined
+  /** What the replicas know of each other's sign-ins at the facade, if there are any. */
+  shared?: SharedBegun | undefined
   /** Whether the result includes the token, for token exchange. It is not stored beyond the request. */
   shows?: boolean | undefined
   /** Called when keys of an issuer cannot be had, or can be had again. */
@@ -97,7 +98,7 @@ export class Verifier {
     issuers: configured,
     allow,
     network = {},
-    replicated = false,
+    shared,
     shows = false,
     report,
     now = Date.now,
@@ -111,7 +112,7 @@ export class Verifier {
     })
     this.#issuers = new Map(parts.map((part) => [part.settings.issuer, part]))
     const [fronted] = parts.flatMap(({ settings: { issuer, facade, scopeNames }, reach }) =>
-      facade ? [{ issuer, settings: facade, scopeNames, reach, issuers, replicated }] : [],
+      facade ? [{ issuer, settings: facade, scopeNames, reach, issuers, shared }] : [],
     )
     this.facade = fronted && new Facade(fronted)
     const [alone, ...others] = parts
